@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from agedp.demo.demo_folder import AGES_DAYS, CHAINS, NOTIONS
+from agedp.reports.axes import format_number
 from agedp_data.datasets.synthetic.households import STATES, Floats
 from agedp_data.datasets.validation import SLOTS, RejectionReason
 from agedp_data.leakage.function import leakage
@@ -274,4 +275,4 @@ def sampling_text(mixing: Mixing) -> str:
 
 
 def _values(curve: Iterable[float]) -> Iterable[str]:
-    return (f"{value:.4f}" for value in curve)
+    return map(format_number, curve)

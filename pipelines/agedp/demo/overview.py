@@ -29,21 +29,28 @@ from agedp.demo.synthetic_datasets import DemonstrationDataset
 from agedp.reports.axes import Scale, date_axis, format_rounded_up, linear_axis, logarithmic_axis
 from agedp.reports.chart_layers import Hover
 from agedp.reports.hover import day_text
-from agedp.reports.html import part, render_page, table, text_table
+from agedp.reports.html import PageSection, anchor_of, part, render_page, table, text_table
 from agedp.reports.svg import Line, chart, heat_map
 from agedp_data.datasets.synthetic.households import Floats
 from agedp_data.markov.mixing import MIXING_NAMES
 from agedp_data.statement.facts import WITH_MODEL
 
+_HEADING = "From half-hourly readings to daily averages under three notions of differential privacy over time"
+_CAUTION = "Before you do this with real households"
+
 
 def overview_page(mixings: Sequence[Mixing], releases: Sequence[ReleaseSummary]) -> str:
     """Return the page."""
+    datasets = [_dataset(mixing, releases) for mixing in mixings]
+    listed = ["The six releases", *(of[key].title for of in datasets for key in ("chains", "series")), _CAUTION]
     return render_page(
         "overview.html",
         title=PAGE_TITLE,
+        heading=_HEADING,
+        listed=[PageSection(title, anchor_of(title)) for title in listed],
         release_table=text_table("", _RELEASE_COLUMNS, [_release_cells(release) for release in releases]),
         columns_are=COLUMNS_ARE,
-        datasets=[_dataset(mixing, releases) for mixing in mixings],
+        datasets=datasets,
         model_warning=WITH_MODEL[1],
     )
 
@@ -51,9 +58,11 @@ def overview_page(mixings: Sequence[Mixing], releases: Sequence[ReleaseSummary])
 def _dataset(mixing: Mixing, releases: Sequence[ReleaseSummary]) -> dict[str, Any]:
     """Return what the page shows of one dataset: texts, charts and tables."""
     dataset = mixing.dataset.capitalize()
+    chains, series = f"{dataset}: chains and bounds", f"{dataset}: the released series"
     of_dataset = [release for release in releases if release.dataset == mixing.dataset]
     return {
-        "name": dataset,
+        "chains": PageSection(chains, anchor_of(chains)),
+        "series": PageSection(series, anchor_of(series)),
         "credit": credit_text(releases, mixing),
         "rows": row_text(mixing.rows),
         "states": state_text(mixing),

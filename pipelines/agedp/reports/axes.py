@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -51,7 +52,7 @@ def linear_axis(values: Iterable[float], *, zero: bool = False) -> Scale:
         low, high = low - (abs(low) / 10 or 0.5), high + (abs(high) / 10 or 0.5)
     step = _round_step((high - low) / _MAX_TICKS)
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
-    ticks = tuple((number * step, format_number(number * step)) for number in range(first, last + 1))
+    ticks = tuple((number * step, _tick_text(number * step)) for number in range(first, last + 1))
     return Scale(first * step, last * step, ticks)
 
 
@@ -64,7 +65,7 @@ def logarithmic_axis(values: Iterable[float], *, decades: int = 6) -> Scale:
     positive = [value for value in values if math.isfinite(value) and value > 0] or [1.0]
     last = math.ceil(math.log10(max(positive)) - 1e-9)
     first = max(min(math.floor(math.log10(min(positive)) + 1e-9), last - 1), last - decades)
-    ticks = tuple((10.0**number, format_number(10.0**number)) for number in range(first, last + 1))
+    ticks = tuple((10.0**number, _tick_text(10.0**number)) for number in range(first, last + 1))
     return Scale(10.0**first, 10.0**last, ticks, log=True)
 
 
@@ -128,29 +129,95 @@ def _round_step(step: float) -> float:
     return next(power * factor for factor in (1, 2, 5, 10) if power * factor >= step * (1 - 1e-9))
 
 
-def format_number(value: float) -> str:
-    """Return a number for people: three digits, no exponent between a millionth and a trillion.
+def _tick_text(value: float) -> str:
+    """Return the label of a tick, in all digits that round steps need.
 
-    >>> [format_number(value) for value in (0.30000000000000004, 2500.0, -0.0, 1e-7, 12345.6, math.inf)]
-    ['0.3', '2,500', '0', '1e-07', '12,346', 'infinite']
+    >>> _tick_text(0.30000000000000004), _tick_text(12_500.0), _tick_text(1e-9)
+    ('0.3', '12,500', '10⁻⁹')
+    """
+    if value == 0:
+        return "0"
+    size = _size(value)
+    if not _SMALLEST <= size <= _LARGEST:
+        return _with_power(value)
+    return _without_zeros(f"{value:,.{max(0, 2 - size)}f}")
+
+
+def format_number(value: float) -> str:
+    """Return a number for people in three significant digits, rounded to the nearest.
+
+    >>> [format_number(value) for value in (0.30000000000000004, 2500.0, -0.0, 12345.6, 999.7, math.inf)]
+    ['0.3', '2,500', '0', '12,300', '1,000', 'infinite']
+    >>> [format_number(value) for value in (0.00012345, 3.2e-7, -3.2e-7, 1.9e79)]
+    ['0.000123', 'below 0.000001', 'above −0.000001', '1.9 × 10⁷⁹']
     """
     if value == 0 or math.isinf(value):
         return "infinite" if value else "0"
-    size = math.floor(math.log10(abs(value)) + 1e-12)
-    if size < -6 or size > 12:
-        return f"{value:.3g}"
-    text = f"{value:,.{max(0, 2 - size)}f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
+    size = _size(value)
+    if size < _SMALLEST:
+        return "below 0.000001" if value > 0 else "above −0.000001"
+    if size > _LARGEST:
+        return _with_power(value)
+    digits = 2 - size
+    return _without_zeros(f"{round(value, digits):,.{max(0, digits)}f}")
 
 
 def format_rounded_up(value: float) -> str:
-    """Return a non-negative number in four digits, rounded up; "< 0.001" below a thousandth. Use it for losses.
+    """Return a non-negative number in three digits, rounded up; "< 0.001" below a thousandth. Use it for losses.
 
     >>> format_rounded_up(0.123401), format_rounded_up(0.5), format_rounded_up(2e-9), format_rounded_up(25016.3)
-    ('0.1235', '0.5', '< 0.001', '25,020')
+    ('0.124', '0.5', '< 0.001', '25,100')
     """
     if not 0.001 <= value < math.inf:
         return "< 0.001" if 0 < value < 0.001 else format_number(value)
-    digits = 3 - math.floor(math.log10(value))
-    text = f"{math.ceil(value * 10.0**digits * (1 - 1e-12)) / 10.0**digits:,.{max(0, digits)}f}"
+    digits = 2 - math.floor(math.log10(value))
+    return _without_zeros(f"{math.ceil(value * 10.0**digits * (1 - 1e-12)) / 10.0**digits:,.{max(0, digits)}f}")
+
+
+def format_percent(share: float) -> str:
+    """Return a share in percent, in three significant digits.
+
+    >>> format_percent(0.94512), format_percent(1.0), format_percent(0.99996)
+    ('94.5 %', '100 %', 'above 99.9 %')
+    """
+    if 0.9995 <= share < 1:
+        return "above 99.9 %"
+    return f"{format_number(100 * share)} %"
+
+
+_SMALLEST, _LARGEST = -6, 12
+"""Powers of ten between which a number is written without one."""
+_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def _size(value: float) -> int:
+    return math.floor(math.log10(abs(value)) + 1e-12)
+
+
+def _with_power(value: float) -> str:
+    """Return a number with a power of ten, for a label that must differ from its neighbours."""
+    digits, _, power = f"{value:.3g}".partition("e")
+    if not power:
+        digits, _, power = f"{value:.2e}".partition("e")
+    return _times_power(_without_zeros(digits), int(power))
+
+
+def _without_zeros(text: str) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+_POWER = re.compile(r"(?<![\w.])([0-9]+(?:\.[0-9]+)?)e(-?[0-9]+)(?!\w)")
+
+
+def with_powers(text: str) -> str:
+    """Return a text whose numbers with an exponent are written with a power of ten.
+
+    >>> with_powers("total (delta 1e-6)"), with_powers("delta 2.5e-7")
+    ('total (delta 10⁻⁶)', 'delta 2.5 × 10⁻⁷')
+    """
+    return _POWER.sub(lambda match: _times_power(match[1], int(match[2])), text)
+
+
+def _times_power(digits: str, power: int) -> str:
+    of_ten = f"10{str(power).translate(_SUPERSCRIPTS)}"
+    return of_ten if digits == "1" else f"{digits} × {of_ten}"

@@ -8,11 +8,10 @@ from decimal import Decimal
 
 from agedp.reports.axes import Scale, by_month, date_axis, format_number, linear_axis
 from agedp.reports.chart_layers import Hover, Level, Line
-from agedp.reports.constants import constant_value
 from agedp.reports.distributions import GroupHistogram
 from agedp.reports.downloads import Values, download_links
 from agedp.reports.hover import day_text, share_of_areas
-from agedp.reports.html import paragraph, side_by_side, table
+from agedp.reports.html import closed, paragraph, side_by_side, table
 from agedp.reports.mean_series import MAX_CELLS, PUBLISHED_EXTREMES, percent
 from agedp.reports.svg import chart
 from agedp_data import mechanisms
@@ -28,6 +27,8 @@ def coverage_parts(
     name: str, rows: Sequence[ReleaseRecord], *, coverage: Decimal, label: str = "", file: str = ""
 ) -> Iterator[str]:
     """Yield charts, links and tables of one series of counts; a sentence for a group whose count never changes.
+
+    A count includes noise, so it is called published, and may exceed the number of households on the roster.
 
     Args:
         name: the series.
@@ -45,18 +46,18 @@ def coverage_parts(
     labels = {
         group: ", ".join(filter(None, [label, group if group != "all" or len(shown) > 1 else ""])) for group in shown
     }
-    drawn = {group: days for group, days in shown.items() if constant_value(day.values[0] for day in days) is None}
-    for group in shown.keys() - drawn.keys() if len(shown) == 1 else ():
+    drawn = {group: days for group, days in shown.items() if len({(day.values, day.households) for day in days}) > 1}
+    for group in [group for group in shown if group not in drawn]:
         yield paragraph(_constant_text(shown[group], labels[group], coverage))
     charts = [_chart(_title(labels[group]), days, _axes(shown), coverage, len(drawn)) for group, days in drawn.items()]
     if charts:
         yield side_by_side(charts) if len(charts) > 1 else charts[0]
     if hidden := len(groups) - len(shown):
         where = f"in {file}" if file else "in the Parquet file"
-        yield paragraph(f"{hidden} more groups, of fewer households, are {where} only.", "soft")
+        yield paragraph(f"{hidden:,} more groups, of fewer households, are {where} only.", "soft")
     yield download_links(name, _values(shown), file)
-    for group, days in shown.items():
-        yield _table(days, labels[group], coverage)
+    tables = [_table(days, labels[group], coverage) for group, days in shown.items()]
+    yield closed("Numbers of each group", tables) if len(tables) > 1 else tables[0]
 
 
 def group_counts(rows: Sequence[ReleaseRecord], *, coverage: Decimal) -> dict[str, list[GroupHistogram]]:
@@ -92,9 +93,11 @@ def _axes(shown: Mapping[str, Sequence[GroupHistogram]]) -> tuple[Scale, Scale]:
 def _constant_text(days: Sequence[GroupHistogram], label: str, coverage: Decimal) -> str:
     day, of = days[0], f"{label}: " if label else ""
     when = f"on {day.day}" if len(days) == 1 else f"on each of the {len(days):,} released days"
+    low, high = day.values[0] - day.half_width, day.values[0] + day.half_width
     return (
-        f"{of}{day.values[0]:,} of {day.households:,} households had a usable day {when}; the interval that covers the "
-        f"noise ({percent(coverage)}) reaches {day.half_width:,} households to either side."
+        f"{of}The published number of households with a usable day, noise included, is {day.values[0]:,} {when}; "
+        f"{day.households:,} households were on the roster. The noise interval ({percent(coverage)}) is {low:,} to "
+        f"{high:,} households."
     )
 
 
@@ -104,13 +107,12 @@ def _chart(
     x, y = axes
     positions = [float(date.fromisoformat(day.day).toordinal()) for day in days]
     values, low, high = ([_share(day, sign * day.half_width) for day in days] for sign in (0, -1, 1))
+    name = f"published share, with the interval that covers its noise ({percent(coverage)})"
     layers: list[Line | Level | Hover] = [
-        Line(
-            f"coverage, with the interval that covers its noise ({percent(coverage)})", positions, values, (low, high)
-        ),
+        Line(name, positions, values, (low, high)),
+        Level("all households on the roster", 100.0),
         Hover(day_text, _UNIT, most=share_of_areas(charts)),
     ]
-    layers.insert(1, Level("all households on the roster", 100.0))
     about = (
         f"{len(days)} days from {days[0].day} to {days[-1].day}: lowest published day {format_number(min(values))} %, "
         f"highest {format_number(max(values))} % (noise included); the noise interval reaches at most "

@@ -151,7 +151,7 @@ def ranges_axis(series: Distribution) -> Scale:
 def ranges_hover(series: Distribution) -> Hover:
     """Return what the chart of a distribution shows at the pointer."""
     names = range_names(series)
-    return Hover(lambda position: f"{names[round(position)]} kWh", "households")
+    return Hover(lambda position: f"{names[round(position)]} kWh", "households", lambda value: f"{value:,.0f}")
 
 
 def whiskers(text: str, values: Sequence[float], half: float, *, style: int) -> Line:
@@ -169,7 +169,7 @@ def _chart(
     values = [float(value) for value in histogram.values]
     largest = max(range(len(values)), key=values.__getitem__)
     description = (
-        f"Of {histogram.households:,} households; the largest count is {format_number(values[largest])}, "
+        f"Of {histogram.households:,} households; the largest count is {values[largest]:,.0f}, "
         f"of {names[largest]} kWh; "
         f"the noise interval of each count reaches {histogram.half_width:,} households to either side."
     )

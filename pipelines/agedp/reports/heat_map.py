@@ -21,7 +21,7 @@ from itertools import groupby
 
 from agedp.reports.axes import format_number
 from agedp.reports.hover import area, positions_per_area
-from agedp.reports.html import part
+from agedp.reports.html import paragraph, part
 
 COLOURS = (
     "#00224e", "#002e6c", "#1e3a6f", "#35456c", "#47516c", "#575d6d", "#666970", "#757575",
@@ -72,7 +72,7 @@ def step_of(value: float, limits: tuple[float, float]) -> int:
 
 
 def value_map(title: str, about: str, shown: HeatMap, *, height: int) -> str:
-    """Return a figure of values.
+    """Return a figure of values; a sentence if they are all equal.
 
     Args:
         title: subject of the figure, different from every other title of the page.
@@ -81,6 +81,10 @@ def value_map(title: str, about: str, shown: HeatMap, *, height: int) -> str:
         height: height of the drawing [px].
     """
     rows, columns = len(shown.values), len(shown.values[0])
+    distinct = {value for row in shown.values for value in row if not math.isnan(value)}
+    if len(distinct) <= 1:
+        text = f"{format_number(*distinct)} {shown.unit} in every cell" if distinct else "no value"
+        return paragraph(f"{title}: {text}.")
     size = columns * _CELL, rows * _CELL
     drawing = "\n".join(
         [

@@ -1,22 +1,27 @@
 """HTML pages that open offline and request nothing from the network: Jinja2 templates, and Markdown as HTML.
 
-    templates/page.html     the frame of every page; style.css its style
-    templates/parts.html    tables, figures, key facts: what the functions below return
-    templates/<page>.html   the sections and the prose of one page
+    templates/page.html     the frame of every page: title, contents, sections; style.css its style
+    templates/parts.html    sections, tables, figures, key facts: what the functions below return
+    templates/<page>.html   the opening, the prose and the end of one page
 
 Decisions:
 
 * A template escapes every text. What the functions of this module return is HTML already and stays as it is; a template
   that joins them joins a list, since a text that Python joins counts as text again. An undefined name is an error.
 * Light and dark follow the reader's screen, print is light.
-* The statement's Markdown has headings, lists with *, **strong**, *emphasis* and `code`; anything else remains text, so
-  that neither links nor HTML can enter a page through a run file.
+* A page without a script can be used by keyboard: a link skips the contents, a long table scrolls once it is chosen,
+  and a closed section opens by its summary. Each chart can be chosen, but not each of its thousand values: those are
+  in the table below it.
+* A closed section is not printed. Who wants it on paper opens it first.
+* The statement's Markdown has headings, lists with *, tables, **strong**, *emphasis* and `code`; anything else remains
+  text, so that neither links nor HTML can enter a page through a run file.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -35,8 +40,33 @@ _TEMPLATES = Environment(
 _BRIEF, _TAG = 14, re.compile(r"<[^>]*>")
 
 
+@dataclass(frozen=True, slots=True)
+class PageSection:
+    """A section of a page with its heading: parts, which are HTML, then subsections.
+
+    `anchor` is the target of its link in the contents, `kind` a class of the style. A closed subsection shows its
+    heading until its reader opens it.
+    """
+
+    title: str
+    anchor: str
+    parts: Sequence[str] = ()
+    subsections: Sequence[PageSection] = ()
+    kind: str = ""
+    is_closed: bool = False
+
+
+def anchor_of(title: str) -> str:
+    """Return the anchor of a heading.
+
+    >>> anchor_of("Privacy loss: by day & month")
+    'privacy-loss-by-day-month'
+    """
+    return re.sub(r"[^a-z0-9_]+", "-", title.lower()).strip("-")
+
+
 def render_page(template: str, **values: Any) -> str:  # noqa: ANN401  (whatever the template shows)
-    """Return the page of a template."""
+    """Return the page of a template; `sections` are its sections."""
     return _TEMPLATES.get_template(template).render(values)
 
 
@@ -49,6 +79,11 @@ def part(macro: str, *values: Any) -> str:  # noqa: ANN401  (whatever the macro 
 def paragraph(text: str, kind: str = "") -> str:
     """Return a paragraph of plain text."""
     return part("paragraph", text, kind)
+
+
+def closed(summary: str, parts: Sequence[str]) -> str:
+    """Return parts behind a summary that opens them; "" without parts."""
+    return part("closed", summary, parts) if parts else ""
 
 
 def side_by_side(parts: Sequence[str]) -> str:
@@ -68,24 +103,40 @@ def text_table(caption: str, columns: Sequence[str], rows: Sequence[Sequence[str
 
 
 _KEY = re.compile(r"[\w.]+ =")
-_TABLE = re.compile(r"^\|.*$(\n\|.*$)*", re.MULTILINE)
+_TABLE = re.compile(r"^\| .* \|\n\|(?: --- \|)+\n(?:\| .* \|(?:\n|\Z))+", re.MULTILINE)
 
 
-def statement_to_html(markdown: str, *, tables: str) -> str:
+def statement_to_html(markdown: str) -> str:
     r"""Return the text of a statement as HTML below a heading of level 2, without its title.
-
-    Args:
-        markdown: text of STATEMENT.md.
-        tables: sentence that replaces each table.
 
     A list that contains only keys is set in small type.
 
-    >>> statement_to_html("# T\n\n## A & B\n\n* **x**\n* y\n", tables="")
+    >>> statement_to_html("# T\n\n## A & B\n\n* **x**\n* y\n")
     '<h3>A &amp; B</h3>\n<ul>\n<li><strong>x</strong></li>\n<li>y</li>\n</ul>\n'
     """
+    return "".join(_statement_parts(markdown))
+
+
+def _statement_parts(markdown: str) -> Iterator[str]:
+    """Yield the tables of a statement and the text between them."""
+    start = 0
+    for match in _TABLE.finditer(markdown):
+        header, _, *lines = map(_cells, match[0].splitlines())
+        if all(len(line) == len(header) for line in lines):
+            yield _text_to_html(markdown[start : match.start()])
+            yield text_table("", header, lines)
+            start = match.end()
+    yield _text_to_html(markdown[start:])
+
+
+def _cells(line: str) -> list[str]:
+    return line.removeprefix("| ").removesuffix(" |").split(" | ")
+
+
+def _text_to_html(markdown: str) -> str:
     parser = MarkdownIt("zero").enable(["heading", "list", "emphasis", "backticks"])
     parser.block.ruler.at("list", _starred_list, {"alt": ["paragraph"]})
-    tokens = parser.parse(_TABLE.sub(tables, markdown))
+    tokens = parser.parse(markdown)
     if tokens and tokens[0].tag == "h1":
         del tokens[:3]
     for index, token in enumerate(tokens):

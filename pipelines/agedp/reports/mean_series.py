@@ -12,7 +12,7 @@ from agedp.reports.axes import Scale, by_month, date_axis, format_number, linear
 from agedp.reports.chart_layers import Hover
 from agedp.reports.downloads import Values, download_links
 from agedp.reports.hover import day_text, positions_per_area, share_of_areas
-from agedp.reports.html import paragraph, side_by_side, table
+from agedp.reports.html import closed, paragraph, side_by_side, table
 from agedp.reports.svg import Line, Marks, chart
 from agedp.row_means import places_of
 from agedp_data import mechanisms
@@ -103,10 +103,10 @@ def series_parts(
     if days_beyond := len({mean.day for mean in all_means if mean.low < y.low or mean.high > y.high}):
         yield paragraph(f"The axis is cut: {days_beyond} days with far more noise reach beyond the chart.", "soft")
     if hidden_cells := len(_households([row for row in rows if row.state == "released"])) - len(cells):
-        yield paragraph(f"{hidden_cells} more groups, of fewer households, are in the Parquet file only.", "soft")
+        yield paragraph(f"{hidden_cells:,} more groups, of fewer households, are in the Parquet file only.", "soft")
     yield download_links(name, _values(cells), file)
-    for cell, means in cells.items():
-        yield _means_table(labels[cell], means, skipped)
+    tables = [_means_table(labels[cell], means, skipped) for cell, means in cells.items()]
+    yield closed(f"Numbers of each of {len(tables)} groups", tables) if is_split else tables[0]
 
 
 def _title(label: str) -> str:

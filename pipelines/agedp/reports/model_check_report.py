@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from agedp.calibration.regime_check import LAGS_DAYS
 from agedp.local_files import atomic_files
 from agedp.reports.axes import linear_axis, named_axis
 from agedp.reports.chart_layers import Hover
-from agedp.reports.html import render_page, table
+from agedp.reports.html import PageSection, anchor_of, paragraph, render_page, table
 from agedp.reports.svg import Line, chart
 from agedp_data.leakage.function import leakage_from_total_variation
 
@@ -60,13 +60,20 @@ _CALENDAR_TEXTS = {
 }
 
 
-class _Section(NamedTuple):
-    """A section of the page; chart and table are HTML."""
+_HOW_TO_READ = (
+    "An output of age a days is about a day that ended a days ago: the lag to the current day is a + 1 days.",
+    "A lagged count is the largest of noisy numbers, so it is above 0 even for independent data. This null level is "
+    "shown and never subtracted. It is too high for strict habits.",
+    f"Intervals are nominal {LEVEL:.0%} intervals from a bootstrap of whole weeks. They describe sampling error given "
+    "the observed regimes, and do not bound the memory. Their measured coverage is below.",
+    "Beyond the largest measured age nothing is known: there a loss counts as never decaying.",
+    "Values per household are in the Parquet table beside this page.",
+)
 
-    title: str
-    description: str
-    chart: str
-    table: str
+
+def _section(title: str, description: str, chart_html: str, numbers: str) -> PageSection:
+    """Return a section of the page."""
+    return PageSection(title, anchor_of(title), [paragraph(description), chart_html, numbers])
 
 
 def write_memory_report(curves: MemoryCurves) -> None:
@@ -92,15 +99,15 @@ def memory_report_page(curves: MemoryCurves) -> str:
             *([] if curves.regimes is None else [_regime_section(curves.regimes)]),
             *(_chain_section(curves, name) for name in _CHAIN_TEXTS if name in names),
             *(_calendar_section(curves, name) for name in _CALENDAR_TEXTS if name in names),
+            _how_to_read(),
         ],
-        interval_level=f"{LEVEL:.0%}",
-        coverage_table=_table(
-            "Measured coverage of the intervals: synthetic households over a year with regimes of 30 to 180 days",
-            COVERED_DAYS,
-            list(COVERAGE.items()),
-            digits=2,
-        ),
     )
+
+
+def _how_to_read() -> PageSection:
+    caption = "Measured coverage of the intervals: synthetic households over a year with regimes of 30 to 180 days"
+    numbers = _table(caption, COVERED_DAYS, list(COVERAGE.items()), digits=2)
+    return PageSection("How to read this", "how-to-read", [*map(paragraph, _HOW_TO_READ), numbers])
 
 
 def markov_verdict(curves: MemoryCurves) -> list[str]:
@@ -173,7 +180,7 @@ _CHAIN_NAMES = {
 _ASSUMPTION_FREE = "The epsilon of a day and the total over all days need no model."
 
 
-def _regime_section(check: RegimeCheck) -> _Section:
+def _regime_section(check: RegimeCheck) -> PageSection:
     title = "Memory of days given season, weather and weekday"
     rows, error = regime_rows(check), check.excess[1]
     ranges = [
@@ -195,7 +202,7 @@ def _regime_section(check: RegimeCheck) -> _Section:
     caption = f"{title}, by lag: means over households"
     chart_html = _lag_chart(title, LAGS_DAYS, lines, y_title="signed memory", y_range=(min(0.0, _lowest(lines)), 1.0))
     households = int(check.households.max(initial=0))
-    return _Section(
+    return _section(
         f"{title} ({households:,} households)",
         description,
         chart_html,
@@ -212,7 +219,7 @@ def _present(values: Floats) -> Floats:
     return values[~np.isnan(values)]
 
 
-def _chain_section(curves: MemoryCurves, name: str) -> _Section:
+def _chain_section(curves: MemoryCurves, name: str) -> PageSection:
     title, description = _CHAIN_TEXTS[name]
     values = {value: curves.quantile(name, value, 0.5) for value in ("direct", "powers", "floor", "low", "high")}
     low, high = (curves.quantile(name, "direct", share) for share in (_LOW_SHARE, _HIGH_SHARE))
@@ -234,12 +241,12 @@ def _chain_section(curves: MemoryCurves, name: str) -> _Section:
     ]
     chart_html = _chart(curves, f"{title}: prediction and lagged counts", lines, "total variation", 1.0)
     households = curves.checks[name].checked
-    return _Section(
+    return _section(
         f"{title} ({households:,} households)", description, chart_html, _medians_table(curves, title, rows)
     )
 
 
-def _calendar_section(curves: MemoryCurves, name: str) -> _Section:
+def _calendar_section(curves: MemoryCurves, name: str) -> PageSection:
     title, secret = _CALENDAR_TEXTS[name]
     leakage = {share: curves.quantile(name, "loss_left", share) for share in (0.5, _LOW_SHARE, _HIGH_SHARE)}
     powers = curves.quantile(DAY_TOTALS, "powers", 0.5)
@@ -268,7 +275,7 @@ def _calendar_section(curves: MemoryCurves, name: str) -> _Section:
     chart_html = _chart(
         curves, f"Aged loss about {secret}, of epsilon {curves.loss:g}", lines, "aged loss", curves.loss
     )
-    return _Section(title, description, chart_html, _medians_table(curves, title, rows))
+    return _section(title, description, chart_html, _medians_table(curves, title, rows))
 
 
 def _maximum_from_age(values: Floats) -> Floats:

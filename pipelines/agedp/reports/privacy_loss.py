@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from decimal import ROUND_CEILING, Context, Decimal
+from decimal import Decimal
 
 from agedp.reports.axes import (
     Scale,
@@ -21,9 +21,9 @@ from agedp.reports.axes import (
     format_rounded_up,
     linear_axis,
     logarithmic_axis,
+    with_powers,
 )
 from agedp.reports.chart_layers import Hover
-from agedp.reports.constants import constant_value
 from agedp.reports.hover import day_text
 from agedp.reports.html import paragraph, part, table, text_table
 from agedp.reports.loss_over_time import BoundKey, LossOverTime
@@ -34,7 +34,8 @@ from agedp_data.notions.bounded_change import BoundedChangeLoss
 from agedp_data.notions.notion import Accountant
 from agedp_data.notions.publication import Publication
 from agedp_data.parameters import exact_text
-from agedp_data.statement.document import Statement
+from agedp_data.statement.document import StatedBound, Statement
+from agedp_data.statement.odds import INFINITE, short_factor, short_number
 
 _STYLES = 6
 _NOISE_NOTE = (
@@ -53,7 +54,7 @@ _DELTA_NOTE = ", nor does an epsilon with a delta alone: a result is at most e^e
 class LabelledBound:
     """A bound of the statement with its letter in tables and charts; epsilon is `inf` if infinite.
 
-    `factor` is the factor by which odds may change, "" if the bound limits none; `limit` the upper bound over future
+    `factor` is by how much odds may change, "" if the bound limits none; `limit` the upper bound over future
     releases; `leaves_out_model` whether it is of the noisy releases alone; `delta` that of its epsilon, None for none.
     """
 
@@ -68,6 +69,16 @@ class LabelledBound:
     leaves_out_model: bool = False
     delta: str | None = None
 
+    @property
+    def short(self) -> str:
+        """Return epsilon for people, rounded up to three digits."""
+        return short_number(self.text)
+
+    @property
+    def name(self) -> str:
+        """Return the name of the bound for people: "total (delta 10⁻⁶)"."""
+        return with_powers(self.key.name)
+
 
 def labelled_bounds(statement: Statement) -> list[LabelledBound]:
     """Return the bounds of a statement in its order."""
@@ -79,13 +90,21 @@ def labelled_bounds(statement: Statement) -> list[LabelledBound]:
             math.inf if bound.epsilon == "infinite" else float(bound.epsilon),
             bound.is_unconditional,
             bound.holds,
-            f"×\u00a0{bound.factor}" if bound.factor else "",
+            _factor_text(bound) if bound.factor else "",
             bound.limit,
             bound.conditional_days is not None,
             bound.delta,
         )
         for index, bound in enumerate(statement.bounds)
     ]
+
+
+def _factor_text(bound: StatedBound) -> str:
+    """Return the factor of a bound for people: "× 1.65", or "a factor of 80 digits"."""
+    if bound.epsilon == INFINITE:
+        return "any factor"
+    factor = short_factor(bound.epsilon)
+    return f"a factor of {factor}" if factor.endswith("digits") else f"×\u00a0{factor}"
 
 
 def _letter(index: int) -> str:
@@ -122,25 +141,24 @@ def bounds_table(
             yield paragraph(_CAPS_NOTE, "soft")
     rows = [
         (
-            part("lettered", bound.letter, bound.key.name),
-            part("size_bar", _bar_length(bound, scale), "full" if bound.is_unconditional else "open"),
-            part("strong", bound.text),
+            part("lettered", bound.letter, bound.name),
+            part("with_bar", bound.short, _bar_length(bound, scale), "full" if bound.is_unconditional else "open"),
             bound.factor or "–",
             bound.limit,
             *([_noise_text(bound, noise_factors, sd_kwh or 0.0)] if has_noise_column else []),
-            f"{bound.key.scope} · {bound.condition}",
+            with_powers(f"{bound.key.scope} · {bound.condition}"),
         )
         for bound in bounds
     ]
     alone = ", of the noisy releases alone" if any(bound.leaves_out_model for bound in bounds) else ""
     of_delta = _DELTA_NOTE if any(bound.delta is not None for bound in bounds) else ""
     caption = (
-        "Upper bounds on epsilon after all released days, in all digits; elsewhere rounded up to four. Bars: "
+        "Upper bounds on epsilon after all released days, rounded up to three digits; limits are exact. Bars: "
         f"{format_number(scale.low)} to {format_number(scale.high)}, logarithmic; filled: assumption-free, outlined: "
         f"if the model holds{alone}. A sum of discounted losses bounds no odds{of_delta}."
     )
     noise = ["noise at 1"] if has_noise_column else []
-    columns = ("bound", "", "epsilon", "odds change by", "limit", *noise, "scope, and when it holds")
+    columns = ("bound", "epsilon", "odds change by at most", "limit", *noise, "scope, and when it holds")
     yield text_table(caption, columns, rows)
 
 
@@ -156,55 +174,56 @@ def _noise_text(bound: LabelledBound, noise_factors: Mapping[BoundKey, float | N
     return without_release if factor is None else f"{format_number(sd_kwh * factor)}\u00a0kWh"
 
 
-def rounded_up_text(bound: LabelledBound) -> str:
-    """Return an epsilon exactly if that is short, else rounded up to four digits."""
-    if len(bound.text) <= 7 or not 0 < bound.epsilon < math.inf:
-        return bound.text
-    rounded = Context(prec=4, rounding=ROUND_CEILING).plus(Decimal(bound.text))
-    return f"{rounded.normalize():f}"
-
-
 def growth_parts(bounds: Sequence[LabelledBound], losses_over_time: Mapping[BoundKey, LossOverTime]) -> Iterator[str]:
-    """Yield one chart of all bounds by day of the data, and a table of some of these days."""
-    drawn_bounds = [(bound, losses_over_time[bound.key]) for bound in bounds if bound.key in losses_over_time]
-    dates = sorted({day for _, curve in drawn_bounds for day in curve.days})
+    """Yield one chart of the bounds that changed by day of the data, a sentence on the others, and a table of days."""
+    bounds_by_curve: dict[LossOverTime, list[LabelledBound]] = {}
+    for bound in bounds:
+        if bound.key in losses_over_time:
+            bounds_by_curve.setdefault(losses_over_time[bound.key], []).append(bound)
+    dates = sorted({day for curve in bounds_by_curve for day in curve.days})
     if len(dates) < 2:
         return
-    values = {bound.letter: [_to_epsilon(value) for value in curve.values] for bound, curve in drawn_bounds}
-    if all(constant_value(epsilons) is not None for epsilons in values.values()):
-        yield paragraph("Every bound had its present value after each of the released days.")
+    constant = {curve: of for curve, of in bounds_by_curve.items() if len({*curve.values}) == 1}
+    changing = {curve: of for curve, of in bounds_by_curve.items() if curve not in constant}
+    if constant:
+        yield paragraph(_constant_text([bound for same_bounds in constant.values() for bound in same_bounds]))
+    if not changing:
         return
-    y = logarithmic_axis([value for epsilons in values.values() for value in epsilons])
-    bounds_by_curve: dict[LossOverTime, list[LabelledBound]] = {}
-    for bound, curve in drawn_bounds:
-        bounds_by_curve.setdefault(curve, []).append(bound)
+    values = {curve: [_to_epsilon(value) for value in curve.values] for curve in changing}
     lines = [
         Line(
             _line_name(same_bounds),
             [float(date.fromisoformat(day).toordinal()) for day in curve.days],
-            values[same_bounds[0].letter],
+            values[curve],
             letter=same_bounds[0].letter,
             style=index % _STYLES,
             dots=False,
         )
-        for index, (curve, same_bounds) in enumerate(bounds_by_curve.items())
+        for index, (curve, same_bounds) in enumerate(changing.items())
     ]
     end_texts = "; ".join(
-        f"{bound.letter}, {bound.key.name}: {format_rounded_up(values[bound.letter][-1])} at the end"
-        for bound, _ in drawn_bounds
+        f"{bound.letter}, {bound.name}: {format_rounded_up(values[curve][-1])} at the end"
+        for curve, same_bounds in changing.items()
+        for bound in same_bounds
     )
-    description = f"Every bound by day of the data, on a logarithmic scale. {end_texts}."
+    description = f"Bounds by day of the data, on a logarithmic scale. {end_texts}."
     x = date_axis(date.fromisoformat(dates[0]), date.fromisoformat(dates[-1]))
-    title = "Every bound as the days were released"
-    yield chart(
-        title, description, [*lines, _DAY_HOVER], x=x, y=y, y_title="epsilon (each step: ten times)", height=240
-    )
+    y = logarithmic_axis([value for epsilons in values.values() for value in epsilons])
+    title, y_title = "Bounds as the days were released", "epsilon (each step: ten times)"
+    yield chart(title, description, [*lines, _DAY_HOVER], x=x, y=y, y_title=y_title, height=240)
     shown_dates = evenly_spaced(dates, _MAX_DATES)
     rows = [
         (f"{same_bounds[0].letter} {_line_name(same_bounds)}", *(_value_at(curve, day) for day in shown_dates))
-        for curve, same_bounds in bounds_by_curve.items()
+        for curve, same_bounds in changing.items()
     ]
     yield table("The same in numbers: epsilon, counting the days up to", ("bound", *shown_dates), rows)
+
+
+def _constant_text(bounds: Sequence[LabelledBound]) -> str:
+    """Return the sentence on bounds that had their present value from the first released day on."""
+    texts = [f"{bound.letter}, {bound.name} (epsilon {bound.short})" for bound in bounds]
+    names = texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
+    return f"Unchanged since the first released day: {names}."
 
 
 def _line_name(bounds: Sequence[LabelledBound]) -> str:
@@ -212,7 +231,7 @@ def _line_name(bounds: Sequence[LabelledBound]) -> str:
     first, *further_bounds = bounds
     if_model = "" if first.is_unconditional else " (if the model holds)"
     same_text = f"; the same: {', '.join(bound.letter for bound in further_bounds)}" if further_bounds else ""
-    return f"{first.key.name}{if_model}{same_text}"
+    return f"{first.name}{if_model}{same_text}"
 
 
 def _to_epsilon(value: int | None) -> float:

@@ -25,7 +25,7 @@ from agedp.reports.chart_layers import Hover
 from agedp.reports.downloads import Values, download_links
 from agedp.reports.heat_map import HeatMap, value_limits, value_map
 from agedp.reports.hover import share_of_areas
-from agedp.reports.html import paragraph, side_by_side, table
+from agedp.reports.html import closed, paragraph, side_by_side, table
 from agedp.reports.mean_series import percent
 from agedp.reports.profile_means import MINUTES_OF_DAY, GroupProfile, MeanProfile, group_profile, mean_profile
 from agedp.reports.svg import Line, chart
@@ -72,8 +72,8 @@ def profile_parts(name: str, rows: pa.Table, *, coverage: Decimal, label: str = 
         yield paragraph(f"{hidden} more groups, of fewer households, are {where} only.", "soft")
     holds = "means of weekdays and of weekend days, with intervals and noise"
     yield download_links(f"{name}_weekday_weekend", _values(kinds, profiles), file, holds=holds)
-    for group, of_kinds in kinds.items():
-        yield _table(of_kinds, profiles[group], labels[group], coverage)
+    tables = [_table(of_kinds, profiles[group], labels[group], coverage) for group, of_kinds in kinds.items()]
+    yield closed("Numbers of each group by clock", tables) if is_split else tables[0]
 
 
 def _largest_groups(rows: pa.Table) -> tuple[list[str], int]:

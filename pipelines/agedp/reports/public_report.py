@@ -1,20 +1,21 @@
 """LEDGER -> report.html: the release on one self-contained HTML page. Public.
 
-Its head contains what was released, and a summary of households, noise and epsilon. The page of an earlier statement is
-computed from the rows, promise and model of that time.
+It opens with the three sentences of the statement, then shows what was released, then the guarantee, and ends with the
+whole statement. The page of an earlier statement is computed from the rows, promise and model of that time.
 
 Decisions:
 
 * The page depends on the statement, the ledger's rows, the run file and the model's public part only: the same ledger
   head and software give the same bytes, and no reading can influence it.
+* Numbers have three significant digits, those of losses rounded up; the bounds of the statement at the end are exact.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
-from functools import partial
 
 from agedp.budget import series_by_contract
 from agedp.release_folder.derived_tables import DERIVED_FILES
@@ -22,22 +23,20 @@ from agedp.release_folder.monthly_tables import series_folder
 from agedp.release_folder.partitions import is_monthly, months_by_table
 from agedp.release_folder.period_averages import PERIOD_FILES
 from agedp.release_folder.published_series import list_published_series
-from agedp.reports.axes import format_number
-from agedp.reports.html import render_page, statement_to_html
+from agedp.reports.html import PageSection, anchor_of, paragraph, part, render_page, statement_to_html
 from agedp.reports.loss_over_time import leakage_parts, losses_over_time, model_parts, noise_factors, schedule_noise_kwh
-from agedp.reports.mean_series import percent
 from agedp.reports.privacy_loss import (
     LabelledBound,
     bounds_table,
     growth_parts,
     labelled_bounds,
-    rounded_up_text,
     schedules_table,
     size_parts,
 )
 from agedp.reports.released_rows import ReleasedRows
-from agedp.reports.released_series import layer_label, released_parts, sum_noise_text
-from agedp.reports.report_data import ReportData, household_counts, released_means, series_names
+from agedp.reports.released_series import layer_label, released_sections
+from agedp.reports.report_data import ReportData, released_means, series_names
+from agedp.reports.report_facts import loss_facts, release_facts
 from agedp.reports.span_growth import spans_over_time
 from agedp.reports.spending import spending_parts
 from agedp_data import mechanisms
@@ -54,87 +53,43 @@ from agedp_data.notions.period_loss import total_charge
 from agedp_data.parameters import watt_hours
 from agedp_data.series.layers import mean_name
 from agedp_data.smoothing.measured_coverage import coverage_text
-from agedp_data.statement.delta_texts import is_of_span, with_delta
+from agedp_data.statement.delta_texts import is_of_span
 from agedp_data.statement.document import Statement
+from agedp_data.statement.lead import lead_sentences
 from agedp_data.statement.markdown import markdown
 
-_ENDS = {"promise": "then the budget is used up", "period": "the last day of its period"}
-_ENDED = {
-    "promise": "the budget is used up",
-    "period": "the last day of its period",
-    "broken": "a newer model stops it",
-}
-
-
-def _content_text(report: ReportData) -> str:
-    means, counts = series_names(report, "mean"), series_names(report, "distribution")
-    if not means:
-        return "Number of households by electricity use"
-    layered = any(map(partial(layer_label, report), means))
-    of_layers = ", layer by layer" if layered else ""
-    return f"Mean electricity use per household{of_layers}" + (", and number of households by use" if counts else "")
-
-
-def _dates_text(first: str, last: str) -> str:
-    return f"on {first}" if first == last else f"from {first} to {last}"
-
-
-def _facts(report: ReportData, bounds: Sequence[LabelledBound]) -> Iterator[tuple[str, str, str]]:
-    days = report.statement.days
-    skipped = f"; {len(days.skipped)} skipped" if days.skipped else ""
-    yield "days released", f"{days.released:,}", f"{days.first} to {days.last}{skipped}" if days.first else ""
-    counts = [*household_counts(report)]
-    if counts:
-        households = [number for number, _ in counts]
-        yield (
-            "households counted",
-            _range_text(households),
-            "on the roster, by day" if min(households) < max(households) else "on the roster",
-        )
-    released = released_means(report)
-    if released:
-        newest = max(released, key=lambda row: (row.day, -row.seq))
-        half_width = mechanisms.interval(newest.scale, report.coverage) / (1000.0 * min(newest.households))
-        scope = f", {newest.series}" if len(series_names(report, "mean")) > 1 else ""
-        scope += ", smallest group" if len(newest.cells) > 1 else ""
-        layer = layer_label(report, mean_name(newest.series))
-        yield (
-            f"noise of {layer}" if layer else "noise of a day's mean",
-            f"±\u00a0{format_number(half_width)}\u00a0kWh",
-            f"{percent(report.coverage)} of the time, newest day{scope}",
-        )
-        if noise := sum_noise_text(report, mean_name(newest.series)):
-            yield "noise of a day's sum of layers", noise, f"standard deviation, newest day{scope}"
-    elif counts:
-        newest = max((row for _, row in counts), key=lambda row: (row.day, -row.seq))
-        half_width = mechanisms.interval(newest.scale, report.coverage)
-        yield (
-            "noise of a count",
-            f"±\u00a0{half_width:,}\u00a0households",
-            f"{percent(report.coverage)} of the time, newest day",
-        )
-    for bound in bounds:
-        if bound.key.name in ("day", "total") and bound.is_unconditional:
-            day = "loss of one published day" if report.statement.draws else "loss of one day"
-            scope_text = day if bound.key.name == "day" else "loss of all days"
-            yield scope_text, f"ε\u00a0{rounded_up_text(bound)}", f"odds {bound.factor}, {bound.condition}"
-        if bound.delta is not None and bound.limit not in ("", "unlimited"):
-            span = "all days" if bound.key.name.startswith("total") else bound.key.name.partition(" (")[0]
-            epsilon = f"ε\u00a0{rounded_up_text(bound)}{with_delta(bound.delta)}"
-            yield f"loss of {span}, as promised", epsilon, f"promised: at most {bound.limit}, {bound.condition}"
-    ending = report.statement.ending
-    if ending is not None and ending.last_day:
-        has_ended = report.statement.is_over
-        reason = (_ENDED if has_ended else _ENDS).get(ending.reason, "")
-        yield "ended with" if has_ended else "goes on until", ending.last_day, reason
-
-
-def _range_text(numbers: Sequence[int]) -> str:
-    low, high = min(numbers), max(numbers)
-    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
-
-
-_TABLE_NOTE = "The bounds are those of the table above, which contains everything that the statement reports of each."
+_INTERVALS = (
+    "The shaded band covers the added noise. It does not cover missing readings, clamped days or households that are "
+    "not on the roster. Negative values are published as drawn. At the pointer a chart shows its values; the table "
+    "below it has them as well."
+)
+_SMOOTHING = (
+    "The command agedp smooth estimates each day from these values, the calendar and the weather. The estimates stand "
+    "beside the published values and reveal nothing more about any household. Their 90 % intervals assume a model: {}."
+)
+_ODDS = (
+    "Epsilon bounds a privacy loss of one household. The releases in the scope of a bound change the odds of a guess "
+    "by a factor of at most e^epsilon: 1.11 at epsilon 0.1, 2.72 at 1, 22,100 at 10{}. A small epsilon is private; an "
+    "epsilon far above 10 guarantees little."
+)
+_DELTA = (
+    "An epsilon with a delta is read differently: any set of results is at most e^epsilon times as probable, plus "
+    "delta."
+)
+_BARS = (
+    "The bounds are about the same releases, under every notion that applies. A filled bar holds for all households. "
+    "An outlined bar holds only if the model does, and for the scope in its row."
+)
+_AGEING = (
+    "Under the model, the release of a day reveals less about later days as it ages, or as much. It never reveals less "
+    "about that day itself. Real households may have longer memory than the model{}."
+)
+_CORRELATION = (
+    "Temporal correlation: where the days of a household are alike, the release of one also reveals others. The chart "
+    "shows, under the model, what earlier and later releases add to a day's own loss. Days of real households may be "
+    "more strongly correlated{}."
+)
+_PAPER = "On paper: a closed section is printed once it is opened on the screen."
 
 
 def public_report(
@@ -198,33 +153,91 @@ def _files(
 def public_report_page(report: ReportData) -> str:
     """Return the page of a report."""
     statement = report.statement
-    bounds, published = labelled_bounds(statement), statement.published
-    promise, leakage_bound = statement.contract.promise.content(), report.leakage_bound
-    days, publication = report.publication.separated(report.all_rows)
-    charge = total_charge(publication.charges)
+    sections = [_released_section(report), _guarantee_section(report), *_model_sections(report)]
+    words = part("statement", statement_to_html(markdown(statement)))
+    text = PageSection("The full statement", "statement", [words], kind="annex")
     return render_page(
         "public_report.html",
         title=statement.full_title,
         statement=statement,
-        content=_content_text(report),
-        published=_dates_text(published.first, published.last) if statement.days.released else "",
-        facts=[*_facts(report, bounds)],
-        series=[*released_parts(report)],
-        has_averages=bool(series_names(report, "mean")),
-        coverage=coverage_text(),
-        losses=[*_loss_parts(report, bounds)],
-        exception=_exception(statement),
-        has_delta=any(bound.delta is not None for bound in bounds),
-        share=_share_text(leakage_bound),
-        model=[] if leakage_bound is None else [*model_parts(leakage_bound, days, charge)],
-        leakage=[] if leakage_bound is None else [*leakage_parts(leakage_bound, days, promise, charge)],
-        statement_text=statement_to_html(markdown(statement), tables=_TABLE_NOTE),
+        lead=lead_sentences(statement),
+        sections=[*sections, text],
     )
+
+
+def _released_section(report: ReportData) -> PageSection:
+    """Return the section of the pictures: the first one, then key facts and what intervals cover, then all others."""
+    facts = part("fact_list", [*release_facts(report)])
+    notes = [paragraph(_INTERVALS, "soft")] if report.statement.days.released else []
+    subsections = [*released_sections(report)]
+    if series_names(report, "mean") and report.statement.days.released:
+        smoothing = paragraph(_SMOOTHING.format(coverage_text()))
+        subsections.append(PageSection("Smoothed estimates", "smoothed-estimates", [smoothing]))
+    if any(section.is_closed for section in subsections):
+        notes.append(paragraph(_PAPER, "soft on-paper"))
+    if not subsections:
+        return PageSection("What was released", "released", [facts, *notes])
+    first = subsections[0]
+    subsections[0] = replace(first, parts=[*first.parts[:1], facts, *notes, *first.parts[1:]])
+    return PageSection("What was released", "released", subsections=subsections)
+
+
+def _guarantee_section(report: ReportData) -> PageSection:
+    statement = report.statement
+    bounds, exception = labelled_bounds(statement), _exception(statement)
+    delta = f" {_DELTA}" if any(bound.delta is not None for bound in bounds) else ""
+    parts = [
+        part("fact_list", [*loss_facts(report, bounds)]),
+        paragraph(f"{_ODDS.format(exception)}{delta}"),
+        paragraph(_BARS, "soft"),
+    ]
+    newest = _newest_mean(report)
+    sd = None if newest is None else mechanisms.standard_deviation(newest.scale) / (1000.0 * min(newest.households))
+    factors = noise_factors(report.accountants, report.all_rows, report.leakage_bound) if newest is not None else {}
+    layer = "" if newest is None else layer_label(report, mean_name(newest.series))
+    parts += bounds_table(bounds, factors, sd_kwh=sd, layer=layer)
+    return PageSection("The guarantee", "guarantee", parts, [*_guarantee_subsections(report, bounds, newest)])
+
+
+def _guarantee_subsections(
+    report: ReportData, bounds: Sequence[LabelledBound], newest: ReleaseRecord | None
+) -> Iterator[PageSection]:
+    curves = losses_over_time(report.accountants, report.all_rows, report.leakage_bound)
+    curves |= spans_over_time(report.statement.bounds, report.all_rows, report.publication)
+    promise, delta = report.statement.contract.promise, _shown_delta(report.statement)
+    parts_by_title = {
+        "Noise under other schedules": [_schedules(report, newest)]
+        if newest is not None and report.noise_means
+        else [],
+        "How the bounds grew": [*growth_parts(bounds, curves)],
+        "Small changes of a day's use": [
+            *size_parts(report.accountants, report.all_rows, report.publication, full_wh=_full_wh(report))
+        ],
+        "Loss by day": [*spending_parts(report.all_rows, promise, report.publication, delta)],
+    }
+    for title, parts in parts_by_title.items():
+        if parts:
+            yield PageSection(title, anchor_of(title), parts)
+
+
+def _model_sections(report: ReportData) -> Iterator[PageSection]:
+    """Yield the sections of the loss by age and of temporal leakage, where there is a model."""
+    bound, promise = report.leakage_bound, report.statement.contract.promise.content()
+    if bound is None:
+        return
+    days, publication = report.publication.separated(report.all_rows)
+    charge, share = total_charge(publication.charges), _share_text(bound)
+    if parts := [*model_parts(bound, days, charge)]:
+        note = paragraph(_AGEING.format(share), "soft")
+        yield PageSection("Privacy loss by age under the model", "age", [note, *parts])
+    if parts := [*leakage_parts(bound, days, promise, charge)]:
+        note = paragraph(_CORRELATION.format(share), "soft")
+        yield PageSection("Temporal leakage under the model", "leakage", [note, *parts])
 
 
 def _exception(statement: Statement) -> str:
     """Return what no bound of the page counts, a part of the sentences with bounds; "" for nothing."""
-    days = next((bound.conditional_days for bound in statement.bounds if bound.conditional_days), "")
+    days = statement.model_days
     if not days:
         return ""
     return (
@@ -233,28 +246,11 @@ def _exception(statement: Statement) -> str:
     )
 
 
-def _share_text(leakage_bound: LeakageBound | None) -> str:
+def _share_text(leakage_bound: LeakageBound) -> str:
     """Return the share of the households that the model bounds, a part of a sentence; "" if it is meant for each."""
-    if leakage_bound is None or not leakage_bound.share:
+    if not leakage_bound.share:
         return ""
     return f"; {leakage_bound.share} bounded by it, and for the others these curves say nothing"
-
-
-def _loss_parts(report: ReportData, bounds: Sequence[LabelledBound]) -> Iterator[str]:
-    curves = losses_over_time(report.accountants, report.all_rows, report.leakage_bound)
-    curves |= spans_over_time(report.statement.bounds, report.all_rows, report.publication)
-    newest = _newest_mean(report)
-    sd = None if newest is None else mechanisms.standard_deviation(newest.scale) / (1000.0 * min(newest.households))
-    factors = noise_factors(report.accountants, report.all_rows, report.leakage_bound) if newest is not None else {}
-    layer = "" if newest is None else layer_label(report, mean_name(newest.series))
-    yield from bounds_table(bounds, factors, sd_kwh=sd, layer=layer)
-    if newest is not None and report.noise_means:
-        yield _schedules(report, newest)
-    yield from growth_parts(bounds, curves)
-    yield from size_parts(report.accountants, report.all_rows, report.publication, full_wh=_full_wh(report))
-    yield from spending_parts(
-        report.all_rows, report.statement.contract.promise, report.publication, _shown_delta(report.statement)
-    )
 
 
 def _shown_delta(statement: Statement) -> Decimal | None:

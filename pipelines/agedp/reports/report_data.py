@@ -86,6 +86,25 @@ def series_names(report: ReportData, statistic: str) -> list[str]:
     return list(dict.fromkeys(mean_name(name) for name in [*released, *in_contracts] if not is_upper(name)))
 
 
+def period_names(report: ReportData, statistic: str) -> list[str]:
+    """Return the series with this statistic whose rows cover a week, month or year, in the order of the contracts."""
+    names = [
+        name
+        for terms in report.contracts.values()
+        for name, series in terms["series"].items()
+        if series["statistic"] == statistic and series.get("every", "day") != "day"
+    ]
+    return list(dict.fromkeys(names))
+
+
+def period_releases(report: ReportData, name: str) -> Iterator[tuple[ReleaseRecord, Mapping[str, Any]]]:
+    """Yield the released rows of a series that cover a week, month or year, each with the terms of its contract."""
+    for row in report.rows:
+        terms = report.contracts[row.contract]["series"][row.series]
+        if row.series == name and row.state == "released" and terms.get("every", "day") != "day":
+            yield row, terms
+
+
 def _has_statistic(report: ReportData, row: ReleaseRecord, statistic: str) -> bool:
     return _is_daily(report.contracts[row.contract]["series"][row.series], statistic)
 

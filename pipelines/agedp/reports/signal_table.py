@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from agedp.reports.html import paragraph, table
+from agedp.reports.html import closed, paragraph, table
 from agedp.reports.mean_series import MAX_CELLS
 from agedp.signal_against_noise import (
     SeriesSignal,
@@ -35,6 +35,8 @@ _ANSWERS: Final[Mapping[Verdict | None, str]] = {
     "uncertain": "not certain",
     None: "not yet judged",
 }
+_MOST_OPEN: Final = 3
+"""Groups whose table needs no summary."""
 _SPAN_NAMES: Final = {1: "days", 7: "weeks", 28: "months (28 days)", 365: "years (365 days)"}
 
 
@@ -44,7 +46,9 @@ def signal_parts(rows: Sequence[ReleaseRecord]) -> Iterator[str]:
     signals_by_name = {name: signals for name in names if (signals := signals_by_group(rows, name, most=MAX_CELLS))}
     for name, signals in signals_by_name.items():
         yield paragraph(signal_text(smallest_of(signals)))
-        yield _signal_table(signals[:MAX_CELLS], f" ({name})" if len(names) > 1 else "")
+        numbers = _signal_table(signals[:MAX_CELLS], f" ({name})" if len(names) > 1 else "")
+        of_groups = f"Each group of {name} by time span" if len(names) > 1 else "Each group by time span"
+        yield closed(of_groups, [numbers]) if len(signals) > _MOST_OPEN else numbers
     if signals_by_name:
         yield paragraph(_SIGNAL_NOTE, "soft")
 

@@ -7,7 +7,7 @@ from datetime import date, timedelta
 from decimal import Decimal
 from itertools import accumulate
 
-from agedp.reports.axes import by_month, date_axis, format_rounded_up, linear_axis
+from agedp.reports.axes import by_month, date_axis, format_rounded_up, linear_axis, with_powers
 from agedp.reports.chart_layers import Hover
 from agedp.reports.constants import constant_value
 from agedp.reports.hover import day_text
@@ -49,10 +49,10 @@ def spending_parts(
     in_total = f"{format_rounded_up(to_float(sums[-1]))} in total{draws}"
     totals = {"spent": sums}
     if delta is not None:
-        at_delta, text = _totals_at(delta, rows, publication, all_days), with_delta(f"{delta:f}")
+        at_delta, text = _totals_at(delta, rows, publication, all_days), with_powers(with_delta(f"{delta:f}"))
         totals = {"sum of the losses": sums, f"epsilon{text}": at_delta}
         in_total += f"; {format_rounded_up(to_float(at_delta[-1]))}{text}"
-    at_delta_text = with_delta(promise.delta)
+    at_delta_text = with_powers(with_delta(promise.delta))
     so_far = _chart("Composed loss so far", all_days, totals, promise.epsilon_total, (in_total, at_delta_text))
     released = [loss for loss in of_days if loss]
     if constant_value(released) is not None:
@@ -68,7 +68,9 @@ def spending_parts(
 def _constant_text(losses: Sequence[int], days: int, draws: str, cap: str) -> str:
     """Return the sentence on equal losses of the released days [nano-epsilon] among `days` days."""
     of_days = "The released day has" if len(losses) == 1 else f"Each of the {len(losses):,} released days has"
-    skipped = f"; the other {days - len(losses):,} days have none" if days > len(losses) else ""
+    without = days - len(losses)
+    skipped = f"; the {without:,} other days in between have none" if without > 1 else ""
+    skipped = "; the day without a release in between has none" if without == 1 else skipped
     permitted = "the promise sets no limit" if cap == "unlimited" else f"the promise permits {cap} per day"
     return f"{of_days} a loss of epsilon {format_rounded_up(to_float(losses[0]))}{draws}{skipped}; {permitted}."
 

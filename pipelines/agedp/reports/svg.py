@@ -9,6 +9,7 @@ Decisions:
 * Values are readable at the pointer (`hover`), without a script.
 * Lines differ by dash and by a letter at their end, not by colour alone. Every chart describes its content in words
   (`about`), and the caller adds a table of its numbers.
+* A chart of values at the pointer whose values never change becomes a sentence (`constant_sentence`).
 * A heat map draws shares in [0, 1] as opacity of one colour in steps of 5 %: a dark page, a light page and paper show
   the same order. Cells of one opacity are one path: a 12 x 12 matrix takes about 4 kB.
 """
@@ -22,8 +23,9 @@ from itertools import groupby, pairwise
 
 from agedp.reports.axes import Scale
 from agedp.reports.chart_layers import Bars, Hover, Layer, Level, Line, Marks, Points
+from agedp.reports.constants import constant_sentence
 from agedp.reports.hover import hover_areas
-from agedp.reports.html import part
+from agedp.reports.html import paragraph, part
 
 __all__ = ["Bars", "Hover", "Layer", "Level", "Line", "Marks", "Points", "chart", "heat_map"]
 
@@ -34,7 +36,7 @@ _LETTER_PX = 17
 def chart(
     title: str, about: str, layers: Sequence[Layer], *, x: Scale, y: Scale, y_title: str = "", height: int = 220
 ) -> str:
-    """Return a figure: title, legend if needed, drawing and axis labels.
+    """Return a figure: title, legend if needed, drawing and axis labels; a sentence if no value changes.
 
     Args:
         title: subject of the chart, different from every other title of the page.
@@ -45,12 +47,15 @@ def chart(
         y_title: quantity and unit of the vertical axis.
         height: height of the drawing [px].
     """
+    hover = next((layer for layer in layers if isinstance(layer, Hover)), None)
+    if hover is not None and (text := constant_sentence(title, layers, hover)):
+        return paragraph(text)
     sheet = _DrawingArea(x, y, 2000, 2 * height)
     drawing = [
         *(f'<path class="grid" d="M0 {sheet.down(value)}H{sheet.width}"/>' for value, _ in y.ticks),
         *(f'<path class="grid" d="M{sheet.across(value)} {sheet.height}v12"/>' for value, _ in x.ticks),
         *(path for layer in layers for path in _layer_paths(layer, sheet)),
-        *(shape for layer in layers if isinstance(layer, Hover) for shape in _areas(layers, layer, sheet)),
+        *(() if hover is None else _areas(layers, hover, sheet)),
     ]
     lettered = [layer for layer in layers if isinstance(layer, Line) and layer.letter]
     labels, letters = [*_axis_labels(x, y, y_title)], [*_end_letters(lettered, sheet, height)]

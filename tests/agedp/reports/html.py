@@ -27,6 +27,7 @@ class Page(HTMLParser):
         self.words: list[str] = []
         self.order: list[str] = []
         self._open: list[str] = []
+        self._targets: set[str] = set()
         self._ids: set[str] = set()
         if not text.startswith("<!DOCTYPE html>"):
             self.faults.append("no doctype")
@@ -34,6 +35,9 @@ class Page(HTMLParser):
         self.close()
         if self._open:
             self.faults.append(f"left open: {self._open}")
+        self.faults += [f"a link to nowhere: {name}" for name in sorted(self._targets - self._ids)]
+        if "content" not in self._targets:
+            self.faults.append("no link skips to the content")
         if re.search(r"@import|url\(", text):
             self.faults.append("the style fetches something")
 
@@ -53,12 +57,27 @@ class Page(HTMLParser):
                 self.images.append(given.get("aria-label") or "")
             elif given.get("aria-hidden") != "true":
                 self.faults.append("a drawing that is neither told nor hidden")
+        self._judge_access(tag, given)
+        if (target := given.get("href") or "").startswith("#"):
+            self._targets.add(target[1:])
         if tag == "html" and given.get("lang") != "en":
             self.faults.append("no language")
         if tag in ("figure", "table", "h2", "main", "header", "footer"):
             self.order.append(tag)
         if tag not in VOID:
             self._open.append(tag)
+
+    def _judge_access(self, tag: str, given: dict[str, str | None]) -> None:
+        """Judge what readers without a pointer or a screen need."""
+        if tag == "th" and given.get("scope") not in ("row", "col"):
+            self.faults.append("a header of neither row nor column")
+        if tag == "svg" and given.get("role") == "img":
+            self._focusable = "tabindex" in given
+        if tag == "title" and "svg" in self._open and not self._focusable:
+            self.faults.append("a chart with values that the keyboard does not reach")
+        is_wide = "wide" in (given.get("class") or "").split()
+        if is_wide and (given.get("tabindex") != "0" or not given.get("aria-label")):
+            self.faults.append("a table that the keyboard cannot scroll")
 
     def _judge(self, tag: str, given: dict[str, str | None]) -> None:
         within = self._open[-1] if self._open else ""

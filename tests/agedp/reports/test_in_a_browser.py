@@ -12,6 +12,7 @@ from tests.agedp.reports.browser import Browser
 NAMES = ["aged", "one day", "counts", "confidential", "smoothed"]
 
 LAYOUT = """(() => {
+  document.querySelectorAll('details').forEach(section => { section.open = true; });
   const faults = [], wide = document.documentElement.clientWidth;
   if (document.documentElement.scrollWidth > wide) faults.push('the page scrolls sideways');
   const box = element => element.getBoundingClientRect();
@@ -80,7 +81,7 @@ def test_faults_of_layout_would_be_seen(tab: Browser, pages: dict[str, Path], tm
     (tmp_path / "asks.html").write_text(
         text.replace("default-src 'none';", "")
         .replace("img-src data:", "")
-        .replace("<main>", '<main><img src="file:///nowhere.png">')
+        .replace("<header>", '<header><img src="file:///nowhere.png">')
     )
     tab.look(tmp_path / "asks.html", width=390)
     assert any("nowhere" in each for each in tab.requests)

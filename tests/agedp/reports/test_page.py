@@ -9,7 +9,17 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from agedp.reports.html import paragraph, part, render_page, side_by_side, statement_to_html, table, text_table
+from agedp.reports.html import (
+    PageSection,
+    closed,
+    paragraph,
+    part,
+    render_page,
+    side_by_side,
+    statement_to_html,
+    table,
+    text_table,
+)
 
 STYLE = render_page("page.html", title="A page")
 THEMES = [dict(re.findall(r"--(\w+):(#[0-9a-f]{3,6})", block)) for block in re.findall(r":root\{([^}]*)\}", STYLE)]
@@ -35,7 +45,7 @@ def test_text_has_a_contrast_of_4_5_in_every_theme():
     for theme in THEMES:
         for ink in ("ink", "soft", "s0", "s1", "s2", "s3", "s4", "s5"):
             assert contrast(theme[ink], theme["paper"]) >= 4.5, ink
-        for ink in ("ink", "soft"):
+        for ink in ("ink", "soft", "s0"):  # key facts, and the links of the contents
             assert contrast(theme[ink], theme["tint"]) >= 4.5, ink
 
 
@@ -46,10 +56,11 @@ def test_every_text_of_a_page_is_escaped():
     texts = text_table(bad, (bad, bad, bad), [(label, part("strong", bad), links)])
     figure = part("figure", bad, bad, 1, (1, 1), "", [(bad, bad, bad)], [(bad, 0, "", bad)], [(0, bad, bad)])
     facts = part("fact_list", [(bad, bad, bad)])
-    text = statement_to_html(f"{bad}\n\n* {bad}\n\n## {bad}", tables="")
-    parts = side_by_side([numbers, texts, figure, paragraph(bad, bad), bad])
-    html = "".join([render_page("page.html", title=bad), text, facts, parts])
-    assert html.count("&lt;img") == 37
+    text = statement_to_html(f"{bad}\n\n* {bad}\n\n## {bad}")
+    parts = side_by_side([numbers, texts, figure, paragraph(bad, bad), closed(bad, [bad]), bad])
+    sections = [PageSection(bad, bad, [bad], [PageSection(bad, bad, is_closed=shut) for shut in (True, False)])] * 2
+    html = "".join([render_page("page.html", title=bad, sections=sections), text, facts, parts])
+    assert html.count("&lt;img") == 66
     assert "<img" not in html
     assert 'onerror="' not in html
 
@@ -62,18 +73,21 @@ plain_text = st.text(st.characters(blacklist_categories=("Cs", "Cc", "Zl", "Zp")
 @example([("* ", "# x")])
 @settings(max_examples=40)
 @given(st.lists(st.tuples(st.sampled_from(["## ", "* ", "", "| "]), plain_text), max_size=12))
-def test_every_word_outside_tables_is_on_the_page(lines):
+def test_every_word_is_on_the_page(lines):
     text = "\n".join(["# Title", "", *(start + words for start, words in lines)])
-    html = unescape(re.sub(r"<[^>]+>", " ", statement_to_html(text, tables="See above.")))
+    html = unescape(re.sub(r"<[^>]+>", " ", statement_to_html(text)))
     for start, words in lines:
-        if not (start + words).startswith("|"):
-            assert all(word in html for word in re.findall(r"[^\W_]+", words)), (start, words)
+        assert all(word in html for word in re.findall(r"[^\W_]+", words)), (start, words)
 
 
-def test_a_table_becomes_a_sentence_and_no_link_stays():
-    html = statement_to_html("a\n\n| x | y |\n|---|---|\n| 1 | 2 |\n\nb\n", tables="See above.")
-    assert html == "<p>a</p>\n<p>See above.</p>\n<p>b</p>\n"
+def test_a_table_stays_one_and_no_link_does():
+    html = statement_to_html("a\n\n| x | y |\n| --- | --- |\n| 1 | <2 |\n\nb\n")
+    assert re.findall(r"<(t[hd])(?: ([^>]*))?>([^<]*)<", html) == [
+        ("th", 'scope="col"', "x"), ("th", 'scope="col"', "y"),
+        ("th", 'scope="row"', "1"), ("td", 'data-of="y" class="brief"', "&lt;2"),
+    ]  # fmt: skip
+    assert "---" not in html
     text = "[a](javascript:b) <https://c.example> ![d](e) <i>f</i> https://g.example\n\n[a]: http://h.example"
-    html = statement_to_html(text, tables="")
+    html = statement_to_html(text)
     assert re.findall(r"<(\w+)", html) == ["p", "p"]
     assert unescape(re.sub(r"</?p>", "", html)).split() == text.split()

@@ -211,4 +211,4 @@ def test_a_coverage_series_is_a_line_with_its_interval():
 def test_a_constant_coverage_is_a_sentence():
     html = "".join(coverage_parts("usable", counts_of([97, 97]), coverage=SHARE))
     assert not figures_of(html)
-    assert "97 of 100 households had a usable day on each of the 2 released days" in html
+    assert "usable day, noise included, is 97 on each of the 2 released days; 100 households were on the roster" in html

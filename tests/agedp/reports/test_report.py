@@ -8,7 +8,7 @@ import re
 from collections import defaultdict
 from dataclasses import replace
 from datetime import date, timedelta
-from decimal import Decimal
+from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from html import unescape
 
@@ -85,6 +85,11 @@ def with_keys(statement, **keys):
     return read_statement(json.dumps(statement.content() | keys))
 
 
+def up(number: str) -> str:
+    """Three significant digits, rounded up."""
+    return f"{Context(prec=3, rounding=ROUND_CEILING).plus(Decimal(number)).normalize():f}"
+
+
 def report(house) -> str:
     return (house.folder / "release" / "report.html").read_text()
 
@@ -100,7 +105,10 @@ def losses_by_day(rows):
 def test_a_page_is_sound_and_contains_every_word_of_the_statement(made):
     assert faults_of(report(made)) == []
     text = Page(report(made)).text
-    assert text.count('A <b>"title"</b> & more') == 2  # in the tab and on the page
+    assert text.count('A <b>"title"</b> & more') == 3  # in the tab, as the heading, and in the first sentence
+    order = [text.index(words) for words in ("This folder contains daily averages", "What was released")]
+    order += [text.rindex("The guarantee"), text.rindex("The full statement"), text.rindex("How to verify")]
+    assert order == sorted(order)
     words = re.sub(r"[*`|#_-]", " ", (made.folder / "release" / "STATEMENT.md").read_text()).split()
     assert set(words) <= set(re.sub(r"[*`|#_-]", " ", text).split())
 
@@ -109,9 +117,14 @@ def test_a_page_is_sound_and_contains_every_word_of_the_statement(made):
     "fault",
     [
         ("</main>", ""),
-        ("<main>", '<main><img src="http://x/y.png">'),
+        ("<header>", '<header><img src="http://x/y.png">'),
         ("<h2>", "<h4>"),
-        ('aria-label="', 'aria-label="" data-was="'),
+        (' class="jump"', ' class="jump" id="content"'),
+        ('id="guarantee"', 'id="other"'),
+        ('scope="col"', 'scope="other"'),
+        ('<div class="wide" tabindex="0"', '<div class="wide"'),
+        (' tabindex="0" role="img"', ' role="img"'),
+        ('role="img" aria-label="', 'role="img" aria-label="" data-was="'),
         ("<footer>", '<p style="background:url(http://x)"><footer>'),
         ("<td>", "<p><table>"),
     ],
@@ -122,12 +135,19 @@ def test_a_page_with_a_fault_is_not_sound(made, fault):
 
 def test_each_bound_is_one_row_with_all_that_the_statement_contains(made):
     for place, bound in enumerate(made.release.statement["figures"]):
-        start = f'<tr><th scope="row"><b class="letter">{chr(65 + place)}</b> {bound["name"]}</th>'
+        name = bound["name"].replace("1e-6", "10⁻⁶").replace("1e-9", "10⁻⁹")
+        start = f'<tr><th scope="row"><b class="letter">{chr(65 + place)}</b> {name}</th>'
         [row] = re.findall(rf"{re.escape(start)}(.*?)</tr>", report(made))
         cells = [unescape(re.sub(r"<[^>]+>", "", cell)) for cell in re.findall(r"<td[^>]*>(.*?)</td>", row)]
-        factor = f"×\u00a0{bound['factor']}" if bound["factor"] else "–"
-        assert cells[1:4] == [bound["epsilon"], factor, bound["limit"]]
-        assert cells[-1].startswith(bound["about"])
+        assert cells[0].strip() == up(bound["epsilon"])
+        assert cells[2] == (bound["limit"] if bound["limit"] in ("", "unlimited") else up(bound["limit"]))
+        if not bound["factor"]:
+            assert cells[1] == "–"
+        elif (factor := math.exp(float(bound["epsilon"]))) < 1e6:
+            assert float(cells[1].removeprefix("×\u00a0").replace(",", "")) == pytest.approx(factor, rel=1e-2)
+        else:
+            assert cells[1] == f"a factor of {math.floor(math.log10(factor)) + 1} digits"
+        assert cells[-1].startswith(bound["about"].replace("1e-6", "10⁻⁶").replace("1e-9", "10⁻⁹"))
 
 
 def test_months_and_means_are_those_of_the_parquet_files(made, data):
@@ -195,6 +215,6 @@ def test_a_page_without_a_release_or_without_a_model_says_so(data, is_released):
     html = public_report_page(replace(changed, statement=with_keys(data.statement, **keys)))
     assert faults_of(html) == []
     text = Page(html).text
-    assert ("C risk (if the model holds)" in text) == is_released
+    assert ("C, risk (epsilon infinite)" in text) == is_released
     assert "infinite" in text
-    assert ("Nothing is released" in text) == (not is_released)
+    assert ("contains no value yet" in text) == (not is_released)

@@ -22,7 +22,7 @@ from agedp.local_files import atomic_files
 from agedp.release_folder.result_tables import read_guarantee
 from agedp.smoothed_estimates.smoothing_source import default_region
 from agedp_data.errors import InputError
-from agedp_data.smoothing.measured_coverage import MEASURED, coverage_text
+from agedp_data.smoothing.measured_coverage import MEASURED
 from tests.agedp.smoothed_estimates.conftest import DAYS, FIRST, SKIPPED, publish
 from tests.source_path import ROOT, source_path
 
@@ -137,14 +137,15 @@ def test_the_page_marks_layers(estimates):
     assert not any("layers" in caption for caption in captions[1:])
 
 
-def test_the_page_on_limits_has_the_measured_coverage():
+def test_the_page_on_limits_has_the_measured_coverage_and_errors():
     limits = " ".join((ROOT / "docs" / "limits.md").read_text("utf-8").split())
-    assert coverage_text() in limits
-    ratios = {(row.series, row.noise_kwh, row.variant): row.error_ratio for row in MEASURED}
-    for series, noise, variant in ratios:
-        if variant == "archive":
-            cells = series, noise, *(f"{ratios[series, noise, each]:.2f}" for each in ("archive", "live"))
-            assert "| {} | {} | {} | {} |".format(*cells) in limits
+    rows = {(row.series, row.noise_kwh, row.variant): row for row in MEASURED}
+    for series, noise in {(series, noise) for series, noise, _ in rows}:
+        archive, live = rows[series, noise, "archive"], rows[series, noise, "live"]
+        names = ("all_days", "special_days", "hardest_days")
+        shares = [f"{100 * getattr(archive, name):.0f} / {100 * getattr(live, name):.0f} %" for name in names]
+        assert f"| {series} | {noise} | {' | '.join(shares)} |" in limits
+        assert f"| {series} | {noise} | {archive.error_ratio:.2f} | {live.error_ratio:.2f} |" in limits
 
 
 def test_the_page_on_smoothing_says_where_intervals_held_less_than_their_share():
