@@ -40,8 +40,9 @@ from agedp_data.notions.period_loss import covered_losses
 from agedp_data.notions.publication import Publication
 from agedp_data.series.layers import is_upper
 from agedp_flows.text import run_text
+from agedp_flows.text.number_text import count_text
 from agedp_flows.text.plan_text import plan_table
-from agedp_flows.text.run_text import count_text, format_path, noise_deviation, waiting_lines
+from agedp_flows.text.run_text import format_path, noise_deviation, waiting_lines
 
 
 def artifact_key(kind: str, population: str) -> str:

@@ -58,7 +58,7 @@ class ServerError(AgedpError):
 def require_prefect() -> None:
     """Raise AgedpError, which names the extra, if Prefect is not installed."""
     if find_spec("prefect") is None:
-        raise AgedpError("flows need Prefect, which is not installed; pip install 'agedp[prefect]'")
+        raise AgedpError("flows need Prefect, which is not installed; install agedp with its extra prefect")
 
 
 require_prefect()

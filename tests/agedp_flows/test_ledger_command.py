@@ -43,14 +43,14 @@ def test_an_amendment_shows_difference_and_bounds_and_asks(world: World) -> None
     world.edit(("epsilon_per_day = 0.5", "epsilon_per_day = 0.4"))
     shown = world.succeed(*AMEND, answer="n\n")
     for line in (
-        'promise.epsilon_per_day: "0.5" -> "0.4"  allowed: tightens the promise',
-        'schedule.last_day: "2013-02-06" -> "2013-02-09"  allowed',
+        'promise.epsilon_per_day "0.5" "0.4" allowed: tightens the promise',
+        'schedule.last_day "2013-02-06" "2013-02-09" allowed',
         "next unreleased day on (2013-02-07)",
-        "epsilon of that day: 0 -> 0.4",
-        "last day that can be released: none (the promise lasts longer) -> 2013-02-09 (the promise lasts longer)",
+        "epsilon of that day 0 0.4",
+        "last day that can be released none (the promise lasts longer) 2013-02-09 (the promise lasts longer)",
         "not recorded",
     ):
-        assert line in shown
+        assert line in " ".join(shown.split())
     world.succeed(*AMEND)  # nobody answers
     assert contracts(world) == 1
     assert "recorded" in world.succeed(*AMEND, answer="y\n")

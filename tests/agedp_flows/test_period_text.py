@@ -22,8 +22,11 @@ PROFILE = (
 @pytest.mark.parametrize(
     ("series", "line"),
     [
-        (MONTH, r"2013-02-01 to 2013-02-28  -?[0-9.]+ kWh per household and day, noise interval"),
-        (PROFILE, r"2013-02-28  -?[0-9.]+ kWh in all half-hours, largest .*, weekday\n2013-02-28 .*, weekend\n"),
+        (
+            MONTH,
+            r"\nfirst day +last day +mean kWh per household and day +.*\n2013-02-01  2013-02-28 +-?[0-9.]+ ",
+        ),
+        (PROFILE, r", weekday on 2013-02-28: -?[0-9.]+ kWh in all half-hours, largest .*\n.*, weekend on 2013-02-28: "),
     ],
 )
 def test_a_run_of_periods_alone_shows_its_newest_values(tmp_path: Path, series: str, line: str) -> None:

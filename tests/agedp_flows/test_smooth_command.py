@@ -37,12 +37,12 @@ def reader(release: Path, tmp_path: Path) -> CommandFolder:
 def test_a_reader_is_shown_noise_estimates_sources_and_the_page(reader: CommandFolder) -> None:
     lines = reader.succeed("smooth", "received", "--out", "out").splitlines()
     assert lines[0] == "homes: 12 days from 2013-03-01 to 2013-03-12, 12 of them published"
-    noise, estimate = (float(word) for word in lines[2].split() if word.replace(".", "").isdigit())
+    noise, estimate = (float(word) for word in lines[3].split() if word.replace(".", "").isdigit())
     assert noise == pytest.approx(100 * 2.302585 / 3, rel=0.01)  # 50 kWh / 0.5, ln 10, three homes
     assert 0 < estimate < noise
-    assert "leaves out what the clamp cuts off" in lines[3]
-    assert lines[4].startswith("Calendar: GB-ENG, library holidays ")
-    assert lines[5].startswith("Written to out: smoothed.html shows the estimates beside the published values")
+    assert "leaves out what the clamp cuts off" in lines[4]
+    assert lines[5].startswith("Calendar: GB-ENG, library holidays ")
+    assert lines[6].startswith("Written to out: smoothed.html shows the estimates beside the published values")
     assert sorted(path.name for path in (reader.folder / "out").iterdir()) == [
         "SHA256SUMS", "daily_average_smoothed.parquet", "datapackage.json", "smoothed.html", "smoothing.json",
     ]  # fmt: skip

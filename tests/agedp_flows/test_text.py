@@ -41,7 +41,7 @@ def test_a_bound_with_a_delta_is_printed_with_its_delta():
     about = scope_at_delta("any 365 consecutive days of one household", delta)
     bound = LossBound("window of 365 days (delta 2.5e-7)", 10_748_499_677, "assumption-free", about, delta=delta)
     stated = state_bound(bound, {})
-    expected = "Epsilon with delta 2.5e-7 of any 365 consecutive days of one household: 10.748499677"
+    expected = "Epsilon with delta 2.5e-7 of any 365 consecutive days of one household: 10.8"
     assert (labelled_bound(stated), stated.factor) == (expected, "")
 
 

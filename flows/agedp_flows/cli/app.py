@@ -23,6 +23,7 @@ from agedp_flows.cli.options import STATUSES, print_text
 _UsageError: Any = typer.BadParameter.__bases__[0]  # click's, or typer's own copy of click's
 _SECRET = re.compile(":/{1,2}[^/@]*@")  # user and password of an address, also of one that was parsed as a path
 _STOPPED_STATUS = 130  # as a shell has it for Ctrl-C
+_STOPPED = "agedp: stopped; committed days stay released, and the next run continues from there"
 
 app = typer.Typer(
     help="Daily averages from half-hourly smart meters, published with privacy guarantees that take time into account.",
@@ -66,21 +67,21 @@ def _main() -> None:
         status = typer.main.get_command(app).main(standalone_mode=False, prog_name="agedp")
         sys.stdout.flush()
     except AgedpError as error:
-        typer.echo(_error_line(error.private), err=True)
+        terminal.print_error(_error_line(error.private))
         sys.exit(error.exit_status)
     except OSError as error:
         if error.filename is None:
             raise
-        typer.echo(_error_line(f"{error.filename}: {error.strerror}"), err=True)
+        terminal.print_error(_error_line(f"{error.filename}: {error.strerror}"))
         sys.exit(AgedpError.exit_status)
     except _UsageError as error:
         if message := error.format_message():  # else the help was requested and printed
-            typer.echo(_usage_line(message, error.ctx), err=True)
+            terminal.print_error(_usage_line(message, error.ctx))
         sys.exit(AgedpError.exit_status)
     except (typer.Abort, KeyboardInterrupt):
         status = _STOPPED_STATUS
     if status == _STOPPED_STATUS:
-        typer.echo("agedp: stopped; committed days stay released, and the next run continues from there", err=True)
+        terminal.print_error(_STOPPED, is_warning=True)
     sys.exit(status or 0)
 
 

@@ -18,6 +18,7 @@ from agedp_flows.cli.options import (
     QuietOption,
     RunFileArgument,
     ToOption,
+    VerboseOption,
     print_answer,
     print_text,
 )
@@ -34,15 +35,17 @@ def show(
         bool, typer.Option("--statements", help="only the statements, not the releases")
     ] = False,
     as_json: JsonOption = False,
+    verbose: VerboseOption = False,
 ) -> None:
     """Print the releases of the run file's population, or of a ledger given by its URL, then their statements.
 
-    Draws of calibrations come first, if there are any.
+    Draws of calibrations come first, if there are any. --verbose shows every digit of epsilon and hash.
 
     With --json the output is the releases or, with --statements, the statements.
 
     Example: agedp ledger show london.toml
     """
+    from agedp_flows.cli.terminal import print_lines
     from agedp_flows.text.ledger_text import (
         draw_lines,
         release_lines,
@@ -56,8 +59,14 @@ def show(
             json.dumps(statement_rows_json(address) if only_statements else release_rows_json(address), indent=1)
         )
         return
-    release_text = [] if only_statements else [*draw_lines(address), *release_lines(release_rows_json(address)), ""]
-    print_text("\n".join([*release_text, *statement_lines(statement_rows_json(address))]))
+    releases: list[str] = []
+    if not only_statements:
+        releases = [
+            *draw_lines(address, verbose=verbose),
+            *release_lines(release_rows_json(address), verbose=verbose),
+            "",
+        ]
+    print_lines([*releases, *statement_lines(statement_rows_json(address), verbose=verbose)])
 
 
 @ledger.command()
@@ -69,7 +78,7 @@ def verify(address: LedgerArgument, as_json: JsonOption = False, quiet: QuietOpt
     from agedp_flows.text.ledger_text import verify_ledger
 
     facts, text = verify_ledger(address)
-    print_answer(facts, text, as_json=as_json, quiet=quiet)
+    print_answer(facts, [text], as_json=as_json, quiet=quiet)
 
 
 @ledger.command()
@@ -85,13 +94,14 @@ def amend(
     from agedp.ledger_session import LedgerSession
     from agedp.run_context import RunContext
     from agedp.stages.amend import check_amendment_allowed, preview_amendment, record_amendment
+    from agedp_flows.cli.terminal import print_lines
     from agedp_flows.text.amendment_text import amendment_json, amendment_lines
 
     session = LedgerSession.open_existing(RunContext.load(run_file))
     amendment = preview_amendment(session)
     check_amendment_allowed(amendment)
     if not as_json:
-        print_text("\n".join(amendment_lines(amendment)))
+        print_lines(amendment_lines(amendment))
     is_accepted = bool(amendment.changes) and (yes or (not as_json and _confirm("record this in the ledger?")))
     if is_accepted:
         record_amendment(session, amendment)
@@ -123,9 +133,10 @@ def export(
     Example: agedp ledger export london.toml ledger.jsonl --close
     """
     from agedp_flows.text.ledger_text import export_rows
+    from agedp_flows.text.next_steps import after_export
 
     facts, text = export_rows(run_file, file, close=close)
-    print_answer(facts, text, as_json=as_json, quiet=quiet)
+    print_answer(facts, [text, *after_export(file, is_closed=close)], as_json=as_json, quiet=quiet)
 
 
 @ledger.command("import")
@@ -149,10 +160,11 @@ def import_(
     """
     from agedp.ledger_transfer import import_ledger
     from agedp_data import clock
+    from agedp_flows.text.next_steps import after_transfer
 
     rows = import_ledger(file, to, lost_at=clock.today() if lost else None)
-    text = f"{rows} rows, every hash is correct; name this ledger in [output] ledger"
-    print_answer({"rows": rows}, text, as_json=as_json, quiet=quiet)
+    text = f"{rows:,} rows, every hash is correct"
+    print_answer({"rows": rows}, [text, *after_transfer(to)], as_json=as_json, quiet=quiet)
 
 
 @ledger.command()
@@ -163,10 +175,11 @@ def recover(folder: FolderArgument, to: ToOption, as_json: JsonOption = False, q
     """
     from agedp.ledger_transfer import recover as restore
     from agedp_data import clock
+    from agedp_flows.text.next_steps import after_transfer
 
     rows = restore(folder, to, at=clock.today())
     text = f"{rows} releases restored after a recovery record; never use the lost ledger again if it is found"
-    print_answer({"releases": rows}, text, as_json=as_json, quiet=quiet)
+    print_answer({"releases": rows}, [text, *after_transfer(to)], as_json=as_json, quiet=quiet)
 
 
 @ledger.command()
@@ -183,12 +196,13 @@ def households(
 
     Example: agedp ledger households london.toml
     """
+    from agedp_flows.cli.terminal import print_lines
     from agedp_flows.text.household_text import check_on_terminal, household_lines, rebuild_register
 
     check_on_terminal()
     if rebuild:
         rebuild_register(run_file)
-    print_text("\n".join(household_lines(run_file)))
+    print_lines(household_lines(run_file))
 
 
 @ledger.command()
@@ -203,4 +217,4 @@ def upgrade(address: LedgerArgument, as_json: JsonOption = False, quiet: QuietOp
     from agedp_flows.text.ledger_text import upgrade_ledger
 
     facts, text = upgrade_ledger(address)
-    print_answer(facts, text, as_json=as_json, quiet=quiet)
+    print_answer(facts, [text], as_json=as_json, quiet=quiet)

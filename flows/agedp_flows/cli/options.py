@@ -1,14 +1,14 @@
 """Arguments and options that several commands share, and how a command prints its answer or ends a run.
 
 Every command has `--json`. Every command that does or checks something, rather than showing it, has `--quiet`: it then
-prints errors only, and sets the exit status.
+prints warnings and errors only, and sets the exit status.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,6 +19,7 @@ from typer.models import CommandFunctionType
 
 from agedp_data.errors import PreflightFailed
 from agedp_data.messages import escape_text
+from agedp_flows.cli.terminal import print_error, print_lines
 
 if TYPE_CHECKING:
     from agedp.pipeline import RunSummary
@@ -82,7 +83,12 @@ FolderArgument = Annotated[
     str, typer.Argument(metavar="FOLDER", help="the release folder", show_default=False, readable=False)
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="one JSON object, for machines")]
-QuietOption = Annotated[bool, typer.Option("--quiet", help="print errors only, no bars and no results: for cron")]
+QuietOption = Annotated[
+    bool, typer.Option("--quiet", help="print warnings and errors only, no bars and no results: for cron")
+]
+VerboseOption = Annotated[
+    bool, typer.Option("--verbose", help="print details too: every bound, assumption and comparison")
+]
 AsOfOption = Annotated[
     date | None,
     typer.Option("--as-of", metavar="DATE", parser=parse_day, help="in a rehearsal: the simulated date of the run"),
@@ -91,21 +97,21 @@ ToOption = Annotated[str, typer.Option("--to", metavar="URL", help="the new ledg
 
 
 def print_text(text: str = "") -> None:
-    """Print a result."""
+    """Print a text unchanged, such as JSON."""
     typer.echo(text)
 
 
-def print_answer(facts: dict[str, Any], text: str, *, as_json: bool, quiet: bool = False) -> None:
-    """Print a result: `facts` as one JSON object, or `text`; with `quiet` nothing."""
+def print_answer(facts: dict[str, Any], lines: Iterable[str], *, as_json: bool, quiet: bool = False) -> None:
+    """Print a result: `facts` as one JSON object, or `lines`; with `quiet` nothing."""
     if as_json:
         print_text(json.dumps(facts))
     elif not quiet:
-        print_text(text)
+        print_lines(lines)
 
 
 def end_run(
     summary: RunSummary,
-    result: Callable[[], str],
+    result: Callable[[], Iterable[str]],
     *,
     as_json: bool,
     quiet: bool,
@@ -113,7 +119,7 @@ def end_run(
 ) -> None:
     """Print the result of a run if it released something, then warnings and alerts, then raise its error.
 
-    `result` returns the text to print, or the JSON; with `quiet` it is not called, because it reads released values.
+    `result` returns the lines to print, or the JSON; with `quiet` it is not called, because it reads released values.
     A report that failed after publication is a warning, because the release was published.
 
     Raises:
@@ -125,15 +131,17 @@ def end_run(
 
     error, checked = summary.refusal, summary.checked
     if error is None or summary.released:
-        if as_json or not quiet:
-            print_text(result())
+        if as_json:
+            print_text("\n".join(result()))
+        elif not quiet:
+            print_lines(result())
     elif isinstance(error, PreflightFailed) and not (as_json or quiet):
         from agedp_flows.text.run_text import preflight_lines
 
-        print_text("\n".join(preflight_lines(checked)))
+        print_lines(preflight_lines(checked))
     unseen = checked.findings if quiet and checked is not None and checked.sums.is_first else ()
     findings = [f"warning: {finding.check}: {finding.result}" for finding in unseen if finding.verdict == "warning"]
     warnings = [*findings, *format_alerts(summary.alerts)] if warns else []
     for line in (*format_report_warnings(summary.notices, summary.failures), *warnings):
-        typer.echo(f"agedp: {escape_text(line, 1000)}", err=True)
+        print_error(f"agedp: {escape_text(line, 1000)}", is_warning=True)
     summary.check_not_refused()

@@ -20,6 +20,7 @@ from agedp_flows.cli.options import (
     JsonOption,
     QuietOption,
     RunFileArgument,
+    VerboseOption,
     end_run,
     parse_day,
     print_answer,
@@ -35,7 +36,7 @@ app = CommandGroup()
 
 
 @app.command(rich_help_panel=NIGHTLY)
-def plan(
+def plan(  # noqa: PLR0913, PLR0917  (a parameter for each option)
     run_file: RunFileArgument,
     as_of: AsOfOption = None,
     frontier: Annotated[
@@ -55,22 +56,25 @@ def plan(
         ),
     ] = None,
     as_json: JsonOption = False,
+    verbose: VerboseOption = False,
 ) -> None:
-    """Print the due days, their noise and epsilon, and the contract as it will be registered. Draws no noise.
+    """Print the due days, their noise and epsilon. Draws no noise.
 
-    Before the first release it also reads the input files, prints the findings of a first run (the preflight, for your
-    terminal alone), and compares the noise of all notions at the same bound. With an estimated model the last line
-    repeats the verdict of its calibration, also for your terminal alone.
+    Before the first release it also reads the input files and prints the findings of a first run (the preflight, for
+    your terminal alone). With an estimated model a line repeats the verdict of its calibration, also for your terminal
+    alone. With --verbose it compares the noise of all notions at the same bound before the first release, and prints
+    the contract as it will be registered.
 
     Example: agedp plan london.toml --risk 0.5
     """
     from agedp.ledger_session import LedgerSession
     from agedp.run_context import RunContext
-    from agedp_flows.cli.terminal import progress_bars
+    from agedp_flows.cli.terminal import print_lines, progress_bars
     from agedp_flows.text.comparison_json import promises_json
     from agedp_flows.text.comparison_text import parse_target, promises_lines
     from agedp_flows.text.frontier_text import frontier_json, frontier_lines
-    from agedp_flows.text.plan_text import plan_json, plan_lines
+    from agedp_flows.text.plan_text import is_refused, plan_json, plan_lines
+    from agedp_flows.text.release_steps import after_plan
     from agedp_flows.text.verdict_text import verdict_lines
 
     target = parse_target(risk, error_kwh)
@@ -83,10 +87,13 @@ def plan(
         elif frontier:
             result = frontier_json(session) if as_json else frontier_lines(session)
         else:
-            result = plan_json(session) if as_json else plan_lines(session)
-    print_text(
-        json.dumps(result, indent=1) if isinstance(result, dict) else "\n".join([*result, *verdict_lines(session.run)])
-    )
+            result = plan_json(session) if as_json else plan_lines(session, verbose=verbose)
+    if isinstance(result, dict):
+        print_text(json.dumps(result, indent=1))
+        return
+    is_compared = notions or frontier or target.is_requested
+    steps = [] if is_compared else after_plan(session, run_file, refused=is_refused(session))
+    print_lines([*result, *verdict_lines(session.run), *steps])
 
 
 @app.command(rich_help_panel=NIGHTLY)
@@ -96,6 +103,7 @@ def run(
     as_of: AsOfOption = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
+    verbose: VerboseOption = False,
 ) -> None:
     """Release everything that is due.
 
@@ -106,10 +114,13 @@ def run(
     """
     from agedp_flows.cli.terminal import progress_bars
 
-    def result() -> str:
+    def result() -> list[str]:
+        from agedp_flows.text.release_steps import after_run
         from agedp_flows.text.run_text import result_json, result_lines
 
-        return json.dumps(result_json(summary)) if as_json else "\n".join(result_lines(summary))
+        if as_json:
+            return [json.dumps(result_json(summary))]
+        return [*result_lines(summary, verbose=verbose), *after_run(summary, run_file)]
 
     with progress_bars(enabled=not (as_json or quiet)) as progress:
         summary = (_run_flow if through_prefect else _run_stages)(run_file, as_of, progress)
@@ -153,11 +164,12 @@ def serve(
 
     Example: agedp serve london.toml ausgrid.toml
     """
+    from agedp_flows.cli.terminal import print_lines
     from agedp_flows.scheduled_runs import scheduled_runs, serving_lines
     from agedp_flows.serving import serve_runs
 
     runs = scheduled_runs(run_files)
-    serve_runs(runs, ready=lambda server: None if quiet else print_text("\n".join(serving_lines(runs, server))))
+    serve_runs(runs, ready=lambda server: None if quiet else print_lines(serving_lines(runs, server)))
 
 
 @app.command(rich_help_panel=TO_HAND_OVER)
@@ -180,7 +192,7 @@ def publish(
     from agedp_flows.text.run_text import publish_folder
 
     facts, text = publish_folder(run_file, as_of, statement=statement)
-    print_answer(facts, text, as_json=as_json, quiet=quiet)
+    print_answer(facts, [text], as_json=as_json, quiet=quiet)
 
 
 @app.command(rich_help_panel=TO_HAND_OVER)
@@ -211,6 +223,7 @@ def verify(
     """
     from agedp.release_folder.release_folder import open_release
     from agedp_flows.text.ledger_text import folder_spans, span_lines, spans_json, verify_folder_against
+    from agedp_flows.text.next_steps import after_verification
 
     release = open_release(folder)
     release.verify()
@@ -221,11 +234,11 @@ def verify(
     lines = [f"{folder}: as it was published{', and it equals the ledger' if chain_facts else ''}"]
     if foreign_files := release.other_files():
         lines.append(f"not part of the release, and not checked: {', '.join(map(escape_text, foreign_files))}")
-    lines += span_lines(release, spans)
+    lines += [*span_lines(release, spans), *after_verification(folder)]
     span_facts = {"spans": spans_json(spans)} if spans else {}
     print_answer(
         {"verified": True, **chain_facts, "not_of_the_release": list(foreign_files), **span_facts},
-        "\n".join(lines),
+        lines,
         as_json=as_json,
         quiet=quiet,
     )
@@ -287,8 +300,7 @@ def smooth(
     with progress_bars(enabled=not (as_json or quiet)) as progress:
         estimates = estimate_release(release, region=region, weather=temperatures, progress=progress)
     target = estimates.save(out)
-    text = "\n".join(smoothing_lines(estimates, target))
-    print_answer(smoothing_json(estimates, target), text, as_json=as_json, quiet=quiet)
+    print_answer(smoothing_json(estimates, target), smoothing_lines(estimates, target), as_json=as_json, quiet=quiet)
 
 
 @app.command(rich_help_panel=TO_HAND_OVER)
@@ -303,5 +315,5 @@ def audit(run_file: RunFileArgument, as_json: JsonOption = False, quiet: QuietOp
 
     with progress_bars(enabled=not (as_json or quiet)) as progress:
         audit_result = measure(run_file, progress=progress)
-    print_answer(audit_json(audit_result), "\n".join(audit_lines(audit_result)), as_json=as_json, quiet=quiet)
+    print_answer(audit_json(audit_result), audit_lines(audit_result), as_json=as_json, quiet=quiet)
     require_no_violation(audit_result)

@@ -27,6 +27,7 @@ from agedp_flows.cli.options import (
     OnceCommand,
     QuietOption,
     RunFileArgument,
+    VerboseOption,
     end_run,
     print_answer,
     print_text,
@@ -143,7 +144,7 @@ def init(
     with progress_bars(enabled=not (as_json or quiet)) as progress:
         initial = write_initial_files(files, folder=folder, options=toml_of(option_texts), progress=progress)
     lines = [] if as_json or quiet else initial_lines(initial)
-    print_answer(initial_json(initial), "\n".join(lines), as_json=as_json, quiet=quiet)
+    print_answer(initial_json(initial), lines, as_json=as_json, quiet=quiet)
 
 
 @app.command(cls=RunFileCommand, rich_help_panel=TO_BEGIN)
@@ -153,6 +154,7 @@ def sanitise(
     out: Annotated[str, typer.Option("--out", metavar="DIR", help="the release folder", show_default=False)],
     as_json: JsonOption = False,
     quiet: QuietOption = False,
+    verbose: VerboseOption = False,
     *,
     option_texts: OptionTexts,
 ) -> None:
@@ -176,20 +178,23 @@ def sanitise(
     from agedp.setup.run_file_options import toml_of
     from agedp_flows.cli.terminal import progress_bars
     from agedp_flows.text.calibration_text import calibration_lines
+    from agedp_flows.text.release_steps import after_run
     from agedp_flows.text.run_text import result_json, result_lines
 
     with progress_bars(enabled=not (as_json or quiet)) as progress:
         result = release_files(files, out=out, options=toml_of(option_texts), progress=progress)
 
-    def output() -> str:
+    def output() -> list[str]:
         model = result.run.session.model
         if as_json:
-            return json.dumps(result_json(result.run) | ({} if model is None else {"model": model.id}))
+            return [json.dumps(result_json(result.run) | ({} if model is None else {"model": model.id}))]
         confidential = confidential_folder(Path(out))
         location = Path(out).parent / confidential.name if Path(out).name else confidential  # --out . has no name
         hint = f"run file, ledger and confidential folder: {escape_text(str(location))} (keep it)"
-        calibration_text = [] if result.calibration is None else calibration_lines(result.calibration)
-        return "\n".join([*calibration_text, *result_lines(result.run), hint])
+        calibration = result.calibration
+        model_lines = [] if calibration is None else calibration_lines(calibration, verbose=verbose)
+        next_lines = after_run(result.run, location / "run.toml")
+        return [*model_lines, *result_lines(result.run, verbose=verbose), hint, *next_lines]
 
     end_run(result.run, output, as_json=as_json, quiet=quiet, warns=not as_json)
 
@@ -210,17 +215,17 @@ def demo(
     """
     from agedp.demo.overview import DemoPage, Step
     from agedp.demo.synthetic_datasets import Size
-    from agedp_flows.cli.terminal import progress_bars
+    from agedp_flows.cli.terminal import print_lines, progress_bars
     from agedp_flows.demonstration import run_demonstration
-    from agedp_flows.text.demonstration_text import demonstration_json, step_lines, table_lines
+    from agedp_flows.text.demonstration_text import demonstration_json, release_table_lines, step_lines
 
     is_verbose, steps = not (as_json or quiet), list[Step]()
     with progress_bars(enabled=is_verbose) as progress:
         for step in run_demonstration(folder, Size(), progress=progress):
             if is_verbose and isinstance(step, DemoPage):
-                print_text("\n".join(table_lines(steps)))
+                print_lines(release_table_lines(steps))
             if is_verbose:
-                print_text("\n".join(step_lines(step, folder)))
+                print_lines(step_lines(step, folder))
             steps.append(step)
     if as_json:
         print_text(json.dumps(demonstration_json(steps)))
@@ -243,11 +248,12 @@ def sample(
     Example: agedp sample london out/london
     """
     from agedp.setup.sample import sample as write_sample
+    from agedp_flows.text.next_steps import sample_lines
 
     sample_files = write_sample(dataset, folder, households=households, days=days, seed=seed)
     print_answer(
         {"run_file": str(sample_files.run_file), "written": sample_files.written},
-        sample_files.message,
+        sample_lines(sample_files),
         as_json=as_json,
         quiet=quiet,
     )
@@ -259,6 +265,7 @@ def calibrate(
     through_prefect: Annotated[bool, typer.Option("--flow", help="run the Prefect flow")] = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
+    verbose: VerboseOption = False,
 ) -> None:
     """Estimate the Markov chains of the households and store their model, once.
 
@@ -272,11 +279,12 @@ def calibrate(
     """
     from agedp_flows.cli.terminal import progress_bars
     from agedp_flows.text.calibration_text import calibration_json, calibration_lines
+    from agedp_flows.text.next_steps import after_calibration
 
     with progress_bars(enabled=not (as_json or quiet)) as progress:
         calibration = (_calibrate_by_flow if through_prefect else _calibrate)(run_file, progress)
-    text = "\n".join(calibration_lines(calibration))
-    print_answer(calibration_json(calibration), text, as_json=as_json, quiet=quiet)
+    lines = [*calibration_lines(calibration, verbose=verbose), *after_calibration(calibration, run_file)]
+    print_answer(calibration_json(calibration), lines, as_json=as_json, quiet=quiet)
 
 
 def _calibrate(run_file: Path, progress: ProgressReporter) -> Calibration:

@@ -1,7 +1,7 @@
-"""The three standard streams of the command, which always exist, and its progress bars.
+"""The three standard streams of the command, which always exist, the lines on them, and its progress bars.
 
 A bar, one per stage, shows the stage's name and how many of its tasks are done. Bars are on standard error if that is a
-terminal; the address of a cluster's dashboard is printed once.
+terminal that understands control codes; the address of a cluster's dashboard is printed once.
 
 Decisions:
 
@@ -15,12 +15,15 @@ import io
 import os
 import select
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TextIO
 
+import typer
+
 from agedp.compute.engine_settings import SILENT, ProgressReporter
 from agedp_data.errors import AgedpError
+from agedp_flows.text.screen import StyledLine, has_colours, has_controls, screen_width, shown
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -97,6 +100,19 @@ def _descriptor(stream: TextIO) -> int:
         return -1
 
 
+def print_lines(lines: Iterable[str]) -> None:
+    """Print lines on standard output, on a terminal broken at words and coloured."""
+    width, coloured = screen_width(), has_colours(sys.stdout)
+    for line in lines:
+        typer.echo(shown(line, width=width, coloured=coloured))
+
+
+def print_error(line: str, *, is_warning: bool = False) -> None:
+    """Print an error or a warning on standard error: one line, coloured on a terminal."""
+    styled = StyledLine(line, "warning" if is_warning else "error")
+    typer.echo(shown(styled, width=None, coloured=has_colours(sys.stderr)), err=True)
+
+
 _STAGE_LABELS = {
     "hash": "hashing files",
     "open": "opening files",
@@ -114,8 +130,8 @@ _STAGE_LABELS = {
 
 @contextmanager
 def progress_bars(*, enabled: bool = True) -> Iterator[ProgressReporter]:
-    """Yield a progress callback for the stages; a silent one unless `enabled` and standard error is a terminal."""
-    if not (enabled and sys.stderr.isatty()):
+    """Yield a progress callback for the stages; a silent one unless `enabled` and on a terminal."""
+    if not (enabled and has_controls(sys.stderr)):
         yield SILENT
         return
     from rich.console import Console

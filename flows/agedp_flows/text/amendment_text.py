@@ -10,11 +10,14 @@ from dataclasses import asdict
 from typing import Any
 
 from agedp.planning.forecast import Forecast
+from agedp.signal_against_noise import three_digits
 from agedp.stages.amend import Amendment
 from agedp_data.epsilon import format_epsilon
 from agedp_data.notions.notion import LossBound
 from agedp_data.series.layers import layer_number, mean_name
+from agedp_flows.text.number_text import format_loss
 from agedp_flows.text.run_text import skips_json, skips_text
+from agedp_flows.text.screen import Column, heading, table_lines, text_column
 
 
 def amendment_json(amendment: Amendment, *, recorded: bool) -> dict[str, Any]:
@@ -33,7 +36,7 @@ def _forecast_json(forecast: Forecast) -> dict[str, Any]:
         "ended_by_promise": forecast.ended_by_promise,
         "skipped": skips_json(forecast.skipped),
         "stopped": forecast.stopped,
-        "figures": [{"name": bound.name, "epsilon": _amount_text(bound)} for bound in forecast.bounds],
+        "figures": [{"name": bound.name, "epsilon": _exact_text(bound)} for bound in forecast.bounds],
     }
 
 
@@ -41,14 +44,13 @@ def amendment_lines(amendment: Amendment) -> list[str]:
     """Return an amendment as lines for the terminal."""
     if not amendment.changes:
         return ["the run file equals the contract in the ledger; there is nothing to amend"]
-    changes = [
-        f"  {change.key}: {change.old} -> {change.new}  {change.verdict}: {change.why}" for change in amendment.changes
-    ]
+    changes = [(change.key, change.old, change.new, f"{change.verdict}: {change.why}") for change in amendment.changes]
+    ends = Column("contract"), Column("run file")
     return [
-        "the run file differs from the contract in force:",
-        *changes,
-        f"from the next unreleased day on ({_day_text(amendment.after.next_day) or 'the series is over'}):",
-        *(f"  {name}: {old} -> {new}" for name, old, new in _bound_changes(amendment)),
+        heading("the run file differs from the contract in force:"),
+        *table_lines([text_column("key"), *ends, text_column("verdict")], changes, indent="  "),
+        heading(f"from the next unreleased day on ({_day_text(amendment.after.next_day) or 'the series is over'}):"),
+        *table_lines([text_column("quantity"), *ends], [*_bound_changes(amendment)], indent="  "),
         *([f"  then {amendment.after.stopped}"] if amendment.after.stopped else []),
     ]
 
@@ -56,7 +58,7 @@ def amendment_lines(amendment: Amendment) -> list[str]:
 def _bound_changes(amendment: Amendment) -> Iterator[tuple[str, str, str]]:
     """Yield each bound's name and its text before and after the amendment."""
     before, after = amendment.before, amendment.after
-    yield "epsilon of that day", format_epsilon(before.loss), format_epsilon(after.loss)
+    yield "epsilon of that day", format_loss(before.loss), format_loss(after.loss)
     old_noise, new_noise = _noise_texts(before), _noise_texts(after)
     layered = {mean_name(name) for name in (*before.noise_sd_kwh, *after.noise_sd_kwh) if layer_number(name)}
     for name, layer in sorted({*old_noise, *new_noise}):
@@ -94,7 +96,7 @@ def _without_delta(name: str) -> str:
 def _noise_texts(forecast: Forecast) -> dict[tuple[str, int], str]:
     """Return the noise of each mean by name and layer; a mean of one clamp is layer 1, whose file it has."""
     noise = forecast.noise_sd_kwh.items()
-    return {(mean_name(name), layer_number(name) or 1): f"{sd_kwh:.3f}" for name, sd_kwh in noise}
+    return {(mean_name(name), layer_number(name) or 1): three_digits(sd_kwh) for name, sd_kwh in noise}
 
 
 def _end_text(forecast: Forecast) -> str:
@@ -103,6 +105,10 @@ def _end_text(forecast: Forecast) -> str:
 
 
 def _amount_text(bound: LossBound) -> str:
+    return "infinite" if bound.value is None else format_loss(bound.value)
+
+
+def _exact_text(bound: LossBound) -> str:
     return "infinite" if bound.value is None else format_epsilon(bound.value)
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from agedp.privacy_audit import CONFIDENCE, FALSE_ALARM, AuditResult
+from agedp.signal_against_noise import three_digits
 from agedp_data.errors import AgedpError
+from agedp_flows.text.screen import Column, table_lines, text_column, warning
 
 
 class PromiseBroken(AgedpError):
@@ -44,17 +46,11 @@ def audit_json(result: AuditResult) -> dict[str, Any]:
 
 def audit_lines(result: AuditResult) -> list[str]:
     """Return the result of an audit as lines for the terminal."""
-    width = max((len(measurement.scope) for measurement in result.measured), default=0)
-    lines = [f"{'':{width}}  promised  lower bound on epsilon  detectable from"] if result.measured else []
-    lines += [
-        f"{measurement.scope:{width}}  {measurement.promised:8.4g}  {measurement.lower_bound:22.4g}  "
-        f"{_loss_text(measurement.detectable):>15}"
-        for measurement in result.measured
-    ]
+    lines = _measured_lines(result)
     datasets = result.datasets
     verdict = "kept: no lower bound exceeds the promise" if result.is_within_promise else "BROKEN"
     lines.append(
-        f"{verdict} (each bound at confidence {100 * CONFIDENCE:.4f}%, {datasets.groups:,} synthetic groups of "
+        f"{verdict} (each bound at confidence {100 * CONFIDENCE:.4f} %, {datasets.groups:,} synthetic groups of "
         f"{datasets.households_per_group:,} households, through the real pipeline)"
     )
     if result.draws:
@@ -63,13 +59,28 @@ def audit_lines(result: AuditResult) -> list[str]:
             f"noise: {result.tests} tests of {result.draws:,} draws, {datasets.days} days in each of {ledgers} (an "
             f"audit raises a false alarm with a probability below {FALSE_ALARM})"
         )
-    lines += [f"fault: {fault}" for fault in result.faults]
+    lines += [warning(f"fault: {fault}") for fault in result.faults]
     if result.undetectable:
         lines.append(
             "not ruled out, because there are too few draws to detect them at losses this small, or this large: "
             f"{', '.join(result.undetectable)}"
         )
     return lines
+
+
+def _measured_lines(result: AuditResult) -> list[str]:
+    """Return the table of the promised epsilon, the measured lower bound and the detectable epsilon of each scope."""
+    columns = text_column("epsilon of"), Column("promised"), Column("lower bound"), Column("detectable from")
+    rows = [
+        (
+            measurement.scope,
+            three_digits(measurement.promised),
+            three_digits(measurement.lower_bound),
+            _loss_text(measurement.detectable),
+        )
+        for measurement in result.measured
+    ]
+    return table_lines(columns, rows) if rows else []
 
 
 def require_no_violation(result: AuditResult) -> None:
@@ -87,7 +98,7 @@ def require_no_violation(result: AuditResult) -> None:
 
 
 def _loss_text(loss: float) -> str:
-    return "nothing" if _finite_or_none(loss) is None else f"{loss:.4g}"
+    return "nothing" if _finite_or_none(loss) is None else three_digits(loss)
 
 
 def _finite_or_none(loss: float) -> float | None:

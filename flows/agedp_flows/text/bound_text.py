@@ -13,10 +13,11 @@ from agedp_data.notions.notion import ASSUMPTION_FREE, DAY_BOUND, TOTAL_BOUND
 from agedp_data.notions.notion_text import RESULTS
 from agedp_data.statement.delta_texts import with_delta
 from agedp_data.statement.document import StatedBound
+from agedp_flows.text.number_text import format_bound
 
-_ASSUMPTIONS = {
-    ASSUMED["markov"]: "each household is an independent Markov chain that mixes at least as fast as the model",
-    ASSUMED["curve"]: "each household is independent of the others and mixes at least as fast as the model",
+_EARLIER_ASSUMPTIONS = {
+    "each household forgets at least as fast as the model says, by a Markov chain, and on its own": ASSUMED["markov"],
+    "each household forgets at least as fast as the model says, and on its own": ASSUMED["curve"],
 }
 _SCOPES = {
     "any one day of one household, released or not, by all days released so far": (
@@ -45,7 +46,7 @@ def labelled_bound(bound: StatedBound) -> str:
     """
     at_delta = with_delta(bound.delta)
     label = _LABELS.get((bound.name, bound.scope)) or f"Epsilon{at_delta} of {scope_text(bound.scope)}"
-    return f"{label}: {bound.epsilon}{exception_text(bound.conditional_days)}"
+    return f"{label}: {format_bound(bound.epsilon, limit=bound.limit)}{exception_text(bound.conditional_days)}"
 
 
 def exception_text(envelope_days: str | None) -> str:
@@ -113,7 +114,7 @@ def assumption_text(assumption: str) -> str:
     if assumption == NO_MODEL:
         return "The bound needs a model, and the run file has none."
     stored, method, rest = assumption.partition(" (method")
-    return f"Assumption: {_ASSUMPTIONS.get(stored, stored)}{method}{rest}."
+    return f"Assumption: {_EARLIER_ASSUMPTIONS.get(stored, stored)}{method}{rest}."
 
 
 def condition_text(kind: str, assumption: str, envelope_days: str = "") -> str:

@@ -14,18 +14,21 @@ from agedp.calibration.member_selection import SelectedMember
 from agedp.calibration.model_check import MemoryCurves
 from agedp.calibration.regime_check import LAGS_DAYS
 from agedp.reports.model_check_report import markov_verdict, regime_rows, regime_verdict
-from agedp_data.epsilon import format_epsilon
 from agedp_data.markov.mixing import MIXING_NAMES
 from agedp_data.private_selection import private_quantiles
+from agedp_flows.text.number_text import format_loss
 from agedp_flows.text.run_text import format_path
+from agedp_flows.text.screen import Column, table_lines, text_column, warning
 
 _LOSS = 0.5
-_WIDTH = 72
 _MEDIAN, _MAXIMUM = "median", "maximum over households"
 
 
-def calibration_lines(calibration: Calibration) -> list[str]:
-    """Return the calibration as lines for the terminal: confidential counts, so neither logged nor stored."""
+def calibration_lines(calibration: Calibration, *, verbose: bool = False) -> list[str]:
+    """Return the calibration as lines for the terminal: confidential counts, so neither logged nor stored.
+
+    With `verbose` with every comparison of the model with the readings, not its verdict alone.
+    """
     if calibration.is_stored:
         return _stored_lines(calibration)
     step, states = calibration.model.public["step"], calibration.model.public["states"]
@@ -34,22 +37,22 @@ def calibration_lines(calibration: Calibration) -> list[str]:
         f"Model {calibration.model.id[:16]}: {calibration.households:,} households, {states} states per household, "
         f"{calibration.readings:,} {unit}, {calibration.gaps:,} gaps.",
         *_gap_lines(calibration, str(step)),
-        _header("Mixing by age", calibration.ages_days),
-        *_curve_lines(calibration),
-        _aged_line(calibration),
+        *_table("Mixing by age", calibration.ages_days, [*_curve_rows(calibration), _aged_row(calibration)]),
         *_selection_lines(calibration),
         *_sampling_lines(calibration),
     ]
     if calibration.unmixed:
         lines.append(
-            f"Not mixing: {calibration.unmixed:,} of {calibration.households:,} households (a state seen too "
-            "rarely, or a chain that is not irreducible; without readings: "
-            f"{calibration.without_readings:,}). {_effect(calibration)} "
-            "Fewer states, quantile edges, a longer period or a smaller min_visits would help."
+            warning(
+                f"Not mixing: {calibration.unmixed:,} of {calibration.households:,} households (a state seen too "
+                "rarely, or a chain that is not irreducible; without readings: "
+                f"{calibration.without_readings:,}). {_effect(calibration)} "
+                "Fewer states, quantile edges, a longer period or a smaller min_visits would help."
+            )
         )
     return [
         *lines,
-        *_memory_lines(calibration.memory, cyclic=calibration.model.public["chain"] == "cyclic"),
+        *_memory_lines(calibration.memory, cyclic=calibration.model.public["chain"] == "cyclic", verbose=verbose),
         "The model's folder contains confidential numbers per household.",
         _PUBLISHED[calibration.selected is not None],
         "A promise of risk on this model needs accept_unverified_model = true in [model]; epsilon_per_day does not.",
@@ -95,7 +98,7 @@ def _selection_lines(calibration: Calibration) -> list[str]:
         f"Households below each member (confidential): {', '.join(f'{count:,}' for count in counts)}.",
         *quantile_lines(calibration),
         f"Epsilon of the draws about all readings of a household from {first} to {last}: "
-        f"{format_epsilon(sum(selected.losses))}.",
+        f"{format_loss(sum(selected.losses))}.",
     ]
     draws = calibration.draws
     if draws is not None:
@@ -103,7 +106,7 @@ def _selection_lines(calibration: Calibration) -> list[str]:
             lines.append(f"Answers that the ledger had already: {draws.stored}; answers drawn now: {draws.drawn}.")
         lines.append(
             f"Draws in the ledger about this population: {draws.ledger_draws:,}, epsilon "
-            f"{format_epsilon(draws.ledger_loss)} in all. Other settings draw again, which adds to it."
+            f"{format_loss(draws.ledger_loss)} in all. Other settings draw again, which adds to it."
         )
     return lines
 
@@ -146,33 +149,41 @@ def _sampling_lines(calibration: Calibration) -> list[str]:
     ]
 
 
-def _memory_lines(memory: MemoryCurves | None, *, cyclic: bool) -> list[str]:
-    """Return the goodness of fit, with medians over the tested households.
-
-    A cyclic chain of half-hours has no matrix powers; its line is computed from series simulated from the chain.
-    """
+def _memory_lines(memory: MemoryCurves | None, *, cyclic: bool, verbose: bool) -> list[str]:
+    """Return the verdict of the goodness of fit; with `verbose` its tables, with medians over the tested households."""
     if memory is None:
         return []
-    lines = ["", *markov_verdict(memory)]
-    for name in memory.checks:
-        simulated = cyclic and name == HALF_HOURS
-        lines += [_header(f"Total variation, {name}, {_MEDIAN}", memory.ages_days)] + [
-            _line(f"  {_SIMULATED if simulated and value == 'powers' else label}", memory.median(name, value))
-            for label, value in _COMPARED
-            if memory.checks[name].checked
-        ]
-    lines += [
-        _line(f"Aged epsilon of {memory.loss:g}, {name.partition(',')[0]}, {_MEDIAN}", memory.median(name, "loss_left"))
-        for name in (DAY_GIVEN_CALENDAR, HALF_HOUR_GIVEN_CALENDAR)
-        if name in memory.series_by_name
-    ]
     return [
-        *lines,
-        *_regime_lines(memory),
+        "",
+        *markov_verdict(memory),
+        *(_memory_tables(memory, cyclic=cyclic) if verbose else []),
+        *_regime_lines(memory, verbose=verbose),
         *_sample_lines(memory),
         f"Confidential report: {format_path(str(memory.page))}",
         "",
     ]
+
+
+def _memory_tables(memory: MemoryCurves, *, cyclic: bool) -> list[str]:
+    """Return the tables of the goodness of fit.
+
+    A cyclic chain of half-hours has no matrix powers; its line is computed from series simulated from the chain.
+    """
+    lines: list[str] = []
+    for name in memory.checks:
+        simulated = cyclic and name == HALF_HOURS
+        rows = [
+            _row(_SIMULATED if simulated and value == "powers" else label, memory.median(name, value))
+            for label, value in _COMPARED
+            if memory.checks[name].checked
+        ]
+        lines += _table(f"Total variation, {name}, {_MEDIAN}", memory.ages_days, rows)
+    aged = [
+        _row(f"given {name.partition(',')[0]}", memory.median(name, "loss_left"))
+        for name in (DAY_GIVEN_CALENDAR, HALF_HOUR_GIVEN_CALENDAR)
+        if name in memory.series_by_name
+    ]
+    return [*lines, *(_table(f"Aged epsilon of {memory.loss:g}, {_MEDIAN}", memory.ages_days, aged) if aged else [])]
 
 
 def _sample_lines(memory: MemoryCurves) -> list[str]:
@@ -182,13 +193,13 @@ def _sample_lines(memory: MemoryCurves) -> list[str]:
     return [f"{memory.sample.sentence} Time of the check: {memory.sample.seconds:,.0f} s."]
 
 
-def _regime_lines(memory: MemoryCurves) -> list[str]:
-    """Return the check by hidden regimes, with means over the households, and the verdict on the model."""
+def _regime_lines(memory: MemoryCurves, *, verbose: bool) -> list[str]:
+    """Return the verdict on the model by hidden regimes; with `verbose` its table, means over the households."""
     if memory.regimes is None:
         return []
     title = "Memory of days given season, weather and weekday, mean"
-    rows = [_line(f"  {name}", values) for name, values in regime_rows(memory.regimes)]
-    return ["", _header(title, LAGS_DAYS), *rows, *regime_verdict(memory)]
+    rows = [_row(name, values) for name, values in regime_rows(memory.regimes)]
+    return [*(_table(title, LAGS_DAYS, rows) if verbose else []), *regime_verdict(memory)]
 
 
 _COMPARED = (
@@ -208,36 +219,36 @@ def _gap_lines(calibration: Calibration, step: str) -> list[str]:
     return [f"Spectral gap (one step = one {step}): median {np.median(gap):.3f}, smallest {gap.min():.3f}."]
 
 
-def _curve_lines(calibration: Calibration) -> list[str]:
-    lines = []
+def _curve_rows(calibration: Calibration) -> list[list[str]]:
+    rows = []
     for key, name in _CURVES.items():
         curves = calibration.curves.get(key)
         if curves is None or curves.ndim == 1:
             continue
         if np.isnan(curves).any():
             missing = int(np.isnan(curves).any(axis=1).sum())
-            lines.append(f"{name}: not applicable, {missing:,} of {len(curves):,} chains are not reversible")
+            rows.append([f"{name}: not applicable, {missing:,} of {len(curves):,} chains are not reversible"])
             continue
-        lines.append(_line(f"{name}, {_MEDIAN}", np.median(curves, axis=0)))
-        lines.append(_line(f"  {_MAXIMUM}", curves.max(axis=0)))
-    return lines
+        rows.append(_row(f"{name}, {_MEDIAN}", np.median(curves, axis=0)))
+        rows.append(_row(f"  {_MAXIMUM}", curves.max(axis=0)))
+    return rows
 
 
-def _aged_line(calibration: Calibration) -> str:
+def _aged_row(calibration: Calibration) -> list[str]:
     bound = calibration.model.leakage_bound
     method = "tight" if bound.backward is not None else "total_variation"
     age_steps = [age * bound.steps_per_day for age in calibration.ages_days]
     aged_losses = [float(bound(age, _LOSS, direction="backward", method=method)) for age in age_steps]
     scope = _MAXIMUM if calibration.selected is None else "selected member"
-    return _line(f"aged epsilon of a release with epsilon {_LOSS}, {scope}", aged_losses)
+    return _row(f"aged epsilon of a release with epsilon {_LOSS}, {scope}", aged_losses)
 
 
-def _header(title: str, ages_days: Sequence[int]) -> str:
-    return f"{title:{_WIDTH}s}" + "".join(f"{age:>6d} d " for age in ages_days)
+def _table(title: str, ages_days: Sequence[int], rows: Sequence[Sequence[str]]) -> list[str]:
+    return table_lines([text_column(title), *(Column(f"{age} d") for age in ages_days)], rows)
 
 
-def _line(name: str, values: Iterable[float]) -> str:
-    return f"{name:{_WIDTH}s}" + "".join(f"{_four_decimals(value):>8s} " for value in values)
+def _row(name: str, values: Iterable[float]) -> list[str]:
+    return [name, *map(_four_decimals, values)]
 
 
 def _four_decimals(value: float) -> str:

@@ -16,19 +16,18 @@ from agedp.ledger_session import LedgerSession
 from agedp.planning.compare_notions import compare_promises
 from agedp.planning.notion_comparison import ComparisonEntry, ComparisonTarget, NotionComparison
 from agedp.signal_against_noise import three_digits
-from agedp_data.epsilon import NANO, format_delta
+from agedp_data.epsilon import format_delta
 from agedp_data.errors import RunFileError
 from agedp_data.notions.notion import ASSUMPTION_FREE, DAY_BOUND, LossBound
 from agedp_data.parameters import LARGEST
 from agedp_data.smoothing.signal_estimate import Verdict
 from agedp_flows.text.bound_text import condition_text, scope_text
-from agedp_flows.text.run_text import four_digits
+from agedp_flows.text.number_text import format_bound, format_loss
+from agedp_flows.text.screen import Column, screen_width, table_lines, text_column
 from agedp_flows.text.signal_text import yardstick_text
 
 _WIDTH = 118
-_HEADING = "   {notion:14s} {method:{width}s}     bound of    epsilon/day  noise kWh     ratio   first day   last day"
-_REMEDY_ROW = "   {notion:14s} {method:{width}s} households     bound    epsilon/day   last day"
-_MIN_WIDTH = 26
+_DATES: Final = text_column("first day"), text_column("last day")
 _COLUMN_NOTES = (
     "bound: upper bound over future releases; of: its scope, by letter. epsilon/day: mean over the days, ~ where they "
     "differ. noise: standard deviation of the noise of a mean in kWh per household, root mean square over the days; an "
@@ -70,8 +69,7 @@ def promises_lines(session: LedgerSession, target: ComparisonTarget) -> list[str
     letters = _scope_letters(available)
     return [
         *_head_lines(comparison, is_of_day=_is_of_day(session, comparison)),
-        _HEADING.format(notion="notion", method="method", width=_width(available)),
-        *(_offer_line(entry, comparison, letters, width=_width(available)) for entry in available),
+        *_offer_lines(available, comparison, letters),
         *_scope_lines(letters, session.envelope_days),
         *_layer_lines(comparison, available),
         *_mark_lines(comparison, available),
@@ -137,35 +135,37 @@ def _scope_key(bound: LossBound) -> _Scope:
     return scope_text(bound.about), delta, bound.kind, bound.assumption.partition(" (method")[0]
 
 
-def _width(entries: list[ComparisonEntry]) -> int:
-    return max([_MIN_WIDTH, *(len(entry.method) for entry in entries)])
+def _offer_lines(
+    available: list[ComparisonEntry], comparison: NotionComparison, letters: dict[_Scope, str]
+) -> list[str]:
+    """Return the table of the notions that meet the target."""
+    columns = (
+        *(text_column("   notion"), text_column("method"), Column("bound"), text_column("of")),
+        *(Column("epsilon/day"), Column("noise kWh"), Column("ratio"), text_column(""), *_DATES),
+    )
+    return table_lines(columns, [_offer_cells(entry, comparison, letters) for entry in available], labels=2)
 
 
-def _offer_line(entry: ComparisonEntry, comparison: NotionComparison, letters: dict[_Scope, str], *, width: int) -> str:
+def _offer_cells(entry: ComparisonEntry, comparison: NotionComparison, letters: dict[_Scope, str]) -> list[str]:
     series, bound = entry.series, entry.bound
     if series is None or bound is None:
         raise RuntimeError("an offer without a series has no line")
     mark = ("=" if entry.promised else " ") + (">" if entry.cheapest else " ")
-    day = ("~" if min(series.losses) < max(series.losses) else "") + _loss_text(series.epsilon)
-    noise_to_change = series.noise_kwh / comparison.change.kwh
+    day = ("~" if min(series.losses) < max(series.losses) else "") + format_loss(series.epsilon)
     verdict = comparison.change.verdict(series.noise_kwh)
-    return (
-        f"{mark} {entry.notion:14s} {entry.method:{width}s} {_epsilon_text(entry.epsilon):>9s} "
-        f"{letters[_scope_key(bound)]:2s} {day:>14s} "
-        f"{_kwh_text(series.noise_kwh):>10s} {_kwh_text(noise_to_change):>9s}{_VERDICT_MARKS[verdict]}  "
-        f"{series.first_day}  "
-        f"{series.last_day}{'+' if series.beyond else ''}"
-    )
+    return [
+        *(f"{mark} {entry.notion}", entry.method, _epsilon_text(entry.epsilon), letters[_scope_key(bound)], day),
+        *(_kwh_text(series.noise_kwh), _kwh_text(series.noise_kwh / comparison.change.kwh), _VERDICT_MARKS[verdict]),
+        *(str(series.first_day), f"{series.last_day}{'+' if series.beyond else ''}"),
+    ]
 
 
 def _kwh_text(value: float) -> str:
-    if not math.isfinite(value):
-        return "no end"
-    return f"{value:.3f}" if value < 1000 else f"{value:,.0f}"
+    return three_digits(value) if math.isfinite(value) else "no end"
 
 
 def _epsilon_text(epsilon: Decimal | None) -> str:
-    return "none" if epsilon is None else four_digits(float(epsilon))
+    return "none" if epsilon is None else format_bound(epsilon)
 
 
 def _scope_lines(letters: dict[_Scope, str], envelope_days: str) -> Iterator[str]:
@@ -254,16 +254,22 @@ def _remedy_lines(comparison: NotionComparison) -> Iterator[str]:
         f"households {scope}, or this larger bound under the same caps (none: not possible under these caps or this "
         "model).",
     )
-    width = _width([entry for entry, _ in in_need])
-    yield _REMEDY_ROW.format(notion="notion", method="method", width=width)
-    for entry, needs in in_need:
-        start = f"   {entry.notion:14s} {entry.method:{width}s} {needs.households_needed:10,d}"
-        bound = _epsilon_text(needs.bound)
-        yield f"{start} {bound:>9s} {_loss_text(needs.epsilon):>14s}   {needs.last_day or ''}".rstrip()
-
-
-def _loss_text(loss: int) -> str:
-    return four_digits(loss / NANO)
+    columns = (
+        *(text_column("   notion"), text_column("method"), Column("households"), Column("bound")),
+        *(Column("epsilon/day"), text_column("last day")),
+    )
+    rows = [
+        (
+            f"   {entry.notion}",
+            entry.method,
+            f"{needs.households_needed:,d}",
+            _epsilon_text(needs.bound),
+            format_loss(needs.epsilon),
+            str(needs.last_day or ""),
+        )
+        for entry, needs in in_need
+    ]
+    yield from table_lines(columns, rows, labels=2)
 
 
 def _impossible_lines(comparison: NotionComparison) -> Iterator[str]:
@@ -279,4 +285,6 @@ def _impossible_lines(comparison: NotionComparison) -> Iterator[str]:
 
 
 def _wrapped(start: str, text: str) -> list[str]:
-    return textwrap.wrap(text, _WIDTH, initial_indent=start, subsequent_indent=" " * max(3, len(start)))
+    return textwrap.wrap(
+        text, screen_width() or _WIDTH, initial_indent=start, subsequent_indent=" " * max(3, len(start))
+    )

@@ -25,19 +25,21 @@ from agedp.demo.release_table import (
 )
 from agedp.demo.synthetic_datasets import DemonstrationDataset
 from agedp_data.datasets.synthetic.households import Floats
+from agedp_flows.text.number_text import count_text
 from agedp_flows.text.run_text import format_path
+from agedp_flows.text.screen import Column, StyledLine, heading, screen_width, table_lines, text_column
 
 _INTRODUCTION = (
     "Synthetic households, drawn from known Markov chains, so the Markov assumption holds. Real households are "
     "usually not such chains; their chains, gaps, matrices and row counts are confidential."
 )
-_HEADS = (
-    ("", "", "noise,", "", "", "", ""),
-    ("", "", "kWh per", "noise /", "epsilon", "epsilon of", "bound of the notion:"),
-    ("dataset, notion", "days", "household", "change", "of a day", "the period", "reached of promised"),
+_RELEASES = (
+    *(text_column("dataset, notion"), Column("days"), Column("noise, kWh per household"), Column("noise / change")),
+    *(Column("epsilon of a day"), Column("epsilon of the period")),
+    text_column("bound of the notion: reached of promised"),
 )
 _COLUMNS = 100
-_NUMBERS = range(1, len(_HEADS[0]) - 1)
+_TABLE_COLUMNS = 118
 
 
 def step_lines(step: Step, folder: Path) -> list[str]:
@@ -47,7 +49,11 @@ def step_lines(step: Step, folder: Path) -> list[str]:
 
 def _wrapped(text: str) -> list[str]:
     """Return a sentence on lines of at most 100 columns; a table's line is not wrapped."""
-    return [text] if "  " in text else wrap(text, _COLUMNS, break_long_words=False, break_on_hyphens=False) or [""]
+    return (
+        [text]
+        if "  " in text or isinstance(text, StyledLine)
+        else wrap(text, _COLUMNS, break_long_words=False, break_on_hyphens=False) or [""]
+    )
 
 
 def _step_texts(step: Step, folder: Path) -> list[str]:
@@ -69,8 +75,10 @@ def _draw_lines(draw: DemonstrationDataset, folder: Path) -> list[str]:
     days = (draw.released.last - draw.calibration.first).days + 1
     return [
         "",
-        f"=== {draw.dataset.title} format: {draw.households} synthetic households, {days} days "
-        f"({draw.calibration.first} to {draw.released.last}) ===",
+        heading(
+            f"=== {draw.dataset.title} format: {draw.households} synthetic households, {days} days "
+            f"({draw.calibration.first} to {draw.released.last}) ==="
+        ),
         f"Drawn from three reversible 12-state Markov chains ({format_path(str(dataset_folder / CHAINS))}) into "
         f"{format_path(str(dataset_folder / 'input'))}",
     ]
@@ -89,7 +97,6 @@ def _mixing_lines(mixing: Mixing) -> list[str]:
         "",
         gap_text(mixing),
         "",
-        f"{'By age':52s}" + "".join(f"{f'{age} day' + 's' * (age > 1):>9}" for age in AGES_DAYS),
         *_age_lines(mixing),
         not_applicable(mixing),
         sampling_text(mixing),
@@ -107,14 +114,15 @@ def _cell(share: float) -> str:
 
 
 def _age_lines(mixing: Mixing) -> list[str]:
-    lines: list[str] = []
+    rows: list[list[str]] = []
     measure = ""
     for name, chains, *values in mixing_rows(mixing):
         if name != measure:
-            lines.append(name)
+            rows.append([name])
             measure = name
-        lines.append(f"    {chains:48s}" + "".join(f"{value:>9}" for value in values))
-    return lines
+        rows.append([f"    {chains}", *values])
+    columns = text_column("By age"), *(Column(count_text(age, "day")) for age in AGES_DAYS)
+    return table_lines(columns, rows, width=screen_width() or _TABLE_COLUMNS)
 
 
 def _release_line(release: ReleaseSummary) -> str:
@@ -125,19 +133,12 @@ def _release_line(release: ReleaseSummary) -> str:
     )
 
 
-def table_lines(steps: Sequence[Step]) -> list[str]:
+def release_table_lines(steps: Sequence[Step]) -> list[str]:
     """Return the table of all releases, the meaning of its columns, and the effect of the credit for age."""
     releases = [step for step in steps if isinstance(step, ReleaseSummary)]
-    rows = [*_HEADS, *(release_row(release) for release in releases)]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(_HEADS[0]))]
     texts = [*COLUMNS_ARE, *(credit_text(releases, step) for step in steps if isinstance(step, Mixing))]
-    return ["", *(_aligned(row, widths) for row in rows), "", *(line for text in texts for line in _wrapped(text)), ""]
-
-
-def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
-    padded = zip(row, widths, strict=True)
-    cells = (f"{cell:>{width}}" if i in _NUMBERS else f"{cell:{width}}" for i, (cell, width) in enumerate(padded))
-    return "  ".join(cells).rstrip()
+    rows = table_lines(_RELEASES, map(release_row, releases), width=screen_width() or _TABLE_COLUMNS)
+    return ["", *rows, "", *(line for text in texts for line in _wrapped(text)), ""]
 
 
 def demonstration_json(steps: Sequence[Step]) -> dict[str, Any]:

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Final
 
 from agedp.ledger_session import LedgerSession
 from agedp.planning.frontier import Frontier, SchedulePoint, compute_frontier
+from agedp.signal_against_noise import three_digits
 from agedp_data.series.layers import layers_of, series_text
 from agedp_data.series.series import is_daily_mean
+from agedp_flows.text.number_text import format_bound
 from agedp_flows.text.run_text import finite_or_none
+from agedp_flows.text.screen import Column, heading, table_lines, text_column
 from agedp_flows.text.signal_text import yardstick_json, yardstick_text
+
+_LEAST_RISK: Final = 0.000001
+"""A smaller risk is shown as below this."""
+_COLUMNS: Final = (
+    *(text_column(""), Column("error kWh"), Column("noise kWh"), Column("risk"), Column("epsilon")),
+    *(Column("age days"), Column("every days"), Column("epsilon_total lasts days")),
+)
 
 
 def frontier_json(session: LedgerSession) -> dict[str, Any]:
@@ -61,33 +71,32 @@ def frontier_lines(session: LedgerSession) -> list[str]:
     """Return the frontier as lines for the terminal."""
     frontier = compute_frontier(session.run.run_file, session.model, session.comparison_view)
     return [
-        f"Smallest risk for each error: {_label(session, frontier)}, {frontier.households} households, "
-        f"method {frontier.method}, epsilon up to the cap",
+        heading(
+            f"Smallest risk for each error: {_label(session, frontier)}, {frontier.households} households, "
+            f"method {frontier.method}, epsilon up to the cap"
+        ),
         "Error: noise and the day-to-day change of the mean,",
         f"   {yardstick_text(frontier.change)}",
-        "   error kWh   noise kWh       risk    epsilon   age days   every days   epsilon_total lasts",
-        *(_choice_line(choice) for choice in frontier.choices),
+        *table_lines(_COLUMNS, [_choice_cells(choice) for choice in frontier.choices]),
         *_legend_lines(frontier),
         *_layer_lines(session, frontier),
         "This version releases every day: an interval of several days is for comparison.",
     ]
 
 
-def _choice_line(choice: SchedulePoint) -> str:
+def _choice_cells(choice: SchedulePoint) -> tuple[str, ...]:
     mark = ("=" if choice.promised else "") + (">" if choice.cheapest else "")
-    lasts = "for ever" if choice.days is None else f"{choice.days:,} days"
-    return (
-        f"{mark:2s}{choice.error_kwh:10.3f}  {choice.noise_kwh:10.3f} {_risk_text(choice):>10s} "
-        f"{choice.loss:10.4f} {choice.age_days:10d} "
-        f"{choice.interval_days:12d}   {lasts}"
-    )
+    lasts = "for ever" if choice.days is None else f"{choice.days:,}"
+    noises = three_digits(choice.error_kwh), three_digits(choice.noise_kwh)
+    schedule = three_digits(choice.loss), str(choice.age_days), str(choice.interval_days)
+    return (mark, *noises, _risk_text(choice), *schedule, lasts)
 
 
 def _risk_text(choice: SchedulePoint) -> str:
     """Return the peak risk; if it is unbounded, the composed loss of all releases until the series ends."""
     if math.isfinite(choice.risk):
-        return f"{choice.risk:.4f}"
-    return "no bound" if choice.adds_up_to is None else f"+{choice.adds_up_to:.4f}"
+        return format_bound(str(choice.risk)) if choice.risk >= _LEAST_RISK else f"<{_LEAST_RISK:f}"
+    return "no bound" if choice.adds_up_to is None else f"+{format_bound(str(choice.adds_up_to))}"
 
 
 def _legend_lines(frontier: Frontier) -> list[str]:
@@ -98,5 +107,6 @@ def _legend_lines(frontier: Frontier) -> list[str]:
         ended_by = " or ".join(sorted(ends))
         lines.append(f"+ grows with every release: composed loss of all releases until {ended_by} ends the series")
     if cheapest:
-        lines.append(f"> smallest error of daily releases at a risk of at most {frontier.target:.4g}, the run file's")
+        target = three_digits(frontier.target) if frontier.target is not None else "none"
+        lines.append(f"> smallest error of daily releases at a risk of at most {target}, the run file's")
     return lines

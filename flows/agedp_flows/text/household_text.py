@@ -13,8 +13,9 @@ from typing import Final
 from agedp.internal_records.household_accounts import AccountOverview, HouseholdAccounts
 from agedp.ledger_session import LedgerSession
 from agedp.run_context import RunContext
-from agedp_data.epsilon import format_epsilon
 from agedp_data.errors import LedgerError, RunFileError
+from agedp_flows.text.number_text import format_loss
+from agedp_flows.text.screen import heading
 
 _FLOW_RUN: Final = "PREFECT__FLOW_RUN_ID"
 """Set by Prefect for the process of a flow run."""
@@ -63,10 +64,10 @@ def overview_lines(overview: AccountOverview) -> list[str]:
     rebuilt = " It was lost and filled again on that day." if overview.is_rebuilt else ""
     largest, shared = overview.largest, overview.shared
     return [
-        "Accounts of households (confidential)",
+        heading("Accounts of households (confidential)"),
         f"Households of the population in the register: {overview.households:,}",
-        f"Largest loss about one day of a household: {format_epsilon(largest.day)}",
-        f"Largest loss about all days of a household: {format_epsilon(largest.total)}",
+        f"Largest loss about one day of a household: {format_loss(largest.day)}",
+        f"Largest loss about all days of a household: {format_loss(largest.total)}",
         f"Households that are counted elsewhere too: {shared.households:,}",
         *_source_lines(overview),
         f"The register counts since {overview.since}.{rebuilt}",
@@ -84,7 +85,7 @@ def shared_lines(session: LedgerSession) -> list[str]:
     largest = overview.largest
     return [
         f"{overview.shared.households:,} of {overview.households:,} households are counted elsewhere too; largest loss "
-        f"about one household: {format_epsilon(largest.day)} about a day, {format_epsilon(largest.total)} in all",
+        f"about one household: {format_loss(largest.day)} about a day, {format_loss(largest.total)} in all",
         *_source_lines(overview),
     ]
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import shlex
 import textwrap
 from collections.abc import Iterator
 from typing import Any
 
 from agedp.setup.init_run_file import InitialFiles, missing_options
+from agedp.setup.initial_roster import BY
 from agedp.setup.noise_table import NoiseTable, noise_table
+from agedp.signal_against_noise import three_digits
 from agedp_data.datasets.validation import INTERVAL_MINUTES
 from agedp_data.messages import escape_text
-from agedp_flows.text.run_text import count_text, four_digits
+from agedp_flows.text.number_text import count_text
+from agedp_flows.text.screen import Column, heading, next_step, screen_width, table_lines, text_column
 
 _WIDTH = 118
 
@@ -40,24 +44,33 @@ def initial_lines(initial: InitialFiles) -> list[str]:
         *noise_lines(noise_table(facts, initial.options, initial.read_roster())),
         "",
         *_age_lines(initial),
+        *_decision_lines(initial),
+        _roster_line(initial),
         *_next_lines(initial),
-        f"{initial.roster}: {count_text(initial.households, 'household')}, read off the files; "
-        "correct it from your records",
     ]
+
+
+def _roster_line(initial: InitialFiles) -> str:
+    if BY in initial.options:  # groups are in no input file, so that the roster existed before
+        return f"{initial.roster}: kept as it is"
+    number = count_text(initial.households, "household")
+    return f"{initial.roster}: {number}, read off the files; correct it from your records"
 
 
 def _column_lines(initial: InitialFiles) -> Iterator[str]:
     if initial.long is None:
         return
-    yield "Long table. The first rows show these columns:"
+    yield heading("Long table. The first rows show these columns:")
+    rows = []
     for line in initial.draft.tables["input.columns"]:
-        state = "" if line.decided else "to decide"
         reason = initial.long.reasons.get(line.key, "given")
-        yield f"   {line.key:12s} {escape_text(line.toml, 34):34s} {state:10s} {reason}".rstrip()
+        rows.append((line.key, escape_text(line.toml, 34), "" if line.decided else "to decide", reason))
     minutes = initial.facts.interval_minutes
     if minutes != INTERVAL_MINUTES:
         reason = f"most timestamps of a household lie {minutes} minutes apart: [input] interval_minutes"
-        yield f"   {'interval':12s} {f'{minutes} minutes':34s} {'':10s} {reason}"
+        rows.append(("interval", f"{minutes} minutes", "", reason))
+    columns = text_column("key"), text_column("value"), text_column(""), text_column("reason")
+    yield from table_lines(columns, rows, indent="   ")
 
 
 def noise_lines(table: NoiseTable) -> Iterator[str]:
@@ -70,19 +83,17 @@ def noise_lines(table: NoiseTable) -> Iterator[str]:
     )
     if not table.is_given_pair:
         yield "Examples of epsilon and clamp; nothing is decided."
-    heads = [f"e={epsilon:f}, {clamp:f} kWh" for epsilon, clamp in table.pairs]
-    yield f"   {'notion':14s}" + "".join(f"{head:>18s}" for head in heads) + "   promise"
-    for row in table.rows:
-        amounts = "".join(f"{_kwh(noise):>18s}" for noise in row.noise_kwh)
-        start = f"   {row.notion:14s}{amounts}   "
-        yield from textwrap.wrap(row.description, _WIDTH, initial_indent=start, subsequent_indent=" " * len(start))
+    pairs = [Column(f"kWh, e={epsilon:f}, clamp {clamp:f}") for epsilon, clamp in table.pairs]
+    columns = [text_column("notion"), *pairs, text_column("promise")]
+    rows = [[row.notion, *map(_kwh, row.noise_kwh), row.description] for row in table.rows]
+    yield from table_lines(columns, rows, indent="   ", width=screen_width() or _WIDTH)
     yield (
         "   Noise is proportional to clamp_kwh and inversely proportional to epsilon and to the number of households."
     )
 
 
 def _kwh(noise: float | None) -> str:
-    return "no day" if noise is None else four_digits(noise)
+    return "no day" if noise is None else three_digits(noise)
 
 
 def _age_lines(initial: InitialFiles) -> list[str]:
@@ -97,21 +108,24 @@ def _age_lines(initial: InitialFiles) -> list[str]:
     return [*textwrap.wrap(text, _WIDTH), ""]
 
 
+def _decision_lines(initial: InitialFiles) -> list[str]:
+    """Return what was written, and the keys that are still to decide."""
+    if not initial.undecided:
+        return [f"{initial.run_file}: written, every key is decided."]
+    missing = missing_options(initial.undecided, initial.options)
+    text = (
+        f"{initial.run_file}: written. To decide: {missing}. Give them as options, or edit the lines "
+        'that begin with "# decide:"'
+    )
+    return textwrap.wrap(text, screen_width() or _WIDTH, break_on_hyphens=False, subsequent_indent="   ")
+
+
 def _next_lines(initial: InitialFiles) -> list[str]:
-    if initial.undecided:
-        missing = missing_options(initial.undecided, initial.options)
-        text = (
-            f"{initial.run_file}: written. To decide: {missing}. Give them as options, or edit the lines "
-            'that begin with "# decide:"'
-        )
-        lines = textwrap.wrap(text, _WIDTH, break_on_hyphens=False, subsequent_indent="   ")
-        return [*lines, f"   Then: {_steps(initial, 'plan')}"]
-    steps = _steps(initial, "plan", "run")
-    return [f"{initial.run_file}: written, every key is decided. Next: {steps}"]
-
-
-def _steps(initial: InitialFiles, *commands: str) -> str:
     """Return the next commands; an estimated model is calibrated before them."""
     model = '"estimated"' in [line.toml for line in initial.draft.tables.get("model", ()) if line.key == "source"]
-    names = [*(["calibrate"] if model else []), *commands]
-    return ", then ".join(f"`agedp {command} {initial.run_file}`" for command in names)
+    after = "when every key is decided: " if initial.undecided else ""
+    purposes = {"calibrate": f"{after}estimate the model"} if model else {}
+    purposes |= {"plan": f"{'' if model else after}due days, epsilon and noise; draws nothing"}
+    purposes |= {} if initial.undecided else {"run": "release what is due; the promise is then fixed"}
+    file = str(initial.run_file)
+    return [next_step(shlex.join(["agedp", command, file]), purpose) for command, purpose in purposes.items()]

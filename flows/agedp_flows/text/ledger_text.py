@@ -21,10 +21,14 @@ from agedp_data.messages import escape_text
 from agedp_data.parameters import exact_text
 from agedp_data.statement.document import read_statement
 from agedp_data.statement.model_texts import aside
+from agedp_flows.text.number_text import count_text, format_bound
+from agedp_flows.text.screen import Column, table_lines, text_column
 
 _MAX_FAULTS = 5
 """Number of faults that an error message lists."""
 _MAX_DIGITS = 9
+_HASH_DIGITS = 16
+"""Hexadecimal digits of a hash that tell rows apart."""
 _MEANING = (
     "Had one household used anything else on these days, every set of results would be at most e^epsilon times as "
     "probable, plus {delta}. No model of the household is needed. The sum of the losses also holds, without a "
@@ -75,26 +79,74 @@ def statement_rows_json(address: str) -> list[dict[str, Any]]:
     ]
 
 
-def release_lines(rows: list[dict[str, Any]]) -> list[str]:
-    """Return the releases as a table for the terminal."""
-    return ["seq    day         series          state     epsilon       published   hash", *map(_release_line, rows)]
+def release_lines(rows: list[dict[str, Any]], *, verbose: bool = False) -> list[str]:
+    """Return the releases as a table for the terminal; with `verbose` with exact losses and whole hashes."""
+    columns = (
+        *(Column("seq"), text_column("day"), text_column("series"), text_column("state"), Column("epsilon")),
+        *(text_column("published on"), text_column("hash")),
+    )
+    cells = [
+        *(
+            (
+                str(row["seq"]),
+                row["day"],
+                row["series"],
+                row["state"],
+                _loss_text(row["epsilon"], verbose=verbose),
+                row["published_on"],
+                _hash_text(row["hash"], verbose=verbose),
+            )
+            for row in rows
+        )
+    ]
+    return table_lines(columns, cells) if cells else ["no day is released yet"]
 
 
-def statement_lines(rows: list[dict[str, Any]]) -> list[str]:
-    """Return the statements as a table for the terminal."""
-    return ["seq    statement of  version  days  first       last        hash", *map(_statement_line, rows)]
+def statement_lines(rows: list[dict[str, Any]], *, verbose: bool = False) -> list[str]:
+    """Return the statements as a table for the terminal; with `verbose` with whole hashes."""
+    columns = (
+        *(Column("seq"), text_column("statement of"), Column("version"), Column("days"), text_column("first day")),
+        *(text_column("last day"), text_column("hash")),
+    )
+    cells = [
+        (
+            str(row["seq"]),
+            row["at"],
+            str(row["version"]),
+            str(row["released"]),
+            row["first"],
+            row["last"],
+            _hash_text(row["hash"], verbose=verbose),
+        )
+        for row in rows
+    ]
+    return table_lines(columns, cells) if cells else []
 
 
-def draw_lines(address: str) -> list[str]:
+def _loss_text(epsilon: str, *, verbose: bool) -> str:
+    return epsilon if verbose else format_bound(epsilon)
+
+
+def _hash_text(digest: str, *, verbose: bool) -> str:
+    return digest if verbose else digest[:_HASH_DIGITS]
+
+
+def draw_lines(address: str, *, verbose: bool = False) -> list[str]:
     """Return the draws of calibrations about a run file's population, or about all, as a table; none without a draw."""
     url, population = _address(address)
     with Ledger.open(url) as ledger:
         draws = ledger.calibration_draws(population)
-    lines = [
-        f"{draw.first_day}  {draw.last_day}  {format_epsilon(draw.loss):12s}  {_question_text(draw.query)}"
+    columns = text_column("first day"), text_column("last day"), Column("epsilon"), text_column("draw of a calibration")
+    cells = [
+        (
+            draw.first_day,
+            draw.last_day,
+            _loss_text(format_epsilon(draw.loss), verbose=verbose),
+            _question_text(draw.query),
+        )
         for draw in draws
     ]
-    return ["first day   last day    epsilon       draw of a calibration", *lines, ""] if lines else []
+    return [*table_lines(columns, cells), ""] if cells else []
 
 
 def _question_text(query: str) -> str:
@@ -106,20 +158,6 @@ def _question_text(query: str) -> str:
     return "member of a family of bounds" if question.get("ask") == "member" else "further question"
 
 
-def _statement_line(row: dict[str, Any]) -> str:
-    return (
-        f"{row['seq']:<5d}  {row['at']}    {row['version']:<7d}  {row['released']:<4d}  {row['first']:10s}  "
-        f"{row['last']:10s}  {row['hash'][:16]}"
-    )
-
-
-def _release_line(row: dict[str, Any]) -> str:
-    return (
-        f"{row['seq']:<5d}  {row['day']}  {row['series']:14s}  {row['state']:8s}  {row['epsilon']:12s}  "
-        f"{row['published_on']}  {row['hash'][:16]}"
-    )
-
-
 def verify_ledger(address: str) -> tuple[dict[str, Any], str]:
     """Verify a ledger and return the result as JSON and as text.
 
@@ -129,7 +167,7 @@ def verify_ledger(address: str) -> tuple[dict[str, Any], str]:
     with Ledger.open(_address(address)[0]) as ledger:
         _require_sound(ledger)
         head, length = ledger.head(), ledger.length()
-    return {"rows": length, "head": head}, f"{length} rows, every hash is correct; head {head}"
+    return {"rows": length, "head": head}, f"{length:,} rows, every hash is correct; head {head}"
 
 
 def upgrade_ledger(address: str) -> tuple[dict[str, Any], str]:
@@ -207,9 +245,9 @@ def span_lines(folder: ReleaseFolder, spans: Sequence[SpanBound]) -> list[str]:
     releases = (row for row in folder.ledger_rows().rows if isinstance(row, ReleaseRecord))
     days = len({row.day for row in releases if row.state == "released"})
     longest = max(span.days or 0 for span in spans)
-    short = [f"the folder has {days:,} day{'s' * (days != 1)}"] if days < longest else []
+    short = [f"the folder has {count_text(days, 'day')}"] if days < longest else []
     lines = [
-        f"{span.name}: epsilon {exact_text(span.epsilon)}; sum of the losses: {exact_text(span.sum_of_losses)}"
+        f"{span.name}: epsilon {format_bound(span.epsilon)}; sum of the losses: {format_bound(span.sum_of_losses)}"
         for span in spans
     ]
     return [*lines, *short, _MEANING.format(delta=format_delta(spans[0].delta), aside=aside(spans[0].conditional_days))]
@@ -219,4 +257,4 @@ def export_rows(run_file: Path, file: Path, *, close: bool) -> tuple[dict[str, A
     """Export a ledger to a file, closing it with `close`, and return the result as JSON and as text."""
     rows = export_ledger(load(run_file).output.ledger, file, closed_at=clock.today() if close else None)
     ending = "; this ledger is closed and continues where `agedp ledger import` writes it" if close else ""
-    return {"rows": rows, "closed": close}, f"{rows} rows written to {file}{ending}"
+    return {"rows": rows, "closed": close}, f"{rows:,} rows written to {file}{ending}"

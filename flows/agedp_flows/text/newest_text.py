@@ -11,15 +11,21 @@ import pyarrow.compute as pc
 
 from agedp.release_folder.release_folder import ReleaseFolder
 from agedp.release_folder.result_tables import METADATA_KEY
+from agedp.signal_against_noise import three_digits
 from agedp_data.config import RunFile
 from agedp_data.roster import ALL
 from agedp_data.series.layers import series_text
 from agedp_data.table_schemas import LEVEL
+from agedp_flows.text.number_text import format_column
+from agedp_flows.text.screen import Column, table_lines, text_column
 
 _MAX_LINES: Final = 12
 _SHOWN_DAYS: Final = 3
 _SHOWN_EVERY: Final = 180
 """Minutes from one shown half-hour of a profile to the next."""
+
+_INTERVAL: Final = (Column("interval from"), Column("to"))
+"""The ends of the noise interval [the unit of the column before them]."""
 
 _Row = Mapping[Any, Any]
 
@@ -65,18 +71,35 @@ def _mean_lines(tables: Sequence[pa.Table], run: RunFile) -> list[str]:
     if not shown:
         return []
     first = f"{_name(shown[0][0])}/1"
-    layer = f"kWh of {series_text(first, run.series[first])}" if first in run.series else ""
-    mean = (layer if len(shown) == 1 else "") or "mean kWh"
-    heading = f"day         households   {mean}   noise interval       published"
+    layer = f" of {series_text(first, run.series[first])}" if first in run.series and len(shown) == 1 else ""
+    columns = [
+        *(text_column("day"), Column("households"), Column(f"mean kWh{layer}"), *_INTERVAL, text_column("published on"))
+    ]
     if len(shown) == 1 and shown[0][1][0]["group"] == ALL and LEVEL.name not in shown[0][1][0]:
         rows = shown[0][0].slice(max(shown[0][0].num_rows - _SHOWN_DAYS, 0)).to_pylist()
-        return [heading, *(_table_line(row, len(mean)) for row in rows)]
-    lines = []
+        return table_lines(columns, _mean_rows(rows))
+    lines: list[list[str]] = []
     for table, rows in shown:
         name = _name(table)
         name = series_text(f"{name}/1", run.series[f"{name}/1"]) if f"{name}/1" in run.series else name
-        lines += [f"{_table_line(row, len(mean))}    {_place(row, name)}" for row in _first_of_levels(rows)]
-    return [f"{heading}     series and group", *lines]
+        first_rows = _first_of_levels(rows)
+        places = [_place(row, name) for row in first_rows]
+        lines += [[*cells, place] for cells, place in zip(_mean_rows(first_rows), places, strict=True)]
+    return table_lines([*columns, text_column("series and group")], lines)
+
+
+def _mean_rows(rows: Sequence[_Row]) -> list[list[str]]:
+    days = [(f"{row['day']:%Y-%m-%d}", str(row["households"]), f"{row['published_on']:%Y-%m-%d}") for row in rows]
+    return [
+        [day, households, *interval, published_on]
+        for (day, households, published_on), interval in zip(days, _interval_texts(rows), strict=True)
+    ]
+
+
+def _interval_texts(rows: Sequence[_Row]) -> list[list[str]]:
+    """Return the mean of each row and the ends of its noise interval, all with the same decimals."""
+    texts = format_column(row[key] for row in rows for key in ("mean_kwh", "low_kwh", "high_kwh"))
+    return [texts[i : i + 3] for i in range(0, len(texts), 3)]
 
 
 def _first_of_levels(rows: Sequence[_Row]) -> list[_Row]:
@@ -89,25 +112,36 @@ def _first_of_levels(rows: Sequence[_Row]) -> list[_Row]:
 
 
 def _period_lines(tables: Sequence[pa.Table]) -> list[str]:
-    return [
-        f"{row['first_day']} to {row['day']}  {row['mean_kwh']:.3f} kWh per household and day, noise interval "
-        f"{row['low_kwh']:.3f} to {row['high_kwh']:.3f}    {_place(row, _name(table))}"
-        for table in tables
-        for row in _first_of_levels(_newest(table))
-    ]
+    lines = []
+    for table in tables:
+        rows = _first_of_levels(_newest(table))
+        for row, interval in zip(rows, _interval_texts(rows), strict=True):
+            lines.append([str(row["first_day"]), str(row["day"]), *interval, _place(row, _name(table))])
+    dates = text_column("first day"), text_column("last day")
+    mean = Column("mean kWh per household and day")
+    return table_lines([*dates, mean, *_INTERVAL, text_column("series and group")], lines) if lines else []
 
 
 def _count_lines(rows: Sequence[_Row], name: str) -> list[str]:
     if not rows:
         return []
-    return [
-        f"day         households by use, noise standard deviation {rows[0]['noise_sd']:.3f}",
-        *(
-            f"{row['day']:%Y-%m-%d}  {row['households_noisy']:8d}   {_place(row, name)}: {row['bin_low_kwh']:g}-"
-            f"{row['bin_high_kwh']:g} kWh"
+    columns = (
+        *(text_column("day"), text_column("series and group"), Column("from kWh"), Column("to kWh")),
+        Column(f"households (noise sd {three_digits(rows[0]['noise_sd'])})"),
+    )
+    return table_lines(
+        columns,
+        [
+            (
+                f"{row['day']:%Y-%m-%d}",
+                _place(row, name),
+                f"{row['bin_low_kwh']:g}",
+                f"{row['bin_high_kwh']:g}",
+                str(row["households_noisy"]),
+            )
             for row in rows[:_MAX_LINES]
-        ),
-    ]
+        ],
+    )
 
 
 def _half_hour_lines(rows: Sequence[_Row]) -> list[str]:
@@ -115,15 +149,15 @@ def _half_hour_lines(rows: Sequence[_Row]) -> list[str]:
     if not rows:
         return []
     shown = [row for row in rows if row["group"] == rows[0]["group"] and row["start_minute"] % _SHOWN_EVERY == 0]
-    group = "" if rows[0]["group"] == ALL else f"   ({rows[0]['group']})"
-    return [
-        f"day         begins   households   mean kWh   noise interval{group}",
-        *(
-            f"{row['day']:%Y-%m-%d}  {_clock(row)}  "
-            f"{row['households']:12d}   {row['mean_kwh']:8.3f}   {row['low_kwh']:7.3f} to {row['high_kwh']:7.3f}"
-            for row in shown
-        ),
-    ]
+    group = "" if rows[0]["group"] == ALL else f" ({rows[0]['group']})"
+    columns = [text_column("day"), text_column("begins"), Column("households"), Column(f"mean kWh{group}"), *_INTERVAL]
+    return table_lines(
+        columns,
+        [
+            (f"{row['day']:%Y-%m-%d}", _clock(row), str(row["households"]), *interval)
+            for row, interval in zip(shown, _interval_texts(shown), strict=True)
+        ],
+    )
 
 
 def _profile_lines(rows: Sequence[_Row], name: str) -> list[str]:
@@ -132,7 +166,7 @@ def _profile_lines(rows: Sequence[_Row], name: str) -> list[str]:
     >>> cell = {"group": "all", "day": "2013-01-01"}
     >>> rows = [{**cell, "start_minute": 0, "mean_kwh": 0.2}, {**cell, "start_minute": 30, "mean_kwh": 0.4}]
     >>> _profile_lines(rows, "shape")
-    ['2013-01-01  0.600 kWh in all half-hours, largest 0.400 kWh at 00:30    shape']
+    ['shape on 2013-01-01: 0.6 kWh in all half-hours, largest 0.4 kWh at 00:30']
     """
     lines = []
     first_level = [row for row in rows if row["group"] == rows[0]["group"]]
@@ -141,8 +175,8 @@ def _profile_lines(rows: Sequence[_Row], name: str) -> list[str]:
         total, largest = sum(row["mean_kwh"] for row in shown), max(shown, key=lambda row: row["mean_kwh"])
         of_kind = f", {kind}" if kind else ""
         lines.append(
-            f"{largest['day']}  {total:.3f} kWh in all half-hours, largest {largest['mean_kwh']:.3f} kWh at "
-            f"{_clock(largest)}    {_place(largest, name)}{of_kind}"
+            f"{_place(largest, name)}{of_kind} on {largest['day']}: {three_digits(total)} kWh in all half-hours, "
+            f"largest {three_digits(largest['mean_kwh'])} kWh at {_clock(largest)}"
         )
     return lines
 
@@ -150,22 +184,22 @@ def _profile_lines(rows: Sequence[_Row], name: str) -> list[str]:
 def _coverage_lines(rows: Sequence[_Row], name: str) -> list[str]:
     if not rows:
         return []
-    return [
-        f"day         households   with a usable day, noise standard deviation {rows[0]['noise_sd']:.3f}",
-        *(
-            f"{row['day']:%Y-%m-%d}  {row['households']:10d}   {row['usable_noisy']:10d}   {row['coverage']:.1%}   "
-            f"{_place(row, name)}"
+    usable = Column(f"with a usable day (noise sd {three_digits(rows[0]['noise_sd'])})")
+    columns = text_column("day"), Column("households"), usable, Column("share %"), text_column("series and group")
+    return table_lines(
+        columns,
+        [
+            (
+                f"{row['day']:%Y-%m-%d}",
+                str(row["households"]),
+                str(row["usable_noisy"]),
+                f"{100 * row['coverage']:.1f}",
+                _place(row, name),
+            )
             for row in _first_of_levels(rows)
-        ),
-    ]
+        ],
+    )
 
 
 def _clock(row: _Row) -> str:
     return f"{row['start_minute'] // 60:02d}:{row['start_minute'] % 60:02d}"
-
-
-def _table_line(row: _Row, width: int) -> str:
-    return (
-        f"{row['day']:%Y-%m-%d}  {row['households']:10d}   {row['mean_kwh']:{width}.3f}   "
-        f"{row['low_kwh']:7.3f} to {row['high_kwh']:7.3f}   {row['published_on']:%Y-%m-%d}"
-    )

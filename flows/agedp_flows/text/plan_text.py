@@ -11,6 +11,7 @@ from agedp.ledger_session import LedgerSession
 from agedp.planning.forecast import Skip
 from agedp.planning.notion_comparison import ComparisonTarget
 from agedp.planning.row_noise import group_noises, smallest_group
+from agedp.signal_against_noise import three_digits
 from agedp.stage_values import DueDays, PlannedRelease
 from agedp.stages.plan import RunForecast, check_corrections_declared, check_model_accepted, forecast_run
 from agedp_data.epsilon import format_epsilon
@@ -21,6 +22,7 @@ from agedp_flows.text.comparison_json import promises_json
 from agedp_flows.text.comparison_text import promises_lines
 from agedp_flows.text.due_text import due_lines
 from agedp_flows.text.noise_text import level_lines, noise_lines, planned_mean_lines
+from agedp_flows.text.number_text import format_loss
 from agedp_flows.text.run_text import (
     noise_deviation,
     planned_preflight_lines,
@@ -29,6 +31,7 @@ from agedp_flows.text.run_text import (
     skips_text,
     waiting_lines,
 )
+from agedp_flows.text.screen import heading, warning
 from agedp_flows.text.share_text import share_lines
 from agedp_flows.text.signal_text import signal_json, signal_lines
 from agedp_flows.text.span_text import span_json, span_lines
@@ -96,26 +99,37 @@ def plan_table(due_days: DueDays) -> str:
     return "\n".join([*head, *(f"| {due.day} | {due.publish_on} | {due.households} |" for due in due_days.due)])
 
 
-def plan_lines(session: LedgerSession) -> list[str]:
-    """Return the plan as lines for the terminal."""
+def plan_lines(session: LedgerSession, *, verbose: bool = False) -> list[str]:
+    """Return the plan as lines for the terminal.
+
+    With `verbose` also shares of totals, sums over spans, other schedules, all notions before the first release, and
+    the contract.
+    """
     plan = forecast_run(session)
     return [
-        *(f"Will be refused: {refusal}" for refusal in _refusals(session)),
-        *due_lines(session.run.run_file, plan.now.planned),
-        *level_lines(session.run.run_file, session.run.roster),
+        *(warning(f"Will be refused: {refusal}") for refusal in _refusals(session)),
+        *due_lines(session.run.run_file, plan.now.planned, verbose=verbose),
+        *map(warning, level_lines(session.run.run_file, session.run.roster)),
         *_signal_lines(session, plan.now.planned),
         *waiting_lines(plan.due_days.waiting),
         *_delivery_lines(session),
         *planned_preflight_lines(session, plan.due_days),
         *_spent_lines(session, plan),
         *_horizon_lines(session),
-        *share_lines(session, plan),
         *filter(None, [plan.terms.notion.remark]),
-        *span_lines(session, plan),
+        *(span_lines(session, plan) if verbose or session.run.run_file.promise.delta is not None else []),
+        *(_detail_lines(session, plan) if verbose else []),
+    ]
+
+
+def _detail_lines(session: LedgerSession, plan: RunForecast) -> list[str]:
+    """Return what `--verbose` adds: comparisons with other promises, and the contract."""
+    return [
+        *share_lines(session, plan),
         *_alternatives_lines(session, plan),
         *(["Smallest risk for each error, over age and interval: `agedp plan --frontier`"] if session.model else []),
         *([] if plan.forecast.next_day is None else _notions_lines(session)),
-        "contract, as it will be registered:",
+        heading("contract, as it will be registered:"),
         *(f"  {line}" for line in json.dumps(session.promise, indent=2).splitlines()),
     ]
 
@@ -139,6 +153,11 @@ def _signal_lines(session: LedgerSession, planned: tuple[PlannedRelease, ...]) -
     run = session.run.run_file
     means = signal_lines(session) or planned_mean_lines(rows, run.series)
     return [*means, *noise_lines([*session.rows, *rows], run)]
+
+
+def is_refused(session: LedgerSession) -> bool:
+    """Return whether a first run refuses the run file, before it draws anything."""
+    return bool(_refusals(session))
 
 
 def _refusals(session: LedgerSession) -> list[str]:
@@ -172,7 +191,7 @@ def _spent_lines(session: LedgerSession, plan: RunForecast) -> list[str]:
         total_cap = "the sum of the losses is not capped"
     lines = [
         f"Cumulative epsilon per household (sequential composition of all published days{draws}): "
-        f"{format_epsilon(plan.spent)} spent, these releases add {format_epsilon(planned)}; {total_cap}",
+        f"{format_loss(plan.spent)} spent, these releases add {format_loss(planned)}; {total_cap}",
         *_promised_bound_lines(session, plan),
     ]
     lines += _end_lines(session, plan)
@@ -256,7 +275,7 @@ def _compared_days(session: LedgerSession, plan: RunForecast) -> int:
 
 def _alternatives_lines(session: LedgerSession, plan: RunForecast) -> list[str]:
     """Return one line that compares the promised schedule with alternatives, if there are any."""
-    means = [f"{name} {mean:.4g}" for name, mean in _mean_noise_by_schedule(session, plan).items()]
+    means = [f"{name} {three_digits(mean)}" for name, mean in _mean_noise_by_schedule(session, plan).items()]
     period = f"over {_compared_days(session, plan)} days, one published each day"
     text = f"mean noise scale by schedule {period}, as a multiple of clamp_kwh, before caps: {', '.join(means)}"
     return [text] if means else []

@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from datetime import date
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +51,8 @@ from agedp_flows.text.household_text import shared_lines
 from agedp_flows.text.layer_text import layer_lines
 from agedp_flows.text.newest_text import newest_lines
 from agedp_flows.text.noise_text import noise_lines
+from agedp_flows.text.number_text import count_text, format_bound
+from agedp_flows.text.screen import heading, table_lines, text_column, warning
 from agedp_flows.text.signal_text import signal_json, signal_lines
 from agedp_flows.text.verdict_text import verdict_lines
 
@@ -64,7 +65,7 @@ def preflight_lines(checked: CheckedSums | None) -> list[str]:
     if checked is None:
         return []
     findings = [finding for finding in checked.findings if checked.sums.is_first or finding.verdict != "ok"]
-    return [f"{_TITLE}:", *_table(findings)] if findings else []
+    return [heading(f"{_TITLE}:"), *_table(findings)] if findings else []
 
 
 def planned_preflight_lines(session: LedgerSession, due_days: DueDays) -> list[str]:
@@ -81,20 +82,12 @@ def planned_preflight_lines(session: LedgerSession, due_days: DueDays) -> list[s
         return ["The first run checks the input files before anything is registered, and shows what it finds."]
     refusal = first_refusal(checked.findings)
     ending = [] if refusal is None else [f"  `agedp run` refuses: {refusal.public}"]
-    return [f"{_TITLE}:", *_table(checked.findings), *ending]
+    return [heading(f"{_TITLE}:"), *_table(checked.findings), *ending]
 
 
 def _table(findings: Sequence[Finding]) -> list[str]:
-    return [f"  {finding.check:13s} {finding.verdict:8s} {finding.result}" for finding in findings]
-
-
-def four_digits(number: float) -> str:
-    """Return a number to four digits, without an exponent.
-
-    >>> four_digits(0.000000001), four_digits(0.123456), four_digits(12345678.0)
-    ('0.000000001', '0.1235', '12350000')
-    """
-    return f"{Decimal(f'{number:.4g}'):f}"
+    cells = [(finding.check, finding.verdict, finding.result) for finding in findings]
+    return table_lines([text_column("check"), text_column("verdict"), text_column("result")], cells, indent="  ")
 
 
 def finite_or_none(value: float | None) -> float | None:
@@ -124,10 +117,10 @@ def result_json(summary: RunSummary) -> dict[str, Any]:
     }
 
 
-def result_lines(summary: RunSummary) -> list[str]:
-    """Return the result of a run as lines for the terminal."""
+def result_lines(summary: RunSummary, *, verbose: bool = False) -> list[str]:
+    """Return the result of a run as lines for the terminal; with `verbose` with the layers and the bounds of spans."""
     run, rows = summary.run.run_file, summary.drawn
-    lines = [_quality_line(summary.delivery), *preflight_lines(summary.checked)] if summary.delivery else []
+    lines = [*_quality_lines(summary, verbose=verbose), *preflight_lines(summary.checked)] if summary.delivery else []
     if not run.schedule.reads_input:
         lines = [_SYNTHETIC]
     days = len({row.day for row in rows})
@@ -141,36 +134,34 @@ def result_lines(summary: RunSummary) -> list[str]:
     lines += waiting_lines(summary.due_days.waiting)
     lines += delta_warning_lines(run)
     if (last_day := end_within_30_days(summary.session)) is not None:
-        lines.append(f"the promise ends soon: {last_day} is the last day it permits")
+        lines.append(warning(f"the promise ends soon: {last_day} is the last day it permits"))
     folder = ReleaseFolder(summary.run.release_folder)
     if (folder.path / "statement.json").exists():
         lines += [*newest_lines(folder, run), *_sum_lines(summary.session)]
-        lines += [
-            *signal_lines(summary.session),
-            *noise_lines(_newest_rows(summary.session), run),
-            *layer_lines(run.series),
-        ]
-        lines += _bound_lines(run, folder.read_statement().bounds)
+        lines += [*signal_lines(summary.session), *noise_lines(_newest_rows(summary.session), run)]
+        lines += layer_lines(run.series) if verbose else []
+        lines += _bound_lines(run, folder.read_statement().bounds, verbose=verbose)
         lines.append(f"release folder: {format_path(run.output.release)}")
     return [*lines, *verdict_lines(summary.run), *shared_lines(summary.session)]
 
 
-def _bound_lines(run: RunFile, bounds: Sequence[StatedBound]) -> list[str]:
-    """Return the bounds of a day, of all days and of a span, and those that the promise limits."""
+def _quality_lines(summary: RunSummary, *, verbose: bool) -> list[str]:
+    """Return the line about the input rows if there are new files."""
+    delivery = summary.delivery
+    if delivery is None or summary.checked is None:
+        return []
+    is_shown = verbose or summary.checked.sums.is_first or delivery.files_new or delivery.late_rows
+    return [_quality_line(delivery)] if is_shown else []
+
+
+def _bound_lines(run: RunFile, bounds: Sequence[StatedBound], *, verbose: bool) -> list[str]:
+    """Return the bounds of a day and of all days, and those that the promise limits; with `verbose` that of a span."""
     of_day, total = (labelled_bound(bound) for bound in bounds[:2])
     lines = [of_day, total + ("; the sum of the losses is not capped" if run.promise.delta else "")]
-    lines += [] if run.promise.delta else [labelled_bound(bound) for bound in [*filter(is_of_span, bounds)][:1]]
+    if verbose and not run.promise.delta:
+        lines += [labelled_bound(bound) for bound in [*filter(is_of_span, bounds)][:1]]
     lines += promised_bound_lines(run.notion, {bound.name: bound for bound in bounds})
     return exception_once(lines, bounds[0].conditional_days)
-
-
-def count_text(number: int, noun: str) -> str:
-    """Return a number with its noun.
-
-    >>> count_text(1, "day"), count_text(1200, "day")
-    ('1 day', '1,200 days')
-    """
-    return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 def format_path(location: str) -> str:
@@ -188,12 +179,12 @@ def waiting_lines(days: Sequence[date]) -> list[str]:
     if not days:
         return []
     wait = f"{count_text(len(days), 'due day')} wait{'s' * (len(days) == 1)} for delivery"
-    return [f"{wait}: {days[0]}" + (f" to {days[-1]}" if len(days) > 1 else "")]
+    return [warning(f"{wait}: {days[0]}" + (f" to {days[-1]}" if len(days) > 1 else ""))]
 
 
 def delta_warning_lines(run: RunFile) -> list[str]:
     """Return the warning about a large delta; nothing for a smaller one or none."""
-    return list(filter(None, [delta_warning(run.promise, run.population.min_households)]))
+    return [warning(text) for text in filter(None, [delta_warning(run.promise, run.population.min_households)])]
 
 
 def skips_count_text(rows: Sequence[ReleaseRecord]) -> str:
@@ -266,7 +257,8 @@ def promised_bound_lines(notion: Notion, bounds: Mapping[str, StatedBound], *, w
 
 def _promised_bound_line(bound: StatedBound, when: str) -> str:
     label = bound.name.partition(" (delta")[0].capitalize() if bound.delta else "Bound of the notion"
-    epsilon = f"epsilon {bound.epsilon}{with_delta(bound.delta)} of at most {bound.limit}"
+    value = format_bound(bound.epsilon, limit=bound.limit)
+    epsilon = f"epsilon {value}{with_delta(bound.delta)} of at most {bound.limit}"
     text = f"{label}{when}: {epsilon}{exception_text(bound.conditional_days)}. Scope: {scope_text(bound.scope)}."
     return " ".join(filter(None, [text, assumption_text(bound.assumption)]))
 

@@ -9,7 +9,7 @@ from agedp.planning.share_advice import MAX_COST, ShareAdvice, advise_shares
 from agedp.stages.plan import RunForecast
 from agedp_data.accounting.total_share import SharedNoise
 from agedp_data.epsilon import format_delta
-from agedp_flows.text.run_text import count_text
+from agedp_flows.text.number_text import count_text
 
 
 def share_lines(session: LedgerSession, plan: RunForecast) -> list[str]:

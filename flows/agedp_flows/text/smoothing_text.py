@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,11 +11,13 @@ from agedp.smoothed_estimates.smoothed_folder import PAGE, TABLE
 from agedp.smoothed_estimates.smoothed_page import cell_name, largest_cells, layer_note, median_noise, median_width
 from agedp.smoothed_estimates.smoothing_source import usual_region
 from agedp_data.smoothing.public_calendar import HEATING_BASE_C, WITHOUT_HOLIDAYS
+from agedp_flows.text.screen import Column, heading, table_lines, text_column, warning
 
 if TYPE_CHECKING:
     from agedp.smoothed_estimates.smoothed_release import SmoothedRelease
 
 _MAX_CELLS = 12
+_COLUMNS = text_column("series and group"), Column("published value, its noise"), Column("estimate")
 
 
 def smoothing_json(estimates: SmoothedRelease, target: Path) -> dict[str, Any]:
@@ -41,11 +43,8 @@ def smoothing_lines(estimates: SmoothedRelease, target: Path) -> Iterator[str]:
     drawn = len({row["day"] for row in rows if row["published_kwh"] is not None})
     number = len({row["day"] for row in rows})
     yield f"{source['population']}: {number} days from {days['first']} to {days['last']}, {drawn} of them published"
-    yield "90 % intervals of a typical day, kWh per household:"
-    for series, group, cell in cells[:_MAX_CELLS]:
-        noise, width = format_number(median_noise(cell)), format_number(median_width(cell))
-        published = f"published value{f' ({note})' if (note := layer_note(cell)) else ''}"
-        yield f"  {cell_name(series, group)}: {published} \u00b1 {noise} (its noise), estimate \u00b1 {width}"
+    yield heading("90 % intervals of a typical day, kWh per household:")
+    yield from table_lines(_COLUMNS, [_cell_texts(*cell) for cell in cells[:_MAX_CELLS]], indent="  ")
     if len(cells) > _MAX_CELLS:
         yield f"  and {len(cells) - _MAX_CELLS} more groups"
     yield "The interval of an estimate assumes that the model is right, and leaves out what the clamp cuts off."
@@ -54,10 +53,18 @@ def smoothing_lines(estimates: SmoothedRelease, target: Path) -> Iterator[str]:
     yield f"Written to {target}: {PAGE} shows the estimates beside the published values, {TABLE} has both."
 
 
+def _cell_texts(series: str, group: str, rows: Sequence[Mapping[str, Any]]) -> tuple[str, str, str]:
+    name, note = cell_name(series, group), layer_note(rows)
+    label = f"{name} ({note})" if note else name
+    return label, f"\u00b1 {format_number(median_noise(rows))}", f"\u00b1 {format_number(median_width(rows))}"
+
+
 def _region_notice(region: str, usual: str | None) -> Iterator[str]:
     """Yield a notice if the calendar is of another country than the release."""
     if usual is not None and region != WITHOUT_HOLIDAYS and region.partition("-")[0] != usual.partition("-")[0]:
-        yield f"Notice: the days of this release are usually of region {usual}; the holidays are those of {region}."
+        yield warning(
+            f"Notice: the days of this release are usually of region {usual}; the holidays are those of {region}."
+        )
 
 
 def _weather_text(weather: dict[str, Any] | None) -> str:

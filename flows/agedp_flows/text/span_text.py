@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import timedelta
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
-from typing import Any, Final
+from typing import Any
 
 from agedp.ledger_session import LedgerSession
 from agedp.planning.span_price import PeriodTotals, SpanPrice, filling_loss, period_totals, span_prices
+from agedp.signal_against_noise import three_digits
 from agedp.stages.plan import RunForecast
 from agedp_data.config import RunFile
-from agedp_data.epsilon import NANO, format_delta, format_epsilon
+from agedp_data.epsilon import format_delta, format_epsilon
 from agedp_data.parameters import exact_text
-from agedp_flows.text.run_text import count_text, delta_warning_lines, finite_or_none
-
-_FOUR_DIGITS_DOWN: Final = Context(prec=4, rounding=ROUND_FLOOR)
-_FOUR_DIGITS_UP: Final = Context(prec=4, rounding=ROUND_CEILING)
+from agedp_flows.text.number_text import count_text, format_budget, format_loss
+from agedp_flows.text.run_text import delta_warning_lines, finite_or_none
 
 
 def span_lines(session: LedgerSession, plan: RunForecast) -> list[str]:
@@ -53,31 +51,33 @@ def _totals(plan: RunForecast) -> PeriodTotals | None:
 
 def _price_line(price: SpanPrice, run: RunFile) -> str:
     ratio = f", with {price.noise_ratio:.2f} times the noise" if price.pure_loss else ""
-    days, pure_sum = count_text(price.days, "day"), f"{_rounded_up(price.pure_total)} by their pure sum"
+    days, pure_sum = count_text(price.days, "day"), f"{format_loss(price.pure_total)} by their pure sum"
     bound = f"{price.key} = {format_epsilon(price.epsilon)} over {days}"
     if price.is_capped:
         cap = f"max_day_epsilon = {run.promise.max_day_epsilon:f} limits the day, {days} to {pure_sum}"
-        permitted = f"{cap}; {bound} alone permits {_shorten(price.uncapped_loss)}"
+        permitted = f"{cap}; {bound} alone permits {format_budget(price.uncapped_loss)}"
     else:
-        permitted = f"{bound} permits epsilon {_shorten(price.loss)} on each of them, {pure_sum}"
-    without = f"Without delta it would permit {_shorten(price.pure_loss)} a day{ratio}"
+        permitted = f"{bound} permits epsilon {format_budget(price.loss)} on each of them, {pure_sum}"
+    without = f"Without delta it would permit {format_budget(price.pure_loss)} a day{ratio}"
     return f"delta = {format_delta(price.delta)}: {permitted}. {without}"
 
 
 def _filling_lines(run: RunFile) -> Iterator[str]:
     if (price := filling_loss(run)) is not None:
-        yield f"epsilon_per_day = {_shorten(price.loss)} would fill {price.key} over {count_text(price.days, 'day')}"
+        days = count_text(price.days, "day")
+        yield f"epsilon_per_day = {format_budget(price.loss)} would fill {price.key} over {days}"
 
 
 def _total_lines(totals: PeriodTotals) -> Iterator[str]:
-    at = ", ".join(f"{_rounded_up(loss)} at delta = {format_delta(delta)}" for delta, loss in totals.at)
+    at = ", ".join(f"{format_loss(loss)} at delta = {format_delta(delta)}" for delta, loss in totals.at)
     yield (
-        f"{count_text(totals.days, 'day')}, released and planned, together: epsilon {_rounded_up(totals.pure)} by "
+        f"{count_text(totals.days, 'day')}, released and planned, together: epsilon {format_loss(totals.pure)} by "
         f"their pure sum; {at}"
     )
     if totals.tight is not None:
         delta, epsilon = totals.tight
-        yield (f"   tighter, not enforced (privacy-loss distribution): {epsilon:.4g} at delta = {format_delta(delta)}")
+        at_delta = f"{three_digits(epsilon)} at delta = {format_delta(delta)}"
+        yield f"   tighter, not enforced (privacy-loss distribution): {at_delta}"
 
 
 def _price_json(price: SpanPrice) -> dict[str, Any]:
@@ -101,13 +101,3 @@ def _totals_json(totals: PeriodTotals) -> dict[str, Any]:
         "totals": [{"delta": exact_text(delta), "epsilon": format_epsilon(loss)} for delta, loss in totals.at],
         **({"tighter_not_enforced": tight} if tight else {}),
     }
-
-
-def _shorten(loss: int) -> str:
-    """Return a loss that may be spent in four digits, rounded down, so that it can be written into a run file."""
-    return exact_text(_FOUR_DIGITS_DOWN.divide(Decimal(loss), NANO))
-
-
-def _rounded_up(loss: int) -> str:
-    """Return a bound in four digits, rounded up."""
-    return exact_text(_FOUR_DIGITS_UP.divide(Decimal(loss), NANO))

@@ -1,0 +1,255 @@
+"""Lines for a terminal, their styles and tables: the one place that aligns columns and adds colours.
+
+A text function returns plain lines; a heading, warning or next step is a `StyledLine`, which is a text as well. Styles
+and line breaks are added when a line is printed, and on a terminal only.
+
+Decisions:
+
+* Colours need a terminal that understands them: no pipe, no `TERM=dumb`, and NO_COLOR unset (https://no-color.org).
+* Tables fit the width of a terminal: headings break first, then the widest text column; what is wider still becomes
+  several tables, each with the first columns. On a pipe a row is one line, however long.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import textwrap
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, TextIO
+
+_GAP: Final = "  "
+_LEAST_TEXT: Final = 16
+"""Characters that a text column keeps before a table is divided."""
+_LEAST_WIDTH: Final = 40
+_NARROW: Final = 80
+_RESET: Final = "\x1b[0m"
+Style = Literal["heading", "warning", "error", "step"]
+_CODES: Final = {"heading": "\x1b[1m", "warning": "\x1b[33m", "error": "\x1b[31m", "step": "\x1b[36m"}
+
+
+class StyledLine(str):
+    """A line with a style, which only a terminal shows.
+
+    >>> StyledLine("day", "heading") == "day"
+    True
+    """
+
+    __slots__ = ("style",)
+    style: Style
+
+    def __new__(cls, text: str, style: Style) -> StyledLine:
+        """Return the text with a style."""
+        line = super().__new__(cls, text)
+        line.style = style
+        return line
+
+
+def heading(text: str) -> StyledLine:
+    """Return a line that begins a part of the output."""
+    return StyledLine(text, "heading")
+
+
+def warning(text: str) -> StyledLine:
+    """Return a line that tells of a danger."""
+    return StyledLine(text, "warning")
+
+
+def next_step(command: str, purpose: str) -> StyledLine:
+    """Return a line with a command to copy, and what it is for.
+
+    >>> next_step("agedp plan run.toml", "what is due")
+    'Next: agedp plan run.toml  # what is due'
+    """
+    return StyledLine(f"Next: {command}  # {purpose}", "step")
+
+
+def screen_width() -> int | None:
+    """Return the width of the terminal on standard output, None if it is no terminal."""
+    if not _is_terminal(sys.stdout):
+        return None
+    return max(shutil.get_terminal_size((_NARROW, 24)).columns, _LEAST_WIDTH)
+
+
+def has_controls(stream: TextIO) -> bool:
+    """Return whether a stream is a terminal that understands control codes, as progress bars need."""
+    return _is_terminal(stream) and os.environ.get("TERM") != "dumb"
+
+
+def has_colours(stream: TextIO) -> bool:
+    """Return whether lines on a stream are coloured."""
+    return has_controls(stream) and not os.environ.get("NO_COLOR")
+
+
+def _is_terminal(stream: TextIO | None) -> bool:
+    try:
+        return stream is not None and stream.isatty()
+    except ValueError:  # closed
+        return False
+
+
+def shown(line: str, *, width: int | None, coloured: bool) -> str:
+    r"""Return a line as a stream gets it: broken at words and coloured on a terminal, else unchanged.
+
+    A next step is never broken, so that its command can be copied.
+
+    >>> shown("two words", width=6, coloured=False)
+    'two\n  words'
+    """
+    style = line.style if isinstance(line, StyledLine) else None
+    text = line if width is None or style == "step" else _broken(line, width)
+    return f"{_CODES[style]}{text}{_RESET}" if coloured and style is not None and text else str(text)
+
+
+def _broken(line: str, width: int) -> str:
+    if len(line) <= width:
+        return line
+    start = line[: len(line) - len(line.lstrip())]
+    return "\n".join(
+        textwrap.wrap(
+            line.strip(), width, initial_indent=start, subsequent_indent=start + "  ", break_long_words=False,
+            break_on_hyphens=False,
+        )
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table: its heading, with the unit, and whether it has text, which is aligned to the left."""
+
+    title: str
+    is_text: bool = False
+
+
+def text_column(title: str) -> Column:
+    """Return a column of texts or dates."""
+    return Column(title, is_text=True)
+
+
+def table_lines(
+    columns: Sequence[Column],
+    rows: Iterable[Sequence[str]],
+    *,
+    indent: str = "",
+    width: int | None = None,
+    labels: int = 1,
+) -> list[str]:
+    """Return a table as lines: numbers aligned to the right, texts to the left.
+
+    Args:
+        columns: the columns; without any title the table has no heading.
+        rows: a cell for each column; a row of one text is printed as it is, such as "...".
+        indent: blanks before each line.
+        width: most characters of a line; the width of the terminal if not given.
+        labels: number of first columns that each part of a divided table repeats.
+
+    >>> print("|".join(table_lines([text_column("day"), Column("kWh")], [("Monday", "9.5"), ("Tuesday", "12.4")])))
+    day       kWh|Monday    9.5|Tuesday  12.4
+    """
+    stored = [list(row) for row in rows]
+    limit = screen_width() if width is None else width
+    room = None if limit is None else max(limit - len(indent), 1)
+    lines: list[str] = []
+    for number, chosen in enumerate(_parts(columns, stored, room, labels)):
+        part_rows = [row for row in stored if not number or len(row) == len(columns)]
+        part = [[row[i] for i in chosen] if len(row) == len(columns) else row for row in part_rows]
+        lines += _part_lines([columns[i] for i in chosen], part, room, indent)
+    return lines
+
+
+def _parts(columns: Sequence[Column], rows: Sequence[Sequence[str]], room: int | None, labels: int) -> list[list[int]]:
+    """Return the columns of each part of a table that is too wide: the labels, and those that fit beside them."""
+    everything = list(range(len(columns)))
+    least = _least_widths(columns, rows)
+    if room is None or _total(least) <= room:
+        return [everything]
+    parts, part = [], everything[:labels]
+    for i in everything[labels:]:
+        if len(part) > labels and _total([least[j] for j in [*part, i]]) > room:
+            parts.append(part)
+            part = everything[:labels]
+        part = [*part, i]
+    return [*parts, part]
+
+
+def _part_lines(columns: Sequence[Column], rows: Sequence[Sequence[str]], room: int | None, indent: str) -> list[str]:
+    widths = _widths(columns, rows, room)
+    lines: list[str] = []
+    if any(column.title for column in columns):
+        titles = [_wrap(column.title, width) for column, width in zip(columns, widths, strict=True)]
+        height = max(map(len, titles))
+        padded = [[""] * (height - len(title)) + title for title in titles]
+        lines += [heading(indent + _joined(columns, cells, widths)) for cells in zip(*padded, strict=True)]
+    for row in rows:
+        if len(row) != len(columns):
+            lines.append(indent + row[0])
+            continue
+        cells = [_wrap(cell, width, indent="  ") for cell, width in zip(row, widths, strict=True)]
+        height = max(map(len, cells))
+        padded = [cell + [""] * (height - len(cell)) for cell in cells]
+        lines += [indent + _joined(columns, line, widths) for line in zip(*padded, strict=True)]
+    return lines
+
+
+def _joined(columns: Sequence[Column], cells: Sequence[str], widths: Sequence[int]) -> str:
+    texts = (
+        f"{cell:{width}}" if column.is_text else f"{cell:>{width}}"
+        for column, cell, width in zip(columns, cells, widths, strict=True)
+    )
+    return _GAP.join(texts).rstrip()
+
+
+def _wrap(cell: str, width: int, indent: str = "") -> list[str]:
+    return [cell] if len(cell) <= width else textwrap.wrap(cell, width, subsequent_indent=indent) or [""]
+
+
+def _total(widths: Sequence[int]) -> int:
+    return sum(widths) + len(_GAP) * (len(widths) - 1)
+
+
+def _widths(columns: Sequence[Column], rows: Sequence[Sequence[str]], room: int | None) -> list[int]:
+    """Return the widths of columns: as wide as needed, else with broken headings, else with broken texts."""
+    cells = _cell_widths(columns, rows)
+    natural = [max(width, len(column.title)) for width, column in zip(cells, columns, strict=True)]
+    if room is None or _total(natural) <= room:
+        return natural
+    least = _least_widths(columns, rows)
+    broken = [max(width, _width_of_two_lines(column.title)) for width, column in zip(cells, columns, strict=True)]
+    while _total(broken) > room:
+        spare = {i: broken[i] - least[i] for i in range(len(columns)) if broken[i] > least[i]}
+        if not spare:
+            break
+        broken[max(spare, key=lambda i: broken[i])] -= 1
+    return broken
+
+
+def _least_widths(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[int]:
+    """Return how narrow columns can be: numbers are never broken, headings and texts are."""
+    cells = _cell_widths(columns, rows)
+    return [
+        max(min(width, _LEAST_TEXT) if column.is_text else width, min(_longest_word(column.title), _LEAST_TEXT))
+        for width, column in zip(cells, columns, strict=True)
+    ]
+
+
+def _cell_widths(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[int]:
+    complete = [row for row in rows if len(row) == len(columns)]
+    return [max((len(row[i]) for row in complete), default=0) for i in range(len(columns))]
+
+
+def _longest_word(title: str) -> int:
+    return max(map(len, title.split()), default=0)
+
+
+def _width_of_two_lines(title: str) -> int:
+    """Return how narrow a heading is on two lines.
+
+    >>> _width_of_two_lines("noise sd, kWh per household")
+    13
+    """
+    width = _longest_word(title)
+    while len(textwrap.wrap(title, max(width, 1))) > 2:
+        width += 1
+    return width
