@@ -141,7 +141,7 @@ def _texts(column: pa.Array) -> pa.Array:
 
 def _is_blank(column: pa.Array) -> Flags:
     """Return which cells are empty."""
-    is_blank: Flags = pc.equal(pc.binary_length(_texts(column)), 0).to_numpy(zero_copy_only=False)
+    is_blank: Flags = pc.binary_length(_texts(column)).to_numpy(zero_copy_only=False) == 0  # Arrow's needs pandas
     return is_blank[_codes(column)] if pa.types.is_dictionary(column.type) else is_blank
 
 

@@ -16,8 +16,8 @@ discounted loss at t is epsilon S(t)/C,
 
 so that C must be at least the supremum of S. Example: beta = 1 needs C = 1.2744; the paper's constant is 2.178.
 
-Erratum: the proof of Corollary 16 bounds each half of the sum by an integral, but omits the last term of the increasing
-half, f(t) = 1/sqrt(t), and takes atanh(u)/sqrt(1 + beta t), u^2 = beta t/(1 + beta t), for decreasing in t. It
+Erratum: the proof of Corollary 16 bounds each half of the sum by an integral. It omits the last term of the increasing
+half, f(t) = 1/sqrt(t). It also takes atanh(u)/sqrt(1 + beta t), u^2 = beta t/(1 + beta t), for decreasing in t, which
 increases as long as u atanh(u) < 1. The correct bound is
 
 .. math:: S(t) \le \frac{2 \operatorname{asinh} \sqrt{\beta t}}{\sqrt{\beta (1 + \beta t)}} + \frac{1}{\sqrt t},

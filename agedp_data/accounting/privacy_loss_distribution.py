@@ -37,7 +37,7 @@ _TOLERANCE: Final = 1e-9
 def tight_epsilon(releases: Iterable[Release], delta: float) -> float:
     r"""Epsilon of independent discrete Laplace releases at a delta, within the grid's spacing above the exact one.
 
-    .. math:: \min \bigl\{ \varepsilon : \mathbb{E} [1 - e^{\varepsilon - L_1 - \dots - L_n}]^+ \le \delta \bigr\}
+    .. math:: \min \left\{ \varepsilon : \mathbb{E} [1 - e^{\varepsilon - L_1 - \dots - L_n}]^+ \le \delta \right\}
 
     Source: [KJH] with losses rounded up.
 

@@ -13,7 +13,7 @@ Example: a year of daily releases with epsilon 0.1 each has a pure total of 36.5
 Decisions:
 
 * A curve has 64 fixed orders, as integers of 1e-12, rounded up. So sums are exact and do not depend on the order of the
-  releases, a day can be added to a stored sum, and the figure can be recomputed from the rows of a ledger at any time.
+  releases. A day can be added to a stored sum, and the bound can be recomputed from the rows of a ledger at any time.
 * The noise is discrete. The formula for continuous Laplace noise is no bound: at sensitivity 3 and scale 7 it lies
   1.4 % below.
 * The sum of the pure losses is always a bound as well, so no figure exceeds it. Below about 14 days it is the smaller

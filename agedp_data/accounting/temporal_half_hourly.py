@@ -1,7 +1,7 @@
 """Temporal leakage of daily releases on a half-hourly chain: a day is a block of steps, so two kernels are needed.
 
-With m steps a day, g_k days from release k - 1 to k and P^ the reversed chain, c_k is the loss about day k's LAST step
-of the releases up to k, C_k the loss about its FIRST step of the releases from k on:
+A chain has m steps a day, g_k days lie between releases k - 1 and k, and P^ is the reversed chain. The releases up to k
+have the loss c_k about the LAST step of day k. Those from k on have the loss C_k about its FIRST step:
 
     c_1 = e_1,  c_k = e_k + L_{P^^(m g_k)}(c_(k-1)),          C_T = e_T,  C_k = e_k + L_{P^(m g_(k+1))}(C_(k+1)),
     BPL_k = e_k + L_{P^^(1 + m (g_k - 1))}(c_(k-1)),          FPL_k = e_k + L_{P^(1 + m (g_(k+1) - 1))}(C_(k+1)),

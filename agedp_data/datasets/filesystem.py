@@ -222,12 +222,11 @@ def file_status(location: str) -> FileStatus:
     """
     if not is_url(location):
         stat_result = os.stat(location)  # noqa: PTH116  (of thousands of files)
-        fingerprint = f"{stat_result.st_size} {stat_result.st_mtime_ns} {stat_result.st_ctime_ns} {stat_result.st_ino}"
         return FileStatus(
             stat_result.st_size,
             stat_result.st_mtime_ns,
             max(stat_result.st_mtime_ns, stat_result.st_ctime_ns),
-            fingerprint,
+            local_fingerprint(stat_result),
         )
     system, path = system_at(location)
     system.invalidate_cache()
@@ -237,6 +236,11 @@ def file_status(location: str) -> FileStatus:
     return FileStatus(
         int(info["size"]), modified_ns, modified_ns, f"{info['size']} {modified_ns} {info.get('ETag', '')}"
     )
+
+
+def local_fingerprint(status: os.stat_result) -> str:
+    """Return a text that changes whenever the content of a local file may have changed."""
+    return f"{status.st_size} {status.st_mtime_ns} {status.st_ctime_ns} {status.st_ino}"
 
 
 def _ns(modified: Any) -> int:  # noqa: ANN401  (every file system has its own)

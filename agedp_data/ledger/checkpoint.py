@@ -3,7 +3,7 @@
 It holds what `HashChain` holds: numbers and hashes of all rows, contracts, records of the ledger's life, headers of
 releases. It is derived. A checkpoint that is missing, damaged or of another version costs one complete reading.
 
-    {"checkpoint": 1, "ledger": "../l.sqlite", "sha256": "5b1c...", "software": "0.1.0", "verified_on": "2026-03-04"}
+    {"checkpoint": 1, "ledger": "../l.sqlite", "sha256": "5b1c...", "software": "0.2.0", "verified_on": "2026-03-04"}
     {"content_head": "9f3c...", "hashes": ["1b7a...", ...], "releases": {"day": ["2013-01-01", ...], ...}, ...}
 
 Decisions.

@@ -1,10 +1,10 @@
 """Goodness of fit of the Markov model: does a household have longer memory than a first-order chain explains?
 
-For every lag, the excess of the lagged counts (`empirical_total_variation`) over the matrix powers of the one-step
-kernel is compared with the same excess in series simulated from the estimated chain (parametric bootstrap), with the
-same readings missing. The Markov property is rejected where the excess, in standard deviations, is above the largest
-over all lags in all but a share 1 - level of the simulated series: a household that is a first-order chain is rejected
-anywhere with probability about 1 - level.
+The statistic of a lag is the excess of the lagged counts (`empirical_total_variation`) over the matrix powers of the
+one-step kernel. It is compared with the same excess in series simulated from the estimated chain (parametric
+bootstrap), with the same readings missing. The Markov property is rejected where the excess, in standard deviations, is
+above the largest over all lags in all but a share 1 - level of the simulated series: a household that is a first-order
+chain is rejected anywhere with probability about 1 - level.
 
 Intervals of the lagged counts are basic (reflected) bootstrap intervals over whole weeks. They describe the sampling
 error given the regimes seen and are no confidence bounds for the memory: for a year of regimes of 30 to 180 days a

@@ -158,7 +158,7 @@ def spectral_bound(transition: ArrayLike, steps: ArrayLike) -> Floats:
 def reversibilised_bound(transition: ArrayLike, steps: ArrayLike) -> Floats:
     r"""Upper bound of Delta(t) for every chain: spectral-gap bound of the reversibilised t-step chain.
 
-    .. math:: \Delta(t) \le \min\Bigl(1, \frac{1}{2} \sqrt{\frac{1}{\pi_{(1)}} + \frac{1}{\pi_{(2)}}}\
+    .. math:: \Delta(t) \le \min\Bigl(1, \frac{1}{2} \sqrt{\frac{1}{\pi_{(1)}} + \frac{1}{\pi_{(2)}}} \,
         \sigma_2(D^{1/2} P^t D^{-1/2})\Bigr), \qquad D = \mathrm{diag}(\pi)
 
     with pi_(1), pi_(2) the two smallest positive stationary probabilities. A chain and its reverse have the same

@@ -29,7 +29,7 @@ def count_transitions(states: ArrayLike, contiguous: ArrayLike, n_states: int, *
 
     The first step of every estimate. A missing state and a gap interrupt the sequence; they are never bridged.
 
-    .. math:: N(x, y) = \#\{i : x_i = x,\ x_{i+1} = y,\ \text{$i$ and $i+1$ one step apart}\}
+    .. math:: N(x, y) = \#\{i : x_i = x,\ x_{i+1} = y,\ i \text{ and } i+1 \text{ one step apart}\}
 
     Source: counts of the maximum-likelihood estimate, of which [T] section 3 learns its matrices.
 

@@ -40,7 +40,8 @@ class AgeDependent(EnforcedPromise):
     .. math:: \varepsilon(t) = L_{\hat P^t}(\varepsilon_C), \qquad
         z_1 = e_1,\; z_k = e_k + L_{\hat P^{g_k}}(z_{k-1}),\; \varepsilon(t) = L_{\hat P^{t - u_n}}(z_n)
 
-    with the reversed chain, g_k the gaps between the inputs, all losses in [epsilon].
+    with the reversed chain, g_k the gaps between the inputs, all losses in [epsilon]. Two present states of one
+    household are compared, not two old days: the old day keeps the loss of its day.
 
     Source: [A] Definition 4, Theorems 1 and 3. Errata: A3, the forward kernel of eq. 12 understates the risk of
     non-reversible chains; eq. 25 taken literally is wrong where an input is older than the previous publication, so

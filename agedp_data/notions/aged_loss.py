@@ -33,8 +33,8 @@ ABOUT: dict[Secret, str] = {
     HALF_HOUR: "one household's current half-hour",
 }
 ASSUMED = {
-    "markov": "each household forgets at least as fast as the model says, by a Markov chain, and on its own",
-    "curve": "each household forgets at least as fast as the model says, and on its own",
+    "markov": "each household is an independent Markov chain that mixes at least as fast as the model",
+    "curve": "each household is independent of the others and mixes at least as fast as the model",
 }
 _OF_A_SHARE = {
     "markov": "the household is one of those whose estimated chains lie below the model's curve ({share}; which ones "

@@ -32,7 +32,8 @@ class Classical(EnforcedPromise):
 
     .. math:: \Pr[M(x) \in S] \le e^{\varepsilon} \Pr[M(x') \in S]
 
-    for datasets that differ in one household's day; the losses of several days [epsilon] add up.
+    for neighbouring datasets x and x', in which the readings of one household on one day differ (replacement, equal
+    roster). The losses of several days [epsilon] add up: sequential composition.
 
     Source: Dwork et al., as [A] Definition 1; sequential composition as [A] Proposition 2.
 

@@ -56,6 +56,7 @@ class Neighbourhood(EnforcedPromise):
         \varepsilon_k(x) = \varepsilon_k \frac{\Delta f(x)}{\Delta f}
 
     with losses in [epsilon] and the sensitivity to a change of size x over that to any change: for a mean x/clamp.
+    Neighbouring datasets differ in one household, by at most delta_kwh on each day of a window.
 
     Source: [D] sections 2 and 5. Errata: the labels bounded and unbounded are swapped; "sensitivity is still 2" holds
     for moves below delta only. `spend`: "fraction" of the window's remaining loss, "per-request" 1/w of the bound,

@@ -62,6 +62,8 @@ class Temporal(EnforcedPromise):
 
     .. math:: \max_k TPL_k \le \alpha, \qquad TPL_k = BPL_k + FPL_k - e_k
 
+    Neighbouring datasets differ in one household's day k; its other days follow the chain, which the adversary knows.
+
     Source: [T] Definition 8 [epsilon]. `horizon_days` = N closes the series after N releases; without end each day has
     the loss whose supremum is alpha ([T] Algorithm 7). Plans: `temporal_allocation`.
 

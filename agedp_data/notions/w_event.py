@@ -42,6 +42,9 @@ class WEvent(EnforcedPromise):
 
     .. math:: \sum_{k=t}^{t+w-1} \varepsilon_k \le \varepsilon \quad \text{for every day } t
 
+    Neighbouring datasets differ in the readings of one household on days within one window of w days. An event of m
+    days is covered by ceil(m/w) windows, whose losses add up.
+
     Source: Kellaris et al., Theorem 3. `spend` = "even" gives each day 1/w of the bound, "remaining" half of the loss
     that its fullest window has left (the budget distribution of the paper).
 

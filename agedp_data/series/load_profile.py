@@ -4,8 +4,8 @@ The idea: a profile is one vector a day with a cell for each half-hour. Two publ
 it: one for a half-hour, one for the day. A half-hour above its clamp counts as the clamp. A day above its clamp is then
 reduced in proportion, so that it keeps its shape.
 
-Example: with clamps of 4 kWh for a half-hour and 6 kWh for the day, half-hours of 5, 2 and 4 kWh count as 4, 2 and 4,
-and the sum of 10 kWh is reduced to 2.4, 1.2 and 2.4 kWh.
+Example: the clamps are 4 kWh for a half-hour and 6 kWh for the day. Half-hours of 5, 2 and 4 kWh count as 4, 2 and 4.
+Their sum of 10 kWh is above 6, so they are reduced to 2.4, 1.2 and 2.4 kWh.
 
 Decisions:
 

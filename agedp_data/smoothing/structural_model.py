@@ -5,8 +5,8 @@ The published figure of a day is its true figure plus noise of known variance. T
 .. math:: f_t = c + \text{level}_t + \text{weekday}_t + \text{holiday}_t + \text{heating}_t + \text{short}_t
           + \text{single}_t
 
-with independent Gaussian parts: a level that changes over weeks (Matérn 3/2, 45 days), an effect of each weekday and of
-holidays, of the heating degrees of the day and of two days, a memory of four days, and a deviation of the single day,
+with independent Gaussian parts: a level that changes over weeks (Matérn 3/2, 45 days), effects of weekdays, holidays
+and heating degrees (of the day and of two days), a memory of four days, and a deviation of the single day. The last is
 larger on special days. The size of each part, its amplitude, is fitted to the published figures, from a prior of
 open households. Everything is post-processing: nothing but what is published enters, and no privacy is lost.
 

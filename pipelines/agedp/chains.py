@@ -38,7 +38,7 @@ _BATCH = 256
 
 @dataclass(frozen=True, slots=True)
 class States:
-    """The states of households in each step; confidential.
+    """The states of households in each step, from `agedp.quantize`; confidential.
 
     `edges` has a row for each household, the inner edges in watt-hours.
     """
@@ -99,7 +99,13 @@ def quantize(
     step: Step = "half-hour",
     scheduler: Scheduler = None,
 ) -> States:
-    """Return the states of every household.
+    r"""Return the states of every household: the class of each reading between edges, 0 for the lowest.
+
+    Use it before `agedp.estimate`. With inner edges e of a household, its reading x has the state
+
+    .. math:: s(x) = \#\{i : e_i \le x\}
+
+    Source: `agedp_data.markov.states.states`.
 
     Args:
         readings: a table with the columns of `agedp.read`.
@@ -111,6 +117,13 @@ def quantize(
     Raises:
         InputError: a table without these columns, or without a usable reading.
         ChainError: edges that do not fit the number of states.
+
+    >>> import pandas as pd
+    >>> times = pd.date_range("2026-01-05", periods=96, freq="30min", tz="UTC")
+    >>> table = pd.DataFrame({"household_id": "A", "interval_start": times, "energy_wh": [100, 300] * 48})
+    >>> states = quantize(table, states=2, edges=[200])
+    >>> states.frame["state"].head(4).tolist()
+    [0, 1, 0, 1]
     """
     import pandas as pd  # noqa: PLC0415
 
@@ -127,9 +140,10 @@ def quantize(
 
 @dataclass(frozen=True, slots=True)
 class Chains:
-    """The Markov chain of each household; confidential.
+    """The Markov chain of each household, from `agedp.estimate`; confidential.
 
-    `counts` are transitions (n, k, k), of cyclic chains (n, 48, k, k); row i holds those from state i.
+    Every measure is a table with the households as index, NaN where a chain has none. `counts` are transitions (n, k,
+    k), of cyclic chains (n, 48, k, k); row i holds those from state i.
     """
 
     states: States
@@ -147,7 +161,10 @@ class Chains:
         return transitions.transition_matrix(self.counts, smoothing=0)
 
     def spectral_gap(self) -> pd.Series:
-        """Return the spectral gap of each chain, NaN where a chain has no unique stationary distribution."""
+        """Return the spectral gap of each chain [-], NaN where a chain has no unique stationary distribution.
+
+        The equation is that of `agedp_data.markov.mixing.spectral_gap`.
+        """
         import pandas as pd  # noqa: PLC0415
 
         gaps = self._per_household(lambda matrix: np.atleast_1d(mixing.spectral_gap(matrix)), 1)[:, 0]
@@ -156,26 +173,42 @@ class Chains:
     def total_variation(
         self, ages_days: Sequence[int] | None = None, *, age_steps: Sequence[int] | None = None
     ) -> pd.DataFrame:
-        """Return Delta(t) by household and age, exactly (`agedp_data.markov.mixing.total_variation`)."""
+        """Return Delta(t) by household and age [-], exactly (`agedp_data.markov.mixing.total_variation`).
+
+        Args:
+            ages_days: ages [days], whole numbers; this or `age_steps`.
+            age_steps: ages [steps of the chain].
+
+        Raises:
+            InputError: both or neither of the two, or a cyclic chain.
+        """
         return self._by_age(mixing.total_variation, ages_days, age_steps)
 
     def spectral_bound(
         self, ages_days: Sequence[int] | None = None, *, age_steps: Sequence[int] | None = None
     ) -> pd.DataFrame:
-        """Return the bound of Delta(t) by the spectral gap; NaN where a chain is not reversible."""
+        """Return the bound of Delta(t) by the spectral gap [-]; NaN where a chain is not reversible.
+
+        Arguments as `total_variation`; the equation is that of `agedp_data.markov.mixing.spectral_bound`.
+        """
         return self._by_age(mixing.spectral_bound, ages_days, age_steps)
 
     def reversibilised_bound(
         self, ages_days: Sequence[int] | None = None, *, age_steps: Sequence[int] | None = None
     ) -> pd.DataFrame:
-        """Return the bound of Delta(t) by the reversibilised chain, which holds for every chain."""
+        """Return the bound of Delta(t) by the reversibilised chain [-], which holds for every chain.
+
+        Arguments as `total_variation`; the equation is that of `agedp_data.markov.mixing.reversibilised_bound`.
+        """
         return self._by_age(mixing.reversibilised_bound, ages_days, age_steps)
 
     def goodness_of_fit(self, lags: Sequence[int], rng: np.random.Generator) -> pd.DataFrame:
         """Test for each household whether its series is first-order Markov; one row for each household and lag.
 
+        The test and its columns are those of `agedp_data.markov.goodness_of_fit.markov_goodness_of_fit`.
+
         Args:
-            lags: lags in steps.
+            lags: lags [steps].
             rng: source of randomness of the bootstrap.
         """
         import pandas as pd  # noqa: PLC0415
@@ -254,14 +287,30 @@ def _measure_or_nan(measure: Callable[[Floats], Floats], matrix: Floats, width: 
 
 
 def estimate(states: States, *, chain: Literal["homogeneous", "cyclic"] = "homogeneous") -> Chains:
-    """Count the transitions of every household, one Dask task for each month, in one pass.
+    r"""Count the transitions of every household, one Dask task for each month, in one pass.
+
+    Use it to inspect how fast households mix, before a model. Of C transitions from state i to j,
+
+    .. math:: \hat P_{ij} = C_{ij} / \sum_k C_{ik}
+
+    Source: Anderson, Goodman (1957), the maximum-likelihood estimate.
 
     Args:
         states: the states of the households.
         chain: one transition matrix for each household, or 48 of them, one for each half-hour of the day.
 
+    Returns:
+        The chains; `transition` has shape (households, states, states) [-].
+
     Raises:
         ChainError: a cyclic chain of days.
+
+    >>> import pandas as pd
+    >>> times = pd.date_range("2026-01-05", periods=96, freq="30min", tz="UTC")
+    >>> table = pd.DataFrame({"household_id": "A", "interval_start": times, "energy_wh": [100, 300] * 48})
+    >>> chains = estimate(quantize(table, states=2, edges=[200]))
+    >>> chains.transition[0].tolist()
+    [[0.0, 1.0], [1.0, 0.0]]
     """
     if chain == "cyclic" and states.step == "day":
         raise ChainError('chain = "cyclic" has a kernel for each half-hour of the day; it needs step = "half-hour"')

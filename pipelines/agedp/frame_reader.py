@@ -58,7 +58,8 @@ def read(
 ) -> pd.DataFrame:
     """Return the readings of files or of a table: household_id, interval_start, energy_wh, sorted by both keys.
 
-    Every row is kept, or rejected for a reason: `.attrs["rows"]` counts them. Confidential.
+    Use it first: every other function takes what it returns. Every row is kept, or rejected for a reason:
+    `.attrs["rows"]` counts them. Confidential.
 
     Args:
         files: paths, globs or URLs of CSV files (also compressed) or Parquet files, or a table: a pandas or Dask data
@@ -69,7 +70,7 @@ def read(
         households: the households to return; all if not given.
         days: first and last day to return; all if not given.
         as_dask: return a Dask data frame with one partition for each month, for readings that exceed the memory, as is
-            done for a Dask data frame. The readings are kept in a temporary folder ($TMPDIR) until the process ends.
+            done for a Dask data frame. The readings are kept in a temporary folder (`$TMPDIR`) until the process ends.
 
     Returns:
         Energies are whole watt-hours; `interval_start` has the time zone in which days begin. A half-hour that the
@@ -79,6 +80,13 @@ def read(
     Raises:
         InputError: a file that cannot be parsed, unknown columns, or an interval other than declared.
         RunFileError: `columns` that are invalid in a run file.
+
+    >>> import pandas as pd
+    >>> times = pd.date_range("2026-01-05", periods=96, freq="30min", tz="UTC")
+    >>> table = pd.DataFrame({"household_id": "A", "interval_start": times, "energy_wh": [100, 300] * 48})
+    >>> readings = read(table)
+    >>> len(readings), int(readings["energy_wh"].sum()), readings.attrs["rows"]
+    (96, 19200, {'read': 96, 'kept': 96, 'rejected': {}})
     """
     dataset, rules = reading_rules(files, dataset, columns, interval_minutes)
     wanted = _Wanted(households, _day_numbers(days))
@@ -306,7 +314,7 @@ def _dask_frame(files: Any, dataset: str, rules: ReadingRules, wanted: _Wanted) 
         import dask.dataframe as dd  # noqa: PLC0415
     except ImportError:
         raise InputError(
-            "as_dask needs Dask's data frames, which are not installed; pip install 'agedp[dataframe]'"
+            "as_dask needs Dask's data frames, which are not installed; install agedp with its extra dataframe"
         ) from None
     workspace = Workspace.create()
     _OPEN.append(workspace)

@@ -165,6 +165,8 @@ def _read_text(path: Path) -> str:
 def verify(folder: str | Path, *, ledger: str | None = None) -> None:
     """Verify a release folder: checksums, schema, arithmetic, statement, and that it equals a ledger if one is named.
 
+    Use it on every folder that you receive, before you read a value.
+
     Args:
         folder: the release folder.
         ledger: URL of the ledger that it was published from; recipients have none.
@@ -172,6 +174,11 @@ def verify(folder: str | Path, *, ledger: str | None = None) -> None:
     Raises:
         InputError: what differs from what was published; the message names file, day and column.
         LedgerError: the ledger is damaged, or differs from the folder.
+
+    >>> verify("nowhere")
+    Traceback (most recent call last):
+        ...
+    agedp_data.errors.InputError: nowhere is not a folder; name the release folder itself
     """
     release = open_release(folder)
     release.verify()

@@ -113,10 +113,17 @@ class CalibratedModel:
 
 
 def load_model(folder: str | Path) -> CalibratedModel:
-    """Return the model that `CalibratedModel.save` or `agedp calibrate` wrote.
+    """Return the model that `CalibratedModel.save` or `agedp calibrate` wrote, for a release under it.
+
+    Args:
+        folder: the folder of the model.
 
     Raises:
         InputError: the folder holds no model.
+
+    >>> load_model("nowhere")
+    Traceback (most recent call last):
+    agedp_data.errors.InputError: nowhere: holds no model, or a damaged one
     """
     path = Path(folder)
     try:
@@ -142,24 +149,30 @@ def calibrate(  # noqa: PLR0913  (the keys of [model], all of which decide)
     quantiles: Sequence[Mapping[str, Any]] | None = None,
     scheduler: Scheduler = None,
 ) -> CalibratedModel:
-    """Estimate the model of a population: the maximum leakage over its households, or a private choice.
+    r"""Estimate the model of a population: the maximum leakage over its households, or a private choice.
+
+    Use it for promises that need a model. With the leakage function L of each household's chain i, at age t and loss a:
+
+    .. math:: \bar L_t(a) = \max_i L_{\hat P_i^t}(a)
+
+    Source: [A] Theorem 1; `agedp_data.leakage.bound_table.max_leakage`.
 
     A private choice from states is drawn at once. Its draws travel with the model, and the ledger of each release under
     it adopts them; calibrating again draws again. From a run file, the ledger keeps the draws.
 
     Args:
         source: the path of a run file, whose [model] decides everything else; or states.
-        min_visits: a state with fewer visits gives no credit.
+        min_visits: a state with fewer visits gives no credit [transitions].
         confidence: estimated transitions as they are, or with a bound on their sampling error at `level`.
-        level: confidence level, for "sampling-bound" only.
-        ages_days: ages of the bound in days.
+        level: confidence level, for "sampling-bound" only, in (0, 1) [-].
+        ages_days: ages of the bound, whole numbers [days].
         chain: "homogeneous" or "cyclic".
         assume: "markov" if bounds on several releases shall follow, else "curve".
         publish: "envelope" (the maximum over the households, without noise), or "private": a member of a public family
             of bounds, chosen with loss `selection_epsilon` such that `coverage` of the households lie below it, but
             for `failure_probability`.
-        selection_epsilon: loss of the choice, about all readings of a household.
-        coverage: share of the households.
+        selection_epsilon: loss of the choice, about all readings of a household [epsilon].
+        coverage: share of the households [-].
         failure_probability: probability with which fewer households lie below the choice.
         family: path of the CSV file of the family; a family of ten members if not given.
         quantiles: private quantiles, as in [model] quantiles.
@@ -168,6 +181,14 @@ def calibrate(  # noqa: PLR0913  (the keys of [model], all of which decide)
     Raises:
         RunFileError: a run file with these keywords, a missing keyword, or an invalid value.
         ChainError: no household to estimate from.
+
+    >>> import numpy as np, pandas as pd, agedp
+    >>> times = pd.date_range("2026-01-05", periods=96, freq="30min", tz="UTC")
+    >>> columns = {"household_id": "A", "interval_start": times, "energy_wh": np.arange(96) % 7 * 100}
+    >>> states = agedp.quantize(pd.DataFrame(columns), states=2)
+    >>> model = calibrate(states, min_visits=2, confidence="plug-in", ages_days=[1], chain="homogeneous")
+    >>> float(model.leakage_bound(0, 1.0, direction="backward", method="tight"))
+    1.0
     """
     ages = None if ages_days is None else list(ages_days)
     keys = {"min_visits": min_visits, "confidence": confidence, "ages_days": ages, "chain": chain}

@@ -60,7 +60,7 @@ class Plan:
 
         Args:
             epsilon: the bound that every alternative must keep; that of the promise if nothing is given.
-            error_kwh: the noise that every alternative must keep, kWh per household.
+            error_kwh: the noise that every alternative must keep [kWh per household].
         """
         error = None if error_kwh is None else float(error_kwh)
         risk = None if epsilon is None else Decimal(str(epsilon))
@@ -85,7 +85,8 @@ def plan(
 ) -> Plan:
     """Return what a run would release now: the days, their epsilon and noise, and when the series ends.
 
-    Nothing is drawn or written; the readings of a table are used for its days and its roster only.
+    Use it before every release: noise and end are known without a draw. Nothing is written; the readings of a table are
+    used for its days and its roster only. The noise of a mean is that of `agedp.release`.
 
     Args:
         source: the path of a run file, or a table with the columns of `agedp.read`.
@@ -96,6 +97,15 @@ def plan(
     Raises:
         RunFileError: a missing or invalid keyword, or keywords beside a run file.
         ContractChanged: the ledger holds releases of this population under another promise.
+
+    >>> import numpy as np, pandas as pd, agedp
+    >>> times = pd.date_range("2026-01-05", periods=96, freq="30min", tz="UTC")
+    >>> columns = {"household_id": np.repeat(["A", "B"], 96), "interval_start": [*times, *times], "energy_wh": 200}
+    >>> readings = pd.DataFrame(columns)
+    >>> promise = agedp.Classical(epsilon_per_day=0.5, max_day_epsilon=0.5, epsilon_total=100)
+    >>> planned = plan(readings, promise=promise, clamp_kwh=50, min_households=2)
+    >>> planned.table[["households", "epsilon", "noise_sd_kwh"]].round(1).to_numpy().tolist()  # sqrt(2) 50 / (2 x 0.5)
+    [[2.0, 0.5, 70.7], [2.0, 0.5, 70.7]]
     """
     run, workspace = context_of(source, promise, options, scheduler=None, as_of=as_of)
     planned = forecast_run(LedgerSession.open(run))
@@ -139,6 +149,7 @@ def compare(
 ) -> pd.DataFrame:
     """Return what each promise costs for a table of readings, one row each; nothing is drawn.
 
+    Use it to choose between promises; the noise alone does not decide, since they protect different things.
     `limit` is the bound that the promise keeps whatever follows (its name is in `bound`), `noise_sd_kwh` the noise of
     the noisiest day of `noise_of`: the series, of a layered clamp its layer 1. `noise_sd_of_sum_kwh` is that of the sum
     of all layers, without layers the same (NaN for a distribution). `epsilon_sum` is the sum over the released days,
@@ -148,6 +159,18 @@ def compare(
         readings: a table with the columns of `agedp.read`.
         promises: the promises to compare.
         options: as in `release`; `model` is used by the notions that need one.
+
+    Raises:
+        RunFileError: a missing or invalid keyword.
+
+    >>> import numpy as np, pandas as pd, agedp
+    >>> times = pd.date_range("2026-01-05", periods=96, freq="30min", tz="UTC")
+    >>> columns = {"household_id": np.repeat(["A", "B"], 96), "interval_start": [*times, *times], "energy_wh": 200}
+    >>> readings = pd.DataFrame(columns)
+    >>> promise = agedp.Classical(epsilon_per_day=0.5, max_day_epsilon=0.5, epsilon_total=100)
+    >>> week = agedp.WEvent(window_days=7, epsilon_per_window=0.7, spend="even", max_day_epsilon=1, epsilon_total=100)
+    >>> compare(readings, [promise, week], clamp_kwh=50, min_households=2)["epsilon_max"].tolist()
+    [0.5, 0.1]
     """
     import pandas as pd  # noqa: PLC0415
 

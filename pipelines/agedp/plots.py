@@ -26,7 +26,7 @@ def new_axes() -> Any:  # noqa: ANN401  (matplotlib.axes.Axes)
     try:
         from matplotlib import pyplot as plt  # noqa: PLC0415
     except ImportError:
-        raise InputError("plot() needs matplotlib, which is not installed; pip install 'agedp[plot]'") from None
+        raise InputError("plot() needs matplotlib, which is not installed; install agedp with its extra plot") from None
     axes = plt.subplots(figsize=(8, 4), layout="constrained")[1]
     axes.spines[["top", "right"]].set_visible(False)
     return axes

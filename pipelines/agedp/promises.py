@@ -33,6 +33,11 @@ class PromiseKeys:
 
     With `delta`, such as "1e-6", `epsilon_total` and the bounds of windows and of temporal leakage are (epsilon, delta)
     bounds; the epsilon of a day stays pure.
+
+    Attributes:
+        max_day_epsilon: cap on the loss of a day, which no model relaxes [epsilon].
+        epsilon_total: cap on the composed loss of all days [epsilon], or "unlimited".
+        delta: probability of the (epsilon, delta) bounds, below 1 [-]; None for pure bounds.
     """
 
     notion: ClassVar[str]
@@ -49,9 +54,20 @@ class PromiseKeys:
 
 @dataclass(frozen=True, kw_only=True)
 class Classical(PromiseKeys):
-    """Epsilon-differential privacy of each day (event level: one household's day), adding up over days.
+    r"""Epsilon-differential privacy of each day (event level: one household's day), adding up over days.
 
-    Use it if a day's loss must hold whatever the model. Source: Dwork, McSherry, Nissim, Smith (2006), Definition 1.
+    Use it if the loss of a day must hold without any assumption about households.
+
+    .. math:: \varepsilon_t \le \varepsilon_{\mathrm{day}}, \qquad \sum_t \varepsilon_t \le \varepsilon_{\mathrm{total}}
+
+    Source: Dwork, McSherry, Nissim, Smith (2006), Definition 1.
+
+    Attributes:
+        epsilon_per_day: loss of each day [epsilon].
+
+    >>> year = Classical(epsilon_per_day=0.1, max_day_epsilon=0.1, epsilon_total=36.5)
+    >>> year.keys()["epsilon_total"]
+    Decimal('36.5')
     """
 
     notion: ClassVar[str] = "classical"
@@ -61,9 +77,23 @@ class Classical(PromiseKeys):
 
 @dataclass(frozen=True, kw_only=True)
 class WEvent(PromiseKeys):
-    """W-event privacy: epsilon of any `window_days` consecutive days, spent evenly or half of what remains.
+    r"""W-event privacy: epsilon of any `window_days` consecutive days, spent evenly or half of what remains.
 
-    Use it for an endless series. Source: Kellaris, Papadopoulos, Xiao, Papadias (2014), Definition 3.
+    Use it for an endless series. With w = `window_days` and the bound of the window:
+
+    .. math:: \sum_{k=t-w+1}^{t} \varepsilon_k \le \varepsilon_w \quad \text{for every day } t
+
+    Source: Kellaris, Papadopoulos, Xiao, Papadias (2014), Definition 3.
+
+    Attributes:
+        window_days: number of consecutive days w [days].
+        epsilon_per_window: bound on the composed loss of the window [epsilon]; with `delta` an (epsilon, delta) bound.
+        spend: "even", a w-th each day, or "remaining", half of what the window has left.
+
+    >>> rolling = WEvent(window_days=365, epsilon_per_window=10, delta="1e-6", spend="even", max_day_epsilon=0.1,
+    ...                  epsilon_total="unlimited")
+    >>> rolling.notion, rolling.keys()["delta"]
+    ('w-event', '1e-6')
     """
 
     notion: ClassVar[str] = "w-event"
@@ -75,10 +105,26 @@ class WEvent(PromiseKeys):
 
 @dataclass(frozen=True, kw_only=True)
 class AgeDependent(PromiseKeys):
-    """Age-dependent privacy: what a release of a day says about today, `age_days` later, under a model.
+    r"""Age-dependent privacy: what a release of a day reveals about today, `age_days` later, under a model.
 
-    Give `epsilon_per_day`, or `risk` to have the largest loss of a day solved whose risk stays below it.
-    Source: [A] of the documentation, Theorem 1, with the errata listed there.
+    Use it if days are published late and the present is what must be protected. Give `epsilon_per_day`, or `risk` to
+    have the largest loss of a day solved whose risk stays below it. For one release at age t:
+
+    .. math:: \varepsilon(t) \le \ln\left(1 + \Delta(t)\,(e^{\varepsilon} - 1)\right)
+
+    Source: [A] Theorem 1, with the errata of docs/errata.md.
+
+    Attributes:
+        age_days: days between the end of a day and its publication [days].
+        method: how the bound is computed, "tight", "total_variation", "spectral" or "reversibilised".
+        secret: "day", the total of the present day, or "half-hour".
+        epsilon_per_day: loss of each day [epsilon]; this or `risk`.
+        risk: bound on the loss about the present [epsilon], from which the loss of a day is solved.
+
+    >>> late = AgeDependent(age_days=7, method="total_variation", secret="day", risk=0.1, max_day_epsilon=1,
+    ...                     epsilon_total="unlimited")
+    >>> late.keys()["risk"]
+    Decimal('0.1')
     """
 
     notion: ClassVar[str] = "age-dependent"
@@ -92,9 +138,23 @@ class AgeDependent(PromiseKeys):
 
 @dataclass(frozen=True, kw_only=True)
 class Temporal(PromiseKeys):
-    """Bound `alpha` on the temporal privacy leakage of all releases about any one day, under a Markov chain.
+    r"""Bound `alpha` on the temporal privacy leakage of all releases about any one day, under a Markov chain.
 
-    Source: Cao, Yoshikawa, Xiao, Xiong (2017), Definition 5.
+    Use it if neighbouring days are correlated and a single day must be protected from all releases. With the leakage
+    functions of the model, backward and forward from one day to the next:
+
+    .. math:: B_t = \varepsilon_t + L_B(B_{t-1}), \quad F_t = \varepsilon_t + L_F(F_{t+1}), \quad
+       B_t + F_t - \varepsilon_t \le \alpha
+
+    Source: [T] Cao, Yoshikawa, Xiao, Xiong (2019), Definition 8.
+
+    Attributes:
+        alpha: bound on the total temporal leakage about any one day [epsilon].
+        horizon_days: number of releases after which the series closes [days], or "unlimited".
+        budget: allocation of alpha to the days: "best", "exact", "even" or "supremum".
+
+    >>> Temporal(alpha=1, horizon_days=30, budget="best", max_day_epsilon=0.5, epsilon_total=15).notion
+    'temporal'
     """
 
     notion: ClassVar[str] = "temporal"
@@ -106,9 +166,26 @@ class Temporal(PromiseKeys):
 
 @dataclass(frozen=True, kw_only=True)
 class Discounted(PromiseKeys):
-    """Bound on the sum of the losses, each weighted down with its age, on every day. It bounds no odds.
+    r"""Bound on the sum of the losses, each weighted down with its age, on every day. It bounds no odds.
 
-    Source: [D] of the documentation, Definition 1, with the errata listed there.
+    Use it to pace a series whose old releases matter less; beside it, the caps bound odds. With rate r:
+
+    .. math:: \sum_{k \le t} a(t-k)\,\varepsilon_k \le \varepsilon \text{ for every day } t, \qquad
+       a(j) = r^j \text{ or } \frac{1}{1 + r j}
+
+    Source: [F] Definitions 10 and 14, with the errata of docs/errata.md.
+
+    Attributes:
+        discount: "exponential" or "hyperbolic".
+        rate: r, per day; below 1 if exponential [-].
+        epsilon: bound on the discounted loss [epsilon].
+        schedule: allocation to the days: "renewal", "optimal", "constant", "classical" or "paper".
+        clock: whether a loss ages from its "data-day" or its "publication-day".
+        horizon_days: number of releases after which the series closes [days]; required for "optimal".
+
+    >>> Discounted(discount="exponential", rate=0.99, epsilon=1, schedule="renewal", clock="data-day",
+    ...            max_day_epsilon=1, epsilon_total=10).keys()["rate"]
+    Decimal('0.99')
     """
 
     notion: ClassVar[str] = "discounted"
@@ -123,9 +200,26 @@ class Discounted(PromiseKeys):
 
 @dataclass(frozen=True, kw_only=True)
 class Neighbourhood(PromiseKeys):
-    """Epsilon of a window about changes of at most `delta_kwh` a day; larger changes lose more.
+    r"""Epsilon of a window about changes of at most `delta_kwh` a day; larger changes lose more.
 
-    Source: [N] of the documentation, Definition 4, with the errata listed there.
+    Use it if small changes of use are what must be protected: its noise follows delta, not the clamp U. The loss
+    of a mean about a change of a day by x grows with x, and the caps limit that of the whole clamp:
+
+    .. math:: \varepsilon(x) = \varepsilon\, x / \delta, \qquad \delta \le x \le U
+
+    Source: [D] "Proposed formulation", with the errata of docs/errata.md.
+
+    Attributes:
+        delta_kwh: change of a household's day that is protected [kWh].
+        window_days: number of consecutive days [days].
+        epsilon_per_window: bound on the composed loss of the window about such changes [epsilon].
+        spend: "fraction" of what the window has left, an equal part "per-request", or "offline", a plan for known days.
+        fraction: the fraction, for `spend="fraction"` only [-].
+
+    >>> small = Neighbourhood(delta_kwh=2, window_days=7, epsilon_per_window=0.7, spend="per-request",
+    ...                       max_day_epsilon=2.5, epsilon_total=100)
+    >>> small.keys()["epsilon_per_window"]
+    Decimal('0.7')
     """
 
     notion: ClassVar[str] = "neighbourhood"
@@ -140,6 +234,14 @@ class Neighbourhood(PromiseKeys):
 @dataclass(frozen=True)
 class DeclaredCurve:
     """A model without readings: the total variation between days `ages_days` apart, and where it comes from.
+
+    Use it if open data say how fast households mix: nothing computed from your readings is published then.
+
+    Attributes:
+        ages_days: ages, ascending [days].
+        total_variation: total variation at each age, between 0 and 1 and not increasing [-].
+        basis: where the curve comes from; the statement has it.
+        assume: "curve" for the total variation alone, "markov" for a chain, which bounds several releases too.
 
     >>> DeclaredCurve([1, 7], [0.6, 0.1], basis="national travel survey 2019").total_variation
     [0.6, 0.1]

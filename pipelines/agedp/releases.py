@@ -102,7 +102,14 @@ def release(
     as_of: date | str | None = None,
     **options: Unpack[ReleaseOptions],
 ) -> Release:
-    """Release every due day of a run file, or every day of a table of readings, under a promise.
+    r"""Release every due day of a run file, or every day of a table of readings, under a promise.
+
+    Use it to publish. Each day's sum of n households, clamped at U, has discrete Laplace noise of its own. The noise of
+    the mean, with the epsilon that the promise grants the day, has the standard deviation
+
+    .. math:: \sigma = \frac{\sqrt 2\, U}{\varepsilon\, n} \text{ kWh per household}
+
+    Source: [GRS] Ghosh, Roughgarden, Sundararajan (2009); `agedp_data.mechanisms.discrete_laplace`.
 
     Args:
         source: the path of a run file, which says everything else; or a table with the columns of `agedp.read`.
@@ -122,6 +129,16 @@ def release(
         Refused: the promise does not permit a day. Nothing is drawn of a table; of a run file the days before it are
             released.
         ContractChanged: the ledger holds releases of this population under another promise.
+
+    >>> import numpy as np, pandas as pd, agedp
+    >>> times = pd.date_range("2026-01-05", periods=96, freq="30min", tz="UTC")
+    >>> columns = {"household_id": np.repeat(["A", "B"], 96), "interval_start": [*times, *times], "energy_wh": 200}
+    >>> readings = pd.DataFrame(columns)
+    >>> promise = agedp.Classical(epsilon_per_day=0.5, max_day_epsilon=0.5, epsilon_total=100)
+    >>> released = release(readings, promise=promise, clamp_kwh=50, min_households=2)
+    >>> released.table["noise_sd_kwh"].round(1).tolist(), released.bounds.set_index("name")["epsilon"]["total"]
+    ([70.7, 70.7], np.float64(1.0))
+    >>> released.verify()
     """
     run, workspace = context_of(source, promise, options, scheduler=scheduler, as_of=as_of)
     if workspace is not None:
@@ -165,8 +182,27 @@ def sanitise(
 ) -> ReleaseFolder:
     """Release as `release` does, and return the release folder: that of the run file, or `folder` for a table.
 
+    Use it where the folder is what you want, such as in a scheduled job. Arguments are those of `agedp.release`.
+
+    Args:
+        source: the path of a run file, or a table with the columns of `agedp.read`.
+        folder: a new or empty folder for the release of a table.
+        promise: as in `release`.
+        scheduler: as in `release`.
+        as_of: as in `release`.
+        options: as in `release`.
+
     Raises:
         RunFileError: no `folder` for a table, or one beside a run file; and as `release`.
+
+    >>> import numpy as np, pandas as pd, agedp
+    >>> times = pd.date_range("2026-01-05", periods=96, freq="30min", tz="UTC")
+    >>> columns = {"household_id": np.repeat(["A", "B"], 96), "interval_start": [*times, *times], "energy_wh": 200}
+    >>> readings = pd.DataFrame(columns)
+    >>> promise = agedp.Classical(epsilon_per_day=0.5, max_day_epsilon=0.5, epsilon_total=100)
+    >>> from tempfile import mkdtemp
+    >>> folder = sanitise(readings, folder=mkdtemp(), promise=promise, clamp_kwh=50, min_households=2)
+    >>> agedp.verify(folder.path)
     """
     if isinstance(source, str | Path):
         if folder is not None:

@@ -211,7 +211,8 @@ def _lazy_items(stage: str, items: Iterable[Any], function: Callable[[Any], Any]
     """Return the lazy results of function(item)."""
     from dask.delayed import delayed  # noqa: PLC0415  (slow to import)
 
-    return [delayed(_run_task, pure=False)(function, item, dask_key_name=f"{stage}-{next(numbers)}") for item in items]
+    tasks = (partial(_run_task, function, item) for item in items)  # Dask searches arguments for lazy values: slowly
+    return [delayed(task, pure=False)(dask_key_name=f"{stage}-{next(numbers)}") for task in tasks]
 
 
 def _lazy_merge(stage: str, parts: Sequence[Any], merge: Callable[[list[Any]], Any], numbers: Iterator[int]) -> Any:  # noqa: ANN401
@@ -254,7 +255,7 @@ def _run_locally(stage: str, tasks: Sequence[Any], engine: Engine) -> list[Any]:
     total = sum(len(dict(task.dask)) for task in tasks)
     done = 0
 
-    def count(*_: object) -> None:
+    def count_task(*_: object) -> None:
         nonlocal done
         done += 1
         if engine.progress is not None:
@@ -263,7 +264,7 @@ def _run_locally(stage: str, tasks: Sequence[Any], engine: Engine) -> list[Any]:
     options: dict[str, Any] = {"scheduler": _local_scheduler(engine.scheduler), "num_workers": engine.workers}
     if engine.scheduler == "processes":
         options["initializer"] = _begin_worker
-    with Callback(posttask=count):
+    with Callback(posttask=count_task):
         return list(compute(*tasks, **options))
 
 

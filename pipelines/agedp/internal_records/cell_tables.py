@@ -31,6 +31,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -109,7 +110,16 @@ class CellTable:
         Raises:
             DamagedFile: as `read`.
         """
-        return [row for row in self.read(path) if row["population"] == population]
+        return atomic_files.table_rows(self.population_table(path, population), path, remedy=self.helps)
+
+    def population_table(self, path: Path, population: str, *, columns: Sequence[str] | None = None) -> pa.Table:
+        """Return the rows of one population as columns: years of cells take gigabytes as Python rows.
+
+        Raises:
+            DamagedFile: as `read`.
+        """
+        table = self.read_table(path, columns=columns)
+        return table.filter(pc.equal(table["population"], population))
 
     def check(self, path: Path) -> FileNotice | None:
         """Rename a damaged table, so that a new one begins, and return the warning; None if it is intact.
@@ -157,24 +167,38 @@ class CellTable:
         if not any(_is_summed(row, sums) for row in rows):
             return
         with locks.exclusive_lock(path.parent):
-            lines = {_row_key(line): line for line in self.read(path)}
+            stored = self.read_table(path)
+            lines: dict[tuple[Any, ...], TableRow] = {}
             for row in rows:
                 day = date.fromisoformat(row.day)
                 if row.state == "released" and (daily_sum := sums.get((day, row.series))) is not None:
                     key_columns = {"population": row.population, "day": day, "series": row.series}
                     new_lines = [{**key_columns, **columns} for columns in self.rows_of_release(row, daily_sum)]
                     lines |= {_row_key(line): line for line in new_lines}
-            if lines:
-                table = table_schemas.table_from_rows(self.schema, [lines[key] for key in sorted(lines)])
-                atomic_files.write_table(path, table.replace_schema_metadata({_DAYS: _list_of_days(lines)}))
+            added = table_schemas.table_from_rows(self.schema, [*lines.values()])
+            table = pa.concat_tables([_without(stored, lines).cast(added.schema), added])
+            if table.num_rows:
+                ordered = table.sort_by([(name, "ascending") for name in _KEY]).combine_chunks()
+                atomic_files.write_table(path, ordered.replace_schema_metadata({_DAYS: _list_of_days(ordered)}))
 
 
-def _list_of_days(keys: Collection[tuple[Any, ...]]) -> bytes:
-    """Return the days of the keys of a table by population and series, with the number of its rows."""
+def _without(table: pa.Table, keys: Collection[tuple[Any, ...]]) -> pa.Table:
+    """Return the rows of a table with other keys than these; only rows of the same days become Python rows."""
+    days = pa.array(sorted({day for _, day, *_ in keys}), pa.date32())
+    of_days = np.flatnonzero(pc.is_in(table["day"], days).to_numpy())
+    columns = [table[name].take(pa.array(of_days)).to_pylist() for name in _KEY]
+    is_kept = np.ones(table.num_rows, bool)
+    is_kept[[i for i, *key in zip(of_days.tolist(), *columns, strict=True) if tuple(key) in keys]] = False
+    return table.filter(pa.array(is_kept))
+
+
+def _list_of_days(table: pa.Table) -> bytes:
+    """Return the days of a table by population and series, with the number of its rows."""
+    distinct = table.group_by(["population", "day", "series"]).aggregate([]).to_pydict()
     days: RecordedDays = {}
-    for population, day, series in sorted({key[:3] for key in keys}):
+    for population, day, series in sorted(zip(*(distinct[name] for name in _KEY[:3]), strict=True)):
         days.setdefault(population, {}).setdefault(series, []).append(day.isoformat())
-    return json.dumps({"rows": len(keys), "days": days}).encode()
+    return json.dumps({"rows": table.num_rows, "days": days}).encode()
 
 
 def _is_summed(row: AnyRelease, sums: Mapping[tuple[date, str], DailySum]) -> bool:

@@ -129,13 +129,14 @@ def permitted_days(run: RunFile, loss: int) -> int:
 def filling_loss(run: RunFile) -> SpanPrice | None:
     """Return the price of `epsilon_total` if `epsilon_per_day` is not the equal loss that fills it, else None.
 
-    Losses are compared in four digits. None also where `max_day_epsilon` permits no loss that fills it.
+    Losses are compared in three digits, as they are printed. None also where `max_day_epsilon` permits no loss that
+    fills it.
     """
     per_day = getattr(run.promise, "epsilon_per_day", None)
     price = next((price for price in span_prices(run) if price.key == "epsilon_total"), None)
     if per_day is None or price is None or price.is_capped:
         return None
-    return None if _four_digits(price.loss) == _four_digits(floor_nano(per_day)) else price
+    return None if _three_digits(price.loss) == _three_digits(floor_nano(per_day)) else price
 
 
 def period_totals(run: RunFile, history: Sequence[HistoryRow]) -> PeriodTotals | None:
@@ -205,5 +206,5 @@ def _days_of_period(run: RunFile) -> int | None:
     return None if run.schedule.days is None else run.schedule.days - len(run.schedule.skipped_days)
 
 
-def _four_digits(loss: int) -> Decimal:
-    return Context(prec=4, rounding=ROUND_FLOOR).plus(Decimal(loss))
+def _three_digits(loss: int) -> Decimal:
+    return Context(prec=3, rounding=ROUND_FLOOR).plus(Decimal(loss))

@@ -10,7 +10,7 @@ from agedp.local_files import atomic_files
 from agedp.setup.run_file_options import SERIES, Key, OptionValues
 from agedp_data.errors import InputError, RunFileError
 from agedp_data.messages import escape_text
-from agedp_data.roster import READ_OFF_MARK, read_roster
+from agedp_data.roster import READ_OFF_MARK, columns_of, read_roster
 
 BY: Final[Key] = (SERIES, "by")
 
@@ -28,19 +28,21 @@ def is_read_off(roster: Path) -> bool:
 
 
 def check_group_column(roster: Path, options: OptionValues) -> None:
-    """Refuse a group column that the roster does not have; the input files contain no groups.
+    """Refuse group columns that the roster does not have; the input files contain no groups.
 
     Raises:
         RunFileError: the roster does not exist or has no such column.
     """
     if BY not in options:
         return
-    column = json.loads(options[BY])
-    if not roster.exists() or column not in read_roster(roster).groups:
+    columns = columns_of(json.loads(options[BY]))
+    present = read_roster(roster).groups if roster.exists() else ()
+    if missing := [column for column in columns if column not in present]:
         problem = "has no such column" if roster.exists() else "does not exist"
+        names = escape_text(",".join(missing if roster.exists() else columns))
         raise RunFileError(
-            f"--by {escape_text(column)}: {roster.name} {problem}, and no group can be read off the files. Write "
-            f"{escape_text(str(Path(roster.parent.name, roster.name)))} with this column first, or remove --by"
+            f"--by {names}: {roster.name} {problem}, and no group can be read off the files. Write "
+            f"{escape_text(str(Path(roster.parent.name, roster.name)))} with {names} first, or remove --by"
         )
 
 

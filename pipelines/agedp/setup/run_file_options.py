@@ -17,7 +17,7 @@ from decimal import Decimal, InvalidOperation
 from functools import partial
 from typing import Final, Literal
 
-Form = Literal["value", "text", "list", "value or list", "flag", "switch"]
+Form = Literal["value", "text", "list", "value or list", "text or list", "flag", "switch"]
 Key = tuple[str, str]
 """Table and key of a run file, such as ("promise", "epsilon_per_day")."""
 
@@ -120,7 +120,12 @@ OPTIONS: Final[tuple[RunFileOption, ...]] = (
     _series("bins_kwh", "LIST", "distribution: edges of the bins from 0 to --clamp-kwh, such as 0,5,10,30", "list"),
     _series("form", "FORM", "distribution: histogram, or cumulative; histogram if left out"),
     _series("every", "PERIOD", "days of a row: day; of a mean week, month or year; of a profile weekday-month"),
-    _series("by", "COLUMN", "one value per group; roster.csv must exist with this column", "text"),
+    _series(
+        "by",
+        "COLUMNS",
+        "one value per group; roster.csv must exist with this column; several, the finest first: feeder,area",
+        "text or list",
+    ),
     _series(
         "clamp_kwh",
         "KWH",
@@ -254,7 +259,9 @@ def _toml(value: str, form: Form) -> str:
         return quoted("envelope")
     if form == "switch":
         return "true"
-    if form == "text":
+    if form == "text or list" and "," in value:
+        return f"[{', '.join(quoted(part.strip()) for part in value.split(','))}]"
+    if form in ("text", "text or list"):
         return quoted(value)
     if form == "list" or (form == "value or list" and "," in value):
         return f"[{', '.join(_value(part.strip()) for part in value.split(','))}]"

@@ -66,8 +66,7 @@ def sample(dataset: str, folder: Path, *, households: int, days: int, seed: int)
         (temporary / run_file.name).write_text(run_file_text, encoding="utf-8")
     message = (
         f"{run_file}: {households} synthetic households, {days} days, {delivery.rows_written:,} rows in "
-        f"{len(delivery.files)} file{'s' * (len(delivery.files) != 1)}; "
-        f"next: agedp run {run_file}"
+        f"{len(delivery.files)} file{'s' * (len(delivery.files) != 1)}"
     )
     return SampleFolder(run_file, written=True, message=message)
 

@@ -60,7 +60,7 @@ T = TypeVar("T")
 
 _PARTS_PER_WORKER = 2
 _MAX_REREADS = 20
-_CACHED_BYTES = 4 * 2**20
+_CACHED_BYTES = 8 * 2**20
 """Bytes of lines that are parsed at once: their columns stay in the caches of the processor."""
 
 

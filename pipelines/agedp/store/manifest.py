@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import date
+from itertools import accumulate
 from typing import Any, Final, Self
 
 import numpy as np
@@ -139,9 +140,9 @@ class Manifest:
         """Return the first day with a row, as of a part."""
         return min((part.first_day for part in self.parts if part.first_day is not None), default=None)
 
-    def first_row(self, number: int) -> int:
-        """Return the number of rows of the file before a part: the row number at which the part begins."""
-        return sum(part.rows_read for part in self.parts[:number])
+    def first_rows(self) -> tuple[int, ...]:
+        """Return the number of rows of the file before each part: the row number at which the part begins."""
+        return tuple(accumulate((part.rows_read for part in self.parts[:-1]), initial=0))
 
     def is_consistent(self) -> bool:
         """Return whether the counts of every part are consistent."""

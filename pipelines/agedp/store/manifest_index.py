@@ -22,6 +22,7 @@ from agedp.local_files import atomic_files
 from agedp.local_files.internal_files import FileKind, read_content
 from agedp.store.manifest import Manifest
 from agedp.store.store import Store
+from agedp_data.datasets.filesystem import local_fingerprint
 
 INDEX: Final = "manifests.json"
 _FORMAT: Final = 1
@@ -72,7 +73,7 @@ def read_manifests(store: Store) -> StoredManifests:
 
 
 def _file_states(folder: Path) -> dict[str, str]:
-    """Return the state of the file of each manifest: a text that changes whenever its content may have changed."""
+    """Return the fingerprint of the file of each manifest."""
     try:
         with os.scandir(folder) as entries:
             files = [(entry.name, entry.stat()) for entry in entries if entry.name.endswith(_SUFFIX)]
@@ -80,11 +81,7 @@ def _file_states(folder: Path) -> dict[str, str]:
         return {}
     except OSError as error:
         raise atomic_files.unreadable_error(folder, error.errno) from None
-    return {
-        name.removesuffix(_SUFFIX): f"{status.st_size} {status.st_mtime_ns} {status.st_ctime_ns} {status.st_ino}"
-        for name, status in files
-        if not name.startswith(".")
-    }
+    return {name.removesuffix(_SUFFIX): local_fingerprint(status) for name, status in files if not name.startswith(".")}
 
 
 def _read_index(store: Store) -> dict[str, _Entry]:

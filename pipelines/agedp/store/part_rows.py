@@ -44,10 +44,14 @@ class ParsedRows:
         """Return the rows with these indices."""
         return ParsedRows(*(getattr(self, column.name)[indices] for column in fields(self)))
 
+    def join(self, runs: list[slice]) -> ParsedRows:
+        """Return runs of rows one after the other."""
+        return ParsedRows(*(_select(getattr(self, column.name), runs) for column in fields(self)))
+
     def without(self, indices: Ints) -> ParsedRows:
         """Return the other rows; `indices` ascend. If they are few, the runs between them are copied as a whole."""
         kept = _runs_between(indices, len(self.row))
-        return ParsedRows(*(_select(getattr(self, column.name), kept) for column in fields(self)))
+        return self.join(kept) if isinstance(kept, list) else self.select(kept)
 
 
 def collect_kept_rows(layout: Layout, chunks: Iterable[ParsedChunk]) -> tuple[list[str], ParsedRows]:

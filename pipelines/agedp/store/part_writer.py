@@ -77,15 +77,14 @@ def _write_months(
     days: dict[str, tuple[int, int]] = {}
     sizes: dict[str, dict[str, tuple[int, int]]] = {}
     households = _split_households(ids, store.buckets)
-    for month, indices in _rows_by_month(kept_rows.time):
-        time = kept_rows.time[indices]
-        days[month] = int(time.min()) // SLOTS, int(time.max()) // SLOTS
+    for month, rows in _rows_by_month(kept_rows):
+        days[month] = int(rows.time.min()) // SLOTS, int(rows.time.max()) // SLOTS
         written = {
-            bucket: _write_month(store, (month, bucket), name, kept_rows.select(rows), households)
-            for bucket, rows in _rows_by_bucket(kept_rows.household, indices, households.bucket, store.buckets)
+            bucket: _write_month(store, (month, bucket), name, bucket_rows, households)
+            for bucket, bucket_rows in _rows_by_bucket(rows, households.bucket, store.buckets)
         }
         size, days_size = (sum(pair[i] for pair in written.values()) for i in range(2))
-        months[month] = len(indices), size, days_size
+        months[month] = len(rows.row), size, days_size
         if store.buckets > 1:
             sizes[month] = {str(bucket): pair for bucket, pair in written.items()}
     return months, days, sizes
@@ -119,17 +118,17 @@ def _split_households(ids: Sequence[str], buckets: int) -> _BucketedHouseholds:
     return _BucketedHouseholds(bucket, code, of_buckets)
 
 
-def _rows_by_bucket(household: Int32s, indices: Ints, bucket: Int16s, buckets: int) -> Iterable[tuple[int, Ints]]:
-    """Yield each bucket with the indices of its rows among `indices`, in their order."""
+def _rows_by_bucket(rows: ParsedRows, bucket: Int16s, buckets: int) -> Iterable[tuple[int, ParsedRows]]:
+    """Yield each bucket with its rows, in their order."""
     if buckets == 1:
-        yield 0, indices
+        yield 0, rows
         return
-    bucket_of_row = bucket[household[indices]]
+    bucket_of_row = bucket[rows.household]
     order = np.argsort(bucket_of_row, kind="stable")  # 16 bits: a radix sort
     bounds = np.searchsorted(bucket_of_row[order], np.arange(buckets + 1))
     for number, (start, stop) in enumerate(pairwise(bounds)):
         if stop > start:
-            yield number, indices[order[start:stop]]
+            yield number, rows.select(order[start:stop])
 
 
 def _add_counts(counts: dict[str, int], notes: dict[str, int], chunk: ParsedChunk) -> None:
@@ -140,35 +139,33 @@ def _add_counts(counts: dict[str, int], notes: dict[str, int], chunk: ParsedChun
         counts[RejectionReason.CATEGORY.words] = counts.get(RejectionReason.CATEGORY.words, 0) + excluded
 
 
-def _rows_by_month(time: Int32s) -> Iterable[tuple[str, Ints]]:
-    """Yield each month's name with the indices of its rows, in their order."""
-    if len(time) == 0:
+def _rows_by_month(rows: ParsedRows) -> Iterable[tuple[str, ParsedRows]]:
+    """Yield each month's name with its rows, in their order."""
+    if len(rows.time) == 0:
         return
-    day = time // SLOTS
-    first = int(day.min())
-    months = month_numbers(np.arange(first, int(day.max()) + 1))
-    month = (months - months[0]).astype(np.int16)[day - first]
-    order = stable_order(month)
-    bounds = np.searchsorted(month[order], np.arange(int(months[-1] - months[0]) + 2))
-    for i, (start, stop) in enumerate(pairwise(bounds)):
+    first = int(rows.time.min()) // SLOTS
+    months = month_numbers(np.arange(first, int(rows.time.max()) // SLOTS + 1))
+    month = np.repeat((months - months[0]).astype(np.int16), SLOTS)[rows.time - np.int32(first * SLOTS)]
+    starts = np.append(0, np.flatnonzero(month[1:] != month[:-1]) + 1)
+    if len(starts) > 1 + len(month) // MIN_RUN:
+        rows = rows.select(np.argsort(month, kind="stable"))  # 16 bits: a radix sort
+    elif len(starts) > 1:
+        rows = rows.join(_sorted_runs(month[starts], starts, len(month)))
+    bounds = np.append(0, np.bincount(month).cumsum()).tolist()
+    for number, (start, stop) in enumerate(pairwise(bounds)):
         if stop > start:
-            yield month_name(int(months[0]) + i), order[start:stop]
+            yield month_name(int(months[0]) + number), rows.select(slice(start, stop))
 
 
-def stable_order(keys: np.ndarray[Any, np.dtype[np.int16]]) -> Ints:
-    """Return the order of a stable sort; of long runs of equal keys only the runs are sorted.
+def _sorted_runs(keys: Int16s, starts: Ints, length: int) -> list[slice]:
+    """Return runs of rows with equal keys in the order of a stable sort by these keys.
 
-    >>> stable_order(np.array([5, 5, 3, 5], np.int16)).tolist()
-    [2, 0, 1, 3]
+    >>> _sorted_runs(np.array([5, 3, 5], np.int16), np.array([0, 2, 3]), 4)
+    [slice(2, 3, None), slice(0, 2, None), slice(3, 4, None)]
     """
-    starts = np.append(0, np.flatnonzero(keys[1:] != keys[:-1]) + 1)
-    if len(starts) > 1 + len(keys) // MIN_RUN:
-        return np.argsort(keys, kind="stable")  # 16 bits: a radix sort
-    runs = np.argsort(keys[starts], kind="stable")
-    lengths = np.diff(starts, append=len(keys))[runs]
-    moved_by = starts[runs] - (np.cumsum(lengths) - lengths)
-    order: Ints = np.arange(len(keys)) + np.repeat(moved_by, lengths)
-    return order
+    stops = np.append(starts[1:], length)
+    order = np.argsort(keys, kind="stable")
+    return list(map(slice, starts[order].tolist(), stops[order].tolist()))
 
 
 def _write_month(

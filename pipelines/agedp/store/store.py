@@ -132,11 +132,16 @@ class Store:
 
     def part_spans(self, content: str) -> tuple[SpansByMonth, ...]:
         """Return the spans of each part of a stored file; none if its manifest is missing or damaged."""
+        status = self._manifest_status(content)
+        return () if status is None else _read_spans(self, content, *status)
+
+    def _manifest_status(self, content: str) -> tuple[int, int] | None:
+        """Return time of change and size of a manifest; None if there is none."""
         try:
             status = (self.folder / "files" / f"{content}.json").stat()
         except OSError:
-            return ()
-        return _read_spans(self, content, status.st_mtime_ns, status.st_size)
+            return None
+        return status.st_mtime_ns, status.st_size
 
     def order_contents(self, named_contents: Iterable[tuple[str, str, int]]) -> tuple[str, ...]:
         """Return content ids from the earliest file to the latest, by their (content, name, modified_ns).
@@ -225,10 +230,11 @@ class Store:
         Raises:
             InputError: the file disappeared from the store in the meantime.
         """
-        manifest = self.manifest(part.content)
-        if manifest is None:
+        status = self._manifest_status(part.content)
+        first_rows = () if status is None else _read_first_rows(self, part.content, *status)
+        if part.number >= len(first_rows):
             raise InputError("the confidential store changed while it was read; run again")
-        return manifest.first_row(part.number)
+        return first_rows[part.number]
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,6 +261,13 @@ class PartMonth:
 def _read_spans(store: Store, content: str, _modified_ns: int, _size: int) -> tuple[SpansByMonth, ...]:
     manifest = store.manifest(content)
     return () if manifest is None else part_spans(manifest)
+
+
+@lru_cache(maxsize=1024)
+def _read_first_rows(store: Store, content: str, _modified_ns: int, _size: int) -> tuple[int, ...]:
+    """Return the number of rows of a file before each of its parts."""
+    manifest = store.manifest(content)
+    return () if manifest is None else manifest.first_rows()
 
 
 @lru_cache(maxsize=64)
