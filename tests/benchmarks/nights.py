@@ -4,7 +4,8 @@ Each scene is built once in a folder, by ordinary runs, and stays there for a ru
 command as cron starts it, `agedp run --json`, interpreter and imports included.
 
 * cells: 20 groups with a distribution of 100 bins, three years, live: the history is long, the households few.
-* roster: a roster of a million, of whom few have readings: what the roster alone costs.
+* roster: a roster of a million in Parquet, of whom few have readings: what the roster alone costs, unchanged and after
+  one row was added.
 * nightly: 5,566 households, one file a night for three years. Days are released after 30 days, so a new file is stored,
   checked and not due. Measured after a third of the history and after all of it, with the file of one night; and with
   one of four nights: a cost of the new rows alone is the same after either history.
@@ -21,47 +22,25 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow.csv import write_csv
+
 from tests.benchmarks.contenders import Found, run_contender
 from tests.benchmarks.lcl import name_of, write_night, write_night_table
 from tests.benchmarks.measuring import Measured, measure, settled
+from tests.benchmarks.run_files import DISTRIBUTION, MEAN, run_text
 
 COMMAND = "tests.benchmarks.command"
 CELLS, ROSTER, MILLION = "nothing due, 2,000 cells", "nothing due, a roster of a million", "a night of a million meters"
+ROSTER_CHANGED = f"{ROSTER}, one row added"
 NIGHTLY = "one new file, nothing due"
 NIGHTS = 3 * 365
 WAIT_DAYS = 30
 GROUPS, BINS, HOUSEHOLDS, MILLION_HOUSEHOLDS, PER_FILE = 20, 100, 5_566, 1_000_000, 50_000
 _ROUNDS = 3
-
-_RUN = """version = 1
-[input]
-dataset = "london"
-files = ["in/*"]
-corrections = "set-aside"
-[output]
-release = "out/release"
-confidential = "out/confidential"
-ledger = "sqlite:///out/ledger.sqlite"
-[population]
-name = "benchmark"
-roster = "roster.csv"
-min_households = 1
-[schedule]
-mode = "live"
-first_day = {first}
-[promise]
-notion = "classical"
-age_days = {age_days}
-epsilon_per_day = 0.5
-max_day_epsilon = 0.5
-epsilon_total = "unlimited"
-[engine]
-keep_days = 2000
-[series.{series}]
-max_missing = 45
-"""
-_MEAN = 'statistic = "mean"\nclamp_kwh = 50\n'
-_DISTRIBUTION = 'statistic = "distribution"\nby = "area"\nclamp_kwh = {clamp}\nbins_kwh = [{bins}]\n'
+_KEEP_DAYS = 2000
+_MEAN = MEAN.format(clamp=50)
 
 
 def today() -> date:
@@ -73,21 +52,33 @@ def cells(folder: Path, *, nights: int = NIGHTS, groups: int = GROUPS, bins: int
     """Return what a run with nothing due takes beside a long ledger of many cells."""
     made, homes = folder / f"cells-{nights}-{groups}-{bins}", 3 * groups
     days = [today() - timedelta(days=nights - night) for night in range(nights)]
-    text = _DISTRIBUTION.format(clamp=bins, bins=", ".join(str(edge) for edge in range(bins + 1)))
-    if _begin(made, "distribution", text, first=days[0], homes=homes, groups=groups):
+    statistic = DISTRIBUTION.format(clamp=bins, bins=", ".join(str(edge) for edge in range(bins + 1)))
+    if _begin(made, statistic, first=days[0], homes=homes, groups=groups):
         write_night(made / "in" / "all.csv", day=str(days[0]), homes=homes, days=nights)
         _release(made)
     return [_nothing_due(CELLS, made, nights * groups * bins)]
 
 
 def roster(folder: Path, *, homes: int = MILLION_HOUSEHOLDS) -> list[Measured]:
-    """Return what a run with nothing due takes if the roster is large."""
+    """Return what a run with nothing due takes if the roster is large: unchanged, and with one row more each time."""
     made = folder / f"roster-{homes}"
     first = today() - timedelta(days=3)
-    if _begin(made, "daily_mean", _MEAN, first=first, homes=homes):
+    if _begin(made, _MEAN, first=first, homes=homes, roster="roster.parquet"):
         write_night(made / "in" / "all.csv", day=str(first), homes=min(homes, 1_000), days=3)
         _release(made)
-    return [_nothing_due(ROSTER, made, homes)]
+    unchanged = _nothing_due(ROSTER, made, homes)
+    added = iter(range(homes, homes + _ROUNDS))
+    changed = _nothing_due(
+        ROSTER_CHANGED, made, homes, before=lambda: _add_member(made / "roster.parquet", next(added))
+    )
+    return [unchanged, changed]
+
+
+def _add_member(path: Path, home: int) -> None:
+    """Add a household from a day on that is not released."""
+    members = pq.read_table(path)
+    row = {"household_id": [name_of(home)], "from": [today() + timedelta(days=2)], "to": [None]}
+    pq.write_table(pa.concat_tables([members, pa.table(row, members.schema)]), path)
 
 
 def nightly(folder: Path, *, homes: int = HOUSEHOLDS, nights: int = NIGHTS) -> list[Measured]:
@@ -97,7 +88,7 @@ def nightly(folder: Path, *, homes: int = HOUSEHOLDS, nights: int = NIGHTS) -> l
     days = [first + timedelta(days=night) for night in range(nights + 8)]
     found, third = [], nights // 3
     shutil.rmtree(made, ignore_errors=True)
-    _begin(made, "daily_mean", _MEAN, first=first, homes=homes, age_days=WAIT_DAYS)
+    _begin(made, _MEAN, first=first, homes=homes, age_days=WAIT_DAYS)
     for history, until in ((third, third), (nights, nights + 1)):
         for day in days[0 if history == third else third + 1 : until]:
             write_night_table(made / "in" / f"{day}.parquet", day=str(day), homes=homes)
@@ -134,7 +125,7 @@ def build_million(folder: Path, *, homes: int = MILLION_HOUSEHOLDS) -> Path:
     """Write one day of very many households, unless a folder has it already, and return the folder of the scene."""
     made = folder / f"million-{homes}"
     day = today() - timedelta(days=1)
-    if _begin(made, "daily_mean", _MEAN, first=day, homes=homes):
+    if _begin(made, _MEAN, first=day, homes=homes):
         for first_home in range(0, homes, PER_FILE):
             number = min(PER_FILE, homes - first_home)
             write_night(made / "in" / f"{first_home:08}.csv", day=str(day), homes=number, first_home=first_home)
@@ -150,18 +141,32 @@ def million(folder: Path, *, homes: int = MILLION_HOUSEHOLDS) -> list[Measured]:
     return [measure(MILLION, made / "run.toml", rows=48 * homes, module=__name__)]
 
 
-def _begin(made: Path, series: str, text: str, *, first: date, homes: int, groups: int = 0, age_days: int = 2) -> bool:
+def _begin(
+    made: Path,
+    statistic: str,
+    *,
+    first: date,
+    homes: int,
+    groups: int = 0,
+    age_days: int = 2,
+    roster: str = "roster.csv",
+) -> bool:
     """Write run file and roster of a scene; return whether it is still to be built."""
     if (made / "built").exists():
         return False
     shutil.rmtree(made, ignore_errors=True)
     (made / "in").mkdir(parents=True)
-    (made / "run.toml").write_text(_RUN.format(first=first, series=series, age_days=age_days) + text)
-    header, area = ("household_id,from,to,area\n", ",area{:03}") if groups else ("household_id,from,to\n", "")
-    rows = (f"{name_of(home)},{first},{area.format(home % groups) if groups else ''}\n" for home in range(homes))
-    with (made / "roster.csv").open("w") as stream:
-        stream.write(header)
-        stream.writelines(rows)
+    text = run_text(first=first, statistic=statistic, roster=roster, age_days=age_days, keep_days=_KEEP_DAYS)
+    (made / "run.toml").write_text(text)
+    members = {
+        "household_id": pa.array([name_of(home) for home in range(homes)]),
+        "from": pa.array([first] * homes, pa.date32()),
+        "to": pa.nulls(homes, pa.date32()),
+    }
+    if groups:
+        members["area"] = pa.array([f"area{home % groups:03}" for home in range(homes)])
+    write = pq.write_table if roster.endswith(".parquet") else write_csv
+    write(pa.table(members), made / roster)
     return True
 
 
@@ -174,9 +179,10 @@ def _release(made: Path) -> None:
     (made / "built").touch()
 
 
-def _nothing_due(name: str, made: Path, rows: int) -> Measured:
+def _nothing_due(name: str, made: Path, rows: int, *, before: Callable[[], None] = lambda: None) -> Measured:
     found = []
     for _ in range(_ROUNDS):
+        before()
         settled()
         found.append(measure(name, made / "run.toml", rows=rows, module=COMMAND, words=("run",)))
     return _least(found)

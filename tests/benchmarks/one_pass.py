@@ -46,7 +46,7 @@ from agedp_data.markov.states import RepresentativeValues, representative_values
 
 _NONE = np.zeros(0, np.int64)
 _MAX_CELLS = 2**18
-_CHUNK_BYTES = 4 * 2**20
+_CHUNK_BYTES = 16 * 2**20
 """Bytes of a chunk: the arrays of its rows stay in the caches of the processor."""
 
 

@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.benchmarks.judging import CALIBRATE, LIMIT, RUN, SUMS, at_night, by_size, cpu_seconds
+from tests.benchmarks.judging import CALIBRATE, LIMIT, RUN, SUMS, at_night, by_size, cpu_seconds, fixed_and_by_rows
 from tests.benchmarks.measuring import Measured
-from tests.benchmarks.nights import HOUSEHOLDS, MILLION, MILLION_HOUSEHOLDS, NIGHTLY, NIGHTS, ROSTER
+from tests.benchmarks.million_meters import QUARTER, QUARTER_HOUSEHOLDS, UNDISTURBED
+from tests.benchmarks.nights import MILLION, MILLION_HOUSEHOLDS
 from tests.benchmarks.records import Results
 
 METERS = 30_000_000
@@ -29,13 +30,15 @@ _MISSING = "not measured"
 class Scale:
     """The measured figures that the page rests on; NaN for one that was not measured.
 
-    CPU seconds are per million rows; `gof_s` per household; `released_s` per day and series; memory in MB.
+    CPU seconds are per million rows; `calibrate_household_s` and `gof_s` per household; `released_s` per day and
+    series; memory in MB.
     """
 
     limit_s: float
     sums_s: float
     run_s: float
     calibrate_s: float
+    calibrate_household_s: float
     gof_s: float
     ingest_s: float
     aggregate_s: float
@@ -46,8 +49,8 @@ class Scale:
     million_files: float
     million_mb: float
     start_mb: float
-    roster_mb: float
-    small_mb: float
+    client_mb: float
+    quarter_client_mb: float
 
     @classmethod
     def of(cls, results: Results) -> Scale:
@@ -62,12 +65,14 @@ class Scale:
         stages = {name: cpu for name, (_, cpu) in found.get("stages", {}).items()}
         released = [stages.get(name, math.nan) for name in ("plan", "release", "publish", "report")]
         homes = max(calibrate.found["checked"].values(), default=0) if calibrate else 0
-        roster, small = nights.get(ROSTER), nights.get(f"{NIGHTLY}, after {NIGHTS:,} nights")
+        fixed_s, by_rows_s = fixed_and_by_rows(results.measured, CALIBRATE)
+        clients = [nights[name].found["client_mb"] if name in nights else math.nan for name in (UNDISTURBED, QUARTER)]
         return cls(
             limit_s=_per_million(largest.get(LIMIT)),
             sums_s=_per_million(largest.get(SUMS)),
             run_s=_per_million(largest.get(RUN)),
-            calibrate_s=_per_million(calibrate),
+            calibrate_s=by_rows_s,
+            calibrate_household_s=fixed_s / calibrate.found["homes"] if calibrate else math.nan,
             gof_s=calibrate.found["apart_cpu_s"] / homes if calibrate and homes else math.nan,
             ingest_s=stages.get("ingest", math.nan) / rows,
             aggregate_s=stages.get("aggregate", math.nan) / rows,
@@ -78,8 +83,8 @@ class Scale:
             million_files=found.get("stored_files", math.nan),
             million_mb=million.peak_mb if million else math.nan,
             start_mb=million.start_mb if million else math.nan,
-            roster_mb=roster.peak_mb if roster else math.nan,
-            small_mb=small.peak_mb if small else math.nan,
+            client_mb=clients[0],
+            quarter_client_mb=clients[1],
         )
 
 
@@ -99,7 +104,7 @@ def lines(results: Results) -> Iterator[str]:
     yield from ("| step | CPU seconds per million rows | measured with |", "|---|---|---|")
     yield from _table(_costs(scale))
     yield from ["", f"## A night of {METERS:,} meters", "", *_TABLE, *_table(_night(scale)), "", _NIGHT]
-    yield from ["", "## Memory", "", *_TABLE, *_table(_memory(scale))]
+    yield from ["", "## Memory", "", _MEMORY, "", *_TABLE, *_table(_memory(scale))]
     yield from ["", "## A calibration on a year", "", *_TABLE, *_table(_year(scale))]
     yield from ["", "## One machine", "", *_TABLE, *_table(_one_machine(scale))]
 
@@ -113,11 +118,9 @@ def _costs(scale: Scale) -> Iterator[tuple[str, str, str]]:
     yield "parsing alone: the limit", _n(scale.limit_s, 3), file
     yield "parse, deduplicate, sum and count in one pass, nothing stored", _n(scale.sums_s, 3), file
     yield "a whole run: parse, store, deduplicate, sum, release", _n(scale.run_s, 3), file
-    yield (
-        "calibrate: edges, counts, bounds",
-        _n(scale.calibrate_s, 3),
-        "the largest file of [the benchmarks](benchmarks.md) that was calibrated",
-    )
+    sizes = "a line through the calibrated files of 5,566 households"
+    yield "calibrate: edges, counts, bounds", _n(scale.calibrate_s, 3), sizes
+    yield "the same, of a thousand households, whatever their rows", _n(1000 * scale.calibrate_household_s, 3), sizes
     yield "ingest: parse, check, store by bucket", _n(scale.ingest_s, 3), night
     yield "aggregate: deduplicate and sum by bucket", _n(scale.aggregate_s, 3), night
 
@@ -150,22 +153,31 @@ def _night(scale: Scale) -> Iterator[tuple[str, str, str]]:
 
 
 def _memory(scale: Scale) -> Iterator[tuple[str, str, str]]:
-    task, more = (scale.million_mb - scale.start_mb) / THREADS, MILLION_HOUSEHOLDS - HOUSEHOLDS
-    household = (scale.roster_mb - scale.small_mb) * 1e6 / more
+    task, more = (scale.million_mb - scale.start_mb) / THREADS, MILLION_HOUSEHOLDS - QUARTER_HOUSEHOLDS
+    household = (scale.client_mb - scale.quarter_client_mb) * 1e6 / more
+    fixed_mb = scale.client_mb - household * MILLION_HOUSEHOLDS / 1e6
     before = f"{_n(scale.million_mb)} MB at a million meters - {_n(scale.start_mb)} MB before the work"
     yield "a task", f"({before}) / {THREADS} threads", f"{_n(task)} MB"
     yield "a worker of one thread", f"{_n(scale.start_mb)} MB + {_n(task)} MB", f"{_n(scale.start_mb + task)} MB"
-    rosters = f"{_n(scale.roster_mb)} MB with {MILLION_HOUSEHOLDS:,} - {_n(scale.small_mb)} MB with {HOUSEHOLDS:,}"
-    yield "the coordinator, per household", f"({rosters}) / {more:,}", f"{_n(household)} bytes"
-    largest = f"{_n(scale.small_mb + METERS * household / 1e6)} MB"
-    yield "the coordinator, at most", f"{_n(scale.small_mb)} MB + {METERS:,} x {_n(household)} bytes", largest
+    two = f"{_n(scale.client_mb)} MB with {MILLION_HOUSEHOLDS:,} - {_n(scale.quarter_client_mb)} MB with"
+    yield "the coordinator, per household", f"({two} {QUARTER_HOUSEHOLDS:,}) / {more:,}", f"{_n(household)} bytes"
+    yield (
+        "the coordinator, without households",
+        f"{_n(scale.client_mb)} MB - {MILLION_HOUSEHOLDS:,} x {_n(household)} bytes",
+        f"{_n(fixed_mb)} MB",
+    )
+    largest = f"{_n(fixed_mb + METERS * household / 1e6)} MB"
+    yield "the coordinator", f"{_n(fixed_mb)} MB + {METERS:,} x {_n(household)} bytes", largest
 
 
 def _year(scale: Scale) -> Iterator[tuple[str, str, str]]:
     rows = METERS * SLOTS * DAYS
-    hours = scale.calibrate_s * rows / 1e6 / HOUR_S
+    by_rows, by_households = (scale.calibrate_s * rows / 1e6 / HOUR_S, scale.calibrate_household_s * METERS / HOUR_S)
+    hours = by_rows + by_households
     yield "rows", f"{METERS:,} x {SLOTS} x {DAYS}", _n(rows)
-    yield "CPU time", f"{_n(scale.calibrate_s, 3)} s x {_n(rows / 1e6)}", f"{_n(hours)} hours"
+    yield "CPU time of the rows", f"{_n(scale.calibrate_s, 3)} s x {_n(rows / 1e6)}", f"{_n(by_rows)} hours"
+    thousands = f"{_n(1000 * scale.calibrate_household_s, 3)} s x {_n(METERS / 1e3)}"
+    yield "CPU time of the households", thousands, f"{_n(by_households)} hours"
     yield "workers for one day", f"{_n(hours)} hours / (24 hours x {USED:g})", _n(_ceil(hours / 24 / USED))
     yield (
         "goodness of fit of a sample",
@@ -208,3 +220,6 @@ _NIGHT = """A worker is one process with one thread, and computes for 70 % of th
 times as far as the processor takes part; a shared file system must deliver the bytes read and take the bytes stored
 within the same hour. A delivery by region, or in any other order, has households of all buckets: then each task that
 parses writes a small file for each bucket. Deliveries in the order of the buckets avoid that."""
+_MEMORY = """The memory of a task is that of a night of a million meters in one process. The coordinator is the process
+that releases: client and scheduler of a cluster of two workers, on a day that is released, with a million meters and
+with a quarter of a million."""

@@ -8,36 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.benchmarks.lcl import ROWS_PER_HOME, homes_of, name_of, period, write_lcl
+from tests.benchmarks.run_files import MEAN, run_text
 from tests.benchmarks.tuned import PARQUET
 
-_RUN = """version = 1
-[input]
-dataset = "london"
-files = ["{files}"]
-corrections = "set-aside"
-[output]
-release = "out/release"
-confidential = "out/confidential"
-ledger = "sqlite:///out/ledger.sqlite"
-[population]
-name = "benchmark"
-roster = "roster.csv"
-min_households = 1
-[schedule]
-mode = "{mode}"
-first_day = {first}
-{last}
-[series.daily_mean]
-statistic = "mean"
-clamp_kwh = 500                      # above what 48 half-hours can come to: sums can be compared
-max_missing = 45
-[promise]
-notion = "classical"
-{age}
-epsilon_per_day = 0.5
-max_day_epsilon = 0.5
-epsilon_total = "unlimited"
-"""
 _MODEL = """[model]
 source = "estimated"
 assume = "markov"
@@ -114,10 +87,15 @@ def write_comparison(folder: Path, *, rows: int) -> Path:
 
 def _write_runs(folder: Path, rows: int, *, rows_per_home: int, calibrated: str) -> None:
     first, last = period()
-    _write_run(folder / "run", run_text(files="../lcl.csv", first=first, last=last), homes_of(rows), first)
+    _write_run(folder / "run", _archive_text("../lcl.csv", first, last), homes_of(rows), first)
     first, last = period(rows_per_home)
-    text = run_text(files=calibrated, first=first, last=last) + _MODEL.format(first=first, last=last)
+    text = _archive_text(calibrated, first, last) + _MODEL.format(first=first, last=last)
     _write_run(folder / "calibrate", text, homes_of(rows, rows_per_home), first)
+
+
+def _archive_text(files: str, first: str, last: str) -> str:
+    """Return a run file that releases every day; the clamp exceeds 48 half-hours, so that sums can be compared."""
+    return run_text(files=files, first=first, last=last, statistic=MEAN.format(clamp=500))
 
 
 def wide_rows_per_home(rows: int) -> int:
@@ -138,8 +116,3 @@ def _write_run(folder: Path, text: str, homes: int, first: str) -> None:
 def write_roster(path: Path, homes: int, first: str) -> None:
     """Write a roster of homes that stay from the first day."""
     path.write_text("household_id,from,to\n" + "".join(f"{name_of(home)},{first},\n" for home in range(homes)))
-
-
-def run_text(*, files: str, first: str, last: str) -> str:
-    """Return a run file that releases every day of files."""
-    return _RUN.format(files=files, mode="archive", first=first, last=f"last_day = {last}", age="")

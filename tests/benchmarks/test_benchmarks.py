@@ -21,13 +21,14 @@ from tests.benchmarks.judging import (
     SUMS,
     WIDE_LIMIT,
     disagreements,
+    fixed_and_by_rows,
     judged,
-    slope,
     steps_of_rows,
 )
 from tests.benchmarks.lcl import ROWS_PER_HOME, write_lcl, write_night, write_night_table
 from tests.benchmarks.measuring import Measured
 from tests.benchmarks.measuring import measure as measure_contender
+from tests.benchmarks.million_meters import QUARTER, UNDISTURBED
 from tests.benchmarks.records import Log, Results, best, merge, read_results, write_results
 from tests.benchmarks.scenes import wide_rows_per_home
 from tests.benchmarks.tuned import PARQUET, STATES, TUNED, convert, count_sorted, join_partitions
@@ -116,9 +117,9 @@ def test_the_bars_are_those_that_were_asked_for() -> None:
     assert len(met) == 3 * 4 + 3 + 1
     small = [replace(one, size=1_000_000) for one in measured]
     assert len(judged(small)) == 3 + 1  # memory and the second run: the rest is start-up at that size
-    assert slope([of(RUN, rows, 2 + 0.25 * rows / 1e6) for rows in (1e6, 10e6)], RUN, "work_s") == pytest.approx(
-        (2, 0.25)
-    )
+    calibrated = [of(CALIBRATE, rows, 2 + 0.25 * rows / 1e6, homes=5_566) for rows in (10e6, 40e6)]
+    assert fixed_and_by_rows([of(CALIBRATE, 1e6, 9, homes=1_489), *calibrated], CALIBRATE) == pytest.approx((2, 0.25))
+    assert np.isnan(fixed_and_by_rows(calibrated[:1], CALIBRATE)).all()
 
 
 def test_the_bars_of_nights_are_those_that_were_asked_for() -> None:
@@ -194,10 +195,13 @@ def test_the_figures_of_30_million_meters_follow_from_the_measured_ones() -> Non
               "report": [9, 0.5]}  # fmt: skip
     found = {"stages": stages, "read_bytes": 48_000_000 * 50, "stored_bytes": 48_000_000 * 2, "stored_files": 400}
     million = Measured(nights.MILLION, 48_000_000, start_cpu_s=0.5, peak_mb=900, start_mb=100, found=found)
-    calibrate = of(CALIBRATE, 40e6, 20, apart_s=5.0, apart_cpu_s=4.0, checked={"days": 500, "half-hours": 100})
-    small = Measured(f"{nights.NIGHTLY}, after {nights.NIGHTS:,} nights", 1, peak_mb=200)
-    roster = Measured(nights.ROSTER, 1, peak_mb=200 + 0.994434 * 100)
-    measured = (of(LIMIT, 40e6, 8.0), million, calibrate, small, roster)
+    checked = {"apart_s": 5.0, "apart_cpu_s": 4.0, "checked": {"days": 500, "half-hours": 100}, "homes": 5_000}
+    calibrate = [of(CALIBRATE, rows, cpu_s, **checked) for rows, cpu_s in ((10e6, 10), (40e6, 22))]
+    clients = [
+        Measured(name, 1, found={"client_mb": client_mb, "worker_mb": [300.0]})
+        for name, client_mb in ((QUARTER, 275.0), (UNDISTURBED, 350.0))
+    ]
+    measured = (of(LIMIT, 40e6, 8.0), million, *calibrate, *clients)
     rows = {}
     for line in scale.lines(Results("machine", "versions", (), measured)):
         if line.startswith("| ") and line.count("|") == 4 and "arithmetic" not in line:
@@ -216,8 +220,10 @@ def test_the_figures_of_30_million_meters_follow_from_the_measured_ones() -> Non
     assert rows["a task"] == "400 MB"  # (900 - 100) / 2
     assert rows["a worker of one thread"] == "500 MB"
     assert rows["the coordinator, per household"] == "100 bytes"
-    assert rows["the coordinator, at most"] == "3,200 MB"
-    assert rows["CPU time"] == "58 hours"  # (20 - 4) / 40 = 0.4 s x 525,600 = 210,240 s
+    assert rows["the coordinator, without households"] == "250 MB"
+    assert rows["the coordinator"] == "3,250 MB"
+    assert rows["CPU time of the rows"] == "58 hours"  # (22 - 10) / 30 = 0.4 s x 525,600 = 210,240 s
+    assert rows["CPU time of the households"] == "3 hours"  # (10 - 4 - 4) / 5,000 = 0.4 s per 1,000 households
     assert rows["goodness of fit of a sample"] == "4 s"  # 4 / 500 x 500
 
 
@@ -252,12 +258,12 @@ def test_nights_with_nothing_due_release_nothing(tmp_path: Path) -> None:
         *nights.nightly(tmp_path, homes=5, nights=33),
         *nights.million(tmp_path, homes=60),
     ]
-    assert [one.failed for one in measured] == [""] * 6
+    assert [one.failed for one in measured] == [""] * 7
     *quiet, million = measured
-    assert [one.found for one in quiet] == [{"released": 0, "skipped": 0}] * 5
+    assert [one.found for one in quiet] == [{"released": 0, "skipped": 0}] * 6
     assert million.found["released"] == 1
     assert set(million.found["stages"]) == {"plan", "ingest", "aggregate", "release", "publish", "report"}
-    assert [one.rows for one in quiet[2:]] == [240, 240, 960]
+    assert [one.rows for one in quiet[3:]] == [240, 240, 960]
 
 
 def test_the_distributions_that_agedp_needs_are_followed_to_the_end() -> None:

@@ -32,38 +32,8 @@ from agedp_data.ledger.backends.connect import database_at
 from agedp_data.ledger.records import columns_of, sha256, table_of, text_of
 from tests.benchmarks.lcl import name_of, write_night
 from tests.benchmarks.measuring import environment
+from tests.benchmarks.run_files import DISTRIBUTION, run_text
 from tests.source_path import ROOT
-
-_RUN = """version = 1
-[input]
-dataset = "london"
-files = ["in/*.csv"]
-corrections = "set-aside"
-[output]
-release = "out/release"
-confidential = "out/confidential"
-ledger = "sqlite:///out/ledger.sqlite"
-[population]
-name = "benchmark"
-roster = "roster.csv"
-min_households = 1
-[schedule]
-mode = "live"
-first_day = {first}
-[promise]
-notion = "{notion}"
-age_days = 1
-epsilon_per_day = 0.5
-max_day_epsilon = 0.5
-epsilon_total = "unlimited"
-[series.counts]
-statistic = "distribution"
-by = "area"
-clamp_kwh = 50
-bins_kwh = [{bins}]
-[engine]
-keep_days = {keep}
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +67,8 @@ def write_years(
     households, newest = groups * households_per_group, clock.today() - timedelta(days=3)
     first = newest - timedelta(days=nights - 1)
     edges = ", ".join(str(round(number * 0.4, 1)) for number in range(bins))
-    text = _RUN.format(first=first, bins=f"{edges}, 50", keep=nights + 100, notion="classical")
+    statistic = DISTRIBUTION.format(clamp=50, bins=f"{edges}, 50")
+    text = run_text(first=first, statistic=statistic, files="in/*.csv", age_days=1, keep_days=nights + 100)
     (folder / "run.toml").write_text(text)
     lines = [f"{name_of(home)},{first},,area{home % groups:03d}" for home in range(households)]
     (folder / "roster.csv").write_text("\n".join(["household_id,from,to,area", *lines]) + "\n")
