@@ -20,13 +20,22 @@ version = release = installed("agedp")
 html_title = "agedp"
 project_copyright = "agedp contributors, Apache-2.0"
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "docstrings", "mathml", "made"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.napoleon",
+    "docstrings",
+    "mathml",
+    "made",
+]
 exclude_patterns = ["_build", "examples"]
 myst_enable_extensions = ["dollarmath", "deflist", "attrs_block"]
 myst_heading_anchors = 4
 myst_number_code_blocks: list[str] = []
 math_numfig = False
 
+autosummary_generate = False  # tables of names; the entries are written where they belong
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_type_aliases = {name: name for name in ("ArrayLike", "Floats", "Ints", "Flags", "NDArray")}

@@ -2,31 +2,70 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import get_args
 
 from agedp.local_files import atomic_files
-from docs.papers.results import Paper, PaperClaim, PaperFigure, Verdict
+from docs.papers.implemented import implemented
+from docs.papers.results import PUBLISHED, Paper, PaperClaim, PaperFigure, Verdict
 from docs.papers.writing import writable
 
 _READABLE = 0o644
 
 _INTRODUCTION = """# The papers, reproduced
 
-The project implements four papers. Their experiments, run on the code that makes the releases: each figure has the
-paper's curve (vermilion, broken, hollow marks), the project's (blue, solid), what is counted on readings (green) and
-references (grey, dotted), and names its data. Where a figure cannot be reproduced the reason stands below it.
-"MATHS" is the project's own restatement of the theory, with every difference from the papers.
+The project implements four papers. This page lists for each what is implemented and where the project differs,
+repeats the paper's experiments with the code that makes the releases, and judges every claim.
 
-This page is written by the command, never by hand:
+* *Figures.* The paper's curve is vermilion and broken, with hollow marks. The project's is blue and solid. Green is
+  counted on readings, dotted grey a reference. Each figure names its data. Where a figure cannot be reproduced, an
+  erratum follows.
+* *Verdicts.* *Reproduced*: true as printed. *Sharpened*: true, and a stronger statement holds. *Refuted*: false as
+  printed, with a number. *Not judged*: the data at hand, or the paper's own words, do not decide it.
+* *Tests.* Each claim names a test under `tests/` that computes it. [Errata](errata.md) lists the errors alone, the
+  unsafe ones first.
+
+Unless a row says otherwise, a claim rests on the paper's published parameters and no data. A command writes this
+page:
 
     pip install '.[papers]'
     python -m docs.papers all --out papers --docs docs
 
-`--london FILES` and `--ausgrid FILES` name open data; without them synthetic households take their place, and the page
-reports it. The folder `papers` then holds every figure as SVG, PNG and Parquet, and the claims as JSON and Parquet."""
+`--london FILES` and `--ausgrid FILES` name open data. Without them synthetic households take their place, and the
+page reports it. The folder `papers` then contains every figure as SVG, PNG and Parquet, and the claims as JSON and
+Parquet."""
+
+_SECTIONS = {
+    "1": "[leakage](mathematics.md#leakage-of-a-kernel)",
+    "2": "[chains](chains.md#bound)",
+    "2b": "[goodness of fit](goodness-of-fit.md)",
+    "3": "[ageing](mathematics.md#ageing)",
+    "4": "[temporal leakage](mathematics.md#temporal-leakage)",
+    "5": "[discounting](mathematics.md#discounting)",
+    "6": "[neighbourhoods](mathematics.md#neighbourhoods)",
+    "7": "[sensitivity](notions.md#definitions-that-all-notions-share)",
+    "9": "[errata](errata.md)",
+    "10": "reference value",
+}
+"""Public page of each section of the notes that claims and errata cite."""
+_NOTES = re.compile(r"MATHS ([0-9b]+(?: \(A\d\))?(?:, [0-9b]+(?: \(A\d\))?)*)")
+
+
+def linked(text: str) -> str:
+    """Return a text in which the sections of the notes are links to the pages that have them.
+
+    >>> linked("MATHS 9 (A3), 10")
+    '[errata](errata.md), reference value'
+    """
+
+    def pages(numbers: re.Match[str]) -> str:
+        sections = [part.split()[0] for part in numbers[1].split(", ")]
+        return ", ".join(_SECTIONS[section] for section in sections)
+
+    return _NOTES.sub(pages, text)
 
 
 def write_page(papers: Sequence[Paper], docs: Path, *, out: Path) -> Path:
@@ -62,8 +101,9 @@ def page_of(papers: Sequence[Paper]) -> str:
     counted = ", ".join(f"{verdicts[verdict]} {verdict}" for verdict in get_args(Verdict) if verdicts[verdict])
     blocks = [_INTRODUCTION, f"Of {verdicts.total()} claims: {counted}."]
     for paper in papers:
-        blocks += [f"## {paper.title}", *(section(paper, figure) for figure in paper.figures)]
-        blocks.append("### What it claims\n\n" + "\n".join(_rows(paper.claims)))
+        blocks += [f"## {paper.title}", implemented(paper.name)]
+        blocks += [section(paper, figure) for figure in paper.figures]
+        blocks.append(f"### Claims and verdicts: {paper.title}\n\n" + "\n".join(_rows(paper.claims)))
     return "\n\n".join(blocks) + "\n"
 
 
@@ -75,12 +115,23 @@ def section(paper: Paper, figure: PaperFigure) -> str:
         figure.sentence,
         f"*Rests on {figure.rests_on}.*",
     ]
-    return "\n\n".join(paragraphs + [f"*Erratum: {figure.erratum}*"] * bool(figure.erratum))
+    return "\n\n".join(paragraphs + [f"*Erratum: {linked(figure.erratum)}*"] * bool(figure.erratum))
+
+
+def short_source(rests_on: str) -> str:
+    """Return the name of the data; the section of the figure has their size and period.
+
+    >>> short_source("Low Carbon London (open data): 40 households")
+    'Low Carbon London'
+    """
+    return re.split(r":| \(", rests_on)[0]
 
 
 def _rows(claims: Sequence[PaperClaim]) -> Iterator[str]:
-    yield "| where | claim | verdict | found | correct form | rests on |"
+    yield "| where | claim | verdict | found | correct form | test |"
     yield "|---|---|---|---|---|---|"
     for claim in claims:
-        cells = (claim.place, claim.claim, f"**{claim.verdict}**", claim.found, claim.maths, claim.rests_on)
+        found = claim.found if claim.rests_on == PUBLISHED else f"{claim.found} *({short_source(claim.rests_on)})*"
+        test = f"`{claim.test.partition('::')[2]}`"
+        cells = (claim.place, claim.claim, f"**{claim.verdict}**", found, linked(claim.maths), test)
         yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

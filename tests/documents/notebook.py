@@ -29,7 +29,7 @@ _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _TAG = re.compile(r"<[^>]*>")
 _FINE = re.compile(r"\d+\.\d{3,}")
 _OFFERED = {"_repr_html_": "text/html", "_repr_svg_": "image/svg+xml"}
-_STYLE = {"svg.fonttype": "none", "svg.hashsalt": "agedp", "font.size": 9, "path.simplify": True}
+STYLE = {"svg.fonttype": "none", "svg.hashsalt": "agedp", "font.size": 9, "path.simplify": True}
 _NO_METADATA = dict.fromkeys(("Date", "Creator", "Format", "Type"))
 
 
@@ -38,7 +38,7 @@ def executed(cells: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
     known: dict[str, Any] = {"__name__": "__main__"}
     plt.close("all")
     plt.switch_backend("agg")
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         for number, cell in enumerate(cell for cell in cells if cell["cell_type"] == "code"):
             source = "".join(cell["source"])
             tree = ast.parse(source)
@@ -49,7 +49,7 @@ def executed(cells: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
             outputs: list[dict[str, Any]] = []
             if printed.getvalue():
                 outputs.append({"output_type": "stream", "name": "stdout", "text": printed.getvalue().splitlines(True)})
-            outputs += [_output(_svg(figure), figure, "display_data") for figure in _open_figures()]
+            outputs += [_output(svg(figure), figure, "display_data") for figure in open_figures()]
             if value is not None and not source.endswith(";"):
                 data = {kind: getattr(value, name)() for name, kind in _OFFERED.items() if hasattr(value, name)}
                 outputs.append(_output(data, value, "execute_result") | {"execution_count": number + 1})
@@ -62,14 +62,14 @@ def _output(data: dict[str, str], value: object, kind: str) -> dict[str, Any]:
     return {"output_type": kind, "metadata": {}, "data": lines}
 
 
-def _open_figures() -> list[Figure]:
+def open_figures() -> list[Figure]:
     """Return the figures that a cell has made, and close them."""
     figures = [plt.figure(number) for number in plt.get_fignums()]
     plt.close("all")
     return figures
 
 
-def _svg(figure: Figure) -> dict[str, str]:
+def svg(figure: Figure) -> dict[str, str]:
     """Return a figure as SVG without its document type, in hundredths of a point."""
     written = io.StringIO()
     figure.savefig(written, format="svg", metadata=_NO_METADATA)

@@ -3,7 +3,7 @@
 A block is marked behind its language. `sh run` is run by bash in the page's folder, `sh fails=3` must end with that,
 `python run` goes on where the page's last one ended, `toml file=run.toml` is written into the folder. `text says` holds
 lines that the block before it printed, in this order, "..." being whatever; in `text alike` their numbers are free, for
-noise is drawn anew. A block that is marked `long` besides is left to `make long`.
+noise is drawn anew. A block that is marked `long` besides is left to `make long`. `text demo` is the README's screen.
 
 `agedp` itself is called in this process where a line of a block is nothing but that: a second less each time.
 """
@@ -143,8 +143,8 @@ def unprinted(text: str, printed: str, *, free: bool) -> str:
 
 
 def screen(page: str) -> str:
-    """Return the first text block of a page: what a command of it prints."""
-    return next(block.text for block in blocks(page) if block.language == "text")
+    """Return the block of a page that is marked `demo`: what `make run` prints, shortened."""
+    return next(block.text for block in blocks(page) if "demo" in block.marks.split())
 
 
 def unlike(text: str, printed: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import html
 import io
 import re
 import time
@@ -14,12 +15,17 @@ import pytest
 
 from tests.agedp.reports.browser import CHROMIUM, PATIENCE_SECONDS, Browser, browser
 from tests.documents.pages import ROOT
+from tests.style.test_public_names import ATTRIBUTES, public_calls
 
 build = pytest.importorskip("sphinx.cmd.build", reason="no Sphinx to build the pages with (extra docs)").main
 pytestmark = pytest.mark.xdist_group("site")
 
 LOADED = re.compile(r"""<(?:script|img|link|iframe|source)\b[^>]*?\b(?:src|href)=["'](?P<to>[^"']+)""")
 LOOKED_AT = ["index", "tutorial", "notions", "chains", "errata", "run-file", "commands", "mathematics", "notebook"]
+LOOKED_AT += ["api", "gallery", "accuracy"]
+UNRENDERED = re.compile(r"\\[a-zA-Z{}]|\$")
+"""A command of TeX, or a sign before or behind one."""
+FLOWS = "release_flow.release calibrate_flow.calibrate verify_flow.verify audit_flow.audit"
 
 
 @pytest.fixture(scope="module")
@@ -58,6 +64,35 @@ def test_every_page_is_built_and_none_loads_anything_from_elsewhere(site):
     listed = (site / "outside_links.txt").read_text("utf-8").splitlines()
     assert "https://doi.org/10.1109/TKDE.2018.2824328" in listed
     assert all(re.fullmatch(r"https?://[^\s)]+", link) for link in listed)
+
+
+def test_every_public_name_has_an_entry_and_a_line_in_a_table_that_links_it(site):
+    reference = (site / "api.html").read_text("utf-8")
+    entries = set(re.findall(r'id="(agedp[\w.]+)"', reference + (site / "mathematics.html").read_text("utf-8")))
+    public = {f"{module}.{path}" for module, path, _ in public_calls()} | {
+        name.replace(":", ".") for name in ATTRIBUTES
+    }
+    public |= {f"agedp_flows.{name}" for name in FLOWS.split()}
+    assert sorted(public - entries) == []
+    rows = re.findall(
+        r"<tr.*?</tr>", "".join(re.findall(r'<table class="autosummary.*?</table>', reference, re.DOTALL)), re.DOTALL
+    )
+    linked = {to for row in rows for to in re.findall(r'href="[^"#]*#(agedp[\w.]+)"', row)}
+    assert len(rows) > 150
+    assert [row for row in rows if "href=" not in row] == []
+    methods = {f"{module}.{path}" for module, path, _ in public_calls() if "." in path and path != "Ledger.open"}
+    assert sorted(public - methods - linked - {"agedp_data.ledger.Ledger.open"}) == []
+
+
+def test_no_equation_is_left_as_it_was_typed(site):
+    for page in site.glob("*.html"):
+        text = re.sub(r"<(script|style|pre|code|title)\b.*?</\1>", "", page.read_text("utf-8"), flags=re.DOTALL)
+        shown = [html.unescape(part) for part in re.split(r"<[^>]+>", text)]
+        assert [part for part in shown if UNRENDERED.search(part)] == [], page.name
+    assert UNRENDERED.search(r"\sigma")
+    assert UNRENDERED.search("$x$")
+    assert (site / "api.html").read_text("utf-8").count("<math ") > 12
+    assert 'href="api.html#agedp.read"' in (site / "python.html").read_text("utf-8")
 
 
 @pytest.mark.parametrize("width", [390, 1280])

@@ -56,7 +56,7 @@ def figure_8() -> PaperFigure:
     ours, printed = drifts(3.0)
     drifting = (
         f"the mean drifts by 2(1 - ρ^t)σ²/((1 - ρ²)I), {ours:.4f} at t = 3, of which eq. 92 has (1 - ρ^2t),"
-        f" {printed:.4f}, and half the limit; the variance of Laplace noise is 2b², not b²"
+        f" {printed:.4f}, and half the limit. The variance of Laplace noise is 2b², not b²"
     )
     return PaperFigure(
         "figure_8",
@@ -72,7 +72,7 @@ def figure_8() -> PaperFigure:
             Panel("Risk", "age [steps]", _RISK, tuple(risks), bottom=0),
             _trade(),
         ),
-        "eqs. 88 and 89 are not clipped at the loss itself, eq. 90 adds noise to a mean without sensitivity, and"
+        "eqs. 88 and 89 are not clipped at the loss itself. Eq. 90 adds noise to a mean without sensitivity. Then"
         f" {drifting} (MATHS 9). So drift alone tends to twice the paper's limit in (a).",
         parts={"drift": drifting},
     )

@@ -132,12 +132,12 @@ def figure_7(data: PaperReadings) -> PaperFigure:
     begins = f"from {risk.helps_from:g} hours on" if risk.helps_from else "at no age up to a week"
     judged = households.judge
     returns = drift[hour[24]] < (1 - _LEVEL) * drift[hour[12]]
-    gaps = ["eq. 55 is proved for reversible chains only and is drawn as printed", "the paper gives no clamp, so its"
+    gaps = ["eq. 55 is proved for reversible chains only and is drawn as printed", "The paper gives no clamp, so its"
             " error has no scale"]  # fmt: skip
     if judged and lasting(risk):
-        gaps.append("by lagged counts the households mix more slowly than their chains (MATHS 2b)")
+        gaps.append("By lagged counts the households mix more slowly than their chains (MATHS 2b)")
     if judged and returns:
-        gaps.append("the error does not stay level after its first rise: it falls again towards 24 hours")
+        gaps.append("The error does not stay level after its first rise: it falls again towards 24 hours")
     return PaperFigure(
         "figure_7",
         "Figure 7",
@@ -154,7 +154,7 @@ def figure_7(data: PaperReadings) -> PaperFigure:
             _risk_panel(risk, two),
             _trade_panel(risk, drift, number),
         ),
-        f"{'; '.join(gaps)}.",
+        f"{'. '.join(gaps)}.",
         parts={"eq. 55 held": f"for {risk.bound_met} of {risk.households} households at each of {_WEEK} lags"},
         verdicts=_verdicts(risk, drift) if judged else dict.fromkeys(_ASKED, "not judged"),
     )

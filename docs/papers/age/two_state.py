@@ -81,8 +81,8 @@ def figure_2() -> PaperFigure:
         "Figure 2",
         "Every publication makes the loss spike and the information fresh",
         f"Three outputs of loss 1: the loss about the present jumps to {tight[4]:.2f}, {tight[7]:.2f} and"
-        f" {tight[13]:.2f} (total variation alone: {classic[4]:.2f}, {classic[7]:.2f} and {classic[13]:.2f}) and fades"
-        " in between, while the age of information falls at each publication to that of its input.",
+        f" {tight[13]:.2f} (total variation alone: {classic[4]:.2f}, {classic[7]:.2f} and {classic[13]:.2f}). In"
+        " between it fades. The age of information falls at each publication to that of its input.",
         f"{OURS} (its drawing has no numbers)",
         (
             Panel(

@@ -88,8 +88,8 @@ def two_dimensions(data: PaperReadings) -> PaperFigure:
                 bottom=0,
             ),
         ),
-        "the slides have a heading and no numbers, and k × k histograms are our construction; 'the sensitivity is still"
-        " 2' stands on the slide about one dimension only: in the plane a move crosses a line each way and changes"
+        "the slides have a heading and no numbers, and k × k histograms are our construction. 'The sensitivity is still"
+        " 2' stands on the slide about one dimension only. In the plane a move crosses a line each way and changes"
         " 2k - 1 of them (MATHS 6).",
     )
 

@@ -75,7 +75,7 @@ def sustained_release(data: PaperReadings) -> PaperFigure:
         f"A bound by window sustains release; to know the checkpoints spares {1 - ways['offline'][at] / online:.0%} of"
         " the noise",
         f"With {_SHOWN} requests in a window of {WINDOW:g} days on average, and ε = {EPSILON:g} for every window, the"
-        f" mean noise scale is {ways['offline'][at]:.2f} if all checkpoints are known, {online:.2f} online"
+        f" mean noise scale is {ways['offline'][at]:.2f} if all checkpoints are known. Online it is {online:.2f}"
         f" ({online / ways['offline'][at]:.2f} times that), and {ways['whole series under one ε'][at]:.0f} if one ε"
         f" has to do for the whole series of {days} days.",
         "requests at random times, made up; no data",

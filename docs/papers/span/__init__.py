@@ -25,12 +25,20 @@ _YEARS = (1.0, 3.0, 10.0, 36.5)
 
 _INTRODUCTION = f"""# Spans of days, recomputed
 
-The tables behind the question ["one year or one day?"](choose.md#5-one-year-or-one-day), computed by the code
-that grants and states losses. Symbols are those of the [glossary](glossary.md); proofs are in
-[the mathematics](mathematics.md#spans-of-days). Noise is the standard deviation of a published mean, in kWh per
-household, for {HOUSEHOLDS:,} households and a clamp of {CLAMP_KWH} kWh. Delta is 1e-6 where no other is given.
+A *span* is a set of days, such as a year. Two datasets are neighbours here if they differ in anything that one
+household did on the days of the span. These tables show the bound of many releases about a span, and what a promise
+about a span grants to a day. They are behind the question ["one year or one day?"](choose.md#5-one-year-or-one-day).
 
-This page is written by the command, never by hand:
+| accountant | epsilon of releases with losses e_k | used for |
+| --- | --- | --- |
+| pure sum | sum of e_k | every promise without a delta |
+| curve | Rényi curves of discrete Laplace noise, added and converted at delta | promises and statements with a delta |
+| privacy-loss distribution | convolution of the losses, rounded up | `agedp plan`, for information |
+| any mechanism | binomial of randomised responses | comparison: no mechanism is worse |
+
+Noise is the standard deviation of a published mean, in kWh per household, for {HOUSEHOLDS:,} households and a clamp of
+{CLAMP_KWH} kWh. Delta is 1e-6 where no other is given. Equations and proofs are in
+[the mathematics](mathematics.md#spans-of-days). A command writes this page:
 
     python -m docs.papers.span"""
 
@@ -60,7 +68,7 @@ def page() -> str:
         _table(("epsilon a day", "days", "pure", "curve, 1e-6", "curve, 1e-9", "any mechanism, 1e-6"), _accounts()),
         _between_the_figures(),
         "## What a promise about a year grants to a day\n\n" + choice_table(),
-        "The same by the length of the span. A span of seven days grants a day what the sum grants it.",
+        "By the length of the span. A span of seven days grants a day what the sum grants it.",
         _table(("days", "epsilon of the span", "a day by the sum", "a day by the span", "ratio"), _windows()),
         *_mechanisms(),
         *_levels(),

@@ -79,9 +79,9 @@ def figure_6(data: PaperReadings) -> PaperFigure:
         "figure_6",
         "Figure 6",
         "One sort for each pair of rows replaces a linear programme, thousands of times quicker",
-        f"A{evaluation[1:]}; {count} releases at n = {sizes.large} take {format_duration(year[0])},"
+        f"A{evaluation[1:]}. A series of {count} releases at n = {sizes.large} takes {format_duration(year[0])},"
         f" {format_duration(year[1])}"
-        f" and {format_duration(year[2])}, and the preparation of all pieces at n = {n}"
+        f" and {format_duration(year[2])}. The preparation of all pieces at n = {n} takes"
         f" {format_duration(ready[-1])}. Of the programmes"
         f" {sizes.pairs} pairs were solved each time (releases: Algorithm 1 as well, at three steps) and extrapolated."
         f" {agree}.",

@@ -36,7 +36,7 @@ def figure_7(data: PaperReadings) -> PaperFigure:
         panels.append(Panel(title, "release [-]", "BPL, leakage [-]", tuple(lines), bottom=0))
     tops = {(s, n, loss): float(temporal_supremum(smoothed(s, n), None, loss)) for s, n in cases for loss in (0.1, 1.0)}
     near = {case: [until(*case, loss, share=0.99) for loss in (1.0, 0.1)] for case in cases}
-    rises = "; ".join(f"{slow} and {fast} for s = {s:g}, n = {n}" for (s, n), (fast, slow) in near.items())
+    rises = ". ".join(f"For s = {s:g}, n = {n}: {slow} and {fast}" for (s, n), (fast, slow) in near.items())
     delayed = [case for case, (fast, slow) in near.items() if slow > fast]
     later = ", ".join(f"s = {s:g}, n = {n}" for s, n in delayed)
     return PaperFigure(
@@ -44,12 +44,13 @@ def figure_7(data: PaperReadings) -> PaperFigure:
         "Figure 7",
         "Leakage grows to a limit, which is higher for stronger correlation",
         f"The suprema for s = .05, n = 50 are {tops[0.05, 50, 0.1]:.10f} (loss .1) and {tops[0.05, 50, 1.0]:.10f}"
-        f" (loss 1); for s = .005 they are {tops[0.005, 50, 0.1]:.2f} and {tops[0.005, 50, 1.0]:.2f}. At loss .1 and 1"
-        f" releases until they are reached to 1 %: {rises}. The smaller loss is the later one in"
+        f" (loss 1); for s = .005 they are {tops[0.005, 50, 0.1]:.2f} and {tops[0.005, 50, 1.0]:.2f}. The"
+        f" numbers of releases until they are reached to 1 %, at loss .1 and at loss 1, follow. {rises}. The"
+        " smaller loss is the later one in"
         f" {len(delayed)} of {len(near)} cases ({later}).",
         PUBLISHED,
         tuple(panels),
-        parts={"rises": f"releases to 1 % of the supremum, at loss .1 and 1: {rises}"},
+        parts={"rises": f"releases to 1 % of the supremum, at loss .1 and at loss 1. {rises}"},
     )
 
 
