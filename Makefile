@@ -1,5 +1,5 @@
 # `make run`: set up and show everything once on synthetic households, out/index.html. `make test`: set up and pass the tests.
-# `make docs`: the pages as a site, docs/_build/index.html; asks no network once it is set up.
+# `make help`: all targets.
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
@@ -7,35 +7,38 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check install -qq --constra
 OUT    ?= out
 
 LOWEST ?= .venv-lowest
-BASE   ?= main
+BASE   ?= HEAD~1
 
-.PHONY: run test check long lowest papers docs reference benchmarks compare clean
+.PHONY: run help test check long lowest papers docs reference benchmarks compare dist check-dist image clean
 
-run: $(VENV)/.run
+run: $(VENV)/.run ## the whole pipeline on synthetic households: out/index.html
 	@$(BIN)/agedp demo $(OUT)
 
-test: check
+help: ## this list
+	@awk -F ":.*## " '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' Makefile
+
+test: check ## lint, types, import rules and all tests
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup
 
-check: $(VENV)/.test
+check: $(VENV)/.test ## lint, types and import rules
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
 
-long: $(VENV)/.test
+long: $(VENV)/.test ## the long tests
 	@$(BIN)/python -m pytest -m long
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup --hypothesis-profile=new-examples tests/agedp_data tests/laws tests/fuzz
 
-papers: $(VENV)/.test
+papers: $(VENV)/.test ## the figures of the papers: out/papers
 	@$(BIN)/python -m docs.papers all --out $(OUT)/papers
 
-docs: $(VENV)/.docs
+docs: $(VENV)/.docs ## the pages as a site: docs/_build/index.html; asks no network once it is set up
 	@$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going docs docs/_build && echo docs/_build/index.html
 
 # Writes the keys of run files and the commands into docs/run-file.md and docs/commands.md.
-reference: $(VENV)/.run
+reference: $(VENV)/.run ## docs/run-file.md and docs/commands.md from the code
 	@$(BIN)/python docs/_ext/reference.py
 
 # The lowest versions that pyproject.toml admits: installed apart, both formats published with them, by plain run and flow.
-lowest:
+lowest: ## tests with the lowest versions that pyproject.toml admits
 	@$(PYTHON) -m tests.package.lowest > lowest.txt
 	@$(PYTHON) -m venv $(LOWEST)
 	@$(LOWEST)/bin/python -m pip --disable-pip-version-check install -qq --constraint lowest.txt '.[cluster,postgresql,prefect,s3]' pytest hypothesis
@@ -47,15 +50,29 @@ lowest:
 	@$(LOWEST)/bin/python -m pytest -q -p no:cacheprovider -W default tests/agedp/test_ingest.py tests/agedp/test_release_and_publish.py tests/agedp_data/ledger tests/agedp_data/config tests/statistics tests/laws tests/agedp_flows/test_command.py
 
 # Measures everything that docs/benchmarks.md and docs/scale.md print: about half an hour on a machine that does nothing else.
-benchmarks: $(VENV)/.bench
+benchmarks: $(VENV)/.bench ## docs/benchmarks.md and docs/scale.md: half an hour on an idle machine
 	@$(BIN)/python -m tests.benchmarks --all
 
-# The commit BASE against the present one, on this machine: fails if a measurement became 10 % slower. Six minutes.
-compare: $(VENV)/.bench
+# The commit BASE against HEAD, on this machine: fails if a measurement became 10 % slower. Six minutes. BASE is the commit
+# before HEAD: the main branch as it was, after a merge. On a branch: make compare BASE=main. After a release: BASE=v0.2.0.
+compare: $(VENV)/.bench ## speed of HEAD against BASE (HEAD~1): fails if a measurement became 10 % slower
 	@$(BIN)/python -m tests.benchmarks.compare $(BASE)
 
-clean:
-	rm -rf $(VENV) $(LOWEST) $(OUT) docs/_build
+# The distributions: built, their content and README checked, then each extra installed outside of the clone and tried.
+dist: $(VENV)/.dist ## wheel and source distribution: dist/
+	@rm -rf dist
+	@$(BIN)/python -m build --outdir dist . >/dev/null && ls -l dist
+
+check-dist: dist ## installs dist/ and each extra in new environments and tries them: ten minutes
+	@$(BIN)/python -m twine check --strict dist/*
+	@$(BIN)/python -m tests.package.installed dist
+
+image: dist ## the container image of docs/container.md, with docker or podman
+	@if command -v podman >/dev/null; then podman build --format docker --file container/Containerfile --tag agedp .; \
+	else docker build --file container/Containerfile --tag agedp .; fi
+
+clean: ## removes what the other targets wrote
+	rm -rf $(VENV) $(LOWEST) $(OUT) dist docs/_build
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; name one: make PYTHON=python3.12" >&2; exit 1; }
@@ -74,6 +91,11 @@ $(VENV)/.test: $(VENV)/.run
 $(VENV)/.bench: $(VENV)/.run
 	@echo "Adding the contenders of the benchmarks ..."
 	@$(PIP) --editable '.[bench,prefect]'
+	@touch $@
+
+$(VENV)/.dist: $(VENV)/.run
+	@echo "Adding the tools for distributions ..."
+	@$(PIP) build twine
 	@touch $@
 
 $(VENV)/.docs: $(VENV)/.run

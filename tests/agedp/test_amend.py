@@ -105,7 +105,7 @@ def test_a_wider_window_counts_what_was_released_under_the_narrow_one(homes):
     bound = next(bound for bound in statement["figures"] if bound["name"] == "window of 4 days")
     assert float(bound["epsilon"]) == float(bound["limit"]) == pytest.approx(1.5, abs=3e-9)
     [warning] = [text for text in statement["warnings"] if "last change of the promise" in text]
-    assert f"comes to {bound['epsilon']}, more than its bound of 1 now" in warning
+    assert f"has epsilon {bound['epsilon']}, more than its limit of 1 now" in warning
 
 
 def test_another_model_changes_the_risk_of_what_was_released(homes):

@@ -176,7 +176,7 @@ def test_each_sentence_with_a_bound_names_the_model_without_noise(homes, period)
                 assert days in claim or re.search("published without noise|noisy releases alone", claim), claim
     figures = homes.release.statement["figures"]
     assert {figure["conditional_days"] for figure in figures} == {days}
-    assert ("days that are released here too" in texts[0]) == (period[:4] == "2013")
+    assert ("days that are released here as well" in texts[0]) == (period[:4] == "2013")
 
 
 def test_draws_that_come_with_a_model_count_before_the_ledger_has_them(homes):

@@ -273,8 +273,8 @@ def test_keywords_release_a_profile_and_coverage():
 def test_the_statement_says_what_is_counted(kept):
     words = " ".join((kept.folder / "release" / "STATEMENT.md").read_text().split())
     for text in (
-        "shape: mean use of the households by half-hour of the day, by tariff of the roster; a household's half-hour "
-        "counts at most 2 kWh, and where its half-hours then add up to more than 30 kWh (clamp of the day), each is "
+        "shape: mean use of the households by half-hour of the day, by tariff of the roster. A household's half-hour "
+        "counts at most 2 kWh. Where its half-hours then add up to more than 30 kWh (clamp of the day), each is "
         "reduced in proportion and rounded down to whole watt-hours",
         "scale = 60 kWh / epsilon). 60 kWh is the sensitivity of all half-hours of a day together, twice the clamp of "
         "the day",

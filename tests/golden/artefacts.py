@@ -150,18 +150,28 @@ def _files(out: Path) -> Commands:
         relative = path.relative_to(inside)
         if path.is_file() and relative.parts[0] not in _VARYING and not path.name.startswith("."):
             table = path.suffix == ".parquet"
-            yield f"confidential/{relative}{'.rows' if table else ''}", _rows(path) if table else path.read_bytes()
+            yield (
+                f"confidential/{relative}{'.rows' if table else ''}",
+                _rows(path, is_model="model" in relative.parts) if table else path.read_bytes(),
+            )
 
 
-def _rows(path: Path) -> bytes:
-    """Return schema, metadata and rows of a Parquet file as lines, so that a difference can be read."""
+def _rows(path: Path, *, is_model: bool = False) -> bytes:
+    """Return schema, metadata and rows of a Parquet file as lines, so that a difference can be read.
+
+    Eigenvalues of a model differ from processor to processor in their last digits.
+    """
     with pq.ParquetFile(path) as file:
         table = file.read()
     metadata = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
     metadata = {key: value for key, value in metadata.items() if key not in _PLACE_KEYS}
     lines = [json.dumps(metadata, sort_keys=True)]
     lines += [f"{field.name}: {field.type}{'' if field.nullable else ' not null'}" for field in table.schema]
-    lines += [json.dumps(row, default=str) for row in table.to_pylist()]
+    rows = [
+        {name: round(v, 9) if is_model and isinstance(v, float) else v for name, v in row.items()}
+        for row in table.to_pylist()
+    ]
+    lines += [json.dumps(row, default=str) for row in rows]
     return "\n".join([*lines, ""]).encode()
 
 

@@ -13,7 +13,7 @@ import pytest
 from agedp.setup.sample import sample
 from tests.source_path import ROOT, source_path
 
-PREFECT_LINE = "agedp: flows need Prefect, which is not installed; pip install 'agedp[prefect]'\n"
+PREFECT_LINE = "agedp: flows need Prefect, which is not installed; install agedp with its extra prefect\n"
 EXTRAS = ("prefect", "fastapi", "matplotlib", "distributed", "dask.dataframe")
 API = """
 import agedp
@@ -75,7 +75,7 @@ def test_without_any_extra_a_release_is_drawn_and_verified(tmp_path):
 def test_without_an_extra_an_api_call_is_one_line_that_names_it(call, extra, drawn):
     code = f"from agedp_data.errors import InputError\ntry:\n    {call}\nexcept InputError as error:\n    print(error)"
     done = python(API + code, drawn, without=EXTRAS)
-    assert done.stdout.endswith(f"not installed; pip install 'agedp[{extra}]'\n"), done.stderr
+    assert done.stdout.endswith(f"not installed; install agedp with its extra {extra}\n"), done.stderr
     assert len(done.stdout.splitlines()) == 1
 
 

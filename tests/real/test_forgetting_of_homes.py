@@ -9,6 +9,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from agedp_data.accounting.temporal_allocation import allocate
+from agedp_data.errors import ChainError
+from agedp_data.markov.confidence import sampling_bound
 from agedp_data.markov.daily_residuals import daily_residuals, quartile_symbols
 from agedp_data.markov.empirical_mixing import empirical_total_variation
 from agedp_data.markov.goodness_of_fit import markov_goodness_of_fit
@@ -22,6 +25,7 @@ from agedp_data.markov.states import (
     merge_rare,
     states,
 )
+from agedp_data.markov.transitions import count_transitions, reverse, transition_matrix
 
 
 @pytest.fixture(scope="module")
@@ -83,3 +87,53 @@ def test_hidden_regimes_remember_what_a_visible_chain_loses(readings):
     np.testing.assert_allclose(regimes.mean(axis=0), direct.mean(axis=0), atol=0.06)
     assert np.abs((regimes - direct).mean(axis=0)).mean() < 0.03
     np.testing.assert_allclose((chain - direct).mean(axis=0), [0, -0.11, -0.17, -0.27, -0.23, -0.21, -0.05], atol=0.01)
+
+
+def test_daily_totals_correlate_with_the_mean_of_the_others(readings):
+    """docs/limits.md: households are dependent by weather and calendar."""
+    totals = daily_totals(readings, slots=48, max_missing=4).astype(float)
+    totals[totals < 0] = np.nan
+    correlations = []
+    for index, own in enumerate(totals):
+        others = np.nanmean(np.delete(totals, index, axis=0), axis=0)
+        days = ~np.isnan(own) & ~np.isnan(others)
+        if days.sum() >= 90:
+            correlations.append(np.corrcoef(own[days], others[days])[0, 1])
+    assert np.median(correlations) == pytest.approx(0.40, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("n_states", "infeasible", "smallest", "median"), [(2, 0, 0.114, 0.896), (4, 3, 0.0068, 0.458)]
+)
+def test_the_constant_loss_for_ever_depends_on_the_states(readings, n_states, infeasible, smallest, median):
+    """docs/notions.md, temporal, alpha = 2: the largest constant loss of each household's own chain of days."""
+    series = own_states(daily_totals(readings, slots=48, max_missing=4), n_states)
+    losses = []
+    for row in series:
+        counts = count_transitions(row, (row[:-1] >= 0) & (row[1:] >= 0), n_states)
+        chain = transition_matrix(counts, smoothing=0)
+        try:
+            losses.append(allocate(reverse(chain), chain, alpha=2, horizon=2, method="supremum")[0])
+        except ChainError as error:
+            assert "no constant loss" in str(error)  # noqa: PT017
+    assert len(losses) == len(series) - infeasible
+    assert min(losses) == pytest.approx(smallest, rel=0.01)
+    assert np.median(losses) == pytest.approx(median, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("n_states", "of_days", "ages", "median"),
+    [(12, False, [48, 144], [0.20, 0.0058]), (6, False, [48], [0.0006]), (2, True, [1, 7], [0.79, 0.19])],
+)
+def test_confidence_bounds_of_a_year_are_wide(readings, n_states, of_days, ages, median):
+    """docs/limits.md: households with readings on all but five days, at 95 %, at lags of one and five half-hours."""
+    totals = daily_totals(readings, slots=48, max_missing=4)
+    complete = (totals >= 0).sum(axis=1) >= 360
+    series, lags = (totals, [1]) if of_days else (readings, [1, 5])
+    bounds = []
+    for row in own_states(series[complete], n_states):
+        follows = (row[:-1] >= 0) & (row[1:] >= 0)
+        counts = {lag: count_transitions(row, follows, n_states, every=lag) for lag in lags}
+        bounds.append(sampling_bound(counts, ages, level=0.95, households=37))
+    assert len(bounds) == 37
+    np.testing.assert_allclose(np.median(bounds, axis=0), median, rtol=0.05)

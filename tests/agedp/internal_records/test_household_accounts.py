@@ -103,8 +103,8 @@ def test_of_one_population_the_account_equals_day_and_total(house: House) -> Non
     found = account(house)
     assert (found.day, found.total, found.gaps) == (HALF, 5 * HALF, ())
     text = (house.folder / "release" / "STATEMENT.md").read_text()
-    assert "the losses about one household come to at most: of a day 0.5, in all 2.5." in text
-    assert "cannot see shared homes" not in text
+    assert "the losses of one household come to at most: of a day 0.5, in all 2.5." in text
+    assert "cannot see shared households" not in text
     house.release.verify()
 
 

@@ -85,7 +85,7 @@ def test_windows_of_small_changes_hold_by_the_scales_of_the_draws(homes, spend):
 
 def test_the_scale_is_that_of_the_small_change(homes):
     write(homes, promised("per-request"), rest="[compare]\ndelta_kwh = [30]\n")
-    [line] = [line for line in plan_lines(homes.session()) if line.startswith("mean noise scale by schedule")]
+    [line] = [line for line in plan_lines(homes.session(), verbose=True) if line.startswith("mean noise scale")]
     # .4 in 4 days are .1 a day for 2 kWh, 2.5 for 50 kWh: the scale is .4 of the clamp
     assert "per-request 0.4," in line
     assert plan_json(homes.session())["mean_noise_by_schedule"]["per-request"] == pytest.approx(0.4)

@@ -82,7 +82,7 @@ def test_a_planned_month_has_the_noise_of_its_table(month):
     assert due["noise_sd_kwh"] == pytest.approx(drawn["north"].max(), rel=1e-12)
     [line] = [line for line in lines if " months " in line]
     weekday, weekend = (drawn["north"][kind] for kind in ("weekday", "weekend"))
-    assert line.endswith(f"  {weekday:.3f} weekday, {weekend:.3f} weekend (per half-hour)")
+    assert line.endswith(f"kWh per half-hour, weekday {weekday:.3g}, weekend {weekend:.3g}")
     means = released.table("period_releases").set_index("group")["noise_sd_kwh"]
     of_means = table[table["series"] == "month_mean"].set_index("group")
     assert of_means["noise_sd_kwh"].to_dict() == pytest.approx(means.to_dict(), rel=1e-12)
@@ -91,10 +91,10 @@ def test_a_planned_month_has_the_noise_of_its_table(month):
 
 def test_the_smallest_group_of_each_series_is_shown(month):
     _, lines, *_ = month
-    assert sum("2 (least of 2 groups)" in line for line in lines) == 10
     start = next(i for i, line in enumerate(lines) if line.startswith("day  "))
+    assert "  households (smallest group)  groups  epsilon  noise sd" in lines[start]
     rows = [line for line in lines[start : start + 14] if line != "..."]
-    assert {line.index("2 (least") for line in rows[1:-1] if "(least" in line} == {rows[1].index("2 (least")}
+    assert sum(line.split()[3:5] == ["2", "2"] for line in rows) == 10  # of two groups the smaller one has 2
     assert any(" month_mean " in line for line in rows)
 
 
@@ -127,13 +127,9 @@ def test_profiles_and_coverage_have_a_sentence_and_names(houses, tmp_path):
         assert f" households, {100 * counts / 2:,.1f}% of them." in sentence(lines, "usable")
     newest = DAYS[1].isoformat()
     of_day = [line for line in ran if line.startswith(newest)]
-    assert [line.rpartition("    ")[2] for line in of_day[:3]] == [
-        "daily_mean, group north",
-        "daily_mean, group south",
-        f"{name}, group north",
-    ]
-    assert " kWh in all half-hours, largest " in of_day[2]
-    assert all("%   usable, group " in line for line in of_day[3:])
+    assert [line.rpartition("  ")[2] for line in of_day[:2]] == ["daily_mean, group north", "daily_mean, group south"]
+    assert any(line.startswith(f"{name}, group north on {newest}: ") for line in ran)
+    assert all(line.rpartition("  ")[2].startswith("usable, group ") for line in of_day[2:])
     house.release.verify()
 
 

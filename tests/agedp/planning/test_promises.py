@@ -309,7 +309,7 @@ def test_the_command_needs_no_input_and_refuses_another_target(house):
     begun(house, homes=40, rest=FEW, days=10)
     site = CommandFolder(house.folder)
     lines = site.succeed("plan", "run.toml", "--risk", "0.5").splitlines()
-    [line] = [line for line in lines if "classical      each day" in line and "0.5 b" in line]
-    assert line.lstrip(" >").split()[-4:] == ["1.414", "1.414!", "2013-01-01", "2013-01-10"]  # 20 sqrt 2/(.5 x 40)
+    [line] = [line for line in lines if "> classical " in line and " each day " in line]
+    assert line.lstrip(" >").split()[-4:] == ["1.41", "!", "2013-01-01", "2013-01-10"]  # 20 sqrt 2/(.5 x 40)
     assert not (house.folder / "ledger.sqlite").exists()
     assert "two targets; name one" in site.refuse("plan", "run.toml", "--risk", "1", "--error-kwh", "1", status=2)

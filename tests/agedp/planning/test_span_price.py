@@ -110,12 +110,12 @@ def test_sixty_days_fit_where_the_reference_says_so(promised):
 def test_plan_says_what_fills_the_total_and_what_a_period_comes_to(promised):
     session = promised(DAILY.format(0.02, 10, "1e-6"))
     lines = span_lines(session, forecast_run(session))
-    assert "permits epsilon 0.0939 on each of them, 34.28 by their pure sum" in lines[-4]
+    assert "permits epsilon 0.0939 on each of them, 34.3 by their pure sum" in lines[-4]
     assert lines[-3:] == [
         "epsilon_per_day = 0.0939 would fill epsilon_total over 365 days",
-        "365 days, released and planned, together: epsilon 7.3 by their pure sum; 1.789 at delta = 1e-6, "
+        "365 days, released and planned, together: epsilon 7.3 by their pure sum; 1.79 at delta = 1e-6, "
         "2.27 at delta = 1e-9",
-        "   tighter, not enforced (privacy-loss distribution): 1.667 at delta = 1e-6",
+        "   tighter, not enforced (privacy-loss distribution): 1.67 at delta = 1e-6",
     ]
 
 
@@ -133,12 +133,12 @@ def test_a_cap_that_limits_the_day_is_named(promised):
 
 def test_bounds_with_a_delta_have_their_names_and_the_sum_no_cap(promised, house):
     session = promised(YEARLY.replace('"unlimited"', "50").replace("365", "20"), days=3)
-    lines = plan_lines(session)
+    lines = plan_lines(session, verbose=True)
     assert any(line.endswith("the sum of the losses is not capped") for line in lines)
     starts = [line.partition(" after these releases: ")[0] for line in lines if " of at most " in line]
     assert starts == ["Total", "Window of 20 days"]
     assert any(line.endswith("household, with delta 1e-6. Assumption-free.") for line in lines)
-    daily = plan_lines(promised(DAILY.format(0.02, 10, "1e-6"), days=3))
+    daily = plan_lines(promised(DAILY.format(0.02, 10, "1e-6"), days=3), verbose=True)
     assert any(line.startswith("Notions that guarantee the same bound on one day as") for line in daily)
     assert len(repr(agedp.plan(house.run_file))) < 5000
 

@@ -74,7 +74,7 @@ def test_a_year_is_aged_by_its_newest_day_where_that_says_more() -> None:
         expected = at_distance(365 * curve, 0.96**30, Fraction(bound.delta), 36.5)
         assert bound.value / NANO == pytest.approx(expected, abs=3e-9)
         assert (bound.kind, bound.odds) == ("conditional", False)
-        assert "by a Markov chain" in bound.assumption
+        assert "is an independent Markov chain that mixes" in bound.assumption
         assert "the newest of whose days is at least 30 days old; every set of results" in bound.about
     # the last 65 days came younger: the larger of both publications' risks; from a later day on they are older
     rows, accountant = [*year(30, range(300)), *year(5, range(300, 365))], aged(publication, age=5)
