@@ -21,7 +21,8 @@ Where a difference comes from:
 After a change on purpose: `python -m tests.golden --update [RUN ...]`, then read the diff of digests.json: it names
 the artefacts, and a numbers line in it needs a reason. A renamed or moved package changes the two names at the top
 of `product.py` only. The digests belong to the library versions of `constraints.txt`; other ones may differ in the
-last digits of a float or in Parquet's encoding.
+last digits of a float or in Parquet's encoding. So do processors with AVX-512, which `tests/conftest.py` switches off;
+`python -m tests.golden` needs NPY_DISABLE_CPU_FEATURES=X86_V4 there.
 """
 
 from __future__ import annotations
