@@ -41,15 +41,16 @@ def parse_parquet(path: str, content: bytes) -> ParsedRoster:
     check_header(path, fixed + [name.strip() for name in names if name not in fixed])
     texts = {name: _texts(path, name, table[name]) for name in names if name not in ("from", "to")}
     days = {name: _days(path, name, table[name]) for name in ("from", "to")}
+    del table  # of a million households, so that its columns are not held twice
     is_row = _is_row(texts, days)
     _check_rows(path, texts["household_id"], days, is_row)
     if not is_row.all():
         texts = {name: column.filter(pa.array(is_row)) for name, column in texts.items()}
-    last = days["to"][is_row]
+        days = {name: column[is_row] for name, column in days.items()}
     return ParsedRoster(
         TextColumn(texts["household_id"]),
-        days["from"][is_row],
-        np.where(last == _MISSING, NO_LAST_DAY, last),
+        days["from"],
+        np.where(days["to"] == _MISSING, NO_LAST_DAY, days["to"]),
         {name.strip(): TextColumn(column) for name, column in texts.items() if name != "household_id"},
         np.flatnonzero(is_row) + 1,
         "row",
@@ -113,7 +114,7 @@ def _days(path: str, name: str, column: pa.ChunkedArray) -> Ints:
         numbers = _one_array(dates.cast(pa.int32()).cast(pa.int64()))
         days: Ints = numbers.fill_null(_MISSING).to_numpy(zero_copy_only=False)
         is_wrong = (days != _MISSING) & ((days < _FIRST_DAY) | (days > _LAST_DAY))
-        return np.where(is_wrong, _WRONG, days)
+        return np.where(is_wrong, _WRONG, days) if is_wrong.any() else days
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)):
         raise _day_error(path, name)
     texts = _texts(path, name, column)

@@ -85,6 +85,8 @@ def sorted_codes(texts: Sequence[str]) -> tuple[pa.StringArray, Ints]:
     """
     array = texts.array if isinstance(texts, TextColumn) else pa.array(texts, pa.string())
     is_encoded = pa.types.is_dictionary(array.type)
+    if not is_encoded and pc.all(pc.less(array[:-1], array[1:])).as_py() is True:  # ids that their owner sorted
+        return array.cast(pa.string()), np.arange(len(array))
     encoded = array if is_encoded else array.dictionary_encode()
     labels, codes = encoded.dictionary, encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
     if is_encoded and len(labels) != pc.count_distinct(labels).as_py():  # a dictionary may repeat a text
