@@ -19,6 +19,8 @@ from agedp_data.errors import InputError
 _MAX_ROWS = 2**31 - 1
 MIN_RUN = 16
 """Rows in runs of this length on average are copied run by run."""
+_MIN_VIEW = 4096
+"""Rows in runs of this length on average are not copied."""
 Int32s = np.ndarray[Any, np.dtype[np.int32]]
 
 
@@ -44,14 +46,25 @@ class ParsedRows:
         """Return the rows with these indices."""
         return ParsedRows(*(getattr(self, column.name)[indices] for column in fields(self)))
 
-    def join(self, runs: list[slice]) -> ParsedRows:
-        """Return runs of rows one after the other."""
-        return ParsedRows(*(_select(getattr(self, column.name), runs) for column in fields(self)))
-
     def without(self, indices: Ints) -> ParsedRows:
         """Return the other rows; `indices` ascend. If they are few, the runs between them are copied as a whole."""
-        kept = _runs_between(indices, len(self.row))
-        return self.join(kept) if isinstance(kept, list) else self.select(kept)
+        return join_rows_of(self.runs_between(indices, MIN_RUN))
+
+    def runs_between(self, indices: Ints, min_run: int) -> list[ParsedRows]:
+        """Return the rows between those with these indices as views; one copy if runs are shorter on average."""
+        length = len(self.row)
+        if len(indices) * min_run > length:
+            return [self.select(np.delete(np.arange(length), indices))]
+        starts, stops = np.append(0, indices + 1).tolist(), np.append(indices, length).tolist()
+        runs = [self.select(slice(start, stop)) for start, stop in zip(starts, stops, strict=True) if stop > start]
+        return runs or [self.select(slice(0, 0))]
+
+
+def join_rows_of(pieces: Sequence[ParsedRows]) -> ParsedRows:
+    """Return the rows of pieces, at least one, one after the other; a single piece is not copied."""
+    if len(pieces) == 1:
+        return pieces[0]
+    return ParsedRows(*(np.concatenate([getattr(rows, c.name) for rows in pieces]) for c in fields(ParsedRows)))
 
 
 def collect_kept_rows(layout: Layout, chunks: Iterable[ParsedChunk]) -> tuple[list[str], ParsedRows]:
@@ -60,49 +73,34 @@ def collect_kept_rows(layout: Layout, chunks: Iterable[ParsedChunk]) -> tuple[li
     Raises:
         InputError: too many rows for 32-bit row numbers.
     """
+    ids, pieces = collect_kept_pieces(chunks)
+    none = np.zeros(0, np.int32)
+    empty = ParsedRows(none, none, np.zeros(0, np.uint8), np.zeros((0, layout.width), np.int32), none)
+    return ids, join_rows_of(pieces or [empty])
+
+
+def collect_kept_pieces(chunks: Iterable[ParsedChunk]) -> tuple[list[str], list[ParsedRows]]:
+    """Return the household ids of chunks, and their kept rows in pieces: views of the columns of the chunks.
+
+    Raises:
+        InputError: too many rows for 32-bit row numbers.
+    """
     ids: dict[str, int] = {}
-    kept_chunks: list[ParsedRows] = []
+    pieces: list[ParsedRows] = []
     rows = 0
     for chunk in chunks:
-        kept_chunks.append(_kept_rows(chunk, ids, rows))
+        pieces += _kept_pieces(chunk, ids, rows)
         rows += chunk.rows_read
         if rows > _MAX_ROWS:
             raise InputError("a chunk has more rows than can be numbered; split the file, or lower [engine] block_mib")
-    return list(ids), _join_parsed(kept_chunks, layout)
+    return list(ids), pieces
 
 
-def _kept_rows(chunk: ParsedChunk, ids: dict[str, int], before: int) -> ParsedRows:
-    records = chunk.records
-    kept = _runs_between(np.flatnonzero(records.reason != int(RejectionReason.KEPT)), len(records.reason))
+def _kept_pieces(chunk: ParsedChunk, ids: dict[str, int], before: int) -> list[ParsedRows]:
+    records, household = chunk.records, chunk.records.household
     codes = np.array([ids.setdefault(name, len(ids)) for name in records.ids], np.int32)
-    columns = (records.household, records.time, records.channel, records.energy_wh, chunk.row)
-    household, time, channel, energy_wh, row = (_select(column, kept) for column in columns)
     if len(codes) and (codes != np.arange(len(codes))).any():
         household = codes[household]
-    return ParsedRows(household, time, channel, energy_wh, row + np.int32(before) if before else row)
-
-
-def _runs_between(indices: Ints, length: int) -> list[slice] | Ints:
-    """Return all other indices below `length`: the runs between `indices`, unless these are many."""
-    if len(indices) * MIN_RUN > length:
-        return np.delete(np.arange(length), indices)
-    starts, stops = np.append(0, indices + 1).tolist(), np.append(indices, length).tolist()
-    return [slice(start, stop) for start, stop in zip(starts, stops, strict=True)]
-
-
-def _select(column: np.ndarray[Any, Any], rows: list[slice] | Ints) -> np.ndarray[Any, Any]:
-    if isinstance(rows, list):
-        return column[rows[0]] if len(rows) == 1 else np.concatenate([column[part] for part in rows])
-    return column[rows]
-
-
-def _join_parsed(chunks: Sequence[ParsedRows], layout: Layout) -> ParsedRows:
-    if len(chunks) == 1:
-        return chunks[0]
-    household, time, row = (
-        np.concatenate([np.zeros(0, np.int32), *(getattr(rows, name) for rows in chunks)])
-        for name in ("household", "time", "row")
-    )
-    channel = np.concatenate([np.zeros(0, np.uint8), *(rows.channel for rows in chunks)])
-    energy = np.concatenate([np.zeros((0, layout.width), np.int32), *(rows.energy_wh for rows in chunks)])
-    return ParsedRows(household, time, channel, energy, row)
+    row = chunk.row + np.int32(before) if before else chunk.row
+    rows = ParsedRows(household, records.time, records.channel, records.energy_wh, row)
+    return rows.runs_between(np.flatnonzero(records.reason != int(RejectionReason.KEPT)), _MIN_VIEW)

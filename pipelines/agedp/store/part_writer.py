@@ -24,7 +24,7 @@ from agedp.local_files import atomic_files
 from agedp.store.buckets import bucket_numbers
 from agedp.store.data_quality import count_reasons, rejected_rows, write_quarantine
 from agedp.store.manifest import Part
-from agedp.store.part_rows import MIN_RUN, Int32s, ParsedRows, collect_kept_rows
+from agedp.store.part_rows import MIN_RUN, Int32s, ParsedRows, collect_kept_pieces, join_rows_of
 from agedp.store.part_totals import part_daily_totals
 from agedp.store.store import Store, month_name, month_numbers
 from agedp_data import table_schemas
@@ -63,21 +63,23 @@ def write_part(store: Store, content: str, number: int, chunks: Iterable[ParsedC
             rows += chunk.rows_read
             yield chunk
 
-    ids, kept_rows = collect_kept_rows(store.layout, counted())
+    ids, pieces = collect_kept_pieces(counted())
     write_quarantine(store, content, number, rejected)
-    months, days, sizes = _write_months(store, f"{content}-{number}", kept_rows, ids)
-    return Part(rows, len(kept_rows.row), counts | count_reasons(rejected), notes, months, days, sizes)
+    months, days, sizes = _write_months(store, f"{content}-{number}", pieces, ids)
+    return Part(
+        rows, sum(len(piece.row) for piece in pieces), counts | count_reasons(rejected), notes, months, days, sizes
+    )
 
 
 def _write_months(
-    store: Store, name: str, kept_rows: ParsedRows, ids: Sequence[str]
+    store: Store, name: str, pieces: Sequence[ParsedRows], ids: Sequence[str]
 ) -> tuple[dict[str, tuple[int, int, int]], dict[str, tuple[int, int]], dict[str, dict[str, tuple[int, int]]]]:
     """Write the rows of a part by month and bucket; return `months`, `days` and `buckets` of its counts."""
     months: dict[str, tuple[int, int, int]] = {}
     days: dict[str, tuple[int, int]] = {}
     sizes: dict[str, dict[str, tuple[int, int]]] = {}
     households = _split_households(ids, store.buckets)
-    for month, rows in _rows_by_month(kept_rows):
+    for month, rows in _rows_by_month(pieces):
         days[month] = int(rows.time.min()) // SLOTS, int(rows.time.max()) // SLOTS
         written = {
             bucket: _write_month(store, (month, bucket), name, bucket_rows, households)
@@ -139,33 +141,36 @@ def _add_counts(counts: dict[str, int], notes: dict[str, int], chunk: ParsedChun
         counts[RejectionReason.CATEGORY.words] = counts.get(RejectionReason.CATEGORY.words, 0) + excluded
 
 
-def _rows_by_month(rows: ParsedRows) -> Iterable[tuple[str, ParsedRows]]:
+def _rows_by_month(pieces: Sequence[ParsedRows]) -> Iterable[tuple[str, ParsedRows]]:
     """Yield each month's name with its rows, in their order."""
-    if len(rows.time) == 0:
+    filled = [piece for piece in pieces if len(piece.time)]
+    if not filled:
         return
-    first = int(rows.time.min()) // SLOTS
-    months = month_numbers(np.arange(first, int(rows.time.max()) // SLOTS + 1))
-    month = np.repeat((months - months[0]).astype(np.int16), SLOTS)[rows.time - np.int32(first * SLOTS)]
-    starts = np.append(0, np.flatnonzero(month[1:] != month[:-1]) + 1)
+    first = min(int(piece.time.min()) for piece in filled) // SLOTS
+    last = max(int(piece.time.max()) for piece in filled) // SLOTS
+    months = month_numbers(np.arange(first, last + 1))
+    month_of_slot = np.repeat((months - months[0]).astype(np.int16), SLOTS)
+    runs: dict[int, list[ParsedRows]] = {}
+    for piece in filled:
+        for number, run in _runs_of_months(piece, month_of_slot[piece.time - np.int32(first * SLOTS)]):
+            runs.setdefault(number, []).append(run)
+    for number in sorted(runs):
+        yield month_name(int(months[0]) + number), join_rows_of(runs.pop(number))
+
+
+def _runs_of_months(rows: ParsedRows, month: Int16s) -> Iterable[tuple[int, ParsedRows]]:
+    """Yield the months of consecutive rows and these rows as views; rows of many short runs are sorted by month."""
+    starts = _run_starts(month)
     if len(starts) > 1 + len(month) // MIN_RUN:
-        rows = rows.select(np.argsort(month, kind="stable"))  # 16 bits: a radix sort
-    elif len(starts) > 1:
-        rows = rows.join(_sorted_runs(month[starts], starts, len(month)))
-    bounds = np.append(0, np.bincount(month).cumsum()).tolist()
-    for number, (start, stop) in enumerate(pairwise(bounds)):
-        if stop > start:
-            yield month_name(int(months[0]) + number), rows.select(slice(start, stop))
+        order = np.argsort(month, kind="stable")  # 16 bits: a radix sort
+        rows, month = rows.select(order), month[order]
+        starts = _run_starts(month)
+    for start, stop in pairwise([*starts.tolist(), len(month)]):
+        yield int(month[start]), rows.select(slice(start, stop))
 
 
-def _sorted_runs(keys: Int16s, starts: Ints, length: int) -> list[slice]:
-    """Return runs of rows with equal keys in the order of a stable sort by these keys.
-
-    >>> _sorted_runs(np.array([5, 3, 5], np.int16), np.array([0, 2, 3]), 4)
-    [slice(2, 3, None), slice(0, 2, None), slice(3, 4, None)]
-    """
-    stops = np.append(starts[1:], length)
-    order = np.argsort(keys, kind="stable")
-    return list(map(slice, starts[order].tolist(), stops[order].tolist()))
+def _run_starts(keys: Int16s) -> Ints:
+    return np.append(0, np.flatnonzero(keys[1:] != keys[:-1]) + 1)
 
 
 def _write_month(
