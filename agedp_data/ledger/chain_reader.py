@@ -7,13 +7,14 @@ Of a release its header is held. Cells and values are read from the database whe
 statements. Each such row is hashed again and compared with the chain.
 
 With a checkpoint (`checkpoint`) the rows below it are not read at all when the ledger is opened; their numbers and
-hashes are compared with those of the checkpoint.
+hashes are compared with those of the checkpoint. Before a draw their texts are hashed again (`compare_restored`).
 """
 
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Self, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from sqlalchemy import Connection
 
@@ -27,8 +28,11 @@ from agedp_data.ledger.records import (
     ContractRecord,
     Row,
     row_from_columns,
+    sha256,
+    text_from_columns,
+    text_of,
 )
-from agedp_data.ledger.release_headers import ReleaseHeader
+from agedp_data.ledger.release_headers import HEADER_FIELDS, ReleaseHeader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -50,6 +54,7 @@ class ChainReader:
         self._url = ""
         self._checkpoint: LedgerCheckpoint | None = None
         self._is_restored = False
+        self._is_compared = False
 
     @classmethod
     def open(cls, url: str, *, create: bool = False, checkpoint: LedgerCheckpoint | None = None) -> Self:
@@ -105,6 +110,41 @@ class ChainReader:
     def is_read_completely(self) -> bool:
         """Whether the text of every row was read since the ledger was opened, and none is taken from a checkpoint."""
         return not self._is_restored
+
+    def compare_restored(self) -> None:
+        """Read the rows below the checkpoint and compare them with it; call it before the first draw of a run.
+
+        Each text is hashed again. Columns, headers and contracts must be those of the texts. Lists of thousands of
+        cells are compared as text and not parsed. A ledger that was read completely is not read again.
+
+        Raises:
+            LedgerError: a row was changed or damaged, or the checkpoint is not that of the ledger.
+        """
+        self._read()
+        if self._is_restored and not self._is_compared and self._checkpoint is not None:
+            self._within(partial(self._compare_texts, last=self._checkpoint.length))
+        self._is_compared = True
+
+    def _compare_texts(self, connection: Connection, *, last: int) -> None:
+        chain, hashes = self._chain, [NO_HASH, *self._chain.heads]
+        headers = {header.seq: header for header in rows_of_population(chain.releases, None)}
+        contracts = rows_of_population(chain.contracts, None)
+        texts = {row.seq: text_of(row) for row in contracts} | {row.seq: text_of(row) for row in chain.lifecycle_rows}
+        number_of_rows = 0
+        for table in ledger_tables.TABLES:
+            for columns in ledger_tables.rows_up_to(connection, table, last):
+                number, text, header = columns["seq"], columns["text"], headers.get(columns["seq"])
+                if (
+                    columns["hash"] != hashes[number]
+                    or sha256(f"{hashes[number - 1]}{text}") != hashes[number]
+                    or not _is_text_of(table, columns)
+                    or texts.get(number, text) != text
+                    or (table == "release" and (header is None or not _is_header_of(header, columns)))
+                ):
+                    raise _changed_row_error(number, "it is another row than before")
+                number_of_rows += 1
+        if number_of_rows != last:
+            raise _ledger_behind_error()
 
     def _read(self) -> HashChain:
         """Return the chain after reading all rows that are stored now."""
@@ -213,6 +253,21 @@ class ChainReader:
                 if faults:
                     self._chain = HashChain()
                     raise _changed_row_error(faults[0].seq, faults[0].problem)
+
+
+def _is_text_of(table: str, columns: Mapping[str, Any]) -> bool:
+    """Return whether stored columns are those of the text that is stored beside them."""
+    try:
+        return text_from_columns(table, columns) == columns["text"]
+    except TypeError:
+        return False
+
+
+def _is_header_of(header: ReleaseHeader, columns: Mapping[str, Any]) -> bool:
+    """Return whether a header has the values of stored columns; a scale is stored as the text of a number."""
+    values = [getattr(header, name) for name in HEADER_FIELDS]
+    stored = [repr(value) if isinstance(value, float) else value for value in values]
+    return bool(stored == [columns[name] for name in HEADER_FIELDS])
 
 
 def _changed_row_error(number: int, problem: str) -> LedgerError:

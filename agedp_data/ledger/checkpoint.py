@@ -17,7 +17,7 @@ Decisions.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from datetime import date
 from hashlib import sha256
 from importlib.metadata import version
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 FORMAT: Final = 1
+_HEADER_TYPES: Final = tuple((field.name, str(field.type)) for field in fields(ReleaseHeader))
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +127,21 @@ def parse_checkpoint(content: bytes) -> LedgerCheckpoint:
     checkpoint = parse_checkpoint_of_any_version(content)
     if json.loads(content.partition(b"\n")[0])["software"] != version("agedp"):
         raise ValueError("a checkpoint of another version")
-    checkpoint.chain()
+    _check_headers(checkpoint.chain())
     return checkpoint
+
+
+def _check_headers(chain: HashChain) -> None:
+    """Check the types of headers, and that the chain has the contracts and models that they name.
+
+    Raises:
+        ValueError: a header that no ledger has.
+    """
+    contracts = {row.hash for of_name in chain.contracts.values() for row in of_name}
+    for header in (header for of_name in chain.releases.values() for header in of_name):
+        is_typed = all(type(getattr(header, name)).__name__ == kind for name, kind in _HEADER_TYPES)
+        if not is_typed or header.contract not in contracts or (header.model and header.model not in chain.models):
+            raise ValueError("a checkpoint with a header that no ledger has")
 
 
 def parse_checkpoint_of_any_version(content: bytes) -> LedgerCheckpoint:

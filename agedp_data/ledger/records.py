@@ -187,6 +187,23 @@ def columns_of(row: Row) -> dict[str, str | int]:
     return columns
 
 
+def text_from_columns(table: str, columns: Mapping[str, Any]) -> str:
+    """Return the canonical text of stored columns without parsing their lists and objects.
+
+    It is `text_of` the row in them, if they are written canonically; otherwise it is no text of a row.
+
+    >>> text_from_columns("model", {"seq": 1, "at": "2013-01-02", "model": "id", "envelope": "{}"})
+    '{"at":"2013-01-02","envelope":"{}","model":"id","seq":1}'
+
+    Raises:
+        TypeError: a column is neither text nor a whole number.
+    """
+    kinds = sorted(_field_types(TABLES[table]))
+    texts = (columns[name] if kind.startswith("tuple") else canonical(columns[name]) for name, kind in kinds)
+    pairs = (f'"{name}":{text}' for (name, _), text in zip(kinds, texts, strict=True))
+    return f"{{{','.join(pairs)}}}"
+
+
 def row_from_columns(table: str, columns: Mapping[str, Any]) -> Row:
     """Return the row with these columns of a table.
 

@@ -66,8 +66,8 @@ ACCOUNT_WITHOUT_DELTA: Final = " The amounts of this account are sums of losses 
 _OF_DELTA: Final = (
     "A *delta* in the name of a row belongs to its *epsilon*. In *{name}* they mean: had one household used anything "
     "else on {days}, every set of results would be at most e^{epsilon} times as probable, plus {part}{exception}. Such "
-    "a bound needs no model of the household. The bound on all days holds for every correlation between them. "
-    "That on a window is about the days of the window alone. Habits and absences that show on many days are covered "
+    "a bound needs no model of the household. The bound on all days holds for every correlation between them."
+    "{window} Habits and absences that show on many days are covered "
     "by *total* and by {totals} alike, not by *day*. Rows with a delta describe the same releases as *total*; both "
     "hold. Either may be quoted, with its delta and its scope. Rows with a delta have no *factor*: odds may change by "
     "more than e^epsilon, with a small probability, but never by more than the factor of *total*. A delta is not free: "
@@ -121,7 +121,9 @@ def explanation(bounds: Sequence[StatedBound], exception: str) -> str:
         return ""
     example, totals = spans[0], [f"*{bound.name}*" for bound in spans if bound.name.startswith(TOTAL_BOUND)]
     window = re.match(r"window of ([0-9]+ days)", example.name)
+    has_window = any(not bound.name.startswith(TOTAL_BOUND) for bound in spans)
     return _OF_DELTA.format(
+        window=" That on a window is about the days of the window alone." if has_window else "",
         name=example.name,
         days=f"any {window[1]} in a row" if window else "the days in its *scope*",
         epsilon=short_number(example.epsilon),
@@ -177,7 +179,12 @@ def added_losses(bounds: Sequence[StatedBound], adds: AddedLoss, exception: str)
         exception: what no bound counts, the end of a sentence; "" for nothing.
     """
     if adds.delta is None:
-        return f"Under the same promise it may add {adds.day} to the bound *day* and {adds.total} to the bound *total*."
+        day, *total = (exact_text(2 * Decimal(cap)) for cap in (adds.day, adds.total) if cap != "unlimited")
+        of_all = f" and {total[0]} about all days" if total else ""
+        return (
+            f"Under the same promise it may add {adds.day} to the bound *day* and {adds.total} to the bound *total*. "
+            f"Both together then come to at most epsilon {day} about a day{of_all}{exception}."
+        )
     sentences = [f"Under the same promise it may add epsilon {adds.day} to the bound *day*."]
     sentences += [
         _doubled(bound, Decimal(bound.delta or 0), exception)

@@ -6,7 +6,7 @@ Decisions:
   each.
 * The odds are those of an observer who knows all other households: knowledge of one may be knowledge of another.
 * The factor of one day is that of the larger bound of a day: of published days, or of days of a calibration.
-* A factor from a million on is given by the number of its digits and called what it is: practically unprotected.
+* A factor from a million on is called what it is: practically no protection.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ _CONTENTS: Final = {
 }
 _WHAT: Final = (
     "{opening} {contents} of the population {population} for {days}; noise limits what they{model} disclose about one "
-    "household to an observer who knows all others."
+    "household to an observer who knows the readings of all others."
 )
 _NOTHING: Final = "{opening} no value yet: no day of the population {population} is published{skipped}."
 _HOW_STRONG: Final = (
-    "{subject} observer's odds between two guesses about one household by at most {day} if these differ "
-    "on one day, and {total} if on all days."
+    "{subject} observer's odds between two guesses about its use by at most {day} if they differ on one day, and "
+    "{total} if on all days."
 )
 _LIMITS: Final = (
-    "Not protected are membership of the population{model} and what other publications add; habits of many days are "
-    "limited by the second factor only; differences smaller than the error of the values mean nothing."
+    "Whether a household is in the population is not protected{model}, nor is what other publications add; habits that "
+    "show on many days are limited by the second factor only."
 )
 
 
@@ -89,7 +89,7 @@ def _how_strong(statement: Statement) -> str:
     return _HOW_STRONG.format(
         subject="These values change that" if statement.days.released else "Noisy values change an",
         day=_factor(day, "a factor of {}"),
-        total=_factor(total, "one of {}" if is_useless_factor(total) else "{}"),
+        total=_factor(total, "of {}"),
     )
 
 
@@ -100,12 +100,12 @@ def _number(epsilon: str) -> float:
 def _factor(epsilon: str, words: str) -> str:
     if epsilon == INFINITE:
         return "any factor (no bound, unprotected)"
-    remark = ", practically unprotected" if is_useless_factor(epsilon) else ""
+    remark = ", practically no protection" if is_useless_factor(epsilon) else ""
     return f"{words.format(short_factor(epsilon))} (epsilon {short_number(epsilon)}{remark})"
 
 
 def _limits(statement: Statement) -> str:
-    model = ", what the model published without noise shows" if statement.model_days else ""
+    model = ", nor what the model published without noise shows" if statement.model_days else ""
     return _LIMITS.format(model=model)
 
 

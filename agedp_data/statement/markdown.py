@@ -38,10 +38,13 @@ _HOW_TO_READ = (
     "*epsilon* bounds a privacy loss. After seeing all releases{draws} in the scope of a row, the odds of an observer "
     "between any two accounts of the household's use in this scope change by at most the *factor* shown, e^epsilon "
     "rounded up. This holds for an observer who knows the readings of all other households, or for whom these contain "
-    "nothing about this one. A sum of discounted losses has no factor, because it weights losses and bounds no change "
-    "of odds by itself. The factor of *total* bounds the change by all published days. *limit* is the upper bound over "
-    "future releases under the promise; where it is empty, the promise does not limit the bound. A bound holds "
-    "*always*, or *if* its assumption holds{exception}."
+    "nothing about this one.{discounted} The factor of *total* bounds the change by all published days. *limit* is the "
+    "most that a bound can reach by further releases under the promise; where it is empty, the promise does not limit "
+    "the bound. A bound holds *always*, or *if* its assumption holds{exception}."
+)
+_DISCOUNTED = "discounted sum"
+_OF_DISCOUNTED = (
+    " A sum of discounted losses has no factor, because it weights losses and bounds no change of odds by itself."
 )
 _EXCEPTION = ", and in both cases leaves out a model that is published without noise, as its row says"
 _EARLIER_TERMS = (
@@ -50,8 +53,8 @@ _EARLIER_TERMS = (
 )
 _EARLIER_TERM = "figure"
 _DIGITS = (
-    "The table has exact bounds; in sentences and factors numbers are rounded up to three digits. Of a factor from a "
-    "million on, the number of its digits is shown: it is practically no protection."
+    "The table has exact bounds; in sentences and factors numbers are rounded up to three digits. A factor from a "
+    "million on is practically no protection."
 )
 _MIXING_ASSUMPTION = "It is an assumption that these households mix at least as fast as the model."
 _SOURCES = {
@@ -77,11 +80,16 @@ _ENDS = {
     "": "The promise does not end within a year of the newest day, if every day is released when it is due.",
 }
 _CHECKING = (
-    "`sha256sum --check SHA256SUMS` in the folder shows whether a file was changed since its publication, without "
-    "agedp. `agedp verify FOLDER` checks this as well, and that values and bounds agree with each other and with this "
+    "`sha256sum --check SHA256SUMS` in the folder shows, without agedp, whether its files are those that SHA256SUMS "
+    "lists. `agedp verify FOLDER` checks this as well, and that values and bounds agree with each other and with this "
     "statement; with `--ledger URL` also that ledger and folder agree. "
     "`datapackage.json` describes the columns of the tables, the JSON schema `statement-2.json` of agedp "
     "(`agedp_data/schemas`) the keys of `statement.json`."
+)
+_NOT_PROVEN = (
+    "Neither proves who made the folder, because it is not signed: compare the head of the ledger with one that the "
+    "publisher gave by another way. Neither proves that the readings were right, or that the same days were not "
+    "released elsewhere."
 )
 _CITING = "To cite: {title}{days}{published}, differentially private release of agedp, ledger head {head}."
 
@@ -199,7 +207,10 @@ def _bounds_table(statement: Statement) -> list[str]:
     terms = [_EARLIER_TERMS] if any(_EARLIER_TERM in text for text in recorded) else []
     exception = _EXCEPTION if statement.model_days else ""
     draws = " and draws" if statement.draws else ""
-    how_to_read = " ".join([_HOW_TO_READ.format(exception=exception, draws=draws), _DIGITS, *terms])
+    discounted = _OF_DISCOUNTED if any(bound.name.startswith(_DISCOUNTED) for bound in statement.bounds) else ""
+    how_to_read = " ".join(
+        [_HOW_TO_READ.format(exception=exception, draws=draws, discounted=discounted), _DIGITS, *terms]
+    )
     return ["\n".join(lines), how_to_read, delta_texts.explanation(statement.bounds, aside(statement.model_days))]
 
 
@@ -291,7 +302,7 @@ def _checking(statement: Statement) -> list[str]:
         published=f", published {statement.published.last}" if statement.published.last else "",
         head=statement.ledger.head[:16],
     )
-    return [_CHECKING, ledger, cite, credits]
+    return [_CHECKING, _NOT_PROVEN, ledger, cite, credits]
 
 
 def _leaves(value: Any, key: str = "") -> list[tuple[str, Any]]:  # noqa: ANN401  (any JSON)

@@ -45,11 +45,13 @@ TEMPORARY_LEDGER = (
     "Another release of the same days draws again, and the losses add up."
 )
 ROSTER_FROM_FILES = (
-    "The roster was derived from the input files. The households with readings, and their first and last days, are "
-    "then public, and no bound counts this."
+    "The roster was derived from the input files. Which households have readings, and from which day to which, counts "
+    "as public: no bound counts it, and the bounds hold for this roster."
 )
 EARLIER_ROSTER_NOTES: Final = frozenset(
     {
+        "The roster was derived from the input files. The households with readings, and their first and last days, are "
+        "then public, and no bound counts this.",
         "The roster was read off the input files: who has readings, and from when to when, is then public, and no "
         "figure counts it.",
         "The roster was read off the input files: who has readings, and from when to when, is then public.",

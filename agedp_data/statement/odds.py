@@ -16,8 +16,8 @@ _THREE_DIGITS = Context(prec=3, Emax=MAX_EMAX, rounding=ROUND_CEILING)
 INFINITE: Final = "infinite"
 """Epsilon of a bound without a limit."""
 _THREE_DIGITS_DOWN = Context(prec=3, rounding=ROUND_FLOOR)
-_USELESS: Final = 10**6
-"""From this factor on, people read the number of its digits; it protects nothing in practice."""
+_USELESS, _HUGE = 10**6, 10**12
+"""A factor that protects nothing in practice, and one of which only the power of ten is of interest."""
 
 
 def odds_factor(loss: int) -> str:
@@ -35,14 +35,16 @@ def odds_factor(loss: int) -> str:
 
 
 def short_factor(epsilon: str) -> str:
-    """Return e^epsilon for people, rounded up to three digits; of a large factor the number of its digits.
+    """Return e^epsilon for people, rounded up to three digits; of a huge factor a power of ten.
 
-    >>> short_factor("0.5"), short_factor("2.5"), short_factor("10"), short_factor("182.5")
-    ('1.65', '12.2', '22,100', '80 digits')
+    >>> short_factor("0.5"), short_factor("2.5"), short_factor("10"), short_factor("20"), short_factor("182.5")
+    ('1.65', '12.2', '22,100', '486 million', '10^80')
     """
     power = _power(round_nano(Decimal(epsilon)))
+    if power >= _HUGE:
+        return f"10^{power.adjusted() + 1}"
     if power >= _USELESS:
-        return f"{power.adjusted() + 1} digits"
+        return f"{_THREE_DIGITS.plus(power.scaleb(-6)).normalize():,f} million"
     return f"{_THREE_DIGITS.plus(power).normalize():,f}"
 
 

@@ -21,33 +21,35 @@ _TRUE: Final = (
 )
 _LARGEST: Final = "Groups with more households have a smaller error."
 _ANY_DAY_MEAN: Final = (
-    "Every other value, such as that of 3 March, has its own `noise_sd_kwh` in its row. In 95 of 100 cases its error "
-    "is at most 2.12 times that."
+    "Every other value has its own `noise_sd_kwh` in its row, the standard deviation of the noise. In 95 of 100 cases "
+    "its error is at most 2.12 times that. `low_kwh` to `high_kwh` is the interval of that noise, of 95 % unless the "
+    "publisher chose another share."
 )
 _ANY_DAY_COUNT: Final = (
-    "Every other count, such as that of 3 March, has its own `noise_sd` in its row. In 95 of 100 cases its error is at "
-    "most about 2.12 times that."
+    "Every other count has its own `noise_sd` in its row, the standard deviation of the noise. In 95 of 100 cases its "
+    "error is at most about 2.12 of these."
 )
 _MONTHS: Final = (
-    "**Months, not days:** if the mean changes by less than {day} kWh from one day to the next, single days cannot be "
-    "distinguished. Draw conclusions about months then: the error of a mean of 30 days is about {month} kWh."
+    "**Months, not days:** if two days differ by less than {day} kWh, the difference may be noise alone. Draw "
+    "conclusions about months then: in 95 of 100 cases the error of a mean of 30 days is at most about {month} kWh."
 )
 _GROUPS_PRIVACY: Final = (
     "*Groups, privacy:* reading or adding the groups of one series costs nothing more. A household is in one group of "
     "a series on a day, so the groups of a day together have the loss of one group (parallel composition)."
 )
 _OTHERS_PRIVACY: Final = (
-    "*Series, levels and days, privacy:* their losses about one household add up (sequential composition). The bounds "
-    "below count all of them, so a reader adds nothing."
+    "*Series, levels and days, privacy:* their losses about one household add up (sequential composition). The table "
+    "of bounds below contains these sums."
 )
 _GROUPS_MEAN: Final = (
-    "*Groups, accuracy:* yes, groups may be added up, of one level only. Add the noisy sums and divide by the sum of "
-    "the households; do not add or average the means of groups of different size. The errors add as squares: the "
-    "standard deviation of a sum is the root of the sum of the squares."
+    "*Groups, accuracy:* yes, the groups of one column of the roster (one level) may be added up. Add the noisy sums "
+    "and divide by the sum of the households; do not add or average the means of groups of different size. The errors "
+    "add as squares: the standard deviation of a sum is the root of the sum of the squares. That of a noisy sum is "
+    "`noise_sd_kwh` times `households`."
 )
 _GROUPS_COUNT: Final = (
-    "*Groups, accuracy:* yes, counts of groups may be added up, of one level only. The errors add as squares: the "
-    "standard deviation of a sum is the root of the sum of the squares."
+    "*Groups, accuracy:* yes, counts of the groups of one column of the roster (one level) may be added up. The errors "
+    "add as squares: the standard deviation of a sum is the root of the sum of the squares."
 )
 _DAYS: Final = (
     "*Days:* yes, days may be added up or averaged, for example to a month. The noise of days is independent, so a "
@@ -55,12 +57,13 @@ _DAYS: Final = (
     "days."
 )
 _DIFFERENCES: Final = (
-    "*Differences of groups or years:* the standard deviation of a difference is the root of the sum of both squares. "
-    "A difference of less than 2.12 of these standard deviations may be noise alone."
+    "*Differences of days, groups or years:* the standard deviation of a difference is the root of the sum of both "
+    "squares. A difference of less than 2.12 of these standard deviations may be noise alone."
 )
 _GAPS: Final = (
     "*Missing days:* a day without a row was skipped, is not yet due, or has too few households. {skipped}Do not read "
-    "a missing day as 0; averages of a period are of its released days."
+    "a missing day as 0; averages of a period are of its released days. A household without enough readings on a "
+    "released day is another matter: it counts as stated under 'How each series was computed'."
 )
 _CORRECTIONS: Final = (
     "*Late corrections:* a day is drawn once, with `revision` 0. Readings that arrive or are corrected after the day "

@@ -41,6 +41,29 @@ def plain(tmp_path_factory) -> World:
     return made(tmp_path_factory.mktemp("plain") / "plain")
 
 
+def test_a_store_with_another_number_of_buckets_uses_no_daily_totals_of_before(tmp_path, monkeypatch):
+    sums = []
+    for numbers in ((3, 2), (2, 2)):
+        folder = tmp_path / f"{numbers[0]}"
+        folder.mkdir()
+        world = World(folder)
+        world.write(FIRST, FIRST, mode="live", clamp="20\nshare = 0.5", promise=PROMISE, rest=REST)
+        world.edit((f"last_day = {FIRST}\n", ""))
+        world.roster([(home, date(2013, 2, 1), None) for home in "ABC"])
+        world.deliver("february.csv", FEBRUARY, 12)
+        calibrate(world.run_file)
+        world.deliver(f"{FIRST}.csv", FIRST, 2)  # the second day is summed by the first night, and due in the second
+        store = folder / "confidential" / "store"
+        for night, number in enumerate(numbers):
+            monkeypatch.setattr(buckets, "buckets_for", lambda _, number=number: number)
+            for path in (store / "buckets.json", store / "manifests.json", *store.glob("files/*.json")):
+                path.unlink(missing_ok=True)
+            assert world.night(FIRST + timedelta(days=2 + night)) in ("silent", "warning")
+        assert buckets.stored_buckets(store) == 2
+        sums.append(world.records("true_means"))
+    assert sums[0] == sums[1]
+
+
 @pytest.mark.long
 def test_runs_in_buckets_release_and_report_the_same(tmp_path, plain, monkeypatch):
     monkeypatch.setattr(buckets, "_HOUSEHOLDS_PER_BUCKET", 1)

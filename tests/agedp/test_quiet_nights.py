@@ -71,6 +71,21 @@ def test_a_drawn_night_publishes_what_a_folder_made_anew_has(homes, writes):
     assert homes.release.verify() is None
 
 
+def test_a_damaged_row_below_the_checkpoint_is_refused_before_the_draw(homes):
+    path = homes.folder / "ledger.sqlite"
+    sound = path.read_bytes()
+    [value, *_] = homes.ledger().rows()[0].values
+    damaged = sound.replace(
+        f'"values":[{value}]'.encode(), f'"values":[{value + 1 if value % 10 < 9 else value - 1}]'.encode()
+    )
+    assert len(damaged) == len(sound) != sum(a == b for a, b in zip(damaged, sound, strict=True))
+    path.write_bytes(damaged)
+    with pytest.raises(LedgerError, match="was changed or damaged"):
+        homes.run(today=date(2013, 1, 5))
+    path.write_bytes(sound)
+    assert [row.day for row in homes.run(today=date(2013, 1, 5)).drawn] == ["2013-01-04"]
+
+
 @pytest.mark.parametrize("name", FOLDER_FILES)
 def test_a_changed_file_is_published_again(homes, writes, name):
     path, sound = homes.folder / "release" / name, homes.files()

@@ -148,6 +148,14 @@ def pages_since(connection: Connection, since: int) -> Iterator[list[StoredRow]]
         yield unnumbered
 
 
+def rows_up_to(connection: Connection, name: str, last: int) -> Iterator[Mapping[str, Any]]:
+    """Yield the stored rows of one table up to number `last`, oldest first, a page at a time."""
+    since = 1
+    while rows := [columns for _, columns in _page(connection, name, since) if columns["seq"] <= last]:
+        yield from rows
+        since = rows[-1]["seq"] + 1
+
+
 def _page(connection: Connection, name: str, since: int) -> list[StoredRow]:
     return [(name, dict(columns)) for columns in connection.execute(_PAGES[name], {"since": since}).mappings()]
 

@@ -100,11 +100,8 @@ def labelled_bounds(statement: Statement) -> list[LabelledBound]:
 
 
 def _factor_text(bound: StatedBound) -> str:
-    """Return the factor of a bound for people: "× 1.65", or "a factor of 80 digits"."""
-    if bound.epsilon == INFINITE:
-        return "any factor"
-    factor = short_factor(bound.epsilon)
-    return f"a factor of {factor}" if factor.endswith("digits") else f"×\u00a0{factor}"
+    """Return the factor of a bound for people: "× 1.65"."""
+    return "any factor" if bound.epsilon == INFINITE else f"×\u00a0{short_factor(bound.epsilon)}"
 
 
 def _letter(index: int) -> str:

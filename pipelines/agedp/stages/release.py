@@ -120,6 +120,7 @@ def _release_due(session: LedgerSession, due_days: DueDays, sums: DailySums) -> 
             _record_rosters(session)
         return ()
     ledger, at = session.open_ledger, _registration_date(session.run)
+    ledger.compare_restored()  # a damaged row must stop the run before the draw, not when its values are published
     if session.model is not None:
         adopt_draws(session, at=at)
         ledger.register_model(session.model.text, at=at)

@@ -11,6 +11,8 @@ Decisions:
   groups, which read its rows of their own days; a part with more days is in one group only.
 * A file that is ingested again may be split into other parts with the same names. So the hash contains the number of
   rows before each part and in it.
+* A store that is made anew may have another number of household buckets, and the same parts. So the hash contains the
+  number; with one bucket the names are those of earlier versions.
 * Manifests of earlier versions name no days: their parts have the complete month, which then is one group under the
   name that it had.
 """
@@ -108,7 +110,7 @@ def group_parts(
     ]
     if not any(spans):
         names = [part.name for part in parts]
-        return (DayGroup(_hash([store.dataset, store.order.criterion, names]), tuple(parts), *_ALL_DAYS, False),)
+        return (DayGroup(_hash([*_settings(store), names]), tuple(parts), *_ALL_DAYS, False),)
     first = day_number(date.fromisoformat(f"{month}-01"))
     bounds = np.array([(span.first, span.last) if span else (first, first + 30) for span in spans], np.int64)
     groups = [(days, _indices(bounds, days)) for days in _segments(bounds)]
@@ -157,8 +159,13 @@ def _group(
     is_cut = any(bounds[i, 0] < first or bounds[i, 1] > last for i in indices)
     rows = [None if (span := spans[i]) is None else [span.rows_before, span.rows] for i in indices]
     names = [part.name for part in chosen]
-    name = _hash([store.dataset, store.order.criterion, names, [first, last], rows])
+    name = _hash([*_settings(store), names, [first, last], rows])
     return DayGroup(name, chosen, first, last, is_cut)
+
+
+def _settings(store: Store) -> list[Any]:
+    """Return what DAYS depend on beside their parts: of a store that is made anew with other buckets none is used."""
+    return [store.dataset, store.order.criterion, *([store.buckets] if store.buckets > 1 else [])]
 
 
 def _hash(value: object) -> str:

@@ -101,7 +101,7 @@ def test_how_strong_it_is_for_one_day_and_for_all(sections, statement):
     day, total = epsilon_of(statement, "day"), epsilon_of(statement, "total")
     assert (day, total) == (EPSILON, DAYS * EPSILON)
     of_day, of_all = rounded_up(math.exp(day)), rounded_up(math.exp(total))
-    assert f"at most a factor of {of_day} (epsilon {day}) if these differ on one day" in sections[""]
+    assert f"at most a factor of {of_day} (epsilon {day}) if they differ on one day" in sections[""]
     assert f"{of_all} (epsilon {total}) if on all days." in sections[""]
     for name, factor in (("day", of_day), ("total", of_all)):
         assert re.search(
@@ -116,7 +116,7 @@ def test_how_exact_the_value_of_3_march_is(sections):
     assert f"differs from the true mean by at most {rounded_up(within)} kWh." in section
     q = math.exp(-EPSILON / (1000 * CLAMP_KWH))
     deviation = math.sqrt(2 * q) / (1 - q) / HOUSEHOLDS / 1000
-    assert "such as that of 3 March, has its own `noise_sd_kwh`" in section
+    assert "has its own `noise_sd_kwh`" in section
     assert "its error is at most 2.12 times that" in section
     assert within == pytest.approx(2.12 * deviation, rel=0.005)
     assert "Months, not days" in section

@@ -143,6 +143,65 @@ def test_a_changed_value_below_a_checkpoint_is_found_when_it_is_read(full):
         ledger.history()  # as a complete reading finds it, once a month
 
 
+CHANGED_COLUMNS = (
+    "UPDATE release SET text = replace(text, 'a', 'b') WHERE seq = 3",
+    "UPDATE release SET \"values\" = '[1,1]' WHERE seq = 3",
+    'UPDATE release SET "values" = 7 WHERE seq = 3',
+    "UPDATE release SET loss = 1 WHERE seq = 3",
+    "UPDATE release SET scale = scale || '0' WHERE seq = 3",
+    "UPDATE contract SET promise = '{}' WHERE seq = 1",
+)
+
+
+@pytest.mark.parametrize("statement", CHANGED_COLUMNS)
+def test_a_changed_row_below_a_checkpoint_is_found_before_a_draw(full, statement):
+    checkpoint = checkpoint_of(full.url)
+    with Ledger.open(full.url, checkpoint=checkpoint) as ledger:
+        ledger.compare_restored()
+    edit(full, statement)
+    with Ledger.open(full.url, checkpoint=checkpoint) as ledger, pytest.raises(LedgerError, match=r"row [13] of"):
+        ledger.compare_restored()
+
+
+def forged(checkpoint: LedgerCheckpoint, change) -> LedgerCheckpoint:
+    """Return a checkpoint after a change of its state, with a checksum that fits."""
+    state = json.loads(json.dumps(checkpoint.state))
+    change(state)
+    return parse_checkpoint(replace(checkpoint, state=state).format())
+
+
+def test_a_forged_checkpoint_is_found_before_a_draw(full):
+    def spend_nothing(state):
+        state["releases"]["loss"] = [0] * len(state["releases"]["loss"])
+
+    def widen(state):
+        state["contracts"] = [text.replace("0.5", "9.5") for text in state["contracts"]]
+
+    def forget(state):
+        for values in state["releases"].values():
+            del values[-1]
+
+    checkpoint = checkpoint_of(full.url)
+    assert any("0.5" in text for text in checkpoint.state["contracts"])
+    for change in (spend_nothing, widen, forget):
+        false = forged(checkpoint, change)
+        with Ledger.open(full.url, checkpoint=false) as ledger, pytest.raises(LedgerError, match="was changed"):
+            ledger.compare_restored()
+
+
+def test_a_checkpoint_with_headers_that_no_ledger_has_is_none(full):
+    def lose_losses(state):
+        state["releases"]["loss"] = [None] * len(state["releases"]["loss"])
+
+    def lose_contracts(state):
+        state["contracts"] = []
+
+    checkpoint = checkpoint_of(full.url)
+    for change in (lose_losses, lose_contracts):
+        with pytest.raises(ValueError, match="that no ledger has"):
+            forged(checkpoint, change)
+
+
 def test_without_its_triggers_a_ledger_is_read_completely(full):
     checkpoint = checkpoint_of(full.url)
     edit(full, "UPDATE release SET loss = 1 WHERE seq = 3", triggers_return=False)
