@@ -68,6 +68,8 @@ def _texts(path: str, name: str, column: pa.ChunkedArray) -> pa.Array:
     """Return a column of texts or whole numbers as texts without blanks around them; "" for a null."""
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    if pa.types.is_null(kind) and name != "household_id":  # a column of labels without any label
+        column, is_text = column.cast(pa.string()), True
     if not (is_text or pa.types.is_integer(kind)):
         raise roster_error(path, f"column {name} must be text or whole numbers")
     try:
@@ -124,7 +126,8 @@ def _days(path: str, name: str, column: pa.ChunkedArray) -> Ints:
 
 
 def _day_error(path: str, name: str) -> InputError:
-    return roster_error(path, f"column {name} must contain dates or texts like 2013-01-31")
+    advice = "; write it as dates, without a time of day or a time zone"
+    return roster_error(path, f"column {name} must contain dates or texts like 2013-01-31{advice}")
 
 
 def _day_of(text: str) -> int:

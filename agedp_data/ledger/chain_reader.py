@@ -258,7 +258,7 @@ class ChainReader:
 def _is_text_of(table: str, columns: Mapping[str, Any]) -> bool:
     """Return whether stored columns are those of the text that is stored beside them."""
     try:
-        return text_from_columns(table, columns) == columns["text"]
+        return bool(text_from_columns(table, columns) == columns["text"])
     except TypeError:
         return False
 
@@ -267,7 +267,7 @@ def _is_header_of(header: ReleaseHeader, columns: Mapping[str, Any]) -> bool:
     """Return whether a header has the values of stored columns; a scale is stored as the text of a number."""
     values = [getattr(header, name) for name in HEADER_FIELDS]
     stored = [repr(value) if isinstance(value, float) else value for value in values]
-    return bool(stored == [columns[name] for name in HEADER_FIELDS])
+    return stored == [columns[name] for name in HEADER_FIELDS]
 
 
 def _changed_row_error(number: int, problem: str) -> LedgerError:

@@ -171,6 +171,7 @@ def test_a_sample_that_fails_or_is_killed_leaves_no_folder(tmp_path, monkeypatch
     assert list(tmp_path.iterdir()) == []
     (tmp_path / ".s.making" / "input").mkdir(parents=True)
     (tmp_path / ".s.making" / "input" / "half.csv").write_text("half")
+    (tmp_path / "s").mkdir()  # an empty folder is filled
     sample("london", tmp_path / "s", households=3, days=3, seed=1)
     assert not (tmp_path / "s" / "input" / "half.csv").exists()
     with pytest.raises(InputError, match="did you mean 'london'"):

@@ -189,6 +189,7 @@ def table(**columns: object) -> bytes:
 
 
 GOOD = {"household_id": ["A", "SECRET"], "from": [FIRST, FIRST], "to": pa.array([None, None], pa.date32())}
+DATES = "must contain dates or texts like 2013-01-31; write it as dates, without a time of day or a time zone"
 BAD_TABLES = {
     "row 2: no household_id": {"household_id": ["A", None]},
     "row 1: no household_id": {"household_id": [" ", None]},
@@ -197,8 +198,8 @@ BAD_TABLES = {
     "row 2: `to` must be a date like 2013-01-31": {"to": [None, "soon"]},
     "row 2: `to` lies before `from`": {"to": [None, date(2012, 12, 31)]},
     "rows 1 and 2 count one household twice on the same day": {"household_id": ["SECRET", "SECRET"]},
-    "column from must contain dates or texts like 2013-01-31": {"from": [1.5, 2.5]},
-    "column to must contain dates or texts like 2013-01-31": {"to": pa.array([0, 3_600_000], pa.timestamp("ms"))},
+    f"column from {DATES}": {"from": [1.5, 2.5]},
+    f"column to {DATES}": {"to": pa.array([0, 3_600_000], pa.timestamp("ms"))},
     "column household_id must be text or whole numbers": {"household_id": [b"A", b"B"]},
     "column area must be text or whole numbers": {"area": [1.5, 2.5]},
     "must begin with household_id,from,to": {"household_id ": ["A", "B"], "household_id": None},

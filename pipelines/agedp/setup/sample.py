@@ -53,7 +53,7 @@ def sample(dataset: str, folder: Path, *, households: int, days: int, seed: int)
     write, first_day = _KINDS[dataset]
     run_file_text = _run_file(dataset, households=households, days=days, seed=seed)
     run_file = folder / f"{dataset}.toml"
-    if folder.exists():
+    if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
         if run_file.exists() and run_file.read_text(encoding="utf-8") == run_file_text:
             return SampleFolder(run_file, written=False, message=f"{run_file}: this sample exists already")
         raise InputError(f"{folder}: exists already and has other content; name another folder")

@@ -225,13 +225,20 @@ def _write_folder(session: LedgerSession, statement_record: StatementRecord) -> 
     statement = read_statement(statement_record.claim)
     newest = ledger.row_number(statement.ledger.head) or 0
     contracts = [contract for contract in session.contracts if contract.seq <= newest]
-    content = folder_content(session.run.run_file, ledger, statement, contracts, unchanged=UnchangedPartitions())
+    run = _with_layout_of(session.run.run_file, statement_record)
+    content = folder_content(run, ledger, statement, contracts, unchanged=UnchangedPartitions())
     is_same = content.stated_checksums() == dict(statement_record.files)
     if not is_same:
         _check_bounds_agree(content.files)
     with locked_release_folder(folder):
         write_release_files(folder, content.files, session.remote_folder)
     return is_same
+
+
+def _with_layout_of(run: RunFile, record: StatementRecord) -> RunFile:
+    """Return a run file with the layout of the files that a statement lists; [output] layout may have changed since."""
+    layout = "monthly" if SUMS in dict(record.files) else "single"  # `stated_checksums`
+    return run.model_copy(update={"output": run.output.model_copy(update={"layout": layout})}) if record.files else run
 
 
 def _check_bounds_agree(files: Mapping[str, bytes]) -> None:

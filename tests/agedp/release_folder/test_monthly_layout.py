@@ -255,6 +255,14 @@ def test_a_folder_as_of_an_earlier_date_has_its_bytes(series, copy):
     assert contents(stored(copy)) == contents(series[1][-1])
 
 
+def test_a_folder_as_of_a_date_before_another_layout_verifies_against_the_ledger(series, copy):
+    publish(copy)
+    copy.edit(('layout = "monthly"', 'layout = "single"'))
+    assert write_folder_as_of(copy.session(today=TODAYS[-1]), TODAYS[1])
+    assert contents(stored(copy)) == contents(series[1][1])
+    verify(copy.folder / "release", ledger=f"sqlite:///{copy.folder / 'ledger.sqlite'}")
+
+
 def test_pyarrow_and_pandas_read_a_table_as_a_data_set(series):
     folder = series[0].release.path / "daily_profile_load"
     rows = ds.dataset(folder, partitioning="hive").to_table().num_rows
