@@ -149,5 +149,5 @@ def _table(days: Sequence[GroupHistogram], label: str, coverage: Decimal) -> str
         values = [day.values[0] for day in of_month]
         numbers = (sum(values) / len(values), min(values), max(values), max(day.sd for day in of_month))
         rows.append((month, f"{len(of_month)}", *map(format_number, numbers)))
-    columns = ("month", "days", "mean", *PUBLISHED_EXTREMES, "noise sd")
+    columns = ("month", "days", "mean", *PUBLISHED_EXTREMES, "noise sd of a day")
     return table(f"Households with a usable day, by month{of}; every day is in the Parquet file", columns, rows)

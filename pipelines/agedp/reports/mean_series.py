@@ -210,4 +210,4 @@ def _means_table(label: str, means: Sequence[CellMean], skipped: Sequence[date])
         rows.append((month, f"{len(month_means)}{skips}", *numbers))
     remark = "; (−n): skipped days" if skipped else ""
     caption = f"The same by month, kWh per household{label_text}; every day is in the Parquet file{remark}"
-    return table(caption, ("month", "days", "mean", *PUBLISHED_EXTREMES, "noise sd"), rows)
+    return table(caption, ("month", "days", "mean", *PUBLISHED_EXTREMES, "noise sd of a day"), rows)

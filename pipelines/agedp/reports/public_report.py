@@ -60,8 +60,8 @@ from agedp_data.statement.markdown import markdown
 
 _INTERVALS = (
     "The shaded band covers the added noise. It does not cover missing readings, clamped days or households that are "
-    "not on the roster. Negative values are published as drawn. At the pointer a chart shows its values; the table "
-    "below it has them as well."
+    "not on the roster. Negative values are published as drawn. Point at a chart for the values of a day; the "
+    "table or the file below it has all of them."
 )
 _SMOOTHING = (
     "The command agedp smooth estimates each day from these values, the calendar and the weather. The estimates stand "

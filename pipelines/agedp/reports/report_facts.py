@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from agedp.reports.axes import format_number, with_powers
+from agedp.reports.axes import with_powers
 from agedp.reports.mean_series import percent
 from agedp.reports.privacy_loss import LabelledBound
 from agedp.reports.released_series import layer_label, sum_noise_text
@@ -15,6 +15,7 @@ from agedp.reports.report_data import ReportData, household_counts, released_mea
 from agedp_data import mechanisms
 from agedp_data.series.layers import mean_name
 from agedp_data.statement.delta_texts import with_delta
+from agedp_data.statement.odds import short_number
 
 Fact = tuple[str, str, str]
 _ENDS = {"promise": "then the budget is used up", "period": "the last day of its period"}
@@ -54,7 +55,7 @@ def _noise_facts(report: ReportData) -> Iterator[Fact]:
         layer = layer_label(report, mean_name(newest.series))
         yield (
             f"noise of {layer}" if layer else "noise of a day's mean",
-            f"±\u00a0{format_number(half_width)}\u00a0kWh",
+            f"±\u00a0{short_number(format(half_width, '.9f'))}\u00a0kWh",
             f"{percent(report.coverage)} of the time, newest day{scope}",
         )
         if noise := sum_noise_text(report, mean_name(newest.series)):
