@@ -172,10 +172,10 @@ def steps_of_rows(rows: int) -> int:
 def fixed_and_by_rows(found: Sequence[Measured], contender: str) -> tuple[float, float]:
     """Return the CPU seconds at no rows and of a million rows: a line through the largest sizes of a contender.
 
-    Only sizes with as many households as the largest one count; NaN for fewer than two.
+    Only sizes with as many households as the largest one, within 1 %, count; NaN for fewer than two.
     """
     own = [one[contender] for one in by_size(found).values() if contender in one]
-    own = [one for one in own if one.found["homes"] == own[-1].found["homes"]]
+    own = [one for one in own if math.isclose(one.found["homes"], own[-1].found["homes"], rel_tol=0.01)]
     if len(own) < 2:
         return math.nan, math.nan
     by_rows, fixed = np.polyfit([one.rows / 1e6 for one in own], [cpu_seconds(one) for one in own], 1)

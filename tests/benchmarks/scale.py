@@ -120,7 +120,7 @@ def _costs(scale: Scale) -> Iterator[tuple[str, str, str]]:
     yield "a whole run: parse, store, deduplicate, sum, release", _n(scale.run_s, 3), file
     sizes = "a line through the calibrated files of 5,566 households"
     yield "calibrate: edges, counts, bounds", _n(scale.calibrate_s, 3), sizes
-    yield "the same, of a thousand households, whatever their rows", _n(1000 * scale.calibrate_household_s, 3), sizes
+    yield "the same, of a thousand households, for any number of rows", _n(1000 * scale.calibrate_household_s, 3), sizes
     yield "ingest: parse, check, store by bucket", _n(scale.ingest_s, 3), night
     yield "aggregate: deduplicate and sum by bucket", _n(scale.aggregate_s, 3), night
 

@@ -12,6 +12,7 @@ from docs.papers.accuracy.measure import expected_error
 
 MEASURED: Final = Path(__file__).parent / "measured.json"
 Figures = Mapping[str, Any]
+_YEAR = 365
 _LEAD, _FEW, _MANY = 1000, 100, 5000
 _WANTED_KWH: Final = (0.1, 0.5, 1.0)
 _RULE = """## The rule
@@ -29,9 +30,9 @@ households:
 """
 _READ = """## What the tables show
 
-* *Span accountant*: the same bound of a year, {epsilon} epsilon, has {ratio} times less noise with `delta = "1e-6"`
-  than by the sum of the days ([one year or one day?](choose.md#5-one-year-or-one-day)). A day's own epsilon rises
-  by that factor.
+* *Span accountant*: a year of ({epsilon}, 1e-6) has {ratio} times less noise than a year of {epsilon} without a delta
+  ([one year or one day?](choose.md#5-one-year-or-one-day)). It is the weaker promise: the epsilon of a day, and the
+  sum over the year, rise by that factor.
 * *Smoothing* gains most where noise exceeds the change from day to day. It costs no epsilon ([smooth](smooth.md)).
   It gains little where the raw error is small already, and its error no longer falls like $1/N$.
 * *A month's mean* of raw values has the error of a day divided by $\\sqrt{{30}} = 5.5$: with {lead} households and
@@ -39,7 +40,7 @@ _READ = """## What the tables show
 * *What smoothing cannot show*: where a smoothed error reaches the spread of the days over the year ({spread_few}
   kWh with {few}, {spread_lead} kWh with {lead} households, standard deviations), the estimates show at most the level
   and the season, and no single day.
-* The change from day to day is the yardstick. A raw mean whose error exceeds it cannot tell one day from the next
+* Compare the error with the day-to-day change. A raw mean whose error exceeds it cannot tell one day from the next
   ([signal against noise](plan.md#signal-against-noise)).
 * The age-dependent row depends on its example curve, a total variation of 0.6 at 1 day and 0.1 at 7 days under a
   Markov chain. Real households mix more slowly ([goodness of fit](goodness-of-fit.md)): with a slower curve the
@@ -100,11 +101,18 @@ def _introduction(figures: Figures) -> Iterator[str]:
         "[the rule](#the-rule),\nsmoothed ones are measured:"
     )
     yield ""
-    yield from _head(["promise", "epsilon of a day", *(f"{number:,}" for number in figures["households"])])
+    numbers = (f"{number:,}" for number in figures["households"])
+    yield from _head(["promise", "epsilon of a day", "sum of a year", *numbers])
     for promise in figures["promises"]:
         for kind, label in (("raw", promise["text"]), ("smoothed", "the same, smoothed")):
             cells = [_within(figures, promise, number, kind, unit="") for number in figures["households"]]
-            yield _row([label, _three(promise["epsilon"]) if kind == "raw" else "", *cells])
+            losses = (promise["epsilon"], promise["epsilon"] * _YEAR) if kind == "raw" else ()
+            yield _row([label, *(map(_three, losses) if losses else ("", "")), *cells])
+    yield ""
+    yield (
+        "The *sum of a year* bounds what all its days together disclose, for every promise: a sum of 365 is "
+        "practically no\nprotection of a habit that shows every day."
+    )
     yield ""
     yield "Choose a row by what it protects, not by its error: [which notion?](choose.md)"
     yield ""
@@ -113,7 +121,8 @@ def _introduction(figures: Figures) -> Iterator[str]:
 def _sentence(figures: Figures, promise: Figures, households: int) -> Iterator[str]:
     yield (
         f"**With {households:,} households, a clamp of {figures['clamp_kwh']} kWh and epsilon 1 per day, the published "
-        f"daily mean is within {_within(figures, promise, households)} on 95 of 100 days.**"
+        f"daily mean is within {_within(figures, promise, households)} on 95 of 100 days.** "
+        f"The epsilons of a year add up to {promise['epsilon'] * _YEAR:g}."
     )
 
 
