@@ -3,7 +3,7 @@
     python -P compared_job.py JOB FOLDER
 
 `compare` runs this file of its own commit for both sides; the packages come from PYTHONPATH. So only calls stand here
-that every commit since 0.2 has: `agedp.pipeline.sanitise` and `calibrate`, and `tally` where it is found.
+that every commit since 0.2 has: `agedp.pipeline.sanitise`, and `calibrate` and `tally` where they are found.
 """
 
 from __future__ import annotations
@@ -47,7 +47,11 @@ def again(folder: Path) -> None:
 def calibrate(folder: Path) -> None:
     """A calibration from nothing."""
     shutil.rmtree(folder / "calibrate" / "out", ignore_errors=True)
-    import_module("agedp.pipeline").calibrate(folder / "calibrate" / "run.toml")
+    try:
+        module = import_module("agedp.calibration_pipeline")
+    except ModuleNotFoundError:  # an earlier commit
+        module = import_module("agedp.pipeline")
+    module.calibrate(folder / "calibrate" / "run.toml")
 
 
 def planted(_: Path) -> None:

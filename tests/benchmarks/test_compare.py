@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from tests.benchmarks import compare
+from tests.benchmarks.compared_job import JOBS
+from tests.benchmarks.scenes import write_comparison
 
 
 def test_the_signed_rank_law_is_that_of_all_signs() -> None:
@@ -33,6 +35,15 @@ def test_the_interval_is_where_the_signed_rank_test_accepts() -> None:
     accepted = np.exp(grid[[accepts(shift) for shift in grid]])
     assert (found.low, found.high) == pytest.approx((accepted[0], accepted[-1]), abs=2e-4)
     assert compare.interval(logs[:3]).high == np.inf  # three pairs say nothing at this level
+
+
+def test_every_job_runs_with_this_commit(tmp_path: Path) -> None:
+    folder = write_comparison(tmp_path / "scene", rows=90_000)
+    for name, job in JOBS.items():
+        if name != "planted":
+            job(folder)
+    assert (folder / "run" / "out" / "release" / "SHA256SUMS").exists()
+    assert list((folder / "calibrate" / "out").rglob("public.json"))
 
 
 @pytest.fixture
