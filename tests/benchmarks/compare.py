@@ -106,7 +106,7 @@ def compared(
     trees: Sequence[Path], folder: Path, jobs: Sequence[str], *, rounds: int, rows: int
 ) -> dict[str, tuple[Interval, Interval]]:
     """Return the ratios of the second tree to the first by job: of CPU and of wall time."""
-    scenes = [write_comparison(folder / f"scene-{tree.name}", rows=rows) for tree in trees]
+    scenes = [write_comparison(folder / f"scene-{number}", rows=rows) for number in range(len(trees))]
     taken: dict[str, list[list[tuple[float, float]]]] = {job: [] for job in jobs}
     for number in range(-1, rounds):  # one round that does not count: caches of the disk and of byte code
         for job in jobs:

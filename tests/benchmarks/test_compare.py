@@ -83,7 +83,6 @@ def test_twelve_per_cent_more_work_ends_with_one(
     assert listed.stdout.count("\n") == 1
 
 
-@pytest.mark.long
 def test_the_jobs_run_with_the_packages_of_this_commit(tmp_path: Path) -> None:
     ratios = compare.compared([compare.ROOT] * 2, tmp_path / "one", ["start", "planted"][:1], rounds=1, rows=1000)
     assert set(ratios) == {"start"}
