@@ -200,6 +200,15 @@ def test_an_edited_field_is_named_with_what_it_contradicts(release, name, number
             assert re.search(expected, message), (field, message)
 
 
+@pytest.mark.parametrize("wrong", [math.inf, -math.inf, math.nan, 0.0])
+@pytest.mark.parametrize("column", ["noise_sd_kwh", "mean_kwh", "low_kwh"])
+def test_a_number_that_is_none_is_named_with_its_column(release, column, wrong):
+    rows = pq.read_table(release.path / PARQUET)
+    changed = pa.Table.from_pylist([{**row, column: wrong} for row in rows.to_pylist()], schema=rows.schema)
+    message = refusal(release, PARQUET, parquet_bytes(changed))
+    assert f"2013-01-01, column {column}: {wrong} differs from the ledger's" in message
+
+
 @pytest.mark.parametrize("name", EDITED)
 def test_no_edited_field_agrees_with_the_ledger(release, published_twice, name):
     chance = Random(SEED)
