@@ -179,12 +179,13 @@ def added_losses(bounds: Sequence[StatedBound], adds: AddedLoss, exception: str)
         exception: what no bound counts, the end of a sentence; "" for nothing.
     """
     if adds.delta is None:
-        day, *total = (exact_text(2 * Decimal(cap)) for cap in (adds.day, adds.total) if cap != "unlimited")
-        of_all = f" and {total[0]} about all days" if total else ""
-        return (
-            f"Under the same promise it may add {adds.day} to the bound *day* and {adds.total} to the bound *total*. "
-            f"Both together then come to at most epsilon {day} about a day{of_all}{exception}."
+        caps = ((adds.day, "a day"), (adds.total, "all days"))
+        doubled = [f"{exact_text(2 * Decimal(cap))} about {scope}" for cap, scope in caps if cap != "unlimited"]
+        added = (
+            f"Under the same promise it may add {adds.day} to the bound *day* and {adds.total} to the bound *total*."
         )
+        both = f" Both together then come to at most epsilon {' and '.join(doubled)}{exception}." if doubled else ""
+        return added + both
     sentences = [f"Under the same promise it may add epsilon {adds.day} to the bound *day*."]
     sentences += [
         _doubled(bound, Decimal(bound.delta or 0), exception)

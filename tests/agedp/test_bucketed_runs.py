@@ -15,8 +15,8 @@ LIVE = FIRST + timedelta(days=1)
 REPORTED = ("true_means", "true_counts", "coverage", "counted_states")
 
 
-def made(folder: Path) -> World:
-    """Return a world after calibration and two nights."""
+def calibrated(folder: Path) -> World:
+    """Return a world after calibration, before its first night."""
     folder.mkdir()
     world = World(folder)
     world.write(FIRST, FIRST, mode="live", clamp="20\nshare = 0.5", promise=PROMISE, rest=REST)
@@ -24,6 +24,12 @@ def made(folder: Path) -> World:
     world.roster([(home, date(2013, 2, 1), None) for home in "ABC"])
     world.deliver("february.csv", FEBRUARY, 12)
     calibrate(world.run_file)
+    return world
+
+
+def made(folder: Path) -> World:
+    """Return a world after calibration and two nights."""
+    world = calibrated(folder)
     for number in range(2):
         day = FIRST + timedelta(days=number)
         world.deliver(f"{day}.csv", day, 1, extra=(f"A,{day} 00:30:00,soon", "A"))
@@ -44,16 +50,9 @@ def plain(tmp_path_factory) -> World:
 def test_a_store_with_another_number_of_buckets_uses_no_daily_totals_of_before(tmp_path, monkeypatch):
     sums = []
     for numbers in ((3, 2), (2, 2)):
-        folder = tmp_path / f"{numbers[0]}"
-        folder.mkdir()
-        world = World(folder)
-        world.write(FIRST, FIRST, mode="live", clamp="20\nshare = 0.5", promise=PROMISE, rest=REST)
-        world.edit((f"last_day = {FIRST}\n", ""))
-        world.roster([(home, date(2013, 2, 1), None) for home in "ABC"])
-        world.deliver("february.csv", FEBRUARY, 12)
-        calibrate(world.run_file)
+        world = calibrated(tmp_path / f"{numbers[0]}")
         world.deliver(f"{FIRST}.csv", FIRST, 2)  # the second day is summed by the first night, and due in the second
-        store = folder / "confidential" / "store"
+        store = world.folder / "confidential" / "store"
         for night, number in enumerate(numbers):
             monkeypatch.setattr(buckets, "buckets_for", lambda _, number=number: number)
             for path in (store / "buckets.json", store / "manifests.json", *store.glob("files/*.json")):

@@ -15,7 +15,8 @@ import pytest
 from agedp_data.notions.notion import LossBound
 from agedp_data.notions.period_loss import PeriodLoss
 from agedp_data.smoothing.measured_coverage import coverage_text
-from agedp_data.statement.document import SCHEMA, ContractVersion, read_statement, schema
+from agedp_data.statement import delta_texts
+from agedp_data.statement.document import SCHEMA, AddedLoss, ContractVersion, read_statement, schema
 from agedp_data.statement.facts import (
     BEYOND_STATES,
     ESTIMATED,
@@ -380,3 +381,17 @@ def test_the_note_on_estimates_has_the_measured_coverage():
     for share in ("91 to 93 % of days", "91 to 93 % of holidays", "72 to 88 % of the tenth of days"):
         assert share in SMOOTHING
         assert share in coverage_text()
+
+
+@pytest.mark.parametrize(
+    ("day", "total", "together"),
+    [
+        ("0.5", "20", " Both together then come to at most epsilon 1 about a day and 40 about all days."),
+        ("0.25", "unlimited", " Both together then come to at most epsilon 0.5 about a day."),
+        ("unlimited", "20", " Both together then come to at most epsilon 40 about all days."),
+        ("unlimited", "unlimited", ""),
+    ],
+)
+def test_two_populations_come_to_twice_each_cap(day, total, together):
+    added = f"Under the same promise it may add {day} to the bound *day* and {total} to the bound *total*."
+    assert delta_texts.added_losses((), AddedLoss(day=day, total=total), "") == added + together

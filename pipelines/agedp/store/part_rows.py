@@ -48,7 +48,7 @@ class ParsedRows:
 
     def without(self, indices: Ints) -> ParsedRows:
         """Return the other rows; `indices` ascend. If they are few, the runs between them are copied as a whole."""
-        return join_rows_of(self.runs_between(indices, MIN_RUN))
+        return join_parsed_rows(self.runs_between(indices, MIN_RUN))
 
     def runs_between(self, indices: Ints, min_run: int) -> list[ParsedRows]:
         """Return the rows between those with these indices as views; one copy if runs are shorter on average."""
@@ -60,7 +60,7 @@ class ParsedRows:
         return runs or [self.select(slice(0, 0))]
 
 
-def join_rows_of(pieces: Sequence[ParsedRows]) -> ParsedRows:
+def join_parsed_rows(pieces: Sequence[ParsedRows]) -> ParsedRows:
     """Return the rows of pieces, at least one, one after the other; a single piece is not copied."""
     if len(pieces) == 1:
         return pieces[0]
@@ -76,7 +76,7 @@ def collect_kept_rows(layout: Layout, chunks: Iterable[ParsedChunk]) -> tuple[li
     ids, pieces = collect_kept_pieces(chunks)
     none = np.zeros(0, np.int32)
     empty = ParsedRows(none, none, np.zeros(0, np.uint8), np.zeros((0, layout.width), np.int32), none)
-    return ids, join_rows_of(pieces or [empty])
+    return ids, join_parsed_rows(pieces or [empty])
 
 
 def collect_kept_pieces(chunks: Iterable[ParsedChunk]) -> tuple[list[str], list[ParsedRows]]:

@@ -24,7 +24,7 @@ from agedp.local_files import atomic_files
 from agedp.store.buckets import bucket_numbers
 from agedp.store.data_quality import count_reasons, rejected_rows, write_quarantine
 from agedp.store.manifest import Part
-from agedp.store.part_rows import MIN_RUN, Int32s, ParsedRows, collect_kept_pieces, join_rows_of
+from agedp.store.part_rows import MIN_RUN, Int32s, ParsedRows, collect_kept_pieces, join_parsed_rows
 from agedp.store.part_totals import part_daily_totals
 from agedp.store.store import Store, month_name, month_numbers
 from agedp_data import table_schemas
@@ -155,7 +155,7 @@ def _rows_by_month(pieces: Sequence[ParsedRows]) -> Iterable[tuple[str, ParsedRo
         for number, run in _runs_of_months(piece, month_of_slot[piece.time - np.int32(first * SLOTS)]):
             runs.setdefault(number, []).append(run)
     for number in sorted(runs):
-        yield month_name(int(months[0]) + number), join_rows_of(runs.pop(number))
+        yield month_name(int(months[0]) + number), join_parsed_rows(runs.pop(number))
 
 
 def _runs_of_months(rows: ParsedRows, month: Int16s) -> Iterable[tuple[int, ParsedRows]]:
