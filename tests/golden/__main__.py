@@ -11,6 +11,7 @@ from tests.golden.artefacts import (
     collect,
     differences,
     digests_of,
+    rewritten_values,
     stored_digests,
     write_artefacts,
     write_digests,
@@ -23,7 +24,11 @@ def main() -> None:
     )
     parser.add_argument("runs", nargs="*", metavar="RUN", help="names of runs; all of them if none is named")
     parser.add_argument("--write", type=Path, metavar="FOLDER", help="store the artefacts here, for `diff -r`")
-    parser.add_argument("--update", action="store_true", help="rewrite digests.json")
+    parser.add_argument(
+        "--update",
+        action="store_true",
+        help="rewrite contracts.json and texts.json; add new runs and columns to values.json, which is never rewritten",
+    )
     chosen = parser.parse_args()
     unknown = sorted({*chosen.runs} - {*RUNS})
     if unknown:
@@ -39,6 +44,8 @@ def main() -> None:
         lines = differences(stored.get(name, {}), updated[name])
         print(f"{name}: {len(lines)} differences", *lines, sep="\n  ")
     if chosen.update:
+        if lines := rewritten_values(stored, updated):
+            parser.exit(1, "\n  ".join(["nothing is updated: values are never rewritten", *lines, ""]))
         write_digests(updated)
 
 

@@ -1,7 +1,8 @@
-"""The made-up input of a golden run: readings in two deliveries, roster, markers, and the files of a declared model.
+"""The made-up input of a golden run: readings in two deliveries, rosters, markers, and the files of a declared model.
 
 Nothing of the product writes it, so that it stays as it is whatever becomes of the product. Each delivery contains
-missing, repeated, conflicting and unreadable readings and a meter that is not on the roster.
+missing, repeated, conflicting and unreadable readings and a meter that is not on the roster. The first day of the
+schedule selects a calendar: the days that are read, and the two nights.
 """
 
 from __future__ import annotations
@@ -12,10 +13,46 @@ from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
 from random import Random
 
-FIRST_READ, FIRST, DAYS = date(2013, 1, 22), date(2013, 2, 2), 18  # read from, published from, days read
 HOUSEHOLDS, SLOTS = 8, 48
-NIGHTS = (datetime(2013, 2, 6, 3, tzinfo=UTC), datetime(2013, 2, 11, 3, tzinfo=UTC))
 _AUSGRID_LABELS = [f"{minute // 60 % 24}:{minute % 60:02d}" for minute in range(30, 24 * 60 + 1, 30)]
+
+
+@dataclass(frozen=True)
+class Calendar:
+    """The days that are read and published, and when.
+
+    Attributes:
+        first: first day of the schedule.
+        read_from: first day with readings.
+        days: number of days with readings.
+        delivered: number of days that the first night's file contains.
+        nights: when the two nights run.
+    """
+
+    first: date
+    read_from: date
+    days: int
+    delivered: int
+    nights: tuple[datetime, datetime]
+
+    @property
+    def read_days(self) -> list[date]:
+        return [self.read_from + timedelta(days=number) for number in range(self.days)]
+
+
+def _night(month: int, day: int) -> datetime:
+    return datetime(2013, month, day, 3, tzinfo=UTC)
+
+
+CALENDARS = {
+    calendar.first: calendar
+    for calendar in (
+        Calendar(date(2013, 2, 2), date(2013, 1, 22), 18, 15, (_night(2, 6), _night(2, 11))),
+        Calendar(date(2013, 1, 28), date(2013, 1, 28), 7, 4, (_night(1, 31), _night(2, 4))),
+        Calendar(date(2013, 2, 1), date(2013, 2, 1), 31, 27, (_night(2, 27), _night(3, 6))),
+    )
+}
+"""With days before the schedule, for a model; a week that is published in two months; a whole month."""
 
 
 @dataclass(frozen=True)
@@ -30,26 +67,31 @@ class Reading:
     """An unreadable text that stands for the energy."""
 
 
-def write_surroundings(folder: Path, dataset: str) -> None:
+def write_surroundings(folder: Path, dataset: str, calendar: Calendar) -> None:
     """Write all files of a world except the readings."""
-    for name in ("incoming", "witness"):
+    for name in ("incoming", "witness", "shared"):
         (folder / name).mkdir(parents=True)
-    lines = ["household_id,from,to,tariff"]
+    lines, placed = ["household_id,from,to,tariff"], ["household_id,from,to,feeder,area"]
     for household in range(HOUSEHOLDS):
-        last = FIRST + timedelta(days=4) if household == 7 else ""
-        lines.append(f"{_household_id(household, dataset)},{FIRST_READ},{last},{'AB'[household % 2]}")
+        last = calendar.first + timedelta(days=4) if household == 7 else ""
+        span = f"{_household_id(household, dataset)},{calendar.read_from},{last}"
+        lines.append(f"{span},{'AB'[household % 2]}")
+        placed.append(f"{span},F{household // 3},{'north' if household < 6 else 'south'}")
     _write(folder / "roster.csv", lines)
+    _write(folder / "grid.csv", placed)
+    _write(folder / "part.csv", [lines[0], *lines[4:]])  # without the first three households
     _write(folder / "curve.csv", ["age_days,total_variation", "1,0.7", "2,0.5", "4,0.2"])
     _write(folder / "two-states.csv", ["0.75,0.25", "0.35,0.65"])
     _write(folder / "kernel.csv", ["0.8,0.2,0", "0.1,0.8,0.1", "0.05,0.15,0.8"])
-    for number in range(DAYS):
-        if number != 14:
-            (folder / f"{FIRST_READ + timedelta(days=number)}.done").touch()
+    for number, day in enumerate(calendar.read_days):
+        if number != calendar.delivered - 1:
+            (folder / f"{day}.done").touch()
 
 
-def write_readings(folder: Path, dataset: str, *, night: int) -> None:
-    """Write the file of a night: the days before 6 February, or the later ones and one household's 5 February again."""
-    days = [FIRST_READ + timedelta(days=number) for number in (range(15) if night == 0 else range(14, DAYS))]
+def write_readings(folder: Path, dataset: str, calendar: Calendar, *, night: int) -> None:
+    """Write the file of a night: the first days, or the later ones and one household's last of the first days again."""
+    days = calendar.read_days
+    days = days[: calendar.delivered] if night == 0 else days[calendar.delivered - 1 :]
     readings = list(_readings(days, Random(night)))  # noqa: S311
     if night == 1:
         readings = [reading for reading in readings if reading.day != days[0] or reading.household == 0]

@@ -1,6 +1,6 @@
 """The command in this process with fixed noise, clock and versions: all that the golden set knows of the product.
 
-A restructuring of the packages changes the two names below and nothing else in this folder.
+A restructuring of the packages changes the three names below and nothing else in this folder.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from tests.command import agedp
 from tests.source_path import ROOT
 
 NOISE = "agedp_data.mechanisms.discrete_laplace"
+SELECTION = "agedp_data.mechanisms.exponential_mechanism"
 CLOCK = "agedp_data.clock.now"
 
 VERSION = "0.0.0"
@@ -36,7 +37,11 @@ def run_command(folder: Path, *words: str, now: datetime, seed: int) -> tuple[in
 
     The surroundings are the caller's to fix, once for all commands of a run.
     """
-    with mock.patch(NOISE, _fixed_noise(seed)), mock.patch(CLOCK, return_value=now):
+    with (
+        mock.patch(NOISE, _fixed_noise(seed)),
+        mock.patch(SELECTION, _best_score),
+        mock.patch(CLOCK, return_value=now),
+    ):
         return agedp(*words, folder=folder)
 
 
@@ -50,6 +55,10 @@ def _fixed_noise(seed: int) -> Any:
         return vector + stream.integers(-1000, 1001, len(vector)) * scale // 1000
 
     return add_noise
+
+
+def _best_score(scores: Any, *, loss: Any) -> int:
+    return int(np.argmax(scores))
 
 
 @contextlib.contextmanager

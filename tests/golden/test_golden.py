@@ -1,16 +1,24 @@
 """The golden set: a restructuring changes no byte of what `agedp` computes, writes and prints.
 
-`runs/` contains run files of all six notions in all three modes, over three datasets. `inputs.py` makes their input,
-without the product. Each run executes `calibrate` (estimated models), `plan`, `run`, `verify` and `ledger show` with
-fixed noise and clock. `digests.json` contains the SHA-256 of every artefact: run -> category -> artefact. The
-categories are `numbers` (ledger, Parquet, JSON, exit statuses) and `texts` (STATEMENT.md, HTML, terminal, SHA256SUMS).
-A change of wording on purpose may change texts. It also changes the numbers that contain sentences or hashes of texts:
-statement.json, datapackage.json, ledger/statement.jsonl, ledger_rows.jsonl, and by the hash chain ledger/release.jsonl
-and the guarantee in the metadata of the Parquet tables.
+`runs/*.toml` are run files of all six notions in all three modes, over three datasets; each run executes `calibrate`
+(estimated models), `plan`, `run`, `verify` and `ledger show`, with fixed noise and clock. `runs/short/*.toml` are the
+statistics, each in both layouts, delta, a private model, two populations that share households, an amendment, and a
+release at a URL, with fewer commands; `runs/short/second` contains the second population, and the run file that the
+amendment records. `inputs.py` makes the input, without the product. `digests/` contains the SHA-256 of every artefact,
+run -> artefact, in three files:
 
-Masked: the run's folder, the version of Parquet's writer, and the versions of agedp and its libraries, which are
-0.0.0 for the time of a run, so that ledger hashes do not depend on them. Parquet tables of the confidential folder
-are compared by schema and rows, its store not at all: its file names contain the location of the input.
+* `values.json`: exit statuses, and column by column what no wording and no hash enters: releases of the ledger (loss,
+  scale, noisy values), published tables, the household sums behind them, and the promise's own bounds. Never
+  rewritten: `--update` adds new runs and columns to it and refuses everything else.
+* `contracts.json`: contracts and models with their first hashes, the ledger's records of itself (household accounts,
+  calibration draws), its tables. Rewritten only where the change on purpose is one of these.
+* `texts.json`: everything else, and every file that contains a sentence, or the hash of a row after a statement:
+  terminal, JSON, STATEMENT.md, statement.json, HTML, SHA256SUMS, ledger rows, whole Parquet files with their metadata.
+
+Masked: the run's folder, the seconds of the model's check, the version of Parquet's writer, and the versions of agedp
+and its libraries, which are 0.0.0 for the time of a run, so that ledger hashes do not depend on them. Parquet tables of
+the confidential folder are compared by schema and rows, its store not at all: its file names contain the location of
+the input.
 
 Where a difference comes from:
 
@@ -18,11 +26,11 @@ Where a difference comes from:
     python -m tests.golden --write /tmp/after       # in one with it
     diff -r /tmp/before /tmp/after
 
-After a change on purpose: `python -m tests.golden --update [RUN ...]`, then read the diff of digests.json: it names
-the artefacts, and a numbers line in it needs a reason. A renamed or moved package changes the two names at the top
-of `product.py` only. The digests belong to the library versions of `constraints.txt`; other ones may differ in the
-last digits of a float or in Parquet's encoding. So do processors with AVX-512, which `tests/conftest.py` switches off;
-`python -m tests.golden` needs NPY_DISABLE_CPU_FEATURES=X86_V4 there.
+After a change on purpose: `python -m tests.golden --update [RUN ...]`, then read the diff of the digests: it names
+the artefacts. A renamed or moved package changes the three names at the top of `product.py` only. The digests belong
+to the library versions of `constraints.txt`; other ones may differ in the last digits of a float or in Parquet's
+encoding. So do processors with AVX-512, which `tests/conftest.py` switches off; `python -m tests.golden` needs
+NPY_DISABLE_CPU_FEATURES=X86_V4 there.
 """
 
 from __future__ import annotations
@@ -31,14 +39,38 @@ from pathlib import Path
 
 import pytest
 
-from tests.golden.artefacts import RUNS, collect, differences, digests_of, stored_digests
+from tests.golden.artefacts import (
+    RUNS,
+    SHORT,
+    TEXTS,
+    VALUES,
+    collect,
+    differences,
+    digests_of,
+    rewritten_values,
+    stored_digests,
+)
+
+FAST = {"levels-single", "periods-single", "url", "weekday-month-single"}
+"""Short runs of every test run, six seconds together; the others are behind `long`."""
+LONG = {*SHORT} - FAST
 
 
-@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize("name", [pytest.param(run, marks=pytest.mark.long if run in LONG else ()) for run in RUNS])
 def test_every_artefact_of_a_run_is_unchanged(tmp_path: Path, name: str) -> None:
     lines = differences(stored_digests()[name], digests_of(collect(name, tmp_path)))
     assert not lines, f"{name}: {len(lines)} artefacts (see the docstring of this module):\n" + "\n".join(lines)
 
 
 def test_the_digests_are_those_of_the_run_files() -> None:
-    assert set(stored_digests()) == set(RUNS)
+    stored = stored_digests()
+    assert set(stored) == set(RUNS)
+    assert all(all(by_category.values()) for by_category in stored.values())
+
+
+def test_an_update_adds_values_and_rewrites_none() -> None:
+    stored = {"run": {VALUES: {"loss": "1", "scale": "2"}, TEXTS: {"page": "3"}}}
+    more = {"run": {VALUES: {"loss": "1", "scale": "2", "new": "4"}, TEXTS: {"page": "5"}}, "new run": stored["run"]}
+    assert rewritten_values(stored, more) == []
+    assert rewritten_values(stored, {"run": {VALUES: {"loss": "9"}}}) == ["run: loss", "run: scale"]
+    assert rewritten_values(stored, {}) == ["run: loss", "run: scale"]
