@@ -9,7 +9,7 @@ Decisions:
 * The path of a folder may be a link. Nothing below it may, so that no file of the reader enters a verification.
 * Kind and size are looked at before a file is opened: reading a pipe or a device need not end.
 * A text that is parsed as a whole has at most 4 MiB, a row of a ledger at most 16 MiB. Files of rows and of tables may
-  have 64 GiB: they are read line by line, or after their size in memory is known.
+  have 8 GiB: they are read line by line, or after their size in memory is known.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import Any, Final
 from agedp_data.errors import InputError
 from agedp_data.messages import escape_text
 
-MAX_FILE_BYTES: Final = 2**36
+MAX_FILE_BYTES: Final = 2**33
 MAX_TEXT_BYTES: Final = 2**22
 MAX_LINE_BYTES: Final = 2**24
 """The record of a recovered ledger has a hash for each row of the lost one: 80,000 rows have 5 MB."""
@@ -148,11 +148,19 @@ def parse_json(text: str | bytes, *, max_values: int = MAX_VALUES) -> Any:  # no
         ...
     ValueError: a key is there twice
     """
-    text = text.decode() if isinstance(text, bytes) else text
+    try:
+        text = text.decode() if isinstance(text, bytes) else text
+    except UnicodeDecodeError:
+        raise ValueError("it is not UTF-8") from None
     if text.count(",") > max_values:
         raise ValueError("it has too many values")
     check_nesting(text)
-    return json.loads(text, object_pairs_hook=_object, parse_float=_finite, parse_constant=_finite)
+    try:
+        return json.loads(text, object_pairs_hook=_object, parse_float=_finite, parse_constant=_finite)
+    except ValueError as error:
+        if "set_int_max_str_digits" in str(error):
+            raise ValueError("a number has too many digits") from None
+        raise
 
 
 def check_nesting(text: str) -> None:

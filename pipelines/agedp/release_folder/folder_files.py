@@ -22,7 +22,14 @@ from agedp.release_folder.partitions import (
 )
 from agedp.release_folder.published_series import FILES
 from agedp_data.errors import InputError
-from agedp_data.foreign_files import file_digest, parse_json, read_small_file, regular_file
+from agedp_data.foreign_files import (
+    MAX_FILE_BYTES,
+    MAX_TEXT_BYTES,
+    file_digest,
+    parse_json,
+    read_small_file,
+    regular_file,
+)
 from agedp_data.messages import escape_text
 from agedp_data.statement import datapackage, partition_resources
 from agedp_data.statement.document import Statement
@@ -45,6 +52,11 @@ def is_release_file(name: str) -> bool:
     if is_inside:  # a folder of partitions has no other files: readers of data sets read all
         return table == ROWS_TABLE or is_release_file(f"{table}.parquet")
     return name in names or _RELEASE_FILE.fullmatch(name) is not None
+
+
+def max_bytes(name: str) -> int:
+    """Return the largest size of a file of a release by its name: those that are parsed as a whole are small."""
+    return MAX_TEXT_BYTES if name in (STATEMENT, WORDS, PACKAGE, SUMS) else MAX_FILE_BYTES
 
 
 def check_sums(folder: Path, listed: str, expected: Mapping[str, str]) -> None:
@@ -74,7 +86,7 @@ def _file_faults(folder: Path, expected: Mapping[str, str]) -> Iterator[str]:
     changed, missing = [], []
     for name, digest in expected.items():
         try:
-            if file_digest(regular_file(folder, name)) != digest:
+            if file_digest(regular_file(folder, name, max_bytes=max_bytes(name))) != digest:
                 changed.append(name)
         except OSError:
             missing.append(name)

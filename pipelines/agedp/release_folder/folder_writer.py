@@ -19,12 +19,13 @@ from typing import Any, Final, NamedTuple
 
 from agedp.local_files import atomic_files
 from agedp.local_files.locks import exclusive_lock
+from agedp.release_folder.folder_files import max_bytes
 from agedp.release_folder.origin import list_published_files
 from agedp.release_folder.partitions import list_files, months_by_table
-from agedp.release_folder.release_folder import PACKAGE, STATEMENT, SUMS, WORDS, is_release_file
+from agedp.release_folder.release_folder import SUMS, is_release_file
 from agedp_data.datasets.filesystem import input_errors, system_at
 from agedp_data.errors import InputError
-from agedp_data.foreign_files import MAX_FILE_BYTES, MAX_TEXT_BYTES, is_plain_path, plain_path, regular_file
+from agedp_data.foreign_files import is_plain_path, plain_path, regular_file
 from agedp_data.messages import escape_text
 
 _READABLE = 0o644
@@ -146,7 +147,6 @@ def _has_files(folder: Path, files: Mapping[str, bytes]) -> bool:
 
 _LABEL: Final = "[output] release:"
 _TRIAL: Final = ".agedp-trial"
-_TEXTS: Final = (STATEMENT, WORDS, PACKAGE, SUMS)
 _MAX_IN_MEMORY: Final = 2**26
 """Size of an object that is downloaded in one request [bytes]."""
 
@@ -312,9 +312,9 @@ def _version_of(name: str, entry: Mapping[str, Any]) -> ObjectVersion:
     Raises:
         InputError: the name is no plain path, or the object is larger than such a file can be.
     """
-    size, limit = entry.get("size"), MAX_TEXT_BYTES if name in _TEXTS else MAX_FILE_BYTES
+    size = entry.get("size")
     problem = "" if is_plain_path(name) else "has a name that is no plain path below the URL"
-    if (size or 0) > limit:
+    if (size or 0) > max_bytes(name):
         problem = f"has {size:,} bytes, too many for its name"
     if problem:
         text = f"[output] release: an object {problem}; remove it"

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from agedp.release_folder.derived_tables import DERIVED_FILES
+from agedp.release_folder.folder_files import max_bytes
 from agedp.release_folder.parquet_limits import read_limited_schema
 from agedp.release_folder.partitions import ROWS_TABLE, list_files, months_by_table, partition_of
 from agedp.release_folder.published_series import FILES, MEANS
@@ -33,8 +34,6 @@ from agedp.release_folder.release_folder import (
 from agedp.release_folder.result_tables import read_guarantee
 from agedp_data.errors import InputError, LedgerBehind
 from agedp_data.foreign_files import (
-    MAX_FILE_BYTES,
-    MAX_TEXT_BYTES,
     parse_json,
     read_lines,
     read_small_file,
@@ -175,9 +174,8 @@ def _file_names(folder: Path) -> set[str]:
 
 
 def _read_origin(folder: Path, name: str, origin: Callable[[Path], ReleaseOrigin]) -> ReleaseOrigin | None:
-    limit = MAX_TEXT_BYTES if name == STATEMENT else MAX_FILE_BYTES
     try:
-        return origin(regular_file(folder, name, max_bytes=limit))
+        return origin(regular_file(folder, name, max_bytes=max_bytes(name)))
     except FileNotFoundError:  # another run is replacing it
         return None
     except OSError as error:

@@ -82,7 +82,7 @@ __all__ = [
     "open_release",
 ]
 
-_INCOMPLETE = (LookupError, TypeError, ValueError, ArithmeticError)
+_INCOMPLETE = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, RecursionError, MemoryError)
 _INCOMPLETE_TEXT = f"its tables, {ROWS} or {STATEMENT} lack entries of a release"
 
 
