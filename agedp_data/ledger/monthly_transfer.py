@@ -21,7 +21,8 @@ Decisions:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -34,7 +35,6 @@ from agedp_data.ledger.records import (
     ReleaseRecord,
     Row,
     StatementRecord,
-    sha256,
 )
 from agedp_data.ledger.transfer import LedgerExport, contract_model, format_lines, parse_lines
 
@@ -122,11 +122,11 @@ def format_month(rows: MonthRows, *, ledger: str, previous: str) -> str:
     return format_lines(MONTH_SCHEMA, entries, rows.rows)
 
 
-def parse_months(texts: Mapping[str, str]) -> LedgerExport:
+def parse_months(files: Mapping[str, Iterable[str]]) -> LedgerExport:
     """Return the rows of all months together; their hashes are not checked here.
 
     Args:
-        texts: the text of each month's file.
+        files: the lines of each month's file, each with its end.
 
     Raises:
         LedgerError: a file is missing, damaged, exchanged or of another ledger; the message names its month.
@@ -134,9 +134,10 @@ def parse_months(texts: Mapping[str, str]) -> LedgerExport:
     rows: list[Row] = []
     written: list[tuple[str, str, tuple[Row, ...]]] = []
     previous, ledger = "", ""
-    for month, text in sorted(texts.items()):
+    for month, lines in sorted(files.items()):
+        digest = hashlib.sha256()
         try:
-            header, of_month = parse_lines(text, MONTH_SCHEMA)
+            header, of_month = parse_lines(_hashed(lines, digest), MONTH_SCHEMA)
         except LedgerError as error:
             raise LedgerError(f"month {month}: {error}") from None
         ledger = ledger or str(header.get("ledger"))
@@ -150,9 +151,15 @@ def parse_months(texts: Mapping[str, str]) -> LedgerExport:
             raise LedgerError(f"month {month}: the file does not end at the head that it names; {_ADVICE}")
         written.append((month, str(header.get("after")), of_month))
         rows += of_month
-        previous = sha256(text)
+        previous = digest.hexdigest()
     rows.sort(key=lambda row: row.seq)
     for expected, stored in zip(rows_by_month(rows), written, strict=False):
         if (expected.month, expected.after, expected.rows) != stored:
             raise LedgerError(f"month {stored[0]}: rows of another month, or rows are missing before them; {_ADVICE}")
     return LedgerExport(ledger, rows[-1].hash if rows else NO_HASH, is_complete=False, rows=tuple(rows))
+
+
+def _hashed(lines: Iterable[str], digest: hashlib._Hash) -> Iterator[str]:
+    for line in lines:
+        digest.update(line.encode())
+        yield line

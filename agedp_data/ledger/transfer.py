@@ -10,13 +10,13 @@ therefore get new hashes in the new chain.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from agedp_data.config.contract_values import meaning_of
 from agedp_data.errors import LedgerError
+from agedp_data.foreign_files import check_nesting, parse_json
 from agedp_data.format_versions import format_reader_version
 from agedp_data.ledger.backends.ledger_tables import READABLE_VERSIONS, VERSION
 from agedp_data.ledger.hash_chain import HashChain
@@ -34,6 +34,7 @@ from agedp_data.ledger.lifecycle import (
 from agedp_data.ledger.records import (
     NO_HASH,
     ContractRecord,
+    ModelRecord,
     ReleaseRecord,
     Row,
     StatementRecord,
@@ -90,38 +91,52 @@ def format_lines(schema: str, entries: Mapping[str, str | int], rows: Sequence[R
     return "".join(f"{canonical(record)}\n" for record in (header, *records))
 
 
-def parse_export(text: str) -> LedgerExport:
+def parse_export(lines: Iterable[str]) -> LedgerExport:
     """Return the rows of an exported file; their hashes are not checked here.
+
+    Args:
+        lines: of the file, each with its end, one in memory at a time.
 
     Raises:
         LedgerError: another kind of file, a newer version, a truncated file, or a line that is no row.
     """
-    header, rows = parse_lines(text, SCHEMA)
+    header, rows = parse_lines(lines, SCHEMA)
     is_complete, is_closed = (header.get(key) == 1 for key in ("whole", "closed"))
     return LedgerExport(str(header.get("ledger")), str(header.get("head")), is_complete, rows, is_closed)
 
 
-def parse_lines(text: str, schema: str) -> tuple[dict[str, Any], tuple[Row, ...]]:
+def parse_lines(lines: Iterable[str], schema: str) -> tuple[dict[str, Any], tuple[Row, ...]]:
     """Return the header of a file of this schema and its rows; the inverse of `format_lines`.
+
+    The first line that is no row ends the reading, so that no more of a file than its good rows is in memory.
 
     Raises:
         LedgerError: as `parse_export`.
     """
-    header, *objects = [_parse_object(number, line) for number, line in enumerate(text.split("\n")[:-1], 1)] or [{}]
+    cut_off = LedgerError("the file of ledger rows was cut off; write or fetch it again")
+    numbered = enumerate(lines, 1)
+    number, first = next(numbered, (1, "{}"))
+    header = _parse_object(number, first)
     if header.get("schema") != schema:
         raise LedgerError("the file is not one of ledger rows that this agedp knows; `agedp ledger export` writes one")
     if header.get("version") not in READABLE_VERSIONS:
         version, reader = ascii(header.get("version")), format_reader_version(header.get("needs"))
         raise LedgerError(f"the file of ledger rows has version {version}, which {reader} reads; update agedp")
-    if header.get("rows") != len(objects) or not text.endswith("\n"):
-        raise LedgerError("the file of ledger rows was cut off; write or fetch it again")
-    return header, tuple(_parse_row(number, record) for number, record in enumerate(objects, 2))
+    rows: list[Row] = []
+    for number, line in numbered:
+        record = _parse_object(number, line) if line.endswith("\n") else None
+        if record is None or len(rows) == header.get("rows"):
+            raise cut_off
+        rows.append(_parse_row(number, record))
+    if header.get("rows") != len(rows) or not first.endswith("\n"):
+        raise cut_off
+    return header, tuple(rows)
 
 
 def _parse_object(number: int, line: str) -> dict[str, Any]:
     try:
-        record = json.loads(line)
-    except (ValueError, RecursionError):
+        record = parse_json(line)
+    except ValueError:
         record = None
     if not isinstance(record, dict):
         raise LedgerError(f"line {number} is not a row of a ledger; take a good copy of the file")
@@ -131,11 +146,21 @@ def _parse_object(number: int, line: str) -> dict[str, Any]:
 def _parse_row(number: int, record: Mapping[str, Any]) -> Row:
     try:
         if set(record) == {"table", "text", "hash"} and all(isinstance(value, str) for value in record.values()):
-            return row_from_text(record["table"], record["text"], record["hash"])
+            row = row_from_text(record["table"], record["text"], record["hash"])
+            check_nesting(_inner_text(row))
+            return row
         problem = "its keys are not table, text and hash, each with a text"
     except ValueError as error:
         problem = str(error)
     raise LedgerError(f"line {number} is not a row of a ledger: {problem}; take a good copy of the file")
+
+
+def _inner_text(row: Row) -> str:
+    """Return the JSON text in a row, which later readers parse without a limit."""
+    match row:
+        case ContractRecord(promise=text) | ModelRecord(envelope=text) | StatementRecord(claim=text):
+            return text
+    return ""
 
 
 def complete_export(rows: Sequence[Row], *, is_closed: bool = False) -> LedgerExport:

@@ -17,7 +17,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -120,6 +120,14 @@ _BY_COLUMN: Final = {
     "household_days": _PERIODS,
 }
 """Description of a table by the first of these columns that it has."""
+
+
+class StoredFile(NamedTuple):
+    """A file of a release folder: size [bytes], SHA-256, and its columns if it is a table."""
+
+    size: int
+    digest: str
+    schema: pa.Schema | None
 
 
 def datapackage(
@@ -302,7 +310,9 @@ def _unit(field: pa.Field) -> str:
     return "" if _type(field.type) in ("date", "string") else "1"
 
 
-def package_faults(descriptor: Mapping[str, Any], statement: Statement, files: Mapping[str, bytes]) -> Iterator[str]:
+def package_faults(
+    descriptor: Mapping[str, Any], statement: Statement, files: Mapping[str, StoredFile]
+) -> Iterator[str]:
     """Yield the differences of a descriptor from a statement and its files, for verification.
 
     Sizes, checksums, columns, types and credits are compared; descriptions may differ between versions of agedp.
@@ -312,16 +322,11 @@ def package_faults(descriptor: Mapping[str, Any], statement: Statement, files: M
     if len(resources) != len(listed) or set(resources) != set(files):
         yield "lists other files than the release has"
         return
-    for path, content in files.items():
+    for path, file in files.items():
         resource = resources[path]
-        if (resource.get("bytes", len(content)), resource["hash"]) != (
-            len(content),
-            f"sha256:{hashlib.sha256(content).hexdigest()}",
-        ):
+        if (resource.get("bytes", file.size), resource["hash"]) != (file.size, f"sha256:{file.digest}"):
             yield f"gives another size or checksum of {path}"
-        if path.endswith(".parquet") and _columns(resource["schema"]) != _columns(
-            table_dictionary(_read_schema(content))
-        ):
+        if file.schema is not None and _columns(resource["schema"]) != _columns(table_dictionary(file.schema)):
             yield f"gives other columns of {path}"
     if {key: descriptor[key] for key in _CREDITS if key in descriptor} != _credits(statement):
         yield "names another source, licence or contact than the statement"

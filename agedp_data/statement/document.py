@@ -31,12 +31,15 @@ from agedp_data.config.contract_document import (
     read_document,
 )
 from agedp_data.epsilon import round_nano
+from agedp_data.foreign_files import parse_json
 from agedp_data.notions.notion import ASSUMPTION_FREE
 from agedp_data.notions.period_loss import Charges, PeriodLoss
 from agedp_data.statement.stated_accuracy import StatedAccuracy
 from agedp_data.statement.stated_model import Amount, DeltaText, StatedDraw, StatedModel, check_length
 
 SCHEMA: Final = "agedp-statement-2"
+_MAX_VALUES: Final = 50_000
+"""Values of a statement that is read: ten years of skipped days are 3,653."""
 
 
 def _check_date(text: str) -> str:
@@ -348,7 +351,7 @@ def read_statement(text: str | bytes) -> Statement:
     Raises:
         ValueError: the text differs in form from what agedp writes; the message names the key.
     """
-    return read_document(Statement, json.loads(text), "the statement")
+    return read_document(Statement, parse_json(text, max_values=_MAX_VALUES), "the statement")
 
 
 def schema() -> dict[str, Any]:

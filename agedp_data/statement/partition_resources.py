@@ -90,5 +90,5 @@ def _columns(resource: Mapping[str, Any]) -> list[tuple[str, str, str]]:
 
 
 def partition_file(path: str, content: bytes) -> PartitionFile:
-    """Return the entry of a file."""
+    """Return the entry of a file that is to be written."""
     return PartitionFile(path, hashlib.sha256(content).hexdigest(), len(content))

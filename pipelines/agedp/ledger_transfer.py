@@ -18,7 +18,7 @@ Decisions:
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import date
 from pathlib import Path
 
@@ -28,6 +28,7 @@ from agedp.release_folder.release_folder import ROWS, SUMS, ReleaseFolder, open_
 from agedp.release_folder.table_comparison import check_tables
 from agedp_data import clock
 from agedp_data.errors import InputError, LedgerBehind, LedgerError
+from agedp_data.foreign_files import read_lines, read_small_file
 from agedp_data.ledger import Ledger, ReleaseRecord, StatementRecord
 from agedp_data.ledger.backends.connect import database_at
 from agedp_data.ledger.records import Row
@@ -93,7 +94,7 @@ def import_ledger(path: Path, url: str, *, lost_at: date | None = None) -> int:
         LedgerError: a file that is not an export or was changed, an export of a ledger that may still continue, or a
             target ledger that is not empty.
     """
-    export = parse_export(_read_text(path))
+    export = parse_export(_read_rows(path))
     if not export.is_complete:
         raise LedgerError(
             "these rows are only a part of a ledger; `agedp ledger recover FOLDER` restores one from them"
@@ -139,7 +140,7 @@ def _folder_rows(folder: ReleaseFolder) -> LedgerExport:
 
 def _stated_files(folder: ReleaseFolder) -> tuple[tuple[str, str], ...]:
     """Return the files of a folder as the ledger keeps them with its statement."""
-    listing = (folder.path / SUMS).read_bytes()
+    listing = read_small_file(folder.path, SUMS)
     return tuple(sorted(stated_checksums(folder.checksums, listing).items()))
 
 
@@ -152,10 +153,12 @@ def _fill(url: str, rows: tuple[Row, ...]) -> None:
         ledger.import_rows(rows)
 
 
-def _read_text(path: Path) -> str:
+def _read_rows(path: Path) -> Iterator[str]:
     try:
-        return path.read_text(encoding="ascii")
-    except (OSError, UnicodeDecodeError):
+        if not path.is_file():  # a pipe may never end
+            raise FileNotFoundError
+        yield from read_lines(path)
+    except (OSError, ValueError):
         raise InputError(
             "the file of ledger rows is missing or damaged",
             private=f"{path}: missing or damaged; take a good copy{'' if path.exists() else suggest_file(path)}",

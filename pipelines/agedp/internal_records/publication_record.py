@@ -66,7 +66,7 @@ def record_of(folder: Path, *, sums: str, **facts: str) -> PublicationRecord:
 
 
 def folder_state(folder: Path) -> dict[str, FileState]:
-    """Return the state of every file below a folder, by its path there."""
+    """Return the state of every file and empty folder below a folder, by its path there."""
     return {str(Path(entry.path).relative_to(folder)): _state(entry) for entry in _files_below(folder)}
 
 
@@ -75,10 +75,8 @@ def _files_below(folder: Path) -> Iterator[os.DirEntry[str]]:
     with suppress(OSError), os.scandir(folder) as listed:
         entries = list(listed)
     for entry in entries:
-        if entry.is_dir(follow_symlinks=False):
-            yield from _files_below(Path(entry.path))
-        else:
-            yield entry
+        inside = list(_files_below(Path(entry.path))) if entry.is_dir(follow_symlinks=False) else []
+        yield from inside or [entry]
 
 
 def _state(entry: os.DirEntry[str]) -> FileState:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from pathlib import Path
 
-import pyarrow.parquet as pq
+import pyarrow as pa
 
 from agedp.release_folder.derived_tables import DERIVED_FILES
+from agedp.release_folder.parquet_limits import read_limited_schema
 from agedp.release_folder.partitions import (
     ROWS_TABLE,
     SUMS_FILE,
@@ -22,16 +22,25 @@ from agedp.release_folder.partitions import (
 )
 from agedp.release_folder.published_series import FILES
 from agedp_data.errors import InputError
+from agedp_data.foreign_files import (
+    MAX_FILE_BYTES,
+    MAX_TEXT_BYTES,
+    file_digest,
+    parse_json,
+    read_small_file,
+    regular_file,
+)
 from agedp_data.messages import escape_text
 from agedp_data.statement import datapackage, partition_resources
 from agedp_data.statement.document import Statement
-from agedp_data.statement.partition_resources import PartitionedTable, partition_file
+from agedp_data.statement.partition_resources import PartitionedTable, PartitionFile
 
 AVERAGES, STATEMENT, WORDS, SUMS = "daily_averages.parquet", "statement.json", "STATEMENT.md", SUMS_FILE
 ROWS, PACKAGE, REPORT = "ledger_rows.jsonl", "datapackage.json", "report.html"
 _RELEASE_FILE = re.compile(rf"({'|'.join(FILES.values())})(_.+)?\.parquet|report\.html")
 WITHOUT_PACKAGE = ("agedp-statement-1",)
 _NOT_LISTED = f"not listed in {SUMS}"
+_MAX_ROWS_ALONE = 10**7
 _MAX_NAMED = 10
 """Files of one kind of fault that a message names."""
 
@@ -43,6 +52,11 @@ def is_release_file(name: str) -> bool:
     if is_inside:  # a folder of partitions has no other files: readers of data sets read all
         return table == ROWS_TABLE or is_release_file(f"{table}.parquet")
     return name in names or _RELEASE_FILE.fullmatch(name) is not None
+
+
+def max_bytes(name: str) -> int:
+    """Return the largest size of a file of a release by its name: those that are parsed as a whole are small."""
+    return MAX_TEXT_BYTES if name in (STATEMENT, WORDS, PACKAGE, SUMS) else MAX_FILE_BYTES
 
 
 def check_sums(folder: Path, listed: str, expected: Mapping[str, str]) -> None:
@@ -71,12 +85,11 @@ def _file_faults(folder: Path, expected: Mapping[str, str]) -> Iterator[str]:
     """Yield one text each about the files that differ, are missing, or are not listed."""
     changed, missing = [], []
     for name, digest in expected.items():
-        inside = name if partition_of(name) else Path(name).name
-        path = folder / inside
-        if not path.is_file():
-            missing.append(inside)
-        elif hashlib.sha256(path.read_bytes()).hexdigest() != digest:
-            changed.append(inside)
+        try:
+            if file_digest(regular_file(folder, name, max_bytes=max_bytes(name))) != digest:
+                changed.append(name)
+        except OSError:
+            missing.append(name)
     unlisted = sorted(set(filter(is_release_file, list_files(folder))) - set(expected) - {SUMS})
     if changed:
         differ = "differs from the published file" if len(changed) == 1 else "differ from the published files"
@@ -108,23 +121,46 @@ def check_one_layout(listed: Set[str]) -> None:
         raise InputError(f"{escape_text(beside[0])} is beside the files of months; ask for the release again")
 
 
-def partitioned_tables(folder: Path, listed: Iterable[str]) -> list[PartitionedTable]:
-    """Return the tables by month of a folder, by reading all of its files.
+def max_table_rows(folder: Path, listed: Iterable[str]) -> int:
+    """Return the largest number of rows that a table of a folder may have: the bytes of its ledger rows.
 
-    Raises:
-        OSError: a file is missing or damaged.
+    Of a folder without ledger rows, of which one table may be read, it is 10 million.
     """
-    tables = []
-    for name, months in months_by_table(listed).items():
-        paths = [partition_path(name, month) for month in months]
-        files = tuple(partition_file(path, (folder / path).read_bytes()) for path in paths)
-        schema = None if name == ROWS_TABLE else pq.read_schema(folder / paths[-1])
-        tables.append(PartitionedTable(name, files, schema))
-    return tables
+    names = [name for name in listed if name == ROWS or name.startswith(f"{ROWS_TABLE}/")] or [ROWS]
+    size = 0
+    for name in names:
+        with suppress(OSError):
+            size += (folder / name).stat(follow_symlinks=False).st_size
+    return size or _MAX_ROWS_ALONE
 
 
-def check_package(folder: Path, listed: Set[str], statement: Statement) -> None:
+def _schema(folder: Path, name: str) -> pa.Schema:
+    return read_limited_schema(regular_file(folder, name), name)
+
+
+def _partitioned_tables(folder: Path, checksums: Mapping[str, str]) -> Iterator[PartitionedTable]:
+    """Yield the tables by month of a folder whose files have these checksums."""
+    for table, months in months_by_table(checksums).items():
+        paths = [partition_path(table, month) for month in months]
+        files = (PartitionFile(path, checksums[path], regular_file(folder, path).stat().st_size) for path in paths)
+        yield PartitionedTable(table, tuple(files), None if table == ROWS_TABLE else _schema(folder, paths[-1]))
+
+
+def _stored_files(folder: Path, checksums: Mapping[str, str]) -> Iterator[tuple[str, datapackage.StoredFile]]:
+    """Yield the files of a folder that are of no month, by name, but datapackage.json."""
+    for name, digest in checksums.items():
+        if name != PACKAGE and not partition_of(name):
+            schema = _schema(folder, name) if name.endswith(".parquet") else None
+            yield name, datapackage.StoredFile(regular_file(folder, name).stat().st_size, digest, schema)
+
+
+def check_package(folder: Path, listed: Mapping[str, str], statement: Statement) -> None:
     """Check datapackage.json, which catalogues read; releases of early versions have none.
+
+    Args:
+        folder: the release folder.
+        listed: SHA-256 of its files by name, which `check_sums` compared.
+        statement: of the folder.
 
     Raises:
         InputError: it is missing, or differs from the statement or the listed files.
@@ -133,13 +169,13 @@ def check_package(folder: Path, listed: Set[str], statement: Statement) -> None:
         if statement.schema_name not in WITHOUT_PACKAGE:
             raise InputError(f"{SUMS} does not name {PACKAGE}, which a release of this kind has")
         return
-    files = {name: (folder / name).read_bytes() for name in listed - {PACKAGE} if not partition_of(name)}
     try:
-        descriptor = json.loads((folder / PACKAGE).read_bytes())
+        files = dict(_stored_files(folder, listed))
+        descriptor = parse_json(read_small_file(folder, PACKAGE))
         by_month = [resource for resource in descriptor["resources"] if isinstance(resource["path"], list)]
         faults = (
             *datapackage.package_faults(descriptor, statement, files),
-            *partition_resources.partition_faults(by_month, statement, partitioned_tables(folder, listed)),
+            *partition_resources.partition_faults(by_month, statement, list(_partitioned_tables(folder, listed))),
         )
         fault = next(iter(faults), None)
     except (OSError, LookupError, TypeError, ValueError, AttributeError):

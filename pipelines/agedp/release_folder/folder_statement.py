@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import json
+import re
 from pathlib import Path
 from typing import Any, Final
 
 from agedp.release_folder.folder_files import STATEMENT, SUMS
 from agedp_data.datasets import filesystem
 from agedp_data.errors import InputError
-from agedp_data.messages import suggest_file
+from agedp_data.foreign_files import is_plain_path, parse_json, read_small_file
+from agedp_data.messages import escape_text, suggest_file
 from agedp_data.statement.document import Statement, read_statement
 
 ESTIMATES_RECORD: Final = "smoothing.json"
+_CHECKSUM: Final = re.compile(r"([0-9a-f]{64})  (.+)")
 
 
 def read_statement_document(folder: Path) -> dict[str, Any]:
@@ -22,7 +24,7 @@ def read_statement_document(folder: Path) -> dict[str, Any]:
         InputError: statement.json is missing or damaged.
     """
     try:
-        statement = json.loads((folder / STATEMENT).read_bytes())
+        statement = parse_json(read_small_file(folder, STATEMENT))
     except (OSError, ValueError):
         raise InputError(f"{STATEMENT} is missing or damaged; ask for the release again") from None
     if not isinstance(statement, dict):
@@ -37,7 +39,7 @@ def read_folder_statement(folder: Path) -> Statement:
         InputError: statement.json is missing, damaged or not as agedp writes it.
     """
     try:
-        return read_statement((folder / STATEMENT).read_bytes())
+        return read_statement(read_small_file(folder, STATEMENT))
     except OSError:
         raise InputError(f"{STATEMENT} is missing or damaged; ask for the release again") from None
     except ValueError as error:
@@ -51,18 +53,28 @@ def read_checksum_text(folder: Path) -> str:
         InputError: SHA256SUMS is missing or damaged.
     """
     try:
-        return (folder / SUMS).read_bytes().decode("ascii")
+        return read_small_file(folder, SUMS).decode("ascii")
     except (OSError, UnicodeDecodeError):
         raise InputError(f"{SUMS} is missing: no release folder, or one that was cut off") from None
 
 
 def parse_checksums(text: str) -> dict[str, str]:
-    r"""Return the SHA-256 of each file by its name.
+    r"""Return the SHA-256 of each file by its name, a plain path below the folder.
 
-    >>> parse_checksums("ab  report.html\n")
-    {'report.html': 'ab'}
+    Raises:
+        InputError: a line without a SHA-256 or a name, or a name that is no such path.
+
+    >>> [*parse_checksums(f"{'ab' * 32}  report.html\n")]
+    ['report.html']
     """
-    return {name: digest for digest, _, name in (line.partition("  ") for line in text.split("\n")[:-1])}
+    checksums = {}
+    for line in text.removesuffix("\n").split("\n"):
+        match = _CHECKSUM.fullmatch(line)
+        if match is None or not is_plain_path(match[2]):
+            name = "" if match is None else f": '{escape_text(match[2], 200)}' is no plain path below the folder"
+            raise InputError(f"{SUMS} differs from the published file{name}; ask for the release again")
+        checksums[match[2]] = match[1]
+    return checksums
 
 
 def release_path(folder: str | Path) -> Path:

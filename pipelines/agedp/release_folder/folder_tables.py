@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from agedp.release_folder.folder_files import ROWS
+from agedp.release_folder.folder_files import ROWS, max_table_rows
 from agedp.release_folder.folder_statement import read_folder_statement
+from agedp.release_folder.parquet_limits import read_limited_table
 from agedp.release_folder.partitioned_tables import joined_table, read_months, tables_by_file
 from agedp.release_folder.partitions import ROWS_TABLE, is_monthly, months_by_table, partition_path
 from agedp_data.errors import InputError, LedgerError
+from agedp_data.foreign_files import read_lines, regular_file
 from agedp_data.ledger.monthly_transfer import parse_months
 from agedp_data.ledger.transfer import LedgerExport, parse_export
 from agedp_data.messages import escape_text
@@ -33,6 +34,11 @@ class FolderTables:
     def is_monthly(self) -> bool:
         """Return whether the folder has partitions by month of publication."""
         return is_monthly(self.checksums)
+
+    @property
+    def max_rows(self) -> int:
+        """Return the largest number of rows that a table of the folder may have."""
+        return max_table_rows(self.path, self.checksums)
 
     def files(self) -> dict[str, str]:
         """Return the tables, and for each the folder of its partitions; "" in the layout "single".
@@ -55,7 +61,7 @@ class FolderTables:
             InputError: it is missing or damaged.
         """
         try:
-            return pq.read_table(self.path / name)
+            return read_limited_table(regular_file(self.path, name), name, max_rows=self.max_rows)
         except (OSError, pa.ArrowException):
             raise InputError(f"{name} is missing or damaged; ask for the release again") from None
 
@@ -75,7 +81,7 @@ class FolderTables:
             raise InputError(f"{escape_text(unknown[0])}: {table} has no such month; it has {', '.join(present)}")
         chosen = [month for month in present if not months or month in months]
         try:
-            return joined_table(table, read_months(self.path, table, chosen), statement)
+            return joined_table(table, read_months(self.path, table, chosen, max_rows=self.max_rows), statement)
         except _DAMAGED:
             raise InputError(
                 f"{escape_text(table)}: a month is missing or damaged; ask for the release again"
@@ -100,11 +106,11 @@ class FolderTables:
         name = ROWS_TABLE if self.is_monthly else ROWS
         try:
             if not self.is_monthly:
-                return parse_export((self.path / ROWS).read_text(encoding="ascii"))
+                return parse_export(read_lines(regular_file(self.path, ROWS)))
             months = months_by_table(self.checksums)[ROWS_TABLE]
-            paths = {month: self.path / partition_path(ROWS_TABLE, month) for month in months}
-            return parse_months({month: path.read_text(encoding="ascii") for month, path in paths.items()})
-        except (OSError, UnicodeDecodeError):
+            paths = {month: regular_file(self.path, partition_path(ROWS_TABLE, month)) for month in months}
+            return parse_months({month: read_lines(path) for month, path in paths.items()})
+        except (OSError, ValueError):
             raise InputError(f"{name} is missing or damaged; ask for the release again") from None
         except LedgerError as error:
             raise InputError(f"{name}: {error}") from None

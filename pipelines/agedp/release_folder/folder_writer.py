@@ -9,19 +9,24 @@ time, the last one reads the ledger again (`publish.publish_release`).
 from __future__ import annotations
 
 import hashlib
+import shutil
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from agedp.local_files import atomic_files
 from agedp.local_files.locks import exclusive_lock
+from agedp.release_folder.folder_files import max_bytes
 from agedp.release_folder.origin import list_published_files
-from agedp.release_folder.partitions import list_files
+from agedp.release_folder.partitions import list_files, months_by_table
 from agedp.release_folder.release_folder import SUMS, is_release_file
 from agedp_data.datasets.filesystem import input_errors, system_at
+from agedp_data.errors import InputError
+from agedp_data.foreign_files import is_plain_path, plain_path, regular_file
+from agedp_data.messages import escape_text
 
 _READABLE = 0o644
 NO_FILES: Final[Mapping[str, str]] = MappingProxyType({})
@@ -49,11 +54,18 @@ def write_release_files(
 
     Returns:
         Whether the folder has exactly these files; at a URL other runs may write at the same time.
+
+    Raises:
+        InputError: the folder cannot be written, or a link leads out of it.
     """
     all_files = add_checksums(files, unchanged=unchanged)
     _make_folder(folder)
+    _check_no_links(folder, files)
     _remove_stale_files(folder, files)
-    obsolete = [path for path in list_published_files(folder) if _name(folder, path) not in {*all_files, *unchanged}]
+    tables = months_by_table({**files, **unchanged})
+    obsolete = [
+        path for path in list_published_files(folder, tables) if _name(folder, path) not in {*all_files, *unchanged}
+    ]
     if obsolete or not _has_files(folder, all_files):
         for name, content in files.items():
             _make_folder((folder / name).parent)
@@ -61,10 +73,16 @@ def write_release_files(
                 atomic_files.write(folder / name, content, mode=_READABLE)
         with atomic_files.write_errors(folder):
             for path in obsolete:
-                path.unlink(missing_ok=True)
-                _remove_empty_folders(path.parent, folder)
+                _remove(path, folder)
         atomic_files.write(folder / SUMS, all_files[SUMS], mode=_READABLE)
     return remote is None or remote.put(all_files, unchanged)
+
+
+def _check_no_links(folder: Path, names: Iterable[str]) -> None:
+    """Check that a file of each name, a plain path, would be written below the folder."""
+    for inside in {parent for name in names for parent in Path(plain_path(name, "[output] release")).parents[:-1]}:
+        if (folder / inside).is_symlink():
+            raise InputError(f"[output] release: {inside.as_posix()} is a link, not a folder; remove it")
 
 
 def _name(folder: Path, path: Path) -> str:
@@ -76,6 +94,14 @@ def _remove_stale_files(folder: Path, files: Iterable[str]) -> None:
     for inside in sorted({(folder / name).parent for name in files} | {folder}):
         if inside.is_dir():
             atomic_files.remove_stale_files(inside)
+
+
+def _remove(path: Path, folder: Path) -> None:
+    """Remove what is in the way of a release, never what a link leads to, and the folders of it that become empty."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    path.unlink(missing_ok=True)
+    _remove_empty_folders(path.parent, folder)
 
 
 def _remove_empty_folders(inside: Path, folder: Path) -> None:
@@ -111,13 +137,18 @@ def _make_folder(folder: Path) -> None:
 
 def _has_files(folder: Path, files: Mapping[str, bytes]) -> bool:
     try:
-        return all((folder / name).read_bytes() == content for name, content in files.items())
-    except OSError:
+        return all(
+            regular_file(folder, name, max_bytes=len(content)).read_bytes() == content
+            for name, content in files.items()
+        )
+    except (OSError, InputError):
         return False
 
 
 _LABEL: Final = "[output] release:"
 _TRIAL: Final = ".agedp-trial"
+_MAX_IN_MEMORY: Final = 2**26
+"""Size of an object that is downloaded in one request [bytes]."""
 
 
 @dataclass(slots=True)
@@ -126,7 +157,7 @@ class RemoteFolder:
 
     url: str
     copy: Path
-    _versions: dict[str, str] = field(default_factory=dict)
+    _versions: dict[str, ObjectVersion] = field(default_factory=dict)
 
     def fetch(self) -> None:
         """Update the local copy from the URL; files under other names than those of a release are ignored.
@@ -139,12 +170,12 @@ class RemoteFolder:
             versions = self._list_objects()
             for name in list_files(self.copy):
                 if is_release_file(name) and name not in versions:
-                    (self.copy / name).unlink(missing_ok=True)
-                    _remove_empty_folders((self.copy / name).parent, self.copy)
+                    _remove(self.copy / name, self.copy)
+            _check_no_links(self.copy, versions)
             for name, version in versions.items():
                 if self._versions.get(name) != version or not (self.copy / name).exists():
                     (self.copy / name).parent.mkdir(parents=True, exist_ok=True)
-                    atomic_files.write(self.copy / name, self._read(name))
+                    self._download(name, version.size)
             self._versions = versions
 
     def put(self, files: Mapping[str, bytes], unchanged: Mapping[str, str] = NO_FILES) -> bool:
@@ -158,7 +189,7 @@ class RemoteFolder:
             InputError: the server does not answer, or denies writing.
         """
         with input_errors(_LABEL, self.url):
-            present = self._read_present(unchanged)
+            present = self._read_present(files, unchanged)
             if self._is_complete(present, files, unchanged):
                 return True
             system, root = self._root()
@@ -174,13 +205,20 @@ class RemoteFolder:
             system.pipe_file(f"{root}/{checksums_name}", files[checksums_name])
             versions = self._list_objects()
             self._versions |= {name: version for name, version in versions.items() if name in unchanged}
-            return self._is_complete(self._read_present(unchanged), files, unchanged)
+            return self._is_complete(self._read_present(files, unchanged), files, unchanged)
 
-    def _read_present(self, unchanged: Mapping[str, str]) -> dict[str, bytes]:
-        """Return the objects by name; nothing of those that are unchanged, and not those that differ from the copy."""
+    def _read_present(self, files: Mapping[str, bytes], unchanged: Mapping[str, str]) -> dict[str, bytes]:
+        """Return the objects by name; nothing of those that are unchanged, and not those that differ from the copy.
+
+        Only objects of the size of one of the files are read.
+        """
         versions = self._list_objects()
         fetched = {name for name in unchanged if name in versions and versions[name] == self._versions.get(name)}
-        read = {name: self._read(name) for name in versions if name not in unchanged}
+        read = {
+            name: self._read(name) if version.size in (None, len(files.get(name, b""))) else b""
+            for name, version in versions.items()
+            if name not in unchanged
+        }
         return read | dict.fromkeys(fetched, b"")
 
     def _is_complete(
@@ -211,24 +249,48 @@ class RemoteFolder:
         system.invalidate_cache()
         return system, root.rstrip("/")
 
-    def _list_objects(self) -> dict[str, str]:
-        """Return the objects of the release by name, each with a text that changes when its content does."""
+    def _list_objects(self) -> dict[str, ObjectVersion]:
+        """Return the objects of the release by name, each with its size and a text that changes when its content does.
+
+        Raises:
+            InputError: an object of a table has a name that is no plain path below the URL, or is too large.
+        """
         system, root = self._root()
         try:
             entries = system.ls(root, detail=True)
         except FileNotFoundError:  # nothing was uploaded yet; a missing bucket raises on the first write
             return {}
-        by_name = {_base_name(entry): entry for entry in entries if entry["type"] == "file"}
+        objects = {_base_name(entry): entry for entry in entries if entry["type"] == "file"}
         for table in (_base_name(entry) for entry in entries if entry["type"] == "directory"):
             if is_release_file(f"{table}/"):
                 inside = system.find(f"{root}/{table}", detail=True)
-                by_name |= {_path_inside(table, path): inside[path] for path in inside}
-        return {name: _version_text(entry) for name, entry in sorted(by_name.items()) if is_release_file(name)}
+                objects |= {_path_inside(f"{root}/{table}", path): inside[path] for path in inside}
+        return {
+            name: _version_of(name, entry)
+            for name, entry in sorted(objects.items())
+            if is_release_file(name) and not name.endswith("/")  # an object that marks an empty folder
+        }
 
     def _read(self, name: str) -> bytes:
         system, root = self._root()
         content: bytes = system.cat_file(f"{root}/{name}")
         return content
+
+    def _download(self, name: str, size: int | None) -> None:
+        """Write an object to the copy; a large one is not in memory as a whole."""
+        system, root = self._root()
+        if size is not None and size <= _MAX_IN_MEMORY:
+            atomic_files.write(self.copy / name, self._read(name))
+            return
+        with system.open(f"{root}/{name}", "rb") as source:
+            atomic_files.write_with(self.copy / name, lambda stream: shutil.copyfileobj(source, stream, 2**20))
+
+
+class ObjectVersion(NamedTuple):
+    """An object of a release at a URL: size [bytes] if known, and a text that changes when its content does."""
+
+    size: int | None
+    text: str
 
 
 def _base_name(entry: Mapping[str, Any]) -> str:
@@ -236,14 +298,26 @@ def _base_name(entry: Mapping[str, Any]) -> str:
 
 
 def _path_inside(table: str, path: str) -> str:
-    """Return the path of an object in a release folder, given that of the table that contains it.
+    """Return the path of an object in a release folder, given the place of the table that contains it.
 
-    >>> _path_inside("daily_averages_use", "bucket/daily_averages_use/published_month=2026-11/x.parquet")
+    >>> _path_inside("bucket/daily_averages_use", "bucket/daily_averages_use/published_month=2026-11/x.parquet")
     'daily_averages_use/published_month=2026-11/x.parquet'
     """
-    return f"{table}/{path.partition(f'/{table}/')[2]}"
+    return f"{table.rpartition('/')[2]}{path.removeprefix(table)}"
 
 
-def _version_text(entry: Mapping[str, Any]) -> str:
+def _version_of(name: str, entry: Mapping[str, Any]) -> ObjectVersion:
+    """Return the version of an object whose name becomes a path of the copy.
+
+    Raises:
+        InputError: the name is no plain path, or the object is larger than such a file can be.
+    """
+    size = entry.get("size")
+    problem = "" if is_plain_path(name) else "has a name that is no plain path below the URL"
+    if (size or 0) > max_bytes(name):
+        problem = f"has {size:,} bytes, too many for its name"
+    if problem:
+        text = f"[output] release: an object {problem}; remove it"
+        raise InputError(text, private=f"{text}: {escape_text(name, 200)}")
     modified = next((entry[key] for key in ("LastModified", "last_modified", "mtime", "created") if entry.get(key)), "")
-    return f"{entry.get('size')} {entry.get('ETag', '')} {modified}"
+    return ObjectVersion(size, f"{size} {entry.get('ETag', '')} {modified}")

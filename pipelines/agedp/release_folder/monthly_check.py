@@ -12,6 +12,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from agedp.release_folder.folder_files import max_table_rows
 from agedp.release_folder.monthly_tables import (
     DERIVED_TABLES,
     PERIOD_TABLES,
@@ -54,13 +55,14 @@ def check_months(folder: Path, listed: Collection[str], statement: Statement, ex
     if foreign := [path for path, (table, _) in stored.items() if not (kind_of(table) or table in DERIVED_TABLES)]:
         raise InputError(f"{escape_text(foreign[0])}: no table of a release has this name. {_ADVICE}")
     months = published_months(rows_by_month(export.rows))
-    coverage = _coverage(folder, [path for path, (table, _) in stored.items() if kind_of(table)])
+    max_rows = max_table_rows(folder, listed)
+    coverage = _coverage(folder, [path for path, (table, _) in stored.items() if kind_of(table)], max_rows)
     missing = set(stored)
     for expected in monthly_tables(statement, months, coverage=coverage):
         if expected.path not in stored:
             raise InputError(f"{escape_text(expected.path)}: the folder lacks this table. {_ADVICE}")
         missing.discard(expected.path)
-        _check_month(expected.path, _read(folder, expected.path), expected.table)
+        _check_month(expected.path, _read(folder, expected.path, max_rows), expected.table)
     for path in sorted(missing):
         raise InputError(f"{escape_text(path)}: the ledger lacks this table. {_ADVICE}")
 
@@ -79,17 +81,17 @@ def _check_month(path: str, table: pa.Table, expected: pa.Table) -> None:
         check_large_table(path, table, expected, rounded=_SERIES_ROUNDED)
 
 
-def _coverage(folder: Path, paths: Collection[str]) -> Decimal:
+def _coverage(folder: Path, paths: Collection[str], max_rows: int) -> Decimal:
     """Return the coverage of the intervals, which all tables share."""
     if not paths:
         raise InputError("the release has no tables of series, from which other tables would be derived")
-    return interval_coverage(_read(folder, min(paths)))
+    return interval_coverage(_read(folder, min(paths), max_rows))
 
 
-def _read(folder: Path, path: str) -> pa.Table:
+def _read(folder: Path, path: str, max_rows: int) -> pa.Table:
     table, _, rest = path.partition("/")
     month = rest.partition("=")[2].partition("/")[0]
     try:
-        return read_months(folder, table, [month])[month]
+        return read_months(folder, table, [month], max_rows=max_rows)[month]
     except (OSError, pa.ArrowException):
         raise InputError(f"{escape_text(path)} is missing or damaged; ask for the release again") from None

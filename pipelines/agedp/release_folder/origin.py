@@ -6,18 +6,18 @@ So every file that names a head is read, and a folder that cannot be read stops 
 
 from __future__ import annotations
 
-import json
+import os
 import re
-import stat
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from agedp.release_folder.derived_tables import DERIVED_FILES
+from agedp.release_folder.folder_files import max_bytes
+from agedp.release_folder.parquet_limits import read_limited_schema
 from agedp.release_folder.partitions import ROWS_TABLE, list_files, months_by_table, partition_of
 from agedp.release_folder.published_series import FILES, MEANS
 from agedp.release_folder.release_folder import (
@@ -33,10 +33,18 @@ from agedp.release_folder.release_folder import (
 )
 from agedp.release_folder.result_tables import read_guarantee
 from agedp_data.errors import InputError, LedgerBehind
+from agedp_data.foreign_files import (
+    parse_json,
+    read_lines,
+    read_small_file,
+    regular_file,
+)
 from agedp_data.ledger import Ledger
 
 _DAMAGED = (ValueError, LookupError, TypeError, AttributeError, RecursionError, pa.ArrowException)
 _REPORT_HEAD = re.compile("Ledger <code>[0-9a-f]{64}</code>, head\\s+<code>([0-9a-f]{64})</code>")
+_REPORT_END = 2**16
+"""The footer of the report, which names the head, is in the last bytes."""
 _CERTAIN_FILES = (STATEMENT, WORDS, ROWS, AVERAGES, SUMS)
 
 
@@ -64,25 +72,26 @@ def release_origins(folder: Path) -> frozenset[ReleaseOrigin]:
     """Return the origins that the files of a release folder name; damaged files are ignored, publishing rewrites them.
 
     Raises:
-        InputError: a file that cannot be read, or a release of which no file names its origin any more.
+        InputError: a file that cannot be read or is none, or a release of which no file names its origin any more.
     """
     names = _file_names(folder)
-    parsers: dict[str, Callable[[bytes], ReleaseOrigin]] = {
-        STATEMENT: lambda content: _origin_of_mapping(json.loads(content)),
+    _check_kinds(folder)
+    parsers: dict[str, Callable[[Path], ReleaseOrigin]] = {
+        STATEMENT: lambda path: _origin_of_mapping(parse_json(path.read_bytes())),
         ROWS: _origin_of_rows,
         REPORT: _origin_of_report,
     }
     names -= _closed_months(names)
     tables = {name for name in names if name.endswith(".parquet") and is_release_file(name)}
     parsers |= {name: _origin_of_rows for name in names if (of := partition_of(name)) and of[0] == ROWS_TABLE}
-    parsers |= dict.fromkeys(tables, lambda content: _origin_of_mapping(_guarantee(content)))
+    parsers |= dict.fromkeys(tables, lambda path: _origin_of_mapping(_guarantee(path)))
     origins = {
         origin
         for name in parsers
-        if name in names and (origin := _read_origin(folder / name, parsers[name])) is not None
+        if name in names and (origin := _read_origin(folder, name, parsers[name])) is not None
     }
     certain = set() if origins else names & {*_CERTAIN_FILES}
-    if not origins and PACKAGE in names and ROWS.encode() in (folder / PACKAGE).read_bytes():
+    if not origins and PACKAGE in names and ROWS.encode() in read_small_file(folder, PACKAGE):
         certain.add(PACKAGE)
     if certain:
         problem = "holds a release, but none of its files names the ledger that it comes from"
@@ -94,6 +103,27 @@ def release_origins(folder: Path) -> frozenset[ReleaseOrigin]:
     return frozenset(origin for origin in origins if origin.population or origin.head not in heads_with_population)
 
 
+def _check_kinds(folder: Path) -> None:
+    """Check that what lies in the places of a release are files, which publishing can replace.
+
+    Raises:
+        InputError: a link, a folder, a pipe or a device is in one; a run would write through it, or wait for it.
+    """
+    for name in sorted({*_listed(folder), *_CERTAIN_FILES, PACKAGE, REPORT}):
+        with suppress(OSError):  # missing; publishing writes it
+            try:
+                regular_file(folder, name)
+            except InputError as error:
+                raise InputError(f"[output] release: {str(error).rpartition('; ')[0]}; remove it") from None
+
+
+def _listed(folder: Path) -> Mapping[str, str]:
+    """Return the files that SHA256SUMS lists, none if it is missing or damaged."""
+    with suppress(InputError):
+        return ReleaseFolder(folder).checksums
+    return {}
+
+
 def _closed_months(names: Iterable[str]) -> set[str]:
     """Return the files of months of which a later one exists: their heads are before those of the newest month."""
     names = list(names)
@@ -101,25 +131,33 @@ def _closed_months(names: Iterable[str]) -> set[str]:
     return {name for name in names if (of := partition_of(name)) and of[1] != newest[of[0]]}
 
 
-def list_published_files(folder: Path) -> list[Path]:
+def list_published_files(folder: Path, tables: Collection[str] = ()) -> list[Path]:
     """Return the files of a release in a folder, without the user's own files of similar names.
 
     SHA256SUMS lists them, or their metadata has the guarantee of the series in their name (an interrupted release has
-    not listed them yet).
+    not listed them yet). In the folders of months of a table of the release is nothing else, because readers of data
+    sets would read it: what is there is of the release, or in its way.
+
+    Args:
+        folder: the release folder.
+        tables: tables by month that the release has, beside the listed ones.
     """
-    listed: Mapping[str, str] = {}
-    with suppress(InputError):
-        listed = ReleaseFolder(folder).checksums
-    named = [folder / name for name in sorted(_file_names(folder)) if is_release_file(name)]
-    certain = {*listed, *_CERTAIN_FILES}
-    return [path for path in named if path.relative_to(folder).as_posix() in certain or _carries_guarantee(path)]
+    listed = _listed(folder)
+    certain, by_month = {*listed, *_CERTAIN_FILES}, {*tables, *months_by_table(listed)}
+    return [
+        folder / name
+        for name in sorted(_file_names(folder))
+        if is_release_file(name)
+        and (name in certain or name.partition("/")[0] in by_month or _carries_guarantee(folder, name))
+    ]
 
 
-def _carries_guarantee(path: Path) -> bool:
-    with suppress(OSError, *_DAMAGED):
+def _carries_guarantee(folder: Path, name: str) -> bool:
+    with suppress(OSError, InputError, *_DAMAGED):
+        path = regular_file(folder, name)
         if path.suffix == ".jsonl":
-            return bool(_origin_of_rows(path.read_bytes()).head)
-        series = _guarantee(path.read_bytes())["of"]
+            return bool(_origin_of_rows(path).head)
+        series = _guarantee(path)["of"]
         names = [f"{file}_{series}.parquet" for file in FILES.values()]
         plain = [f"{file}.parquet" for file in FILES.values() if file != MEANS]
         return path.name in (*names, *plain, *DERIVED_FILES)
@@ -135,18 +173,17 @@ def _file_names(folder: Path) -> set[str]:
         raise _unreadable(folder, error) from None
 
 
-def _read_origin(path: Path, origin: Callable[[bytes], ReleaseOrigin]) -> ReleaseOrigin | None:
+def _read_origin(folder: Path, name: str, origin: Callable[[Path], ReleaseOrigin]) -> ReleaseOrigin | None:
     try:
-        if not stat.S_ISREG(path.stat().st_mode):  # reading a pipe may never end
-            raise InputError(f"[output] release holds {path.name}, which is not a file; remove it")
-        content = path.read_bytes()
+        return origin(regular_file(folder, name, max_bytes=max_bytes(name)))
     except FileNotFoundError:  # another run is replacing it
         return None
     except OSError as error:
-        raise _unreadable(path, error) from None
-    with suppress(OSError, *_DAMAGED):  # pyarrow raises OSError for a damaged footer; no disk is read here
-        return origin(content)
-    return None
+        if error.errno is not None:
+            raise _unreadable(folder / name, error) from None
+        return None  # pyarrow raises it for a damaged footer
+    except (InputError, *_DAMAGED):  # also the user's own link or pipe
+        return None
 
 
 def _unreadable(path: Path, error: OSError) -> InputError:
@@ -154,24 +191,27 @@ def _unreadable(path: Path, error: OSError) -> InputError:
     return InputError(f"[output] release {problem}; restore its permissions", private=f"{path}: {problem}")
 
 
-def _origin_of_rows(content: bytes) -> ReleaseOrigin:
-    header, *lines = content.decode("ascii").splitlines()
-    return _origin(next(filter(None, map(_population, lines)), ""), json.loads(header)["head"])
+def _origin_of_rows(path: Path) -> ReleaseOrigin:
+    lines = read_lines(path)
+    header = next(lines, "")
+    return _origin(next(filter(None, map(_population, lines)), ""), parse_json(header)["head"])
 
 
 def _population(line: str) -> object:
     with suppress(*_DAMAGED):  # a truncated line
-        return json.loads(json.loads(line)["text"]).get("population")
+        return parse_json(parse_json(line)["text"]).get("population")
     return None
 
 
-def _origin_of_report(content: bytes) -> ReleaseOrigin:
-    heads = _REPORT_HEAD.findall(content.decode())
+def _origin_of_report(path: Path) -> ReleaseOrigin:
+    with path.open("rb") as stream:
+        stream.seek(-min(_REPORT_END, path.stat().st_size), os.SEEK_END)
+        heads = _REPORT_HEAD.findall(stream.read().decode(errors="replace"))
     return _origin("", heads[-1])  # the footer is last; a title may contain the same text
 
 
-def _guarantee(content: bytes) -> dict[str, Any]:
-    return read_guarantee(pq.read_schema(pa.BufferReader(content)))
+def _guarantee(path: Path) -> dict[str, Any]:
+    return read_guarantee(read_limited_schema(path, path.name))
 
 
 def _origin_of_mapping(mapping: Mapping[str, Any]) -> ReleaseOrigin:

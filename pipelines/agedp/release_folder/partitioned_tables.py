@@ -13,12 +13,13 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from agedp.release_folder.monthly_tables import DERIVED_TABLES
+from agedp.release_folder.parquet_limits import read_limited_schema, read_limited_table
 from agedp.release_folder.partitions import MONTH_KEY, partition_path
 from agedp.release_folder.published_series import FILES
 from agedp.release_folder.result_tables import METADATA_KEY, common_guarantee, read_guarantee
+from agedp_data.foreign_files import regular_file
 from agedp_data.roster import ALL
 from agedp_data.statement.document import Statement
 from agedp_data.table_schemas import LEVEL
@@ -79,12 +80,21 @@ def _first_row(folder: Path, table: str, months: Sequence[str]) -> int:
 
 
 def _schema(folder: Path, table: str, month: str) -> pa.Schema:
-    return pq.read_schema(folder / partition_path(table, month))
+    path = partition_path(table, month)
+    return read_limited_schema(regular_file(folder, path), path)
 
 
-def read_months(folder: Path, table: str, months: Iterable[str]) -> dict[str, pa.Table]:
-    """Return the stored tables of months; OSError or pa.ArrowException for a missing or damaged file."""
-    return {month: pq.ParquetFile(folder / partition_path(table, month)).read() for month in months}
+def read_months(folder: Path, table: str, months: Iterable[str], *, max_rows: int) -> dict[str, pa.Table]:
+    """Return the stored tables of months.
+
+    Raises:
+        InputError: as `read_limited_table` and `regular_file`.
+        OSError, pa.ArrowException: a missing or damaged file.
+    """
+    paths = {month: partition_path(table, month) for month in months}
+    return {
+        month: read_limited_table(regular_file(folder, path), path, max_rows=max_rows) for month, path in paths.items()
+    }
 
 
 def joined_table(table: str, parts: Mapping[str, pa.Table], statement: Statement) -> pa.Table:

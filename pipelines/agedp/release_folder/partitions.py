@@ -19,12 +19,17 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Final
+
+from agedp_data.errors import InputError
 
 MONTH_KEY: Final = "published_month"
 ROWS_TABLE: Final = "ledger_rows"
 SUMS_FILE: Final = "SHA256SUMS"
+MAX_ENTRIES: Final = 100_000
+"""Files of a release folder: 40 tables of 20 years have 10,000."""
 _PATH: Final = re.compile(
     rf"(?P<table>[^/\\.][^/\\]*)/{MONTH_KEY}=(?P<month>[0-9]{{4}}-[0-9]{{2}})/(?P=table)\.(parquet|jsonl)"
 )
@@ -61,17 +66,39 @@ def months_by_table(paths: Iterable[str]) -> dict[str, list[str]]:
 
 
 def list_files(folder: Path) -> Iterator[str]:
-    """Yield the paths of the entries of a release folder; of folders of partitions, of all files in them instead."""
-    for path in sorted(folder.iterdir()):
-        is_partitioned = not path.is_symlink() and path.is_dir() and any(path.glob(f"{MONTH_KEY}=*"))
-        if not is_partitioned:
+    """Yield the paths of the entries of a release folder; of folders of partitions, of what is in them instead.
+
+    That is each file, link, pipe, ... of a table and of its months, and each folder in a month, whose content is not
+    listed. A run and verification both list a release by this function.
+
+    Raises:
+        InputError: more than 100,000 entries.
+    """
+    entries = list(islice(_entries(folder), MAX_ENTRIES + 1))
+    if len(entries) > MAX_ENTRIES:
+        raise InputError(f"the release folder has more than {MAX_ENTRIES:,} files; ask for the release again")
+    yield from sorted(entries)
+
+
+def _entries(folder: Path) -> Iterator[str]:
+    for path in folder.iterdir():
+        if not (_is_folder(path) and any(path.glob(f"{MONTH_KEY}=*"))):
             yield path.name
-        else:
-            yield from (
-                entry.relative_to(folder).as_posix()
-                for entry in sorted(path.rglob("*"))
-                if not entry.is_dir() and not entry.name.startswith(".")  # temporary files; no reader takes these
-            )
+            continue
+        for entry in _visible_entries(path):
+            if not _is_folder(entry):
+                yield f"{path.name}/{entry.name}"
+            else:
+                yield from (f"{path.name}/{entry.name}/{inside.name}" for inside in _visible_entries(entry))
+
+
+def _is_folder(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink()
+
+
+def _visible_entries(folder: Path) -> Iterator[Path]:
+    """Yield the entries of a folder without temporary files, which no reader takes."""
+    return (entry for entry in folder.iterdir() if not entry.name.startswith("."))
 
 
 def is_monthly(paths: Iterable[str]) -> bool:

@@ -61,6 +61,7 @@ from agedp.release_folder.release_check import (
 )
 from agedp.release_folder.span_bounds import SpanBound, span_bounds
 from agedp_data.errors import InputError
+from agedp_data.foreign_files import read_small_file
 from agedp_data.ledger.transfer import LedgerExport
 from agedp_data.messages import escape_text
 from agedp_data.statement.document import SCHEMA, Statement
@@ -81,7 +82,7 @@ __all__ = [
     "open_release",
 ]
 
-_INCOMPLETE = (LookupError, TypeError, ValueError, ArithmeticError)
+_INCOMPLETE = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, RecursionError, MemoryError)
 _INCOMPLETE_TEXT = f"its tables, {ROWS} or {STATEMENT} lack entries of a release"
 
 
@@ -335,10 +336,10 @@ class ReleaseFolder:
                 check_release(statement, export, words=self._words(), released=released, derived=derived)
         except _INCOMPLETE:
             raise InputError(_INCOMPLETE_TEXT) from None
-        check_package(self.path, self.checksums.keys(), statement)
+        check_package(self.path, stored.checksums, statement)
 
     def _words(self) -> str:
-        return (self.path / WORDS).read_text(encoding="utf-8")
+        return read_small_file(self.path, WORDS).decode()
 
 
 def open_release(folder: str | Path) -> ReleaseFolder:

@@ -36,6 +36,7 @@ from agedp_data.config.model_section import contract_states
 from agedp_data.datasets.layout import Layout
 from agedp_data.datasets.registry import layout_of
 from agedp_data.epsilon import to_float
+from agedp_data.foreign_files import parse_json
 from agedp_data.ledger import ContractRecord, ReleaseRecord
 from agedp_data.parameters import exact_text
 from agedp_data.series.layers import layer_number
@@ -333,7 +334,9 @@ def read_guarantee(schema: pa.Schema) -> dict[str, Any]:
 
     Raises:
         KeyError: the table has none.
-        ValueError: the guarantee is not JSON.
+        ValueError: the guarantee is no JSON object.
     """
-    guarantee: dict[str, Any] = json.loads((schema.metadata or {})[METADATA_KEY])
+    guarantee = parse_json((schema.metadata or {})[METADATA_KEY])
+    if not isinstance(guarantee, dict):
+        raise ValueError("the guarantee is no object")
     return guarantee

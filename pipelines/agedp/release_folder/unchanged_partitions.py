@@ -15,7 +15,6 @@ Decisions:
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -24,14 +23,15 @@ from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from agedp.release_folder.folder_files import PACKAGE, STATEMENT, SUMS
+from agedp.release_folder.parquet_limits import read_limited_schema
 from agedp.release_folder.partitioned_tables import kind_of
 from agedp.release_folder.partitions import is_monthly, partition_of
 from agedp.release_folder.release_folder import ReleaseFolder
 from agedp.release_folder.table_comparison import interval_coverage
 from agedp_data.errors import InputError
+from agedp_data.foreign_files import file_digest, parse_json, read_small_file, regular_file
 from agedp_data.statement.partition_resources import FORMAT_KEY, PARTITION_FORMAT
 
 _DAMAGED: Final = (OSError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError, pa.ArrowException)
@@ -61,7 +61,7 @@ def unchanged_partitions(
     """
     with suppress(InputError, *_DAMAGED):
         sums = folder / SUMS
-        listing = sums.read_bytes()
+        listing = read_small_file(folder, SUMS)
         checksums = ReleaseFolder(folder).checksums
         is_recorded = is_monthly(checksums) and hashlib.sha256(listing).hexdigest() in recorded
         if is_recorded and _statement_ledger(folder, checksums[STATEMENT]) == ledger:
@@ -73,11 +73,12 @@ def _unchanged(folder: Path, checksums: Mapping[str, str], written_ns: int, cove
     months = {path: of[1] for path in checksums if (of := partition_of(path)) is not None}
     newest = max(months.values())
     series = [path for path, month in months.items() if month == newest and kind_of(path.partition("/")[0])]
-    if any(interval_coverage(pq.read_schema(folder / path).empty_table()) != coverage for path in series[:1]):
+    schemas = (read_limited_schema(regular_file(folder, path), path) for path in series[:1])
+    if any(interval_coverage(schema.empty_table()) != coverage for schema in schemas):
         return UnchangedPartitions()
     sizes = dict(_listed_sizes(folder, checksums[PACKAGE]))
     closed = {path for path, month in months.items() if month < newest}
-    changed = [path for path in closed if not _is_unchanged(folder / path, checksums[path], sizes[path], written_ns)]
+    changed = [path for path in closed if not _is_unchanged(folder, path, checksums[path], sizes[path], written_ns)]
     since = min((months[path] for path in changed), default=newest)
     kept = sorted(path for path in closed if months[path] < since)
     kept_checksums, kept_sizes = {path: checksums[path] for path in kept}, {path: sizes[path] for path in kept}
@@ -85,31 +86,32 @@ def _unchanged(folder: Path, checksums: Mapping[str, str], written_ns: int, cove
 
 
 def _statement_ledger(folder: Path, digest: str) -> str:
-    return str(_listed_document(folder / STATEMENT, digest)["ledger"]["id"])
+    return str(_listed_document(folder, STATEMENT, digest)["ledger"]["id"])
 
 
-def _listed_document(path: Path, digest: str) -> dict[str, Any]:
-    content = path.read_bytes()
+def _listed_document(folder: Path, name: str, digest: str) -> dict[str, Any]:
+    content = read_small_file(folder, name)
     if hashlib.sha256(content).hexdigest() != digest:
         raise ValueError("the file is not the listed one")
-    document: dict[str, Any] = json.loads(content)
+    document: dict[str, Any] = parse_json(content)
     return document
 
 
 def _listed_sizes(folder: Path, digest: str) -> Iterator[tuple[str, int]]:
-    for resource in _listed_document(folder / PACKAGE, digest)["resources"]:
+    for resource in _listed_document(folder, PACKAGE, digest)["resources"]:
         if "partitions" in resource and resource.get(FORMAT_KEY) != PARTITION_FORMAT:
             raise ValueError("the files of months have another format")
         for part in resource.get("partitions", ()):
             yield part["path"], int(part["bytes"])
 
 
-def _is_unchanged(path: Path, digest: str, size: int, written_ns: int) -> bool:
+def _is_unchanged(folder: Path, name: str, digest: str, size: int, written_ns: int) -> bool:
     try:
-        status = path.stat(follow_symlinks=False)
+        path = regular_file(folder, name)
+        status = path.stat()
         if status.st_size != size:
             return False
         modified_ns = max(status.st_mtime_ns, status.st_ctime_ns)  # an editor can restore the first of them alone
-        return modified_ns <= written_ns or hashlib.sha256(path.read_bytes()).hexdigest() == digest
-    except OSError:
+        return modified_ns <= written_ns or file_digest(path) == digest
+    except (OSError, InputError):
         return False

@@ -9,7 +9,6 @@ nothing more about any household than the release does.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -163,7 +162,7 @@ def estimate_release(
     table = smoothed_table(spans, estimates)
     if not table.num_rows:
         raise InputError("the release has no day on which all layers of an average were published yet")
-    digest = hashlib.sha256((folder.path / STATEMENT).read_bytes()).hexdigest()
+    digest = folder.checksums[STATEMENT]  # of the verified folder
     days = sorted(set(table["day"].to_pylist()))
     source = smoothing_source(statement, digest, region=chosen, weather=weather, days=days)
     return SmoothedRelease(source, table, recorded_amplitudes(estimates), statement, folder.path)

@@ -143,7 +143,7 @@ def test_a_release_that_may_not_be_read_stops_the_run(homes, release, monkeypatc
 def test_a_pipe_in_the_folder_is_not_waited_for(homes, release):
     (release / AVERAGES).unlink()
     os.mkfifo(release / AVERAGES)
-    with pytest.raises(InputError, match=r"holds daily_averages.parquet, which is not a file"):
+    with pytest.raises(InputError, match=r"daily_averages.parquet is a pipe or a device, not a file; remove it"):
         homes.run(today=date(2013, 1, 5))
 
 

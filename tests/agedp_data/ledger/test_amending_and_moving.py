@@ -88,7 +88,7 @@ def test_what_cannot_be_written_closes_nothing(full):
 
 def test_a_copy_is_the_ledger_row_by_row_and_goes_on(full, tmp_path):
     with full.open() as ledger:
-        export = parse_export(format_export(complete_export(closed(ledger, full))))
+        export = parse_export(format_export(complete_export(closed(ledger, full))).splitlines(keepends=True))
         with into(tmp_path, export.rows) as copy:
             assert copy.all_rows() == ledger.all_rows()[:-1]
             assert (copy.id, copy.verify()) == (ledger.id, ())
@@ -104,7 +104,7 @@ def test_no_character_of_an_exported_file_can_be_changed(full, tmp_path):
     for place in range(text.index("\n") + 1, len(text), 73):
         spoilt = text[:place] + chr((ord(text[place]) + 1) % 128) + text[place + 1 :]
         with pytest.raises(LedgerError):
-            empty.import_rows(parse_export(spoilt).rows)
+            empty.import_rows(parse_export(spoilt.splitlines(keepends=True)).rows)
     assert empty.length() == 0
 
 
@@ -122,7 +122,7 @@ def test_a_file_that_is_no_export_is_one_line(full):
         text = format_export(complete_export(ledger.all_rows()))
     for spoil, message in SPOILT:
         with pytest.raises(LedgerError, match=message):
-            parse_export(spoil(text))
+            parse_export(spoil(text).splitlines(keepends=True))
 
 
 def test_a_folder_carries_its_own_population_up_to_its_head(full):
