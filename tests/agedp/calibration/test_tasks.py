@@ -86,14 +86,14 @@ def calibrated(world, monkeypatch, *, name, scheduler, chain="homogeneous", conf
 @pytest.mark.parametrize(
     ("chain", "confidence", "stages"),
     [
-        ("homogeneous", "plug-in", {"bounds": 3, "leakage": 2 + 2 * 3, "model-check": 3}),
-        pytest.param("cyclic", "plug-in", {"bounds": 3, "leakage": 3, "model-check": 3}, marks=pytest.mark.long),
-        pytest.param("homogeneous", SAMPLING, {"bounds": 3, "model-check": 3}, marks=pytest.mark.long),
-        pytest.param("cyclic", SAMPLING, {"bounds": 3, "model-check": 3}, marks=pytest.mark.long),
+        ("homogeneous", "plug-in", {"bounds": 3, "leakage": 2 + 2 * 3, "model-check": 2}),
+        pytest.param("cyclic", "plug-in", {"bounds": 3, "leakage": 3, "model-check": 2}, marks=pytest.mark.long),
+        pytest.param("homogeneous", SAMPLING, {"bounds": 3, "model-check": 2}, marks=pytest.mark.long),
+        pytest.param("cyclic", SAMPLING, {"bounds": 3, "model-check": 2}, marks=pytest.mark.long),
     ],
 )
 def test_bounds_and_model_check_reach_a_client(world, monkeypatch, chain, confidence, stages):
-    """Seven households in blocks of three; a group, its sample and the regimes are three tasks of the check."""
+    """Seven households are three blocks; the check has a task for their group and one for the sample of it."""
     how = {"chain": chain, "confidence": confidence}
     name = f"{chain}-{confidence}"
     expected, tables = calibrated(world, monkeypatch, name=f"{name}-here", scheduler="threads", **how)
@@ -115,7 +115,7 @@ def test_chains_are_measured_by_tasks(monkeypatch):
     monkeypatch.setattr(engine_module, "BLOCK_HOUSEHOLDS", (2, 2))
     times = pd.date_range("2026-01-05", periods=480, freq="30min", tz="UTC")
     energy = np.random.default_rng(2).integers(0, 900, (5, 480))
-    energy[3] = 7  # one state
+    energy[3].sort()  # one way through the states: a chain without a reversible fit
     names = np.repeat([f"H{i}" for i in range(5)], 480)
     table = pd.DataFrame({"household_id": names, "interval_start": [*times] * 5, "energy_wh": energy.ravel()})
 
