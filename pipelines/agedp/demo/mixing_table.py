@@ -125,7 +125,7 @@ def read_mixing(folder: Path) -> Mixing:
     columns = pq.read_table(folder / "model" / "households.parquet").to_pydict()
     measures = {
         name: np.array([columns[f"{name}_{age}_days"] for age in AGES_DAYS], np.float64).T
-        for name in ("total_variation", "spectral", "reversibilised")
+        for name in ("total_variation", "reversibilised")
     }
     ids, counts = _transition_counts(folder)
     measures["reversible_fit"] = reversible_fit_bound(counts, [age * SLOTS for age in AGES_DAYS])
@@ -140,7 +140,7 @@ def read_mixing(folder: Path) -> Mixing:
         exact=exact,
         gaps=np.array(columns["spectral_gap"]),
         estimated=measures,
-        not_reversible=int(np.isnan(measures["spectral"]).any(axis=1).sum()),
+        not_reversible=int(np.isnan(columns[f"spectral_{AGES_DAYS[0]}_days"]).sum()),
         example_id=ids[example],
         example_kind=chains["households"][0]["kind"],
         example=transition_matrix(counts[example], smoothing=0),
@@ -238,26 +238,27 @@ def mixing_rows(mixing: Mixing) -> list[tuple[str, ...]]:
     """Return the table by age: each measure of the exact and of the estimated chains, over households."""
     rows: list[tuple[str, ...]] = []
     largest = f"exact chains, largest ({mixing.slowest.name} chain)"
-    for name in ("total_variation", "spectral", "reversibilised"):
-        measure, curves, estimated = MIXING_NAMES[name], mixing.estimated[name], "estimated chains"
-        if name == "spectral":
-            curves, estimated = mixing.estimated["reversible_fit"], "reversible fit of estimated chains"
-        rows.append((measure, "exact chains, median household", *_values(mixing.exact_median(name))))
-        rows.append((measure, f"{estimated}, median household", *_values(np.median(curves, axis=0))))
-        rows.append((measure, largest, *_values(mixing.slowest.curves[name])))
-        rows.append((measure, f"{estimated}, largest", *_values(curves.max(axis=0))))
+    for name, measure in MIXING_NAMES.items():
+        if name in mixing.slowest.curves:
+            rows.append((measure, "exact chains, median household", *_values(mixing.exact_median(name))))
+        if (curves := mixing.estimated.get(name)) is not None:
+            rows.append((measure, "estimated chains, median household", *_values(np.median(curves, axis=0))))
+        if name in mixing.slowest.curves:
+            rows.append((measure, largest, *_values(mixing.slowest.curves[name])))
+        if curves is not None:
+            rows.append((measure, "estimated chains, largest", *_values(curves.max(axis=0))))
     return rows
 
 
 def not_applicable(mixing: Mixing) -> str:
-    """Return why the bound for reversible chains is that of the fit, and how many households exceed it."""
+    """Return why the bound for reversible chains is not that of estimated chains, and how many exceed their fit's."""
     name = MIXING_NAMES["spectral"].capitalize()
     estimated = mixing.estimated
     exceeding = int((estimated["total_variation"] > estimated["reversible_fit"]).any(axis=1).sum())
     return (
-        f"{name}: {mixing.not_reversible:,} of {mixing.households:,} estimated chains are not reversible, because "
-        "counts are never exactly symmetric. So it is that of their reversible fit: indicative, and exceeded by the "
-        f"exact total variation of {exceeding:,} households."
+        f"{name}: not applicable to estimated chains; {mixing.not_reversible:,} of {mixing.households:,} are not "
+        "reversible, because counts are never exactly symmetric. The exact total variation of "
+        f"{exceeding:,} households exceeds the bound of their reversible fit at one of these ages or more."
     )
 
 
