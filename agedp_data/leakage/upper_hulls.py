@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from agedp_data.arrays import Floats, Mask, filled_kernel
 from agedp_data.leakage.exact import with_slack
-from agedp_data.leakage.pieces import frontier_of, is_above_hull
+from agedp_data.leakage.pieces import frontier, frontier_of, is_above_hull
 from agedp_data.markov.cyclic import ascending_products
 from agedp_data.markov.mixing import (
     deflated_kernel,
@@ -76,6 +76,14 @@ class UpperHulls:
         if rows.size:
             self.hulls[age] = frontier_of(rows, self.hulls[age])
 
+    def joined(self, others: Iterable[UpperHulls]) -> UpperHulls:
+        """Return the hulls of the pieces of these and others together, in this order."""
+        result = UpperHulls(len(self.hulls))
+        for age, hulls in enumerate(zip(self.hulls, *(other.hulls for other in others), strict=True)):
+            over, under = (np.concatenate(side) for side in zip(*hulls, strict=True))
+            result.hulls[age] = frontier(over, under)
+        return result
+
     @property
     def distances(self) -> Floats:
         """Return the largest total variation at each age (T,)."""
@@ -88,7 +96,7 @@ class UpperHulls:
         return is_above_hull(under + distance, under, *self.hulls[age])
 
 
-def upper_hulls(chains: Floats, steps: Steps) -> UpperHulls:
+def upper_hulls(chains: Floats, steps: Steps, *, known: UpperHulls | None = None) -> UpperHulls:
     r"""Upper hulls of the powers of chains, over all households.
 
     .. math:: \max_h L_{P_h^t}(a) = \max_{(Q, D)} \ln \frac{1 + (e^a - 1) Q}{1 + (e^a - 1) D}
@@ -98,6 +106,8 @@ def upper_hulls(chains: Floats, steps: Steps) -> UpperHulls:
     Args:
         chains: one-step kernels, shape (h, k, k), rows sum to 1 or are NaN [-].
         steps: ages, shape (T,), ascending [steps].
+        known: hulls of slowly mixing chains at these ages, which the result includes; if not given, the slowest of
+            `chains` come first.
 
     Returns:
         Hulls of T ages.
@@ -110,7 +120,9 @@ def upper_hulls(chains: Floats, steps: Steps) -> UpperHulls:
     [0.8, 0.64]
     """
     hulls = UpperHulls(len(steps))
-    for batch in _slowest_first(chains, steps):
+    if known is not None:
+        hulls.hulls = list(known.hulls)
+    for batch in _batches(chains) if known is not None else _slowest_first(chains, steps):
         for age, (_, kernels) in enumerate(ascending_powers(batch, steps)):
             hulls.add(age, kernels)
     return hulls

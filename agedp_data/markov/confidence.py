@@ -21,7 +21,6 @@ from agedp_data.errors import ChainError
 from agedp_data.markov.transitions import transition_matrix
 
 _SLACK = 1e-15
-_NEGLIGIBLE = 1e-14  # terms below it are not summed but allowed for
 _TOLERANCE = 1e-12
 _NUMBERS_PER_BATCH = 2**22
 
@@ -200,17 +199,16 @@ def _recursion(kernels: Floats, radius: Floats, horizon: int) -> Floats:
     phase = np.arange(p)[:, None]
     bound = np.ones((h, p, horizon + 1))
     term = np.zeros((h, p, horizon + 1, pairs.count))
-    power, term_count = pairs.start, 0
+    power = pairs.start
     for t in range(horizon + 1):
         distance = pairs.differences(power)
         term[:, :, t] = (distance @ np.roll(radius, t, axis=1)[..., None])[..., 0]
-        if term[:, :, t].max(initial=0.0) > _NEGLIGIBLE:
-            term_count = t + 1
         if t:
-            lag, split = np.arange(min(t, term_count)), np.arange(1, t)
-            previous = bound[:, (phase - lag - 1) % p, t - 1 - lag]
-            carried = (previous[:, :, None] @ term[:, :, : lag.size])[:, :, 0]
-            direct = ((distance.sum(axis=-1) + carried) / 2).max(axis=-1, initial=0.0) + (t - lag.size) * _NEGLIGIBLE
+            lag, split = np.arange(t), np.arange(1, t)
+            # In C order whatever the number of households: the order of memory decides how BLAS adds up.
+            previous = np.ascontiguousarray(bound[:, (phase - lag - 1) % p, t - 1 - lag])
+            carried = (previous[:, :, None] @ term[:, :, :t])[:, :, 0]
+            direct = ((distance.sum(axis=-1) + carried) / 2).max(axis=-1, initial=0.0)
             products = (bound[:, :, 1:t] * bound[:, (phase - split) % p, t - split]).min(axis=-1, initial=1.0)
             bound[:, :, t] = np.minimum(bound[:, :, t - 1], np.minimum(products, direct + _SLACK))
         power = _next_power(power, kernels, t)

@@ -25,9 +25,10 @@ MIXING_NAMES = {
     "spectral_gap": "spectral gap",
     "total_variation": "total variation",
     "spectral": "spectral-gap bound for reversible chains [A, eq. 55]",
+    "reversible_fit": "spectral-gap bound of the reversible fit [A, eq. 55], indicative",
     "reversibilised": "spectral-gap bound of the reversibilised chain (any chain)",
 }
-"""What the measures of mixing are called wherever people read of them; keys as in the model's public part."""
+"""What the measures of mixing are called wherever people read of them; keys as in the model's folder."""
 
 REVERSIBLE_TOLERANCE = 1e-9
 _SPECTRAL_SLACK = 5e-15

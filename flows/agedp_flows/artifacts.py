@@ -84,17 +84,14 @@ def record_bounds(population: str, model: Model, ages_days: Sequence[int]) -> No
 def bounds_table(model: Model, ages_days: Sequence[int]) -> list[dict[str, Any]]:
     """Return total variation, its bounds, and the aged value of epsilon 0.5, by age.
 
-    The bound for reversible chains is "not applicable" where a chain is not reversible. Models that are cyclic or
-    carry a sampling bound have no spectral bounds at all; their total variation is named after its confidence.
+    A spectral bound has a column if the model has it and it is below 1 at some age. Models that are cyclic or carry a
+    sampling bound have no spectral bounds at all; their total variation is named after its confidence.
     """
     leakage_bound, lines = model.leakage_bound, []
     for days in ages_days:
         steps = days * leakage_bound.steps_per_day
         at = leakage_bound.ages.tolist().index(steps)
-        bounds = {
-            title: f"{leakage_bound.bounds[name][at]:.4f}" if name in leakage_bound.bounds else "not applicable"
-            for name, title in _columns(model).items()
-        }
+        bounds = {title: f"{leakage_bound.bounds[name][at]:.4f}" for name, title in _columns(model).items()}
         method = "tight" if "tight" in leakage_bound.methods else "total_variation"
         aged = float(leakage_bound(steps, LOSS, direction="backward", method=method))
         lines.append({"age (days)": days, **bounds, f"epsilon {LOSS} at this age": f"{aged:.4f}"})
@@ -105,8 +102,12 @@ def _columns(model: Model) -> dict[str, str]:
     names = {"total_variation": MIXING_NAMES["total_variation"]}
     if model.public["confidence"] == "sampling-bound":
         names["total_variation"] += f" (sampling bound, level {model.public['level']})"
-    spectral = ("spectral", "reversibilised") if "reversibilised" in model.leakage_bound.bounds else ()
-    return names | {name: MIXING_NAMES[name] for name in spectral}
+    bounds = model.leakage_bound.bounds
+    return names | {
+        name: MIXING_NAMES[name]
+        for name in ("spectral", "reversibilised")
+        if name in bounds and (bounds[name] < 1).any()
+    }
 
 
 EVENT = "agedp.release.published"

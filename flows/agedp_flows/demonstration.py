@@ -12,7 +12,7 @@ from pathlib import Path
 from agedp.compute.engine_settings import SILENT, ProgressReporter
 from agedp.demo.demo_folder import NOTIONS, PAGE, SERVER, locked_folder, write_dataset
 from agedp.demo.mixing_table import Mixing, read_mixing
-from agedp.demo.overview import DemoPage, DemoStarted, Step, overview_page
+from agedp.demo.overview import CalibrationTasks, DemoPage, DemoStarted, Step, overview_page
 from agedp.demo.release_table import ReleaseSummary, summarise_release
 from agedp.demo.synthetic_datasets import DATASETS, Size, draw_dataset
 from agedp.local_files import atomic_files
@@ -44,7 +44,7 @@ def _results(folder: Path, size: Size, progress: ProgressReporter) -> Iterator[S
             write_dataset(folder, dataset, size)
             yield draw_dataset(dataset, size)
             if not (dataset_folder / "model" / PUBLIC_FILE).exists():
-                _calibrate(dataset_folder / f"{NOTIONS[0]}.toml", progress)
+                yield CalibrationTasks(_calibrate(dataset_folder / f"{NOTIONS[0]}.toml", progress))
             mixings.append(read_mixing(dataset_folder))
             yield mixings[-1]
             for notion in NOTIONS:
@@ -55,11 +55,14 @@ def _results(folder: Path, size: Size, progress: ProgressReporter) -> Iterator[S
     yield DemoPage(folder / PAGE)
 
 
-def _calibrate(run_file: Path, progress: ProgressReporter) -> None:
-    """Run the calibrate flow of a run file; Prefect reads its settings on import, so inside `running_server` only."""
+def _calibrate(run_file: Path, progress: ProgressReporter) -> str:
+    """Run the calibrate flow of a run file, and return its tasks as text.
+
+    Prefect reads its settings on import, so inside `running_server` only.
+    """
     from agedp_flows.calibrate_flow import run_calibration  # noqa: PLC0415
 
-    run_calibration(str(run_file), progress)
+    return run_calibration(str(run_file), progress).tasks
 
 
 def _release(run_file: Path, progress: ProgressReporter) -> None:

@@ -24,6 +24,7 @@ from agedp.calibration.leakage_bounds import check_counts_fit, phase_count, subs
 from agedp.calibration.member_selection import DrawSummary, check_selection_possible, is_on_roster, questions
 from agedp.calibration.model_check import MemoryCurves, measure_memory, memory_request
 from agedp.calibration.quantize import Floats, Period, quantize
+from agedp.compute.engine import task_summary
 from agedp.compute.engine_settings import SILENT, Engine, ProgressReporter, Scheduler
 from agedp.internal_records.model_verdict import write_verdict
 from agedp.ledger_session import LedgerSession
@@ -169,10 +170,9 @@ def bound_mixing(context: CalibrationContext, period: Period, edges: Floats, tra
     """
     run, model, engine = context.run, context.model, context.engine
     memory = measure_memory(period, memory_request(run, model), folder=Path(run.output.confidential), engine=engine)
-    write_memory_report(memory)
+    write_memory_report(memory)  # again with the model: a calibration may be killed in between
     if context.session is None:
-        threads = replace(engine, scheduler="threads")
-        return _with_check(context, bound(transitions, edges, context.roster, model, engine=threads), memory)
+        return _with_check(context, bound(transitions, edges, context.roster, model, engine=engine), memory)
     session, terms = context.session.checked(create=True), _input_terms(run)
     model_questions = questions(model, terms, int(is_on_roster(context.roster, model.period).sum()))
     check_draws_permitted(session, model, model_questions)
@@ -186,6 +186,7 @@ def bound_mixing(context: CalibrationContext, period: Period, edges: Floats, tra
         input_terms=terms,
         population=run.population.name,
         answer=answer,
+        engine=engine,
     )
     if session.accounts is not None:
         session.accounts.prepare(session.open_ledger, context.roster, ())
@@ -197,8 +198,10 @@ def bound_mixing(context: CalibrationContext, period: Period, edges: Floats, tra
 
 def _with_check(context: CalibrationContext, calibration: Calibration, memory: MemoryCurves) -> Calibration:
     """Return a calibration with the check of its model, whose verdict is kept for the runs that use the model."""
+    checked = replace(calibration, memory=memory, tasks=task_summary(context.engine))
+    write_memory_report(memory, checked)
     write_verdict(Path(context.run.output.confidential), calibration.model.id, memory.verdict)
-    return replace(calibration, memory=memory)
+    return checked
 
 
 def _steps(model: EstimatedModel, period: Period) -> Period:

@@ -7,7 +7,9 @@ tasks. Everything here is confidential.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import date
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -18,8 +20,10 @@ from agedp.calibration.estimate import Transitions, repeated_half_hours
 from agedp.calibration.estimate import estimate as count
 from agedp.calibration.quantize import Period
 from agedp.calibration.quantize import quantize as compute_edges
+from agedp.compute.engine import household_blocks, map_items, reopened
 from agedp.compute.engine_settings import Scheduler
 from agedp.frame_reader import instants
+from agedp.store.daily_totals import days_with_readings
 from agedp.store.transition_counts import NO_STATE, states_by_household
 from agedp.workspace import StoredReadings
 from agedp_data.arrays import Floats
@@ -27,26 +31,29 @@ from agedp_data.datasets.validation import SLOTS, Ints
 from agedp_data.errors import ChainError, InputError
 from agedp_data.markov import mixing, transitions
 from agedp_data.markov.goodness_of_fit import markov_goodness_of_fit
+from agedp_data.markov.reversible import reversible_fit_bound
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Step = Literal["half-hour", "day"]
+_DAYS = 2**31
 Edges = Literal["quantile", "equal-width"] | Sequence[float]
-_BATCH = 256
 
 
 @dataclass(frozen=True, slots=True)
 class States:
     """The states of households in each step, from `agedp.quantize`; confidential.
 
-    `edges` has a row for each household, the inner edges in watt-hours.
+    `edges` has a row for each household, the inner edges in watt-hours; `days` are the first and last day with a
+    reading.
     """
 
     edges: pd.DataFrame
     step: Step
     kind: Edges
     stored: StoredReadings
+    days: tuple[date, date]
 
     @property
     def n_states(self) -> int:
@@ -62,8 +69,7 @@ class States:
     def period(self) -> Period:
         """The readings by step."""
         stored = self.stored
-        first, last = stored.days
-        return Period(stored.store, stored.delivery, stored.roster, first, last, self.step)
+        return Period(stored.store, stored.delivery, stored.roster, *self.days, self.step)
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -90,6 +96,27 @@ class States:
         frame: pd.DataFrame = pd.concat(frames)
         return frame.sort_values(["household_id", "interval_start"], ignore_index=True)
 
+    @property
+    def readings_without_state(self) -> pd.Series:
+        """The number of readings of each household that `frame` does not contain.
+
+        With step "half-hour" those of half-hours that the clock shows twice, with step "day" those of days that lack
+        more than two half-hours or one hour.
+        """
+        import pandas as pd  # noqa: PLC0415
+
+        period, number = self.period, np.zeros(len(self.households), np.int64)
+        for month in period.months:
+            days = [np.zeros(0, np.int64)]
+            if self.step == "day":
+                days += [part.household * _DAYS + part.time for part in period.parts(month)]
+            for part in replace(period, step="half-hour").parts(month):
+                omitted = repeated_half_hours(self.stored.store.layout, part.time)
+                if self.step == "day":
+                    omitted = ~np.isin(part.household * _DAYS + part.time // SLOTS, np.concatenate(days))
+                number += np.bincount(part.household[omitted], minlength=len(number))
+        return pd.Series(number, self.households, name="readings_without_state")
+
 
 def quantize(
     readings: Any,  # noqa: ANN401  (any table)
@@ -104,6 +131,8 @@ def quantize(
     Use it before `agedp.estimate`. With inner edges e of a household, its reading x has the state
 
     .. math:: s(x) = \#\{i : e_i \le x\}
+
+    Every half-hour has a state, of incomplete days too; `States.readings_without_state` counts the exceptions.
 
     Source: `agedp_data.markov.states.states`.
 
@@ -130,12 +159,12 @@ def quantize(
     if not isinstance(edges, str) and len(edges) != states - 1:
         raise ChainError(f"edges: {states} states have {states - 1} inner edges, not {len(edges)}")
     stored = StoredReadings.of(readings, scheduler=scheduler)
-    first, last = stored.days
-    period = Period(stored.store, stored.delivery, stored.roster, first, last, step)
+    days = days_with_readings(stored.store, stored.delivery)
+    period = Period(stored.store, stored.delivery, stored.roster, *days, step)
     table = compute_edges(period, edges=edges, n_states=states, engine=stored.engine)
     index = pd.Index(stored.roster.ids, name="household_id")
     frame = pd.DataFrame(table, index=index, columns=[f"edge_{i}_wh" for i in range(1, states)])
-    return States(frame, step, edges, stored)
+    return States(frame, step, edges, stored, days)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +196,7 @@ class Chains:
         """
         import pandas as pd  # noqa: PLC0415
 
-        gaps = self._per_household(lambda matrix: np.atleast_1d(mixing.spectral_gap(matrix)), 1)[:, 0]
+        gaps = self._per_household(mixing.spectral_gap, self.transition, 1)[:, 0]
         return pd.Series(gaps, self.households, name="spectral_gap")
 
     def total_variation(
@@ -201,6 +230,27 @@ class Chains:
         Arguments as `total_variation`; the equation is that of `agedp_data.markov.mixing.reversibilised_bound`.
         """
         return self._by_age(mixing.reversibilised_bound, ages_days, age_steps)
+
+    def reversible_fit_bound(
+        self, ages_days: Sequence[int] | None = None, *, age_steps: Sequence[int] | None = None
+    ) -> pd.DataFrame:
+        """Return the bound of [A] eq. 55 for the reversible fit of each chain [-]; NaN where there is no fit.
+
+        It is indicative: `total_variation` of the chain itself may exceed it (`exceeds_reversible_fit`). Arguments as
+        `total_variation`; the equation is that of `agedp_data.markov.reversible.reversible_fit_bound`.
+        """
+        return self._by_age(reversible_fit_bound, ages_days, age_steps, of_counts=True)
+
+    def exceeds_reversible_fit(
+        self, ages_days: Sequence[int] | None = None, *, age_steps: Sequence[int] | None = None
+    ) -> pd.Series:
+        """Return whether `total_variation` of each chain exceeds `reversible_fit_bound` at one of these ages or more.
+
+        Its sum is the number of households for which the paper's bound would have promised too much.
+        """
+        exact = self.total_variation(ages_days, age_steps=age_steps)
+        bound = self.reversible_fit_bound(ages_days, age_steps=age_steps)
+        return (exact > bound).any(axis=1).rename("exceeds_reversible_fit")
 
     def goodness_of_fit(self, lags: Sequence[int], rng: np.random.Generator) -> pd.DataFrame:
         """Test for each household whether its series is first-order Markov; one row for each household and lag.
@@ -239,7 +289,12 @@ class Chains:
         return plots.mixing(self.total_variation(ages))
 
     def _by_age(
-        self, measure: Callable[..., Floats], ages_days: Sequence[int] | None, age_steps: Sequence[int] | None
+        self,
+        measure: Callable[..., Floats],
+        ages_days: Sequence[int] | None,
+        age_steps: Sequence[int] | None,
+        *,
+        of_counts: bool = False,
     ) -> pd.DataFrame:
         import pandas as pd  # noqa: PLC0415
 
@@ -247,24 +302,20 @@ class Chains:
             raise InputError("give ages_days or age_steps, one of the two")
         ages = np.asarray(age_steps if ages_days is None else ages_days, np.int64)
         per_day = 1 if self.states.step == "day" or ages_days is None else SLOTS
-        values = self._per_household(lambda matrix: measure(matrix, ages * per_day), len(ages))
+        chains = self.counts if of_counts else self.transition
+        values = self._per_household(partial(measure, steps=ages * per_day), chains, len(ages))
         columns = pd.Index(ages, name="age_steps" if ages_days is None else "age_days")
         return pd.DataFrame(values, self.households, columns)
 
-    def _per_household(self, measure: Callable[[Floats], Floats], width: int) -> Floats:
-        """Return a measure of each chain, NaN for a chain that has none; of a cyclic chain that of its full turn."""
-        matrices = self.transition
-        if matrices.ndim == 4:
+    def _per_household(self, measure: Callable[..., Floats], chains: Floats | Ints, width: int) -> Floats:
+        """Return a measure of each chain, NaN for a chain that has none: a task for each block of households."""
+        if chains.ndim == 4:
             raise InputError('a cyclic chain has no single kernel; estimate chain="homogeneous" for these measures')
-        values = np.full((len(matrices), width), np.nan)
-        for start in range(0, len(matrices), _BATCH):
-            batch = matrices[start : start + _BATCH]
-            try:
-                values[start : start + _BATCH] = np.reshape(measure(batch), (len(batch), width))
-            except ChainError:
-                for i, matrix in enumerate(batch):
-                    values[start + i] = _measure_or_nan(measure, matrix, width)
-        return values
+        blocks = [chains[block] for block in household_blocks(len(chains))]
+        of_block = partial(_measure_block, measure=measure, width=width)
+        return np.concatenate(
+            map_items("bounds", blocks, function=of_block, engine=reopened(self.states.stored.engine))
+        )
 
     def _series(self) -> Ints:
         """Return one state for each household and step of the period, -1 where there is none."""
@@ -279,11 +330,14 @@ class Chains:
         return series
 
 
-def _measure_or_nan(measure: Callable[[Floats], Floats], matrix: Floats, width: int) -> Floats:
+def _measure_block(chains: Floats | Ints, *, measure: Callable[..., Floats], width: int) -> Floats:
+    """Return a measure of the chains of a block, one by one if some chain has none."""
     try:
-        return np.reshape(measure(matrix), width)
+        return np.reshape(measure(chains), (len(chains), width))
     except ChainError:
-        return np.full(width, np.nan)
+        if len(chains) == 1:
+            return np.full((1, width), np.nan)
+    return np.concatenate([_measure_block(chain[None], measure=measure, width=width) for chain in chains])
 
 
 def estimate(states: States, *, chain: Literal["homogeneous", "cyclic"] = "homogeneous") -> Chains:

@@ -212,14 +212,13 @@ def calibrate(  # noqa: PLR0913  (the keys of [model], all of which decide)
     if missing := [name for name, value in keys.items() if value is None]:
         raise RunFileError(f"calibrate: {', '.join(missing)} decide what is promised and have no default")
     workspace = Workspace.create()
-    first, last = source.stored.days
     edges = source.kind if isinstance(source.kind, str) else [exact_number(edge / 1000) for edge in source.kind]
     model: EstimatedModel = model_from_keys(
         {
             "source": "estimated",
             "assume": assume,
             "file": str(workspace.folder / "model"),
-            "period": [first, last],
+            "period": list(source.days),
             "step": source.step,
             "states": source.n_states,
             "edges": edges,
@@ -231,7 +230,14 @@ def calibrate(  # noqa: PLR0913  (the keys of [model], all of which decide)
     check_selection_possible(model, int(is_on_roster(source.stored.roster, model.period).sum()))
     counted = count_transitions(source, n_phases=phase_count(model), subsampling=subsampling_steps(model))
     input_terms = {key: source.stored.input_keys[key] for key in ("dataset", "interval_minutes")}
-    calibration = bound(counted, source.edges.to_numpy(), source.stored.roster, model, input_terms=input_terms)
+    calibration = bound(
+        counted,
+        source.edges.to_numpy(),
+        source.stored.roster,
+        model,
+        input_terms=input_terms,
+        engine=source.stored.engine,
+    )
     return replace(CalibratedModel(calibration.model, Path(model.file)), _owner=workspace, _states=source)
 
 

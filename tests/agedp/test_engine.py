@@ -108,7 +108,7 @@ def test_task_keys_are_a_stage_name_and_a_running_number() -> None:
         map_merge(
             "read", [["MAC1", "MAC2"], ["MAC3"]], function=str.lower, merge="".join, engine=Engine("synchronous", 1)
         )
-    assert sorted(seen) == [f"read-{number}" for number in (1, 2, 3, 4, 5)]
+    assert sorted(seen) == [f"agedp-read-{number}" for number in (1, 2, 3, 4, 5)]
 
 
 def _throw(error: InputError) -> NoReturn:

@@ -124,6 +124,30 @@ def test_a_declared_curve_needs_no_readings(readings):
     assert released.bounds.set_index("name").loc["risk", "epsilon"] <= 0.3
 
 
+def test_every_half_hour_has_a_state_and_what_has_none_is_counted():
+    """100 half-hours of London local time: two days, and four half-hours of a third; another household has less."""
+    times = pd.date_range("2026-01-05", periods=100, freq="30min", tz="UTC")
+    energy = [100, 300] * 50
+    table = pd.DataFrame({"household_id": "A", "interval_start": times, "energy_wh": energy})
+    table = pd.concat([table, table[20:70].assign(household_id="B")])
+    states = agedp.quantize(table, states=2, edges=[200])
+    assert states.frame["household_id"].value_counts().to_dict() == {"A": 100, "B": 50}
+    assert states.frame["state"].tolist() == [0, 1] * 75
+    assert states.readings_without_state.to_dict() == {"A": 0, "B": 0}
+    assert agedp.estimate(states).counts.sum(axis=(1, 2)).tolist() == [99, 49]
+    days = agedp.quantize(table, states=2, edges=[10_000], step="day")
+    assert days.frame["household_id"].tolist() == ["A", "A"]
+    assert days.readings_without_state.to_dict() == {"A": 4, "B": 50}
+
+
+def test_half_hours_that_the_clock_shows_twice_are_counted():
+    autumn = pd.date_range("2026-04-05", periods=50, freq="30min", tz="Australia/Sydney")
+    table = pd.DataFrame({"household_id": "A", "interval_start": autumn, "energy_wh": 200})
+    states = agedp.quantize(agedp.read(table), states=2, edges=[100])
+    assert len(states.frame) + states.readings_without_state["A"] == 48
+    assert states.readings_without_state.to_dict() == {"A": 2}
+
+
 def test_spectral_measures_are_those_of_the_mathematics(readings):
     from agedp_data.markov.mixing import spectral_gap, total_variation
 

@@ -17,6 +17,7 @@ from agedp.stages.aggregate import aggregate
 from agedp.stages.ingest import ingest, read_readings
 from agedp.store.store import Store
 from agedp_data.datasets.validation import ReadingRules
+from agedp_data.markov.reversible import reversible_fit_bound
 from agedp_data.roster import read_roster
 from agedp_data.series.periods import days_of
 from agedp_data.series.series import Mean
@@ -95,3 +96,13 @@ def test_a_chain_of_days_counts_daily_totals(households, stored):
         np.add.at(table, (state[:-1][pairs], state[1:][pairs]), 1)
         assert counted.counts[i].tolist() == table.tolist()
         assert counted.readings[i] == usable.sum()
+
+
+@pytest.mark.parametrize(("edges", "steps"), [("equal-width", 53), ([1000 * i / 12 for i in range(1, 12)], 36)])
+def test_eq_55_of_reversible_fits_falls_below_one(stored, edges, steps):
+    """At 26.5 h with states up to each household's own maximum, at the paper's 18 h with states up to 1 kWh."""
+    period = Period(*stored, FIRST, LAST)
+    table = quantize(period, edges=edges, n_states=12, engine=Engine())
+    counts = estimate(period, table, n_states=12, engine=Engine()).counts
+    largest = reversible_fit_bound(counts, np.arange(1, 61)).max(axis=0)
+    assert int(np.argmax(largest < 1)) + 1 == steps

@@ -121,8 +121,10 @@ _STAGE_LABELS = {
     "states": "counting states",
     "edges": "quantizing",
     "counts": "counting transitions",
-    "memory": "loading the period",
-    "forgetting": "goodness of fit",
+    "bounds": "bounding",
+    "leakage": "leakage bound",
+    "period": "loading the period",
+    "model-check": "goodness of fit",
     "audit": "auditing",
     "smooth": "smoothing",
 }

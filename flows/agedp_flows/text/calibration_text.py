@@ -13,8 +13,13 @@ from agedp.calibration.household_memory import DAY_GIVEN_CALENDAR, HALF_HOUR_GIV
 from agedp.calibration.member_selection import SelectedMember
 from agedp.calibration.model_check import MemoryCurves
 from agedp.calibration.regime_check import LAGS_DAYS
-from agedp.reports.model_check_report import markov_verdict, regime_rows, regime_verdict
-from agedp_data.markov.mixing import MIXING_NAMES
+from agedp.reports.model_check_report import (
+    markov_verdict,
+    mixing_rows,
+    regime_rows,
+    regime_verdict,
+    reversible_fit_text,
+)
 from agedp_data.private_selection import private_quantiles
 from agedp_flows.text.number_text import format_loss
 from agedp_flows.text.run_text import format_path
@@ -37,7 +42,12 @@ def calibration_lines(calibration: Calibration, *, verbose: bool = False) -> lis
         f"Model {calibration.model.id[:16]}: {calibration.households:,} households, {states} states per household, "
         f"{calibration.readings:,} {unit}, {calibration.gaps:,} gaps.",
         *_gap_lines(calibration, str(step)),
-        *_table("Mixing by age", calibration.ages_days, [*_curve_rows(calibration), _aged_row(calibration)]),
+        *_table(
+            "Mixing by age",
+            calibration.ages_days,
+            [*(_row(name, values) for name, values in mixing_rows(calibration)), _aged_row(calibration)],
+        ),
+        *filter(None, [reversible_fit_text(calibration)]),
         *_selection_lines(calibration),
         *_sampling_lines(calibration),
     ]
@@ -53,6 +63,7 @@ def calibration_lines(calibration: Calibration, *, verbose: bool = False) -> lis
     return [
         *lines,
         *_memory_lines(calibration.memory, cyclic=calibration.model.public["chain"] == "cyclic", verbose=verbose),
+        *filter(None, [calibration.tasks]),
         "The model's folder contains confidential numbers per household.",
         _PUBLISHED[calibration.selected is not None],
         "A promise of risk on this model needs accept_unverified_model = true in [model]; epsilon_per_day does not.",
@@ -208,7 +219,6 @@ _COMPARED = (
     ("null level, sampling error of a count", "floor"),
 )
 _SIMULATED = "simulated from the chain"
-_CURVES = {**MIXING_NAMES, "sampling_bound": "sampling bound on total variation"}
 
 
 def _gap_lines(calibration: Calibration, step: str) -> list[str]:
@@ -217,21 +227,6 @@ def _gap_lines(calibration: Calibration, step: str) -> list[str]:
     if gap is None:
         return []
     return [f"Spectral gap (one step = one {step}): median {np.median(gap):.3f}, smallest {gap.min():.3f}."]
-
-
-def _curve_rows(calibration: Calibration) -> list[list[str]]:
-    rows = []
-    for key, name in _CURVES.items():
-        curves = calibration.curves.get(key)
-        if curves is None or curves.ndim == 1:
-            continue
-        if np.isnan(curves).any():
-            missing = int(np.isnan(curves).any(axis=1).sum())
-            rows.append([f"{name}: not applicable, {missing:,} of {len(curves):,} chains are not reversible"])
-            continue
-        rows.append(_row(f"{name}, {_MEDIAN}", np.median(curves, axis=0)))
-        rows.append(_row(f"  {_MAXIMUM}", curves.max(axis=0)))
-    return rows
 
 
 def _aged_row(calibration: Calibration) -> list[str]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from agedp.demo.demo_folder import AGES_DAYS, CHAINS
 from agedp.demo.mixing_table import Mixing, gap_text, mixing_rows, not_applicable, row_text, sampling_text, state_text
-from agedp.demo.overview import DemoPage, DemoStarted, Step
+from agedp.demo.overview import CalibrationTasks, DemoPage, DemoStarted, Step
 from agedp.demo.release_table import (
     COLUMNS_ARE,
     ReleaseSummary,
@@ -62,6 +62,8 @@ def _step_texts(step: Step, folder: Path) -> list[str]:
             return [_INTRODUCTION]
         case DemonstrationDataset():
             return _draw_lines(step, folder)
+        case CalibrationTasks():
+            return [step.text]
         case Mixing():
             return _mixing_lines(step)
         case ReleaseSummary():

@@ -69,6 +69,7 @@ class Calibration:
         selected: the private selection and what it was drawn from, if the model is one.
         draws: its draws in the ledger, if it has one.
         is_stored: whether the model had been made before; nothing but the model is then known.
+        tasks: how many tasks of each stage which scheduler ran, as text.
     """
 
     model: Model
@@ -83,6 +84,7 @@ class Calibration:
     selected: SelectedMember | None = None
     draws: DrawSummary | None = None
     is_stored: bool = False
+    tasks: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +119,7 @@ def bound(  # noqa: PLR0913  (what was estimated, of whom, under which terms, an
         input_terms: the rules for reading the input files, which the question of a private selection names.
         population: name of the population that a privately selected model is about.
         answer: how the question of a private selection is answered once; by default the model alone has the answer.
-        engine: runs the parts of an envelope; they share this process's memory.
+        engine: runs a task for each block of households.
 
     Raises:
         RunFileError: the folder contains a model already; a model is never estimated again in place.
@@ -132,7 +134,9 @@ def bound(  # noqa: PLR0913  (what was estimated, of whom, under which terms, an
         raise ChainError("no household of the roster has readings in [model] period; a model needs some")
     included_transitions = transitions.select(included)
     if model.is_private:
-        result = _selected(included_transitions, model, input_terms, answer, population=population)
+        mixing = household_mixing(included_transitions, model, model_ages(model), engine=engine)
+        chosen, selected = select_member(mixing, model, input_terms, answer, population=population)
+        result = _Estimate(chosen, mixing.mixes, mixing.curves, mixing.groups, selected)
     else:
         result = _envelope(included_transitions, model, engine)
     ids = as_strings(roster.ids).take(pa.array(included))
@@ -153,15 +157,6 @@ def _envelope(transitions: Transitions, model: EstimatedModel, engine: Engine) -
     population = bound_population(transitions, model, engine=engine)
     result = Model(public_text(model_settings(model), population.leakage_bound), population.leakage_bound)
     return _Estimate(result, population.mixes, population.curves, population.groups)
-
-
-def _selected(
-    transitions: Transitions, model: EstimatedModel, input_terms: Mapping[str, Any], answer: Answer, *, population: str
-) -> _Estimate:
-    """Return a privately selected member as a model."""
-    mixing = household_mixing(transitions, model, model_ages(model))
-    result, selected = select_member(mixing, model, input_terms, answer, population=population)
-    return _Estimate(result, mixing.mixes, mixing.curves, mixing.groups, selected)
 
 
 def has_model(model: EstimatedModel) -> bool:

@@ -57,6 +57,11 @@ class Transitions:
     gaps: Ints
     subsampled: Mapping[int, Ints] = field(default_factory=dict)
 
+    def block(self, households: slice) -> Transitions:
+        """Return the transitions of a block of the households, without a copy."""
+        subsampled = {steps: counts[households] for steps, counts in self.subsampled.items()}
+        return Transitions(self.counts[households], self.readings[households], self.gaps[households], subsampled)
+
     def select(self, households: Ints) -> Transitions:
         """Return the transitions of these households, by their indices; without a copy if all are selected."""
         if len(households) == len(self.readings):  # all of them, in their order: nothing to copy

@@ -86,13 +86,18 @@ class PeriodReadings:
     expected: Ints
     of_half_hours: bool = True
 
+    def select(self, households: Ints) -> PeriodReadings:
+        """Return the readings of these households, by their indices."""
+        mine = {name: getattr(self, name)[households] for name in ("readings", "total", "number")}
+        return replace(self, **mine)
+
 
 def households_with_readings(period: Period, *, engine: Engine) -> Flags:
     """Return which households of the roster have a reading in a period, by the stored daily totals: (h,)."""
     has_readings = np.zeros(len(period.roster.ids), bool)
     for households, part in bucket_periods(period):
         present_in = partial(_present_in_month, period=part)
-        for present in map_items("memory", part.months, function=present_in, engine=engine):
+        for present in map_items("period", part.months, function=present_in, engine=engine):
             has_readings[households[present]] = True
     return has_readings
 
@@ -117,7 +122,7 @@ def read_period(period: Period, *, engine: Engine) -> PeriodReadings:
     readings = _empty(len(period.roster.ids), np.arange(first, last + 1), period)
     read_month = partial(_of_month, period=period)
     for months in map_in_batches(
-        "memory", period.months, function=read_month, engine=engine, batch_size=engine.workers
+        "period", period.months, function=read_month, engine=engine, batch_size=engine.workers
     ):
         for month in months:
             is_inside = (month.day >= first) & (month.day <= last)
@@ -161,39 +166,34 @@ def parts_of_calendar(day: Ints) -> Ints:
     return ((day + 3) % 7 >= 5) + 2 * ((month >= 3) & (month < 9))
 
 
-def measure_group(
-    households: Ints, *, readings: PeriodReadings, request: MemoryRequest, rng: np.random.Generator
-) -> SeriesByName:
+def measure_group(readings: PeriodReadings, *, request: MemoryRequest, rng: np.random.Generator) -> SeriesByName:
     """Measure the memory of a group of households, without intervals of the calendar-conditional dependence.
 
     Args:
-        households: their indices on the roster.
-        readings: the readings of the period.
+        readings: the readings of these households in the period.
         request: what to measure.
         rng: random numbers of the bootstrap replicates; no noise of a release.
 
     Returns:
         By measure and value an array of shape (households, ages), NaN where a household has too few readings.
     """
-    series_by_name = _calendar_series(households, readings, request, rng, resamples=0)
+    series_by_name = _calendar_series(readings, request, rng, resamples=0)
     uses_model_states = request.model.step == "day" and request.model.memory == "one"
-    chain = _states(daily_totals_wh(households, readings, request), request.model if uses_model_states else None)
+    chain = _states(daily_totals_wh(readings, request), request.model if uses_model_states else None)
     ages = np.array(request.model.ages_days)
     return series_by_name | {DAY_TOTALS: _goodness_of_fit(chain, ages, rng, _REPLICATES[DAY_TOTALS], steps_per_day=1)}
 
 
-def measure_sample(
-    households: Ints, *, readings: PeriodReadings, request: MemoryRequest, rng: np.random.Generator
-) -> SeriesByName:
+def measure_sample(readings: PeriodReadings, *, request: MemoryRequest, rng: np.random.Generator) -> SeriesByName:
     """Measure what takes longer: the model's chain of half-hours, and the intervals that `measure_group` leaves out.
 
     For a sample of the households. Arguments and result are as in `measure_group`; the results of both are merged.
     """
-    series_by_name = _calendar_series(households, readings, request, rng, resamples=_RESAMPLES)
+    series_by_name = _calendar_series(readings, request, rng, resamples=_RESAMPLES)
     intervals = {name: {end: values[end] for end in ("low", "high")} for name, values in series_by_name.items()}
     if request.model.step != "half-hour" or request.model.memory != "one":  # no chain of such states: day totals judge
         return intervals
-    chain = _states(_half_hours_wh(households, readings).reshape(len(households), -1), request.model)
+    chain = _states(_half_hours_wh(readings).reshape(len(readings.total), -1), request.model)
     ages, replicates = np.array(request.model.ages_days), _REPLICATES[HALF_HOURS]
     if request.model.chain == "homogeneous":
         return intervals | {HALF_HOURS: _goodness_of_fit(chain, ages * SLOTS, rng, replicates, steps_per_day=SLOTS)}
@@ -204,14 +204,14 @@ def measure_sample(
 
 
 def _calendar_series(
-    households: Ints, readings: PeriodReadings, request: MemoryRequest, rng: np.random.Generator, *, resamples: int
+    readings: PeriodReadings, request: MemoryRequest, rng: np.random.Generator, *, resamples: int
 ) -> SeriesByName:
     label = parts_of_calendar(readings.day)
-    read = median_halves(daily_totals_wh(households, readings, request)[..., None], label)
+    read = median_halves(daily_totals_wh(readings, request)[..., None], label)
     series_by_name: SeriesByName = {}
     protected_values = {DAY_GIVEN_CALENDAR: read}
     if readings.of_half_hours:
-        protected_values[HALF_HOUR_GIVEN_CALENDAR] = median_halves(_half_hours_wh(households, readings), label)
+        protected_values[HALF_HOUR_GIVEN_CALENDAR] = median_halves(_half_hours_wh(readings), label)
     for name, protected in protected_values.items():
         table = calendar_dependence(
             protected, read[..., 0], label, request.model.ages_days, rng, loss=request.loss, resamples=resamples
@@ -220,15 +220,14 @@ def _calendar_series(
     return series_by_name
 
 
-def daily_totals_wh(households: Ints, readings: PeriodReadings, request: MemoryRequest) -> Ints:
+def daily_totals_wh(readings: PeriodReadings, request: MemoryRequest) -> Ints:
     """Return the days' totals as a release clamps them, shape (households, days) [Wh], -1 where missing."""
-    usable: Flags = readings.number[households] >= np.maximum(1, readings.expected - request.max_missing)
-    return np.where(usable, np.minimum(readings.total[households], request.clamp_wh), -1)
+    usable: Flags = readings.number >= np.maximum(1, readings.expected - request.max_missing)
+    return np.where(usable, np.minimum(readings.total, request.clamp_wh), -1)
 
 
-def _half_hours_wh(households: Ints, readings: PeriodReadings) -> Ints:
-    energy_wh = readings.readings[households]
-    return np.where(energy_wh == _MISSING, -1, energy_wh.astype(np.int64))
+def _half_hours_wh(readings: PeriodReadings) -> Ints:
+    return np.where(readings.readings == _MISSING, -1, readings.readings.astype(np.int64))
 
 
 def _states(values: Ints, model: EstimatedModel | None) -> Ints:

@@ -6,17 +6,20 @@ transitions into or out of it, no transition at all, one state only, or a chain 
 A private selection (`household_mixing`) protects the readings of one household, so it must know how they change what is
 counted. Its households are bounded one by one: the figures of one do not depend on the readings of any other, to the
 last bit. What all of them share is public: the settings, the ages, and the number n of households on the roster, among
-which a sampling bound divides its failure probability.
+which a sampling bound divides its failure probability. Blocks of them are tasks of the engine.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from agedp.calibration.estimate import Transitions
+from agedp.compute.engine import household_blocks, map_items
+from agedp.compute.engine_settings import ONE_THREAD, Engine
 from agedp_data.arrays import Floats, filled_kernel
 from agedp_data.config.model_section import EstimatedModel
 from agedp_data.datasets.validation import Flags, Ints
@@ -32,6 +35,7 @@ from agedp_data.markov.mixing import (
     spectral_gap,
     total_variation_forward,
 )
+from agedp_data.markov.reversible import reversible_fit_bound
 from agedp_data.markov.transitions import stationary, transition_matrix
 
 _BATCH = 128
@@ -60,19 +64,35 @@ def composes(model: EstimatedModel) -> bool:
     return model.assume == "markov"
 
 
-def household_mixing(transitions: Transitions, model: EstimatedModel, ages: Ints) -> HouseholdMixing:
+def household_mixing(
+    transitions: Transitions, model: EstimatedModel, ages: Ints, *, engine: Engine = ONE_THREAD
+) -> HouseholdMixing:
     """Return how each household mixes, each from its own counts alone.
 
     Args:
         transitions: of the n households on the roster, all of which a sampling bound holds for at once.
         model: the model.
         ages: shape (T,), ascending [steps].
+        engine: runs a task for each block of households.
     """
     households = len(transitions.readings)
-    parts = [
-        _mixing_of_one(transitions.select(np.array([household])), model, ages, households=households)
-        for household in range(households)
-    ]
+    blocks = [transitions.block(block) for block in household_blocks(households)]
+    of_block = partial(_mixing_one_by_one, model=model, ages=ages, households=households)
+    return _concatenated(map_items("bounds", blocks, function=of_block, engine=engine))
+
+
+def _mixing_one_by_one(
+    transitions: Transitions, *, model: EstimatedModel, ages: Ints, households: int
+) -> HouseholdMixing:
+    return _concatenated(
+        [
+            _mixing_of_one(transitions.block(slice(household, household + 1)), model, ages, households=households)
+            for household in range(len(transitions.readings))
+        ]
+    )
+
+
+def _concatenated(parts: Sequence[HouseholdMixing]) -> HouseholdMixing:
     groups = [part.groups for part in parts if part.groups is not None]
     return HouseholdMixing(
         np.concatenate([part.mixes for part in parts]),
@@ -105,7 +125,7 @@ def _bounded_mixing(transitions: Transitions, model: EstimatedModel, ages: Ints,
         curves = {"total_variation": distances[0]}
     else:
         mixes = mixing_households(counts, min_visits=model.min_visits)
-        curves = mixing_curves(counts, mixes, ages)
+        curves = mixing_curves(counts, mixes, ages, model)
         distances = [curves["total_variation"]]
         if composes(model):
             distances.append(_forward_distances(counts, mixes, ages))
@@ -153,14 +173,16 @@ def _are_irreducible(counts: Ints) -> Flags:
     return np.asarray(((distribution > 0) | (counts.sum(axis=2) == 0)).all(axis=1))
 
 
-def mixing_curves(counts: Ints, mixes: Flags, ages: Ints) -> dict[str, Floats]:
-    """Return per household its Delta(t) exactly and two bounds of it (h, T), and its spectral gap (h,).
+def mixing_curves(counts: Ints, mixes: Flags, ages: Ints, model: EstimatedModel) -> dict[str, Floats]:
+    """Return per household its Delta(t) exactly and bounds of it (h, T), and its spectral gap (h,).
 
     All are those of the matrix of the reversed counts, as in `leakage_bound`. Reversal of the forward matrix through
-    its stationary distribution is another estimator; the two agree only for long series.
+    its stationary distribution is another estimator; the two agree only for long series. The bound of the reversible
+    fit is indicative; a chain of pairs or of days with their week has none, because its steps have a direction.
     """
     shape = (len(counts), len(ages))
-    curves: dict[str, Floats] = {name: np.ones(shape) for name in ("total_variation", "reversibilised", "spectral")}
+    names = ["total_variation", "reversibilised", "spectral", *(["reversible_fit"] if model.memory == "one" else [])]
+    curves: dict[str, Floats] = {name: np.ones(shape) for name in names}
     curves |= {"spectral_gap": np.zeros(len(counts))}
     for batch in _batches(np.flatnonzero(mixes)):
         backward = transition_matrix(np.swapaxes(counts[batch], 1, 2), smoothing=0)
@@ -171,6 +193,8 @@ def mixing_curves(counts: Ints, mixes: Flags, ages: Ints) -> dict[str, Floats]:
         curves["spectral"][batch] = np.nan  # not reversible: the paper's bound does not apply, which is what NaN says
         if reversible.any():
             curves["spectral"][batch[reversible]] = spectral_bound(backward[reversible], ages)
+        if "reversible_fit" in curves:
+            curves["reversible_fit"][batch] = reversible_fit_bound(counts[batch], ages)
     return curves
 
 

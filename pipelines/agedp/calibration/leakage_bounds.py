@@ -16,23 +16,24 @@ With assume = "markov" losses compose. The bound is then tabulated in the forwar
 at the additional steps of `composition_age_steps` (for a cyclic chain the maximum over all half-hours). The level then
 holds for both directions at once: each direction gets half of the failure probability.
 
-The households are bounded in parts, one task of the engine for each, and the two directions in a task each. Every
-operation treats a household apart, or takes a maximum, so no number depends on the parts.
+The households are bounded in blocks, one task of the engine for each. First the gaps, distances and bounds of each
+household; then, if all of them mix, the upper hulls, which begin with those of the slowest households. Every operation
+treats a household apart, or takes a maximum, so no number depends on the blocks.
 
 The memory that the counts of a model take is checked before any reading is read. A chain is counted for every household
 of the roster: a table of k x k, for each half-hour of the day if it is cyclic, and for each subsampled series of a
 sampling bound. In memory at once: the counts, those of the households with readings, and for a homogeneous chain both
-directions as probabilities.
+directions on their way to the tasks.
 """
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -45,13 +46,14 @@ from agedp.calibration.household_mixing import (
     sampling_distances,
     time_reversed,
 )
-from agedp.compute.engine import map_items
+from agedp.compute.engine import household_blocks, map_items
 from agedp.compute.engine_settings import ONE_THREAD, Engine
 from agedp_data.arrays import Floats
 from agedp_data.config.model_section import EstimatedModel
 from agedp_data.datasets.validation import SLOTS, Flags, Ints
 from agedp_data.errors import RunFileError
 from agedp_data.leakage.bound_table import LOSS_GRID, LeakageBound
+from agedp_data.leakage.exact import with_slack
 from agedp_data.leakage.population_bound import (
     BOUND_METHODS,
     HOUSEHOLDS_PER_BATCH,
@@ -60,11 +62,11 @@ from agedp_data.leakage.population_bound import (
     leakage_bound_from_distances,
     leakage_bound_of_hulls,
 )
-from agedp_data.leakage.upper_hulls import UpperHulls, chain_bounds, cyclic_upper_hulls, upper_hulls
+from agedp_data.leakage.upper_hulls import UpperHulls, cyclic_upper_hulls, upper_hulls
 from agedp_data.markov.cyclic import cyclic_kernels
 from agedp_data.markov.transitions import transition_matrix
 
-HOUSEHOLDS_PER_TASK = 256
+_SLOWEST_PER_AGE = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,7 @@ class PopulationBound:
         curves: "total_variation" (h, T) at the model's ages; for homogeneous chains also "reversibilised" and
         "spectral"
             (h, T; NaN where the chain is not reversible) and "spectral_gap" (h,); "sampling_bound" (h, T) if
-            configured.
+            configured; "reversible_fit" (h, T), indicative, unless a state is that of several days.
         groups: shape (h, phases), which phases of a cyclic chain share a kernel.
     """
 
@@ -115,12 +117,35 @@ def bound_population(
     """
     published_ages, steps_in_day = model_ages(model), steps_per_day(model)
     ages = composition_age_steps(model.ages_days, steps_per_day=steps_in_day) if composes(model) else published_ages
-    population = (_cyclic if model.chain == "cyclic" else _homogeneous)(transitions, model, ages, engine=engine)
+    households = len(transitions.readings)
+    blocks = [transitions.block(block) for block in household_blocks(households)]
+    bound_block = partial(_bound_block, model=model, ages=ages, households=households)
+    parts = map_items("bounds", blocks, function=bound_block, engine=engine)
+    mixes = np.concatenate([part.mixes for part in parts])
+    curves = {name: np.concatenate([part.curves[name] for part in parts]) for name in parts[0].curves}
+    groups = [part.groups for part in parts if part.groups is not None]
     if model.confidence == "sampling-bound":
-        population = _with_confidence(population, transitions, model, ages, engine=engine)
+        forward = [part.forward for part in parts if part.forward is not None]
+        bound = leakage_bound_from_distances(
+            curves["sampling_bound"],
+            ages,
+            LOSS_GRID,
+            reliable=mixes,
+            forward=np.concatenate(forward) if forward else None,
+            steps_per_day=steps_in_day,
+        )
+    elif not mixes.all():
+        methods = ("total_variation",) if model.chain == "cyclic" else BOUND_METHODS
+        bound = identity_leakage_bound(ages, LOSS_GRID, steps_in_day, forward=composes(model), methods=methods)
+    elif model.chain == "cyclic":
+        bound = _cyclic_bound(parts, blocks, model, ages, engine)
+    else:
+        bound = _homogeneous_bound(curves, transitions, model, ages, engine)
     columns = np.searchsorted(ages, published_ages)
-    curves = {name: curve[:, columns] if curve.ndim > 1 else curve for name, curve in population.curves.items()}
-    return replace(population, leakage_bound=replace(population.leakage_bound, assume=model.assume), curves=curves)
+    published = {name: curve[:, columns] if curve.ndim > 1 else curve for name, curve in curves.items()}
+    return PopulationBound(
+        replace(bound, assume=model.assume), mixes, published, np.concatenate(groups) if groups else None
+    )
 
 
 def model_ages(model: EstimatedModel) -> Ints:
@@ -128,99 +153,99 @@ def model_ages(model: EstimatedModel) -> Ints:
     return np.array(model.ages_days) * steps_per_day(model)
 
 
-def _homogeneous(transitions: Transitions, model: EstimatedModel, ages: Ints, *, engine: Engine) -> PopulationBound:
-    counts, steps_in_day = transitions.counts, steps_per_day(model)
-    parts = map_items(
-        "mixing", _in_tasks(counts), function=partial(_mixing, min_visits=model.min_visits, ages=ages), engine=engine
-    )
-    mixes = np.concatenate([part_mixes for part_mixes, _ in parts])
-    curves = {name: np.concatenate([part_curves[name] for _, part_curves in parts]) for name in parts[0][1]}
-    if not mixes.all():
-        bound = identity_leakage_bound(ages, LOSS_GRID, steps_in_day, forward=composes(model), methods=BOUND_METHODS)
-        return PopulationBound(bound, mixes, curves)
-    backward = transition_matrix(np.swapaxes(counts, 1, 2), smoothing=0)
-    chains = [(upper_hulls, backward), (chain_bounds, backward)]
-    if composes(model):
-        chains.append((upper_hulls, transition_matrix(counts, smoothing=0)))
-    backward_hulls, bounds, *forward = map_items(
-        "bounds", chains, function=partial(_measure_chains, ages=ages), engine=engine
-    )
-    bound = leakage_bound_of_hulls(
-        backward_hulls, ages, LOSS_GRID, steps_in_day, forward_hulls=forward[0] if forward else None
-    )
-    return PopulationBound(replace(bound, bounds={**bound.bounds, **bounds}), mixes, curves)
+@dataclass(frozen=True, slots=True)
+class _BlockBound:
+    """What one task computes of a block of households.
+
+    Attributes:
+        mixes: which households mix reliably, shape (h,).
+        curves: as in `PopulationBound`, at all ages.
+        groups: which phases of a cyclic chain share a kernel.
+        hulls: backward upper hulls of cyclic chains.
+        forward: sampling bounds (h, T) in the forward direction, if losses compose.
+    """
+
+    mixes: Flags
+    curves: Mapping[str, Floats]
+    groups: Ints | None = None
+    hulls: UpperHulls | None = None
+    forward: Floats | None = None
 
 
-def _in_tasks(counts: Ints) -> list[Ints]:
-    """Return the counts of the households in parts, one for each task."""
-    return [counts[start : start + HOUSEHOLDS_PER_TASK] for start in range(0, len(counts), HOUSEHOLDS_PER_TASK)]
-
-
-def _mixing(counts: Ints, *, min_visits: int, ages: Ints) -> tuple[Flags, dict[str, Floats]]:
-    mixes = mixing_households(counts, min_visits=min_visits)
-    return mixes, mixing_curves(counts, mixes, ages)
-
-
-def _measure_chains(item: tuple[Callable[[Floats, Ints], Any], Floats], *, ages: Ints) -> Any:  # noqa: ANN401
-    measure, chains = item
-    return measure(chains, ages)
-
-
-def _cyclic(transitions: Transitions, model: EstimatedModel, ages: Ints, *, engine: Engine) -> PopulationBound:
-    counts = transitions.counts
-    merge = partial(merge_household_phases, min_visits=model.min_visits)
-    parts = map_items("phases", _in_tasks(counts), function=merge, engine=engine)
-    groups, mixes = (np.concatenate(column) for column in zip(*parts, strict=True))
-    mixing, phases = np.flatnonzero(mixes), counts.shape[1]
-    directions = ["backward", *(["forward"] if composes(model) and mixes.all() else [])]
-    hulls_in = partial(_cyclic_hulls, counts=counts, groups=groups, households=mixing, ages=ages)
-    (backward_hulls, distances), *forward = map_items("bounds", directions, function=hulls_in, engine=engine)
-    variation = np.ones((len(counts), len(ages)))
-    variation[mixing] = distances
-    if not mixes.all():
-        bound = identity_leakage_bound(ages, LOSS_GRID, phases, forward=composes(model))
+def _bound_block(transitions: Transitions, *, model: EstimatedModel, ages: Ints, households: int) -> _BlockBound:
+    """Bound the mixing of a block of the `households` households."""
+    counts, groups, hulls, forward = transitions.counts, None, None, None
+    if model.chain == "cyclic":
+        groups, mixes = merge_household_phases(counts, model.min_visits)
+        mixing = np.flatnonzero(mixes)
+        variation = np.ones((len(counts), len(ages)))
+        hulls, variation[mixing] = _cyclic_hulls((counts[mixing], groups[mixing]), ages=ages, direction="backward")
+        curves = {"total_variation": variation}
     else:
-        forward_hulls = forward[0][0] if forward else None
-        bound = leakage_bound_of_hulls(backward_hulls, ages, LOSS_GRID, phases, forward_hulls=forward_hulls)
-    return PopulationBound(bound, mixes, {"total_variation": variation}, groups)
+        mixes = mixing_households(counts, min_visits=model.min_visits)
+        curves = mixing_curves(counts, mixes, ages, model)
+    if model.confidence == "sampling-bound":
+        tables = {1: counts, **transitions.subsampled}
+        bounded = partial(sampling_distances, mixes=mixes, groups=groups, model=model, ages=ages, households=households)
+        curves["sampling_bound"] = bounded(tables)
+        if composes(model):
+            forward = bounded({steps: time_reversed(table, model) for steps, table in tables.items()})
+    return _BlockBound(mixes, curves, groups, hulls, forward)
 
 
-def _cyclic_hulls(
-    direction: str, *, counts: Ints, groups: Ints, households: Ints, ages: Ints
-) -> tuple[UpperHulls, Floats]:
-    return cyclic_upper_hulls(_kernel_batches(counts, groups, households, direction), ages, direction=direction)
-
-
-def _kernel_batches(counts: Ints, groups: Ints, households: Ints, direction: str) -> Iterator[Floats]:
-    """Yield the kernels of these households in batches: all together would fill the memory."""
-    for start in range(0, len(households), HOUSEHOLDS_PER_BATCH):
-        batch = households[start : start + HOUSEHOLDS_PER_BATCH]
-        yield cyclic_kernels(counts[batch], groups[batch], direction=direction)
-
-
-def _with_confidence(
-    population: PopulationBound, transitions: Transitions, model: EstimatedModel, ages: Ints, *, engine: Engine
-) -> PopulationBound:
-    """Return the population with the sampling bound at the model's level in place of the plug-in bound."""
-    tables = {1: transitions.counts, **transitions.subsampled}
-    distances = partial(
-        sampling_distances,
-        mixes=population.mixes,
-        groups=population.groups,
-        model=model,
-        ages=ages,
-        households=len(population.mixes),
+def _homogeneous_bound(
+    curves: Mapping[str, Floats], transitions: Transitions, model: EstimatedModel, ages: Ints, engine: Engine
+) -> LeakageBound:
+    """Return the maximum over the chains of all households, which mix; the hulls of the slowest are sent along."""
+    counts = [np.swapaxes(transitions.counts, 1, 2), *([transitions.counts] if composes(model) else [])]
+    slowest, blocks = _slowest(curves["total_variation"]), household_blocks(len(transitions.readings))
+    known = map_items(
+        "leakage", [(table[slowest], None) for table in counts], function=partial(_hulls, ages=ages), engine=engine
     )
-    directions = [tables]
+    items = [(table[block], start) for table, start in zip(counts, known, strict=True) for block in blocks]
+    hulls = map_items("leakage", items, function=partial(_hulls, ages=ages), engine=engine)
+    directions = [start.joined(hulls[len(blocks) * i : len(blocks) * (i + 1)]) for i, start in enumerate(known)]
+    bound = leakage_bound_of_hulls(
+        directions[0], ages, LOSS_GRID, steps_per_day(model), forward_hulls=[*directions, None][1]
+    )
+    names = [name for name in ("reversibilised", "spectral") if not np.isnan(curves[name]).any()]
+    maxima = {name: np.minimum(with_slack(curves[name].max(axis=0)), 1.0) for name in names}
+    return replace(bound, bounds={**bound.bounds, **maxima})
+
+
+def _slowest(variation: Floats) -> Ints:
+    """Return the households that mix most slowly at the first, a middle or the last age, ascending."""
+    ages = sorted({0, variation.shape[1] // 2, variation.shape[1] - 1})
+    return np.unique([np.argsort(-variation[:, age], kind="stable")[:_SLOWEST_PER_AGE] for age in ages])
+
+
+def _hulls(item: tuple[Ints, UpperHulls | None], *, ages: Ints) -> UpperHulls:
+    """Return the upper hulls of the chains with these counts and of those that are known."""
+    counts, known = item
+    return upper_hulls(transition_matrix(counts, smoothing=0), ages, known=known)
+
+
+def _cyclic_bound(
+    parts: Sequence[_BlockBound], blocks: Sequence[Transitions], model: EstimatedModel, ages: Ints, engine: Engine
+) -> LeakageBound:
+    """Return the maximum over the cyclic chains of all households, which mix."""
+    backward = UpperHulls(len(ages)).joined([part.hulls for part in parts if part.hulls is not None])
+    forward = None
     if composes(model):
-        directions.append({steps: time_reversed(table, model) for steps, table in tables.items()})
-    backward, *others = map_items("confidence", directions, function=distances, engine=engine)
-    forward = others[0] if others else None
-    steps_in_day = steps_per_day(model)
-    bound = leakage_bound_from_distances(
-        backward, ages, LOSS_GRID, reliable=population.mixes, forward=forward, steps_per_day=steps_in_day
-    )
-    return replace(population, leakage_bound=bound, curves={**population.curves, "sampling_bound": backward})
+        items = [(block.counts, part.groups) for block, part in zip(blocks, parts, strict=True)]
+        hulls = map_items(
+            "leakage", items, function=partial(_cyclic_hulls, ages=ages, direction="forward"), engine=engine
+        )
+        forward = UpperHulls(len(ages)).joined([hull for hull, _ in hulls])
+    return leakage_bound_of_hulls(backward, ages, LOSS_GRID, phase_count(model), forward_hulls=forward)
+
+
+def _cyclic_hulls(item: tuple[Ints, Ints], *, ages: Ints, direction: str) -> tuple[UpperHulls, Floats]:
+    """Return the upper hulls of cyclic chains and the total variation of each, their kernels a few at a time."""
+    counts, groups = item
+    batches = (slice(start, start + HOUSEHOLDS_PER_BATCH) for start in range(0, len(counts), HOUSEHOLDS_PER_BATCH))
+    kernels = (cyclic_kernels(counts[batch], groups[batch], direction=direction) for batch in batches)
+    return cyclic_upper_hulls(kernels, ages, direction=direction)
 
 
 _BYTES: Final = {"cyclic": 2 * 4, "homogeneous": 4 * 8}

@@ -184,7 +184,7 @@ def measure_memory(period: Period, request: MemoryRequest, *, folder: Path, engi
         period: which readings.
         request: model settings, treatment of a day, and loss of a day.
         folder: the confidential folder.
-        engine: scheduler of the pass over the store; the groups run on threads of this process.
+        engine: runs the pass over the store, and a task for each group with the readings of that group.
     """
     started = time.monotonic()
     period, with_readings = _sampled_period(period, engine)
@@ -194,15 +194,10 @@ def measure_memory(period: Period, request: MemoryRequest, *, folder: Path, engi
     groups = [(False, households) for households in _split_into_groups(measured, _GROUP)] + [
         (True, households) for households in _split_into_groups(sample, _SAMPLED)
     ]
-    threaded = replace(engine, scheduler="threads")
-    group_series = map_items(
-        "forgetting",
-        list(enumerate(groups)),
-        function=partial(_measure, readings=readings, request=request),
-        engine=threaded,
-    )
-    totals_wh = daily_totals_wh(measured, readings, request)
-    regimes = check_regimes(totals_wh, readings.day, memory=request.model.memory, engine=threaded)
+    items = [(number, is_sample, readings.select(households)) for number, (is_sample, households) in enumerate(groups)]
+    group_series = map_items("model-check", items, function=partial(_measure, request=request), engine=engine)
+    totals_wh = daily_totals_wh(readings.select(measured), request)
+    regimes = check_regimes(totals_wh, readings.day, memory=request.model.memory, engine=engine)
     size = (len(period.roster.ids), len(request.model.ages_days))
     series_by_name = _combine([households for _, households in groups], group_series, size)
     path = atomic_files.make_private(folder / "forgetting") / report_name(request.model.file, folder)
@@ -242,10 +237,10 @@ def _split_into_groups(households: Ints, size: int) -> list[Ints]:
     return [households[i : i + size] for i in range(0, len(households), size)]
 
 
-def _measure(item: tuple[int, tuple[bool, Ints]], *, readings: PeriodReadings, request: MemoryRequest) -> SeriesByName:
-    number, (is_sample, households) = item
+def _measure(item: tuple[int, bool, PeriodReadings], *, request: MemoryRequest) -> SeriesByName:
+    number, is_sample, readings = item
     measure = measure_sample if is_sample else measure_group
-    return measure(households, readings=readings, request=request, rng=np.random.default_rng([_SEED, number]))
+    return measure(readings, request=request, rng=np.random.default_rng([_SEED, number]))
 
 
 def _combine(groups: Sequence[Ints], group_series: Sequence[SeriesByName], shape: tuple[int, int]) -> SeriesByName:

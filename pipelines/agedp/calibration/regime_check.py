@@ -44,7 +44,7 @@ _DECISIVE_DAYS = (7, 14, 28)
 _TOLERANCE, _STANDARD_ERRORS, _MAX_ERROR = 0.05, 3.0, 0.025
 _MIN_HOUSEHOLDS, _MIN_DAYS, _MIN_PAIRS = 20, 90, 20
 _TWO_YEARS = 730
-_GROUP = 512
+_GROUP = 128
 _WEEK = 7
 
 
@@ -95,12 +95,12 @@ def check_regimes(totals_wh: Ints, day: Ints, *, memory: Memory, engine: Engine)
         totals_wh: daily totals of consecutive days, shape (h, T) [Wh], -1 where missing.
         day: the days since 1970, shape (T,).
         memory: [model] memory, for the visible chain.
-        engine: the groups of households run on its threads.
+        engine: runs a task for each group of households.
     """
     symbols = quartile_symbols(daily_residuals(totals_wh, day % _WEEK))
     symbols = symbols[(symbols >= 0).sum(axis=1) >= _MIN_DAYS]
     groups = [symbols[first : first + _GROUP] for first in range(0, len(symbols), _GROUP)]
-    parts = map_items("regimes", groups, function=partial(_memories, memory=memory), engine=engine)
+    parts = map_items("model-check", groups, function=partial(_memories, memory=memory), engine=engine)
     direct, chain, regimes = np.concatenate([np.zeros((3, 0, len(LAGS_DAYS))), *parts], axis=1)
     return RegimeCheck(direct, chain, regimes, memory, len(day))
 

@@ -84,7 +84,7 @@ def run_on_cluster(tasks: LazyTasks, *, count: int, stage: str, engine: Engine) 
             engine.dashboard(str(client.dashboard_link))
         try:
             with _worker_check(client) as check:
-                lazy = islice(tasks(int.from_bytes(os.urandom(6)), check), done, None)
+                lazy = _counted(islice(tasks(int.from_bytes(os.urandom(6)), check), done, None), stage, engine)
                 with closing(_results(client, lazy, stage)) as results:
                     for result in results:
                         done, attempt = done + 1, 1
@@ -102,6 +102,23 @@ def run_on_cluster(tasks: LazyTasks, *, count: int, stage: str, engine: Engine) 
                     f"[engine] scheduler: the cluster was lost during stage {stage!r} ({type(error).__name__}), "
                     f"{_ATTEMPTS} times; run again when it is available"
                 ) from None
+
+
+def _counted(lazy: Iterator[Any], stage: str, engine: Engine) -> Iterator[Any]:
+    """Yield lazy results, and count their tasks as they are sent."""
+    for task in lazy:
+        engine.tasks[stage] += len(task.dask)
+        yield task
+
+
+def describe_cluster(engine: Engine) -> str:
+    """Return the address of an engine's cluster with its workers; only its name if it does not answer any more."""
+    try:
+        client = find_client(engine.scheduler, engine.workers)
+        threads = client.nthreads().values()
+        return f"Dask cluster {client.scheduler.address}, {len(threads)} workers with {sum(threads)} threads"
+    except (InputError, *_CONNECTION_ERRORS):
+        return "Dask cluster"
 
 
 @contextmanager
@@ -209,6 +226,12 @@ def adopt(client: Client) -> str:
     return name
 
 
+def is_closed(scheduler: str) -> bool:
+    """Return whether a scheduler is a client of its owner that is closed by now."""
+    client = _ADOPTED.get(scheduler)
+    return scheduler.startswith("client ") and (client is None or client.status != "running")
+
+
 def client_of(cluster: Any) -> Client:  # noqa: ANN401  (dask-jobqueue, dask-gateway, Coiled: all have get_client)
     """Return a client of a cluster object, which lasts as long as the process."""
     client = Client(cluster, set_as_default=False)
@@ -231,10 +254,10 @@ def find_client(scheduler: str, workers: int) -> Client:
     Raises:
         InputError: as `connect`; or an adopted client is closed.
     """
+    if is_closed(scheduler):
+        raise InputError("[engine] scheduler: the Dask client is closed; open it again")
     client = _ADOPTED.get(scheduler)
-    if client is None or client.status != "running":
-        if scheduler.startswith("client "):
-            raise InputError("[engine] scheduler: the Dask client is closed; open it again")
+    if client is None:
         return connect(scheduler, workers)
     _check_adopted(client)
     return client

@@ -2,9 +2,11 @@
 
 `map_merge` runs one function on every item of every group and another on each group's results, in order. `map_reduce`
 combines the results of all items as trees, so that few results reach the client. The results do not depend on the
-scheduler, the number of workers or the order in which tasks finish. Task keys are a stage name and a running number. A
-task never raises: it returns its error, so that no scheduler logs its arguments, and the first failure in the order of
-the items is raised here.
+scheduler, the number of workers or the order in which tasks finish. Task keys are "agedp-", a stage name and a running
+number: a dashboard shows `agedp-bounds`. A task never raises: it returns its error, so that no scheduler logs its
+arguments, and the first failure in the order of the items is raised here.
+
+Work on households goes in blocks of them (`household_blocks`): 40 households are two tasks, 5,000 are 64.
 
 Dask is imported with the first task: a night without any does not pay for it.
 """
@@ -21,7 +23,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
-from itertools import count
+from itertools import count, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +35,26 @@ from agedp_data.errors import AgedpError, InputError
 
 LOCAL_SCHEDULERS = ("threads", "processes", "synchronous")
 IN_PROCESS_SCHEDULERS = ("threads", "synchronous")
+TASK_PREFIX = "agedp-"
+BLOCK_HOUSEHOLDS = (32, 128)
+"""The fewest households of a block, below which a task costs more than it does, and the most."""
+_BLOCKS = 64
 _TREE_ITEMS = 512
+
+
+def household_blocks(households: int) -> list[slice]:
+    """Return this many households in blocks of nearly equal size, one for each task of a stage.
+
+    A function of their number alone, so that no result depends on scheduler or workers.
+
+    >>> household_blocks(40), len(household_blocks(5000)), len(household_blocks(100_000))
+    ([slice(0, 20, None), slice(20, 40, None)], 64, 782)
+    """
+    fewest, most = BLOCK_HOUSEHOLDS
+    size = min(max(-(-households // _BLOCKS), fewest), most)
+    number = -(-households // size)
+    ends = [households * i // number for i in range(number + 1)] if number else [0]
+    return [slice(start, end) for start, end in pairwise(ends)]
 
 
 def scheduler_name(scheduler: Any) -> str:  # noqa: ANN401
@@ -123,7 +144,7 @@ def map_merge(
     def tasks(numbers: Iterator[int], before: _Before) -> Iterator[Any]:
         of_item, of_group = before(function), before(merge)
         for group in groups:
-            parts = _lazy_items(stage, group, of_item, numbers)
+            parts = list(_lazy_items(stage, group, of_item, numbers))
             yield _lazy_merge(stage, parts, of_group, numbers)
 
     return list(_results(stage, tasks, len(groups), engine)) if groups else []
@@ -159,7 +180,7 @@ def map_reduce(
 
     def tasks(numbers: Iterator[int], before: _Before) -> Iterator[Any]:
         for tree in _slices(items, size):
-            level = _lazy_items(stage, tree, before(function), numbers)
+            level = list(_lazy_items(stage, tree, before(function), numbers))
             while True:
                 groups = _slices(level, fan_in)
                 level = [_lazy_merge(stage, group, before(combine), numbers) for group in groups]
@@ -188,15 +209,23 @@ def _run_here(
 ) -> Any:  # noqa: ANN401
     """Return merge([function(item) for item in items], computed now; progress and errors are those of the engine."""
     total = len(items) + 1
-    results = []
-    for done, item in enumerate(items, start=1):
-        results.append(_run_task(function, item))
-        if engine.progress is not None:
-            engine.progress(stage, done, total)
-    result = _merge_results(merge, results)
+    results = [_run_item_here(stage, item, function, engine, (done, total)) for done, item in enumerate(items, start=1)]
+    return _raise_failure(_run_item_here(stage, results, partial(_merge_results, merge), engine, (total, total)))
+
+
+def _run_item_here(
+    stage: str,
+    item: Any,  # noqa: ANN401
+    function: Callable[[Any], Any],
+    engine: Engine,
+    done: tuple[int, int],
+) -> Any:  # noqa: ANN401
+    """Return the result of one task, run now, or its failure; `done` is its number, and that of all tasks."""
+    result = _run_task(function, item)
+    engine.tasks[stage] += 1
     if engine.progress is not None:
-        engine.progress(stage, total, total)
-    return _raise_failure(result)
+        engine.progress(stage, *done)
+    return result
 
 
 def _slices(items: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
@@ -207,18 +236,25 @@ _Before = Callable[[Callable[[Any], Any]], Callable[[Any], Any]]
 """Returns what a task runs instead of a function: on a cluster, a check of the worker before it."""
 
 
-def _lazy_items(stage: str, items: Iterable[Any], function: Callable[[Any], Any], numbers: Iterator[int]) -> list[Any]:
-    """Return the lazy results of function(item)."""
+def _lazy_items(
+    stage: str, items: Iterable[Any], function: Callable[[Any], Any], numbers: Iterator[int]
+) -> Iterator[Any]:
+    """Yield the lazy results of function(item)."""
     from dask.delayed import delayed  # noqa: PLC0415  (slow to import)
 
     tasks = (partial(_run_task, function, item) for item in items)  # Dask searches arguments for lazy values: slowly
-    return [delayed(task, pure=False)(dask_key_name=f"{stage}-{next(numbers)}") for task in tasks]
+    for task in tasks:
+        yield delayed(task, pure=False)(dask_key_name=_task_key(stage, numbers))
+
+
+def _task_key(stage: str, numbers: Iterator[int]) -> str:
+    return f"{TASK_PREFIX}{stage}-{next(numbers)}"
 
 
 def _lazy_merge(stage: str, parts: Sequence[Any], merge: Callable[[list[Any]], Any], numbers: Iterator[int]) -> Any:  # noqa: ANN401
     from dask.delayed import delayed  # noqa: PLC0415  (slow to import)
 
-    return delayed(_merge_results, pure=False)(merge, list(parts), dask_key_name=f"{stage}-{next(numbers)}")
+    return delayed(_merge_results, pure=False)(merge, list(parts), dask_key_name=_task_key(stage, numbers))
 
 
 def _results(
@@ -253,6 +289,7 @@ def _run_locally(stage: str, tasks: Sequence[Any], engine: Engine) -> list[Any]:
     from dask.callbacks import Callback  # noqa: PLC0415
 
     total = sum(len(dict(task.dask)) for task in tasks)
+    engine.tasks[stage] += total
     done = 0
 
     def count_task(*_: object) -> None:
@@ -296,8 +333,14 @@ def _end_with_parent() -> None:
 
 
 def map_items(stage: str, items: Sequence[Any], *, function: Callable[[Any], Any], engine: Engine) -> list[Any]:
-    """Return [function(item) for item in items], computed by the engine."""
-    return map_merge(stage, [[item] for item in items], function=function, merge=_single_result, engine=engine)
+    """Return [function(item) for item in items], computed by the engine: a task for each item."""
+    if _needs_no_scheduler(items, engine):
+        return [_raise_failure(_run_item_here(stage, item, function, engine, (1, 1))) for item in items]
+
+    def tasks(numbers: Iterator[int], before: _Before) -> Iterator[Any]:
+        return _lazy_items(stage, items, before(function), numbers)
+
+    return list(_results(stage, tasks, len(items), engine)) if items else []
 
 
 def map_in_batches(
@@ -305,9 +348,7 @@ def map_in_batches(
 ) -> Iterator[list[Any]]:
     """Yield lists of function(item), `batch_size` items at a time, to limit the memory of their results."""
     for start in range(0, len(items), batch_size):
-        report = (
-            None if engine.progress is None else partial(_report_progress, engine.progress, 2 * start, 2 * len(items))
-        )
+        report = None if engine.progress is None else partial(_report_progress, engine.progress, start, len(items))
         yield map_items(
             stage, items[start : start + batch_size], function=function, engine=replace(engine, progress=report)
         )
@@ -319,8 +360,31 @@ def _report_progress(
     progress(stage, before + done, total)
 
 
-def _single_result(results: list[Any]) -> Any:  # noqa: ANN401  (any result of a stage)
-    return results[0]
+def reopened(engine: Engine) -> Engine:
+    """Return an engine, on threads of this process if the client that it used is closed."""
+    if engine.scheduler in LOCAL_SCHEDULERS:
+        return engine
+    from agedp.compute.cluster import is_closed  # noqa: PLC0415  (an extra, and slow to import)
+
+    return replace(engine, scheduler="threads") if is_closed(engine.scheduler) else engine
+
+
+def task_summary(engine: Engine) -> str:
+    """Return the number of tasks by stage and the scheduler of an engine, "" before any task; confidential.
+
+    >>> ran = Engine("threads", 2)
+    >>> map_items("bounds", [1, 4], function=abs, engine=ran), task_summary(ran)
+    ([1, 4], 'Tasks: 2 agedp-bounds. Scheduler: threads, 2 workers.')
+    """
+    if not engine.tasks:
+        return ""
+    scheduler = f"{engine.scheduler}, {engine.workers} workers"
+    if engine.scheduler not in LOCAL_SCHEDULERS:
+        from agedp.compute.cluster import describe_cluster  # noqa: PLC0415  (an extra, and slow to import)
+
+        scheduler = describe_cluster(engine)
+    stages = ", ".join(f"{number:,} {TASK_PREFIX}{stage}" for stage, number in engine.tasks.items())
+    return f"Tasks: {stages}. Scheduler: {scheduler}."
 
 
 def _run_task(function: Callable[[Any], Any], argument: Any) -> Any:  # noqa: ANN401

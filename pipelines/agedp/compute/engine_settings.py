@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,7 +26,7 @@ class Engine:
 
     `scheduler` is "threads", "processes", "local-cluster" or the address of a Dask scheduler. A task reads at most
     `part_chunks` chunks of `chunk_bytes` bytes. `progress` and `dashboard` are callbacks for the progress of a stage
-    and the address of a cluster's dashboard.
+    and the address of a cluster's dashboard. `tasks` counts the tasks that were sent, by stage; copies share it.
     """
 
     scheduler: str = "threads"
@@ -34,6 +35,7 @@ class Engine:
     part_chunks: int = 8
     progress: Progress | None = field(default=None, compare=False)
     dashboard: Dashboard | None = field(default=None, compare=False)
+    tasks: Counter[str] = field(default_factory=Counter, compare=False, repr=False)
 
 
 ONE_THREAD = Engine("synchronous", workers=1)

@@ -30,6 +30,7 @@ from agedp_data.markov.mixing import (
     total_variation,
     total_variation_forward,
 )
+from agedp_data.markov.reversible import reversible_fit_bound
 from agedp_data.markov.transitions import power, transition_matrix
 from agedp_data.model import PUBLIC_FILE, Model
 
@@ -124,9 +125,10 @@ def read_mixing(folder: Path) -> Mixing:
     columns = pq.read_table(folder / "model" / "households.parquet").to_pydict()
     measures = {
         name: np.array([columns[f"{name}_{age}_days"] for age in AGES_DAYS], np.float64).T
-        for name in ("total_variation", "spectral", "reversibilised")
+        for name in ("total_variation", "reversibilised")
     }
     ids, counts = _transition_counts(folder)
+    measures["reversible_fit"] = reversible_fit_bound(counts, [age * SLOTS for age in AGES_DAYS])
     slowest = min(exact, key=lambda chain: chain.gap)
     example = ids.index(chains["households"][0]["household_id"])
     return Mixing(
@@ -138,7 +140,7 @@ def read_mixing(folder: Path) -> Mixing:
         exact=exact,
         gaps=np.array(columns["spectral_gap"]),
         estimated=measures,
-        not_reversible=int(np.isnan(measures["spectral"]).any(axis=1).sum()),
+        not_reversible=int(np.isnan(columns[f"spectral_{AGES_DAYS[0]}_days"]).sum()),
         example_id=ids[example],
         example_kind=chains["households"][0]["kind"],
         example=transition_matrix(counts[example], smoothing=0),
@@ -199,7 +201,6 @@ def _row_counts(path: Path) -> RowCounts:
 
 
 AGE_COLUMNS = ("chains", *(f"{age} day{'s' * (age > 1)}" for age in AGES_DAYS))
-_NEVER = ("-",) * len(AGES_DAYS)
 
 
 def row_text(rows: RowCounts) -> str:
@@ -237,26 +238,27 @@ def mixing_rows(mixing: Mixing) -> list[tuple[str, ...]]:
     """Return the table by age: each measure of the exact and of the estimated chains, over households."""
     rows: list[tuple[str, ...]] = []
     largest = f"exact chains, largest ({mixing.slowest.name} chain)"
-    for name in ("total_variation", "spectral", "reversibilised"):
-        measure, curves = MIXING_NAMES[name], mixing.estimated[name]
-        applies = name != "spectral"
-        rows.append((measure, "exact chains, median household", *_values(mixing.exact_median(name))))
-        if applies:
+    for name, measure in MIXING_NAMES.items():
+        if name in mixing.slowest.curves:
+            rows.append((measure, "exact chains, median household", *_values(mixing.exact_median(name))))
+        if (curves := mixing.estimated.get(name)) is not None:
             rows.append((measure, "estimated chains, median household", *_values(np.median(curves, axis=0))))
-        rows.append((measure, largest, *_values(mixing.slowest.curves[name])))
-        if applies:
+        if name in mixing.slowest.curves:
+            rows.append((measure, largest, *_values(mixing.slowest.curves[name])))
+        if curves is not None:
             rows.append((measure, "estimated chains, largest", *_values(curves.max(axis=0))))
-        else:
-            rows.append((measure, "estimated chains: not applicable", *_NEVER))
     return rows
 
 
 def not_applicable(mixing: Mixing) -> str:
-    """Return why the bound for reversible chains has no values for estimated chains."""
+    """Return why the bound for reversible chains is not that of estimated chains, and how many exceed their fit's."""
     name = MIXING_NAMES["spectral"].capitalize()
+    estimated = mixing.estimated
+    exceeding = int((estimated["total_variation"] > estimated["reversible_fit"]).any(axis=1).sum())
     return (
         f"{name}: not applicable to estimated chains; {mixing.not_reversible:,} of {mixing.households:,} are not "
-        "reversible, because counts are never exactly symmetric."
+        "reversible, because counts are never exactly symmetric. The exact total variation of "
+        f"{exceeding:,} households exceeds the bound of their reversible fit at one of these ages or more."
     )
 
 

@@ -201,4 +201,11 @@ class DemoPage:
     path: Path
 
 
-Step = DemoStarted | DemonstrationDataset | Mixing | ReleaseSummary | DemoPage
+@dataclass(frozen=True, slots=True)
+class CalibrationTasks:
+    """A calibration is done; `text` is how many tasks of each stage which scheduler ran."""
+
+    text: str
+
+
+Step = DemoStarted | CalibrationTasks | DemonstrationDataset | Mixing | ReleaseSummary | DemoPage

@@ -27,8 +27,10 @@ from agedp.reports.chart_layers import Hover
 from agedp.reports.html import PageSection, anchor_of, paragraph, render_page, table
 from agedp.reports.svg import Line, chart
 from agedp_data.leakage.function import leakage_from_total_variation
+from agedp_data.markov.mixing import MIXING_NAMES
 
 if TYPE_CHECKING:
+    from agedp.calibration.bound import Calibration
     from agedp.calibration.model_check import MemoryCurves
     from agedp.calibration.regime_check import RegimeCheck
 
@@ -76,12 +78,15 @@ def _section(title: str, description: str, chart_html: str, numbers: str) -> Pag
     return PageSection(title, anchor_of(title), [paragraph(description), chart_html, numbers])
 
 
-def write_memory_report(curves: MemoryCurves) -> None:
-    """Write the page of the confidential report on the Markov model where the curves name it."""
-    atomic_files.write(curves.page, memory_report_page(curves).encode())
+def write_memory_report(curves: MemoryCurves, calibration: Calibration | None = None) -> None:
+    """Write the page of the confidential report on the Markov model where the curves name it.
+
+    With a calibration also how fast its chains mix, and the tasks that computed it.
+    """
+    atomic_files.write(curves.page, memory_report_page(curves, calibration).encode())
 
 
-def memory_report_page(curves: MemoryCurves) -> str:
+def memory_report_page(curves: MemoryCurves, calibration: Calibration | None = None) -> str:
     """Return the page of the confidential report on the Markov model."""
     summary, lines, conclusions = _verdict(curves)
     names = curves.series_by_name
@@ -96,6 +101,7 @@ def memory_report_page(curves: MemoryCurves) -> str:
             *regime_verdict(curves),
         ],
         sections=[
+            *([] if calibration is None else [_mixing_section(calibration)]),
             *([] if curves.regimes is None else [_regime_section(curves.regimes)]),
             *(_chain_section(curves, name) for name in _CHAIN_TEXTS if name in names),
             *(_calendar_section(curves, name) for name in _CALENDAR_TEXTS if name in names),
@@ -108,6 +114,50 @@ def _how_to_read() -> PageSection:
     caption = "Measured coverage of the intervals: synthetic households over a year with regimes of 30 to 180 days"
     numbers = _table(caption, COVERED_DAYS, list(COVERAGE.items()), digits=2)
     return PageSection("How to read this", "how-to-read", [*map(paragraph, _HOW_TO_READ), numbers])
+
+
+_CURVES = {**MIXING_NAMES, "sampling_bound": "sampling bound on total variation"}
+
+
+def mixing_rows(calibration: Calibration) -> list[tuple[str, Floats]]:
+    """Return how fast the chains mix as labelled rows by age: over households, each measure that they have.
+
+    The bound for reversible chains is shown where it holds for all of them, and else for their reversible fit.
+    """
+    rows: list[tuple[str, Floats]] = []
+    for key, name in _CURVES.items():
+        curves = calibration.curves.get(key)
+        if curves is None or curves.ndim == 1 or np.isnan(curves).any():
+            continue
+        if key == "reversible_fit" and not reversible_fit_text(calibration):
+            continue
+        rows.append((f"{name}, median", np.median(curves, axis=0)))
+        rows.append(("  maximum over households", curves.max(axis=0)))
+    return rows
+
+
+def reversible_fit_text(calibration: Calibration) -> str:
+    """Return how many households exceed the bound of their reversible fit, "" if all chains are reversible."""
+    curves = calibration.curves
+    if "reversible_fit" not in curves or not np.isnan(curves["spectral"]).any():
+        return ""
+    other = int(np.isnan(curves["spectral"]).any(axis=1).sum())
+    exceeding = int((curves["total_variation"] > curves["reversible_fit"]).any(axis=1).sum())
+    return (
+        f"{other:,} of {calibration.households:,} chains are not reversible, so [A, eq. 55] bounds their reversible "
+        f"fit only. The exact total variation of {exceeding:,} households exceeds it at one of these ages or more. It "
+        "is indicative and sets no budget."
+    )
+
+
+def _mixing_section(calibration: Calibration) -> PageSection:
+    """Return how fast the chains mix, and how many tasks computed it."""
+    title = "Mixing of the estimated chains"
+    gap = calibration.curves.get("spectral_gap")
+    gaps = "" if gap is None else f"Spectral gap: median {np.median(gap):.3f}, smallest {gap.min():.3f}."
+    texts = filter(None, [gaps, reversible_fit_text(calibration), calibration.tasks])
+    numbers = _table(f"{title}, by age", calibration.ages_days, mixing_rows(calibration), digits=4)
+    return PageSection(title, anchor_of(title), [*map(paragraph, texts), numbers])
 
 
 def markov_verdict(curves: MemoryCurves) -> list[str]:

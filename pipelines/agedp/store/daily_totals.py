@@ -189,6 +189,19 @@ def household_days_table(schema: pa.Schema, ids: Sequence[str], key: Ints, **col
     return table_schemas.table_from_columns(schema, household_id=names, day=day, **ordered)
 
 
+def days_with_readings(store: Store, delivery: Delivery) -> tuple[date, date]:
+    """Return the first and last day on which any household has a reading."""
+    tables = (
+        read_daily_totals(store, month, delivery.contents, bucket)
+        for month, bucket in product(delivery.months, range(store.buckets))
+    )
+    days = pa.chunked_array(
+        [table.filter(pc.greater(table["readings"], 0))["day"].combine_chunks() for table in tables]
+    )
+    ends = pc.min_max(days).as_py()
+    return ends["min"], ends["max"]
+
+
 def day_spans(store: Store, delivery: Delivery) -> dict[str, tuple[date, date]]:
     """Return the first and last day of every household, by days with nearly all readings if it has any.
 

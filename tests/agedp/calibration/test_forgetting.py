@@ -227,5 +227,5 @@ def test_a_day_is_clamped_and_missing_as_in_a_release(tmp_path):
         (number * 0, 48, [-1] * 5),
     ):
         period = PeriodReadings(readings, total, present, np.arange(15706, 15711), possible)
-        totals = daily_totals_wh(np.array([0]), period, replace(request(tmp_path), max_missing=most))
+        totals = daily_totals_wh(period, replace(request(tmp_path), max_missing=most))
         assert totals.tolist() == [expected]

@@ -8,10 +8,11 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from agedp.calibration import household_mixing, leakage_bounds
+from agedp.calibration import household_mixing
 from agedp.calibration.estimate import Transitions
 from agedp.calibration.household_mixing import mixing_curves, mixing_households
 from agedp.calibration.leakage_bounds import bound_population
+from agedp.compute import engine
 from agedp.compute.engine_settings import ONE_THREAD, Engine
 from agedp_data.config.model_section import EstimatedModel
 from agedp_data.errors import ChainError
@@ -63,7 +64,7 @@ def test_a_batch_gives_each_household_its_own_curves(monkeypatch, k, seed, batch
     monkeypatch.setattr(household_mixing, "_BATCH", batch)
     counts = counts_of(30, k, seed)
     mixes = mixing_households(counts, min_visits=3)
-    curves = mixing_curves(counts, mixes, AGES)
+    curves = mixing_curves(counts, mixes, AGES, model())
     expected = list(zip(*(alone(household, AGES, 3) for household in counts), strict=True))
     assert mixes.tolist() == list(expected[0])
     assert 0 < mixes.sum() < len(mixes)
@@ -100,7 +101,7 @@ def test_the_bound_is_the_same_for_any_tasks(monkeypatch, chain, confidence, all
     transitions, settings = transitions_of(chain, all_mix=all_mix), model(chain=chain, **confidence)
     expected = bound_population(transitions, settings, engine=ONE_THREAD)
     for size in (1, 4):
-        monkeypatch.setattr(leakage_bounds, "HOUSEHOLDS_PER_TASK", size)
+        monkeypatch.setattr(engine, "BLOCK_HOUSEHOLDS", (size, size))
         result = bound_population(transitions, settings, engine=Engine("threads", 3))
         assert result.leakage_bound.to_json() == expected.leakage_bound.to_json()
         for name, curve in expected.curves.items():
