@@ -2,20 +2,26 @@
 
 Every kind of value has one validator with one message, so that a wrong line gives one clear sentence. Numbers keep
 their decimal digits: `Decimal`, never a float.
+
+An epsilon of a promise counts with nine decimals, rounded down: each is a budget, a cap or a loss to come. Further
+digits, which float arithmetic gives, are cut (`rounding_lines` names them), and contracts are compared without them.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from decimal import Decimal
+from collections.abc import Callable, Iterator, Mapping
+from decimal import ROUND_FLOOR, Decimal
 from difflib import get_close_matches
 from itertools import pairwise
-from typing import Annotated, ClassVar, Final, Literal, TypeVar
+from typing import Annotated, ClassVar, Final, Literal, TypeVar, get_args
 from zoneinfo import ZoneInfo, available_timezones
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, Strict, WithJsonSchema
+from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
+
+from agedp_data.messages import format_value
 
 Unlimited = Literal["unlimited"]
 Method = Literal["tight", "total_variation", "spectral", "reversibilised"]
@@ -26,6 +32,7 @@ LARGEST: Final = Decimal(1_000_000)
 DECIMALS: Final = 15
 LONGEST_TEXT: Final = 1000
 SMALLEST_EPSILON: Final = Decimal("0.000000001")
+EPSILON_DECIMALS: Final = 9
 DELTA_DECIMALS: Final = 20
 _DELTA_TEXT: Final = re.compile(r"[0-9]{1,20}(\.[0-9]{1,20})?([eE]-?[0-9]{1,2})?", re.ASCII)
 
@@ -39,6 +46,10 @@ FREE: Final = Marker()
 LATER: Final = Marker()
 """Added after series had begun: a contract omits the key while it has its default, so that earlier contracts compare
 as equal."""
+
+
+_EPSILON: Final = Marker()
+"""An epsilon, which counts with nine decimals."""
 
 
 class Absent(Marker):
@@ -82,6 +93,13 @@ def exact(value: object) -> Decimal:
     Raises:
         PydanticCustomError: not a finite number, above `LARGEST`, or with more than `DECIMALS` decimals.
     """
+    amount = _finite(value)
+    if _decimals(amount) > DECIMALS:
+        raise wrong(f"has more than {DECIMALS} decimals; write fewer")
+    return amount
+
+
+def _finite(value: object) -> Decimal:
     if isinstance(value, bool) or not isinstance(value, int | Decimal):
         raise wrong("must be a number, without quotes")
     amount = Decimal(value)
@@ -89,9 +107,11 @@ def exact(value: object) -> Decimal:
         raise wrong("must be a finite number")
     if amount.copy_abs() > LARGEST:
         raise wrong(f"is too large; at most {LARGEST}")
-    if -int(amount.as_tuple().exponent) > DECIMALS:
-        raise wrong(f"has more than {DECIMALS} decimals; write fewer")
     return amount
+
+
+def _decimals(amount: Decimal) -> int:
+    return -int(amount.as_tuple().exponent)
 
 
 def exact_text(amount: Decimal) -> str:
@@ -165,10 +185,50 @@ def share(value: object) -> Decimal:
 
 
 def _epsilon(value: object) -> Decimal:
-    amount = positive(value)
+    amount = _positive_epsilon(value)
+    return _nine_decimals(amount) if _decimals(amount) > EPSILON_DECIMALS else amount
+
+
+def _draw_epsilon(value: object) -> Decimal:
+    """Return the epsilon of a calibration draw; models contain as many decimals of it as a number may have."""
+    amount = _positive_epsilon(value)
+    return _nine_decimals(amount) if _decimals(amount) > DECIMALS else amount
+
+
+def _positive_epsilon(value: object) -> Decimal:
+    amount = _finite(value)
+    if amount <= 0:
+        raise wrong("must be above 0")
     if amount < SMALLEST_EPSILON:
         raise wrong("is below 0.000000001, the smallest amount that the ledger keeps")
     return amount
+
+
+def _nine_decimals(epsilon: Decimal) -> Decimal:
+    return Decimal(exact_text(epsilon.quantize(SMALLEST_EPSILON, ROUND_FLOOR)))
+
+
+def is_epsilon(field: FieldInfo) -> bool:
+    """Return whether a key is an epsilon that counts with nine decimals, or an optional one."""
+    choices = (getattr(choice, "__metadata__", ()) for choice in get_args(field.annotation))
+    return any(_EPSILON in marks for marks in (field.metadata, *choices))
+
+
+def rounding_lines(section: Section, written: Mapping[str, object], place: str) -> Iterator[str]:
+    """Yield a warning for each number of a table that counts for less than its digits; public.
+
+    Args:
+        section: the validated table.
+        written: the table as it was given.
+        place: file and table, for the message.
+    """
+    for key in type(section).model_fields:
+        value, counted = written.get(key), getattr(section, key)
+        if isinstance(value, Decimal) and isinstance(counted, Decimal) and value != counted:
+            yield (
+                f"{place} {key} = {format_value(value)}: counts as {exact_text(counted)}, because an epsilon has nine "
+                f"decimals and is rounded down. Write {exact_text(counted)}."
+            )
 
 
 def _total(value: object) -> Decimal | Unlimited:
@@ -310,8 +370,9 @@ _OR_UNLIMITED: Final = WithJsonSchema({"anyOf": [{"type": "number", "exclusiveMi
 Amount = Annotated[Decimal, PlainValidator(positive), _POSITIVE]
 Fraction01 = Annotated[Decimal, PlainValidator(fraction), _POSITIVE]
 Share = Annotated[Decimal, PlainValidator(share), _POSITIVE]
-Epsilon = Annotated[Decimal, PlainValidator(_epsilon), _POSITIVE]
-Total = Annotated[Decimal | Unlimited, PlainValidator(_total), _OR_UNLIMITED]
+Epsilon = Annotated[Decimal, PlainValidator(_epsilon), _POSITIVE, _EPSILON]
+DrawEpsilon = Annotated[Decimal, PlainValidator(_draw_epsilon), _POSITIVE]
+Total = Annotated[Decimal | Unlimited, PlainValidator(_total), _OR_UNLIMITED, _EPSILON]
 Delta = Annotated[Decimal, PlainValidator(_delta), _PROBABILITY]
 Kwh = Annotated[Decimal, PlainValidator(kwh), _NUMBER]
 PositiveKwh = Annotated[Decimal, PlainValidator(positive_kwh), _POSITIVE]

@@ -14,6 +14,7 @@ Form 1 names neither. `RENAMED` maps keys that an earlier form had under another
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from datetime import date
 from decimal import Decimal
@@ -26,7 +27,7 @@ from agedp_data.config.schedule import Archive, Live, Rehearsal
 from agedp_data.errors import LedgerError
 from agedp_data.format_versions import NEEDS, format_unknown_version
 from agedp_data.notions import NOTIONS
-from agedp_data.parameters import FREE, LATER, Absent, Section, exact_text
+from agedp_data.parameters import FREE, LATER, Absent, Section, exact_text, is_epsilon
 from agedp_data.series.series import STATISTICS, Layer
 
 RENAMED: Final[dict[str, str | None]] = {}
@@ -34,6 +35,7 @@ RENAMED: Final[dict[str, str | None]] = {}
 ZONE_CHANGES: Final = "zone_changes"
 """Key of [schedule] in a contract: the clock changes of its period. A contract without this key permits any."""
 
+_CUT: Final = re.compile(r"([0-9]+\.[0-9]{9})[0-9]+", re.ASCII)
 _LATER_STATISTICS: Final = ("profile", "coverage")
 _TABLES: Final[Mapping[str, tuple[str, tuple[type[Section], ...]]]] = {
     "input": ("dataset", INPUTS),
@@ -92,10 +94,27 @@ def comparable(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[dict[str
     Raises:
         LedgerError: as `meaning`.
     """
-    meanings = meaning(old), meaning(new)
+    meanings = with_counted_epsilons(meaning(old)), with_counted_epsilons(meaning(new))
     if any(ZONE_CHANGES not in terms.get("schedule", {}) for terms in meanings):
         meanings = without_zone_changes(meanings[0]), without_zone_changes(meanings[1])
     return meanings
+
+
+def with_counted_epsilons(contract: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the meaning of a contract with the epsilons of its promise as they count; use it to compare contracts.
+
+    Contracts of 0.2 contain up to 15 decimals of an epsilon, of which nine count.
+
+    >>> with_counted_epsilons({"promise": {"notion": "classical", "epsilon_per_day": "0.1000000004"}})["promise"]
+    {'notion': 'classical', 'epsilon_per_day': '0.1'}
+    """
+    promise = contract.get("promise")
+    if not isinstance(promise, Mapping):
+        return dict(contract)
+    fields = next((notion.model_fields for notion in NOTIONS if notion.name == promise.get("notion")), {})
+    texts = {key: str(promise[key]) for key, field in fields.items() if key in promise and is_epsilon(field)}
+    cut = {key: match[1].rstrip("0").rstrip(".") for key, text in texts.items() if (match := _CUT.fullmatch(text))}
+    return {**contract, "promise": {**promise, **cut}}
 
 
 def without_zone_changes(contract: Mapping[str, Any]) -> dict[str, Any]:

@@ -58,11 +58,7 @@ def parse(text: str, *, base: Path, name: str) -> RunFile:
         RunFileError: the text is not TOML, or has an unknown key or an invalid value; one line, the first error.
     """
     name = escape_text(name)
-    raw = _parse_toml(text, name)
-    try:
-        return RunFile.model_validate(raw, context={"folder": base, "name": name})
-    except ValidationError as error:
-        raise run_file_error(error, raw, name=name) from None
+    return from_keys(_parse_toml(text, name), base=base, name=name)
 
 
 def from_keys(keys: Mapping[str, Any], *, base: Path, name: str) -> RunFile:
@@ -72,7 +68,7 @@ def from_keys(keys: Mapping[str, Any], *, base: Path, name: str) -> RunFile:
         RunFileError: an unknown key or an invalid value; one line, the first error.
     """
     try:
-        return RunFile.model_validate(keys, context={"folder": base, "name": name})
+        return RunFile.model_validate(keys, context={"folder": base, "name": name, "keys": keys})
     except ValidationError as error:
         raise run_file_error(error, dict(keys), name=name) from None
 

@@ -27,7 +27,7 @@ from agedp_data.parameters import (
     LATER,
     MANY_DAYS,
     NUMBERS,
-    Epsilon,
+    DrawEpsilon,
     Fraction01,
     ListOf,
     Method,
@@ -168,7 +168,7 @@ class QuantileQuestion(Section):
     """Age of the total variation, one of the model's `ages_days`."""
     probability: Fraction01
     """Share of the households at or below the quantile."""
-    epsilon: Epsilon
+    epsilon: DrawEpsilon
     """Privacy loss of the draw, about all readings of a household in the period."""
 
     @model_validator(mode="after")
@@ -231,7 +231,7 @@ class EstimatedModel(ModelSection):
     """What is published: "envelope" acknowledges that the leakage bound is computed from readings and published without
     noise; "private" publishes the member of a public family of bounds that a private selection chooses.
     """
-    selection_epsilon: Annotated[Epsilon | None, LATER] = None
+    selection_epsilon: Annotated[DrawEpsilon | None, LATER] = None
     """Privacy loss of the selection, about all readings of a household in the period; for "private", and required."""
     coverage: Annotated[Fraction01 | None, LATER] = None
     """Share of the households whose chains lie below the selected bound; for "private", and required."""

@@ -32,7 +32,7 @@ from agedp_data.notions.period_loss import PeriodLoss
 from agedp_data.notions.publication import Publication
 from agedp_data.notions.temporal import Temporal
 from agedp_data.notions.w_event import WEvent
-from agedp_data.parameters import Section, exact_text, wrong
+from agedp_data.parameters import Section, exact_text, rounding_lines, wrong
 from agedp_data.series.profile import Profile
 from agedp_data.series.series import AnySeries
 from agedp_data.series.series_tables import SeriesTable, series_by_name, table_name
@@ -63,6 +63,7 @@ class RunFile(Section):
 
     _name: str = PrivateAttr(default="run file")
     _folder: Path = PrivateAttr(default=Path())
+    _rounded: tuple[str, ...] = PrivateAttr(default=())
     _has_temporary_ledger: bool = PrivateAttr(default=False)
     _is_outside_register: bool = PrivateAttr(default=False)
     _earlier: Mapping[str, Mapping[str, AnySeries]] = PrivateAttr(default_factory=dict)
@@ -78,6 +79,11 @@ class RunFile(Section):
     def folder(self) -> Path:
         """Return the folder against which relative paths were resolved."""
         return self._folder
+
+    @property
+    def roundings(self) -> tuple[str, ...]:
+        """Return a line for each epsilon that was given with more than nine decimals; public."""
+        return self._rounded
 
     @property
     def has_temporary_ledger(self) -> bool:
@@ -189,6 +195,13 @@ class RunFile(Section):
             raise wrong(what, *table.split("."), key, more=len(problems) - 1)
         if isinstance(info.context, Mapping):
             self._name, self._folder = info.context["name"], info.context["folder"]
+            tables, keys = {"promise": self.promise, "model": self.model}, info.context.get("keys", {})
+            self._rounded = tuple(
+                line
+                for table, section in tables.items()
+                if section is not None and table in keys
+                for line in rounding_lines(section, keys[table], f"{self.name}: [{table}]")
+            )
         return self
 
 

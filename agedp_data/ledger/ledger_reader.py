@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from agedp_data.config.contract_values import meaning_of, without_zone_changes
+from agedp_data.config.contract_values import meaning_of, with_counted_epsilons, without_zone_changes
 from agedp_data.errors import ContractChanged
 from agedp_data.ledger.backends import connect
 from agedp_data.ledger.backends.backend import run_transaction
@@ -219,9 +219,8 @@ def require_same_contract(registered: ContractRecord, contract: Mapping[str, Any
     promise = canonical(contract)
     if registered.promise == promise:
         return registered
-    changes = differences(
-        *written_contracts(*(without_zone_changes(meaning_of(text)) for text in (registered.promise, promise)))
-    )
+    meanings = (with_counted_epsilons(meaning_of(text)) for text in (registered.promise, promise))
+    changes = differences(*written_contracts(*map(without_zone_changes, meanings)))
     if not changes:
         return registered
     raise ContractChanged(

@@ -63,6 +63,7 @@ _VALIDATOR_TEXTS = {
     "fraction": "number between 0 and 1",
     "share": "number above 0, at most 1",
     "_epsilon": "epsilon above 0",
+    "_draw_epsilon": "epsilon above 0",
     "_delta": 'between 0 and 1, a number or text such as `"1e-6"`',
     "_total": 'epsilon above 0, or `"unlimited"`',
     "kwh": "kWh, three decimals at most",

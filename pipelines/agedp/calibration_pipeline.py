@@ -29,7 +29,7 @@ from agedp.compute.engine_settings import SILENT, Engine, ProgressReporter, Sche
 from agedp.internal_records.model_verdict import write_verdict
 from agedp.ledger_session import LedgerSession
 from agedp.reports.model_check_report import write_memory_report
-from agedp.run_context import NEEDS_MODEL, engine_for, load_run_file, store_for
+from agedp.run_context import NEEDS_MODEL, engine_for, load_run_file, log_warnings, store_for
 from agedp.stages.calibration_draws import check_draws_permitted, ledger_answer, open_calibration_session
 from agedp.stages.ingest import ingest
 from agedp.store.store import Store
@@ -92,6 +92,7 @@ def begin_calibration(
     is_stored = model.is_private and has_model(model)
     if not is_stored:
         check_model_is_new(model)
+    log_warnings(run.roundings)
     engine = engine_for(run, scheduler, progress)
     roster = read_roster(run.population.roster)
     check_counts_fit(model, len(roster.ids))

@@ -19,6 +19,7 @@ from agedp.calibration_pipeline import calibrate as calibrate_run_file
 from agedp.chains import States, count_transitions, estimate
 from agedp.compute.engine_settings import Scheduler
 from agedp.promises import Number, exact_number
+from agedp.run_context import log_warnings
 from agedp.workspace import Workspace
 from agedp_data.config import load
 from agedp_data.config.loading import model_from_keys
@@ -27,6 +28,7 @@ from agedp_data.datasets.validation import SLOTS
 from agedp_data.errors import ChainError, InputError, RunFileError
 from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.model import PUBLIC_FILE, Model
+from agedp_data.parameters import rounding_lines
 from agedp_data.private_selection import private_quantiles
 
 if TYPE_CHECKING:
@@ -213,20 +215,20 @@ def calibrate(  # noqa: PLR0913  (the keys of [model], all of which decide)
         raise RunFileError(f"calibrate: {', '.join(missing)} decide what is promised and have no default")
     workspace = Workspace.create()
     edges = source.kind if isinstance(source.kind, str) else [exact_number(edge / 1000) for edge in source.kind]
-    model: EstimatedModel = model_from_keys(
-        {
-            "source": "estimated",
-            "assume": assume,
-            "file": str(workspace.folder / "model"),
-            "period": list(source.days),
-            "step": source.step,
-            "states": source.n_states,
-            "edges": edges,
-            "publish": publish,
-            **keys,
-            **further,
-        }
-    )
+    written = {
+        "source": "estimated",
+        "assume": assume,
+        "file": str(workspace.folder / "model"),
+        "period": list(source.days),
+        "step": source.step,
+        "states": source.n_states,
+        "edges": edges,
+        "publish": publish,
+        **keys,
+        **further,
+    }
+    model: EstimatedModel = model_from_keys(written)
+    log_warnings(rounding_lines(model, written, "calibrate: [model]"))
     check_selection_possible(model, int(is_on_roster(source.stored.roster, model.period).sum()))
     counted = count_transitions(source, n_phases=phase_count(model), subsampling=subsampling_steps(model))
     input_terms = {key: source.stored.input_keys[key] for key in ("dataset", "interval_minutes")}

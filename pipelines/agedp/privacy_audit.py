@@ -7,6 +7,9 @@ residuals, published minus exact values, must be independent draws of the law th
     ledger 1    night 1: days 1-2    night 2: days 3-8, after which days 1-2 must be published unchanged
     ledger 2    the same households, readings and days: other noise
 
+Then few households are released twice, with other readings and everything public equal. Dates, skipped days, losses,
+scales, counts of households and refusals must be equal: readings decide none of them.
+
 Decisions:
 
 * The real path is run, from CSV files to the release folder. The folder is evaluated, and the sums that the pipeline
@@ -19,7 +22,7 @@ Decisions:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import combinations
 from pathlib import Path
@@ -31,7 +34,7 @@ import numpy as np
 from agedp.compute.engine_settings import SILENT, ProgressReporter
 from agedp.stages.release import ImpossibleSum
 from agedp.synthetic_counts import sensitivity_of
-from agedp.synthetic_releases import PublishedNight, SeriesValues, SyntheticReleases
+from agedp.synthetic_releases import PublicRecord, PublishedNight, SeriesValues, SyntheticReleases
 from agedp.synthetic_worlds import (
     BIT_DAYS,
     FIRST_DAY,
@@ -56,6 +59,7 @@ from agedp_data.audit.power import (
 from agedp_data.config import RunFile, load
 from agedp_data.datasets.validation import Ints
 from agedp_data.epsilon import NANO, format_epsilon, round_nano
+from agedp_data.errors import AgedpError
 from agedp_data.series.series import AnySeries
 
 CONFIDENCE: Final = 0.999999
@@ -64,7 +68,7 @@ SIGNIFICANCE: Final = 5e-6
 """Probability that any test of the noise is a false alarm."""
 FALSE_ALARM: Final = "0.00001"
 """The probability that an audit raises a false alarm lies below this: three bounds and all tests together."""
-_PROBE_DATASETS = AuditDatasets(2, 1, varying_groups=2, days=BIT_DAYS, ledgers=1)
+_COMPARED_DATASETS = AuditDatasets(2, 1, varying_groups=2, days=3 * BIT_DAYS, ledgers=1)
 _TESTS_OF_SERIES = 60  # at most; more tests need stronger evidence
 _UNIT = 1e-9
 Nights = Sequence[PublishedNight]
@@ -124,21 +128,47 @@ def audit(
         AgedpError: every error that a run of this run file would raise.
     """
     run = load(Path(run_file))
-    with TemporaryDirectory(prefix="agedp-audit-") as folder:
+    with TemporaryDirectory(prefix="agedp-audit-") as name:
+        folder, record = Path(name), None
+        first, second = _two_worlds(run, folder)
         try:
             if datasets is None:
-                datasets = _chosen_datasets(run, Path(folder) / "probe")
-            releases = SyntheticReleases.of(run, Path(folder) / "audit", datasets)
+                record = first.public_record()
+                datasets = _chosen_datasets(run, first.published(record))
+            releases = SyntheticReleases.of(run, folder / "audit", datasets)
             ledgers = [releases.nights(ledger, progress) for ledger in range(datasets.ledgers)]
+            result = _evaluated(run, releases.worlds, ledgers)
+            return result if result.faults else replace(result, faults=_decided_by_readings(first, second, record))
         except ImpossibleSum as impossible:
             stopped = f"the pipeline stopped before a draw: {impossible}"
-            return AuditResult((), datasets or _PROBE_DATASETS, (stopped,), ())
-    return _evaluated(run, releases.worlds, ledgers)
+            return AuditResult((), datasets or _COMPARED_DATASETS, (stopped,), ())
+        except AgedpError:  # perhaps one that the readings decide
+            if faults := _decided_by_readings(first, second, record):
+                return AuditResult((), datasets or _COMPARED_DATASETS, faults, ())
+            raise
 
 
-def _chosen_datasets(run: RunFile, folder: Path) -> AuditDatasets:
+def _two_worlds(run: RunFile, folder: Path) -> tuple[SyntheticReleases, SyntheticReleases]:
+    """Return releases of two worlds with equal public inputs and other readings; none has begun."""
+    no_bits = np.zeros(_COMPARED_DATASETS.groups, bool)
+    worlds = SyntheticWorlds.of(run, _COMPARED_DATASETS, group_bits=no_bits, household_bits=no_bits)
+    return (
+        SyntheticReleases.of_worlds(run, folder / "one", worlds),
+        SyntheticReleases.of_worlds(run, folder / "other", worlds.opposite()),
+    )
+
+
+def _decided_by_readings(
+    first: SyntheticReleases, second: SyntheticReleases, record: PublicRecord | None
+) -> tuple[str, ...]:
+    """Return what differs between two worlds; `record` is that of the first, if it has been released."""
+    differences = (record or first.public_record()).differences(second.public_record())
+    return tuple(f"the readings decide {what}" for what in differences)
+
+
+def _chosen_datasets(run: RunFile, small: PublishedNight) -> AuditDatasets:
     """Return the smallest sizes that detect what the largest ones do, at the losses of the first two days."""
-    probe = SyntheticReleases.of(run, folder, _PROBE_DATASETS).nights(0, SILENT)[-1].series
+    probe = small.series
     cells = sum(series.noisy.shape[-1] for series in probe.values())
     sizes = list(audit_sizes(float(next(iter(probe.values())).epsilon[0]), cells=cells))
     largest = _expected_powers(run, probe, sizes[-1])
@@ -149,7 +179,9 @@ def _expected_powers(run: RunFile, probe: Mapping[str, SeriesValues], datasets: 
     bits = np.arange(datasets.groups) % 2 == 0
     worlds = SyntheticWorlds.of(run, datasets, group_bits=bits, household_bits=bits)
     exact = {name: worlds.exact(run, run.series[name], days=range(datasets.days)) for name in probe}
-    scales = {name: np.full((datasets.ledgers, datasets.days), series.scale[-1]) for name, series in probe.items()}
+    scales = {
+        name: np.full((datasets.ledgers, datasets.days), series.scale[:BIT_DAYS][-1]) for name, series in probe.items()
+    }
     return _powers(exact, scales, tests=_TESTS_OF_SERIES * len(probe))
 
 

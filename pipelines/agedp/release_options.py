@@ -47,8 +47,10 @@ class ReleaseOptions(TypedDict, total=False):
         by: a group column of the roster.
         max_missing: a household-day that lacks more half-hours than this counts as missing.
         missing_kwh: value of a missing household-day.
+        every: the days of a row: "day"; of a mean also "week", "month" or "year", of a profile "weekday-month".
         first_day: first day to release; the first with a reading if not given.
         last_day: last day to release; the last with a reading if not given.
+        skip_days: days of the period that are not released; chosen without looking at the readings.
         model: a model, for the notions that need one.
         accept_unverified_model: True accepts that a promised risk rests on an estimated model, which one dataset can
             contradict but never verify; required for it.
@@ -67,8 +69,10 @@ class ReleaseOptions(TypedDict, total=False):
     by: str
     max_missing: int
     missing_kwh: Number
+    every: Literal["day", "week", "month", "year", "weekday-month"]
     first_day: date | str
     last_day: date | str
+    skip_days: Sequence[date | str]
     model: CalibratedModel | DeclaredCurve
     accept_unverified_model: Literal[True]
     population: str
@@ -148,7 +152,7 @@ def _run_file(stored: StoredReadings, promise: PromiseKeys, options: ReleaseOpti
         "version": 1,
         "population": {"name": chosen["population"], "roster": str(path), "min_households": chosen["min_households"]},
         "input": stored.input_keys,
-        "schedule": {"mode": "archive", "first_day": first, "last_day": last},
+        "schedule": {"mode": "archive", "first_day": first, "last_day": last, **_skip_days(chosen)},
         "series": {SERIES: series},
         "promise": promise.keys(),
         "output": {
@@ -175,6 +179,7 @@ _SERIES_KEYS = (
     "share",
     "bins_kwh",
     "by",
+    "every",
     "max_missing",
     "missing_kwh",
 )
@@ -194,6 +199,14 @@ def _day(value: Any, default: date) -> date:  # noqa: ANN401
     if value is None:
         return default
     return date.fromisoformat(value[:10]) if isinstance(value, str) else date(value.year, value.month, value.day)
+
+
+def _skip_days(chosen: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the key skip_days of [schedule], nothing if it is not given."""
+    days = chosen.get("skip_days")
+    if days is None:
+        return {}
+    return {"skip_days": days if isinstance(days, str) else [_day(day, date.min) for day in days]}
 
 
 def _model_keys(model: Any, workspace: Workspace) -> Mapping[str, Any]:  # noqa: ANN401

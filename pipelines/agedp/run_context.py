@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from pathlib import Path
@@ -25,6 +27,8 @@ from agedp_data.messages import escape_text, suggest_name
 from agedp_data.model import PUBLIC_FILE, Model, read_model
 from agedp_data.roster import Roster
 from agedp_data.series.series_tables import table_name
+
+_LOG = logging.getLogger("agedp")
 
 NEEDS_MODEL: Final = (
     'a rehearsal with rehearsal_on = "synthetic" reads no readings, and so makes no model. Name the folder of a model '
@@ -94,6 +98,7 @@ class RunContext:
         _check_model_exists(run)
         model = read_model(run)
         _check_method(run, model)
+        log_warnings(run.roundings)
         return cls(run, roster, model, now or clock.now(), as_of, engine_for(run, scheduler, progress))
 
     @property
@@ -132,6 +137,12 @@ class RunContext:
         """Return the release folder; for one at a URL, its local copy in the confidential folder."""
         location = self.run_file.output.release
         return self.paths.release_copy if is_url(location) else Path(location)
+
+
+def log_warnings(lines: Iterable[str]) -> None:
+    """Log public warnings about a run file; they reach the terminal as well."""
+    for line in lines:
+        _LOG.warning("agedp: %s", line)
 
 
 def _path_columns(run: RunFile) -> set[str]:

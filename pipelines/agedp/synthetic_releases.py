@@ -12,7 +12,7 @@ Decisions:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 from decimal import Decimal
@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from agedp.compute.engine_settings import ProgressReporter
+from agedp.compute.engine_settings import SILENT, ProgressReporter
 from agedp.local_files import atomic_files
 from agedp.local_files.internal_files import InternalPaths
 from agedp.pipeline import STAGES, run_stages
@@ -42,8 +42,8 @@ from agedp_data.config.output import OutputSection, PopulationSection
 from agedp_data.config.schedule import Archive, Rehearsal
 from agedp_data.datasets.validation import Ints
 from agedp_data.epsilon import round_nano
-from agedp_data.errors import PreflightFailed
-from agedp_data.ledger import ReleaseRecord
+from agedp_data.errors import AgedpError, InputError, PreflightFailed
+from agedp_data.ledger import Ledger, ReleaseRecord
 from agedp_data.model import read_model
 from agedp_data.roster import read_roster
 from agedp_data.series.layers import is_upper, layer_number
@@ -83,6 +83,53 @@ class PublishedNight:
 
 
 @dataclass(frozen=True, slots=True)
+class PublicRecord:
+    """What two nights decided: the refusal of each, if any, and the releases in the ledger (public)."""
+
+    refusals: tuple[AgedpError | None, ...]
+    rows: tuple[ReleaseRecord, ...]
+
+    def differences(self, other: PublicRecord) -> Iterator[str]:
+        """Yield each public decision that differs from that of a world with other readings, once of each kind."""
+        for night, errors in enumerate(zip(self.refusals, other.refusals, strict=True), 1):
+            texts = ["not refused" if error is None else f"{type(error).__name__}: {error}" for error in errors]
+            if texts[0] != texts[1]:
+                yield f"a refusal (night {night}: {texts[0]} / {texts[1]})"
+                break
+        releases = [{(row.day, row.series): row for row in record.rows} for record in (self, other)]
+        keys = sorted(releases[0].keys() | releases[1].keys())
+        states = {key: [rows[key].state if key in rows else "not released" for rows in releases] for key in keys}
+        for (day, series), (state, other_state) in states.items():
+            if state != other_state:
+                yield f"a released or skipped day ({day} {series}: {state} / {other_state})"
+                break
+        for what, fields in _DECISIONS.items():
+            for day, series in (key for key in keys if states[key][0] == states[key][1]):
+                texts = [_decision(rows[day, series], fields) for rows in releases]
+                if texts[0] != texts[1]:
+                    yield f"{what} ({day} {series}: {texts[0]} / {texts[1]})"
+                    break
+
+
+_DECISIONS = {
+    "a date": ("published_on", "input_ended_at"),
+    "a recorded loss": ("loss",),
+    "a noise scale": ("scale", "sensitivity", "mechanism"),
+    "a published count of households": ("cells", "households"),
+}
+"""Fields of a release, by what they decide."""
+_NOTHING = "no day of the synthetic households is released, so that nothing can be measured"
+
+
+def _decision(row: ReleaseRecord, fields: Sequence[str]) -> str:
+    return ", ".join(str(getattr(row, field)) for field in fields)
+
+
+def _has_values(rows: Iterable[ReleaseRecord]) -> bool:
+    return any(row.state == "released" for row in rows)
+
+
+@dataclass(frozen=True, slots=True)
 class SyntheticReleases:
     """The synthetic households of a run file, written into a folder, and their releases."""
 
@@ -94,9 +141,14 @@ class SyntheticReleases:
     @classmethod
     def of(cls, run: RunFile, folder: Path, datasets: AuditDatasets) -> SyntheticReleases:
         """Draw the bits and write roster and input files into a new folder."""
-        folder.mkdir()
         group_bits, household_bits = (mechanisms.fair_bits(datasets.groups) for _ in range(2))
         worlds = SyntheticWorlds.of(run, datasets, group_bits=group_bits, household_bits=household_bits)
+        return cls.of_worlds(run, folder, worlds)
+
+    @classmethod
+    def of_worlds(cls, run: RunFile, folder: Path, worlds: SyntheticWorlds) -> SyntheticReleases:
+        """Write roster and input files of these worlds into a new folder."""
+        folder.mkdir()
         return cls(run, folder, worlds, tuple(map(str, worlds.write(folder, column=_GROUP))))
 
     def nights(self, ledger: int, progress: ProgressReporter) -> tuple[PublishedNight, ...]:
@@ -105,23 +157,59 @@ class SyntheticReleases:
         Raises:
             PreflightFailed: the input is refused.
             Refused: the promise permits no day at all. It may permit the first days only, which are then evaluated.
+            InputError: every day of the first night is skipped.
         """
-        folder = self.folder / f"ledger{ledger}"
-        folder.mkdir()
-        run = self._run_file(folder)
-        model, roster = read_model(run), read_roster(self.folder / "roster.csv")
+        folder, published = self._ledger_folder(ledger), []
         done = _step_counter(progress, ledger, self.worlds.datasets.ledgers)
-        published = []
-        for days in (BIT_DAYS, self.worlds.datasets.days):
-            until = due_date(run, FIRST_DAY + timedelta(days=days - 1))
-            simulated = run.schedule.mode == "rehearsal"
-            now = clock.now() if simulated else datetime.combine(until, time(), UTC)
-            context = RunContext(run, roster, model, now, until if simulated else None, engine_for(run, None, progress))
+        for context in self._contexts(folder, progress):
             summary = run_stages(context, done=done)
-            if isinstance(summary.refusal, PreflightFailed) or not summary.session.opened().rows:
+            rows = summary.session.opened().rows
+            if isinstance(summary.refusal, PreflightFailed) or not rows:
                 summary.check_not_refused()
+            if not _has_values(rows):
+                raise InputError(_NOTHING)
             published.append(self._read_published(folder))
         return tuple(published)
+
+    def public_record(self) -> PublicRecord:
+        """Release the days in a fresh ledger in two nights; return what was decided, an error included."""
+        folder, refusals = self._ledger_folder(0), list[AgedpError | None]()
+        for context in self._contexts(folder, SILENT):
+            try:
+                refusals.append(run_stages(context).refusal)
+            except AgedpError as error:
+                refusals.append(error)
+        url = self._run_file(folder).output.ledger
+        if not Ledger.exists(url):
+            return PublicRecord(tuple(refusals), ())
+        with Ledger.open(url) as ledger:
+            return PublicRecord(tuple(refusals), ledger.rows())
+
+    def published(self, record: PublicRecord) -> PublishedNight:
+        """Return what the folder contains after the nights of `public_record`.
+
+        Raises:
+            AgedpError: the refusal of the nights, if no day was released.
+        """
+        if not _has_values(record.rows):
+            raise next(filter(None, record.refusals), InputError(_NOTHING))
+        return self._read_published(self.folder / "ledger0")
+
+    def _ledger_folder(self, ledger: int) -> Path:
+        """Return a new folder for a fresh ledger."""
+        folder = self.folder / f"ledger{ledger}"
+        folder.mkdir()
+        return folder
+
+    def _contexts(self, folder: Path, progress: ProgressReporter) -> Iterator[RunContext]:
+        """Yield the inputs of each night's run, when it is its turn."""
+        run = self._run_file(folder)
+        model, roster = read_model(run), read_roster(self.folder / "roster.csv")
+        simulated = run.schedule.mode == "rehearsal"
+        for days in (BIT_DAYS, self.worlds.datasets.days):
+            until = due_date(run, FIRST_DAY + timedelta(days=days - 1))
+            now = clock.now() if simulated else datetime.combine(until, time(), UTC)
+            yield RunContext(run, roster, model, now, until if simulated else None, engine_for(run, None, progress))
 
     def _run_file(self, folder: Path) -> RunFile:
         """Return the run file over synthetic households: same series, promise and model, each group published alone."""

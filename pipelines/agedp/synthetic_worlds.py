@@ -22,7 +22,7 @@ Decisions:
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Literal
@@ -92,6 +92,16 @@ class SyntheticWorlds:
         least_missing = min((of.max_missing for of in run.series.values() if isinstance(of, Coverage)), default=0)
         moved_slots = min((_moved_slots(of) for of in run.series.values() if isinstance(of, Profile)), default=0)
         return cls(datasets, max_wh, varying_wh, group_bits, household_bits, _pairs(run), least_missing, moved_slots)
+
+    def opposite(self) -> SyntheticWorlds:
+        """Return the same households on the same roster with other readings, on every day.
+
+        All bits are the other ones. A varying household has the readings of its day before, the largest in place of
+        missing ones; on the first, third, ... day it has none.
+        """
+        varying_wh = np.roll(np.where(self.varying_wh < 0, self.max_half_hour_wh, self.varying_wh), 1, axis=1)
+        varying_wh[:, ::2] = -1
+        return replace(self, varying_wh=varying_wh, group_bits=~self.group_bits, household_bits=~self.household_bits)
 
     @property
     def groups(self) -> list[str]:

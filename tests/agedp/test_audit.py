@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import re
 import shutil
-from datetime import date
+from dataclasses import replace
+from datetime import date, timedelta
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from agedp import privacy_audit, statement_facts, synthetic_releases
+from agedp import pipeline, privacy_audit, statement_facts, synthetic_releases
 from agedp.privacy_audit import AuditResult, MeasuredLoss
+from agedp.stages import release
 from agedp.store.month_matrix import MonthMatrix
 from agedp_data import mechanisms
 from agedp_data.audit.power import AuditDatasets
+from agedp_data.errors import Refused
 from agedp_data.series.coverage import Coverage
 from agedp_data.series.load_profile import ProfileRule
 from agedp_data.series.profile import Profile
@@ -28,6 +31,7 @@ TWO_WORLDS = AuditDatasets(120, 1, varying_groups=2, days=2, ledgers=1)
 TWO_LEDGERS = AuditDatasets(20, 1, varying_groups=40, days=2, ledgers=2)
 MANY_DRAWS = AuditDatasets(20, 1, varying_groups=2600, days=4, ledgers=1)
 SMALL = AuditDatasets(2, 1, varying_groups=2, days=2, ledgers=1)
+LONG = pytest.mark.long
 
 
 def written(house, loss, **keys) -> Path:
@@ -36,11 +40,17 @@ def written(house, loss, **keys) -> Path:
 
 
 @pytest.fixture
+def measured_alone(monkeypatch):
+    """Without the comparison of two worlds, which has tests of its own."""
+    monkeypatch.setattr(privacy_audit, "_decided_by_readings", lambda *_: ())
+
+
+@pytest.fixture
 def large(house):
     return written(house, 2)
 
 
-def test_the_real_path_is_passed_with_bounds_near_the_promise(large):
+def test_the_real_path_is_passed_with_bounds_near_the_promise(large, measured_alone):
     found = privacy_audit.audit(large, datasets=AuditDatasets(1600, 1, varying_groups=100, days=3, ledgers=1))
     one, two_days, three_days = found.measured
     assert (one.promised, two_days.promised, three_days.promised) == (2.0, 4.0, 6.0)
@@ -157,6 +167,95 @@ def test_each_planted_fault_is_exposed(large, monkeypatch, fault):
         require_no_violation(result)
 
 
+def usable(sums, day):
+    """Return the confidential number of households with a usable day."""
+    return sum(number for (of, _), total in sums.by_day.items() if of == day for number in total.usable.values())
+
+
+def on_each_day(change):
+    """Plant into the release of each day: `change` takes the due day, and how many households have readings of it."""
+
+    def plant(monkeypatch):
+        sound = pipeline.release_days
+
+        def release_days(session, due_days, sums):
+            due = tuple(change(due_day, usable(sums, due_day.day)) for due_day in due_days.due)
+            return sound(session, replace(due_days, due=due), sums)
+
+        monkeypatch.setattr(pipeline, "release_days", release_days)
+
+    return plant
+
+
+def refused_if_few(due_day, number):
+    if number < 6:
+        raise Refused("too few households have readings")
+    return due_day
+
+
+def skipped_if_few(due_day, number):
+    return replace(due_day, skipped=number < 6)
+
+
+def later_if_few(due_day, number):
+    return replace(due_day, publish_on=due_day.publish_on + timedelta(days=int(number < 6)))
+
+
+def in_the_row(change):
+    """Plant into the stored row of each day: `change` takes the planned row and the confidential sum of the day."""
+
+    def plant(monkeypatch):
+        sound, plan = release._release_days, release._plan_transaction
+
+        def release_the_days(ledger, terms, due, sums, *rest):
+            def planned(*of):
+                rows = plan(*of).items()
+                totals = {f"{day}": sum(map(sum, total.exact.values())) for (day, _), total in sums.items()}
+                return {key: replace(row, row=change(row.row, totals[key[0]])) for key, row in rows}
+
+            monkeypatch.setattr(release, "_plan_transaction", planned)
+            return sound(ledger, terms, due, sums, *rest)
+
+        monkeypatch.setattr(release, "_release_days", release_the_days)
+
+    return plant
+
+
+def charged_by_the_sum(row, total):
+    return replace(row, loss=row.loss + total % 2)
+
+
+def scaled_by_the_sum(row, total):
+    return replace(row, scale=row.scale * (1 + total / 1e9))
+
+
+DECIDED = {
+    "refusal": (on_each_day(refused_if_few), r"a refusal \(night 1: .*too few households have readings"),
+    "skipped": (on_each_day(skipped_if_few), r"a released or skipped day \(2013-01-0\d daily_mean: .*skipped"),
+    "date": (on_each_day(later_if_few), r"a date \(2013-01-0\d daily_mean: 2013-"),
+    "loss": (in_the_row(charged_by_the_sum), r"a recorded loss \(2013-01-0\d daily_mean: 200000000[01] / "),
+    "scale": (in_the_row(scaled_by_the_sum), r"a noise scale \(2013-01-0\d daily_mean: 25"),
+}
+"""By what the readings of a planted fault decide: how, and what the audit says."""
+
+
+@pytest.mark.parametrize(
+    "decided",
+    [("refusal",), ("skipped", "loss"), *(pytest.param((one,), marks=LONG) for one in DECIDED)],
+    ids=" ".join,
+)
+def test_what_readings_decide_is_exposed(large, monkeypatch, decided):
+    for one in decided:
+        DECIDED[one][0](monkeypatch)
+    result = privacy_audit.audit(large, datasets=SMALL)
+    for one in decided:
+        assert [line for line in result.faults if re.match(f"the readings decide {DECIDED[one][1]}", line)], (
+            result.faults
+        )
+    with pytest.raises(PromiseBroken, match="the promise is broken: the readings decide"):
+        require_no_violation(result)
+
+
 COUNTS = """[series.counts]
 statistic = "distribution"
 form = "cumulative"
@@ -168,7 +267,7 @@ max_missing = 0
 """
 
 
-def test_two_series_are_audited_over_the_only_day_that_is_permitted(house):
+def test_two_series_are_audited_over_the_only_day_that_is_permitted(house, measured_alone):
     run_file = written(house, 2, rest=COUNTS)
     house.edit(('"mean"', '"mean"\nshare = 0.5'), ('"unlimited"', "2"))
     found = privacy_audit.audit(run_file, datasets=TWO_LEDGERS)
@@ -222,7 +321,6 @@ def counted_as_usable(monkeypatch):
 
 
 UNSCALED = "recorded noise scale is too small for the recorded loss"
-LONG = pytest.mark.long
 FAULTS_BY_STATISTIC = [
     pytest.param(PROFILE, one_clamp, UNSCALED, id="profile, one clamp"),
     pytest.param(
@@ -254,7 +352,7 @@ def test_faults_of_profiles_and_coverage_are_exposed(large, house, monkeypatch, 
     "series",
     [pytest.param(PROFILE.replace("= 4", "= 50"), marks=LONG, id="profile"), pytest.param(COVERAGE, id="coverage")],
 )
-def test_profiles_and_coverage_pass_with_bounds_near_the_promise(large, house, series):
+def test_profiles_and_coverage_pass_with_bounds_near_the_promise(large, house, series, measured_alone):
     house.edit((MEAN, series))
     found = privacy_audit.audit(large, datasets=AuditDatasets(1600, 1, varying_groups=20, days=2, ledgers=1))
     assert found.faults == ()

@@ -192,6 +192,9 @@ class TestRefusals:
             ({**TERMS, "clamp_kwh": -1}, "[series.use] clamp_kwh = -1: must not be negative"),
             ({**TERMS, "by": "tariff"}, "the roster has no such column"),
             ({**TERMS, "as_of": "2013-01-01"}, "as_of goes with a run file"),
+            ({**TERMS, "every": "year"}, '[series.use] every = "year": has no whole period between'),
+            ({**TERMS, "skip_days": ["1999-01-01"]}, "names 1999-01-01, which is not a day of the period"),
+            ({**TERMS, "skip_days": "2013-01-01"}, "[schedule] skip_days"),
         ],
     )
     def test_what_decides_privacy_is_asked_for(self, readings, options, message):
@@ -250,6 +253,35 @@ class TestRefusals:
     def test_a_misspelt_keyword_is_not_ignored(self, readings):
         with pytest.raises(TypeError, match=r"'mising_kwh' is no keyword of a release; did you mean 'missing_kwh'"):
             agedp.release(readings, **TERMS, mising_kwh=3)
+
+
+@pytest.fixture(scope="module")
+def fortnight() -> pd.DataFrame:
+    """Two households from Tuesday 1 to Monday 14 January 2013, with 1 Wh more a half-hour each day."""
+    times = pd.date_range("2013-01-01", periods=14 * 48, freq="30min", tz="UTC")
+    columns = {"household_id": np.repeat(["A", "B"], len(times)), "interval_start": [*times, *times]}
+    return pd.DataFrame({**columns, "energy_wh": np.tile(100 + np.arange(len(times)) // 48, 2)})
+
+
+OF_TWO = {**TERMS, "min_households": 2}
+
+
+def test_a_table_has_rows_of_weeks_and_skipped_days(fortnight, fixed_noise):
+    weeks = agedp.release(fortnight, **OF_TWO, every="week").table
+    # days 7 to 13, of which the last names the row: 48 half-hours x 2 households x (7 x 100 + 6 + 7 + ... + 12) Wh
+    assert {f"{day:%Y-%m-%d}": value - 7 for day, value in weeks["noisy_sum_wh"].items()} == {"2013-01-13": 96 * 763}
+    days = agedp.plan(fortnight, **OF_TWO, skip_days=["2013-01-03", pd.Timestamp("2013-01-05 12:00")]).table
+    assert {*range(1, 15)} - {*days["day"].dt.day} == {3, 5}
+
+
+def test_an_epsilon_of_float_arithmetic_is_cut_and_named(fortnight, caplog):
+    cap = 0.8999999999999999
+    promise = agedp.Classical(epsilon_per_day=cap, max_day_epsilon=cap, epsilon_total=(0.1 + 0.2) * 10)
+    released = agedp.release(fortnight, **{**OF_TWO, "promise": promise, "last_day": "2013-01-01"})
+    assert released.table["epsilon"].tolist() == [0.899999999]
+    assert released.statement["contract"]["promise"]["epsilon_total"] == "3"
+    for key in ("epsilon_per_day", "max_day_epsilon"):
+        assert f"release: [promise] {key} = 0.8999999999999999: counts as 0.899999999, " in caplog.text
 
 
 def test_the_signature_shows_every_keyword_and_no_default_of_what_decides():

@@ -10,8 +10,10 @@ from datetime import date
 import pytest
 
 from agedp.one_off import release_files
+from agedp.setup.init_run_file import init
 from agedp.setup.run_file_options import toml_of
 from agedp.stages.publish import open_release
+from agedp_data.config import load
 from agedp_data.datasets.synthetic import write_london
 from agedp_data.errors import AgedpError, ContractChanged, RunFileError
 from agedp_data.ledger import Ledger
@@ -111,6 +113,38 @@ def test_missing_options_are_named_all_at_once(files, tmp_path):
     line = refused(files, tmp_path / "out", **{key: DISCOUNTED[key] for key in DISCOUNTED if key != "rehearsal_on"})
     assert line.endswith("Also give --rehearsal-on")
     assert list(tmp_path.iterdir()) == []
+
+
+CLASSICAL = {**COMMON, "notion": "classical", "epsilon_per_day": "1"}
+
+
+@pytest.fixture(scope="module")
+def three_weeks(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("weeks") / "in"
+    write_london(folder, households=2, first_day=date(2013, 1, 1), days=20, seed=3)  # a Tuesday to a Sunday
+    return [str(folder)]
+
+
+def test_rows_of_weeks_and_skipped_days_are_of_the_days_of_the_files(three_weeks, tmp_path):
+    weeks = release(three_weeks, tmp_path / "out", {**CLASSICAL, "every": "week", "skip_days": "2013-01-09"})
+    found = [(row.day, row.state) for row in weeks.run.released]
+    assert found == [("2013-01-13", "skipped"), ("2013-01-20", "released")]  # a week lacks no day, or is skipped
+    live = {**CLASSICAL, "mode": "live", "first_day": "2030-01-01", "age_days": "1", "corrections": "later-file"}
+    written = init(three_weeks, folder=tmp_path, options=toml_of({**live, "skip_days": "2030-01-03"}))
+    assert load(written.run_file).schedule.skip_days == (date(2030, 1, 3),)
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        ({"every": "month"}, "--every month: has no whole period between 2013-01-01 and 2013-01-20"),
+        ({"every": "fortnight"}, '--every fortnight: is not known; write "day" | "week"'),
+        ({"skip_days": "2013-01-21"}, "--skip-days [2013-01-21]: names 2013-01-21, which is not a day of the period"),
+        ({"skip_days": "soon"}, "--skip-days ["),
+    ],
+)
+def test_a_row_of_no_day_of_the_files_is_refused(three_weeks, tmp_path, options, line):
+    assert line in refused(three_weeks, tmp_path / "out", **CLASSICAL, **options)
 
 
 def test_two_equal_calls_at_once_calibrate_and_draw_once(files, tmp_path):

@@ -89,14 +89,15 @@ def kind(key: Key) -> str:
 
 def wrong_values(key: Key) -> Iterator[str]:
     """What this key cannot be, whatever it is called: from the type of a sound value."""
-    yield from OTHER_TYPES[kind(key)]
+    yield from (value for value in OTHER_TYPES[kind(key)] if value != json.dumps(key.value, default=str))
     if kind(key) == "number" and key.key not in ZERO_IS_SOUND:
         yield "0"
     if isinstance(key.value, int) and kind(key) == "number" and not _takes_fractions(key):
         yield "1.5"
     yield from (value for value in IMPOSSIBLE[kind(key)] if (key.key, value) not in SOUND)
     if key.literals and kind(key) == "text":
-        yield from (json.dumps(each) for each in (key.literals[0].upper(), key.literals[0][:-1], "of another kind"))
+        misspelt = (key.literals[0].upper(), key.literals[0][:-1], "of another kind")
+        yield from (json.dumps(each) for each in misspelt if each not in key.literals)  # "," has no capital letter
 
 
 def _takes_fractions(key: Key) -> bool:

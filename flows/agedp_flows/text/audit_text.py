@@ -59,6 +59,10 @@ def audit_lines(result: AuditResult) -> list[str]:
             f"noise: {result.tests} tests of {result.draws:,} draws, {datasets.days} days in each of {ledgers} (an "
             f"audit raises a false alarm with a probability below {FALSE_ALARM})"
         )
+        lines.append(
+            "readings: two worlds with other readings have equal dates, skipped days, losses, scales, counts of "
+            "households and refusals"
+        )
     lines += [warning(f"fault: {fault}") for fault in result.faults]
     if result.undetectable:
         lines.append(

@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 
 from agedp.compute.engine_settings import SILENT, ProgressReporter
@@ -21,7 +21,7 @@ from agedp.run_context import engine_for, reading_rules, store_for
 from agedp.setup.initial_roster import BY, check_group_column, existing_file_error, is_read_off, write_roster
 from agedp.setup.long_columns import TABLE, LongTable, read_columns
 from agedp.setup.run_file_draft import DraftPaths, RunFileDraft, draft, flag_of, load_decided
-from agedp.setup.run_file_options import FLAGS, Key, OptionValues, quoted
+from agedp.setup.run_file_options import FLAGS, SERIES, Key, OptionValues, quoted
 from agedp.setup.run_file_proposals import FileFacts, KeyLine, notion_of
 from agedp.stage_values import Delivery
 from agedp.stages.ingest import ingest
@@ -36,13 +36,17 @@ from agedp_data.datasets import file_listing, parquet_parsing
 from agedp_data.datasets.file_listing import InputFile
 from agedp_data.datasets.long_format import Long
 from agedp_data.datasets.registry import LAYOUTS
-from agedp_data.datasets.validation import INTERVAL_MINUTES, RejectionReason
+from agedp_data.datasets.validation import FIRST_DAY, INTERVAL_MINUTES, LAST_DAY, RejectionReason
 from agedp_data.errors import InputError
 from agedp_data.roster import Roster, format_roster, read_roster
 
 _OLD_DAYS = 365
-_ANY_DAY = date(2012, 1, 1)
 _DATES: tuple[Key, ...] = (("schedule", "first_day"), ("schedule", "last_day"), ("model", "period"))
+_OF_DATES: tuple[Key, ...] = (*_DATES, ("schedule", "skip_days"), (SERIES, "every"))
+"""Options that only a known period can be compared with."""
+_ANY_DAY = FIRST_DAY
+_ANY_PERIOD: OptionValues = {_DATES[0]: f"{FIRST_DAY + timedelta(days=1)}", _DATES[1]: f"{LAST_DAY}"}
+"""The longest period that meters can have recorded: before the files are read, it excludes no day and no month."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +166,7 @@ def preview(patterns: Sequence[str], *, folder: Path, options: OptionValues, pat
     Raises:
         InputError, RunFileError: as `init`.
     """
-    options = {key: toml for key, toml in _with_absolute_paths(options).items() if key not in _DATES}
+    options = {key: toml for key, toml in _with_absolute_paths(options).items() if key not in _OF_DATES}
     facts = _facts(*read_layout(patterns, options), patterns, {})
     check_group_column(folder / "roster.csv", options)
     return draft(facts, options, paths=paths, base=folder.absolute())
@@ -263,7 +267,7 @@ def _provisional(facts: FileFacts, options: OptionValues, paths: DraftPaths, fol
         RunFileError: an option with an invalid value, or one without effect.
     """
     undated = {key: toml for key, toml in options.items() if key not in _DATES}
-    draft(facts, undated, paths=paths, base=folder.absolute())
+    draft(facts, {**undated, **_ANY_PERIOD}, paths=paths, base=folder.absolute())
     input_options = {key: toml for key, toml in options.items() if key[0] in ("input", TABLE)}
     lines = tuple(_provisional_line(line) for line in facts.columns)
     text = draft(replace(facts, columns=lines), input_options, paths=paths, base=folder.absolute()).text(proposals=True)

@@ -11,9 +11,15 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from agedp_data.config import load, parse
+from agedp_data.config import contract_part, load, parse
+from agedp_data.config.contract import amendment
+from agedp_data.config.contract_values import comparable
+from agedp_data.config.loading import from_keys
 from agedp_data.config.run_file_schema import run_file_schema
-from agedp_data.errors import RunFileError
+from agedp_data.errors import ContractChanged, RunFileError
+from agedp_data.ledger import ContractRecord
+from agedp_data.ledger.ledger_reader import require_same_contract
+from agedp_data.ledger.records import canonical
 
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
 TEXTS = {path.stem: path.read_text("utf-8") for path in EXAMPLES.glob("*.toml")}
@@ -62,6 +68,47 @@ def test_a_declared_model_is_a_curve_or_a_kernel():
     assert (found.kernel, found.tightest_method, found.step) == ("/house/k.csv", "tight", "day")
     assert read(text + kernel + 'step = "half-hour"').model.step == "half-hour"
     assert read(by_distance + curve).model.methods == ("total_variation",)
+
+
+@pytest.mark.parametrize(
+    ("written", "counted"),
+    [
+        ("0.8999999999999999", "0.899999999"),  # 1 - 0.1, in some order of adding
+        (repr(0.1 + 0.2), "0.3"),
+        (repr(365 * 1.1), "401.5"),
+        (repr(0.57 * 100), "56.999999999"),  # never up to 57: that would be a larger budget
+        ("7.1234567891", "7.123456789"),
+        ("0.29", "0.29"),
+        ("1.500000000000000000000", "1.5"),
+    ],
+)
+def test_an_epsilon_counts_with_nine_decimals_rounded_down(written, counted):
+    text = replaced("london", "epsilon_total   = 182.5", f"epsilon_total   = {written}").replace("= 0.5", "= 0.1")
+    for run in (read(text), from_keys(tomllib.loads(text, parse_float=Decimal), base=Path("/house"), name="r.toml")):
+        assert contract_part(run, model=None)["promise"]["epsilon_total"] == counted
+        assert run.notion.total_cap == int(Decimal(counted) * 10**9)
+        expected = [f"r.toml: [promise] epsilon_total = {written}: counts as {counted}, "]
+        expected = expected if Decimal(written) != Decimal(counted) else []
+        assert [line[: line.index("because")] for line in run.roundings] == expected
+    assert read(text.replace(written, counted)).roundings == ()
+
+
+@pytest.mark.parametrize("written", ["0.0000000009999999999999", "1e-300", "1e-999999999"])
+def test_an_epsilon_that_rounds_down_to_nothing_is_refused(written):
+    text = replaced("london", "epsilon_total   = 182.5", f"epsilon_total   = {written}")
+    assert "is below 0.000000001, the smallest amount" in str(refusal(text))
+
+
+def test_an_earlier_contract_with_more_decimals_means_the_same():
+    run = read(replaced("london", "epsilon_total   = 182.5", "epsilon_total   = 182.4999999999999"))
+    contract = contract_part(run, model=None)
+    earlier = {**contract, "promise": {**contract["promise"], "epsilon_total": "182.4999999999999"}}
+    registered = ContractRecord("homes", canonical(earlier), at="2026-01-01")  # as 0.2 wrote it
+    assert require_same_contract(registered, contract) is registered
+    assert amendment(*comparable(earlier, contract)) == ()
+    other = {**contract, "promise": {**contract["promise"], "epsilon_total": "182.499999998"}}
+    with pytest.raises(ContractChanged, match=r"epsilon_total"):
+        require_same_contract(registered, other)
 
 
 def test_a_move_cannot_exceed_the_clamp():
