@@ -64,6 +64,8 @@ def open_decompressed(source: DescribesErrors) -> Iterator[IO[bytes]]:
         raise source.unreadable(
             "this kind of zip (deflate64?) cannot be read; extract it and compress it again as .gz"
         ) from None
+    except MemoryError:  # Arrow's is an ArrowException as well
+        raise
     except (EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, gzip.BadGzipFile, pa.ArrowException):
         if not compressed:
             raise
