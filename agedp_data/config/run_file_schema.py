@@ -6,6 +6,7 @@ amounts.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, Final
 
 from agedp_data.config.contract_document import DocumentSchema
@@ -14,6 +15,7 @@ from agedp_data.config.run_file import RunFile
 SCHEMA_FILE: Final = "run.schema.json"
 
 
+@cache
 def run_file_schema() -> dict[str, Any]:
     """Return the JSON schema of a run file (draft 2020-12), generated from `RunFile`.
 

@@ -13,9 +13,9 @@ All other bytes are checked by the field that contains them. Fields are separate
 [input.columns] declares.
 
 A line of a table with a column per meter belongs to several households. There the unit is the cell: a stray quote or a
-control character spoils the cell that contains it (`raw_cells_from_end`). Nobody can tell to which columns the cells of
-a line with too many or too few belong, nor what lies between the stray quotes of two cells that together enclose a
-field: such a line is rejected as a whole, because no household may receive the reading of another one.
+control character spoils the cell that contains it. Nobody can tell to which columns the cells of a line with too many
+or too few belong, nor what lies between the stray quotes of two cells that together enclose a field: such a line is
+rejected as a whole, because no household may receive the reading of another one.
 """
 
 from __future__ import annotations

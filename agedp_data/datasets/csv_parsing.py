@@ -154,31 +154,44 @@ def _parse_rows(data: bytes, header: Header) -> tuple[Columns, dict[int, Rejecti
 
 
 def _with_shared_cells(line: str, header: Header) -> str | None:
-    """Return a broken line of a wide table, its damaged cells replaced by a text that is no number.
+    """Return a broken line of a wide table, its damaged energies replaced by a text that is no number.
 
-    None if nobody can tell which cell belongs to whom, or the time is damaged.
+    None if nobody can tell which cell belongs to whom. A quote that should enclose the separators of a cell may be the
+    damaged one: those of a text in an ignored column, or of a number whose decimal mark is the separator.
     """
     if header.readings_per_row == 1 or len(line) > LONGEST_LINE:
         return None
     cells = raw_cells_from_end(line, header.separator)
-    if len(cells) != len(header.names) or not is_sound_cell(cells[header.names.index("time")]):
+    if len(cells) != len(header.names):
         return None
     no_number = "?" * (1 + max(map(len, header.null_values), default=0))
-    return header.separator.join(cell if is_sound_cell(cell) else no_number for cell in cells)
+    for i in (i for i, cell in enumerate(cells) if not is_sound_cell(cell)):
+        if not _is_energy(header, i) or ('"' in cells[i] and header.decimal == header.separator):
+            return None
+        cells[i] = no_number
+    return header.separator.join(cells)
+
+
+def _is_energy(header: Header, position: int) -> bool:
+    return header.types.get(header.names[position]) == pa.float64()
 
 
 def _without_energies(line: str, header: Header) -> str:
     """Return a bad line with the cells that name a household and a time, as far as they can be read, and no energy.
 
     Cells before the first energy are counted from the beginning of the line, those after the last one from its end. A
-    time between energies is looked for in both.
+    time between energies is looked for in both. A line with too few cells is read if household and time stand on the
+    same side of the energies: a household that is not there must not be replaced by a number.
     """
     names, separator = header.names, header.separator
     is_cut = len(line) > LONGEST_LINE
     from_start = raw_cells(line[:LONGEST_LINE], separator)[: -1 if is_cut else None]
     from_end = [] if is_cut else raw_cells_from_end(line, separator)
-    energies = [i for i, name in enumerate(names) if header.types.get(name) == pa.float64()]
+    energies = [i for i in range(len(names)) if _is_energy(header, i)]
     cells = [_NO_ENERGY if i in energies else "" for i in range(len(names))]
+    sides = {i < energies[0] for i, name in enumerate(names) if name in ("household", "time")}
+    if len(sides) > 1 and len(from_start) < len(names):
+        return separator.join(cells)
     for i in (i for i, name in enumerate(names) if name in header.types and i not in energies):
         candidates = from_start[i : i + 1] if i < energies[-1] else []
         if i > energies[0] and len(from_end) >= len(names) - i:
