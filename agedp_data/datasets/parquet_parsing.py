@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from agedp_data.datasets.chunking import Chunk
+from agedp_data.datasets.compression import NO_MEMORY
 from agedp_data.datasets.csv_lines import LONGEST_LINE
 from agedp_data.datasets.csv_parsing import ParsedChunk, parse_number_cells, parse_timestamp_cells, quarter_times
 from agedp_data.datasets.file_listing import InputFile
@@ -63,8 +64,10 @@ def open_parquet(source: InputFile, *, text_columns: Sequence[str] = ()) -> Iter
     try:
         with open_at(source.location) as stream:
             yield _parquet_file(stream, text_columns)
-    except (InputError, MemoryError):  # Arrow's MemoryError is an ArrowException as well
+    except InputError:
         raise
+    except MemoryError:  # before ArrowException, which Arrow's is as well
+        raise source.error(NO_MEMORY) from None
     except (pa.ArrowException, EOFError, UnicodeDecodeError):  # an ArrowInvalid quotes values
         raise source.unreadable(_DAMAGED) from None
     except OSError as error:

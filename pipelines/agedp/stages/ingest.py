@@ -259,21 +259,7 @@ def _ingest_part(item: tuple[OpenedFile, Chunk], *, store: Store, chunk_bytes: i
 
 
 def parse_chunk(opened: OpenedFile, chunk: Chunk, store: Store, chunk_bytes: int) -> Iterator[ParsedChunk]:
-    """Yield the parsed batches of rows of a chunk.
-
-    Raises:
-        InputError: the file expands to more than the memory.
-    """
-    try:
-        yield from _parse_chunk(opened, chunk, store, chunk_bytes)
-    except MemoryError:
-        raise opened.source.error(
-            "needs more memory than this process can have. A small compressed or Parquet file can expand to any size: "
-            "check how large it becomes; else lower [engine] block_mib or workers"
-        ) from None
-
-
-def _parse_chunk(opened: OpenedFile, chunk: Chunk, store: Store, chunk_bytes: int) -> Iterator[ParsedChunk]:
+    """Yield the parsed batches of rows of a chunk."""
     if opened.header is None:
         return
     if file_listing.is_parquet(opened.source.location):

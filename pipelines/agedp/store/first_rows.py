@@ -17,6 +17,7 @@ from agedp_data.datasets.layout import Header
 from agedp_data.datasets.validation import INTERVAL_MINUTES, Bytes, Flags, RejectionReason
 from agedp_data.errors import InputError
 
+_NO_ROW = (RejectionReason.FIELDS, RejectionReason.HOUSEHOLD, RejectionReason.LINE)
 _FIRST_ROWS, _OFF_GRID_SHARE, _MIN_OFF_GRID_ROWS = 1000, 0.1, 8
 
 
@@ -43,8 +44,8 @@ def _first_rows_error(
     store: Store, header: Header, reason: Bytes, is_off_grid: Flags, lines: Sequence[str], minutes: int | None
 ) -> InputError | None:
     """Return the error about first rows without a valid date, or mostly with an interval other than declared."""
-    is_undated, is_unnamed = reason == RejectionReason.DATE, reason == RejectionReason.HOUSEHOLD
-    if is_undated.any() and (is_undated | is_unnamed).all():
+    is_undated, is_no_row = reason == RejectionReason.DATE, np.isin(reason, _NO_ROW)
+    if is_undated.any() and (is_undated | is_no_row).all():
         return store.layout.date_format_error(lines, header)
     declared = store.layout.interval_minutes
     if minutes is not None and minutes != declared:
