@@ -1,9 +1,9 @@
 """Schemas of every table that is written, each declared once: columns, Arrow types, units and meaning.
 
-`READINGS`, `DAYS`, `STATE_DAYS`, `QUALITY`, `QUARANTINE`, `SUMS`, `TRUE_MEANS`, `TRUE_COUNTS`, `COVERAGE`,
-`COUNTED_STATES`, `GOODNESS_OF_FIT` are confidential; `DAILY_AVERAGES`, `DAILY_AVERAGE_LAYERS`, `DAILY_DISTRIBUTION`,
-`DAILY_PROFILE`, `DAILY_COVERAGE`, `PERIOD_RELEASES` and `PROFILE_RELEASES` are published, beside tables derived
-from them (`derived_schemas`); `DAILY_AVERAGE_SMOOTHED` is computed from them by whoever has them.
+`READINGS`, `DAYS`, `STATE_DAYS`, `QUALITY`, `QUARANTINE`, `PARSED_QUARANTINE`, `SUMS`, `TRUE_MEANS`, `TRUE_COUNTS`,
+`COVERAGE`, `COUNTED_STATES`, `GOODNESS_OF_FIT` are confidential; `DAILY_AVERAGES`, `DAILY_AVERAGE_LAYERS`,
+`DAILY_DISTRIBUTION`, `DAILY_PROFILE`, `DAILY_COVERAGE`, `PERIOD_RELEASES` and `PROFILE_RELEASES` are published, beside
+tables derived from them (`derived_schemas`); `DAILY_AVERAGE_SMOOTHED` is computed from them by whoever has them.
 """
 
 from __future__ import annotations
@@ -82,6 +82,17 @@ QUARANTINE = schema_of(
     ("row", pa.int64(), "data row of the input file, from 0"),
     ("reason", _TEXT, "why the row was set aside"),
     ("text", _TEXT, "the row as it stood there; empty for duplicates and disagreements"),
+)
+PARSED_QUARANTINE = pa.schema(
+    [
+        *QUARANTINE,
+        *schema_of(
+            ("household_id", _TEXT, "household that the row names; empty if it, or the time, cannot be read"),
+            ("day", pa.date32(), "day that the row names; empty if it names none"),
+            ("slot", pa.uint8(), "first half-hour of the day that the row names, 0 to 47; empty if it names none"),
+            nullable=frozenset(("household_id", "day", "slot")),
+        ),
+    ]
 )
 SUMS = schema_of(
     ("day", pa.date32(), "day of the data"),

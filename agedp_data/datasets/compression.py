@@ -19,6 +19,11 @@ from agedp_data.errors import InputError
 _EXTENSIONS = (".gz", ".zip", ".zst")
 _DAMAGED = "the archive is cut off or damaged; fetch it again"
 
+NO_MEMORY = (
+    "needs more memory than this process can have; a small compressed file can expand to any size. Check how large it "
+    "becomes, or lower [engine] block_mib or workers"
+)
+
 
 class DescribesErrors(Protocol):
     """A file that can return one-line errors about itself."""
@@ -64,6 +69,8 @@ def open_decompressed(source: DescribesErrors) -> Iterator[IO[bytes]]:
         raise source.unreadable(
             "this kind of zip (deflate64?) cannot be read; extract it and compress it again as .gz"
         ) from None
+    except MemoryError:  # before ArrowException, which Arrow's is as well
+        raise source.error(NO_MEMORY) from None
     except (EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, gzip.BadGzipFile, pa.ArrowException):
         if not compressed:
             raise

@@ -11,6 +11,11 @@ rejected by itself, if it
 
 All other bytes are checked by the field that contains them. Fields are separated by commas, or by the separator that
 [input.columns] declares.
+
+A line of a table with a column per meter belongs to several households. There the unit is the cell: a stray quote or a
+control character spoils the cell that contains it. Nobody can tell to which columns the cells of a line with too many
+or too few belong, nor what lies between the stray quotes of two cells that together enclose a field: such a line is
+rejected as a whole, because no household may receive the reading of another one.
 """
 
 from __future__ import annotations
@@ -155,6 +160,15 @@ def _field(separator: str) -> re.Pattern[str]:
     return re.compile(rf'"((?:[^"]|"")*)"(?={mark}|\Z)|((?!")[^{mark}]*)')
 
 
+@cache
+def _cell(separator: str) -> re.Pattern[str]:
+    mark = re.escape(separator)
+    return re.compile(rf'"(?:[^"]|"")*"(?={mark}|\Z)|[^{mark}]*')
+
+
+_SOUND_CELL = re.compile(r'[^"\x00-\x08\x0a-\x1f\x7f]*|"(?:[^"\x00-\x08\x0a-\x1f\x7f]|"")*"')
+
+
 def field_counts(data: bytes, ends: Ints, separator: str = COMMA) -> Ints:
     r"""Return the number of fields of each line; no line may be broken.
 
@@ -230,6 +244,44 @@ def split_fields(line: str, separator: str = COMMA) -> list[str]:
         fields.append(bare if quoted is None else quoted.replace('""', '"'))
         position = field.end() + 1
     return fields
+
+
+def raw_cells(line: str, separator: str = COMMA) -> list[str]:
+    """Return the cells of any line as they are written; a quote that does not enclose a complete cell is a character.
+
+    >>> raw_cells('a,"b,c","d,e')
+    ['a', '"b,c"', '"d', 'e']
+    """
+    cells, position = [], 0
+    while position <= len(line):
+        cell = _cell(separator).match(line, position)
+        if cell is None:
+            raise RuntimeError("every text begins with a cell")
+        cells.append(cell.group())
+        position = cell.end() + 1
+    return cells
+
+
+def raw_cells_from_end(line: str, separator: str = COMMA) -> list[str]:
+    """Return the cells of any line as `raw_cells`, divided from its end to its beginning.
+
+    With one cell spoilt, by anything but a separator or a line end, this divides the others as a sound line. From the
+    beginning it would not: a number such as ",5" begins with the characters that close a stray quote before it, and
+    none ends with them.
+
+    >>> raw_cells_from_end('"2,3,",5"'), raw_cells('"2,3,",5"')
+    (['"2', '3', '",5"'], ['"2,3,"', '5"'])
+    """
+    return [cell[::-1] for cell in reversed(raw_cells(line[::-1], separator))]
+
+
+def is_sound_cell(cell: str) -> bool:
+    r"""Return whether a cell as it is written has no control character but tabs, and no quote that encloses no cell.
+
+    >>> is_sound_cell('"0,5"'), is_sound_cell('0"5'), is_sound_cell("0\x005")
+    (True, False, False)
+    """
+    return _SOUND_CELL.fullmatch(cell) is not None
 
 
 def column_names(line: str, separator: str = COMMA) -> list[str]:

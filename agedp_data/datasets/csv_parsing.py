@@ -1,9 +1,13 @@
 """From the lines of one chunk to records: `pyarrow.csv` with declared types, never inferred.
 
-Broken lines are removed first (`lines`), so that Arrow reads one row per line. A chunk whose cells all have their
-declared type is parsed once. Otherwise only the other cells are parsed one by one with the same converter, so whether
-a cell is accepted does not depend on the rest of the chunk. Timestamps that are not ISO are always parsed one by one
-(`timestamps`). Rejected rows are returned as text for the quarantine files.
+A chunk whose cells all have their declared type is parsed once. Otherwise only the other cells are parsed one by one
+with the same converter, so whether a cell is accepted does not depend on the rest of the chunk. Timestamps that are not
+ISO are always parsed one by one (`timestamps`). Rejected rows are returned as text for the quarantine files.
+
+Lines that are broken (`csv_lines`) or have another number of fields are repaired first, so that Arrow reads one row per
+line. The repaired line has the household and the time of the original, whatever its energy contains: the half-hours
+that the rows of a household name depend on no energy, and a roster is read off them (`store.named_days`). Of a table
+with a column per meter it has the other meters' cells as well; every other repaired line is rejected.
 """
 
 from __future__ import annotations
@@ -11,8 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import pyarrow as pa
@@ -20,12 +23,16 @@ import pyarrow.compute as pc
 from pyarrow import csv
 
 from agedp_data.datasets.csv_lines import (
+    LONGEST_LINE,
     broken_lines,
     count_sound_lines,
     drop_lines,
     field_counts,
+    is_sound_cell,
     line_ends,
     line_texts,
+    raw_cells,
+    raw_cells_from_end,
     split_fields,
 )
 from agedp_data.datasets.iso_cells import parse_iso_cells, quarters_of_ns, run_starts
@@ -49,15 +56,17 @@ _TEXT_TYPES = {pa.timestamp("ns"): pa.string(), pa.dictionary(pa.int32(), pa.bin
 _FIRST_CELLS, _MIN_RUN = 512, 8
 _MAX_OTHER_CELLS = 0.1
 _NO_TIME_NS = 1800 * 10**9  # within the first half-hour of 1970, whether an interval ends or begins there
+_NO_ENERGY = "-1"  # a number, so that the column is parsed at once, and never kept
 _CLOCK, _INSTANT = pa.timestamp("ns"), pa.timestamp("ns", "UTC")
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedChunk:
-    """One parsed chunk: the records (n) of all rows with the right number of fields, and the rejected rows (a).
+    """One parsed chunk: the records (n) of its rows, and the rejected rows (a).
 
-    `row` (n) and `rejected_row` (a) are row numbers within the chunk, from 0. A row that is rejected for a field has a
-    record as well, with its reason. Rows of another category are not in `rejected_row`, so no quarantine file has them.
+    `row` (n) and `rejected_row` (a) are row numbers within the chunk, from 0. A rejected row has a record as well, with
+    its reason. Rows of another category are not in `rejected_row`, so no quarantine file has them. `names_half_hour`
+    (a) tells which rejected rows have a readable household and time (`Records.names_half_hour`).
     """
 
     rows_read: int
@@ -66,12 +75,14 @@ class ParsedChunk:
     rejected_row: Ints
     rejected_reason: Bytes
     rejected_text: tuple[str, ...]
+    names_half_hour: Flags
 
 
 def parse_lines(data: bytes, *, layout: Layout, header: Header, rules: ReadingRules) -> ParsedChunk:
     """Parse a chunk of whole lines; every line is one row, kept or rejected with a reason.
 
-    The result for one line does not depend on any other line.
+    The result for one line does not depend on any other line, and the result for a cell of a wide table on no other
+    household's cell, as long as the line has as many cells as the header.
 
     Args:
         data: bytes of whole lines, without the header.
@@ -79,20 +90,19 @@ def parse_lines(data: bytes, *, layout: Layout, header: Header, rules: ReadingRu
         header: the header that the layout recognised.
         rules: settings of [input] that decide how a row is parsed.
     """
-    columns, reason_by_row = _parse_rows(data, header)
+    columns, reason_by_line = _parse_rows(data, header)
     records = layout.records(columns, header, rules)
-    width = header.readings_per_row
-    rows_read = (columns.rows + len(reason_by_row)) * width
-    row = np.arange(rows_read, dtype=np.int32)
-    reasons = records.reason
-    if len(reason_by_row):
-        bad = (np.array(list(reason_by_row))[:, None] * width + np.arange(width)).ravel()
-        row = np.delete(row, bad)
-        reasons = np.zeros(rows_read, np.uint8)
-        reasons[row], reasons[bad] = records.reason, np.repeat(list(reason_by_row.values()), width)
-    rejected = np.flatnonzero((reasons != _KEPT) & (reasons != int(RejectionReason.CATEGORY)))
+    names_half_hour = records.names_half_hour
+    if reason_by_line:
+        width, reason = header.readings_per_row, records.reason.copy()
+        lines = np.array(list(reason_by_line))
+        reason[(lines[:, None] * width + np.arange(width)).ravel()] = np.repeat(list(reason_by_line.values()), width)
+        records = replace(records, reason=reason)
+    rows_read = len(records.reason)
+    rejected = np.flatnonzero((records.reason != _KEPT) & (records.reason != int(RejectionReason.CATEGORY)))
     texts = _rejected_texts(data, rejected, header) if len(rejected) else ()
-    return ParsedChunk(rows_read, records, row, rejected, reasons[rejected], texts)
+    row = np.arange(rows_read, dtype=np.int32)
+    return ParsedChunk(rows_read, records, row, rejected, records.reason[rejected], texts, names_half_hour(rejected))
 
 
 def _rejected_texts(data: bytes, rejected: Ints, header: Header) -> tuple[str, ...]:
@@ -101,7 +111,7 @@ def _rejected_texts(data: bytes, rejected: Ints, header: Header) -> tuple[str, .
     if width == 1:
         return line_texts(data, rejected)
     lines, number = np.unique(rejected // width, return_inverse=True)
-    cells = [split_fields(text, header.separator) for text in line_texts(data, lines)]
+    cells = [_texts_of_cells(text, header) for text in line_texts(data, lines)]
     time = header.names.index("time")
     positions = [i for i, name in enumerate(header.names) if name in header.types and i != time]
     texts = []
@@ -112,24 +122,90 @@ def _rejected_texts(data: bytes, rejected: Ints, header: Header) -> tuple[str, .
     return tuple(texts)
 
 
+def _texts_of_cells(line: str, header: Header) -> list[str]:
+    return split_fields(line, header.separator) or raw_cells_from_end(line, header.separator)
+
+
 def _parse_rows(data: bytes, header: Header) -> tuple[Columns, dict[int, RejectionReason]]:
-    """Return the columns of all well-formed rows, and the rejection reason of each other row by its number."""
+    """Return the columns of all lines, and the reason of each line that is rejected as a whole by its number."""
     number = count_sound_lines(data, header.separator)
-    if number is not None and _is_utf8(data):  # else Arrow cannot report rows with a wrong number of fields
-        columns, uneven = _parse_columns(data, header)
-        if columns.rows + len(uneven) == number:
-            return columns, dict.fromkeys(uneven, RejectionReason.FIELDS)
+    if number is not None and _is_utf8(data):  # else Arrow cannot skip rows with a wrong number of fields
+        columns = _parse_columns(data, header)
+        if columns.rows == number:
+            return columns, {}
     ends = line_ends(data)
     is_broken = broken_lines(data, ends, header.separator)
     # lines with an unclosed quote are dropped first: the quote would hide commas of later lines
     sound = drop_lines(data, ends, is_broken)
-    sound_ends = line_ends(sound)
-    is_uneven = field_counts(sound, sound_ends, header.separator) != len(header.names)
-    columns, _ = _parse_columns(drop_lines(sound, sound_ends, is_uneven), header)
-    reason_by_row = dict.fromkeys(np.flatnonzero(is_broken).tolist(), RejectionReason.LINE)
-    return columns, reason_by_row | dict.fromkeys(
-        np.flatnonzero(~is_broken)[is_uneven].tolist(), RejectionReason.FIELDS
-    )
+    is_bad = is_broken.copy()
+    is_bad[~is_broken] = field_counts(sound, line_ends(sound), header.separator) != len(header.names)
+    reason_by_line: dict[int, RejectionReason] = {}
+    pieces, start = [], 0
+    for line in np.flatnonzero(is_bad).tolist():
+        first, end = int(ends[line - 1]) + 1 if line else 0, int(ends[line])
+        text = data[first:end].decode("latin-1").removesuffix("\r")
+        repaired = _with_shared_cells(text, header) if is_broken[line] else None
+        if repaired is None:
+            reason_by_line[line] = RejectionReason.LINE if is_broken[line] else RejectionReason.FIELDS
+            repaired = _without_energies(text, header)
+        pieces += [data[start:first], repaired.encode("latin-1") + b"\n"]
+        start = end + 1
+    return _parse_columns(b"".join([*pieces, data[start:]]), header), reason_by_line
+
+
+def _with_shared_cells(line: str, header: Header) -> str | None:
+    """Return a broken line of a wide table, its damaged energies replaced by a text that is no number.
+
+    None if nobody can tell which cell belongs to whom. A quote that should enclose the separators of a cell may be the
+    damaged one: those of a text in an ignored column, or of a number whose decimal mark is the separator.
+    """
+    if header.readings_per_row == 1 or len(line) > LONGEST_LINE:
+        return None
+    cells = raw_cells_from_end(line, header.separator)
+    if len(cells) != len(header.names):
+        return None
+    no_number = "?" * (1 + max(map(len, header.null_values), default=0))
+    for i in (i for i, cell in enumerate(cells) if not is_sound_cell(cell)):
+        if not _is_energy(header, i) or ('"' in cells[i] and header.decimal == header.separator):
+            return None
+        cells[i] = no_number
+    return header.separator.join(cells)
+
+
+def _is_energy(header: Header, position: int) -> bool:
+    return header.types.get(header.names[position]) == pa.float64()
+
+
+def _without_energies(line: str, header: Header) -> str:
+    """Return a bad line with the cells that name a household and a time, as far as they can be read, and no energy.
+
+    Cells before the first energy are counted from the beginning of the line, those after the last one from its end. A
+    time between energies is looked for in both. A line with too few cells is read if household and time stand on the
+    same side of the energies: a household that is not there must not be replaced by a number.
+    """
+    names, separator = header.names, header.separator
+    is_cut = len(line) > LONGEST_LINE
+    from_start = raw_cells(line[:LONGEST_LINE], separator)[: -1 if is_cut else None]
+    from_end = [] if is_cut else raw_cells_from_end(line, separator)
+    energies = [i for i in range(len(names)) if _is_energy(header, i)]
+    cells = [_NO_ENERGY if i in energies else "" for i in range(len(names))]
+    sides = {i < energies[0] for i, name in enumerate(names) if name in ("household", "time")}
+    if len(sides) > 1 and len(from_start) < len(names):
+        return separator.join(cells)
+    for i in (i for i, name in enumerate(names) if name in header.types and i not in energies):
+        candidates = from_start[i : i + 1] if i < energies[-1] else []
+        if i > energies[0] and len(from_end) >= len(names) - i:
+            candidates = [*candidates, from_end[i - len(names)]]
+        sound = [cell for cell in candidates if is_sound_cell(cell)]
+        if len(sound) > 1:
+            sound = [cell for cell in sound if _is_time(cell, header)]
+        cells[i] = sound[0] if sound else ""
+    return separator.join(cells)
+
+
+def _is_time(cell: str, header: Header) -> bool:
+    texts = split_fields(cell, header.separator)
+    return bool(texts) and parse_timestamp(texts[0].strip(" \t").encode("latin-1"), header.time_formats) is not None
 
 
 def _is_utf8(data: bytes) -> bool:
@@ -142,13 +218,14 @@ def _is_utf8(data: bytes) -> bool:
     return True
 
 
-def _parse_columns(data: bytes, header: Header) -> tuple[Columns, list[int]]:
+def _parse_columns(data: bytes, header: Header) -> Columns:
+    """Return the columns of the rows with the right number of fields."""
     types = {name: _TEXT_TYPES.get(kind, kind) for name, kind in header.types.items()}
     try:
-        table, uneven = _read_csv(data, header, types)
+        table = _read_csv(data, header, types)
     except pa.ArrowInvalid:  # a cell is not a number
         types = {name: kind if kind == pa.binary() else pa.string() for name, kind in types.items()}
-        table, uneven = _read_csv(data, header, types)
+        table = _read_csv(data, header, types)
     values: dict[str, pa.Array] = {}
     unreadable: dict[str, Flags] = {}
     times: dict[str, QuarterTimes] = {}
@@ -162,28 +239,22 @@ def _parse_columns(data: bytes, header: Header) -> tuple[Columns, list[int]]:
             values[name], unreadable[name] = parse_number_cells(column, header)
         else:
             values[name] = column
-    return Columns(table.num_rows, values, unreadable, times), uneven
+    return Columns(table.num_rows, values, unreadable, times)
 
 
-def _read_csv(data: bytes, header: Header, types: Mapping[str, pa.DataType]) -> tuple[pa.Table, list[int]]:
-    """Return the columns of the rows with the right number of fields, and the row numbers of all others."""
-    uneven: list[int] = []
-
-    def skip(row: Any) -> str:  # noqa: ANN401  (Arrow is untyped)
-        uneven.append(int(row.number) - 1)
-        return "skip"
-
+def _read_csv(data: bytes, header: Header, types: Mapping[str, pa.DataType]) -> pa.Table:
+    """Return the columns of the rows with the right number of fields."""
     if not data[:64].strip(b"\r\n") and not data.strip(b"\r\n"):  # stripping the full chunk would copy it
-        return pa.table({name: pa.array([], kind) for name, kind in types.items()}), []
+        return pa.table({name: pa.array([], kind) for name, kind in types.items()})
     if data.startswith(_BOM):
         data = b"\n" + data  # an empty line: no row may look like a byte order mark
-    table = csv.read_csv(
+    return csv.read_csv(
         pa.BufferReader(data),
         read_options=csv.ReadOptions(
             column_names=list(header.names), use_threads=False, block_size=len(data) + 2, encoding="utf8"
         ),
         parse_options=csv.ParseOptions(
-            delimiter=header.separator, invalid_row_handler=skip, quote_char='"' if b'"' in data else False
+            delimiter=header.separator, invalid_row_handler=lambda _: "skip", quote_char='"' if b'"' in data else False
         ),
         convert_options=csv.ConvertOptions(
             check_utf8=False,
@@ -194,7 +265,6 @@ def _read_csv(data: bytes, header: Header, types: Mapping[str, pa.DataType]) -> 
             decimal_point=header.decimal,
         ),
     )
-    return table, uneven
 
 
 def _combine_chunks(column: pa.ChunkedArray) -> pa.Array:

@@ -16,7 +16,16 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from agedp_data.datasets.validation import INTERVAL_MINUTES, SLOTS, Bytes, Flags, Int32s, ReadingRules
+from agedp_data.datasets.validation import (
+    INTERVAL_MINUTES,
+    SLOTS,
+    Bytes,
+    Flags,
+    Int32s,
+    Ints,
+    ReadingRules,
+    RejectionReason,
+)
 from agedp_data.errors import InputError
 from agedp_data.parameters import Section
 
@@ -34,8 +43,8 @@ class Header:
 
     `names` are the columns in file order, parsed columns under the layout's names. `types` are their declared Arrow
     types. `time_formats` are the formats of a timestamp (see `timestamps`), tried row by row. `columns` are the names
-    of the columns in a Parquet file, in the order of `names`. A row of a wide table has `readings_per_row` records, one
-    for each household.
+    of the columns in a Parquet file, in the order of `names`; `float_ids` tells that its household ids are
+    floating-point numbers. A row of a wide table has `readings_per_row` records, one for each household.
     """
 
     variant: str
@@ -48,6 +57,7 @@ class Header:
     separator: str = ","
     decimal: str = "."
     readings_per_row: int = 1
+    float_ids: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +95,17 @@ class Columns:
         return np.zeros(self.rows, bool) if flags is None else flags
 
 
+_NO_HALF_HOUR = [int(reason) for reason in (RejectionReason.HOUSEHOLD, RejectionReason.DATE, RejectionReason.CATEGORY)]
+"""Reasons that precede those of the energy: such a record names no household, no half-hour, or nothing asked for."""
+
+
 @dataclass(frozen=True, slots=True)
 class Records:
     """The records of a chunk, one per input row (n), or in a wide table one per row and household, row by row.
 
     `household` are indices into `ids`; `channel`, `time` of the first reading (day since 1970 x 48 + slot) and `reason`
     (`RejectionReason`) have shape (n,), `energy_wh` shape (n, width). `notes` counts remarks about kept rows, by text.
+    `off_grid` (n,) tells which readable timestamps are none of an interval, whatever the reason; None: all are.
     The types are as small as those of the stored rows: a chunk has millions of records.
     """
 
@@ -101,6 +116,18 @@ class Records:
     energy_wh: Int32s
     reason: Bytes
     notes: Mapping[str, int]
+    off_grid: Flags | None = None
+
+    def names_half_hour(self, records: Ints) -> Flags:
+        """Return which of these records, kept or rejected, name a household and a half-hour; no energy decides it."""
+        reason = self.reason[records]
+        names: Flags = ~np.isin(reason, _NO_HALF_HOUR)
+        return names if self.off_grid is None else names & ~self.off_grid[records]
+
+    def is_off_grid(self) -> Flags:
+        """Return which records name a household and a time that is none of an interval; no energy decides it."""
+        off_grid = np.zeros(len(self.reason), bool) if self.off_grid is None else self.off_grid
+        return off_grid & ~np.isin(self.reason, [*_NO_HALF_HOUR, RejectionReason.FIELDS, RejectionReason.LINE])
 
     @property
     def day(self) -> Int32s:

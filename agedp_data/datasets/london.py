@@ -101,6 +101,7 @@ class London:
         kwh = fill_nulls(cell, 0.0)
         energy, energy_reason = round_to_wh(kwh, rules)
         time = (end.quarter >> 1) - np.int32(1)  # the reading that ends at 00:00 is the last of the day before
+        off_grid = ~end.is_exact | ((end.quarter & 1) != 0)
         reason = first_reason(
             columns.rows,
             [
@@ -108,12 +109,12 @@ class London:
                 (RejectionReason.DATE, end.unreadable | is_impossible_time(time)),
                 (RejectionReason.MISSING, missing),
                 (RejectionReason.TEXT, no_number),
-                (RejectionReason.OFF_GRID, ~end.is_exact | ((end.quarter & 1) != 0)),
+                (RejectionReason.OFF_GRID, off_grid),
                 *((kind, energy_reason == kind) for kind in _UNUSABLE if energy_reason.any()),
             ],
         )
         channel = np.zeros(columns.rows, np.uint8)
-        return Records(ids, household, channel, time, energy.reshape(-1, 1), reason, {})
+        return Records(ids, household, channel, time, energy.reshape(-1, 1), reason, {}, off_grid)
 
     def complete_channels(self, rules: ReadingRules) -> Channels:  # noqa: ARG002
         """Return the one channel."""

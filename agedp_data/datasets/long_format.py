@@ -17,8 +17,9 @@ not split: it belongs to the slot of its first half-hour and must begin on a ful
 begins at half past would belong to two days at midnight.
 
 Columns are identified by their exact names, in any order; all other columns are ignored. In a wide table (household
-and energy "*") every column but the timestamp and those of `ignore` is a household, and each of its cells counts as a
-row. With `repeated = "sum"` a half-hour that occurs twice is one row with the energy of both passes.
+and energy "*") every column but the timestamp and those of `ignore` is a household. Each of its cells counts as a row,
+even if it is empty: a line names its half-hour for every household of the header. With `repeated = "sum"` a half-hour
+that occurs twice is one row with the energy of both passes.
 """
 
 from __future__ import annotations
@@ -214,7 +215,7 @@ class Long:
         )
         repeated_rows = int(((channel % PASSES > 0) & (reason == RejectionReason.KEPT)).sum())
         notes = {_NOTE: repeated_rows} if repeated_rows else {}
-        return Records(ids, household, channel, time, energy.reshape(-1, 1), reason, notes)
+        return Records(ids, household, channel, time, energy.reshape(-1, 1), reason, notes, off_grid)
 
     def _positions(self, columns: Columns) -> tuple[Flags, tuple[Int32s, Bytes], Flags]:
         """Return which rows have no position, time and channel of all others, and which rows are off the grid."""

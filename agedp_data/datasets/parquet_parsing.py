@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from agedp_data.datasets.chunking import Chunk
+from agedp_data.datasets.compression import NO_MEMORY
 from agedp_data.datasets.csv_lines import LONGEST_LINE
 from agedp_data.datasets.csv_parsing import ParsedChunk, parse_number_cells, parse_timestamp_cells, quarter_times
 from agedp_data.datasets.file_listing import InputFile
@@ -65,6 +66,8 @@ def open_parquet(source: InputFile, *, text_columns: Sequence[str] = ()) -> Iter
             yield _parquet_file(stream, text_columns)
     except InputError:
         raise
+    except MemoryError:  # before ArrowException, which Arrow's is as well
+        raise source.error(NO_MEMORY) from None
     except (pa.ArrowException, EOFError, UnicodeDecodeError):  # an ArrowInvalid quotes values
         raise source.unreadable(_DAMAGED) from None
     except OSError as error:
@@ -107,10 +110,29 @@ def recognise_table(schema: pa.Schema, location: str, layout: Layout) -> tuple[H
             refusal = refusal or error
         else:
             if header is not None:
-                return replace(header, columns=tuple(names), separator=","), header_line(names)
+                roles = dict(zip(header.names, names, strict=True))
+                household = roles.get("household") if header.readings_per_row == 1 else None
+                has_floats = household in stored and is_float(schema.field(household).type)
+                return replace(header, columns=tuple(names), separator=",", float_ids=has_floats), header_line(names)
     if refusal is not None:
         raise refusal
     return None, header_line([*stored, *added])
+
+
+def is_float(kind: pa.DataType) -> bool:
+    """Return whether the cells of a column are floating-point numbers.
+
+    >>> is_float(pa.dictionary(pa.int32(), pa.float64())), is_float(pa.int64())
+    (True, False)
+    """
+    return bool(pa.types.is_floating(kind.value_type if pa.types.is_dictionary(kind) else kind))
+
+
+FLOAT_IDS = (
+    "the household ids are floating-point numbers, and the text of such a number is another household than that of the "
+    "same integer (1.2e+12 and 1200000000000)"
+)
+FLOAT_IDS_REMEDY = "cast the column to integers or to text where the table is written"
 
 
 def read_tables(chunk: Chunk, header: Header, *, batch_rows: int) -> Iterator[pa.Table]:
@@ -184,8 +206,9 @@ def parse_table(table: pa.Table, *, layout: Layout, header: Header, rules: Readi
     rejected = np.flatnonzero(records.reason)
     rejected = rejected[records.reason[rejected] != RejectionReason.CATEGORY]
     texts = _rejected_texts(table, rejected, header) if len(rejected) else ()
-    rows = len(records.reason)
-    return ParsedChunk(rows, records, np.arange(rows, dtype=np.int32), rejected, records.reason[rejected], tuple(texts))
+    rows, names = len(records.reason), records.names_half_hour(rejected)
+    row = np.arange(rows, dtype=np.int32)
+    return ParsedChunk(rows, records, row, rejected, records.reason[rejected], tuple(texts), names)
 
 
 def _without_views(table: pa.Table) -> pa.Table:

@@ -5,6 +5,7 @@ The rows are parsed, checked and deduplicated as in a run. In memory nothing is 
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,7 +24,13 @@ from agedp.stages.ingest import ingest, named_columns, parse_chunk, split_file
 from agedp.store.data_quality import count_by_reason
 from agedp.store.file_identity import IdentifiedFile, OpenedFile, open_file
 from agedp.store.first_rows import check_first_table_rows
-from agedp.store.month_reader import load_month_readings
+from agedp.store.month_reader import (
+    daily_totals,
+    distinct_keys,
+    household_day_key,
+    is_in_sorted,
+    load_month_readings,
+)
 from agedp.store.part_rows import ParsedRows, collect_kept_rows
 from agedp.store.store import Store, months_between
 from agedp.workspace import Workspace
@@ -31,16 +38,18 @@ from agedp_data.datasets import file_listing, parquet_parsing
 from agedp_data.datasets.chunking import Chunk
 from agedp_data.datasets.csv_parsing import ParsedChunk
 from agedp_data.datasets.deduplication import Readings, StoredRows, deduplicate_rows, join_rows
-from agedp_data.datasets.layout import Layout
+from agedp_data.datasets.layout import Header, Layout
+from agedp_data.datasets.parquet_parsing import FLOAT_IDS, FLOAT_IDS_REMEDY
 from agedp_data.datasets.registry import LAYOUTS, layout_of
 from agedp_data.datasets.timestamps import date_of_day, day_number
-from agedp_data.datasets.validation import INTERVAL_MINUTES, SLOTS, Ints, ReadingRules, RejectionReason
+from agedp_data.datasets.validation import INTERVAL_MINUTES, SLOTS, Flags, Ints, ReadingRules, RejectionReason
 from agedp_data.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Files = str | Path | Sequence[str | Path]
+_LOG = logging.getLogger("agedp")
 _HALF_HOUR_NS: Final = 1800 * 10**9
 _OPEN: list[Workspace] = []
 """Stores behind Dask data frames; they last as long as the process."""
@@ -94,8 +103,10 @@ def read(
         dask_frame: pd.DataFrame = _dask_frame(files, dataset, rules, wanted)
         return dask_frame
     store = Store(Path("unused"), dataset, rules)
-    readings, rows = _deduplicated(files, store)
-    return _frame(readings, store.layout, wanted, rows)
+    parsed = _read(files, store)
+    frame = _frame(wanted.select(parsed.readings), store.layout, parsed.account)
+    input_frames.note(frame, unread=_unread(parsed, store.layout, wanted), float_ids=parsed.float_ids)
+    return frame
 
 
 def reading_rules(
@@ -160,15 +171,20 @@ class _Wanted:
     households: Collection[str] | None
     days: tuple[int, int] | None
 
-    def select(self, readings: Readings) -> Readings:
-        """Return the wanted readings."""
-        is_wanted = np.ones(len(readings.time), bool)
+    def half_hours(self, ids: Sequence[str], household: Ints, time: Ints) -> Flags:
+        """Return which half-hours of households, as indices into `ids`, are wanted."""
+        is_wanted = np.ones(len(time), bool)
         if self.households is not None:
             names = set(self.households)
-            is_wanted &= np.array([name in names for name in readings.ids], bool)[readings.household]
+            is_wanted &= np.array([name in names for name in ids], bool)[household]
         if self.days is not None:
-            day = readings.time // SLOTS
+            day = time // SLOTS
             is_wanted &= (day >= self.days[0]) & (day <= self.days[1])
+        return is_wanted
+
+    def select(self, readings: Readings) -> Readings:
+        """Return the wanted readings."""
+        is_wanted = self.half_hours(readings.ids, readings.household, readings.time)
         if is_wanted.all():
             return readings
         household, time, energy = (
@@ -184,22 +200,46 @@ def _day_numbers(days: tuple[date | str, date | str] | None) -> tuple[int, int] 
     return day_number(first), day_number(last)
 
 
+_Named = tuple[tuple[str, ...], Ints, Ints]
+"""Half-hours that rows name: household ids, indices into them, time of the first half-hour of each row."""
+
+
 @dataclass(frozen=True, slots=True)
 class _ParsedPart:
-    """The kept rows of one chunk, the number of its rows, and the rejected ones by reason."""
+    """The kept rows of one chunk, the number of its rows, the rejected ones by reason, and what these name."""
 
     ids: list[str]
     rows: ParsedRows
     read: int
     rejected: Counter[str]
+    named: list[_Named]
 
 
-def _deduplicated(files: Any, store: Store) -> tuple[Readings, dict[str, Any]]:  # noqa: ANN401
-    """Return the readings of files or of a table, and the account of its rows."""
+@dataclass(frozen=True, slots=True)
+class _Parsed:
+    """Deduplicated readings, the account of their rows, and what the rows name, kept or rejected."""
+
+    readings: Readings
+    account: dict[str, Any]
+    named: list[_Named]
+    float_ids: bool
+
+
+def _read(files: Any, store: Store) -> _Parsed:  # noqa: ANN401
+    """Return the readings of files or of a table."""
     if input_frames.is_table(files):
-        parts = [(0, _collect(store.layout, _parsed_table(files, store)))]
+        header = _header_of_table(files, store)
+        float_ids = header.float_ids
+        parts = [(0, _collect(store.layout, _parsed_table(files, header, store)))]
     else:
-        parts = list(_parsed_files(_patterns(files), store))
+        opened = [
+            open_file(IdentifiedFile(source, "", ""), store=store, check_rows=True)
+            for source in file_listing.list_input_files(_patterns(files)).sources
+        ]
+        float_ids = any(file.header is not None and file.header.float_ids for file in opened)
+        parts = list(_parsed_files(opened, store))
+    if float_ids:
+        _LOG.warning("agedp: %s. A first release refuses them; %s", FLOAT_IDS, FLOAT_IDS_REMEDY)
     ids = tuple(sorted({name for _, part in parts for name in part.ids}))
     code = {name: i for i, name in enumerate(ids)}
     stored = [_stored_rows(part, file, ids, code) for file, part in parts]
@@ -209,19 +249,48 @@ def _deduplicated(files: Any, store: Store) -> tuple[Readings, dict[str, Any]]: 
     rejected = sum((part.rejected for _, part in parts), Counter(count_by_reason(readings.rejected_reason)))
     read_rows = sum(part.read for _, part in parts)
     account = {"read": read_rows, "kept": read_rows - rejected.total(), "rejected": dict(sorted(rejected.items()))}
-    return readings, account
+    named = [named for _, part in parts for named in part.named]
+    return _Parsed(readings, account, [(ids, rows.household, rows.time), *named], float_ids)
 
 
-def _parsed_files(patterns: Sequence[str], store: Store) -> Iterator[tuple[int, _ParsedPart]]:
+def _unread(parsed: _Parsed, layout: Layout, wanted: _Wanted) -> pa.Table:
+    """Return the columns of readings for each wanted half-hour that a row names and no kept reading has."""
+    readings = parsed.readings
+    ids = tuple(sorted({name for names, _, _ in parsed.named for name in names}))
+    code = {name: i for i, name in enumerate(ids)}
+
+    def codes(names: Sequence[str], household: Ints) -> Ints:
+        return np.array([code[name] for name in names] or [0], np.int64)[household]
+
+    household = np.concatenate([codes(names, household) for names, household, _ in parsed.named])
+    time = np.concatenate([time for _, _, time in parsed.named]).astype(np.int64)
+    readings = replace(readings, ids=ids, household=codes(readings.ids, readings.household))
+    key = household_day_key(household, time // SLOTS)
+    days = distinct_keys(key)
+    incomplete = days[daily_totals(readings, days)[1] < SLOTS]
+    of_incomplete = is_in_sorted(key, incomplete)
+    household, time = household[of_incomplete], time[of_incomplete]
+    if layout.width > 1:
+        household, time = np.repeat(household, SLOTS), (time[:, None] + np.arange(SLOTS)).ravel()
+        absent = {day: layout.absent_slots(date_of_day(day)) for day in np.unique(time // SLOTS).tolist()}
+        times = [day * SLOTS + slot for day, slots in absent.items() for slot in slots]
+        exists = ~np.isin(time, times)
+        household, time = household[exists], time[exists]
+    key = distinct_keys((household << 32) | time)
+    key = key[~is_in_sorted(key, (readings.household << 32) | readings.time)]
+    household, time = key >> 32, key & (2**32 - 1)
+    is_wanted = wanted.half_hours(ids, household, time)
+    return _readings_table(ids, household[is_wanted], time[is_wanted], layout)
+
+
+def _parsed_files(opened: Sequence[OpenedFile], store: Store) -> Iterator[tuple[int, _ParsedPart]]:
     engine = Engine()
-    sources = file_listing.list_input_files(patterns).sources
-    opened = [open_file(IdentifiedFile(source, "", ""), store=store, check_rows=True) for source in sources]
-    size = sum(source.size for source in sources)
+    size = sum(file.source.size for file in opened)
     items = [(i, file, chunk) for i, file in enumerate(opened) for chunk in split_file(file, engine, size)]
     parse = partial(_parsed_chunk, store=store, chunk_bytes=engine.chunk_bytes)
     yield from map_items("read", items, function=parse, engine=engine)
-    for source in sources:
-        source.check_unchanged()
+    for file in opened:
+        file.source.check_unchanged()
 
 
 def _parsed_chunk(item: tuple[int, OpenedFile, Chunk], *, store: Store, chunk_bytes: int) -> tuple[int, _ParsedPart]:
@@ -229,11 +298,14 @@ def _parsed_chunk(item: tuple[int, OpenedFile, Chunk], *, store: Store, chunk_by
     return number, _collect(store.layout, parse_chunk(opened, chunk, store, chunk_bytes))
 
 
-def _parsed_table(table: Any, store: Store) -> Iterator[ParsedChunk]:  # noqa: ANN401
-    schema = input_frames.table_schema(table)
-    header, line = parquet_parsing.recognise_table(schema, "", store.layout)
+def _header_of_table(table: Any, store: Store) -> Header:  # noqa: ANN401
+    header, line = parquet_parsing.recognise_table(input_frames.table_schema(table), "", store.layout)
     if header is None:
         raise InputError(f'readings: the columns are not those of dataset "{store.dataset}": {line}')
+    return header
+
+
+def _parsed_table(table: Any, header: Header, store: Store) -> Iterator[ParsedChunk]:  # noqa: ANN401
     roles = {name: role for name, role in zip(header.columns, header.names, strict=True) if role in header.types}
     for number, batch in enumerate(input_frames.batches(table, list(roles))):
         renamed = batch.rename_columns(list(roles.values()))
@@ -244,19 +316,22 @@ def _parsed_table(table: Any, store: Store) -> Iterator[ParsedChunk]:  # noqa: A
 
 def _collect(layout: Layout, chunks: Iterator[ParsedChunk]) -> _ParsedPart:
     rejected: Counter[str] = Counter()
+    named: list[_Named] = []
     read_rows = 0
 
     def counted() -> Iterator[ParsedChunk]:
         nonlocal read_rows
         for chunk in chunks:
             read_rows += chunk.rows_read
-            reason = chunk.records.reason
+            records, reason = chunk.records, chunk.records.reason
+            of_rejected = chunk.rejected_row[chunk.names_half_hour]
+            named.append((records.ids, records.household[of_rejected], records.time[of_rejected]))
             rejected.update(count_by_reason(chunk.rejected_reason))
             rejected.update(count_by_reason(reason[reason == RejectionReason.CATEGORY]))
             yield chunk
 
     ids, rows = collect_kept_rows(layout, counted())
-    return _ParsedPart(ids, rows, read_rows, rejected)
+    return _ParsedPart(ids, rows, read_rows, rejected, named)
 
 
 def _stored_rows(part: _ParsedPart, file: int, ids: tuple[str, ...], code: Mapping[str, int]) -> StoredRows:
@@ -267,20 +342,24 @@ def _stored_rows(part: _ParsedPart, file: int, ids: tuple[str, ...], code: Mappi
     return StoredRows(ids, household, channel, time, np.full(count, file), row, rows.energy_wh.astype(np.int64))
 
 
-def _frame(readings: Readings, layout: Layout, wanted: _Wanted, rows: Mapping[str, Any] | None = None) -> pd.DataFrame:
+def _frame(readings: Readings, layout: Layout, rows: Mapping[str, Any] | None = None) -> pd.DataFrame:
     """Return readings as a data frame, with the account of the rows as attributes."""
-    chosen = wanted.select(readings)
-    names = pa.array(chosen.ids, pa.string())
-    table = pa.table(
-        {
-            input_frames.HOUSEHOLD: names.take(pa.array(chosen.household)),
-            input_frames.START: instants(chosen.time, layout),
-            input_frames.ENERGY: chosen.energy_wh,
-        }
-    )
+    table = _readings_table(readings.ids, readings.household, readings.time, layout, readings.energy_wh)
     frame: pd.DataFrame = table.to_pandas()
-    frame.attrs = frame_attributes(layout, chosen.time // SLOTS) | ({} if rows is None else {"rows": dict(rows)})
+    frame.attrs = frame_attributes(layout, readings.time // SLOTS) | ({} if rows is None else {"rows": dict(rows)})
     return frame
+
+
+def _readings_table(
+    ids: Sequence[str], household: Ints, time: Ints, layout: Layout, energy_wh: Ints | None = None
+) -> pa.Table:
+    """Return the columns of readings; without an energy for half-hours without one."""
+    columns = {
+        input_frames.HOUSEHOLD: pa.array(ids, pa.string()).take(pa.array(household)),
+        input_frames.START: instants(time, layout),
+        input_frames.ENERGY: pa.nulls(len(time), pa.int64()) if energy_wh is None else pa.array(energy_wh),
+    }
+    return pa.table(columns)
 
 
 def frame_attributes(layout: Layout, day: Ints) -> dict[str, Any]:
@@ -330,7 +409,7 @@ def _dask_frame(files: Any, dataset: str, rules: ReadingRules, wanted: _Wanted) 
     delivery = ingest(store, patterns, engine=Engine(default_scheduler()))
     load = partial(_month_frame, store=store, contents=delivery.contents, wanted=wanted)
     months = [month for month in delivery.months if _is_wanted(month, wanted)] or list(delivery.months[:1])
-    empty = _frame(Readings((), *(np.zeros(0, np.int64) for _ in range(6))), store.layout, wanted)
+    empty = _frame(Readings((), *(np.zeros(0, np.int64) for _ in range(6))), store.layout)
     frame = dd.from_map(load, months, meta=empty)
     rejected = dict(delivery.rejected)
     frame.attrs = empty.attrs | {"rows": {"read": delivery.rows_read, "kept": delivery.rows_kept, "rejected": rejected}}
@@ -342,4 +421,4 @@ def _is_wanted(month: str, wanted: _Wanted) -> bool:
 
 
 def _month_frame(month: str, *, store: Store, contents: tuple[str, ...], wanted: _Wanted) -> pd.DataFrame:
-    return _frame(load_month_readings(store, month, contents), store.layout, wanted)
+    return _frame(wanted.select(load_month_readings(store, month, contents)), store.layout)

@@ -6,13 +6,18 @@ Delta tables. A table is read in batches; nothing is converted twice.
 
 from __future__ import annotations
 
+import hashlib
+import secrets
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from agedp_data.datasets.parquet_parsing import is_float
 from agedp_data.errors import InputError
 
 if TYPE_CHECKING:
@@ -27,6 +32,8 @@ SUMMED: Final = "repeated_half_hours"
 """Key of `DataFrame.attrs` that says that a half-hour that the clock shows twice is one row."""
 INTERVAL: Final = "interval_minutes"
 """Key of `DataFrame.attrs`: the minutes of an interval; 30 if it is not there."""
+NOTES: Final = "notes"
+"""Key of `DataFrame.attrs`: which `ReadNotes` of this process belong to a frame."""
 _ARROW: Final = (pa.Table, pa.RecordBatch, pa.RecordBatchReader)
 _ROWS_PER_GROUP: Final = 2**20
 _OPTIONS: Final[Mapping[str, Any]] = {"compression": "lz4", "write_statistics": False}
@@ -141,6 +148,65 @@ def attributes(table: Any) -> Mapping[str, Any]:  # noqa: ANN401
     """Return what `agedp.read` noted about a frame; nothing for a table that lost it on its way."""
     notes = getattr(getattr(table, "_meta", table), "attrs", None)
     return notes if isinstance(notes, Mapping) else {}
+
+
+@dataclass(frozen=True, slots=True)
+class ReadNotes:
+    """What `agedp.read` found beside the readings of a frame; confidential.
+
+    A frame refers to it by a key, because pandas writes `attrs` into Parquet files. The key means nothing to another
+    process, and neither does a table that does not come from `agedp.read`: both are taken as they are.
+
+    Attributes:
+        rows: number of rows of the frame.
+        households: the households of the frame.
+        unread: the columns of readings for each half-hour that rows name without a reading that was kept.
+        float_ids: whether the household ids were floating-point numbers.
+    """
+
+    rows: int
+    households: frozenset[str]
+    unread: pa.Table
+    float_ids: bool
+
+
+_NOTES: dict[str, ReadNotes] = {}
+_SALT: Final = secrets.token_bytes(16)
+
+
+def note(frame: pd.DataFrame, *, unread: pa.Table, float_ids: bool) -> None:
+    """Note what `agedp.read` found beside the rows of a frame, unless there is nothing."""
+    if not (len(unread) or float_ids):
+        return
+    households = frozenset(frame[HOUSEHOLD].unique().tolist())
+    source = repr((len(frame), sorted(households), unread.to_pydict(), float_ids)).encode()
+    key = hashlib.sha256(_SALT + source).hexdigest()[:16]
+    _NOTES[key] = ReadNotes(len(frame), households, unread, float_ids)
+    frame.attrs[NOTES] = key
+
+
+def has_float_ids(table: Any) -> bool:  # noqa: ANN401
+    """Return whether the household ids of a table are floating-point numbers, or were when `agedp.read` read them."""
+    notes = _NOTES.get(attributes(table).get(NOTES, ""))
+    return is_float(table_schema(table).field(HOUSEHOLD).type) or (notes is not None and notes.float_ids)
+
+
+def unread_half_hours(table: Any) -> pa.Table | None:  # noqa: ANN401
+    """Return the columns of readings of the half-hours that rows named, but that `agedp.read` could not keep.
+
+    Of a frame with some of its rows: those of its households between its first and its last half-hour. None if nothing
+    is noted about the table.
+    """
+    notes = _NOTES.get(attributes(table).get(NOTES, ""))
+    if notes is None or _kind(table) != "pandas":
+        return None
+    households = table[HOUSEHOLD].unique().tolist()
+    if len(table) == notes.rows and notes.households == frozenset(households):
+        return notes.unread
+    first, last = (pa.scalar(instant, notes.unread[START].type) for instant in (table[START].min(), table[START].max()))
+    of_frame = pc.is_in(notes.unread[HOUSEHOLD], pa.array(households, pa.string()))
+    start = notes.unread[START]
+    return notes.unread.filter(pc.and_(of_frame, pc.and_(pc.greater_equal(start, first), pc.less_equal(start, last))))
 
 
 def readings_columns(table: Any) -> dict[str, Any]:  # noqa: ANN401

@@ -133,8 +133,22 @@ def context_of(
         missing.insert(0, "promise")
     if missing or promise is None:
         raise RunFileError(f"release: {', '.join(missing)} decide what is promised and have no default; give them")
-    stored = source if isinstance(source, StoredReadings) else StoredReadings.of(source, scheduler=scheduler)
+    stored = source
+    if not isinstance(source, StoredReadings):
+        stored = StoredReadings.of(source, scheduler=scheduler, has_begun=_has_begun(options))
     return RunContext.of(_run_file(stored, promise, options), scheduler=scheduler), stored.workspace
+
+
+def _has_begun(options: ReleaseOptions) -> bool:
+    """Return whether the ledger of a release has a released day of its population."""
+    ledger = options.get("ledger")
+    if isinstance(ledger, str):
+        if not Ledger.exists(ledger):
+            return False
+        with Ledger.open(ledger) as opened:
+            return _has_begun({**options, "ledger": opened})
+    history = () if ledger is None else ledger.history(options.get("population", _DEFAULTS["population"]))
+    return any(header.state == "released" for header in history)
 
 
 def _run_file(stored: StoredReadings, promise: PromiseKeys, options: ReleaseOptions) -> RunFile:

@@ -29,7 +29,8 @@ class Delivery:
 
     `fresh` are the content ids of files that were not in the store before; `late_rows` counts their rows of released
     days. `first_days` has the first day with a row of each file, since 1970; of a file without rows none.
-    Confidential: `unreadable` contains one line for each file that was rejected as a whole, with the reason.
+    Confidential: `unreadable` contains one line for each file that was rejected as a whole, with the reason; `warnings`
+    are about new files that count.
     """
 
     contents: tuple[str, ...]
@@ -42,6 +43,7 @@ class Delivery:
     files_ignored: int
     fresh: tuple[str, ...] = field(default=(), compare=False)
     unreadable: tuple[str, ...] = field(default=(), compare=False)
+    warnings: tuple[FileNotice, ...] = field(default=(), compare=False)
     late_rows: int = field(default=0, compare=False)
     first_days: Mapping[str, int] = field(default_factory=dict, compare=False)
 

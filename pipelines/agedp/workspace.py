@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+import logging
 import shutil
 import tempfile
 import weakref
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from agedp import input_frames
 from agedp.compute.engine import check_shared, default_scheduler, scheduler_name
@@ -25,12 +27,15 @@ from agedp.compute.engine_settings import Engine
 from agedp.local_files import atomic_files
 from agedp.stage_values import Delivery
 from agedp.stages.ingest import ingest, named_columns
-from agedp.store.daily_totals import day_spans
+from agedp.store.named_days import day_spans
 from agedp.store.store import Store
+from agedp_data.datasets.parquet_parsing import FLOAT_IDS, FLOAT_IDS_REMEDY
 from agedp_data.datasets.timestamps import date_of_day
 from agedp_data.datasets.validation import INTERVAL_MINUTES, ReadingRules
 from agedp_data.errors import InputError
 from agedp_data.roster import FIXED_COLUMNS, Roster, format_roster, read_roster
+
+_LOG = logging.getLogger("agedp")
 
 
 class _Owner:
@@ -69,11 +74,17 @@ class Workspace:
     def write_readings(self, readings: Any) -> dict[str, Any]:  # noqa: ANN401  (any table)
         """Write a table of readings, and return the table [input] of a run file that reads it.
 
+        Half-hours that `agedp.read` could not keep are written without an energy, beside the readings: they count for
+        the roster that is read off.
+
         Raises:
             InputError: the table has not the columns of `agedp.read`.
         """
         columns = input_frames.readings_columns(readings)
         input_frames.write_parquet(readings, self.input_folder, input_frames.READINGS_COLUMNS)
+        unread = input_frames.unread_half_hours(readings)
+        if unread is not None and len(unread):
+            pq.write_table(unread, self.input_folder / "unread.parquet")
         attributes = input_frames.attributes(readings)
         return {
             "dataset": "long",
@@ -118,20 +129,30 @@ class StoredReadings:
     engine: Engine
 
     @classmethod
-    def of(cls, readings: Any, *, scheduler: Any = None) -> StoredReadings:  # noqa: ANN401
+    def of(cls, readings: Any, *, scheduler: Any = None, has_begun: bool = False) -> StoredReadings:  # noqa: ANN401
         """Ingest a table of readings into a temporary store.
 
+        Args:
+            readings: a table with the columns of `agedp.read`.
+            scheduler: a Dask scheduler, client or cluster.
+            has_begun: whether the population has a release, so that its household ids are kept as they are.
+
         Raises:
-            InputError: the table has not the columns of `agedp.read`, or no reading.
+            InputError: the table has not the columns of `agedp.read`, or no reading; before a first release also
+                household ids that are floating-point numbers.
         """
         workspace = Workspace.create()
         engine = Engine(default_scheduler() if scheduler is None else scheduler_name(scheduler))
         check_shared(workspace.folder, engine)  # workers write the partitions of a Dask frame
         keys = workspace.write_readings(readings)
         store = Store(atomic_files.make_private(workspace.confidential) / "store", keys["dataset"], rules_of(keys))
-        delivery = ingest(store, keys["files"], engine=engine)
-        spans = day_spans(store, delivery)
-        if not spans:
+        if input_frames.has_float_ids(readings):
+            if not has_begun:
+                raise InputError(f"readings: {FLOAT_IDS}; {FLOAT_IDS_REMEDY}")
+            _LOG.warning("agedp: %s; they are kept, because the population has releases", FLOAT_IDS)
+        delivery = ingest(store, keys["files"], engine=engine, has_begun=has_begun)
+        spans = day_spans(store, delivery, engine=engine)
+        if not (spans and delivery.rows_kept):
             raise InputError("readings: no reading is usable, so there is no household")
         path = workspace.folder / "roster.csv"
         atomic_files.write(path, format_roster((name, *spans[name]) for name in sorted(spans)).encode())

@@ -74,6 +74,11 @@ def _main() -> None:
             raise
         terminal.print_error(_error_line(f"{error.filename}: {error.strerror}"))
         sys.exit(AgedpError.exit_status)
+    except MemoryError:
+        from agedp.compute.task_failure import NO_MEMORY
+
+        terminal.print_error(_error_line(NO_MEMORY))
+        sys.exit(AgedpError.exit_status)
     except _UsageError as error:
         if message := error.format_message():  # else the help was requested and printed
             terminal.print_error(_usage_line(message, error.ctx))

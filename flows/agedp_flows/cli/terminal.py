@@ -118,6 +118,7 @@ _STAGE_LABELS = {
     "open": "opening files",
     "read": "reading",
     "days": "summing days",
+    "roster": "reading the roster",
     "states": "counting states",
     "edges": "quantizing",
     "counts": "counting transitions",

@@ -29,7 +29,7 @@ from typing import Any
 
 from agedp.compute.engine_settings import Engine
 from agedp.compute.freed_memory import reuse_freed_memory
-from agedp.compute.task_failure import Failure
+from agedp.compute.task_failure import NO_MEMORY, Failure
 from agedp_data.config.loading import read_scheduler
 from agedp_data.errors import AgedpError, InputError
 
@@ -392,6 +392,8 @@ def _run_task(function: Callable[[Any], Any], argument: Any) -> Any:  # noqa: AN
         return function(argument)
     except AgedpError as error:
         return Failure(error.with_traceback(None), "")
+    except MemoryError:
+        return Failure(InputError(NO_MEMORY), "")
     except Exception as error:
         # without the message: messages of Arrow quote rows
         return Failure(None, "".join([*traceback.format_tb(error.__traceback__), type(error).__name__]))

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from agedp_data.errors import AgedpError
+
+NO_MEMORY: Final = (
+    "this step needs more memory than the process can have. Lower [engine] block_mib or workers, raise the limit, or "
+    "check the size to which compressed input files expand"
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -315,7 +315,7 @@ def read_table(
 
     Args:
         path: path of the table.
-        schema: as `tables` declares it; no column has nulls.
+        schema: as `tables` declares it, with the columns that may have nulls.
         columns: the columns to read; all if None.
         remedy: the advice to the user if the table is damaged.
 
@@ -336,7 +336,7 @@ def read_table(
         raise _damaged_error(path, "is missing or damaged", remedy) from None
     if (stored_schema.names, stored_schema.types) != (schema.names, schema.types):
         raise _damaged_error(path, "has other columns than it was written with", remedy)
-    if any(column.null_count for column in table.columns):
+    if any(table[name].null_count and not schema.field(name).nullable for name in table.column_names):
         raise _damaged_error(path, "lacks values", remedy)
     return table
 

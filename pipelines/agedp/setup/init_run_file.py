@@ -25,8 +25,8 @@ from agedp.setup.run_file_options import FLAGS, SERIES, Key, OptionValues, quote
 from agedp.setup.run_file_proposals import FileFacts, KeyLine, notion_of
 from agedp.stage_values import Delivery
 from agedp.stages.ingest import ingest
-from agedp.store.daily_totals import day_spans
 from agedp.store.file_identity import read_header
+from agedp.store.named_days import day_spans
 from agedp.store.store import Store
 from agedp_data import clock
 from agedp_data.config import RunFile
@@ -132,9 +132,10 @@ def init(
     facts = _facts(dataset, long, patterns, {})
     provisional = _provisional(facts, options, paths, folder)
     with _store(provisional, long) as store:
-        delivery = ingest(store, patterns, engine=engine_for(provisional, None, progress))
-        spans = day_spans(store, delivery)
-    if not spans:
+        engine = engine_for(provisional, None, progress)
+        delivery = ingest(store, patterns, engine=engine, for_roster=True)
+        spans = day_spans(store, delivery, engine=engine)
+    if not (spans and delivery.rows_kept):
         raise _no_reading_error(delivery)
     facts = _facts(dataset, long, patterns, spans)
     run_file_draft = _with_age_note(draft(facts, options, paths=paths, base=folder.absolute()), facts, options)

@@ -127,7 +127,7 @@ def aggregate_days(session: LedgerSession, due_days: DueDays, delivery: Delivery
     if run.run_file.schedule.reads_input:
         too_large = size_notice(run.store.folder, run.store.buckets, run.roster.counts.size)
         notices += (too_large,) if too_large is not None else ()
-    return replace(sum_days(session, due_days, delivery), notices=notices)
+    return replace(sum_days(session, due_days, delivery), notices=notices + delivery.warnings)
 
 
 def sum_days(session: LedgerSession, due_days: DueDays, delivery: Delivery) -> DailySums:

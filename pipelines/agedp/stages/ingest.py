@@ -23,6 +23,7 @@ from agedp.ledger_session import LedgerSession
 from agedp.local_files import atomic_files
 from agedp.local_files.atomic_files import FolderRemoved
 from agedp.local_files.checksums import checked_json
+from agedp.local_files.internal_files import FileNotice
 from agedp.stage_values import Delivery
 from agedp.store.buckets import record_buckets
 from agedp.store.data_quality import renumber_quarantine, write_quality
@@ -38,6 +39,7 @@ from agedp.store.file_identity import (
 from agedp.store.manifest import Manifest, Part
 from agedp.store.manifest_index import read_manifests
 from agedp.store.month_reader import load_month_readings
+from agedp.store.named_days import has_rejected_rows
 from agedp.store.part_writer import write_part
 from agedp.store.retention import count_late_rows
 from agedp.store.store import Store
@@ -48,6 +50,7 @@ from agedp_data.datasets import file_listing, parquet_parsing
 from agedp_data.datasets.chunking import Chunk, read_lines, split_into_chunks
 from agedp_data.datasets.csv_parsing import ParsedChunk, parse_lines
 from agedp_data.datasets.deduplication import Readings
+from agedp_data.datasets.parquet_parsing import FLOAT_IDS, FLOAT_IDS_REMEDY
 from agedp_data.datasets.registry import layout_of
 from agedp_data.datasets.validation import SLOTS, NamedColumns, ReadingRules
 from agedp_data.datasets.zone_changes import tzdata_version
@@ -107,7 +110,13 @@ def _ingest_run(session: LedgerSession) -> Delivery:
 
 
 def ingest(
-    store: Store, patterns: Sequence[str], *, engine: Engine, excluding: Sequence[str] = (), has_begun: bool = False
+    store: Store,
+    patterns: Sequence[str],
+    *,
+    engine: Engine,
+    excluding: Sequence[str] = (),
+    has_begun: bool = False,
+    for_roster: bool = False,
 ) -> Delivery:
     """Ingest input files into the store and account for every row.
 
@@ -118,6 +127,7 @@ def ingest(
         excluding: files that are not ingested.
         has_begun: whether the series has begun. Then the content of a file never stops the run: a file that cannot be
             parsed is rejected as a whole.
+        for_roster: whether a first roster is read off the files, which needs all of their rejected rows (`named_days`).
 
     Raises:
         UnreadableFile: a file that cannot be parsed, before a series begins; none of it is stored.
@@ -138,17 +148,21 @@ def ingest(
     check_unlisted_files(store, stored, earlier, listed, sizes)
     if not (listed or earlier):
         file_listing.list_input_files(patterns, excluding=excluding)  # raises the error about the patterns
-    fresh = [
-        file
-        for file in listed
-        if unique[file.content] is file and not sizes.contains(file.content, stored_manifests.get(file.content))
-    ]
+
+    def is_stored(content: str) -> bool:
+        manifest = stored_manifests.get(content)
+        if manifest is None or not sizes.contains(content, manifest):
+            return False
+        return not for_roster or has_rejected_rows(store, manifest)
+
+    fresh = [file for file in listed if unique[file.content] is file and not is_stored(file.content)]
     fresh_contents = {file.content for file in fresh}
     unreadable: dict[str, UnreadableFile] = {}
+    warnings: tuple[FileNotice, ...] = ()
     if fresh:  # parts of an interrupted run may be more than those that are written now
         store.discard_parts_except(stored_manifests.keys() - fresh_contents)
     try:
-        unreadable = _ingest_new_files(store, fresh, engine=engine, has_begun=has_begun)
+        unreadable, warnings = _ingest_new_files(store, fresh, engine=engine, has_begun=has_begun)
     finally:
         stored_manifests |= {
             file.content: manifest for file in fresh if (manifest := store.manifest(file.content)) is not None
@@ -179,16 +193,18 @@ def ingest(
             file.content for file in fresh if file.content not in unreadable and file.digest not in stored_digests
         ),
         unreadable=tuple(error.private for error in unreadable.values()),
+        warnings=warnings,
     )
 
 
 def _ingest_new_files(
     store: Store, fresh: Sequence[IdentifiedFile], *, engine: Engine, has_begun: bool
-) -> dict[str, UnreadableFile]:
+) -> tuple[dict[str, UnreadableFile], tuple[FileNotice, ...]]:
     """Parse new files, part by part, and write them into the store.
 
     Returns:
-        The errors about files that cannot be parsed, by content id; empty before the series begins.
+        The errors about files that cannot be parsed, by content id, and the warnings about others; both are empty
+        before the series begins.
 
     Raises:
         UnreadableFile: the first such file, before the series begins.
@@ -198,13 +214,17 @@ def _ingest_new_files(
     _check_readable(opened, has_begun=has_begun)
     size = sum(file.source.size for file in fresh)
     readable = [file for file in opened if isinstance(file, OpenedFile)]
+    float_ids = [file.source for file in readable if file.header is not None and file.header.float_ids]
+    if float_ids and not has_begun:
+        raise float_ids[0].unreadable(f"{FLOAT_IDS}; {FLOAT_IDS_REMEDY}")
+    warnings = tuple(FileNotice(FLOAT_IDS, f"{source.location}: {FLOAT_IDS}; they are kept") for source in float_ids)
     groups = [[(file, chunk) for chunk in split_file(file, engine, size)] for file in readable]
     parsing = partial(_as_value, partial(_ingest_part, store=store, chunk_bytes=engine.chunk_bytes))
     results = map_merge("read", groups, function=parsing, merge=partial(_merge_parts, store=store), engine=engine)
     _check_readable(results, has_begun=has_begun)
     contents = [file.content for file in fresh] + [file.file.content for file in readable]
     outcomes = zip(contents, [*opened, *results], strict=True)
-    return {content: outcome for content, outcome in outcomes if isinstance(outcome, UnreadableFile)}
+    return {content: outcome for content, outcome in outcomes if isinstance(outcome, UnreadableFile)}, warnings
 
 
 def _as_value(function: Callable[[Any], Any], item: Any) -> Any:  # noqa: ANN401

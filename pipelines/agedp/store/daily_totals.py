@@ -41,7 +41,6 @@ from agedp.store.month_reader import (
 )
 from agedp.store.store import PartMonth, Store
 from agedp_data import table_schemas
-from agedp_data.datasets.layout import slot_step
 from agedp_data.datasets.validation import SLOTS, Flags, Ints
 
 RejectedRows = tuple[Ints, Ints, Ints]
@@ -200,26 +199,3 @@ def days_with_readings(store: Store, delivery: Delivery) -> tuple[date, date]:
     )
     ends = pc.min_max(days).as_py()
     return ends["min"], ends["max"]
-
-
-def day_spans(store: Store, delivery: Delivery) -> dict[str, tuple[date, date]]:
-    """Return the first and last day of every household, by days with nearly all readings if it has any.
-
-    The first reading is often a midnight, which belongs to the day before.
-    """
-    step = slot_step(store.layout.interval_minutes)
-    full_days = _day_spans_with(store, delivery, min_readings=(SLOTS - 2) // step)
-    return _day_spans_with(store, delivery, min_readings=1) | full_days
-
-
-def _day_spans_with(store: Store, delivery: Delivery, *, min_readings: int) -> dict[str, tuple[date, date]]:
-    """Return the first and last day with at least `min_readings` readings, by household."""
-    spans: dict[str, tuple[date, date]] = {}
-    for month, bucket in product(delivery.months, range(store.buckets)):
-        table = read_daily_totals(store, month, delivery.contents, bucket)
-        table = table.filter(pc.greater_equal(table["readings"], min_readings))
-        grouped = table.group_by("household_id").aggregate([("day", "min"), ("day", "max")])
-        for row in grouped.to_pylist():
-            first, last = spans.get(row["household_id"], (row["day_min"], row["day_max"]))
-            spans[row["household_id"]] = (min(first, row["day_min"]), max(last, row["day_max"]))
-    return spans

@@ -4,7 +4,8 @@
     <confidential>/store/quarantine/<content>-<number>.parquet                 those without a valid month
 
 Rows that parsing rejected are stored as text, so that their supplier can correct them. A text is one line, at most its
-first 64 KiB; bytes that are not UTF-8 are replaced.
+first 64 KiB; bytes that are not UTF-8 are replaced. Beside it are the household and the half-hour that the row names,
+if both can be read: a first roster counts them as those of a kept row (`named_days`).
 
 Decisions:
 
@@ -127,22 +128,34 @@ def _count_by_outcome(manifest: Manifest, extra: Mapping[str, int]) -> dict[str,
 
 UNDATED = ""
 _NO_MONTH = -1
-_REJECTED = pa.schema([("month", pa.int64()), ("row", pa.int64()), ("reason", pa.int64()), ("text", pa.string())])
+_NAMED = [table_schemas.PARSED_QUARANTINE.field(name) for name in ("household_id", "day", "slot")]
+_REJECTED = pa.schema(
+    [("month", pa.int64()), ("row", pa.int64()), ("reason", pa.int64()), ("text", pa.string()), *_NAMED]
+)
 
 
 def rejected_rows(chunk: ParsedChunk, rows_before: int) -> pa.Table:
-    """Return the rejected rows of a chunk: month (`UNDATED` without one), row, reason, text.
+    """Return the rejected rows of a chunk: month (`UNDATED` without one), row, reason, text, and what the row names.
 
     Args:
         chunk: the parsed chunk.
         rows_before: number of rows of the part before it.
     """
-    # reasons before CATEGORY, and LINE, mean that the row has no valid day
+    records, rejected, is_named = chunk.records, chunk.rejected_row, chunk.names_half_hour
+    # reasons before CATEGORY, and LINE, mean that the row has no valid day, unless it names one
     dated = (chunk.rejected_reason > RejectionReason.DATE) & (chunk.rejected_reason != RejectionReason.LINE)
+    dated |= is_named
     months = np.full(len(dated), _NO_MONTH, np.int64)
-    months[dated] = month_numbers(chunk.records.time[np.searchsorted(chunk.row, chunk.rejected_row[dated])] // SLOTS)
-    numbers = (months, chunk.rejected_row + rows_before, chunk.rejected_reason.astype(np.int64))
-    return pa.table([*map(arrow_numbers, numbers), pa.array(chunk.rejected_text, pa.string())], schema=_REJECTED)
+    months[dated] = month_numbers(records.time[rejected[dated]] // SLOTS)
+    numbers = (months, rejected + rows_before, chunk.rejected_reason.astype(np.int64))
+    has_name = pc.equal(arrow_numbers(is_named.astype(np.uint8)), 1)
+    day, slot = np.divmod(records.time[rejected], np.int32(SLOTS))
+    household, day, slot = (
+        pc.if_else(has_name, arrow_numbers(values), None) for values in (records.household[rejected], day, slot)
+    )
+    named = pa.array(records.ids, pa.string()).take(household), day.cast(pa.date32()), slot.cast(pa.uint8())
+    texts = pa.array(chunk.rejected_text, pa.string())
+    return pa.table([*map(arrow_numbers, numbers), texts, *named], schema=_REJECTED)
 
 
 def count_reasons(rejected: Sequence[pa.Table]) -> dict[str, int]:
@@ -162,11 +175,10 @@ def write_quarantine(store: Store, content: str, number: int, rejected: Sequence
     for month in pc.unique(rows["month"]).to_pylist():
         of_month = rows.filter(pc.equal(rows["month"], month))
         table = table_schemas.table_from_columns(
-            table_schemas.QUARANTINE,
+            table_schemas.PARSED_QUARANTINE,
             content=pa.repeat(content, of_month.num_rows),
-            row=of_month["row"],
             reason=words.take(of_month["reason"]),
-            text=of_month["text"],
+            **{name: of_month[name] for name in ("row", "text", "household_id", "day", "slot")},
         )
         folder = atomic_files.make_private(
             store.quarantine_folder(UNDATED if month == _NO_MONTH else month_name(month))
@@ -188,7 +200,7 @@ def renumber_quarantine(store: Store, content: str, parts: Sequence[Part]) -> No
     for number, part in enumerate(parts):
         if rows_before and part.rejected:
             for path in _part_files(store, f"{content}-{number}.parquet"):
-                table = atomic_files.read_table(path, table_schemas.QUARANTINE)
+                table = atomic_files.read_table(path, table_schemas.PARSED_QUARANTINE)
                 row = pc.add(table["row"], rows_before)
                 atomic_files.write_table(path, table.set_column(table.schema.get_field_index("row"), "row", row))
         rows_before += part.rows_read

@@ -14,9 +14,10 @@ from agedp_data.datasets.csv_parsing import parse_lines
 from agedp_data.datasets.file_listing import InputFile
 from agedp_data.datasets.intervals import common_interval, interval_of_rows, interval_remedy
 from agedp_data.datasets.layout import Header
-from agedp_data.datasets.validation import INTERVAL_MINUTES, Bytes, RejectionReason
+from agedp_data.datasets.validation import INTERVAL_MINUTES, Bytes, Flags, RejectionReason
 from agedp_data.errors import InputError
 
+_NO_ROW = (RejectionReason.FIELDS, RejectionReason.HOUSEHOLD, RejectionReason.LINE)
 _FIRST_ROWS, _OFF_GRID_SHARE, _MIN_OFF_GRID_ROWS = 1000, 0.1, 8
 
 
@@ -40,17 +41,17 @@ def check_first_table_rows(table: pa.Table, header: Header, store: Store) -> Non
 
 
 def _first_rows_error(
-    store: Store, header: Header, reason: Bytes, lines: Sequence[str], minutes: int | None
+    store: Store, header: Header, reason: Bytes, is_off_grid: Flags, lines: Sequence[str], minutes: int | None
 ) -> InputError | None:
     """Return the error about first rows without a valid date, or mostly with an interval other than declared."""
-    is_undated, is_unnamed = reason == RejectionReason.DATE, reason == RejectionReason.HOUSEHOLD
-    if is_undated.any() and (is_undated | is_unnamed).all():
+    is_undated, is_no_row = reason == RejectionReason.DATE, np.isin(reason, _NO_ROW)
+    if is_undated.any() and (is_undated | is_no_row).all():
         return store.layout.date_format_error(lines, header)
     declared = store.layout.interval_minutes
     if minutes is not None and minutes != declared:
         problem = f"readings are {minutes} minutes apart, not {declared}"
         return InputError(f"{problem}; {interval_remedy(minutes, is_long=store.rules.columns is not None)}")
-    off_grid = int((reason[:_FIRST_ROWS] == RejectionReason.OFF_GRID).sum())
+    off_grid = int(is_off_grid[:_FIRST_ROWS].sum())
     if off_grid > max(_MIN_OFF_GRID_ROWS, _OFF_GRID_SHARE * min(len(reason), _FIRST_ROWS)):
         problem = f"more than a tenth of the first rows lie between the {declared}-minute marks"
         hour = ", or day_zone, in which an hour must begin with a full hour" if declared > INTERVAL_MINUTES else ""
@@ -60,27 +61,31 @@ def _first_rows_error(
 
 def _first_lines(
     source: InputFile, data_start: int, header: Header, store: Store
-) -> tuple[Bytes, list[str], int | None]:
-    """Return the reasons and the lines of the first rows, and the minutes between their readings if they show it."""
+) -> tuple[Bytes, Flags, list[str], int | None]:
+    """Return the reasons of the first rows, which are off the grid, their lines, and the minutes between readings.
+
+    The minutes are None if the rows do not show them.
+    """
     head = file_listing.read_head(source)[data_start:]
     rows = head[: head.rfind(b"\n") + 1] if len(head) + data_start == file_listing.HEAD_BYTES else head
     lines = [line.decode("latin-1").removesuffix("\r") for line in rows.split(b"\n")]
-    reason = parse_lines(rows, layout=store.layout, header=header, rules=store.rules).records.reason
-    return reason, lines, interval_of_rows(lines, header)
+    records = parse_lines(rows, layout=store.layout, header=header, rules=store.rules).records
+    return records.reason, records.is_off_grid(), lines, interval_of_rows(lines, header)
 
 
 def _first_table_rows(
     source: InputFile, data_start: int, header: Header, store: Store
-) -> tuple[Bytes, list[str], int | None]:
+) -> tuple[Bytes, Flags, list[str], int | None]:
     """Return what `_first_lines` returns, of a Parquet file."""
     first_rows = Chunk(source, 0, data_start, _FIRST_ROWS)
     table = next(parquet_parsing.read_tables(first_rows, header, batch_rows=_FIRST_ROWS), None)
     if table is None:
-        return np.zeros(0, np.uint8), [], None
+        return np.zeros(0, np.uint8), np.zeros(0, bool), [], None
     return _rows_of_table(table, header, store)
 
 
-def _rows_of_table(table: pa.Table, header: Header, store: Store) -> tuple[Bytes, list[str], int | None]:
+def _rows_of_table(table: pa.Table, header: Header, store: Store) -> tuple[Bytes, Flags, list[str], int | None]:
     parsed = parquet_parsing.parse_table(table, layout=store.layout, header=header, rules=store.rules)
     minutes = common_interval(times.tolist() for times in parquet_parsing.minutes_by_household(table, header))
-    return parsed.records.reason, parquet_parsing.lines_of_table(table, header), minutes
+    records = parsed.records
+    return records.reason, records.is_off_grid(), parquet_parsing.lines_of_table(table, header), minutes

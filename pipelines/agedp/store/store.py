@@ -40,9 +40,11 @@ from agedp_data.datasets.timestamps import day_number
 from agedp_data.datasets.validation import INTERVAL_MINUTES, Ints, ReadingRules
 from agedp_data.errors import InputError
 
-FORMAT = 5
-"""Version of the rules by which bytes become rows, and rows parts; 5: each physical line is a row."""
-EARLIER_FORMATS = (4,)
+FORMAT, WIDE_FORMAT = 5, 6
+"""Version of the rules by which bytes become rows, and rows parts; 5: each physical line is a row, 6: each cell of a
+table with a column per meter is.
+"""
+EARLIER_FORMATS = (4, 5)
 """A file parsed under them still counts if it is no longer listed; a listed file is parsed again."""
 
 
@@ -275,7 +277,7 @@ def _reading_rules_json(dataset: str, rules: ReadingRules) -> dict[str, Any]:
     keys = layout_of(dataset, rules.columns, rules.interval_minutes).keys
     layout_keys = rules.layout_keys if rules.layout_keys is not None or keys is None else keys()
     rules_json = {
-        "format": FORMAT,
+        "format": WIDE_FORMAT if rules.columns is not None and rules.columns.is_wide else FORMAT,
         "dataset": dataset,
         "max_half_hour_kwh": rules.max_half_hour_wh / 1000,
         "columns": rules.columns.keys if rules.columns else None,
