@@ -13,11 +13,12 @@ Decisions:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time, timedelta
 from decimal import Decimal
 from itertools import count
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pyarrow as pa
@@ -45,6 +46,7 @@ from agedp_data.epsilon import round_nano
 from agedp_data.errors import PreflightFailed
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.model import read_model
+from agedp_data.parameters import Acceptance
 from agedp_data.roster import read_roster
 from agedp_data.series.layers import is_upper, layer_number
 from agedp_data.series.levels import level_column
@@ -110,13 +112,13 @@ class SyntheticReleases:
         folder.mkdir()
         run = self._run_file(folder)
         model, roster = read_model(run), read_roster(self.folder / "roster.csv")
-        done = _step_counter(progress, ledger, self.worlds.datasets.ledgers)
+        done, silent = _step_counter(progress, ledger, self.worlds.datasets.ledgers), replace(progress, notice=None)
         published = []
         for days in (BIT_DAYS, self.worlds.datasets.days):
             until = due_date(run, FIRST_DAY + timedelta(days=days - 1))
             simulated = run.schedule.mode == "rehearsal"
             now = clock.now() if simulated else datetime.combine(until, time(), UTC)
-            context = RunContext(run, roster, model, now, until if simulated else None, engine_for(run, None, progress))
+            context = RunContext(run, roster, model, now, until if simulated else None, engine_for(run, None, silent))
             summary = run_stages(context, done=done)
             if isinstance(summary.refusal, PreflightFailed) or not summary.session.opened().rows:
                 summary.check_not_refused()
@@ -146,6 +148,7 @@ class SyntheticReleases:
                 else Rehearsal(mode="rehearsal", rehearsal_on="readings", first_day=FIRST_DAY, last_day=last),
                 "series": {name: series.model_copy(update={"by": _GROUP}) for name, series in run.series.items()},
                 "model": accepted(run.model),
+                "promise": run.accepting(get_args(Acceptance)).promise,
             }
         )
 
