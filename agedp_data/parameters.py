@@ -14,18 +14,20 @@ from collections.abc import Callable, Iterator, Mapping
 from decimal import ROUND_FLOOR, Decimal
 from difflib import get_close_matches
 from itertools import pairwise
-from typing import Annotated, ClassVar, Final, Literal, TypeVar, get_args
+from typing import Annotated, ClassVar, Final, Literal, TypeVar, cast, get_args
 from zoneinfo import ZoneInfo, available_timezones
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, Strict, WithJsonSchema
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
-from agedp_data.messages import format_value
+from agedp_data.messages import format_value, suggest_name
 
 Unlimited = Literal["unlimited"]
 Method = Literal["tight", "total_variation", "spectral", "reversibilised"]
 """How a leakage function is bounded: exactly, or by a total variation; `ModelSection.methods` are those of a model."""
+Acceptance = Literal["useless", "no-credit", "total"]
+"""A cause for which a first release is refused unless [promise] accept names it."""
 
 # An amount beyond these is a typing error, and exact arithmetic on 1e-999999999 would never end.
 LARGEST: Final = Decimal(1_000_000)
@@ -331,6 +333,23 @@ def _zone(value: object) -> str:
     return name
 
 
+def acceptances(value: object) -> tuple[Acceptance, ...]:
+    """Return the causes that a promise accepts in writing, each once.
+
+    >>> acceptances(["no-credit", "useless", "no-credit"])
+    ('no-credit', 'useless')
+
+    Raises:
+        PydanticCustomError: not a list of such words.
+    """
+    for word in (words := tuple(dict.fromkeys(_listed(value)))):
+        if word not in (known := get_args(Acceptance)):
+            nearest, listed = suggest_name(word, known), " | ".join(f'"{name}"' for name in known)
+            advice = f"{nearest} Known are {listed}" if nearest else f"; known are {listed}"
+            raise wrong(f"{str(word)[:64]!r} is not known{advice}")
+    return cast("tuple[Acceptance, ...]", words)
+
+
 def horizon(value: object) -> int | Unlimited:
     """Return a number of releases after which the series closes, or "unlimited".
 
@@ -378,6 +397,11 @@ Kwh = Annotated[Decimal, PlainValidator(kwh), _NUMBER]
 PositiveKwh = Annotated[Decimal, PlainValidator(positive_kwh), _POSITIVE]
 Text = Annotated[str, PlainValidator(text), TEXT]
 Zone = Annotated[str, PlainValidator(_zone), TEXT]
+Acceptances = Annotated[
+    tuple[Acceptance, ...],
+    PlainValidator(acceptances),
+    WithJsonSchema({"type": "array", "items": {"enum": list(get_args(Acceptance))}, "minItems": 1}),
+]
 Horizon = Annotated[int | Unlimited, PlainValidator(horizon), _OR_UNLIMITED]
 Days = Annotated[int, Field(ge=1, le=MANY_DAYS)]
 AgeDays = Annotated[int, Field(ge=0, le=MANY_DAYS)]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, PlainValidator, PrivateAttr, ValidationInfo, WithJsonSchema, model_validator
+from pydantic_core import PydanticCustomError
 
 from agedp_data.config.delta_size import delta_problems
 from agedp_data.config.input import AnyInput
@@ -21,6 +22,7 @@ from agedp_data.datasets.layout import slot_step
 from agedp_data.datasets.validation import INTERVAL_MINUTES, SLOTS
 from agedp_data.errors import RunFileError
 from agedp_data.markov.states import RepresentativeValues
+from agedp_data.messages import format_value
 from agedp_data.notions import AnyPromise
 from agedp_data.notions.age_dependent import AgeDependent
 from agedp_data.notions.aged_loss import HALF_HOUR
@@ -32,7 +34,7 @@ from agedp_data.notions.period_loss import PeriodLoss
 from agedp_data.notions.publication import Publication
 from agedp_data.notions.temporal import Temporal
 from agedp_data.notions.w_event import WEvent
-from agedp_data.parameters import Section, exact_text, rounding_lines, wrong
+from agedp_data.parameters import Section, acceptances, exact_text, rounding_lines, wrong
 from agedp_data.series.profile import Profile
 from agedp_data.series.series import AnySeries
 from agedp_data.series.series_tables import SeriesTable, series_by_name, table_name
@@ -187,6 +189,21 @@ class RunFile(Section):
         for table, key, reason in _problems(copy):
             raise RunFileError(f"[{table}] {key} {reason}")
         return copy
+
+    def accepting(self, words: Iterable[str]) -> Self:
+        """Return the same run file with further words in [promise] accept.
+
+        Raises:
+            RunFileError: a word that accepts no cause.
+        """
+        if not (listed := [*words]):
+            return self
+        try:
+            further = acceptances(listed)
+        except PydanticCustomError as error:
+            raise RunFileError(f"accept = {format_value(listed)}: {error.message()}") from None
+        accepted = tuple(dict.fromkeys((*self.promise.accept, *further)))
+        return self.model_copy(update={"promise": self.promise.model_copy(update={"accept": accepted})})
 
     @model_validator(mode="after")
     def _tables_agree(self, info: ValidationInfo) -> Self:

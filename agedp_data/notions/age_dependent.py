@@ -5,9 +5,10 @@ Example: with risk = 0.1 and age_days = 2, a chain that mixes fast lets each day
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from itertools import repeat
 from typing import ClassVar, Literal, Self
 
 from pydantic import PrivateAttr, model_validator
@@ -69,6 +70,7 @@ class AgeDependent(EnforcedPromise):
             ),
         ),
         proposals={"secret": '"day"'},
+        credit_remedy="a model that mixes faster",
     )
 
     notion: Literal["age-dependent"]
@@ -117,6 +119,14 @@ class AgeDependent(EnforcedPromise):
         if aged.leakage_bound.assume == "markov":
             return largest_feasible(fits, constant)
         return constant if fits(constant) else 0
+
+    def losses_in_order(self, days: Sequence[str], leakage_bound: LeakageBoundLike | None) -> Iterable[int]:
+        """Return the same loss for each day: `epsilon_per_day`, or the solved one; under a curve as long as it fits."""
+        if self.risk is None:
+            return repeat(floor_nano(self.epsilon_per_day or 0), len(days))
+        constant, aged = self._constant(leakage_bound)
+        is_chain = aged.leakage_bound.assume == "markov"  # whose supremum keeps the risk
+        return repeat(constant, len(days)) if is_chain else super().losses_in_order(days, leakage_bound)
 
     def check(self, history: Sequence[HistoryRow], new_row: HistoryRow, leakage_bound: LeakageBoundLike | None) -> None:
         """Raise Refused if `new_row` is younger than `age_days`, or a day or the risk exceeds its bound."""

@@ -51,6 +51,8 @@ _SHOWN: tuple[ScheduleName, ...] = ("optimal", "renewal", "constant", "paper", "
 _RESIDUE = 1000
 """A day's remaining budget counts as 0 if it is this many times smaller than the scheduled loss."""
 
+_YEAR = 366
+
 _SOON_SOLVED = 20_000
 """Releases up to which an optimum that is not about to be released is worth its time, unless in closed form."""
 
@@ -102,6 +104,7 @@ class Discounted(EnforcedPromise):
             ),
         ),
         proposals={"discount": '"exponential"', "epsilon": "1", "schedule": '"optimal"', "clock": '"data-day"'},
+        credit_remedy="a discount that falls faster",
     )
 
     notion: Literal["discounted"]
@@ -199,6 +202,25 @@ class Discounted(EnforcedPromise):
         """Return the loss that the schedule has for the next release after those of other days."""
         del day, leakage_bound
         return self._wanted(sum(loss > 0 for loss in losses.values()))
+
+    def losses_in_order(self, days: Sequence[str], leakage_bound: LeakageBoundLike | None) -> Iterator[int]:
+        """Yield the losses of the schedule, for "renewal" what the days before leave, after a year the newest one.
+
+        Days of an archive that are published on one date are not discounted against each other.
+        """
+        del leakage_bound
+        is_renewal = self.schedule == "renewal"
+        is_one_date = self.clock == "publication-day" and self.age_days is None  # only an archive has no age
+        bound, ticks, rest = floor_nano(self.epsilon) - self.charge, dict[int, int](), 0
+        for number, day in enumerate(days):
+            tick, planned = 0 if is_one_date else day_number(day), min(self.day_limit(day), self._wanted(number))
+            if not (is_one_date or is_renewal):
+                rest = planned
+            elif number < _YEAR:
+                rest = self._weights.available(ticks, tick, bound)
+            is_residue = rest * _RESIDUE < (min(self._second, planned) if is_renewal else planned)
+            yield (loss := 0 if is_residue else min(planned, rest))
+            ticks[tick] = ticks.get(tick, 0) + loss
 
     def check(self, history: Sequence[HistoryRow], new_row: HistoryRow, leakage_bound: LeakageBoundLike | None) -> None:
         """Raise Refused if the discounted sum would exceed epsilon on any day, or if `horizon_days` are released."""

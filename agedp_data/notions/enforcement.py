@@ -8,11 +8,13 @@ before they are drawn (`check_charges_fit`).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import date
+from itertools import accumulate
 from typing import Any, Self, TypeVar
 
 from pydantic import PrivateAttr
@@ -200,6 +202,36 @@ class EnforcedPromise(Promise, ABC):
         if not self.fits_total(history, day, planned):
             return 0
         return max(0, planned - spent)
+
+    def planned_series(self, days: Sequence[str], leakage_bound: LeakageBoundLike | None) -> list[int]:
+        """Return the loss of each of `days`, if all are released in order, up to the end of the series [nano-epsilon].
+
+        Use it where a whole series is judged before its first day: no history is built up day by day.
+
+        Args:
+            days: ISO dates, ascending.
+            leakage_bound: the model's; None without one.
+        """
+        losses: list[int] = []
+        for day, planned in zip(days, self.losses_in_order(days, leakage_bound), strict=False):  # a plan may end first
+            loss = min(self.day_limit(day), planned)
+            if loss <= 0:
+                break
+            losses.append(loss)
+        spent = range(1, len(losses) + 1)
+        if self.delta is None and self.total_cap is not None:
+            return losses[: bisect_right([*accumulate(losses)], self.total_cap - self.charge)]
+        return losses[: bisect_left(spent, True, key=lambda number: not self.permits_days(losses[:number]))]
+
+    def losses_in_order(self, days: Sequence[str], leakage_bound: LeakageBoundLike | None) -> Iterable[int]:
+        """Return the losses that the notion plans for `days` in order [nano-epsilon], before the caps cut them.
+
+        A notion overrides it where its plan is at hand.
+        """
+        losses: dict[str, int] = {}
+        for day in days:
+            losses[day] = min(self.day_limit(day), self.planned_loss(losses, day, leakage_bound))
+            yield losses[day]
 
     def planned_period(
         self, history: Sequence[HistoryRow], first: date, last: date, leakage_bound: LeakageBoundLike | None

@@ -85,6 +85,7 @@ class Neighbourhood(EnforcedPromise):
             "spend": '"per-request"',
             "fraction": "0.2",
         },
+        credit_remedy="a smaller delta_kwh or window_days",
     )
 
     notion: Literal["neighbourhood"]
@@ -199,6 +200,16 @@ class Neighbourhood(EnforcedPromise):
         spent = fullest_window(other_days, day, days=self.window_days, charges=self.charges)
         available = max(0, window - spent)
         return int(self._wanted(day, available) * self._publication.times(self.delta_wh))
+
+    def losses_in_order(self, days: Sequence[str], leakage_bound: LeakageBoundLike | None) -> Iterator[int]:
+        """Yield the budgets for changes of any size, each after the losses about small changes of the window before."""
+        times, small = self._publication.times(self.delta_wh), dict[str, int]()
+        for day in days:
+            loss = min(self.day_limit(day), self.planned_loss(small, day, leakage_bound))
+            small[day] = ceil(loss / times)
+            if len(small) > self.window_days:
+                del small[min(small)]
+            yield loss
 
     def _wanted(self, day: str, available: int) -> int:
         """Return the planned loss of a day about small changes, given the window's remaining budget, rounded down."""

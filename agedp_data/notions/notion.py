@@ -22,7 +22,7 @@ from agedp_data.notions.alternatives import Alternative, Comparison
 from agedp_data.notions.notion_text import NotionText, name_at_delta
 from agedp_data.notions.period_loss import Charges
 from agedp_data.notions.publication import Publication, ReleasedRow
-from agedp_data.parameters import LATER, AgeDays, Delta, Epsilon, Section, Total
+from agedp_data.parameters import FREE, LATER, Acceptances, AgeDays, Delta, Epsilon, Section, Total
 
 Kind = Literal["assumption-free", "conditional"]
 TighteningRule = Literal["lower", "raise"]
@@ -139,6 +139,9 @@ class Notion(Accountant, Protocol):
         `published_on` (ISO date) matters to promises that count days of publication; without it, the newest so far.
         """
 
+    def planned_series(self, days: Sequence[str], leakage_bound: LeakageBoundLike | None) -> list[int]:
+        """Return the loss of each of `days` (ISO dates), if all are released in order, up to the end of the series."""
+
     def planned_period(
         self, history: Sequence[HistoryRow], first: date, last: date, leakage_bound: LeakageBoundLike | None
     ) -> int:
@@ -183,6 +186,11 @@ class Promise(Section):
     delta: Annotated[Delta | None, LATER] = None
     """Probability in the bounds over several days (`epsilon_total`, `epsilon_per_window` of w-event, `alpha`), which
     are (epsilon, delta) bounds with it; the caps of a day stay without exception."""
+    accept: Annotated[Acceptances, FREE] = ()
+    """Causes that refuse a first release, accepted in writing: "no-credit" (the notion's own bound is at least 0.95 of
+    the sum of the losses of all days), "useless" (the noise exceeds the clamp in every span), and "total", which is not
+    judged yet. Read at the first registration only.
+    """
 
     _publication: Publication = PrivateAttr(default=Publication())
 

@@ -71,7 +71,8 @@ class NotionText:
     `epsilon_key` is the key of [promise] in which it takes its epsilon. `examples` are rows of the noise table of
     `agedp init`. `proposals` are the values that `agedp init` proposes for the notion's own keys; a key without one is
     proposed by its type. `option_help` is the help of the option of a key that no other notion has. `takes_delta`:
-    a promised delta applies to the notion's own bound, and not to `epsilon_total` alone.
+    a promised delta applies to the notion's own bound, and not to `epsilon_total` alone. `credit_remedy` says what to
+    change where the own bound is hardly below the sum of the losses of all days.
     """
 
     epsilon_key: str
@@ -80,6 +81,7 @@ class NotionText:
     proposals: Mapping[str, str] = field(default_factory=dict)
     option_help: Mapping[str, str] = field(default_factory=dict)
     takes_delta: bool = False
+    credit_remedy: str = "another bound"
 
 
 def name_at_delta(name: str, delta: Decimal | None) -> str:

@@ -17,7 +17,7 @@ where this has less noise than the chain's plan.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 from itertools import repeat
@@ -92,6 +92,7 @@ class Temporal(EnforcedPromise):
         ),
         proposals={"alpha": "1"},
         takes_delta=True,
+        credit_remedy="a model whose days depend less on each other",
     )
 
     notion: Literal["temporal"]
@@ -176,6 +177,16 @@ class Temporal(EnforcedPromise):
         equal = min(self.day_limit(day), self._equal_loss(delta))
         loss = largest_feasible(fits, equal)
         return loss if loss * _RESIDUE >= equal else 0
+
+    def losses_in_order(self, days: Sequence[str], leakage_bound: LeakageBoundLike | None) -> Iterable[int]:
+        """Return the chain's plan, without an end its one loss each day, or the span's equal losses up to alpha."""
+        if self.delta is None or self._follows_chain(leakage_bound, self.delta):
+            plan = self._under(leakage_bound)[1]
+            return repeat(plan[0], len(days)) if plan and self._endless else plan
+        loss, alpha, delta = self._equal_loss(self.delta), floor_nano(self.alpha), self.delta
+        day, draws = self._curves.of_planned_day(loss), self._curves.draws
+        most = self._releases or len(days)
+        return repeat(loss, largest_feasible(lambda number: (day.times(number) + draws).epsilon(delta) <= alpha, most))
 
     @property
     def _releases(self) -> int:

@@ -6,10 +6,11 @@ checked in all windows that contain it, those of later days among them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
+from itertools import repeat
 from typing import ClassVar, Final, Literal, Self, get_args
 
 from pydantic import model_validator
@@ -67,6 +68,7 @@ class WEvent(EnforcedPromise):
         ),
         proposals={"window_days": "7", "epsilon_per_window": "1"},
         takes_delta=True,
+        credit_remedy="a window_days below the number of days",
     )
 
     notion: Literal["w-event"]
@@ -120,6 +122,14 @@ class WEvent(EnforcedPromise):
             return super().planned_after(history, day, leakage_bound)
         equal = min(self.day_limit(day), self._equal_loss(day, self.delta))
         return largest_feasible(self._window_permits(history, day), equal)
+
+    def losses_in_order(self, days: Sequence[str], leakage_bound: LeakageBoundLike | None) -> Iterable[int]:
+        """Return equal parts of the window's epsilon, of its rest beside draws, or halves of what the window leaves."""
+        if self.delta is not None:
+            return (self._equal_loss(day, self.delta) for day in days)
+        if self.spend == "even" and not self.charges:  # no window is ever fuller
+            return repeat(floor_nano(self.epsilon_per_window) // self.window_days, len(days))
+        return super().losses_in_order(days, leakage_bound)
 
     def _equal_loss(self, day: str, delta: Decimal) -> int:
         """Return the largest loss that each day of a window can have beside the draws near `day` [nano-epsilon]."""

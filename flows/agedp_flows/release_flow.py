@@ -7,6 +7,7 @@ path of the run file, a date, names of stages, public text and public counts, an
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from importlib.metadata import version
@@ -94,8 +95,18 @@ class PlannedRun:
 
 def _begin(run_file: str, as_of: date | None, observer: FlowObserver) -> RunHandle[RunContext]:
     """Load run file, roster and model; of a bug Prefect receives only the class, because its text may quote data."""
+    shown = observer.progress.notice
+
+    def notice(line: str) -> None:
+        get_run_logger().info(line)
+        if shown is not None:
+            shown(line)
+
+    progress = replace(observer.progress, notice=notice)
     run = hide_bug_details(
-        "the run file", lambda: RunContext.load(run_file, as_of=as_of, progress=observer.progress), observer
+        "the run file",
+        lambda: RunContext.load(run_file, as_of=as_of, progress=progress, accept=observer.accept),
+        observer,
     )
     observer.confidential = run.paths.folder
     return RunHandle(f"run of {run.population}", run)
@@ -195,14 +206,16 @@ def _select_publish_task(summary: RunSummary) -> Task[Any, Any]:
     return MaterializingTask(publish.fn, assets=[asset], name="publish", task_run_name="publish", **RETRIED)
 
 
-def run_release(run_file: str, as_of: date | None, progress: ProgressReporter = SILENT) -> RunSummary:
-    """Run the flow in this process and return its result, which Prefect never receives.
+def run_release(
+    run_file: str, as_of: date | None, progress: ProgressReporter = SILENT, accept: Sequence[str] = ()
+) -> RunSummary:
+    """Run the flow in this process and return its result, which Prefect never receives; `accept` as in `RunContext`.
 
     Raises:
         AgedpError: as the stages, except for a refused release and a failed preflight, which are part of the result.
         StageFailed: a bug in a stage.
     """
-    observer = observe(lambda: release(run_file, as_of, return_state=True), progress)
+    observer = observe(lambda: release(run_file, as_of, return_state=True), progress, accept)
     summary, error = observer.result, observer.error
     if isinstance(error, Refused | PreflightFailed) and summary is not None:
         summary = replace(summary, refusal=error)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -51,11 +51,13 @@ class StageFailed(RuntimeError):
 class FlowObserver:
     """The result or error of a flow run, for the caller in this process.
 
-    `command` is the command that does the same without Prefect.
+    `command` is the command that does the same without Prefect. `accept` are the caller's words beside those of the run
+    file.
     """
 
     command: str = "agedp plan"
     progress: ProgressReporter = SILENT
+    accept: Sequence[str] = ()
     result: Any = None
     error: AgedpError | None = None
     bug: StageFailed | None = None
@@ -93,13 +95,13 @@ def observer_of_flow(command: str) -> Iterator[FlowObserver]:
     yield observer
 
 
-def observe(flow: Callable[[], State], progress: ProgressReporter = SILENT) -> FlowObserver:
+def observe(flow: Callable[[], State], progress: ProgressReporter = SILENT, accept: Sequence[str] = ()) -> FlowObserver:
     """Run a flow in this process and return its observer, its result set or its error.
 
     Raises:
         StageFailed: a bug in a stage.
     """
-    with use_observer(FlowObserver(progress=progress, is_deployed=False)) as observer:
+    with use_observer(FlowObserver(progress=progress, accept=accept, is_deployed=False)) as observer:
         state = flow()
     if observer.error is None and not state.is_completed():
         raise StageFailed(str(state.message))

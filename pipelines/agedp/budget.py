@@ -216,7 +216,7 @@ def plan_release(terms: ReleaseTerms, due: DueDay, series: str, history: Sequenc
         return _skipped(terms, due, series, budget.skipped)
     if budget.loss <= 0:
         raise Refused(f"{due.day}: {format_end_reason(terms, history)}; nothing was drawn")
-    row = _row_with(terms, due, series, budget.loss)
+    row = planned_row(terms, due, series, budget.loss)
     terms.effective_promise.admit(history, row)
     return PlannedRelease(row, Fraction(budget.loss, NANO))
 
@@ -227,10 +227,10 @@ def _budget(terms: ReleaseTerms, due: DueDay, series: str, history: Sequence[Any
     budget = promise.series_budget(history, due.day, published_on, name=series, series=statistic)
     if not terms.run.publication.has_periods:
         return budget
-    return promise.largest_admitted(history, budget, lambda loss: _row_with(terms, due, series, loss))
+    return promise.largest_admitted(history, budget, lambda loss: planned_row(terms, due, series, loss))
 
 
-def _row_with(terms: ReleaseTerms, due: DueDay, series: str, loss: int) -> ReleaseRecord:
+def planned_row(terms: ReleaseTerms, due: DueDay, series: str, loss: int) -> ReleaseRecord:
     """Return the row of a release that has at most this loss [nano-epsilon]."""
     sensitivity = terms.run.series[series].row_sensitivity(due.day)
     scale = mechanisms.laplace_scale(sensitivity=sensitivity, loss=Fraction(loss, NANO))

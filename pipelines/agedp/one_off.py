@@ -27,6 +27,7 @@ from agedp.compute.engine_settings import SILENT, ProgressReporter
 from agedp.local_files import atomic_files, locks
 from agedp.one_off_arguments import (
     FILES,
+    accepted_words,
     arguments_of,
     different_arguments,
     differing_arguments,
@@ -91,7 +92,8 @@ def release_files(
         check_options_complete(patterns, options, folder, out)
         _begin(patterns, out, options, progress)
     calibration = _calibrate_once(run_file, progress)
-    return OneOffResult(run_stages(RunContext.load(run_file, progress=progress)), calibration)
+    run = RunContext.load(run_file, progress=progress, accept=accepted_words(options))
+    return OneOffResult(run_stages(run), calibration)
 
 
 def _begin(patterns: Sequence[str], out: Path, options: OptionValues, progress: ProgressReporter) -> None:

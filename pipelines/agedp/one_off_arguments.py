@@ -12,12 +12,13 @@ from typing import Any, Final
 
 from agedp.local_files import atomic_files
 from agedp.setup.run_file_draft import flag_of
-from agedp.setup.run_file_options import OptionValues, quoted
+from agedp.setup.run_file_options import Key, OptionValues, quoted
 from agedp_data.errors import ContractChanged, RunFileError
 from agedp_data.messages import escape_text
 from agedp_data.parameters import exact_text
 
 FILES: Final = "FILES"
+ACCEPT: Final[Key] = ("promise", "accept")
 _ARGUMENTS: Final = "arguments.json"
 _FILES_LINE: Final = re.compile(r"^files\s*=\s*\[[^\n]*\][ \t]*$", re.MULTILINE)
 _LONGEST: Final = 200
@@ -26,10 +27,16 @@ _LONGEST: Final = 200
 def arguments_of(patterns: Sequence[str], options: OptionValues) -> dict[str, Any]:
     """Return the arguments of a call in a canonical form, so that equal values compare equal.
 
-    Paths are absolute and sorted, numbers have no trailing zeros.
+    Paths are absolute and sorted, numbers have no trailing zeros. What a call accepts is free (`accepted_words`).
     """
-    plain_options = {flag_of(key): _plain(toml) for key, toml in options.items()}
+    plain_options = {flag_of(key): _plain(toml) for key, toml in options.items() if key != ACCEPT}
     return {FILES: sorted(_locations(patterns)), **dict(sorted(plain_options.items()))}
+
+
+def accepted_words(options: OptionValues) -> list[str]:
+    """Return the words of --accept, for a call that continues as well."""
+    words: list[str] = _plain(options[ACCEPT]) if ACCEPT in options else []
+    return words
 
 
 def write_arguments(folder: Path, arguments: Mapping[str, Any]) -> None:

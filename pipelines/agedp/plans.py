@@ -13,6 +13,7 @@ from agedp.ledger_session import LedgerSession
 from agedp.planning.compare_notions import compare_promises
 from agedp.planning.notion_comparison import ComparisonTarget, NotionComparison
 from agedp.planning.row_noise import GroupNoise, group_noises
+from agedp.planning.verdict import Verdict
 from agedp.promises import Number, PromiseKeys
 from agedp.release_options import ReleaseOptions, context_of, with_options
 from agedp.run_context import RunContext
@@ -48,6 +49,8 @@ class Plan:
     """The last day that can be released; None if no day can, or no end is in sight."""
     ended_by: str
     """What ends the series: "promise", "period", or the bound that refuses the next day."""
+    verdict: Verdict | None
+    """What a first release is judged by: its `lines`, `causes`, and `refusal` ("" if it is not refused); None later."""
     _run: RunContext = field(repr=False)
     _forecast: RunForecast = field(repr=False)
     _owner: Workspace | None = field(default=None, repr=False)
@@ -112,7 +115,8 @@ def plan(
     expected = planned.forecast
     refusal = "" if planned.now.refused is None else str(planned.now.refused)
     ended_by = refusal or expected.refusal or expected.stopped or ("promise" if expected.ended_by_promise else "period")
-    return Plan(_planned_table(planned, run.run_file), expected.last_day, ended_by, run, planned, workspace)
+    table = _planned_table(planned, run.run_file)
+    return Plan(table, expected.last_day, ended_by, planned.verdict, run, planned, workspace)
 
 
 def _planned_table(plan_of_run: RunForecast, run_file: RunFile) -> pd.DataFrame:

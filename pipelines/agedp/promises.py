@@ -6,11 +6,12 @@ they are written: 0.1 is one tenth.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from decimal import Decimal
 from typing import Any, ClassVar, Literal
 
-from agedp_data.parameters import Method
+from agedp_data.parameters import Acceptance, Method
 
 Number = int | float | Decimal | str
 """A number of a promise; a float stands for its shortest decimal text."""
@@ -38,6 +39,7 @@ class PromiseKeys:
         max_day_epsilon: cap on the loss of a day, which no model relaxes [epsilon].
         epsilon_total: cap on the composed loss of all days [epsilon], or "unlimited".
         delta: probability of the (epsilon, delta) bounds, below 1 [-]; None for pure bounds.
+        accept: causes for which a first release is refused, accepted knowingly: "no-credit", "useless", "total".
     """
 
     notion: ClassVar[str]
@@ -45,11 +47,12 @@ class PromiseKeys:
     max_day_epsilon: Number
     epsilon_total: Number | Literal["unlimited"]
     delta: Number | None = None
+    accept: Sequence[Acceptance] = ()
 
     def keys(self) -> dict[str, Any]:
         """Return the table [promise] of a run file."""
         written = {field.name: exact_number(getattr(self, field.name)) for field in fields(self)}
-        return {"notion": self.notion, **{key: value for key, value in written.items() if value is not None}}
+        return {"notion": self.notion, **{key: value for key, value in written.items() if value not in (None, ())}}
 
 
 @dataclass(frozen=True, kw_only=True)

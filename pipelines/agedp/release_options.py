@@ -20,6 +20,7 @@ from agedp_data.config.model_section import EstimatedModel
 from agedp_data.errors import RunFileError
 from agedp_data.ledger import Ledger
 from agedp_data.messages import suggest_name
+from agedp_data.parameters import Acceptance
 
 SERIES = "use"
 _DEFAULTS: Final[Mapping[str, Any]] = {
@@ -54,6 +55,8 @@ class ReleaseOptions(TypedDict, total=False):
         model: a model, for the notions that need one.
         accept_unverified_model: True accepts that a promised risk rests on an estimated model, which one dataset can
             contradict but never verify; required for it.
+        accept: causes for which a first release is refused, accepted knowingly: "no-credit", "useless", "total"; beside
+            those of the promise.
         population: name of the population in the ledger and the release.
         ledger: URL of a ledger, or an open one; in memory if not given.
         title: title of the release; also `attribution` ([output] source), `licence` and `contact`.
@@ -75,6 +78,7 @@ class ReleaseOptions(TypedDict, total=False):
     skip_days: Sequence[date | str]
     model: CalibratedModel | DeclaredCurve
     accept_unverified_model: Literal[True]
+    accept: Sequence[Acceptance]
     population: str
     ledger: str | Ledger
     title: str
@@ -179,7 +183,7 @@ def _run_file(stored: StoredReadings, promise: PromiseKeys, options: ReleaseOpti
     }
     if (model := chosen.get("model")) is not None:
         keys["model"] = {**_model_keys(model, workspace), **{key: chosen[key] for key in _MODEL_KEYS if key in chosen}}
-    run = from_keys(keys, base=Path.cwd(), name="release").outside_register()
+    run = from_keys(keys, base=Path.cwd(), name="release").accepting(chosen.get("accept", ())).outside_register()
     return run if url else run.with_temporary_ledger()
 
 

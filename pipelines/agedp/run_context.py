@@ -56,14 +56,18 @@ class RunContext:
         as_of: date | None = None,
         now: datetime | None = None,
         progress: ProgressReporter = SILENT,
+        accept: Iterable[str] = (),
     ) -> RunContext:
         """Load the inputs of a run; creates the confidential folder and writes nothing else but the roster's cache.
+
+        `accept` are words beside those of [promise] accept.
 
         Raises:
             RunFileError: an invalid run file, or `as_of` without a rehearsal.
             InputError: an invalid roster or declared model.
         """
-        return cls.of(load_run_file(run_file), scheduler=scheduler, as_of=as_of, now=now, progress=progress)
+        run = load_run_file(run_file).accepting(accept)
+        return cls.of(run, scheduler=scheduler, as_of=as_of, now=now, progress=progress)
 
     @classmethod
     def of(
@@ -204,6 +208,7 @@ def engine_for(run: RunFile, scheduler: Scheduler, progress: ProgressReporter = 
         run.engine.block_mib * 2**20,
         progress=progress.progress,
         dashboard=progress.dashboard,
+        notice=progress.notice,
     )
 
 

@@ -13,11 +13,12 @@ Decisions:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time, timedelta
 from decimal import Decimal
 from itertools import count
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pyarrow as pa
@@ -45,6 +46,7 @@ from agedp_data.epsilon import round_nano
 from agedp_data.errors import AgedpError, InputError, PreflightFailed
 from agedp_data.ledger import Ledger, ReleaseRecord
 from agedp_data.model import read_model
+from agedp_data.parameters import Acceptance
 from agedp_data.roster import read_roster
 from agedp_data.series.layers import is_upper, layer_number
 from agedp_data.series.levels import level_column
@@ -161,7 +163,7 @@ class SyntheticReleases:
         """
         folder, published = self._ledger_folder(ledger), []
         done = _step_counter(progress, ledger, self.worlds.datasets.ledgers)
-        for context in self._contexts(folder, progress):
+        for context in self._contexts(folder, replace(progress, notice=None)):
             summary = run_stages(context, done=done)
             rows = summary.session.opened().rows
             if isinstance(summary.refusal, PreflightFailed) or not rows:
@@ -234,6 +236,7 @@ class SyntheticReleases:
                 else Rehearsal(mode="rehearsal", rehearsal_on="readings", first_day=FIRST_DAY, last_day=last),
                 "series": {name: series.model_copy(update={"by": _GROUP}) for name, series in run.series.items()},
                 "model": accepted(run.model),
+                "promise": run.accepting(get_args(Acceptance)).promise,
             }
         )
 

@@ -52,6 +52,7 @@ last_day = {last}
 statistic = "mean"
 clamp_kwh = {clamp}
 [promise]
+accept = ["useless", "no-credit"]
 {promise}
 {rest}
 """

@@ -109,6 +109,22 @@ class TestEveryNotion:
             assert promise.loss([*history, skipped], day, model) == promise.loss(history, day, model)
 
     @EXAMPLES
+    @given(data=st.data(), days=st.integers(1, 12))
+    def test_a_planned_series_is_what_day_after_day_grants(self, notion, data, days):
+        promise, model = data.draw(promises(notion)), data.draw(models(notion))
+        history: list[Line] = []
+        for offset in range(days):
+            row = line(
+                promise, history, offset, 0 if promise.age_days is not None else 20 - offset
+            )  # an archive has one date
+            grant = promise.loss(history, row.day, model, row.published_on)
+            if grant == 0:
+                break
+            history.append(replace(row, loss=grant))
+        dates = [(FIRST + timedelta(days=offset)).isoformat() for offset in range(days)]
+        assert promise.planned_series(dates, model) == [row.loss for row in history]
+
+    @EXAMPLES
     @given(data=st.data(), offset=DAYS, loss=LOSSES, share=st.floats(0, 1))
     def test_order_and_series_do_not_matter(self, notion, data, offset, loss, share):
         promise, model, history = data.draw(lives(notion))

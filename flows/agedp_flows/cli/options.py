@@ -96,6 +96,11 @@ AsOfOption = Annotated[
 ToOption = Annotated[str, typer.Option("--to", metavar="URL", help="the new ledger, empty", show_default=False)]
 
 
+def split_words(values: list[str] | None) -> list[str]:
+    """Return the words of a repeated option, of which each value may be a list with commas."""
+    return [word.strip() for value in values or () for word in value.split(",")]
+
+
 def print_text(text: str = "") -> None:
     """Print a text unchanged, such as JSON."""
     typer.echo(text)

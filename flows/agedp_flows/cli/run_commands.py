@@ -25,6 +25,7 @@ from agedp_flows.cli.options import (
     parse_day,
     print_answer,
     print_text,
+    split_words,
 )
 
 if TYPE_CHECKING:
@@ -101,11 +102,22 @@ def run(
     run_file: RunFileArgument,
     through_prefect: Annotated[bool, typer.Option("--flow", help="run the Prefect flow")] = False,
     as_of: AsOfOption = None,
+    accept: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="WORD",
+            help="at the first release, accept a refused cause knowingly: no-credit, useless or total; may be repeated",
+            show_default=False,
+        ),
+    ] = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
 ) -> None:
     """Release everything that is due.
+
+    A first release is judged before anything is read: a promise that credits nothing, or whose noise exceeds the clamp
+    in every span, is refused unless [promise] accept or --accept names the cause.
 
     Without Prefect, one cron line is enough. It needs the full path of the command, because cron has its own PATH:
     30 6 * * * /srv/agedp/.venv/bin/agedp run --quiet /srv/agedp/london.toml
@@ -123,7 +135,7 @@ def run(
         return [*result_lines(summary, verbose=verbose), *after_run(summary, run_file)]
 
     with progress_bars(enabled=not (as_json or quiet)) as progress:
-        summary = (_run_flow if through_prefect else _run_stages)(run_file, as_of, progress)
+        summary = (_run_flow if through_prefect else _run_stages)(run_file, as_of, progress, split_words(accept))
     end_run(
         summary,
         result,
@@ -133,22 +145,22 @@ def run(
     )
 
 
-def _run_stages(run_file: Path, as_of: date | None, progress: ProgressReporter) -> RunSummary:
+def _run_stages(run_file: Path, as_of: date | None, progress: ProgressReporter, accept: list[str]) -> RunSummary:
     from agedp.pipeline import run_stages
     from agedp.run_context import RunContext
     from agedp_flows.pandas_search import end_pandas_search
 
     end_pandas_search()
-    return run_stages(RunContext.load(run_file, as_of=as_of, progress=progress))
+    return run_stages(RunContext.load(run_file, as_of=as_of, progress=progress, accept=accept))
 
 
-def _run_flow(run_file: Path, as_of: date | None, progress: ProgressReporter) -> RunSummary:
+def _run_flow(run_file: Path, as_of: date | None, progress: ProgressReporter, accept: list[str]) -> RunSummary:
     from agedp_flows.prefect_server import server_for_run_file
 
     with server_for_run_file(run_file):
         from agedp_flows.release_flow import run_release
 
-        return run_release(str(run_file), as_of, progress)
+        return run_release(str(run_file), as_of, progress, accept)
 
 
 @app.command(rich_help_panel=NIGHTLY)

@@ -108,14 +108,15 @@ def _parameter(option: RunFileOption) -> inspect.Parameter:
         default: Any = False
     else:
         option_info = typer.Option(option.flag, metavar=option.metavar, help=option.help, rich_help_panel=panel)
-        declared, default = Annotated[str | None, option_info], None
+        kind = list[str] if option.form == "words" else str
+        declared, default = Annotated[kind | None, option_info], None
     return inspect.Parameter(option.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=declared)
 
 
 FilesArgument = Annotated[
     list[str], typer.Argument(metavar="FILES", help="files, folders or globs", show_default=False)
 ]
-OptionTexts = dict[str, str | bool | None]
+OptionTexts = dict[str, str | bool | list[str] | None]
 
 
 @app.command(cls=RunFileCommand, rich_help_panel=TO_BEGIN)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import typer
 
-from agedp.compute.engine_settings import SILENT, ProgressReporter
+from agedp.compute.engine_settings import ProgressReporter
 from agedp_data.errors import AgedpError
 from agedp_flows.text.screen import StyledLine, has_colours, has_controls, screen_width, shown
 
@@ -133,9 +133,9 @@ _STAGE_LABELS = {
 
 @contextmanager
 def progress_bars(*, enabled: bool = True) -> Iterator[ProgressReporter]:
-    """Yield a progress callback for the stages; a silent one unless `enabled` and on a terminal."""
+    """Yield callbacks for the stages; unless `enabled` and on a terminal, that of the verdict alone."""
     if not (enabled and has_controls(sys.stderr)):
-        yield SILENT
+        yield ProgressReporter(notice=_print_notice)
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -159,4 +159,8 @@ def _reporter(display: Progress) -> ProgressReporter:
             shown_links.add(link)
             display.console.print(f"dashboard of the cluster: {link}", markup=False, highlight=False)
 
-    return ProgressReporter(progress, dashboard)
+    return ProgressReporter(progress, dashboard, _print_notice)
+
+
+def _print_notice(line: str) -> None:
+    print_error(f"agedp: {line}", is_warning=True)

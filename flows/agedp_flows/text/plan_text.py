@@ -11,9 +11,17 @@ from agedp.ledger_session import LedgerSession
 from agedp.planning.forecast import Skip
 from agedp.planning.notion_comparison import ComparisonTarget
 from agedp.planning.row_noise import group_noises, smallest_group
+from agedp.planning.verdict import Verdict
 from agedp.signal_against_noise import three_digits
 from agedp.stage_values import DueDays, PlannedRelease
-from agedp.stages.plan import RunForecast, check_corrections_declared, check_model_accepted, forecast_run
+from agedp.stages.plan import (
+    RunForecast,
+    check_corrections_declared,
+    check_model_accepted,
+    find_due_days,
+    find_verdict,
+    forecast_run,
+)
 from agedp_data.epsilon import format_epsilon
 from agedp_data.errors import RunFileError
 from agedp_data.notions import Promise
@@ -48,7 +56,8 @@ def plan_json(session: LedgerSession) -> dict[str, Any]:
         "due": [_planned_json(session, planned_release) for planned_release in plan.now.planned],
         "skipped_ahead": skips_json(_skipped_ahead(plan)),
         "waiting": [day.isoformat() for day in plan.due_days.waiting],
-        "refused": next(iter(_refusals(session)), str(plan.now.refused or "")),
+        "refused": next(iter(_refusals(session, plan.verdict)), str(plan.now.refused or "")),
+        **({} if plan.verdict is None else {"verdict": plan.verdict.facts}),
         "spent": format_epsilon(plan.spent),
         "last_possible_day": _last_released_day(session) if reason else _last_day(plan),
         "ended": reason,
@@ -107,7 +116,8 @@ def plan_lines(session: LedgerSession, *, verbose: bool = False) -> list[str]:
     """
     plan = forecast_run(session)
     return [
-        *(warning(f"Will be refused: {refusal}") for refusal in _refusals(session)),
+        *(warning(f"Will be refused: {refusal}") for refusal in _refusals(session, plan.verdict)),
+        *(plan.verdict.lines if plan.verdict else []),
         *due_lines(session.run.run_file, plan.now.planned, verbose=verbose),
         *map(warning, level_lines(session.run.run_file, session.run.roster)),
         *_signal_lines(session, plan.now.planned),
@@ -157,10 +167,10 @@ def _signal_lines(session: LedgerSession, planned: tuple[PlannedRelease, ...]) -
 
 def is_refused(session: LedgerSession) -> bool:
     """Return whether a first run refuses the run file, before it draws anything."""
-    return bool(_refusals(session))
+    return bool(_refusals(session, find_verdict(session, find_due_days(session))))
 
 
-def _refusals(session: LedgerSession) -> list[str]:
+def _refusals(session: LedgerSession, verdict: Verdict | None) -> list[str]:
     """Return why a first run refuses the run file, before it draws anything."""
     refusals = []
     for check in (check_corrections_declared, check_model_accepted):
@@ -168,6 +178,8 @@ def _refusals(session: LedgerSession) -> list[str]:
             check(session)
         except RunFileError as error:
             refusals.append(str(error))
+    if verdict is not None and verdict.refusal:
+        refusals.append(f"{session.run.run_file.name}: {verdict.refusal}")
     return refusals
 
 

@@ -20,13 +20,18 @@ Dashboard = Callable[[str], None]
 """Called with the address of a cluster's dashboard."""
 
 
+Notice = Callable[[str], None]
+"""Called with a public line that must be seen before the first draw, even by those who see nothing else."""
+
+
 @dataclass(frozen=True, slots=True)
 class Engine:
     """Scheduler, workers and memory limits of a run; they never change its results.
 
     `scheduler` is "threads", "processes", "local-cluster" or the address of a Dask scheduler. A task reads at most
-    `part_chunks` chunks of `chunk_bytes` bytes. `progress` and `dashboard` are callbacks for the progress of a stage
-    and the address of a cluster's dashboard. `tasks` counts the tasks that were sent, by stage; copies share it.
+    `part_chunks` chunks of `chunk_bytes` bytes. `progress`, `dashboard` and `notice` are callbacks for the progress of
+    a stage, the address of a cluster's dashboard, and the verdict before a first release. `tasks` counts the tasks
+    that were sent, by stage; copies share it.
     """
 
     scheduler: str = "threads"
@@ -36,6 +41,7 @@ class Engine:
     progress: Progress | None = field(default=None, compare=False)
     dashboard: Dashboard | None = field(default=None, compare=False)
     tasks: Counter[str] = field(default_factory=Counter, compare=False, repr=False)
+    notice: Notice | None = field(default=None, compare=False)
 
 
 ONE_THREAD = Engine("synchronous", workers=1)
@@ -44,10 +50,11 @@ ONE_THREAD = Engine("synchronous", workers=1)
 
 @dataclass(frozen=True, slots=True)
 class ProgressReporter:
-    """Callbacks for the progress of a stage and the address of a cluster's dashboard; only public names and numbers."""
+    """Callbacks for progress, the address of a dashboard, and the verdict; only public names, numbers and lines."""
 
     progress: Progress | None = None
     dashboard: Dashboard | None = None
+    notice: Notice | None = None
 
 
 SILENT = ProgressReporter()

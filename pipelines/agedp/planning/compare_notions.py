@@ -227,7 +227,9 @@ class _PromiseSearch:
         """
         promise_of_file = self.run.promise
         caps = {"max_day_epsilon": promise_of_file.max_day_epsilon, "epsilon_total": promise_of_file.epsilon_total}
-        delta = {} if promise_of_file.delta is None else {"delta": promise_of_file.delta}
+        delta: dict[str, object] = {} if promise_of_file.delta is None else {"delta": promise_of_file.delta}
+        if promise_of_file.accept:
+            delta["accept"] = promise_of_file.accept
         age = {} if self.run.schedule.mode == "archive" else {"age_days": promise_of_file.age_days}
         try:
             promise = notion.model_validate({"notion": notion.name, **caps, **delta, **age, **candidate.keys(epsilon)})

@@ -169,11 +169,11 @@ def simulate_days(contract: ForecastContract, view: ForecastView, days: Sequence
     except Refused as refused:
         simulated.ended, simulated.stopped = True, str(refused)
     newest = max((row.published_on for row in view.rows), default="")
-    not_before = max(newest, _earliest(contract.contract, view.today))
+    not_before = max(newest, earliest_date(contract.contract, view.today))
     for day, series in [*_half_released_days(contract.contract, view), *((day, "") for day in days)]:
         if simulated.ended:
             break
-        row = replace(_simulated_release(contract.contract, day, not_before=not_before), series=series)
+        row = replace(simulated_release(contract.contract, day, not_before=not_before), series=series)
         if series or not contract.has_periods:
             _simulate_row(contract, simulated, row, day)
             continue
@@ -236,11 +236,13 @@ def _due_names(terms: Mapping[str, Any], series: Mapping[str, AnySeries], day: d
     return whole_periods(series, day, since=date.fromisoformat(schedule["first_day"]), skipped=skipped)
 
 
-def _earliest(terms: Mapping[str, Any], today: date) -> str:
+def earliest_date(terms: Mapping[str, Any], today: date) -> str:
+    """Return the first date on which a contract's days are published, ISO text; "" for that of a simulated clock."""
     return "" if terms["schedule"]["mode"] == "rehearsal" else today.isoformat()
 
 
-def _simulated_release(terms: Mapping[str, Any], day: date, *, not_before: str) -> SimulatedRelease:
+def simulated_release(terms: Mapping[str, Any], day: date, *, not_before: str) -> SimulatedRelease:
+    """Return a row of a day that is published when it is due, on `not_before` (ISO date) at the earliest."""
     day_end = layout_of(terms["input"]["dataset"], terms["input"].get("columns")).day_end(day)
     due = clock.due_on(day_end, age_days=terms["promise"].get("age_days", 0)).isoformat()
     population = terms["population"]["name"]

@@ -30,6 +30,7 @@ from agedp_data.series.profile import Profile
 from agedp_data.series.series import AnySeries, Distribution
 
 _WH_PER_KWH: Final = 1000.0
+_HALF_HOUR: Final = 30
 
 
 class GroupNoise(NamedTuple):
@@ -77,3 +78,16 @@ def smallest_group(row: ReleaseRecord, series: AnySeries) -> tuple[GroupNoise, .
         return ()
     smallest = min(noises, key=lambda of: (of.households, of.group)).group
     return tuple(of for of in noises if of.group == smallest)
+
+
+def value_range(series: AnySeries, households: int, interval_minutes: int) -> float:
+    """Return the most that a published value can be without noise [unit of its noise].
+
+    It is the clamp of a mean, or the width of its layer, and that of a half-hour or hour of a profile [kWh]; of a count
+    all households.
+    """
+    if isinstance(series, Coverage | Distribution):
+        return float(households)
+    if isinstance(series, Profile):
+        return series.half_hour_clamp_wh * max(interval_minutes, _HALF_HOUR) / _HALF_HOUR / _WH_PER_KWH
+    return series.width_wh / _WH_PER_KWH

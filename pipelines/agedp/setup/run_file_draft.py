@@ -35,7 +35,7 @@ _CHOICES: Final = {
     "model": ("[model] source", "source"),
 }
 _TABLES: Final = ("input", "input.columns", "output", "population", "schedule", SERIES, "promise", "model")
-_LAST: Final = ("max_day_epsilon", "epsilon_total", "delta")
+_LAST: Final = ("max_day_epsilon", "epsilon_total", "delta", "accept")
 _COMMENTED: Final = 40
 _AMOUNTS: Final[Mapping[str, list[str]]] = {
     quoted("mean"): ["clamp_kwh"],

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal, InvalidOperation
 from functools import partial
 from typing import Final, Literal
 
-Form = Literal["value", "text", "list", "value or list", "text or list", "flag", "switch"]
+Form = Literal["value", "text", "list", "words", "value or list", "text or list", "flag", "switch"]
 Key = tuple[str, str]
 """Table and key of a run file, such as ("promise", "epsilon_per_day")."""
 
@@ -38,7 +38,8 @@ class RunFileOption:
         key: the key that it writes, as (table, key).
         metavar: the placeholder of its value in the help, "" for a flag.
         help: one line of help.
-        form: how the value is written in TOML; a "flag" publishes the envelope, a "switch" is true.
+        form: how the value is written in TOML; "words" may be given several times, a "flag" publishes the envelope, a
+            "switch" is true.
     """
 
     flag: str
@@ -150,6 +151,12 @@ OPTIONS: Final[tuple[RunFileOption, ...]] = (
     _promise(
         "delta", "DELTA", "bounds over many days become (epsilon, delta) bounds, such as 1e-6; a day stays pure", "text"
     ),
+    _promise(
+        "accept",
+        "WORD",
+        "accept what refuses a first release: no-credit, useless or total; may be repeated",
+        "words",
+    ),
     _promise("epsilon_per_day", "EPSILON", "classical, age-dependent: epsilon of one day"),
     _promise("risk", "EPSILON", "age-dependent: bound on the aged loss; the day's epsilon is solved from it"),
     _promise("method", "METHOD", "age-dependent: tight, total_variation, spectral or reversibilised"),
@@ -238,7 +245,7 @@ def number_of(options: OptionValues, key: Key) -> Decimal | None:
         return None
 
 
-def toml_of(options: Mapping[str, str | bool | None]) -> dict[Key, str]:
+def toml_of(options: Mapping[str, str | bool | Sequence[str] | None]) -> dict[Key, str]:
     """Return the TOML text of the options that were given, by key; `options` is by their names.
 
     >>> toml_of({"epsilon_per_day": ".50", "notion": "classical", "risk": None, "model_ages": "1,2"})
@@ -246,9 +253,9 @@ def toml_of(options: Mapping[str, str | bool | None]) -> dict[Key, str]:
     """
     texts: dict[Key, str] = {}
     for name, value in options.items():
-        if value is not None and value is not False:
+        if value is not None and value is not False and value != []:
             option = _BY_NAME.get(name) or next(option for option in notion_options() if option.name == name)
-            texts[option.key] = _toml(str(value), option.form)
+            texts[option.key] = _toml(",".join(value) if isinstance(value, list) else str(value), option.form)
     if _SELECTION in texts:
         texts.setdefault(_PUBLISH, quoted("private"))
     return texts
@@ -263,7 +270,7 @@ def _toml(value: str, form: Form) -> str:
         return f"[{', '.join(quoted(part.strip()) for part in value.split(','))}]"
     if form in ("text", "text or list"):
         return quoted(value)
-    if form == "list" or (form == "value or list" and "," in value):
+    if form in ("list", "words") or (form == "value or list" and "," in value):
         return f"[{', '.join(_value(part.strip()) for part in value.split(','))}]"
     return _value(value)
 

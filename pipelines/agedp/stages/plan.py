@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from pathlib import Path
@@ -31,6 +31,7 @@ from agedp.covered_days import by_covered_days, due_series, row_cells
 from agedp.ledger_session import LedgerSession
 from agedp.local_files import atomic_files
 from agedp.planning.forecast import Forecast, ForecastContract, forecast
+from agedp.planning.verdict import Verdict, judge_first_release
 from agedp.stage_values import Cells, DueDay, DueDays, DuePlan, PlannedRelease, due_date
 from agedp.stages.amend import check_day_boundaries
 from agedp_data import clock
@@ -38,7 +39,7 @@ from agedp_data.config import RunFile
 from agedp_data.config.model_acceptance import missing_acceptance
 from agedp_data.config.schedule import Rehearsal
 from agedp_data.datasets import filesystem
-from agedp_data.errors import AgedpError, InputError, LedgerError, Refused, RunFileError
+from agedp_data.errors import AgedpError, ChainError, InputError, LedgerError, Refused, RunFileError
 from agedp_data.ledger.backends.connect import database_at
 from agedp_data.ledger.release_headers import AnyRelease, ReleaseHeader
 from agedp_data.notions.period_loss import total_charge
@@ -90,6 +91,7 @@ def plan(session: LedgerSession) -> DueDays:
 
     Raises:
         LedgerError: the ledger, its contract or the roster differ from what the run file needs.
+        Refused: the verdict on a first release refuses it.
         RunFileError: a key that a first release needs is missing.
         InputError: the release folder cannot be written.
     """
@@ -98,6 +100,7 @@ def plan(session: LedgerSession) -> DueDays:
     if due_days.due:
         check_corrections_declared(session)
         check_model_accepted(session)
+        check_verdict(session, due_days)
         if session.remote_folder is not None:
             session.remote_folder.try_writing()
         check_disk_space(run.release_folder, run.run_file.output.ledger)
@@ -159,6 +162,35 @@ def check_model_accepted(session: LedgerSession) -> None:
     reason = missing_acceptance(run.promise, run.model)
     if reason and not session.contracts:
         raise RunFileError(f"{run.name}: {reason}")
+
+
+def find_verdict(session: LedgerSession, due_days: DueDays) -> Verdict | None:
+    """Return the verdict on a first release, public; None once a contract is registered, or if no day can be drawn.
+
+    A running series is never judged, nor is a series that is added to it.
+    """
+    if session.contracts or not due_days.due:
+        return None
+    undrawn = frozenset(due_day.day for due_day in due_days.due if not due_day.is_drawn)
+    with suppress(ChainError, Refused):  # no loss keeps the promise, or it lacks a model: the release says so
+        return judge_first_release(session.terms(), session.run.roster, session.run.today, undrawn=undrawn)
+    return None
+
+
+def check_verdict(session: LedgerSession, due_days: DueDays) -> None:
+    """Show the verdict on a first release to those who run it, before anything is read or drawn.
+
+    Raises:
+        Refused: a cause that [promise] accept does not name.
+    """
+    verdict, run = find_verdict(session, due_days), session.run
+    if verdict is None:
+        return
+    if verdict.refusal:
+        raise Refused(f"{run.run_file.name}: {verdict.refusal}")
+    if run.engine.notice is not None:
+        for line in verdict.lines:
+            run.engine.notice(line)
 
 
 def check_rehearsal_declared(session: LedgerSession) -> None:
@@ -293,13 +325,17 @@ def plan_due_days(terms: ReleaseTerms, due: Sequence[DueDay], history: Sequence[
 
 @dataclass(frozen=True, slots=True)
 class RunForecast:
-    """Loss spent, draws included [nano-epsilon], due days with the releases planned now, forecast, and their terms."""
+    """Loss spent, draws included [nano-epsilon], due days with the releases planned now, forecast, and their terms.
+
+    `verdict` is that on a first release, None for a running series.
+    """
 
     spent: int
     due_days: DueDays
     now: DuePlan
     forecast: Forecast
     terms: ReleaseTerms
+    verdict: Verdict | None
 
 
 def forecast_run(session: LedgerSession) -> RunForecast:
@@ -312,7 +348,7 @@ def forecast_run(session: LedgerSession) -> RunForecast:
     spent, terms = sum(row.loss for row in session.history) + total_charge(session.charges), session.terms()
     due_plan = plan_due_days(terms, due_days.due, session.history)
     expected = forecast(ForecastContract.of(terms), session.forecast_view)
-    return RunForecast(spent, due_days, due_plan, expected, terms)
+    return RunForecast(spent, due_days, due_plan, expected, terms, find_verdict(session, due_days))
 
 
 def end_within_30_days(session: LedgerSession) -> date | None:

@@ -1,0 +1,335 @@
+"""Run file + roster counts + model's public part -> VERDICT: is a first release of any use, or knowingly of none?
+
+Public: it uses no reading. It is made once, before the contract of a population is registered. Example: a mean of 2
+households at epsilon 0.5 has a noise of 1.41 times the clamp on one day, and of 0.71 times in the mean of four days.
+
+* A promise CREDITS NOTHING if the notion's own bound, largest over all later instants, is at least 0.95 of the sum of
+  the pure losses of the whole series. Classical promises that sum and is not judged.
+* A promise is USELESS if the noise of every series exceeds what the series can measure in every span: day, week, month,
+  year, whole period. The noise of a span is that of the mean of its rows.
+
+Decisions:
+
+* The series are the planned ones, whatever is due now: to the last day, the horizon or `epsilon_total`, else ten years.
+* Where the sum of the losses exceeds the limit of the own bound far enough, the limit decides, and nothing is computed.
+* Rows of the first, middle and last day stand for all: a day has the smallest noise of the three, a longer span their
+  root mean square over the root of its number of rows. Of groups the one with the least noise counts.
+* A mean measures from 0 to its clamp (a layer its width, a profile the clamp of a half-hour), a count all households.
+* A rehearsal shows the verdict and is not refused: it has a ledger of its own, and its folder says what it is.
+* With `delta` the own bound is the promised (epsilon, delta) bound; the sum is always that of the pure losses.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, Final
+
+from agedp.budget import ReleaseTerms, planned_row
+from agedp.covered_days import row_cells, whole_periods
+from agedp.planning.forecast import earliest_date, simulated_release
+from agedp.planning.row_noise import group_noises, value_range
+from agedp.signal_against_noise import three_digits
+from agedp.stage_values import DueDay
+from agedp_data import clock
+from agedp_data.config import RunFile
+from agedp_data.epsilon import NANO, format_epsilon
+from agedp_data.notions.cap_bounds import own_bound_name
+from agedp_data.notions.notion import DAY_BOUND, TOTAL_BOUND
+from agedp_data.notions.publication import share_of
+from agedp_data.parameters import Acceptance
+from agedp_data.roster import Roster
+from agedp_data.series.layers import series_text
+from agedp_data.series.periods import days_of
+from agedp_data.series.series import AnySeries
+
+NO_CREDIT: Final = Fraction(95, 100)
+"""Part of the sum of the pure losses from which on a notion's own bound credits nothing; public."""
+WHOLE: Final = "whole period"
+_MAX_DAYS: Final = 3652
+_NEGLIGIBLE: Final = 0.001
+_SPANS: Final[Mapping[str, int]] = {"day": 1, "week": 7, "month": 30, "year": 365}
+_ROW_DAYS: Final[Mapping[str, int]] = {**_SPANS, "weekday-month": 30}
+
+
+@dataclass(frozen=True, slots=True)
+class Credit:
+    """The notion's own bound over the whole series and the sum of its pure losses [nano-epsilon].
+
+    `is_limit` tells that `bound` is what the promise permits, not what the series comes to; None is infinite.
+    """
+
+    name: str
+    bound: int | None
+    total: int
+    days: int
+    is_limit: bool = False
+
+    @property
+    def is_none(self) -> bool:
+        """Return whether the notion credits nothing."""
+        return self.bound is None or self.bound >= NO_CREDIT * self.total
+
+    @property
+    def text(self) -> str:
+        """Return the two figures in words."""
+        total = f"of the {_digits(self.total)} that the losses of {self.days:,} day{'s' * (self.days != 1)} add up to"
+        if self.bound is None:
+            return f"the bound {self.name!r} is infinite, {total}"
+        most = "at most " if self.is_limit else ""
+        part = self.bound / self.total
+        part_text = three_digits(part) if part >= _NEGLIGIBLE else f"less than {_NEGLIGIBLE}"
+        return f"the bound {self.name!r} is {most}epsilon {_digits(self.bound)}, {part_text} {total}"
+
+
+@dataclass(frozen=True, slots=True)
+class SpanNoise:
+    """Noise standard deviation of the mean of a span of a series, and the most that the series can measure."""
+
+    series: str
+    span: str
+    days: int
+    noise_sd: float
+    range: float
+    unit: str
+
+    @property
+    def ratio(self) -> float:
+        """Return the noise as a part of the range."""
+        return self.noise_sd / self.range
+
+    @property
+    def text(self) -> str:
+        """Return the noise in words."""
+        article = "the" if self.span == WHOLE else "a"
+        return f"{three_digits(self.noise_sd)} {self.unit} for {article} {self.span}"
+
+    @property
+    def limit_text(self) -> str:
+        """Return the range in words."""
+        return f"clamp {self.range:g} kWh" if self.unit == "kWh" else f"{self.range:g} households"
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One cause for which a first release is refused, the word that accepts it, and the sentences about it."""
+
+    word: Acceptance
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is known of a promise before its first release; `credit` is None for a notion that promises the sum itself.
+
+    `accepted` are the words of [promise] accept, `remedy` is the notion's about a lack of credit. A rehearsal is not
+    refused: `is_release` is False.
+    """
+
+    notion: str
+    credit: Credit | None
+    noises: tuple[SpanNoise, ...]
+    remedy: str
+    accepted: tuple[Acceptance, ...] = ()
+    is_release: bool = True
+
+    @property
+    def causes(self) -> tuple[Cause, ...]:
+        """Return the causes for a refusal, also those that are accepted."""
+        return tuple(self._causes())
+
+    def _causes(self) -> Iterator[Cause]:
+        if self.credit is not None and self.credit.is_none:
+            yield Cause(
+                "no-credit",
+                f"its bound credits nothing: {self.credit.text} (limit {float(NO_CREDIT):g}). Take {self.remedy}, or "
+                'notion = "classical", which promises the sum by itself.',
+            )
+        best = self._best
+        if best is not None and best.ratio > 1:
+            limit = "the clamp" if best.unit == "kWh" else "the number of households"
+            yield Cause(
+                "useless",
+                f"the noise exceeds {limit} in every span: {self._noise_text}. An epsilon, or a number of households, "
+                f"{three_digits(best.ratio)} times as large brings it down to {limit}.",
+            )
+
+    @property
+    def refused(self) -> tuple[Cause, ...]:
+        """Return the causes that refuse a first release: those that no word accepts."""
+        return tuple(cause for cause in self.causes if self.is_release and cause.word not in self.accepted)
+
+    @property
+    def refusal(self) -> str:
+        """Return why a first release is refused and which words accept it; "" if it is not."""
+        if not self.refused:
+            return ""
+        causes = " Also, ".join(cause.text for cause in self.refused)
+        words = [cause.word for cause in self.refused]
+        listed, options = ", ".join(f'"{word}"' for word in words), " ".join(f"--accept {word}" for word in words)
+        return (
+            f'[promise] notion = "{self.notion}": {causes} To release it knowingly, write accept = [{listed}] '
+            f"({options}). Nothing was drawn"
+        )
+
+    @property
+    def lines(self) -> list[str]:
+        """Return what is shown before the first draw: the figures, and each cause that does not refuse the release."""
+        facts = [*([self.credit.text] if self.credit else []), *filter(None, [self._noise_text])]
+        figures = [f"Verdict before the first release: {'; '.join(facts)}."] if facts else []
+        passed = [cause for cause in self.causes if cause not in self.refused]
+        return [*figures, *(f"{self._passed(cause)}: {cause.text}" for cause in passed)]
+
+    def _passed(self, cause: Cause) -> str:
+        if cause.word in self.accepted:
+            return f'Accepted in writing by "{cause.word}"'
+        return f'A rehearsal passes, a release will be refused unless "{cause.word}" is accepted'
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Return the verdict as JSON."""
+        credit = self.credit and {
+            "bound": self.credit.name,
+            "epsilon": None if self.credit.bound is None else format_epsilon(self.credit.bound),
+            "at_most": self.credit.is_limit,
+            "sum": format_epsilon(self.credit.total),
+            "days": self.credit.days,
+            "limit": float(NO_CREDIT),
+        }
+        names = ("series", "span", "days", "noise_sd", "range", "unit")
+        return {
+            "causes": [cause.word for cause in self.causes],
+            "accepted": list(self.accepted),
+            "refused": [cause.word for cause in self.refused],
+            "credit": credit,
+            "noise": [{name: getattr(noise, name) for name in names} for noise in self.noises],
+        }
+
+    @property
+    def _best(self) -> SpanNoise | None:
+        return min(self.noises, key=lambda noise: noise.ratio, default=None)
+
+    @property
+    def _noise_text(self) -> str:
+        """Return the noise of the series with the least noise, in its shortest span and in the best one."""
+        best = self._best
+        if best is None:
+            return ""
+        shortest = next(noise for noise in self.noises if noise.series == best.series)
+        texts = [noise.text for noise in dict.fromkeys([shortest, best])]
+        return f"noise of {best.series} {', '.join(texts)} ({best.limit_text})"
+
+
+def _digits(nano_epsilon: int) -> str:
+    """Return a loss in five digits [epsilon], enough to tell a bound from the sum."""
+    return f"{Decimal(f'{nano_epsilon / NANO:.5g}'):f}"
+
+
+def judge_first_release(
+    terms: ReleaseTerms, roster: Roster, today: date, *, undrawn: frozenset[date] = frozenset()
+) -> Verdict | None:
+    """Return the verdict on the planned series of a run file; None if its promise permits no day.
+
+    Args:
+        terms: the terms of the first release.
+        roster: the roster.
+        today: the date of the run.
+        undrawn: days that are known not to be drawn.
+    """
+    run, schedule = terms.run, terms.run.schedule
+    skipped = undrawn | set(schedule.skipped_days)
+    days = [day for day in _period(run) if day not in skipped]
+    losses = terms.notion.planned_series([day.isoformat() for day in days], terms.leakage_bound)
+    days = days[: len(losses)]
+    if not days:
+        return None
+    noises = tuple(noise for name in run.series for noise in _span_noises(terms, roster, name, days, losses))
+    promise = run.promise
+    credit = _credit(terms, days, losses, today)
+    is_release = schedule.mode != "rehearsal"
+    return Verdict(promise.notion, credit, noises, promise.TEXT.credit_remedy, promise.accept, is_release)
+
+
+def _period(run: RunFile) -> Sequence[date]:
+    first = run.schedule.first_day
+    return days_of(first, run.schedule.last_day or first + timedelta(days=_MAX_DAYS - 1))
+
+
+def _credit(terms: ReleaseTerms, days: Sequence[date], losses: Sequence[int], today: date) -> Credit | None:
+    """Return the own bound against the sum of the losses; None for a notion that has no bound of its own."""
+    notion, run = terms.notion, terms.run
+    name = own_bound_name(notion.limits) or run.promise.TEXT.own_bound.name
+    if name in (DAY_BOUND, TOTAL_BOUND):
+        return None
+    total, limit = sum(losses), notion.limits.get(name)
+    if limit is not None and limit < NO_CREDIT * total and not run.publication.has_periods:
+        return Credit(name, limit, total, len(days), is_limit=True)
+    contract, not_before = terms.text, earliest_date(terms.text, today)
+    rows = []
+    for day, loss in zip(days, losses, strict=True):
+        row = simulated_release(contract, day, not_before=not_before)
+        parts = {name: int(_part(terms, name) * loss) for name in _due_names(run, day)}
+        parts = parts if run.publication.has_periods else {"": loss}  # all series of the day in one row
+        rows += [replace(row, series=series, loss=part) for series, part in parts.items()]
+    bounds = {bound.name: bound.value for bound in notion.bounds(rows, terms.leakage_bound, None)}
+    return Credit(name, bounds[name], bounds[TOTAL_BOUND] or 0, len(days))
+
+
+def _part(terms: ReleaseTerms, series: str) -> Fraction:
+    return terms.notion.part_of_day(series, share_of(terms.run.series[series]))
+
+
+def _due_names(run: RunFile, day: date) -> Sequence[str]:
+    """Return the series with a row of a day."""
+    if not run.publication.has_periods:
+        return tuple(run.series)
+    return whole_periods(run.series, day, since=run.schedule.first_day, skipped=run.schedule.skipped_days)
+
+
+def _span_noises(
+    terms: ReleaseTerms, roster: Roster, name: str, days: Sequence[date], losses: Sequence[int]
+) -> Iterator[SpanNoise]:
+    """Yield the noise of each span of a series that its period contains, the shortest first."""
+    run, series = terms.run, terms.run.series[name]
+    rows = [(day, loss) for day, loss in zip(days, losses, strict=True) if name in _due_names(run, day)]
+    probes = dict.fromkeys(rows[index] for index in (0, len(rows) // 2, len(rows) - 1) if rows)
+    noises = [noise for day, loss in probes for noise in _row_noise(terms, roster, name, day, loss)]
+    if not noises:
+        return
+    mean_square = sum(noise**2 for noise, _, _ in noises) / len(noises)
+    of_day = min(noise for noise, _, _ in noises)
+    _, value, unit = noises[0]
+    row_days = _ROW_DAYS[getattr(series, "every", "day")]
+    counts = {span: length // row_days for span, length in _SPANS.items() if row_days <= length <= len(days)}
+    if run.schedule.last_day is not None:
+        counts[WHOLE] = len(rows)
+    for span, count in counts.items():
+        if 0 < count <= len(rows):
+            noise = of_day if count == 1 else math.sqrt(mean_square / count)
+            yield SpanNoise(series_text(name, series), span, count * row_days, noise, value, unit)
+
+
+def _row_noise(
+    terms: ReleaseTerms, roster: Roster, name: str, day: date, loss: int
+) -> Iterator[tuple[float, float, str]]:
+    """Yield the noise of a row in its best group, the range of the values and their unit; nothing without a group."""
+    run, series = terms.run, terms.run.series[name]
+    part = int(_part(terms, name) * loss)
+    cells = row_cells(roster, series, days_of(*series.covered_days(day)), run.population.min_households)
+    if not cells or part <= 0:
+        return
+    due = DueDay(day, clock.format_instant(run.input.layout.day_end(day)), day, {name: cells}, (name,))
+    groups = [
+        (of.noise_sd, value_range(series, of.households, run.input.layout.interval_minutes))
+        for of in group_noises(planned_row(terms, due, name, part), series)
+    ]
+    noise, value = min(groups, key=lambda group: group[0] / group[1])
+    yield noise, value, _unit(series)
+
+
+def _unit(series: AnySeries) -> str:
+    return "kWh" if series.statistic in ("mean", "profile") else "households"

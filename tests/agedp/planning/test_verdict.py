@@ -1,0 +1,363 @@
+"""The verdict on a first release, by closed forms and hand counts; what it refuses, and what accepts it."""
+
+from __future__ import annotations
+
+import json
+import math
+import tomllib
+from datetime import date, timedelta
+from decimal import Decimal
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import agedp as library
+from agedp.budget import ReleaseTerms
+from agedp.planning.verdict import judge_first_release
+from agedp.stages.amend import amend
+from agedp_data.config import contract_part
+from agedp_data.config.loading import parse
+from agedp_data.errors import Refused, RunFileError
+from agedp_data.leakage.bound_table import LeakageBound
+from agedp_data.roster import Roster
+from agedp_flows.text.plan_text import plan_json, plan_lines
+from tests.agedp.conftest import CLASSICAL
+from tests.command import agedp
+from tests.minimal import run_file
+
+FIRST = date(2013, 1, 1)
+CAPS = {"epsilon_per_day": None, "max_day_epsilon": 2, "epsilon_total": "unlimited"}
+MODEL = {"source": "declared", "basis": "made up", "assume": "markov", "kernel": "kernel.csv"}
+W_EVENT = {"notion": "w-event", "window_days": 7, "epsilon_per_window": 7, "spend": "even", **CAPS}
+AGED = {"notion": "age-dependent", "age_days": 1, "method": "total_variation", "secret": "day", **CAPS}
+TEMPORAL = {"notion": "temporal", "alpha": 1, "horizon_days": 10, "budget": "even", **CAPS}
+DISCOUNTED = {
+    "notion": "discounted", "discount": "exponential", "rate": Decimal("0.99"), "epsilon": 1, "schedule": "constant",
+    "clock": "data-day", **CAPS,
+}  # fmt: skip
+NEIGHBOURS = {
+    "notion": "neighbourhood", "delta_kwh": 50, "window_days": 7, "epsilon_per_window": 7, "spend": "per-request",
+    **CAPS,
+}  # fmt: skip
+
+
+def forgetting(distance: float, days: int = 1) -> LeakageBound:
+    """A model of days of which each passes on this total variation at every age."""
+    ages = np.arange(1, days + 1) * 48
+    return LeakageBound(ages, np.array([1.0]), None, None, {"total_variation": np.full(days, distance)}, 48, "markov")
+
+
+def daily(passed: float) -> LeakageBound:
+    """A model of days, either way: 1 if all of a loss is passed on from day to day, 0 if nothing is."""
+    table = [[passed, np.inf if passed else 0.0]]
+    return LeakageBound([1], [1.0, np.inf], table, table, assume="markov", steps_per_day=1)
+
+
+def judged(promise, model=None, *, days=10, homes=40, today=None, **tables):
+    """Return the verdict on a run file for so many homes and days, an archive if nothing else is given."""
+    last = FIRST + timedelta(days=days - 1)
+    schedule = {"last_day": last, **tables.pop("schedule", {})}
+    needed = {"model": MODEL} if model is not None else {}
+    run = parse(run_file(promise=promise, schedule=schedule, **needed, **tables), base=Path("/srv"), name="run.toml")
+    ids = [f"home {number:03d}" for number in range(homes)]
+    everyone = np.arange(homes)
+    roster = Roster(ids, everyone, np.zeros(homes, np.int64), np.full(homes, 10**6), {})
+    return judge_first_release(ReleaseTerms(run, model), roster, today or last + timedelta(days=2))
+
+
+def words(verdict) -> list[str]:
+    return [cause.word for cause in verdict.causes]
+
+
+def test_classical_is_never_judged_for_credit():
+    verdict = judged({"epsilon_per_day": Decimal("0.5")}, days=1)
+    assert (verdict.credit, words(verdict), verdict.refusal) == (None, [], "")
+    assert verdict.lines == ["Verdict before the first release: noise of daily_mean 3.54 kWh for a day (clamp 50 kWh)."]
+
+
+@pytest.mark.parametrize(("days", "ratio"), [(7, 1), (8, 7 / 8), (70, 1 / 10)])
+def test_a_window_credits_the_days_outside_of_it(days, ratio):
+    verdict = judged(W_EVENT, days=days)
+    credit = verdict.credit
+    assert (credit.bound, credit.total) == (7 * 10**9, days * 10**9)
+    assert credit.bound / credit.total == pytest.approx(ratio)
+    assert words(verdict) == (["no-credit"] if ratio >= 0.95 else [])
+
+
+def test_an_endless_series_is_judged_over_ten_years():
+    schedule = {"mode": "live", "last_day": None}
+    live = {"input": {"corrections": "set-aside"}, "schedule": schedule}
+    verdict = judged(W_EVENT | {"age_days": 1, "window_days": 366, "epsilon_per_window": 366}, **live)
+    assert (verdict.credit.bound, verdict.credit.total) == (366 * 10**9, 3652 * 10**9)
+    assert [noise.span for noise in verdict.noises] == ["day", "week", "month", "year"]
+    capped = judged(W_EVENT | {"age_days": 1, "epsilon_total": 7}, **live)  # it ends after one window
+    assert (capped.credit.bound, capped.credit.total, words(capped)) == (7 * 10**9, 7 * 10**9, ["no-credit"])
+
+
+@pytest.mark.parametrize(("days", "refused"), [(11, True), (12, False)])
+def test_a_discount_close_to_one_credits_nothing(days, refused):
+    """A constant loss e has e (1 - a^n)/(1 - a) = 1; for a = 0.99 that is 0.9515 of n e for 11 days, 0.9468 for 12."""
+    verdict = judged(DISCOUNTED | {"horizon_days": days}, days=days)
+    part = (1 - 0.99**days) / (0.01 * days)
+    assert verdict.credit.bound / verdict.credit.total == pytest.approx(part, rel=1e-6)
+    assert words(verdict) == (["no-credit"] if refused else [])
+
+
+def test_days_of_one_publication_date_are_not_discounted():
+    verdict = judged(DISCOUNTED | {"schedule": "renewal", "clock": "publication-day"})
+    assert (verdict.credit.bound, verdict.credit.total, verdict.credit.days) == (10**9, 10**9, 1)
+    assert words(verdict) == ["no-credit"]
+
+
+def test_a_change_of_the_whole_clamp_is_credited_the_days_outside_of_the_window():
+    assert words(judged(NEIGHBOURS, days=7)) == ["no-credit"]
+    assert words(judged(NEIGHBOURS, days=8)) == []
+    tenth = judged(NEIGHBOURS | {"delta_kwh": 5, "epsilon_per_window": Decimal("0.7"), "max_day_epsilon": 1}, days=7)
+    assert tenth.credit.bound / tenth.credit.total == pytest.approx(0.1)
+
+
+def test_a_chain_that_never_changes_credits_nothing_and_one_without_memory_all_other_days():
+    even = judged(TEMPORAL, daily(1), days=10)
+    assert (even.credit.bound, even.credit.total, words(even)) == (10**9, 10**9, ["no-credit"])
+    best = judged(TEMPORAL | {"budget": "best"}, daily(0), days=10)
+    assert (best.credit.bound, best.credit.total, words(best)) == (10**9, 10 * 10**9, [])
+
+
+def test_a_slow_chain_credits_an_archive_nothing():
+    """A day passes on ln(1 + D (e^z - 1)) of a loss z; of 365 days with 0.5 each, 182.37 of 182.5 are left."""
+    distance, loss = 0.99964, 0.0
+    for _ in range(365):
+        loss = 0.5 + math.log1p(distance * math.expm1(loss))
+    present = math.log1p(distance * math.expm1(loss))
+    verdict = judged(AGED | {"epsilon_per_day": Decimal("0.5")}, forgetting(distance), days=365)
+    assert verdict.credit.bound / 1e9 == pytest.approx(present, abs=1e-5)
+    assert verdict.refusal == (
+        "[promise] notion = \"age-dependent\": its bound credits nothing: the bound 'risk' is epsilon 182.37, 0.999 of "
+        "the 182.5 that the losses of 365 days add up to (limit 0.95). Take a model that mixes faster, or notion = "
+        '"classical", which promises the sum by itself. To release it knowingly, write accept = ["no-credit"] '
+        "(--accept no-credit). Nothing was drawn"
+    )
+    quick = judged(AGED | {"epsilon_per_day": Decimal("0.5")}, forgetting(0.5), days=365)
+    peak = math.exp(0.5) / 2 / (1 - math.exp(0.5) / 2)  # of y = e^z: y = e^0.5 (1 + y)/2
+    assert (words(quick), quick.credit.bound / 1e9) == ([], pytest.approx(math.log(peak) - 0.5, abs=1e-6))
+    solved = judged(AGED | {"risk": Decimal("0.4")}, forgetting(0.5), days=365)
+    assert (words(solved), solved.credit.is_limit, solved.credit.bound) == ([], True, 4 * 10**8)
+
+
+def test_a_bound_at_a_delta_is_compared_with_the_pure_sum():
+    """60 days within (3, 0.0001) have pure losses above 3/0.95, so that a window of them all credits something."""
+    keys = {"window_days": 60, "epsilon_per_window": 3, "delta": "0.0001", "max_day_epsilon": Decimal("0.1")}
+    verdict = judged(W_EVENT | keys, days=60)
+    assert verdict.credit.name == "window of 60 days (delta 1e-4)"
+    assert (words(verdict), verdict.credit.bound) == ([], 3 * 10**9)
+
+
+def test_rows_of_weeks_count_once_in_a_window():
+    weekly = {"series.daily_mean": {"every": "week"}, "schedule": {"first_day": date(2013, 1, 7)}}
+    for days, expected in ((13, ["no-credit"]), (27, [])):  # one week, and three
+        verdict = judged(W_EVENT, days=days, **weekly)
+        assert words(verdict) == expected
+        assert verdict.credit.total == 10**9 * (days // 7)
+        assert next(noise.span for noise in verdict.noises) == "week"
+
+
+@pytest.mark.parametrize(
+    ("series", "times", "unit"),
+    [
+        ({}, 1, "kWh"),  # a household moves a mean by its clamp
+        ({"statistic": "distribution", "bins_kwh": [0, 10, 50]}, 2, "households"),  # and two counts by one each
+        ({"statistic": "coverage", "clamp_kwh": None}, 1, "households"),
+        ({"statistic": "profile", "half_hour_clamp_kwh": 4}, 2 * 50 / 4, "kWh"),  # and half-hours by both days
+    ],
+)
+def test_noise_is_judged_against_what_the_statistic_can_be(series, times, unit):
+    """Laplace noise has sqrt(2) sensitivity / epsilon, in the mean of n days a root of n less."""
+    for homes, days in ((2, 1), (2, 4), (40, 10), (400, 10)):
+        verdict = judged({"epsilon_per_day": Decimal("0.5")}, homes=homes, days=days, **{"series.daily_mean": series})
+        one_day = math.sqrt(2) * times / (0.5 * homes)
+        spans = {noise.span: noise.ratio for noise in verdict.noises}
+        assert spans["day"] == pytest.approx(one_day, rel=0.02)
+        assert spans.get("whole period", spans["day"]) == pytest.approx(one_day / math.sqrt(days), rel=0.02)
+        assert {noise.unit for noise in verdict.noises} == {unit}
+        assert words(verdict) == (["useless"] if one_day / math.sqrt(days) > 1 else [])
+
+
+def test_noise_above_the_clamp_in_every_span_is_refused():
+    verdict = judged({"epsilon_per_day": Decimal("0.5")}, homes=2, days=1)
+    assert verdict.refusal == (
+        '[promise] notion = "classical": the noise exceeds the clamp in every span: noise of daily_mean 70.7 kWh for a '
+        "day (clamp 50 kWh). An epsilon, or a number of households, 1.41 times as large brings it down to the clamp. "
+        'To release it knowingly, write accept = ["useless"] (--accept useless). Nothing was drawn'
+    )
+    several = {
+        "series.daily_mean": {"share": Decimal("0.1")},
+        "series.usable": {"statistic": "coverage", "share": Decimal("0.9")},
+    }
+    [fit] = [judged({"epsilon_per_day": Decimal("0.5")}, homes=6, days=1, **several)]
+    assert {noise.series: noise.ratio > 1 for noise in fit.noises} == {"daily_mean": True, "usable": False}
+    assert words(fit) == []
+
+
+def test_202_kwh_a_day_is_stated_and_refused_where_no_span_brings_it_below_the_clamp():
+    """A loss e has sqrt(2) 50/(40 e) kWh: 202 for 0.00875, which a constant schedule has for epsilon 0.00875 S(n)."""
+    for days, expected in ((365, []), (14, ["useless"])):
+        weight = (1 - 0.99**days) / 0.01
+        epsilon = Decimal(f"{0.00875 * weight:.9f}")
+        verdict = judged(DISCOUNTED | {"epsilon": epsilon, "horizon_days": days, "accept": ["no-credit"]}, days=days)
+        noises = {noise.span: noise.noise_sd for noise in verdict.noises}
+        assert noises["day"] == pytest.approx(202.03, abs=0.01)
+        assert noises["whole period"] == pytest.approx(202.03 / math.sqrt(days), abs=0.01)
+        assert [cause.word for cause in verdict.refused] == expected
+        assert "noise of daily_mean 202 kWh for a day" in verdict.lines[0]
+
+
+def test_each_word_accepts_its_own_cause_only():
+    both = {**W_EVENT, "window_days": 1, "epsilon_per_window": Decimal("0.5")}
+    assert words(judged(both, homes=2, days=1)) == ["no-credit", "useless"]
+    for accept, left in (
+        (["useless"], ["no-credit"]), (["no-credit"], ["useless"]), (["total"], ["no-credit", "useless"]),
+        (["useless", "no-credit"], []),
+    ):  # fmt: skip
+        verdict = judged({**both, "accept": accept}, homes=2, days=1)
+        assert [cause.word for cause in verdict.refused] == left
+        assert verdict.facts["causes"] == ["no-credit", "useless"]
+        assert verdict.facts["refused"] == left
+        assert [line.partition(":")[0] for line in verdict.lines[1:]] == [
+            f'Accepted in writing by "{word}"' for word in words(verdict) if word not in left
+        ]
+        json.dumps(verdict.facts)
+
+
+@pytest.mark.parametrize(
+    ("written", "message"),
+    [
+        (["usless"], '[promise] accept = ["usless"]: \'usless\' is not known; did you mean \'useless\'? Known are '
+         '"useless" | "no-credit" | "total"'),
+        (["useless", 3], "'3' is not known; known are"),
+        ("useless", "must be a list, in square brackets"),
+        ([], "must not be empty"),
+    ],
+)  # fmt: skip
+def test_another_word_is_refused_with_the_nearest(written, message):
+    with pytest.raises(RunFileError) as error:
+        judged({"accept": written})
+    assert message in str(error.value)
+
+
+def test_the_key_is_no_part_of_a_contract():
+    base, name = Path("/srv"), "run.toml"
+    plain = parse(run_file(), base=base, name=name)
+    accepting = parse(run_file(promise={"accept": ["useless", "total"]}), base=base, name=name)
+    assert accepting.promise.accept == ("useless", "total")
+    assert contract_part(plain, model=None) == contract_part(accepting, model=None)
+    assert plain.accepting(["total", "useless", "total"]).promise.accept == ("total", "useless")
+    with pytest.raises(RunFileError, match=r'accept = \["totl"\]: .*did you mean \'total\'\?'):
+        plain.accepting(["totl"])
+
+
+def useless(house, **keys):
+    """Write two households and one day, of which nothing can be seen at this epsilon."""
+    house.fill([FIRST], households="AB", wh=keys.pop("wh", 200))
+    house.write(FIRST, FIRST, **keys)
+    house.edit(('accept = ["useless", "no-credit"]\n', ""))
+    return house
+
+
+def test_a_first_run_is_refused_before_anything_is_read(houses, tmp_path):
+    texts = set()
+    for name, wh in (("one", 200), ("another", 900)):
+        (tmp_path / name).mkdir()
+        house = useless(houses(tmp_path / name), wh=wh)
+        with pytest.raises(Refused) as error:
+            house.run()
+        texts.add(str(error.value))
+        assert error.value.exit_status == 3
+        assert error.value.private == str(error.value)
+        assert not (house.folder / "ledger.sqlite").exists()
+        assert not (house.folder / "release").exists()
+        assert not list((house.folder / "confidential").rglob("*.parquet"))
+    [text] = texts
+    assert text.startswith('run.toml: [promise] notion = "classical": the noise exceeds the clamp in every span: ')
+    assert text == plan_json(house.session())["refused"]
+    assert plan_lines(house.session())[0] == f"Will be refused: {text}"
+    assert plan_json(house.session())["verdict"]["refused"] == ["useless"]
+
+
+def test_a_running_series_is_not_judged_nor_one_that_is_added(house):
+    useless(house).edit(('notion = "classical"', 'accept = ["useless"]\nnotion = "classical"'))
+    house.write(FIRST, FIRST + timedelta(days=1))
+    house.fill([FIRST + timedelta(days=i) for i in range(2)], households="AB")
+    assert len(house.run(today=FIRST + timedelta(days=1)).released) == 1
+    house.edit(('accept = ["useless", "no-credit"]\n', ""))
+    session = house.session(today=FIRST + timedelta(days=2))
+    assert "verdict" not in plan_json(session)
+    house.edit(("clamp_kwh = 50", 'clamp_kwh = 50\nshare = 0.5\n[series.counts]\nstatistic = "coverage"\nshare = 0.5'))
+    amend(house.context(today=FIRST + timedelta(days=2)))
+    assert len(house.run(today=FIRST + timedelta(days=2)).released) == 2
+
+
+def test_the_command_shows_the_verdict_before_the_draw_and_refuses(house):
+    useless(house)
+    for words_given in (["--quiet"], ["--json"], []):
+        ended = agedp("run", house.run_file, *words_given)
+        assert (ended.status, ended.out) == (3, "")
+        assert ended.err.startswith('agedp: run.toml: [promise] notion = "classical": the noise exceeds the clamp')
+        assert len(ended.err.splitlines()) == 1
+    wrong = agedp("run", house.run_file, "--accept", "no-credit")
+    assert wrong.status == 3
+    misspelt = agedp("run", house.run_file, "--accept", "usles")
+    assert (misspelt.status, "did you mean 'useless'?" in misspelt.err) == (2, True)
+    accepted = agedp("run", house.run_file, "--quiet", "--accept", "total", "--accept", "useless")
+    assert (accepted.status, accepted.out) == (0, "")
+    first, second = accepted.err.splitlines()
+    assert first == ("agedp: Verdict before the first release: noise of daily_mean 70.7 kWh for a day (clamp 50 kWh).")
+    assert second.startswith('agedp: Accepted in writing by "useless": the noise exceeds the clamp in every span: ')
+    again = agedp("run", house.run_file, "--quiet")
+    assert (again.status, again.err) == (0, "")
+
+
+@pytest.mark.parametrize("of", ["synthetic", "readings"])
+def test_a_rehearsal_shows_the_verdict_and_is_not_refused(house, of):
+    useless(house, mode="rehearsal", promise=f"age_days = 1\n{CLASSICAL}")
+    house.edit(('rehearsal_on = "readings"', f'rehearsal_on = "{of}"'))
+    ended = agedp("run", house.run_file, "--quiet", "--as-of", f"{FIRST + timedelta(days=3)}")
+    assert (ended.status, ended.out) == (0, "")
+    assert 'A rehearsal passes, a release will be refused unless "useless" is accepted: the noise' in ended.err
+    assert plan_json(house.session())["refused"] == ""
+
+
+def test_a_table_takes_the_words_by_keyword_and_with_its_promise(house):
+    useless(house)
+    frame = library.read([house.folder / "input" / "a.csv"], dataset="london")
+    caps = {"epsilon_per_day": 0.5, "max_day_epsilon": 0.5, "epsilon_total": 100}
+    keys = {"clamp_kwh": 50, "min_households": 2}
+    promise = library.Classical(**caps)
+    plan = library.plan(frame, promise=promise, **keys)
+    assert [cause.word for cause in plan.verdict.refused] == ["useless"]
+    with pytest.raises(Refused, match="the noise exceeds the clamp in every span"):
+        library.release(frame, promise=promise, **keys)
+    accepting = library.Classical(**caps, accept=["useless"])
+    assert library.plan(frame, promise=accepting, **keys).verdict.refusal == ""
+    assert len(library.release(frame, promise=accepting, **keys).table) == 1
+    assert len(library.release(frame, promise=promise, **keys, accept=["useless"]).table) == 1
+
+
+def test_sanitise_takes_the_words_also_when_it_continues(house):
+    useless(house)
+    words_given = [
+        "sanitise", house.folder / "input" / "a.csv", "--out", house.folder / "out", "--notion", "classical",
+        "--epsilon-per-day", "0.5", "--max-day-epsilon", "0.5", "--epsilon-total", "9", "--clamp-kwh", "50",
+        "--min-households", "2", "--preflight", "report", "--quiet",
+    ]  # fmt: skip
+    refused = agedp(*words_given)
+    assert (refused.status, "--accept useless" in refused.err) == (3, True)
+    accepted = agedp(*words_given, "--accept", "useless")
+    assert accepted.status == 0
+    assert 'Accepted in writing by "useless"' in accepted.err
+    assert agedp(*words_given).status == 0  # the words are free: the same call without them continues
+    other = house.folder / "other"
+    begun = agedp(*words_given[:3], other, *words_given[4:], "--accept", "useless,total")
+    assert begun.status == 0
+    written = tomllib.loads((house.folder / "other-confidential" / "run.toml").read_text())
+    assert written["promise"]["accept"] == ["useless", "total"]
