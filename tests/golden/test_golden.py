@@ -32,12 +32,18 @@ from pathlib import Path
 import pytest
 
 from tests.golden.artefacts import RUNS, collect, differences, digests_of, stored_digests
+from tests.references import unresolved
 
 
 @pytest.mark.parametrize("name", RUNS)
 def test_every_artefact_of_a_run_is_unchanged(tmp_path: Path, name: str) -> None:
-    lines = differences(stored_digests()[name], digests_of(collect(name, tmp_path)))
+    artefacts = collect(name, tmp_path)
+    lines = differences(stored_digests()[name], digests_of(artefacts))
     assert not lines, f"{name}: {len(lines)} artefacts (see the docstring of this module):\n" + "\n".join(lines)
+    texts = {
+        artefact: content.decode(errors="replace") for of in artefacts.values() for artefact, content in of.items()
+    }
+    assert {artefact: found for artefact, text in texts.items() if (found := unresolved(text))} == {}
 
 
 def test_the_digests_are_those_of_the_run_files() -> None:

@@ -15,6 +15,7 @@ from agedp.calibration.model_check import MemoryCurves
 from agedp.calibration.regime_check import LAGS_DAYS
 from agedp.reports.model_check_report import markov_verdict, regime_rows, regime_verdict
 from agedp_data.markov.mixing import MIXING_NAMES
+from agedp_data.messages import sentence_start
 from agedp_data.private_selection import private_quantiles
 from agedp_flows.text.number_text import format_loss
 from agedp_flows.text.run_text import format_path
@@ -70,7 +71,7 @@ def _effect(calibration: Calibration, *, begins_sentence: bool = True) -> str:
     """Return what households without a reliable chain do to the model."""
     is_private = calibration.selected is not None
     text = "they lie below the last member only, which credits no age." if is_private else "the model credits no age."
-    return text.capitalize() if begins_sentence else text
+    return sentence_start(text) if begins_sentence else text
 
 
 def _stored_lines(calibration: Calibration) -> list[str]:
