@@ -91,7 +91,7 @@ def test_table_numbers_equal_those_of_the_statements(demonstration: Demonstratio
 
 
 def steps_of(kernels: np.ndarray, first: float, losses: list[float], gap: int) -> list[float]:
-    """MATHS 3 and 4 in one line each: z_k = e_k + L(z_(k-1)) through the kernel over the gap."""
+    """docs/mathematics.md in one line each: z_k = e_k + L(z_(k-1)) through the kernel over the gap."""
     composed, over = [first], np.linalg.matrix_power(kernels, gap)
     for loss in losses:
         composed.append(loss + float(leakage(over, composed[-1])))
