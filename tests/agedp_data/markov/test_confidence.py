@@ -1,4 +1,4 @@
-"""Sampling bounds against mathematics.md written out, by phase and for one, and against true chains that were counted."""
+"""Sampling bounds written out, by phase and for one, and against true chains that were counted."""
 
 from __future__ import annotations
 
