@@ -216,7 +216,7 @@ def _household_claims(figure: PaperFigure) -> tuple[PaperClaim, ...]:
               ground["mixing"]),
         PaperClaim("Figure 7(c)", "Ageing has a finite error at any risk, noise alone has not.", verdicts["finite"],
               f"{parts['finite']}, {figure.at('noise alone', 0.05):.3g} by noise alone, growing as 1/ε²; counted"
-              f" directly {figure.at('aged, counted directly', 0.05):.3g}",
+              f" directly {figure.at('aged, counted directly', 0.05):.3g}{parts['over']}",
               "[goodness of fit]", "papers/test_households.py::test_few_homes_or_made_up_ones_judge_nothing", data,
               ground["finite"]),
         PaperClaim("eq. 55", "It bounds Δ(t) of household chains.", verdicts["eq. 55"],

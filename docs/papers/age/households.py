@@ -330,7 +330,8 @@ def _numbers(risk: HouseholdRisk, drift: Floats, number: int, those: str, half: 
         f" {largest(of_counts[:, eighteen], '.2f')}; at 24 h: {largest(of_chain[:, day], '.3f')},"
         f" {largest(of_counts[:, day], '.2f')}{over}{lasts}",
         "finite": f"of {those}, at a risk of {_TARGET:g}: {least:.3g} kWh²"
-        f"{spread(lambda of: _least_of_halves(risk, of), '.2g')} by eq. 55{over}",
+        f"{spread(lambda of: _least_of_halves(risk, of), '.2g')} by eq. 55",
+        "over": over,
         "eq. 55 held": f"for {met} of {those} at each of {_WEEK} lags"
         + (", and so over random halves" if risk.bound_met.all() else ""),
     }
