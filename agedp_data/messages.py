@@ -38,6 +38,40 @@ def escape_text(text: str, longest: int | None = None) -> str:
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
+_DECEIVING: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Control characters, characters that change the direction of writing, and halves of surrogate pairs."""
+
+
+def escape_controls(text: str, *, has_lines: bool = False) -> str:
+    r"""Return a text whose control and direction characters are escaped; every page and the terminal use it.
+
+    A label of a roster or of a stranger's folder may contain them: they move a cursor, colour a terminal, or show the
+    letters after them backwards. Unlike by `escape_text`, spaces of other widths stay.
+
+    Args:
+        text: a line, or a page.
+        has_lines: whether line feeds separate lines of a page, and so stay.
+
+    >>> print(escape_controls("north\u202etes\x1b[2J"))
+    north\u202etes\x1b[2J
+    """
+
+    def escaped(match: re.Match[str]) -> str:
+        char = match[0]
+        return char if has_lines and char == "\n" else char.encode("unicode_escape").decode()
+
+    return _DECEIVING.sub(escaped, text)
+
+
+def sentence_start(text: str) -> str:
+    """Return a text with a capital first letter; the others stay, unlike `str.capitalize`.
+
+    >>> sentence_start("change of 2 kWh")
+    'Change of 2 kWh'
+    """
+    return text[:1].upper() + text[1:]
+
+
 _MAX_VALUE_LENGTH, _MAX_NAME_LENGTH = 80, 64
 
 

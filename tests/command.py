@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from unittest import mock
 
 from agedp_flows.cli.app import main
+from tests.references import unresolved
 
 
 class Ended(NamedTuple):
@@ -36,7 +37,9 @@ def agedp(*words: str | Path, folder: Path | None = None, answer: str = "") -> E
             main()
         except SystemExit as end:
             status = int(end.code or 0)
-    return Ended(status, out.getvalue(), err.getvalue())
+    ended = Ended(status, out.getvalue(), err.getvalue())
+    assert unresolved(ended.out + ended.err) == []
+    return ended
 
 
 @dataclass(frozen=True)

@@ -322,7 +322,7 @@ def cyclic_risk(kernels: ArrayLike, loss: ArrayLike, age_steps: ArrayLike) -> Fl
 
     .. math:: \varepsilon(t) = \max_p L_{\hat P_{p, t}}(\varepsilon_C)
 
-    Source: [A] Definition 4 and Theorem 1 with the tight L. Erratum A4: powers of one homogenised kernel understate it.
+    Source: [A] Definition 4 and Theorem 1 with the tight L. Erratum: powers of one homogenised kernel understate it.
 
     Args:
         kernels: reversed one-step kernels by phase, shape (..., p, k, k), rows sum to 1 or are NaN [-].

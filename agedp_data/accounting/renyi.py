@@ -206,7 +206,7 @@ def approximate_epsilon(curve: Curve, delta: EpsilonLike, *, pure: int) -> int:
         [CKS] https://doi.org/10.48550/arXiv.2004.00010
 
     >>> year = 365 * laplace_curve(50_000, 500_000.0)  # epsilon 0.1 a day
-    >>> approximate_epsilon(year, Decimal("1e-6"), pure=36_500_000_000)  # SPANS: 10.748
+    >>> approximate_epsilon(year, Decimal("1e-6"), pure=36_500_000_000)  # reference value: 10.748
     10748499677
     """
     return int(approximate_epsilons(curve[None, :], delta, pure=[pure])[0])

@@ -120,7 +120,7 @@ def span_epsilon(losses: Sequence[float], *, days: int, delta: EpsilonLike, sens
     References:
         [CKS] https://doi.org/10.48550/arXiv.2004.00010
 
-    >>> span_epsilon([0.1], days=365, delta=1e-6, sensitivity=50_000) / 10**9  # SPANS: 10.748
+    >>> span_epsilon([0.1], days=365, delta=1e-6, sensitivity=50_000) / 10**9  # reference value: 10.748
     10.748499677
     """
     pure = days * sum(math.ceil(loss * NANO) for loss in losses)

@@ -173,7 +173,7 @@ def cyclic_leakage_bound(
 
     .. math:: B(t, a) = \max_h \max_p L_{K_{h, p} K_{h, p-1} \cdots K_{h, p-t+1}}(a)
 
-    Source: [A] Theorem 1 for a chain that is not time-homogeneous. Erratum A4: powers of one homogenised kernel
+    Source: [A] Theorem 1 for a chain that is not time-homogeneous. Erratum: powers of one homogenised kernel
     understate the risk (night P = I, day P uniform: .62 where the truth is 1).
 
     Args:

@@ -1,7 +1,7 @@
 """Cyclic chains: one kernel per half-hour of the day, because household load is not stationary over the day.
 
 Example: at night nothing changes (P = I), by day everything does (P uniform). One homogenised kernel gives a loss of
-.62 where the truth is 1 (erratum A4 of [A] eq. 12); the cyclic chain gives 1.
+.62 where the truth is 1 (erratum of [A] eq. 12); the cyclic chain gives 1.
 
 Decisions:
 
@@ -76,7 +76,7 @@ def merge_phases(counts: ArrayLike, *, min_visits: int) -> tuple[Ints, bool]:
     groups have `min_visits` transitions into and out of each of their states, or one group remains: a time-homogeneous
     chain. A single state all day counts as too few: the mixing of another state is unknown.
 
-    Source: a rule of this package; [A] has no chain that depends on the time of day (erratum A4).
+    Source: a rule of this package; [A] has no chain that depends on the time of day (docs/errata.md).
 
     Args:
         counts: transitions by phase, shape (p, k, k) [transitions].
@@ -191,7 +191,7 @@ def ascending_products(kernels: ArrayLike, steps: ArrayLike, *, direction: str) 
         ChainError: steps that are not integers >= 0.
 
     References:
-        [A] eq. 12 with products in place of powers (erratum A4). https://doi.org/10.1109/TIT.2023.3340147
+        [A] eq. 12 with products in place of powers (docs/errata.md). https://doi.org/10.1109/TIT.2023.3340147
 
     >>> swap, stay = [[0.0, 1.0], [1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]]
     >>> [kernel[0].tolist() for _, kernel in ascending_products([swap, stay], [2, 4], direction="backward")]

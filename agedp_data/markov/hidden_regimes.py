@@ -13,7 +13,7 @@ Decisions:
 
 * Indicative only: the model is fitted to the protected readings and predicts their average. It sets no noise.
 * Expectation-maximisation for all households at once, on trailing axes. Of the libraries that fit such models, hmmlearn
-  has no missing values (its issue 327), takes one sequence after another, and had its last release in October 2024.
+  has no missing values (hmmlearn #327), takes one sequence after another, and had its last release in October 2024.
 * The number of iterations is fixed, so the result of a household does not depend on the others in its batch. More of
   them fit the year's noise: the likelihood rises, the predicted memory hardly changes.
 * Three fixed starts with lasting regimes, because memory is what the model is asked for; the most probable fit wins.

@@ -89,7 +89,7 @@ def predicted_total_variation(counts: ArrayLike, steps: Ints) -> Floats:
 
     .. math:: \max_{x, x'} \frac{1}{2} \sum_y |P^t(x, y) - P^t(x', y)|
 
-    Source: [A] eq. 12 with powers of the maximum-likelihood kernel. Erratum A4: powers assume a time-homogeneous
+    Source: [A] eq. 12 with powers of the maximum-likelihood kernel. Erratum: powers assume a time-homogeneous
     first-order chain.
 
     Raises:

@@ -5,7 +5,7 @@ Example: for P = [[.9, .1], [.1, .9]] the second eigenvalue is .8, the spectral 
 Decisions:
 
 * All values are those of the REVERSED chain: ageing and backward leakage lead from the present back to the reading.
-  The forward kernel understates the risk of non-reversible chains (erratum A3).
+  The forward kernel understates the risk of non-reversible chains (docs/errata.md).
 * Bounds carry an upward slack (5e-15 on the eigenvalue or singular value, 1e-15 on the result), so that rounding
   never puts a bound below the exact Delta(t).
 """
@@ -24,8 +24,8 @@ from agedp_data.markov.transitions import ascending_powers, recurrent_part, reve
 MIXING_NAMES = {
     "spectral_gap": "spectral gap",
     "total_variation": "total variation",
-    "spectral": "spectral-gap bound for reversible chains [A, eq. 55]",
-    "reversible_fit": "spectral-gap bound of the reversible fit [A, eq. 55], indicative",
+    "spectral": "spectral-gap bound for reversible chains (Zhang et al. 2024, eq. 55)",
+    "reversible_fit": "spectral-gap bound of the reversible fit (Zhang et al. 2024, eq. 55), indicative",
     "reversibilised": "spectral-gap bound of the reversibilised chain (any chain)",
 }
 """What the measures of mixing are called wherever people read of them; keys as in the model's folder."""
@@ -43,7 +43,7 @@ def total_variation(transition: ArrayLike, steps: ArrayLike) -> Floats:
 
     .. math:: \Delta(t) = \max_{x, x'} \frac{1}{2} \sum_y |\hat P^t(x, y) - \hat P^t(x', y)|
 
-    Source: [A] eq. 12. Erratum A3: the forward kernel in place of the reversed one is unsafe. For the 12-state chain
+    Source: [A] eq. 12. Erratum: the forward kernel in place of the reversed one is unsafe. For the 12-state chain
     P(i, 0) = P(i, min(i + 1, 11)) = 1/2 it gives .5 and .25 at t = 1 and 2; the reversed chain has 1 and 1.
 
     Args:

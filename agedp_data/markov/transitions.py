@@ -217,7 +217,7 @@ def reverse(transition: ArrayLike) -> Floats:
 
     .. math:: \hat P(x, y) = \frac{\pi(y) P(y, x)}{\pi(x)}
 
-    Source: [A] eq. 1. Erratum A3: the forward kernel in its place understates the risk of non-reversible chains.
+    Source: [A] eq. 1. Erratum: the forward kernel in its place understates the risk of non-reversible chains.
 
     Args:
         transition: forward transition matrices, shape (..., k, k), rows sum to 1 or are NaN [-].
@@ -250,7 +250,7 @@ def power(transition: ArrayLike, steps: ArrayLike) -> Floats:
 
     .. math:: P^t(x, y) = \Pr(X_{i+t} = y \mid X_i = x)
 
-    Source: Chapman-Kolmogorov, as in [A] eq. 12. Erratum A4: powers assume a time-homogeneous first-order chain.
+    Source: Chapman-Kolmogorov, as in [A] eq. 12. Erratum: powers assume a time-homogeneous first-order chain.
 
     Args:
         transition: transition matrices, shape (..., k, k), rows sum to 1 or are NaN [-].
@@ -287,7 +287,7 @@ def ascending_powers(transition: ArrayLike, steps: ArrayLike) -> Iterator[tuple[
 
     .. math:: P^t = P^s P^{t-s}, \qquad s < t
 
-    Source: Chapman-Kolmogorov, as in [A] eq. 12. Erratum A4: powers assume a time-homogeneous first-order chain.
+    Source: Chapman-Kolmogorov, as in [A] eq. 12. Erratum: powers assume a time-homogeneous first-order chain.
 
     Args:
         transition: transition matrices, shape (..., k, k), rows sum to 1 or are NaN [-].

@@ -44,7 +44,7 @@ class AgeDependent(EnforcedPromise):
     with the reversed chain, g_k the gaps between the inputs, all losses in [epsilon]. Two present states of one
     household are compared, not two old days: the old day keeps the loss of its day.
 
-    Source: [A] Definition 4, Theorems 1 and 3. Errata: A3, the forward kernel of eq. 12 understates the risk of
+    Source: [A] Definition 4, Theorems 1 and 3. Errata: the forward kernel of eq. 12 understates the risk of
     non-reversible chains; eq. 25 taken literally is wrong where an input is older than the previous publication, so
     releases are sorted by input time.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from agedp_data.messages import escape_controls
 from agedp_data.notions.notion import CALIBRATION_DAY_BOUND
 from agedp_data.private_selection import private_quantiles
 from agedp_data.statement import delta_texts
@@ -114,7 +115,7 @@ def markdown(statement: Statement) -> str:
         _section("The registered contract", _contract_text(statement)),
         _section("How to verify and cite the release", _checking(statement)),
     )
-    return "\n\n".join(part for part in parts if part) + "\n"
+    return escape_controls("\n\n".join(part for part in parts if part) + "\n", has_lines=True)
 
 
 def _section(title: str, paragraphs: Sequence[str]) -> str:

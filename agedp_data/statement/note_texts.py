@@ -66,13 +66,13 @@ REHEARSED_ON_SYNTHETIC = (
     "of no real household."
 )
 REHEARSED_ON_READINGS = (
-    "Only the dates are simulated. The noise was drawn for real readings: the losses are losses of these households "
-    "like those of any release, and count as such."
+    "Only the dates are simulated. The noise was drawn for the readings of the input: the losses are losses of these "
+    "households like those of any release, and count as such."
 )
 REHEARSED_EARLIER = (
-    "Only the dates are simulated. The noise was drawn for real readings: the losses are losses of these households "
-    "like those of any release. The rehearsal began before rehearsals were counted. It is not known whether other "
-    "statements about these households count its losses."
+    "Only the dates are simulated. The noise was drawn for the readings of the input: the losses are losses of these "
+    "households like those of any release. The rehearsal began before rehearsals were counted. It is not known "
+    "whether other statements about these households count its losses."
 )
 SECOND_POPULATION = (
     "Composition: a household that is counted in a second population as well, of this ledger or another one, is part "

@@ -7,6 +7,7 @@ from decimal import Decimal
 from agedp_data.config.contract_document import Contract, SeriesTerms
 from agedp_data.config.model_section import contract_states
 from agedp_data.datasets.validation import SLOTS
+from agedp_data.messages import sentence_start
 from agedp_data.notions import NOTIONS, Promise
 from agedp_data.parameters import exact_text, watt_hours
 from agedp_data.roster import columns_text
@@ -125,7 +126,7 @@ def _profile_text(series: SeriesTerms, states: str, readings: str) -> str:
     clamps = {"half_hour_clamp": watt_hours(half_hour), "day_clamp": watt_hours(day)}
     sensitivity = Decimal(profile_sensitivity("replacement", slots=SLOTS, **clamps)) / 1000
     number, clamp = (SLOTS // 2, 2 * half_hour) if readings == "hours" else (SLOTS, half_hour)
-    words = {"reading": readings.removesuffix("s"), "readings": readings, "Readings": readings.capitalize()}
+    words = {"reading": readings.removesuffix("s"), "readings": readings, "Readings": sentence_start(readings)}
     all_clamps = f"{number} times the clamp of the {words['reading']}, less than twice that of the day"
     counted = _PROFILE.format(
         by=_group_text(series),

@@ -23,6 +23,8 @@ from agedp_data.datasets.validation import SLOTS
 from agedp_data.errors import InputError
 
 MIN_HOUSEHOLDS, MIN_DAYS = 20, 90
+HALVES = 200
+"""Random halves of measured households: how far a verdict depends on which ones they are."""
 _SEED = 7
 _LONDON_FROM, _AUSGRID_FROM = date(2013, 1, 1), date(2012, 7, 1)
 
@@ -48,6 +50,11 @@ class PaperHouseholds:
         return self.open_data and households >= MIN_HOUSEHOLDS and days >= MIN_DAYS
 
     @property
+    def these(self) -> str:
+        """Return what a verdict on them is about."""
+        return f"these {len(self.energy_wh)} households"
+
+    @property
     def steps(self) -> NDArray[np.int64]:
         """Return the readings one after the other, (households, days * 48)."""
         return self.energy_wh.reshape(len(self.energy_wh), -1)
@@ -57,6 +64,16 @@ class PaperHouseholds:
         """Return the energy of each household-day, a missing half-hour counting nothing; -1 where all are missing."""
         is_present = self.energy_wh >= 0
         return np.where(is_present.any(axis=2), np.where(is_present, self.energy_wh, 0).sum(axis=2), -1)
+
+
+def random_halves(households: int) -> NDArray[np.int64]:
+    """Return `HALVES` random halves of a number of households: (halves, households / 2) indices, always the same.
+
+    >>> random_halves(40).shape
+    (200, 20)
+    """
+    random = np.random.default_rng(_SEED)
+    return np.stack([random.permutation(households)[: households // 2] for _ in range(HALVES)])
 
 
 @dataclass(frozen=True)

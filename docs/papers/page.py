@@ -10,6 +10,7 @@ from typing import get_args
 
 from agedp.local_files import atomic_files
 from docs.papers.implemented import implemented
+from docs.papers.references import linked
 from docs.papers.results import PUBLISHED, Paper, PaperClaim, PaperFigure, Verdict
 from docs.papers.writing import writable
 
@@ -23,8 +24,13 @@ repeats the paper's experiments with the code that makes the releases, and judge
 * *Figures.* The paper's curve is vermilion and broken, with hollow marks. The project's is blue and solid. Green is
   counted on readings, dotted grey a reference. Each figure names its data. Where a figure cannot be reproduced, an
   erratum follows.
-* *Verdicts.* *Reproduced*: true as printed. *Sharpened*: true, and a stronger statement holds. *Refuted*: false as
-  printed, with a number. *Not judged*: the data at hand, or the paper's own words, do not decide it.
+* *Verdicts.* *Reproduced*: true as printed, or under a reading that the row names. *Sharpened*: true, and a stronger
+  statement holds. *Refuted*: false as printed, with a number. *Not judged*: the data at hand, or the paper's own words,
+  do not decide it.
+* *Refutations.* Each names its ground. *Every open value*: the claim is false for every value tried of what the paper
+  leaves open. *Own case*: it is false on the paper's own data and parameters, or in a case that meets its conditions.
+* *Measured households.* A verdict on readings is a verdict on these households. Their number is small: each row states
+  how far its numbers differ over random halves of them.
 * *Tests.* Each claim names a test under `tests/` that computes it. [Errata](errata.md) lists the errors alone, the
   unsafe ones first.
 
@@ -37,35 +43,6 @@ page:
 `--london FILES` and `--ausgrid FILES` name open data. Without them synthetic households take their place, and the
 page reports it. The folder `papers` then contains every figure as SVG, PNG and Parquet, and the claims as JSON and
 Parquet."""
-
-_SECTIONS = {
-    "1": "[leakage](mathematics.md#leakage-of-a-kernel)",
-    "2": "[chains](chains.md#bound)",
-    "2b": "[goodness of fit](goodness-of-fit.md)",
-    "3": "[ageing](mathematics.md#ageing)",
-    "4": "[temporal leakage](mathematics.md#temporal-leakage)",
-    "5": "[discounting](mathematics.md#discounting)",
-    "6": "[neighbourhoods](mathematics.md#neighbourhoods)",
-    "7": "[sensitivity](notions.md#definitions-that-all-notions-share)",
-    "9": "[errata](errata.md)",
-    "10": "reference value",
-}
-"""Public page of each section of the notes that claims and errata cite."""
-_NOTES = re.compile(r"MATHS ([0-9b]+(?: \(A\d\))?(?:, [0-9b]+(?: \(A\d\))?)*)")
-
-
-def linked(text: str) -> str:
-    """Return a text in which the sections of the notes are links to the pages that have them.
-
-    >>> linked("MATHS 9 (A3), 10")
-    '[errata](errata.md), reference value'
-    """
-
-    def pages(numbers: re.Match[str]) -> str:
-        sections = [part.split()[0] for part in numbers[1].split(", ")]
-        return ", ".join(_SECTIONS[section] for section in sections)
-
-    return _NOTES.sub(pages, text)
 
 
 def write_page(papers: Sequence[Paper], docs: Path, *, out: Path) -> Path:
@@ -133,5 +110,7 @@ def _rows(claims: Sequence[PaperClaim]) -> Iterator[str]:
     for claim in claims:
         found = claim.found if claim.rests_on == PUBLISHED else f"{claim.found} *({short_source(claim.rests_on)})*"
         test = f"`{claim.test.partition('::')[2]}`"
-        cells = (claim.place, claim.claim, f"**{claim.verdict}**", found, linked(claim.maths), test)
+        of_verdict = f" ({claim.ground or claim.reading})" if claim.ground or claim.reading else ""
+        verdict = f"**{claim.verdict}**{of_verdict}"
+        cells = (claim.place, claim.claim, verdict, found, linked(claim.correct_form), test)
         yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,7 +15,12 @@ from numpy.typing import ArrayLike, NDArray
 Floats = NDArray[np.float64]
 Look = Literal["paper", "ours", "measured", "reference"]
 Verdict = Literal["reproduced", "sharpened", "refuted", "not judged"]
+Ground = Literal["", "every open value", "own case"]
 
+EVERY: Final[Ground] = "every open value"
+"""A refutation: the claim is false for every value tried of what the paper leaves open."""
+OWN: Final[Ground] = "own case"
+"""A refutation: it is false on the paper's own data and parameters, or in a case that meets its own conditions."""
 PUBLISHED = "the paper's published parameters; no data"
 OURS = "parameters of ours, for the paper prints none; no data"
 
@@ -74,7 +79,8 @@ class PaperFigure:
         sentence: what one sees, with its numbers.
         rests_on: the data, or the published parameters.
         panels: from left to right.
-        erratum: what cannot be reproduced and why, with its place in MATHS; empty if everything can.
+        erratum: what cannot be reproduced and why, with the name of a page in brackets, such as [errata]; empty if
+            everything can.
         repeatable: whether a second run gives the same numbers (run times do not).
         parts: what verdicts quote of it, by name.
         verdicts: verdicts on claims that depend on its data, by name.
@@ -112,21 +118,25 @@ class PaperClaim:
     Attributes:
         place: where in the paper.
         claim: in our words.
-        verdict: reproduced (as printed), sharpened (true, and more is), refuted (false as printed), not judged (the
-            data at hand, or the paper's own words, do not decide it).
+        verdict: reproduced (as printed, or under a reading of what the paper leaves open), sharpened (true, and more
+            is), refuted (false as printed), not judged (the data at hand, or the paper's own words, do not decide it).
         found: the numbers.
-        maths: the section of the project's mathematics that has the correct form.
+        correct_form: the pages that have it, each name in brackets, or "reference value".
         test: a test that proves it, `file::name`.
         rests_on: the data, or the published parameters.
+        ground: of a refutation, for which values the claim is false; "" of other verdicts.
+        reading: under which reading a claim is reproduced; "" as printed.
     """
 
     place: str
     claim: str
     verdict: Verdict
     found: str
-    maths: str
+    correct_form: str
     test: str
     rests_on: str = PUBLISHED
+    ground: Ground = ""
+    reading: str = ""
 
 
 @dataclass(frozen=True, slots=True)

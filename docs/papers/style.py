@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from agedp_data.errors import RunFileError
+from docs.papers.references import cited
 from docs.papers.results import Curve, Panel, PaperFigure
 
 if TYPE_CHECKING:
@@ -112,7 +113,8 @@ def _write_around(drawing: Drawing, figure: PaperFigure, width: float) -> None:
     """Write the finding above the panels, and below them what they rest on and what cannot be reproduced."""
     letters = int(width * 14.5)
     drawing.suptitle(textwrap.fill(figure.title, int(width * 11.5)), fontsize=11, fontweight="bold", x=0.01, ha="left")
-    notes = [f"{figure.shows}. Rests on {figure.rests_on}."] + [f"Erratum: {figure.erratum}"] * bool(figure.erratum)
+    notes = [f"{figure.shows}. Rests on {figure.rests_on}."]
+    notes += [f"Erratum: {cited(figure.erratum)}"] * bool(figure.erratum)
     lines = [line for text in notes for line in textwrap.wrap(text, letters)]
     drawing.text(0.01, -0.02, "\n".join(lines), fontsize=7.5, color="#333333", va="top", ha="left", linespacing=1.35)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from agedp.local_files import atomic_files
 from agedp_data.errors import RunFileError
+from docs.papers.references import cited
 from docs.papers.results import Paper, PaperClaim, PaperFigure
 from docs.papers.style import drawn
 
@@ -50,7 +51,7 @@ def _write(paper: Paper, folder: Path) -> Path:
         for ending, content in drawn(figure).items():
             atomic_files.write(folder / f"{figure.name}.{ending}", content, mode=_READABLE)
     atomic_files.write_table(folder / "claims.parquet", claims_of(paper.claims), mode=_READABLE)
-    text = json.dumps([asdict(claim) for claim in paper.claims], indent=1, ensure_ascii=False)
+    text = json.dumps([_row(claim) for claim in paper.claims], indent=1, ensure_ascii=False)
     atomic_files.write(folder / "claims.json", (text + "\n").encode(), mode=_READABLE)
     return folder
 
@@ -70,11 +71,16 @@ def table_of(figure: PaperFigure) -> pa.Table:
         {name: pa.array(np.repeat(np.array(values, object), sizes), pa.string()) for name, values in columns.items()}
         | {"x": np.concatenate([line.x for _, line in rows]), "y": np.concatenate([line.y for _, line in rows])}
     )
-    description = {"shows": figure.shows, "title": figure.title, "rests on": figure.rests_on, "erratum": figure.erratum}
+    description = {"shows": figure.shows, "title": figure.title, "rests on": figure.rests_on}
+    description["erratum"] = cited(figure.erratum)
     return table.replace_schema_metadata(description)
 
 
 def claims_of(claims: tuple[PaperClaim, ...]) -> pa.Table:
     """Return one row for each claim."""
-    names = ("place", "claim", "verdict", "found", "maths", "test", "rests_on")
-    return pa.table({name: pa.array([getattr(claim, name) for claim in claims], pa.string()) for name in names})
+    rows = [_row(claim) for claim in claims]
+    return pa.table({name: pa.array([row[name] for row in rows], pa.string()) for name in rows[0]})
+
+
+def _row(claim: PaperClaim) -> dict[str, str]:
+    return asdict(replace(claim, correct_form=cited(claim.correct_form)))

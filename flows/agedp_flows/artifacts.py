@@ -34,6 +34,7 @@ from agedp_data.datasets import filesystem
 from agedp_data.epsilon import format_epsilon
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.markov.mixing import MIXING_NAMES
+from agedp_data.messages import escape_controls
 from agedp_data.model import Model
 from agedp_data.notions.notion import single_and_period_losses
 from agedp_data.notions.period_loss import covered_losses
@@ -181,7 +182,7 @@ def _lines(run: RunContext, row: ReleaseRecord) -> list[dict[str, Any]]:
     return [
         {
             **day,
-            "group": cell,
+            "group": escape_controls(cell),
             "households": number,
             "layer kWh" if is_upper(row.series) else "mean kWh": f"{value / number / 1000:.3f}",
             "noise sd kWh": f"{noise * min(row.households) / number:.3f}",

@@ -8,6 +8,7 @@ import numpy as np
 
 from agedp_data.arrays import Floats
 from agedp_data.errors import InputError
+from agedp_data.messages import escape_controls
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,6 +33,11 @@ def new_axes() -> Any:  # noqa: ANN401  (matplotlib.axes.Axes)
     return axes
 
 
+def _label(name: object) -> str:
+    """Return the name of a series or group as a legend shows it."""
+    return escape_controls(str(name))
+
+
 def _concise_dates(axes: Any) -> None:  # noqa: ANN401
     from matplotlib import dates  # noqa: PLC0415
 
@@ -46,7 +52,7 @@ def means(table: pd.DataFrame) -> Any:  # noqa: ANN401
     axes = new_axes()
     groups = list(table.groupby("group", sort=True)) if "group" in table else [("", table)]
     for name, rows in groups:
-        line = axes.plot(rows.index, rows["mean_kwh"], label=str(name) or None, linewidth=1.2)[0]
+        line = axes.plot(rows.index, rows["mean_kwh"], label=_label(name) or None, linewidth=1.2)[0]
         axes.fill_between(rows.index, rows["low_kwh"], rows["high_kwh"], alpha=0.2, color=line.get_color(), linewidth=0)
     _concise_dates(axes)
     axes.set_ylabel("kWh per household and day")
@@ -59,7 +65,7 @@ def estimates(table: pd.DataFrame) -> Any:  # noqa: ANN401
     """Plot smoothed estimates with their intervals, a line for each series and group, and the published values."""
     axes = new_axes()
     for (series, group), rows in table.groupby(["series", "group"], sort=True):
-        label = str(series) if group == "all" else f"{series}, {group}"
+        label = _label(series if group == "all" else f"{series}, {group}")
         line = axes.plot(rows.index, rows["estimate_kwh"], label=label, linewidth=1.4)[0]
         axes.fill_between(rows.index, rows["low_kwh"], rows["high_kwh"], alpha=0.2, color=line.get_color(), linewidth=0)
         axes.plot(rows.index, rows["published_kwh"], ".", markersize=3, alpha=0.6, color=line.get_color())
@@ -74,7 +80,7 @@ def counts(table: pd.DataFrame) -> Any:  # noqa: ANN401
     axes = new_axes()
     for name, rows in table.groupby("group", sort=True):
         ranges = rows.groupby("bin_low_kwh").agg(high=("bin_high_kwh", "first"), count=("households_noisy", "mean"))
-        axes.stairs(ranges["count"], [*ranges.index, ranges["high"].iloc[-1]], label=str(name), linewidth=1.2)
+        axes.stairs(ranges["count"], [*ranges.index, ranges["high"].iloc[-1]], label=_label(name), linewidth=1.2)
     axes.set(xlabel="kWh of a day", ylabel="households, mean of all days")
     axes.legend(frameon=False)
     return axes

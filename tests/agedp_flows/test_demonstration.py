@@ -15,6 +15,7 @@ from tests.agedp_flows import flow_scripts
 from tests.agedp_flows.serving import environment
 from tests.command import CommandFolder
 from tests.documents.pages import ROOT, screen, unlike
+from tests.references import unresolved
 
 
 @pytest.mark.prefect
@@ -24,6 +25,7 @@ def test_a_demonstration_shows_everything_and_draws_once(tmp_path: Path) -> None
         cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
+    assert unresolved(done.stdout) == []
     shown, digests, again, digests_again, _ = done.stdout.split(flow_scripts.SEPARATOR)
     assert len(json.loads(digests)) >= 6 * 7
     assert json.loads(digests_again) == json.loads(digests)

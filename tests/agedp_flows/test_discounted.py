@@ -18,7 +18,7 @@ from tests.command import CommandFolder
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "ausgrid.toml"
 FIRST = date(2012, 7, 1)
 TWINS = {"exponential": ("0.99", 89.47, 0.01994975), "hyperbolic": ("1.0", 5.835, 0.29471)}
-"""Rates, the mean of 1/loss over a year at epsilon 1 (MATHS 10), and the loss of the first of 365 days: r_1 of the
+"""Rates, the mean of 1/loss over a year at epsilon 1, and the loss of the first of 365 days: r_1 of the
 closed form (99: 0.01994975); hyperbolic from the convex programme."""
 
 

@@ -50,6 +50,7 @@ from tests.golden.artefacts import (
     rewritten_values,
     stored_digests,
 )
+from tests.references import unresolved
 
 FAST = {"levels-single", "periods-single", "url", "weekday-month-single"}
 """Short runs of every test run, six seconds together; the others are behind `long`."""
@@ -58,8 +59,13 @@ LONG = {*SHORT} - FAST
 
 @pytest.mark.parametrize("name", [pytest.param(run, marks=pytest.mark.long if run in LONG else ()) for run in RUNS])
 def test_every_artefact_of_a_run_is_unchanged(tmp_path: Path, name: str) -> None:
-    lines = differences(stored_digests()[name], digests_of(collect(name, tmp_path)))
+    artefacts = collect(name, tmp_path)
+    lines = differences(stored_digests()[name], digests_of(artefacts))
     assert not lines, f"{name}: {len(lines)} artefacts (see the docstring of this module):\n" + "\n".join(lines)
+    texts = {
+        artefact: content.decode(errors="replace") for of in artefacts.values() for artefact, content in of.items()
+    }
+    assert {artefact: found for artefact, text in texts.items() if (found := unresolved(text))} == {}
 
 
 def test_the_digests_are_those_of_the_run_files() -> None:

@@ -38,7 +38,7 @@ def about(day: int, losses: dict[int, float]) -> float:
 
 
 def in_closed_form(losses: dict[int, int]) -> float:
-    """MATHS 4 in closed form: 0.2^g 0.2^h = 0.2^(g + h), so that no step over several releases is smaller [nano]."""
+    """In closed form: 0.2^g 0.2^h = 0.2^(g + h), so that no step over several releases is smaller [nano]."""
     ahead = {day: loss / NANO for day, loss in losses.items()}
     back = {-day: loss for day, loss in ahead.items()}
     return NANO * max(ahead.get(day, 0.0) + about(day, ahead) + about(-day, back) for day in range(6))

@@ -2,7 +2,7 @@
 
 Nothing of `agedp_data.notions` or `agedp_data.markov` is used: sums are fractions of the recorded losses, windows
 and the days of an exponential discount are tried one by one, and the risk and the temporal leakage under a declared
-kernel of two states are the recursions of MATHS 4 with the closed form of a two-state chain.
+kernel of two states are the recursions of docs/mathematics.md with the closed form of a two-state chain.
 """
 
 from __future__ import annotations

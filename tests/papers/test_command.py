@@ -17,6 +17,7 @@ from agedp_data.errors import RunFileError
 from docs.papers.__main__ import PAPERS, main
 from docs.papers.households import PaperReadings
 from docs.papers.page import page_of, picture, section, write_page
+from docs.papers.references import cited
 from docs.papers.results import Panel, Paper, PaperFigure, curve
 from docs.papers.style import drawn
 from docs.papers.writing import write
@@ -39,7 +40,7 @@ def test_the_command_leaves_tables_pictures_claims_and_a_page(small, tmp_path: P
     (figure,), folder = paper.figures, tmp_path / "neighbourhood"
     table = pq.read_table(folder / f"{figure.name}.parquet")
     description = {key.decode(): value.decode() for key, value in table.schema.metadata.items()}
-    assert (description["rests on"], description["erratum"]) == (figure.rests_on, figure.erratum)
+    assert (description["rests on"], description["erratum"]) == (figure.rests_on, cited(figure.erratum))
     lines = [line for panel in figure.panels for line in panel.curves]
     points = [(line.label, x, y) for line in lines for x, y in zip(line.x, line.y, strict=True)]
     assert list(zip(*(table[name].to_pylist() for name in ("curve", "x", "y")), strict=True)) == points

@@ -1,4 +1,4 @@
-"""Measured decay of dependence in the readings of the 40 real London households (MATHS 2b), as medians.
+"""Measured decay of dependence in the readings of the 40 real London households (docs/goodness-of-fit.md), as medians.
 
 Conventions: days with more than four missing readings left out; each household's own states; half-hourly states with
 fewer than 200 visits merged into the nearest frequent one; a household without readings for a value is left out of it.
@@ -75,7 +75,7 @@ def test_days_mix_as_the_table_says_and_reject_the_markov_property(readings):
 
 
 def test_hidden_regimes_remember_what_a_visible_chain_loses(readings):
-    """SPANS J: five regimes lie near the direct counts on average, a chain of quartiles up to 0.27 below them."""
+    """Five regimes lie near the direct counts on average, a chain of quartiles up to 0.27 below them."""
     totals = daily_totals(readings, slots=48, max_missing=4)
     symbols = quartile_symbols(daily_residuals(totals, np.arange(365) % 7))
     symbols = symbols[(symbols >= 0).sum(axis=1) >= 90]

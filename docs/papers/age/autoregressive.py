@@ -73,7 +73,7 @@ def figure_8() -> PaperFigure:
             _trade(),
         ),
         "eqs. 88 and 89 are not clipped at the loss itself. Eq. 90 adds noise to a mean without sensitivity. Then"
-        f" {drifting} (MATHS 9). So drift alone tends to twice the paper's limit in (a).",
+        f" {drifting} ([errata]). So drift alone tends to twice the paper's limit in (a).",
         parts={"drift": drifting},
     )
 

@@ -163,6 +163,6 @@ def figure_5() -> PaperFigure:
                 bottom=0,
             ),
         ),
-        f"the limit of (a) is {limit:.5f}, not .5, and the gain of (c) holds for a favourable start only (MATHS 9).",
+        f"the limit of (a) is {limit:.5f}, not .5, and the gain of (c) holds for a favourable start only ([errata]).",
         parts={"conditional": conditional, "averaged": mean},
     )

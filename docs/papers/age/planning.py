@@ -80,7 +80,7 @@ def figure_6a(data: PaperReadings) -> PaperFigure:
         _RESTS_ON,
         panels,
         "Corollary 3 does not apply to the mean square error, so the paper's single best pair does not exist;"
-        " Algorithms 1 and 2 as printed never enter their loops (MATHS 9) and are drawn repaired.",
+        " Algorithms 1 and 2 as printed never enter their loops ([errata]) and are drawn repaired.",
         parts={"trade": trade},
     )
 

@@ -65,8 +65,8 @@ def motivating() -> PaperFigure:
                 bottom=0,
             ),
         ),
-        "by eq. 8 the printed 65, 58 and 53 % belong to 4, 7 and 11 days, and six days of age to .405, not .3 (MATHS"
-        " 9).",
+        "by eq. 8 the printed 65, 58 and 53 % belong to 4, 7 and 11 days, and six days of age to .405, not .3"
+        " ([errata]).",
     )
 
 
@@ -168,7 +168,7 @@ def figure_4() -> PaperFigure:
             _trade(),
         ),
         "eq. 48 has the sensitivity of states 0 and 1; for -1 and 1 the scale is 2/(εI) and the benchmark 8/(ε²I²),"
-        " drawn here. The paper's benchmark 2/(ε²I²) keeps 2ε (MATHS 9).",
+        " drawn here. The paper's benchmark 2/(ε²I²) keeps 2ε ([errata]).",
     )
 
 

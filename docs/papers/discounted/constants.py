@@ -9,7 +9,7 @@ from docs.papers.discounted.reports import printed
 from docs.papers.results import PUBLISHED, Panel, PaperFigure, curve
 
 TURNS = 3.65384757680581916
-"""The rate from which on the constant of Corollary 16 is below 1, too small for the very first release (MATHS 10)."""
+"""The rate from which on the constant of Corollary 16 is below 1, too small for the very first release."""
 
 _RATES = np.geomspace(1e-6, 30.0, 60)
 _SHOWN = 8.0
@@ -65,5 +65,5 @@ def corollary_16() -> PaperFigure:
             ),
         ),
         "a run with the printed constant breaks its promise for β > 3.6538 and β < 1.2203e-5; the run file refuses it"
-        " there (MATHS 5, 9).",
+        " there ([discounting], [errata]).",
     )

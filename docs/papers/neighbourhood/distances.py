@@ -67,5 +67,5 @@ def edit_distances() -> PaperFigure:
             ),
         ),
         "with moves strictly shorter than δ a change of 2δ takes three steps, one of δ two, and on whole numbers one"
-        " of 9 three at δ = 5; 'bounded' and 'unbounded' are swapped in the slides (MATHS 9).",
+        " of 9 three at δ = 5; 'bounded' and 'unbounded' are swapped in the slides ([errata]).",
     )

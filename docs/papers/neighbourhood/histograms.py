@@ -96,7 +96,7 @@ def one_dimension(data: PaperReadings) -> PaperFigure:
             Panel("By number of shifted histograms", "shifted histograms k = w/δ [-]", _ERROR, tuple(shown), bottom=0),
         ),
         "the sensitivity of all shifted histograms is 2 for moves of up to δ only; an arrival moves k of them, a"
-        " replacement 2k (MATHS 6, 9).",
+        " replacement 2k ([neighbourhoods], [errata]).",
     )  # fmt: skip
 
 

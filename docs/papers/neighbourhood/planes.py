@@ -90,7 +90,7 @@ def two_dimensions(data: PaperReadings) -> PaperFigure:
         ),
         "the slides have a heading and no numbers, and k × k histograms are our construction. 'The sensitivity is still"
         " 2' stands on the slide about one dimension only. In the plane a move crosses a line each way and changes"
-        " 2k - 1 of them (MATHS 6).",
+        " 2k - 1 of them ([neighbourhoods]).",
     )
 
 

@@ -49,7 +49,7 @@ def figure_8() -> PaperFigure:
                   bottom=0),
         ),
         "the matrix for looking back is not the Bayes reverse of the one for looking ahead, and the middle of"
-        " Algorithm 8 is constant on [2, T - 1], not [2, T] (MATHS 9).",
+        " Algorithm 8 is constant on [2, T - 1], not [2, T] ([errata]).",
         parts={"plans": description},
     )  # fmt: skip
 
@@ -82,7 +82,7 @@ def figure_9(data: PaperReadings) -> PaperFigure:
                   "mean noise scale, 1/ε [-]", _lines(strengths, by_strength),
                   levels=((0.5, "no correlation, 1/α"),), levels_named="left", log="xy"),
         ),
-        "under strong correlation Algorithm 8, for which the paper claims no optimum, loses to even shares (MATHS 9).",
+        "under strong correlation Algorithm 8, for which the paper claims no optimum, loses to even shares ([errata]).",
         parts={"sticky": description},
     )  # fmt: skip
 

@@ -12,7 +12,7 @@ from docs.papers.results import PUBLISHED, Curve, Panel, PaperFigure, curve
 DRIFT = ((0.8, 0.2), (0.0, 1.0))
 EXAMPLE_4 = ((0.1, 0.2, 0.7), (0.3, 0.3, 0.4), (0.5, 0.3, 0.2))
 TRAP = ((0.12, 0.5, 0.38), (0.65, 0.35, 0.0), (0.3, 0.43, 0.27))
-"""A kernel whose pair of rows that is the worst for one release is not the worst in the long run (MATHS 10)."""
+"""A kernel whose pair of rows that is the worst for one release is not the worst in the long run (reference value)."""
 
 TURNING = ((0.6, 0.4, 0.0), (0.0, 0.5, 0.5), (0.7, 0.0, 0.3))
 """A forward chain of which no pair of states is the worst both ways."""
@@ -65,7 +65,7 @@ def figure_3() -> PaperFigure:
         "(a) to (c), the paper's published parameters; the chain of three states is ours; no data",
         tuple(panels),
         "eqs. 5, 10 and 11 are bounds and no equalities; the moderate chain leaves its first place for good, so no"
-        " backward kernel belongs to it: the same matrix serves both ways, as in the paper (MATHS 9).",
+        " backward kernel belongs to it: the same matrix serves both ways, as in the paper ([errata]).",
     )
 
 
@@ -99,7 +99,7 @@ def figure_4() -> PaperFigure:
                 bottom=0,
             ),
         ),
-        "Algorithm 4 started at α = 0, where all pieces tie, keeps one that is never the largest (MATHS 9).",
+        "Algorithm 4 started at α = 0, where all pieces tie, keeps one that is never the largest ([errata]).",
     )
 
 
@@ -134,7 +134,7 @@ def figure_5() -> PaperFigure:
             ),
         ),
         "Theorem 11 must search all pairs of rows and all sets of columns; its second case needs a strict inequality"
-        " (MATHS 9).",
+        " ([errata]).",
     )
 
 

@@ -98,7 +98,7 @@ def figure_6(data: PaperReadings) -> PaperFigure:
         ),
         repeatable=False,
         parts={"once": evaluation, "agree": agree, "slower": slower},
-        verdicts={"slower": "reproduced" if growth[1] > _SLOWER else "refuted"},
+        verdicts={"slower": "reproduced" if growth[1] > _SLOWER else "not judged"},
     )  # fmt: skip
 
 

@@ -20,6 +20,7 @@ from agedp.reports.model_check_report import (
     regime_verdict,
     reversible_fit_text,
 )
+from agedp_data.messages import sentence_start
 from agedp_data.private_selection import private_quantiles
 from agedp_flows.text.number_text import format_loss
 from agedp_flows.text.run_text import format_path
@@ -81,7 +82,7 @@ def _effect(calibration: Calibration, *, begins_sentence: bool = True) -> str:
     """Return what households without a reliable chain do to the model."""
     is_private = calibration.selected is not None
     text = "they lie below the last member only, which credits no age." if is_private else "the model credits no age."
-    return text.capitalize() if begins_sentence else text
+    return sentence_start(text) if begins_sentence else text
 
 
 def _stored_lines(calibration: Calibration) -> list[str]:

@@ -25,6 +25,7 @@ from agedp.demo.release_table import (
 )
 from agedp.demo.synthetic_datasets import DemonstrationDataset
 from agedp_data.datasets.synthetic.households import Floats
+from agedp_data.messages import sentence_start
 from agedp_flows.text.number_text import count_text
 from agedp_flows.text.run_text import format_path
 from agedp_flows.text.screen import Column, StyledLine, heading, screen_width, table_lines, text_column
@@ -129,7 +130,7 @@ def _age_lines(mixing: Mixing) -> list[str]:
 
 def _release_line(release: ReleaseSummary) -> str:
     return (
-        f"{release.notion.capitalize()} privacy: {len(release.days)} days released, noise "
+        f"{sentence_start(release.notion)} privacy: {len(release.days)} days released, noise "
         f"{release.noise.deviation:.3f} kWh per household, epsilon of a day {day_epsilon_text(release)}: "
         f"{format_path(str(release.folder))}"
     )

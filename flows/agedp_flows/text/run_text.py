@@ -38,7 +38,7 @@ from agedp_data.datasets.filesystem import format_location, is_url
 from agedp_data.epsilon import format_epsilon
 from agedp_data.errors import Busy, InputError
 from agedp_data.ledger import ReleaseRecord
-from agedp_data.messages import escape_text
+from agedp_data.messages import escape_text, sentence_start
 from agedp_data.notions.cap_bounds import is_total_at_delta, own_bound_name
 from agedp_data.notions.notion import Notion
 from agedp_data.series.layers import layer_number
@@ -256,7 +256,7 @@ def promised_bound_lines(notion: Notion, bounds: Mapping[str, StatedBound], *, w
 
 
 def _promised_bound_line(bound: StatedBound, when: str) -> str:
-    label = bound.name.partition(" (delta")[0].capitalize() if bound.delta else "Bound of the notion"
+    label = sentence_start(bound.name.partition(" (delta")[0]) if bound.delta else "Bound of the notion"
     value = format_bound(bound.epsilon, limit=bound.limit)
     epsilon = f"epsilon {value}{with_delta(bound.delta)} of at most {bound.limit}"
     text = f"{label}{when}: {epsilon}{exception_text(bound.conditional_days)}. Scope: {scope_text(bound.scope)}."

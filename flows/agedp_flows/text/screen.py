@@ -6,6 +6,8 @@ and line breaks are added when a line is printed, and on a terminal only.
 Decisions:
 
 * Colours need a terminal that understands them: no pipe, no `TERM=dumb`, and NO_COLOR unset (https://no-color.org).
+* A label of a file cannot move the cursor or turn the writing: control and direction characters are escaped in every
+  cell and line.
 * Tables fit the width of a terminal: headings break first, then the widest text column; what is wider still becomes
   several tables, each with the first columns. On a pipe a row is one line, however long.
 """
@@ -17,8 +19,10 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal, TextIO
+
+from agedp_data.messages import escape_controls
 
 _GAP: Final = "  "
 _LEAST_TEXT: Final = 16
@@ -98,8 +102,8 @@ def shown(line: str, *, width: int | None, coloured: bool) -> str:
     >>> shown("two words", width=6, coloured=False)
     'two\n  words'
     """
-    style = line.style if isinstance(line, StyledLine) else None
-    text = line if width is None or style == "step" else _broken(line, width)
+    style, plain = line.style if isinstance(line, StyledLine) else None, escape_controls(line)
+    text = plain if width is None or style == "step" else _broken(plain, width)
     return f"{_CODES[style]}{text}{_RESET}" if coloured and style is not None and text else str(text)
 
 
@@ -148,7 +152,8 @@ def table_lines(
     >>> print("|".join(table_lines([text_column("day"), Column("kWh")], [("Monday", "9.5"), ("Tuesday", "12.4")])))
     day       kWh|Monday    9.5|Tuesday  12.4
     """
-    stored = [list(row) for row in rows]
+    columns = [replace(column, title=escape_controls(column.title)) for column in columns]
+    stored = [[escape_controls(cell) for cell in row] for row in rows]
     limit = screen_width() if width is None else width
     room = None if limit is None else max(limit - len(indent), 1)
     lines: list[str] = []

@@ -32,6 +32,7 @@ from agedp_data.markov.mixing import (
 )
 from agedp_data.markov.reversible import reversible_fit_bound
 from agedp_data.markov.transitions import power, transition_matrix
+from agedp_data.messages import sentence_start
 from agedp_data.model import PUBLIC_FILE, Model
 
 _CURVE_STEPS = tuple(range(0, SLOTS * max(AGES_DAYS) + 1, 4))
@@ -227,7 +228,7 @@ def state_text(mixing: Mixing) -> str:
 def gap_text(mixing: Mixing) -> str:
     """Return the spectral gaps of the estimated and of the exact chains."""
     exact = ", ".join(f"{chain.gap:.3f} ({chain.name})" for chain in mixing.exact)
-    name = MIXING_NAMES["spectral_gap"].capitalize()
+    name = sentence_start(MIXING_NAMES["spectral_gap"])
     return (
         f"{name} per half-hour: estimated median {np.median(mixing.gaps):.3f}, smallest {mixing.gaps.min():.3f}; "
         f"exact {exact}."
@@ -252,7 +253,7 @@ def mixing_rows(mixing: Mixing) -> list[tuple[str, ...]]:
 
 def not_applicable(mixing: Mixing) -> str:
     """Return why the bound for reversible chains is not that of estimated chains, and how many exceed their fit's."""
-    name = MIXING_NAMES["spectral"].capitalize()
+    name = sentence_start(MIXING_NAMES["spectral"])
     estimated = mixing.estimated
     exceeding = int((estimated["total_variation"] > estimated["reversible_fit"]).any(axis=1).sum())
     return (

@@ -33,6 +33,7 @@ from agedp.reports.html import PageSection, anchor_of, part, render_page, table,
 from agedp.reports.svg import Line, chart, heat_map
 from agedp_data.datasets.synthetic.households import Floats
 from agedp_data.markov.mixing import MIXING_NAMES
+from agedp_data.messages import sentence_start
 from agedp_data.statement.facts import WITH_MODEL
 
 _HEADING = "From half-hourly readings to daily averages under three notions of differential privacy over time"
@@ -57,7 +58,7 @@ def overview_page(mixings: Sequence[Mixing], releases: Sequence[ReleaseSummary])
 
 def _dataset(mixing: Mixing, releases: Sequence[ReleaseSummary]) -> dict[str, Any]:
     """Return what the page shows of one dataset: texts, charts and tables."""
-    dataset = mixing.dataset.capitalize()
+    dataset = sentence_start(mixing.dataset)
     chains, series = f"{dataset}: chains and bounds", f"{dataset}: the released series"
     of_dataset = [release for release in releases if release.dataset == mixing.dataset]
     return {
@@ -98,7 +99,7 @@ def _matrices(mixing: Mixing) -> list[str]:
     exact = next(chain for chain in mixing.exact if chain.name == mixing.example_kind)
     return [
         heat_map(
-            f"{mixing.dataset.capitalize()}, a household of the {exact.name} chain: {origin} transition matrix",
+            f"{sentence_start(mixing.dataset)}, a household of the {exact.name} chain: {origin} transition matrix",
             _band(matrix),
             matrix.tolist(),
             x_title="state after half an hour",
@@ -149,7 +150,7 @@ def _mixing_chart(mixing: Mixing) -> str:
     all_values = [float(value) for line in lines for value in line.values]
     x = Scale(0.0, float(AGES_DAYS[-1]), tuple((float(day), f"{day} d") for day in (0, *AGES_DAYS)))
     at_end = "; ".join(f"{line.name}: {format_rounded_up(line.values[-1])}" for line in lines)
-    title = f"Decay of dependence with age, {mixing.dataset.capitalize()}"
+    title = f"Decay of dependence with age, {sentence_start(mixing.dataset)}"
     description = f"Total variation and its bounds by age from 0 to {AGES_DAYS[-1]} days. At the end: {at_end}."
     y_title = "total variation [-]"
     y, hover = logarithmic_axis(all_values, decades=3), Hover(lambda age: f"age {age:.3g} days", "")
@@ -167,7 +168,7 @@ def _series_table(releases: Sequence[ReleaseSummary]) -> str:
         (f"{row['day']:%Y-%m-%d}", *(f"{release.days[i]['mean_kwh']:.2f}" for release in releases), f"{true:.2f}")
         for i, (row, true) in enumerate(zip(releases[0].days, releases[0].true_means, strict=True))
     ]
-    caption = f"Released means in numbers, kWh per household, {releases[0].dataset.capitalize()}"
+    caption = f"Released means in numbers, kWh per household, {sentence_start(releases[0].dataset)}"
     return table(caption, ("day", *NOTIONS, "true mean"), rows)
 
 
@@ -184,7 +185,7 @@ def _series_chart(release: ReleaseSummary, y: Scale) -> str:
         f"noise interval reaches at most {widest:.2f} kWh to either side."
     )
     x = date_axis(release.days[0]["day"], release.days[-1]["day"])
-    title = f"{release.dataset.capitalize()}, {release.notion}: daily mean"
+    title = f"{sentence_start(release.dataset)}, {release.notion}: daily mean"
     unit = "kWh per household"
     return chart(title, description, [*lines, Hover(day_text, unit)], x=x, y=y, y_title=unit, height=170)
 

@@ -30,6 +30,7 @@ from agedp_data.accounting.ageing import compose
 from agedp_data.accounting.temporal_half_hourly import daily_release_leakage
 from agedp_data.datasets.synthetic.households import Floats
 from agedp_data.datasets.validation import SLOTS
+from agedp_data.messages import sentence_start
 from agedp_data.notions import NOTIONS
 from agedp_data.statement.document import Statement
 
@@ -211,7 +212,7 @@ def release_row(release: ReleaseSummary) -> tuple[str, ...]:
     """Return one row of the table of releases; bounds are rounded up to three digits."""
     bound = release.bound
     return (
-        f"{release.dataset.capitalize()}, {release.notion}",
+        f"{sentence_start(release.dataset)}, {release.notion}",
         f"{len(release.days)}",
         f"{release.noise.deviation:.3f}",
         ratio_text(release),
@@ -238,7 +239,7 @@ def credit_text(releases: Sequence[ReleaseSummary], mixing: Mixing) -> str:
     aged, temporal = by_notion["age-dependent"], by_notion["temporal"]
     limit, alpha = (format_rounded_up(float(release.bound.limit)) for release in (aged, temporal))
     risk, leakage = (format_rounded_up(exact_bound(release, mixing.kernels) or 0.0) for release in (aged, temporal))
-    dataset, days = mixing.dataset.capitalize(), len(aged.days)
+    dataset, days = sentence_start(mixing.dataset), len(aged.days)
     return (
         f"Credit for age, {dataset}: without it, one release of epsilon {limit} reaches the promised risk of {limit}; "
         f"with it, {days} days have epsilon {day_epsilon_text(aged)} each. Under the exact chains the risk is {risk} "

@@ -5,6 +5,8 @@ Decisions:
 * The page remains one file that requests nothing. A link to a Parquet file is relative, so it works in the release
   folder; the CSV file is in the link itself (a data: address), so it works wherever the page is.
 * A CSV file has at most `MOST_ROWS` rows, about 0.2 MB. Above that one line converts the Parquet file.
+* A text that a spreadsheet would take for a formula, such as the group "=1+1", begins with an apostrophe (the rule of
+  OWASP); numbers do not. The command that converts a Parquet file, and the Parquet files, have the label unchanged.
 * Values in kWh are rounded to 0.000001 kWh; the Parquet file has all digits.
 """
 
@@ -21,6 +23,7 @@ from agedp.reports.html import part
 MOST_ROWS = 2000
 """Rows of a CSV file within a page."""
 _DIGITS = 6
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
 _CONVERT = "python -c \"import pandas; pandas.read_parquet('{file}').to_csv('{stem}.csv', index=False)\""
 
 
@@ -58,7 +61,18 @@ def csv_text(values: Values) -> str:
     'day,mean_kwh\n2013-01-01,7.123457\n'
     """
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
+    rows = [[_cell(cell) for cell in row] for row in values.rows]
+    # csv.writer leaves a lone carriage return unquoted, which readers take for a line end
+    has_return = any("\r" in cell for row in rows for cell in row if isinstance(cell, str))
+    quoting = csv.QUOTE_NONNUMERIC if has_return else csv.QUOTE_MINIMAL
+    writer = csv.writer(text, lineterminator="\n", quoting=quoting)
     writer.writerow(values.columns)
-    writer.writerows([round(cell, _DIGITS) if isinstance(cell, float) else cell for cell in row] for row in values.rows)
+    writer.writerows(rows)
     return text.getvalue()
+
+
+def _cell(value: object) -> object:
+    """Return a value as a cell of a CSV file: a number rounded, a text that a spreadsheet would compute as a text."""
+    if isinstance(value, float):
+        return round(value, _DIGITS)
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA_STARTS) else value

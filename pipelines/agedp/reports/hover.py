@@ -21,6 +21,7 @@ from itertools import pairwise
 from statistics import median
 
 from agedp.reports.chart_layers import MOST_AREAS, Bars, Hover, Layer, Line, Marks, Points
+from agedp_data.messages import escape_controls
 
 MOST_IN_SERIES = 4000
 """Areas of all charts side by side."""
@@ -97,7 +98,8 @@ def hover_areas(
 
 def area(left: int, top: int, width: int, height: int, text: str) -> str:
     """Return one area with its title."""
-    return f'<path d="M{left} {top}h{width}v{height}h-{width}z"><title>{escape(text, quote=False)}</title></path>'
+    escaped = escape(escape_controls(text, has_lines=True), quote=False)
+    return f'<path d="M{left} {top}h{width}v{height}h-{width}z"><title>{escaped}</title></path>'
 
 
 def _values(layer: Layer) -> Iterator[_Value]:

@@ -6,8 +6,9 @@
 
 Decisions:
 
-* A template escapes every text. What the functions of this module return is HTML already and stays as it is; a template
-  that joins them joins a list, since a text that Python joins counts as text again. An undefined name is an error.
+* A template escapes every text, and its control and direction characters. What the functions of this module return is
+  HTML already and stays as it is; a template that joins them joins a list, since a text that Python joins counts as
+  text again. An undefined name is an error.
 * Light and dark follow the reader's screen, print is light.
 * A page without a script can be used by keyboard: a link skips the contents, a long table scrolls once it is chosen,
   and a closed section opens by its summary. Each chart can be chosen, but not each of its thousand values: those are
@@ -29,10 +30,19 @@ from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock, list_block
 from markdown_it.token import Token
 
+from agedp_data.messages import escape_controls
+
+
+def _escape_text_of_page(value: Any) -> Any:  # noqa: ANN401  (whatever a template shows)
+    """Return a text with its control and direction characters escaped; HTML and numbers unchanged."""
+    return escape_controls(value, has_lines=True) if type(value) is str else value
+
+
 _TEMPLATES = Environment(
     loader=PackageLoader("agedp.reports"),
     autoescape=True,
     undefined=StrictUndefined,
+    finalize=_escape_text_of_page,
     trim_blocks=True,
     lstrip_blocks=True,
     keep_trailing_newline=True,

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from agedp.demo.demo_folder import NOTIONS
-from agedp.demo.mixing_table import mixing_rows
+from agedp.demo.mixing_table import gap_text, mixing_rows, not_applicable
 from agedp.demo.release_table import exact_bound, noise_ratio, release_row
 from agedp.stages.publish import open_release
 from agedp_data.leakage.function import leakage
@@ -23,6 +23,7 @@ from tests.agedp.demo.conftest import Demonstration
 from tests.agedp.reports.browser import CHROMIUM, browser
 from tests.agedp.reports.html import Page, faults_of
 from tests.agedp.reports.test_in_a_browser import LAYOUT
+from tests.references import unresolved
 
 UP = Context(prec=3, rounding=ROUND_CEILING)
 
@@ -48,6 +49,20 @@ def test_the_page_has_every_section_and_every_link_exists(demonstration: Demonst
         assert all(cell in text for cell in release_row(release))
     for mixing in demonstration.mixings:
         assert all(" ".join(row[1:]) in text for row in mixing_rows(mixing))
+
+
+def test_a_demonstration_says_nothing_false_of_real_readings(demonstration: Demonstration) -> None:
+    """Pages, statements, reports and run files of six releases, terminal lines: no household exists."""
+    texts = {
+        str(path.relative_to(demonstration.folder)): path.read_text("utf-8")
+        for path in sorted(demonstration.folder.rglob("*"))
+        if path.suffix in {".html", ".md", ".json", ".jsonl", ".toml"}
+    }
+    texts["terminal"] = "\n".join(not_applicable(mixing) + gap_text(mixing) for mixing in demonstration.mixings)
+    assert len(texts) > 6 * 5
+    assert {name: lost for name, text in texts.items() if (lost := unresolved(text))} == {}
+    assert [name for name, text in texts.items() if "real readings" in text] == []
+    assert "Spectral-gap bound for reversible chains (Zhang et al. 2024, eq. 55): not applicable" in texts["terminal"]
 
 
 def test_table_numbers_equal_those_of_the_statements(demonstration: Demonstration) -> None:
@@ -76,7 +91,7 @@ def test_table_numbers_equal_those_of_the_statements(demonstration: Demonstratio
 
 
 def steps_of(kernels: np.ndarray, first: float, losses: list[float], gap: int) -> list[float]:
-    """MATHS 3 and 4 in one line each: z_k = e_k + L(z_(k-1)) through the kernel over the gap."""
+    """docs/mathematics.md in one line each: z_k = e_k + L(z_(k-1)) through the kernel over the gap."""
     composed, over = [first], np.linalg.matrix_power(kernels, gap)
     for loss in losses:
         composed.append(loss + float(leakage(over, composed[-1])))

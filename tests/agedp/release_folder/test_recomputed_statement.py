@@ -1,6 +1,7 @@
 """Numbers of a statement recomputed from the published Parquet and the ledger's rows, by fractions and plain loops.
 
-Nothing of the notions, their mathematics or the statement's own code is used: a second reading of MATHS 2b, 3 and 5.
+Nothing of the notions, their mathematics or the statement's own code is used: only
+docs/goodness-of-fit.md and docs/mathematics.md.
 """
 
 from __future__ import annotations
@@ -191,7 +192,7 @@ def bounds_of_risk(release):
 
 
 def risk_on(on, rows, table):
-    """Return the risk at a publication [epsilon]: composed over the gaps, or of the oldest day alone (MATHS 2b)."""
+    """Return the risk at a publication [epsilon]: composed over the gaps, or of the oldest day alone."""
     steps_per_day, public = table["steps_per_day"], [row for row in rows if row["published_on"] <= on]
 
     def leakage(days, loss):

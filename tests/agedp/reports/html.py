@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from html.parser import HTMLParser
 
+from tests.references import unresolved
+
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 INSIDE = {  # what an element may stand in, of those that may not stand anywhere
     "li": {"ul", "ol"}, "dt": {"div", "dl"}, "dd": {"div", "dl"}, "tr": {"thead", "tbody"}, "td": {"tr"}, "th": {"tr"},
@@ -129,6 +131,7 @@ def faults_of(text: str) -> list[str]:
     if len(page.images) != page.order.count("figure") or len(set(page.titles)) != len(page.titles):
         found.append("figures without a drawing, or two of one title")
     found += [] if page.order.count("main") == 1 else ["no main part"]
+    found += [f"a reference that no reader can resolve: {reference}" for reference in unresolved(text)]
     behind = "".join({"figure": "f", "table": "t"}.get(each, "|") for each in page.order)
     if re.search(r"f+(\||$)", behind):  # the numbers of figures that stand together stand behind them
         found.append("a figure without its numbers")

@@ -194,7 +194,7 @@ def test_a_noise_factor_brings_the_bound_to_one(data):
     found = {key.name: times for key, times in noise_factors(data.accountants, data.rows, data.leakage_bound).items()}
     assert found["total"] == pytest.approx(sum(spent.values()) / NANO, rel=3e-3)
     assert found["day"] == pytest.approx(max(spent.values()) / NANO, rel=3e-3)
-    # the risk under a curve of a single release (MATHS 2b): ln(1 + TV (e^x - 1)) = 1 at x = ln(1 + (e - 1)/TV)
+    # the risk under a curve of a single release: ln(1 + TV (e^x - 1)) = 1 at x = ln(1 + (e - 1)/TV)
     single = [row for row in data.rows if row.day == str(FIRST) and row.series == "daily_mean"]
     times = {key.name: one for key, one in noise_factors(data.accountants, single, data.leakage_bound).items()}
     expected = (single[0].loss / NANO) / math.log1p((math.e - 1) / 0.01)  # published after more than 20 days

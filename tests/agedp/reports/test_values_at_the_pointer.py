@@ -19,7 +19,7 @@ import pandas as pd
 import pytest
 
 from agedp.reports.axes import linear_axis
-from agedp.reports.downloads import MOST_ROWS, Values, download_links
+from agedp.reports.downloads import MOST_ROWS, Values, csv_text, download_links
 from agedp.reports.hover import MOST_IN_SERIES
 from agedp.reports.mean_series import MAX_CELLS, series_parts
 from agedp.reports.monthly_bars import monthly_parts
@@ -212,3 +212,9 @@ def test_names_of_any_characters_are_saved_unchanged():
     [address] = re.findall(r'href="data:text/csv;charset=utf-8,([^"]*)"', html)
     assert "<" not in address
     assert [row[0] for row in csv.reader(io.StringIO(unquote(unescape(address)), newline=""))][1:] == groups
+
+
+@pytest.mark.parametrize("label", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1"])
+def test_a_label_that_is_a_formula_becomes_a_text_and_a_number_does_not(label):
+    text = csv_text(Values(("group", "mean_kwh"), [(label, -1.5), ("north", -2)]))
+    assert list(csv.reader(io.StringIO(text, newline="")))[1:] == [[f"'{label}", "-1.5"], ["north", "-2"]]

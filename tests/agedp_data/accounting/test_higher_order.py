@@ -35,7 +35,7 @@ def second_order(seed):
 
 
 def by_hand(chain, losses, leaps):
-    """MATHS' recursion with leaps, kernels by numpy's powers and leakage by Algorithm 1."""
+    """The recursion of docs/mathematics.md with leaps, kernels by numpy's powers and leakage by Algorithm 1."""
     powers, course = [np.linalg.matrix_power(chain, j) for j in range(leaps + 1)], []
     for t in range(len(losses)):
         ways = (

@@ -33,7 +33,7 @@ BANDED = np.array([[0.6, 0.4, 0, 0], [0.3, 0.4, 0.3, 0], [0, 0.3, 0.4, 0.3], [0,
 
 
 def by_hand(chain, losses, gaps, steps):
-    """MATHS 4 spelt out for the backward side, kernels by numpy's own powers and leakage by Algorithm 1."""
+    """docs/mathematics.md spelt out for the backward side, kernels by numpy's own powers and leakage by Algorithm 1."""
     c, bpl = losses[0], [losses[0]]
     for loss, gap in zip(losses[1:], gaps, strict=True):
         bpl.append(loss + algorithm_1(np.linalg.matrix_power(chain, 1 + steps * (gap - 1)), c))

@@ -1,4 +1,4 @@
-"""A total beside its groups: the table of SPANS.md E, least squares of the same values, every share tried."""
+"""A total beside its groups: the table of docs/spans.md, least squares of the same values, every share tried."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sampling bounds against MATHS 8 written out, by phase and for one, and against true chains that were counted."""
+"""Sampling bounds written out, by phase and for one, and against true chains that were counted."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def slow(p, k, seed, stay=0.6):
 
 
 def written_out(counts, groups, last, level, households):
-    """MATHS 8 with a row per phase, term by term; all 1 + p (p - 1) stretches of the clock might have been a group."""
+    """Term by term, with a row per phase; all 1 + p (p - 1) stretches of the clock might have been a group."""
     p, k, _ = counts.shape
     number = np.array([sum(counts[q] for q in range(p) if groups[q] == groups[at]) for at in range(p)], float)
     kernel, radius = {}, {}

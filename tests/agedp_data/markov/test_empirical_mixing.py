@@ -99,7 +99,7 @@ def test_calendar_dependence_is_that_of_plain_loops_and_of_the_primitive():
 
 
 def test_pooled_over_parts_nothing_is_seen_of_what_each_part_tells():
-    # MATHS 2b: on one part of the days the total is copied, on the other flipped: pooled 0, truth 1.
+    # docs/goodness-of-fit.md: on one part of the days the total is copied, on the other flipped: pooled 0, truth 1.
     part = np.arange(400) // 2 % 2
     states = np.repeat(np.random.default_rng(5).integers(0, 2, 200), 2)
     states[1::2] ^= part[1::2]

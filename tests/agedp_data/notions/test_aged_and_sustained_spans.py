@@ -59,7 +59,7 @@ def aged(publication: Publication, age: int = 30, **keys: object) -> AgedSpanLos
 
 
 def at_distance(curve: np.ndarray, distance: float, delta: Fraction, pure: float) -> float:
-    """The aged profile as written in SPANS: eps' = ln(1 + Delta (e^eps - 1)) at delta / Delta."""
+    """The aged profile as in docs/notions.md: eps' = ln(1 + Delta (e^eps - 1)) at delta / Delta."""
     unaged = approximate_epsilon(curve, delta / Fraction(distance), pure=round(pure * NANO)) / NANO
     return float(np.log1p(distance * np.expm1(unaged)))
 

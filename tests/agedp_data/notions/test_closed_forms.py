@@ -193,7 +193,7 @@ def mixed(days: int, loss: float) -> float:
 
 
 def written_out(losses: dict[int, float], age: int, assume: str) -> float:
-    """MATHS 3 and 2b: the composed loss through every gap, or the best of leaving one release to age alone."""
+    """The composed loss through every gap, or the best of leaving one release to age alone."""
     days = sorted(losses)
     if assume == "markov":
         composed = losses[days[0]]

@@ -87,7 +87,7 @@ def released(made, days, known, history=()):
 
 
 def leakage_of_days(chain, losses, days, steps_per_day):
-    """MATHS 4 with leaps spelt out: kernels by numpy's powers, both directions alike."""
+    """docs/mathematics.md with leaps spelt out: kernels by numpy's powers, both directions alike."""
 
     def side(kernel, losses, days):
         composed, about = [], []

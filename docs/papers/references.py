@@ -1,0 +1,38 @@
+"""References of claims and errata to pages: a name in brackets, which a page links and a picture writes out."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+PAGES: Final = {
+    "leakage": "mathematics.md#leakage-of-a-kernel",
+    "chains": "chains.md#bound",
+    "goodness of fit": "goodness-of-fit.md",
+    "ageing": "mathematics.md#ageing",
+    "temporal leakage": "mathematics.md#temporal-leakage",
+    "discounting": "mathematics.md#discounting",
+    "neighbourhoods": "mathematics.md#neighbourhoods",
+    "sensitivity": "notions.md#definitions-that-all-notions-share",
+    "errata": "errata.md",
+}
+"""Page of each name that claims and errata have in brackets."""
+_NAMED: Final = re.compile(rf"\[({'|'.join(PAGES)})\]")
+
+
+def linked(text: str) -> str:
+    """Return a text for a page of docs/, in which names in brackets are links.
+
+    >>> linked("[errata], reference value")
+    '[errata](errata.md), reference value'
+    """
+    return _NAMED.sub(lambda name: f"[{name[1]}]({PAGES[name[1]]})", text)
+
+
+def cited(text: str) -> str:
+    """Return a text for a picture or a table, in which names in brackets are files of the repository.
+
+    >>> cited("drawn repaired ([errata])")
+    'drawn repaired (docs/errata.md)'
+    """
+    return _NAMED.sub(lambda name: f"docs/{PAGES[name[1]]}", text)
