@@ -31,12 +31,16 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from agedp_data.config.contract_values import ZONE_CHANGES, contract_value, interval_minutes_of, is_later, meaning_of
+from agedp_data.config.input import INPUTS, LongColumns
+from agedp_data.config.model_section import DeclaredModel, EstimatedModel
+from agedp_data.config.output import CompareSection, OutputSection, PopulationSection
 from agedp_data.config.run_file import RunFile
+from agedp_data.config.schedule import Archive, Live, Rehearsal
 from agedp_data.datasets.zone_changes import FIXED_ZONES, zone_changes
 from agedp_data.errors import LedgerError
 from agedp_data.format_versions import FORM, NEEDS
@@ -44,11 +48,13 @@ from agedp_data.notions import NOTIONS, AnyPromise
 from agedp_data.notions.notion import Notion
 from agedp_data.notions.period_loss import PeriodLoss
 from agedp_data.notions.publication import Publication
+from agedp_data.parameters import Section
 from agedp_data.series.series import AnySeries, series_of
 from agedp_data.series.series_tables import written_contracts
 
 _TABLES = ("input", "population", "schedule", "promise", "model")
 _NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?")
+_UNKNOWN_PROMISE: Final = "a contract in the ledger holds no promise that this agedp knows; update agedp"
 _PROMISE: TypeAdapter[AnyPromise] = TypeAdapter(AnyPromise, config=ConfigDict(defer_build=True))
 
 
@@ -91,15 +97,73 @@ def promise_of(
     """
     try:
         terms = meaning_of(text)
-        promise = _PROMISE.validate_python({key: _read(value) for key, value in terms["promise"].items()})
+        promise = _promise_in(terms)
         series, schedule = series_of({"series": {}} | terms), terms.get("schedule", {})
         minutes = interval_minutes_of(terms)
         first, last = (
             date.fromisoformat(schedule[key]) if key in schedule else None for key in ("first_day", "last_day")
         )
     except (ValidationError, ValueError, LookupError, TypeError, AttributeError):
-        raise LedgerError("a contract in the ledger holds no promise that this agedp knows; update agedp") from None
+        raise LedgerError(_UNKNOWN_PROMISE) from None
     return promise.for_publication(Publication(series, earlier or {}, first, last, tuple(charges), minutes))
+
+
+def registered_run_file(text: str, *, output: OutputSection, compare: CompareSection, has_curve: bool) -> RunFile:
+    """Return the run file that registered a contract, as far as a statement and a public report depend on it.
+
+    Free keys are no part of a contract: those of paths are missing, those of texts and comparisons are given. Use it
+    to compute again what was published, never to run.
+
+    Args:
+        text: the contract's text.
+        output: texts and layout of the release.
+        compare: the additional bounds of the statement.
+        has_curve: whether a declared model is a curve, by its public part.
+
+    Raises:
+        LedgerError: the text contains no promise that this version knows and can enforce.
+    """
+    terms = meaning_of(text)
+    try:
+        model = terms.get("model")
+        curve = {"curve": ""} if has_curve else {}
+        return RunFile.model_construct(
+            version=1,
+            input=_section(INPUTS, "dataset", _with_columns(terms["input"])),
+            output=output,
+            population=PopulationSection.model_construct(**terms["population"]),
+            schedule=_section((Archive, Live, Rehearsal), "mode", _with_dates(terms["schedule"])),
+            series=series_of(terms),
+            promise=_promise_in(terms),
+            model=None if model is None else _section((DeclaredModel, EstimatedModel), "source", {**model, **curve}),
+            compare=compare,
+        )
+    except (ValidationError, ValueError, LookupError, TypeError, AttributeError, StopIteration):
+        raise LedgerError(_UNKNOWN_PROMISE) from None
+
+
+def _promise_in(terms: Mapping[str, Any]) -> AnyPromise:
+    return _PROMISE.validate_python({key: _read(value) for key, value in terms["promise"].items()})
+
+
+def _section(kinds: Iterable[type[Section]], choice: str, table: Mapping[str, Any]) -> Any:  # noqa: ANN401  (any section)
+    """Return a table of a contract as the section of a run file that it was, its values as the contract has them."""
+    kind = next(kind for kind in kinds if table[choice] in get_args(kind.model_fields[choice].annotation))
+    return kind.model_construct(**{key: value for key, value in table.items() if key in kind.model_fields})
+
+
+def _with_columns(table: Mapping[str, Any]) -> dict[str, Any]:
+    columns = table.get("columns")
+    return {**table, **({} if columns is None else {"columns": LongColumns.model_construct(**columns)})}
+
+
+def _with_dates(table: Mapping[str, Any]) -> dict[str, Any]:
+    dates: dict[str, Any] = {
+        key: date.fromisoformat(table[key]) for key in ("first_day", "last_day") if table.get(key) is not None
+    }
+    if "skip_days" in table:
+        dates["skip_days"] = tuple(map(date.fromisoformat, table["skip_days"]))
+    return {**table, **dates}
 
 
 def _read(value: object) -> object:

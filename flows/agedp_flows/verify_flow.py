@@ -1,4 +1,4 @@
-"""The Prefect flow `agedp-verify`: is a release folder as it was published? For recipients, and after a transfer."""
+"""The Prefect flow `agedp-verify`: does a release folder follow from its ledger rows? Also for use after a transfer."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from agedp.release_folder.release_folder import open_release
 from agedp_data.errors import AgedpError
 from agedp_flows.stage_tasks import FLOW_OPTIONS, RETRIED, State, end_of_flow, observer_of_flow, result_of, stage_task
 from agedp_flows.text.ledger_text import verify_folder_against
+from agedp_flows.text.verification_text import verification_lines
 
 
 @flow(name="agedp-verify", version=version("agedp"), **FLOW_OPTIONS)
 def verify(folder: str, ledger: str | None = None) -> State:
-    """Verify checksums, schema, arithmetic and statement of a release folder.
+    """Verify tables, bounds and texts of a release folder against its ledger rows.
 
     Args:
         folder: Path or URL of the release folder.
@@ -32,7 +33,8 @@ def verify(folder: str, ledger: str | None = None) -> State:
 def check(folder: str, ledger: str | None) -> None:
     """Verify one release folder."""
     release = open_release(folder)
-    release.verify()
+    verification = release.verify()
     if ledger is not None:
         verify_folder_against(release, ledger)
-    get_run_logger().info("The release folder is as it was published.")
+    for line in verification_lines("the release folder", verification, has_ledger=ledger is not None):
+        get_run_logger().info(line)

@@ -32,7 +32,7 @@ from agedp_data.config.schedule import ScheduleSection
 from agedp_data.epsilon import NANO, format_epsilon
 from agedp_data.errors import LedgerError, Refused
 from agedp_data.leakage.bound_table import LeakageBound
-from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord
+from agedp_data.ledger import ContractRecord, Ledger, ModelRecord, ReleaseRecord
 from agedp_data.ledger.release_headers import AnyRelease
 from agedp_data.model import Model
 from agedp_data.notions.notion import HistoryRow, Notion
@@ -74,9 +74,20 @@ def binding_models(ledger: Ledger, population: str) -> dict[str, LeakageBound]:
     Raises:
         LedgerError: a named model is missing from the ledger.
     """
-    stored = {model.model: model.envelope for model in ledger.models()}
-    model_ids = [model_id(contract) for contract in ledger.contracts(population)]
-    needed = dict.fromkeys([*filter(None, model_ids), *(row.model for row in ledger.history(population) if row.model)])
+    return models_in_force(ledger.models(), ledger.contracts(population), ledger.history(population))
+
+
+def models_in_force(
+    models: Iterable[ModelRecord], contracts: Iterable[ContractRecord], rows: Iterable[AnyRelease]
+) -> dict[str, LeakageBound]:
+    """Return the leakage bounds of `binding_models` from the rows of one population.
+
+    Raises:
+        LedgerError: a named model is missing.
+    """
+    stored = {model.model: model.envelope for model in models}
+    model_ids = [model_id(contract) for contract in contracts]
+    needed = dict.fromkeys([*filter(None, model_ids), *(row.model for row in rows if row.model)])
     if not needed.keys() <= stored.keys():
         raise LedgerError("the ledger lacks a model that its contracts name; put back a good copy")
     return {model: Model.from_text(stored[model]).leakage_bound for model in needed}

@@ -21,6 +21,7 @@ import json
 from collections.abc import Iterator, Sequence
 from datetime import date
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agedp.local_files import atomic_files
 from agedp.release_folder.partitions import stated_checksums
@@ -43,6 +44,9 @@ from agedp_data.ledger.transfer import (
 )
 from agedp_data.messages import suggest_file
 from agedp_data.statement.document import Statement
+
+if TYPE_CHECKING:
+    from agedp.release_verification import Verification
 
 
 def export_ledger(url: str, path: Path, *, closed_at: date | None = None) -> int:
@@ -165,8 +169,8 @@ def _read_rows(path: Path) -> Iterator[str]:
         ) from None
 
 
-def verify(folder: str | Path, *, ledger: str | None = None) -> None:
-    """Verify a release folder: checksums, schema, arithmetic, statement, and that it equals a ledger if one is named.
+def verify(folder: str | Path, *, ledger: str | None = None) -> Verification:
+    """Verify a release folder against its ledger rows: tables, statement, texts; and against a ledger if one is named.
 
     Use it on every folder that you receive, before you read a value.
 
@@ -174,8 +178,11 @@ def verify(folder: str | Path, *, ledger: str | None = None) -> None:
         folder: the release folder.
         ledger: URL of the ledger that it was published from; recipients have none.
 
+    Returns:
+        What was compared with the ledger rows of the folder, and what was not.
+
     Raises:
-        InputError: what differs from what was published; the message names file, day and column.
+        InputError: what differs from what was published; the message names file, day and column, or the figure.
         LedgerError: the ledger is damaged, or differs from the folder.
 
     >>> verify("nowhere")
@@ -184,12 +191,13 @@ def verify(folder: str | Path, *, ledger: str | None = None) -> None:
     agedp_data.errors.InputError: nowhere is not a folder; name the release folder itself
     """
     release = open_release(folder)
-    release.verify()
+    verification = release.verify()
     if ledger is not None:
         with Ledger.open(ledger) as opened:
             if opened.verify():
                 raise LedgerError("the ledger is not as it was written; `agedp ledger verify` lists what differs")
             verify_against(release, opened)
+    return verification
 
 
 def verify_against(folder: ReleaseFolder, ledger: Ledger) -> None:

@@ -31,6 +31,8 @@ from agedp_data.ledger import Ledger
 if TYPE_CHECKING:
     import pandas as pd
 
+    from agedp.release_verification import Verification
+
 
 _LOG = logging.getLogger("agedp")
 
@@ -88,9 +90,9 @@ class Release:
             shutil.copyfile(self.folder.path / name, target / name)
         return ReleaseFolder(target)
 
-    def verify(self) -> None:
+    def verify(self) -> Verification:
         """Verify the release folder, as a recipient would."""
-        self.folder.verify()
+        return self.folder.verify()
 
 
 @with_options
@@ -138,7 +140,8 @@ def release(
     >>> released = release(readings, promise=promise, clamp_kwh=50, min_households=2)
     >>> released.table["noise_sd_kwh"].round(1).tolist(), released.bounds.set_index("name")["epsilon"]["total"]
     ([70.7, 70.7], np.float64(1.0))
-    >>> released.verify()
+    >>> released.verify().compared[:3]
+    ('checksums', 'tables', 'statement.json')
     """
     run, workspace = context_of(source, promise, options, scheduler=scheduler, as_of=as_of)
     if workspace is not None:

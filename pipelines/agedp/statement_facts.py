@@ -7,9 +7,11 @@ publication in the ledger; the forecast of the end releases every later day when
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
+from decimal import Decimal
 from importlib.metadata import version
 from itertools import pairwise
 from typing import Any, Final
@@ -18,15 +20,14 @@ from agedp.budget import ReleaseTerms, estimation_periods, series_by_contract
 from agedp.planning.forecast import ForecastContract, ForecastView, forecast
 from agedp.release_folder.value_accuracy import value_accuracy
 from agedp.row_means import read_newest_rows
-from agedp_data.config import RunFile
 from agedp_data.config.contract_values import meaning_of
-from agedp_data.config.output import OutputSection
+from agedp_data.config.output import CompareSection, OutputSection
 from agedp_data.datasets.zone_changes import tzdata_version
 from agedp_data.epsilon import format_epsilon
 from agedp_data.leakage.bound_table import LeakageBound
-from agedp_data.ledger import ContractRecord, Ledger, canonical
+from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord, canonical
 from agedp_data.ledger.calibration_charges import charges_of
-from agedp_data.ledger.lifecycle import CalibrationDraw
+from agedp_data.ledger.lifecycle import CalibrationDraw, HouseholdAccount
 from agedp_data.ledger.records import differences
 from agedp_data.ledger.release_headers import AnyRelease
 from agedp_data.ledger.witness import names_witness
@@ -39,7 +40,7 @@ from agedp_data.notions.publication import Publication
 from agedp_data.notions.span_loss import span_figures
 from agedp_data.roster import Roster
 from agedp_data.series.series_tables import written_contracts
-from agedp_data.statement.document import ContractVersion, read_statement
+from agedp_data.statement.document import ContractVersion, Statement, read_statement
 from agedp_data.statement.facts import AccountFacts, SeriesEnd, StatementFacts
 from agedp_data.statement.note_texts import (
     EARLIER_REHEARSALS,
@@ -70,39 +71,104 @@ _GAPS: Final[Mapping[str, str]] = {
     "releases": EARLIER_RELEASES,
 }
 """Notes about what an account is known to lack."""
+_NUMBER: Final = r"[0-9]{1,12}(?:\.[0-9]{1,12})?"
+_COMPARED: Final = re.compile(
+    r"window of (?P<window>[0-9]{1,9}) days"
+    rf"|discounted sum \((?P<discount>exponential|hyperbolic) (?P<rate>{_NUMBER})\)"
+    rf"|change of (?P<size>{_NUMBER}) kWh"
+)
+"""Names of bounds that [compare] may have asked for."""
 SOFTWARE: Final = ("agedp", "opendp", "numpy", "scipy", "pyarrow")
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerRecords:
+    """What a statement contains of a ledger beside the contracts, models and releases of its population.
+
+    A release folder has the draws, the newest account and the newest rows; number and bounds of other populations and
+    the `notes` (`UNRECORDED_NOTES`) are known to the publisher alone.
+    """
+
+    id: str
+    head: str
+    draws: Sequence[CalibrationDraw]
+    account: HouseholdAccount | None
+    newest_rows: Sequence[ReleaseRecord]
+    is_recovered: bool
+    other_populations: int = 0
+    bounds_across: Sequence[LossBound] = ()
+    notes: Collection[str] = ()
+
+
+UNRECORDED_NOTES: Final = (TAKEN_OVER, TEMPORARY_LEDGER, ROSTER_FROM_FILES, OUTSIDE_REGISTER)
+"""Notes that follow from no row of a release folder: from the ledger, the roster and the place of a run."""
 
 
 def statement_facts(terms: ReleaseTerms, model: Model | None, view: ForecastView, ledger: Ledger) -> StatementFacts:
     """Return the content of the statement of all rows in a ledger, of which `view` contains the population's."""
-    rows, contracts, population = view.rows, view.contracts, terms.run.population.name
+    run, population = terms.run, terms.run.population.name
+    account = ledger.household_account(population)
+    is_complete = account is not None and not account.gaps
+    unrecorded = {
+        TAKEN_OVER: ledger.is_taken_over(),
+        TEMPORARY_LEDGER: run.has_temporary_ledger,
+        ROSTER_FROM_FILES: _is_read_off(view.roster, ledger, population),
+        OUTSIDE_REGISTER: run.is_outside_register,
+    }
+    records = LedgerRecords(
+        id=ledger.id,
+        head=newest_head(ledger),
+        draws=ledger.calibration_draws(population),
+        account=account,
+        newest_rows=read_newest_rows(ledger, population),
+        is_recovered=ledger.recovery() is not None,
+        other_populations=len(other_populations(ledger, population)),
+        bounds_across=() if is_complete else bounds_across_populations(ledger, population),
+        notes=[note for note, applies in unrecorded.items() if applies],
+    )
+    software = {name: version(name) for name in SOFTWARE}
+    tzdata = tzdata_version()
+    return facts_of_records(terms, model, view, records, software | ({"tzdata": tzdata} if tzdata else {}))
+
+
+def facts_of_records(
+    terms: ReleaseTerms, model: Model | None, view: ForecastView, records: LedgerRecords, software: Mapping[str, str]
+) -> StatementFacts:
+    """Return the content of a statement from values: those of a ledger, or those that a release folder contains.
+
+    Args:
+        terms: of the run file, with all models in force.
+        model: the newest model, None without one.
+        view: contracts and rows of the population.
+        records: what the ledger contains beside them.
+        software: versions of the software.
+    """
+    rows, contracts, account = view.rows, view.contracts, records.account
     released = terms.run.publication.released_days(rows)
     beyond_states, represented = counted_states_flags(contracts, rows)
-    tzdata, account = tzdata_version(), ledger.household_account(population)
-    is_complete = account is not None and not account.gaps
     return StatementFacts(
         title=release_titles(terms.run.output),
         contract=json.loads(contracts[-1].promise),
         days=sorted(released),
         skipped=sorted({row.day for row in rows} - released),  # a day that one series only skipped is released
         published_on=sorted({row.published_on for row in rows if row.state == "released"}),
-        bounds=[*loss_bounds(terms, rows), *([] if is_complete else bounds_across_populations(ledger, population))],
+        bounds=[*loss_bounds(terms, rows), *records.bounds_across],
         limits=terms.notion.limits,
         ending=series_end(terms, view),
         model=model.public if model else None,
-        notes=statement_notes(terms.run, view.roster, ledger),
-        ledger_id=ledger.id,
-        head=newest_head(ledger),
+        notes=statement_notes(contracts, rows, records),
+        ledger_id=records.id,
+        head=records.head,
         versions=contract_versions(contracts),
-        software={name: version(name) for name in SOFTWARE} | ({"tzdata": tzdata} if tzdata else {}),
-        other_populations=len(other_populations(ledger, population)),
+        software=software,
+        other_populations=records.other_populations,
         account=AccountFacts(account.day, account.total, account.since) if account else None,
         opening=terms.run.promise.for_publication(terms.run.publication).opening,
         beyond_states=beyond_states,
         represented=represented,
         estimated_from=estimation_periods([meaning_of(contract.promise) for contract in contracts]),
-        draws=[state_draw(draw) for draw in ledger.calibration_draws(population)],
-        accuracy=value_accuracy(read_newest_rows(ledger, population), contracts),
+        draws=[state_draw(draw) for draw in records.draws],
+        accuracy=value_accuracy(records.newest_rows, contracts),
     )
 
 
@@ -213,28 +279,30 @@ def contract_versions(contracts: Sequence[ContractRecord]) -> list[ContractVersi
     ]
 
 
-def statement_notes(run: RunFile, roster: Roster, ledger: Ledger) -> list[str]:
+def statement_notes(
+    contracts: Sequence[ContractRecord], rows: Sequence[AnyRelease], records: LedgerRecords
+) -> list[str]:
     """Return notes on the origin of ledger, roster and model that a reader must know."""
-    population = run.population.name
-    account = ledger.household_account(population)
-    # Days that were released with a roster read off the data keep this note, whatever roster follows.
-    newest = filter(None, [ledger.newest_statement(population)])
-    earlier = [read_statement(record.claim) for record in newest]
-    texts = {ROSTER_FROM_FILES, *EARLIER_ROSTER_NOTES}
-    read_off = roster.read_off or any(texts & set(statement.notes) for statement in earlier)
+    account = records.account
     notes = {
-        **_rehearsal_notes(ledger.contracts(population)),
-        RECOVERED: ledger.recovery() is not None,
-        TAKEN_OVER: ledger.is_taken_over(),
-        TEMPORARY_LEDGER: run.has_temporary_ledger,
-        ROSTER_FROM_FILES: read_off,
-        OWN_DAYS_TOO: _is_of_released_days(ledger.contracts(population), ledger.history(population)),
-        OVERLAP: (account is None or bool(account.gaps)) and bool(other_populations(ledger, population)),
-        OUTSIDE_REGISTER: run.is_outside_register,
-        UNWITNESSED: not names_witness(ledger.contracts(population)[-1].promise),
+        **_rehearsal_notes(contracts),
+        RECOVERED: records.is_recovered,
+        **{note: note in records.notes for note in (TAKEN_OVER, TEMPORARY_LEDGER, ROSTER_FROM_FILES)},
+        OWN_DAYS_TOO: _is_of_released_days(contracts, rows),
+        OVERLAP: (account is None or bool(account.gaps)) and records.other_populations > 0,
+        OUTSIDE_REGISTER: OUTSIDE_REGISTER in records.notes,
+        UNWITNESSED: not names_witness(contracts[-1].promise),
     }
     gaps = [_GAPS[gap].format(since=account.since) for gap in account.gaps if gap in _GAPS] if account else []
     return [*(note for note, applies in notes.items() if applies), *gaps]
+
+
+def _is_read_off(roster: Roster, ledger: Ledger, population: str) -> bool:
+    """Return whether a day was released with a roster read off the data; its note stays, whatever roster follows."""
+    newest = filter(None, [ledger.newest_statement(population)])
+    earlier = [read_statement(record.claim) for record in newest]
+    texts = {ROSTER_FROM_FILES, *EARLIER_ROSTER_NOTES}
+    return roster.read_off or any(texts & set(statement.notes) for statement in earlier)
 
 
 def _rehearsal_notes(contracts: Sequence[ContractRecord]) -> dict[str, bool]:
@@ -290,3 +358,17 @@ def release_titles(output: OutputSection) -> dict[str, str]:
     """Return title, source, licence and contact, as far as the run file contains them."""
     titles: Mapping[str, Any] = {key: getattr(output, key) for key in ("title", "source", "licence", "contact")}
     return {key: text for key, text in titles.items() if text}
+
+
+def stated_comparison(statement: Statement) -> CompareSection:
+    """Return the [compare] that gives the bounds which a statement has beside those of its promise, by their names."""
+    matches = [match for bound in statement.bounds if (match := _COMPARED.fullmatch(bound.name))]
+    promise = statement.contract.promise.content()
+    promised = promise.get("window_days") if promise["notion"] == "w-event" else None
+    windows = [int(match["window"]) for match in matches if match["window"]]
+    rates: dict[str, Any] = {match["discount"]: Decimal(match["rate"]) for match in matches if match["discount"]}
+    return CompareSection.model_construct(
+        window_days=next((window for window in windows if window != promised), promised),
+        delta_kwh=tuple(sorted(Decimal(match["size"]) for match in matches if match["size"])),
+        **rates,
+    )

@@ -225,7 +225,9 @@ def verify(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Check a release folder: checksums, schema, arithmetic, and the hash chain if a ledger is given. For recipients.
+    """Check a release folder: every table, bound and text against its ledger rows, and these against a ledger if given.
+
+    It prints what it compared and what it did not. For recipients.
 
     With --span and --delta it also prints what so many days, and all days, reveal
     about one household, from the folder's rows alone; folders of every version
@@ -236,20 +238,27 @@ def verify(
     from agedp.release_folder.release_folder import open_release
     from agedp_flows.text.ledger_text import folder_spans, span_lines, spans_json, verify_folder_against
     from agedp_flows.text.next_steps import after_verification
+    from agedp_flows.text.verification_text import verification_json, verification_lines
 
     release = open_release(folder)
-    release.verify()
-    chain_facts = {} if ledger is None else {"chain": True}
+    verification = release.verify()
     if ledger is not None:
         verify_folder_against(release, ledger)
+    chain_facts = {} if ledger is None else {"chain": True}
     spans = folder_spans(release, span, delta)
-    lines = [f"{folder}: as it was published{', and it equals the ledger' if chain_facts else ''}"]
+    lines = verification_lines(folder, verification, has_ledger=ledger is not None)
     if foreign_files := release.other_files():
         lines.append(f"not part of the release, and not checked: {', '.join(map(escape_text, foreign_files))}")
     lines += [*span_lines(release, spans), *after_verification(folder)]
     span_facts = {"spans": spans_json(spans)} if spans else {}
     print_answer(
-        {"verified": True, **chain_facts, "not_of_the_release": list(foreign_files), **span_facts},
+        {
+            "verified": True,
+            **chain_facts,
+            **verification_json(verification, has_ledger=ledger is not None),
+            "not_of_the_release": list(foreign_files),
+            **span_facts,
+        },
         lines,
         as_json=as_json,
         quiet=quiet,

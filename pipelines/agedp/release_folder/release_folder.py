@@ -69,6 +69,8 @@ from agedp_data.statement.document import SCHEMA, Statement
 if TYPE_CHECKING:
     import pandas as pd
 
+    from agedp.release_verification import Verification
+
 __all__ = [
     "AVERAGES",
     "PACKAGE",
@@ -312,8 +314,21 @@ class ReleaseFolder:
         """Return the names of files in the folder that are not part of a release and are not verified."""
         return tuple(name for name in list_files(self.path) if not is_release_file(name))
 
-    def verify(self) -> None:
-        """Verify checksums, schema and arithmetic: every value must follow from the other ones.
+    def verify(self) -> Verification:
+        """Verify checksums, tables, statement and texts: everything must follow from the ledger rows in the folder.
+
+        Returns:
+            What was compared, and what was not.
+
+        Raises:
+            InputError: a file, figure or text that does not; the message names it.
+        """
+        from agedp.release_verification import verify_release  # noqa: PLC0415  (computes statement and report again)
+
+        return verify_release(self)
+
+    def verify_files(self) -> None:
+        """Verify checksums, schema and tables, a part of `verify`: every published value must follow from its row.
 
         Raises:
             InputError: a file or value that differs from what was published.
@@ -356,7 +371,8 @@ def open_release(folder: str | Path) -> ReleaseFolder:
     >>> from tempfile import mkdtemp
     >>> saved = agedp.release(readings, promise=promise, clamp_kwh=50, min_households=2).save(mkdtemp())
     >>> received = open_release(saved.path)
-    >>> received.verify()
+    >>> received.verify().compared[:3]
+    ('checksums', 'tables', 'statement.json')
     >>> len(received.table()), received.statement["population"]
     (2, 'households')
     """

@@ -11,36 +11,30 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Final, cast
+from typing import Final
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from agedp.budget import estimation_periods, series_by_contract
-from agedp_data.config.contract import promise_of
 from agedp_data.config.contract_values import interval_minutes_of, meaning_of
-from agedp_data.epsilon import NANO, format_epsilon
+from agedp_data.epsilon import NANO
 from agedp_data.errors import InputError
 from agedp_data.ledger import ContractRecord, ReleaseRecord
 from agedp_data.ledger.calibration_charges import calibration_draws, charges_of
 from agedp_data.ledger.records import Row
 from agedp_data.messages import escape_text
-from agedp_data.notions import Neighbourhood
-from agedp_data.notions.alternatives import CommonKeys, Comparison
-from agedp_data.notions.notion import ASSUMPTION_FREE, day_losses
-from agedp_data.notions.period_accountant import compared_accountants
+from agedp_data.notions.notion import day_losses
 from agedp_data.notions.period_loss import total_charge
 from agedp_data.notions.publication import Publication
 from agedp_data.notions.span_curves import SpanCurves
-from agedp_data.notions.span_loss import SpanLoss, span_figures
-from agedp_data.notions.temporal_loss import LEAKAGE
+from agedp_data.notions.span_loss import SpanLoss
 from agedp_data.notions.w_event import WindowLoss
-from agedp_data.parameters import MANY_DAYS, Delta, exact_text
+from agedp_data.parameters import MANY_DAYS, Delta
 from agedp_data.statement.delta_texts import is_of_span
-from agedp_data.statement.document import StatedBound, Statement
+from agedp_data.statement.document import StatedBound
 
 _DELTA: Final = TypeAdapter[Decimal](Delta, config=ConfigDict(defer_build=True))
 _WINDOW: Final = re.compile(r"window of ([0-9]+) days")
-_ACROSS_POPULATIONS: Final = " with the other populations"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,59 +109,3 @@ def span_losses(bounds: Iterable[StatedBound], publication: Publication) -> Iter
     for bound in filter(is_of_span, bounds):
         window = _WINDOW.match(bound.name)
         yield SpanLoss(publication, Decimal(bound.delta or 0), int(window[1]) if window else None, curves)
-
-
-def agrees_with_rows(statement: Statement, rows: Sequence[Row]) -> bool:
-    """Return whether the bounds with a delta that need no model are those of the rows, and none is left out or added.
-
-    Statements of earlier versions have none, and their promise has no delta. Bounds across populations cannot be
-    computed from the rows of one; they must not be below those of this one.
-    """
-    stated = {
-        bound.name: (bound.epsilon, bound.delta, bound.scope)
-        for bound in statement.bounds
-        if bound.delta is not None and (bound.is_unconditional or _needs_no_model(bound, statement))
-    }
-    delta = statement.contract.promise.delta
-    if statement.ending is not None and statement.ending.delta != delta:
-        return False
-    if not stated and delta is None:
-        return True
-    across = {name: stated.pop(name) for name in list(stated) if name.endswith(_ACROSS_POPULATIONS)}
-    expected = _expected_bounds(statement, rows)
-    return stated == expected and all(
-        Decimal(epsilon) >= Decimal(stated.get(name.removesuffix(_ACROSS_POPULATIONS), ("0",))[0])
-        for name, (epsilon, _, _) in across.items()
-    )
-
-
-def _needs_no_model(bound: StatedBound, statement: Statement) -> bool:
-    """Return whether a conditional bound follows from the rows alone: temporal leakage without a model."""
-    return statement.contract.model is None and bound.name.startswith(f"{LEAKAGE} (")
-
-
-def _expected_bounds(statement: Statement, rows: Sequence[Row]) -> dict[str, tuple[str, str, str]]:
-    """Return epsilon, delta and scope of the bounds with a delta that follow from the rows, by name."""
-    contracts = [row for row in rows if isinstance(row, ContractRecord)]
-    releases = [row for row in rows if isinstance(row, ReleaseRecord)]
-    delta, publication = statement.contract.promise.delta, publication_of(rows)
-    promise = promise_of(contracts[-1].promise, series_by_contract(contracts), publication.charges)
-    comparison = Comparison(cast("CommonKeys", promise), publication=publication)
-    further = compared_accountants([Neighbourhood], comparison)  # changes of every day have a delta
-    promised = [bound for bound in promise.bounds(releases, None, None) if bound.delta is not None]
-    if statement.contract.model is not None:
-        promised = [bound for bound in promised if bound.kind == ASSUMPTION_FREE]
-    bounds = [
-        *span_figures(releases, publication, None if delta is None else Decimal(delta)),
-        *promised,
-        *(
-            bound
-            for accountant in further
-            for bound in accountant.bounds(releases, None, None)
-            if bound.delta is not None
-        ),
-    ]
-    return {
-        bound.name: (format_epsilon(bound.value or 0), exact_text(bound.delta or Decimal(0)), bound.about)
-        for bound in bounds
-    }

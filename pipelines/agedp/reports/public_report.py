@@ -5,8 +5,8 @@ whole statement. The page of an earlier statement is computed from the rows, pro
 
 Decisions:
 
-* The page depends on the statement, the ledger's rows, the run file and the model's public part only: the same ledger
-  head and software give the same bytes, and no reading can influence it.
+* The page depends on the statement, the ledger's rows and the model's public part only, and on the run file by the
+  coverage of the intervals: the same ledger head and software give the same bytes, and no reading can influence it.
 * Numbers have three significant digits, those of losses rounded up; the bounds of the statement at the end are exact.
 """
 
@@ -39,6 +39,7 @@ from agedp.reports.report_data import ReportData, released_means, series_names
 from agedp.reports.report_facts import loss_facts, release_facts
 from agedp.reports.span_growth import spans_over_time
 from agedp.reports.spending import spending_parts
+from agedp.statement_facts import stated_comparison
 from agedp_data import mechanisms
 from agedp_data.config import RunFile
 from agedp_data.config.contract import promise_of
@@ -104,7 +105,11 @@ def public_report(
     """Return report.html for a statement and its rows and contracts; `file_names` are the paths of the tables."""
     series_of_contracts = series_by_contract(contracts)
     promise = promise_of(contracts[-1].promise, series_of_contracts, statement.charges)
-    terms = {"promise": promise, "series": series_of_contracts[contracts[-1].hash]}
+    terms = {
+        "promise": promise,
+        "series": series_of_contracts[contracts[-1].hash],
+        "compare": stated_comparison(statement),
+    }
     run = run_file.model_copy(update=terms).following(
         series_of_contracts, statement.charges
     )  # not the present run file's

@@ -1,0 +1,345 @@
+"""LEDGER rows of a release folder -> statement, STATEMENT.md and report.html, computed again and compared.
+
+A release folder is a projection: the same rows and software give the same bytes. The rows, contracts and models in a
+folder are enough for every bound, limit and text but a few that its publisher alone knows. So verification makes the
+statement again from them, by the functions that publication uses, and compares it key by key; then the texts, byte by
+byte. Whoever edits a figure in all files of a folder alike is found: the figure does not follow from the rows.
+
+Decisions:
+
+* Rows and contracts are believed: only the data holder's ledger shows that they are those that were drawn (`--ledger`).
+* What no row contains is taken from the statement and named as not compared: title, licence and contact, some notes,
+  other populations, and which further bounds [compare] asked for.
+* A bound may differ by 1e-6 of itself: processors and solvers differ in the last digits. The texts must state what the
+  statement does.
+* A statement of another version may lack bounds and word its sentences otherwise. Its bounds must not be below those
+  computed here, and texts that differ are named as not compared.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from decimal import Decimal
+from importlib.metadata import version
+from typing import Any, Final
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from agedp.budget import ReleaseTerms, model_id, models_in_force, series_by_contract
+from agedp.planning.forecast import ForecastView
+from agedp.release_folder.folder_content import json_bytes
+from agedp.release_folder.folder_files import PACKAGE, REPORT, STATEMENT, WORDS, partitioned_tables
+from agedp.release_folder.partitions import is_monthly, partition_of
+from agedp.release_folder.period_averages import PERIOD_FILES, period_table
+from agedp.release_folder.published_series import FILES
+from agedp.release_folder.release_check import contracts_and_releases
+from agedp.release_folder.release_folder import ReleaseFolder
+from agedp.release_folder.result_tables import read_guarantee
+from agedp.reports.released_rows import ReleasedRows, charted_rows
+from agedp.statement_facts import UNRECORDED_NOTES, LedgerRecords, facts_of_records, stated_comparison
+from agedp_data.config.contract import registered_run_file
+from agedp_data.config.output import OutputSection
+from agedp_data.epsilon import round_nano
+from agedp_data.errors import InputError
+from agedp_data.ledger import ContractRecord, ModelRecord, ReleaseRecord, StatementRecord
+from agedp_data.ledger.calibration_charges import calibration_draws, charges_of
+from agedp_data.ledger.lifecycle import HouseholdAccount, RecoveryRecord, read_lifecycle_record
+from agedp_data.ledger.release_headers import header_of, outline_of
+from agedp_data.ledger.transfer import LedgerExport
+from agedp_data.messages import escape_text
+from agedp_data.model import Model
+from agedp_data.notions.notion import ASSUMPTION_FREE, LossBound
+from agedp_data.roster import Roster
+from agedp_data.statement.datapackage import datapackage
+from agedp_data.statement.document import StatedBound, Statement
+from agedp_data.statement.facts import StatementFacts, build_statement
+from agedp_data.statement.markdown import markdown
+from agedp_data.statement.partition_resources import partition_resources
+
+ACROSS_POPULATIONS: Final = " with the other populations"
+_NO_ROSTER: Final = Roster((), *(np.empty(0, np.int64),) * 3, {})
+_TOLERANCE: Final = Decimal("1e-6")
+_LAST_DIGITS: Final = 2
+"""Difference of two equal bounds that rounding up may leave [nano-epsilon]."""
+_ADVICE: Final = "Ask for the release again."
+_INCOMPLETE: Final = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError)
+_TITLES: Final = ("title", "source", "licence", "contact")
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What was compared in a release folder and found to follow from its ledger rows, and what was not compared.
+
+    Both are public texts: names of files in `compared`, and for each thing in `not_compared` what or whose it is.
+    """
+
+    compared: tuple[str, ...]
+    not_compared: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _FolderRows:
+    """What a release folder contains of a ledger, and the statement beside it."""
+
+    statement: Statement
+    export: LedgerExport
+    contracts: Sequence[ContractRecord]
+    releases: Sequence[ReleaseRecord]
+    coverage: Decimal
+
+    @property
+    def models(self) -> list[ModelRecord]:
+        return [row for row in self.export.rows if isinstance(row, ModelRecord)]
+
+    @property
+    def model(self) -> Model | None:
+        """Return the model of the contract in force, None without one."""
+        newest = model_id(self.contracts[-1])
+        stored = {record.model: record.envelope for record in self.models}
+        return None if newest is None else Model.from_text(stored[newest])
+
+    def terms(self) -> ReleaseTerms:
+        """Return the terms of the contract in force with all models, as a run has them."""
+        statement, model = self.statement, self.model
+        texts = {key: getattr(statement, key) or None for key in _TITLES}
+        run = registered_run_file(
+            self.contracts[-1].promise,
+            output=OutputSection.model_construct(**texts, interval=self.coverage),
+            compare=stated_comparison(statement),
+            has_curve=model is not None and model.public.get("given") == "curve",
+        )
+        run = run.charging(charges_of(calibration_draws(self.export.rows)))
+        newest = "" if model is None else model.id
+        in_force = models_in_force(self.models, self.contracts, self.releases).items()
+        return ReleaseTerms(
+            run.following(series_by_contract(self.contracts)),
+            None if model is None else model.leakage_bound,
+            {name: leakage_bound for name, leakage_bound in in_force if name != newest},
+            model=newest,
+        )
+
+    def facts(self, terms: ReleaseTerms) -> StatementFacts:
+        """Return the content of the statement of these rows; what no row contains is that of the stored statement."""
+        statement = self.statement
+        records = [read_lifecycle_record(row) for row in self.export.rows if isinstance(row, StatementRecord)]
+        accounts = [record for record in records if isinstance(record, HouseholdAccount)]
+        view = ForecastView(tuple(map(header_of, self.releases)), _NO_ROSTER, date.min, tuple(self.contracts))
+        second = statement.second_population
+        from_ledger = LedgerRecords(
+            id=self.export.ledger,
+            head=self.export.head,
+            draws=calibration_draws(self.export.rows),
+            account=accounts[-1] if accounts else None,
+            newest_rows=self.releases,
+            is_recovered=any(isinstance(record, RecoveryRecord) for record in records),
+            other_populations=0 if second is None else second.in_ledger,
+            bounds_across=[_loss_bound(bound) for bound in statement.bounds if _is_across(bound)],
+            notes=[note for note in UNRECORDED_NOTES if note in statement.notes],
+        )
+        return facts_of_records(terms, self.model, view, from_ledger, statement.software)
+
+
+def verify_release(folder: ReleaseFolder) -> Verification:
+    """Verify a release folder: its files, then each table, bound and text against what the ledger rows in it give.
+
+    Raises:
+        InputError: what differs from what was published; the message names the file and the figure.
+    """
+    folder.verify_files()
+    statement, export = folder.read_statement(), folder.ledger_rows()
+    contracts, releases = contracts_and_releases(export)
+    try:
+        rows = _FolderRows(statement, export, contracts, releases, _coverage(folder))
+        terms = rows.terms()
+        expected = _check_statement(statement, rows.facts(terms))
+        same_texts = _check_texts(folder, rows, terms)
+    except _INCOMPLETE:
+        raise InputError(f"its ledger rows or {STATEMENT} lack entries of a release") from None
+    return _verification(statement, expected, same_texts)
+
+
+def is_of_this_version(statement: Statement) -> bool:
+    """Return whether this version of agedp wrote a statement, so that its sentences can be compared."""
+    return statement.software.get("agedp") == version("agedp")
+
+
+def _coverage(folder: ReleaseFolder) -> Decimal:
+    """Return the coverage of the intervals, which the tables of all series share."""
+    tables = (path for path in sorted(folder.checksums) if path.startswith(tuple(FILES.values())))
+    return Decimal(read_guarantee(pq.read_schema(folder.path / next(tables)))["interval"]["coverage"])
+
+
+def _is_across(bound: StatedBound) -> bool:
+    return bound.name.endswith(ACROSS_POPULATIONS)
+
+
+def _nano(text: str) -> int | None:
+    return None if text == "infinite" else round_nano(Decimal(text))
+
+
+def _loss_bound(bound: StatedBound) -> LossBound:
+    """Return a stated bound as publication computed it."""
+    delta = None if bound.delta is None else Decimal(bound.delta)
+    return LossBound(bound.name, _nano(bound.epsilon), bound.kind, bound.scope, bound.assumption, delta=delta)
+
+
+def _check_statement(statement: Statement, facts: StatementFacts) -> Statement:
+    """Check a statement against that of its rows, and return the latter with the stated last digits of its bounds.
+
+    Raises:
+        InputError: a bound, or another key, that does not follow from the rows.
+    """
+    is_same = is_of_this_version(statement)
+    stated = {bound.name: bound for bound in statement.bounds}
+    for bound in build_statement(facts).bounds:
+        if bound.name in stated:
+            _check_bound(stated[bound.name], bound, is_same=is_same)
+        elif is_same or not _may_lack(stated, bound):
+            raise InputError(f"{STATEMENT} lacks the bound {bound.name!r}, which its ledger rows give. {_ADVICE}")
+    _check_across(stated)
+    bounds = [replace(bound, value=_nano(stated[bound.name].epsilon)) for bound in facts.bounds if bound.name in stated]
+    expected = build_statement(replace(facts, bounds=bounds))
+    pair = (statement.content(), expected.content()) if is_same else (_figures(statement), _figures(expected))
+    for key, value, computed in _differences(*pair):
+        shown = f"{_shown(value)} differs from {_shown(computed)}, which its ledger rows give"
+        raise InputError(f"{STATEMENT}: {escape_text(key)}: {shown}. {_ADVICE}")
+    return expected
+
+
+def _check_bound(stated: StatedBound, expected: StatedBound, *, is_same: bool) -> None:
+    """Check a bound against the computed one; that of another version may be larger if it depends on a model."""
+    value, computed = _nano(stated.epsilon), _nano(expected.epsilon)
+    may_be_larger = not is_same and expected.kind != ASSUMPTION_FREE
+    if value is None or computed is None:
+        is_equal = value == computed or (may_be_larger and value is None)
+    else:
+        slack = max(_LAST_DIGITS, int(_TOLERANCE * computed))
+        is_equal = value >= computed - slack and (may_be_larger or value <= computed + slack)
+    if not is_equal:
+        shown = f"{escape_text(stated.epsilon)} differs from {expected.epsilon}, which its ledger rows give"
+        raise InputError(f"{STATEMENT}: the bound {escape_text(repr(stated.name))}: {shown}. {_ADVICE}")
+
+
+def _may_lack(stated: Mapping[str, StatedBound], bound: StatedBound) -> bool:
+    """Return whether a statement of another version may lack a bound: before 0.2 none had a delta."""
+    return bound.kind != ASSUMPTION_FREE or (
+        bound.delta is not None and all(of.delta is None for of in stated.values())
+    )
+
+
+def _check_across(stated: Mapping[str, StatedBound]) -> None:
+    """Check that no bound over all populations of a ledger is below that of this one."""
+    for name, bound in stated.items():
+        own = stated.get(name.removesuffix(ACROSS_POPULATIONS)) if _is_across(bound) else None
+        if own is not None and (_nano(bound.epsilon) or 0) < (_nano(own.epsilon) or 0):
+            raise InputError(f"{STATEMENT}: the bound {escape_text(repr(name))} is below that of this population")
+
+
+def _figures(statement: Statement) -> dict[str, Any]:
+    """Return what a statement of any version says in numbers and dates, as far as it has them."""
+    keys = ("schema", "rehearsal", "population", "days", "published", "contract", "version", "ending", "ledger")
+    content = statement.content()
+    figures = {key: content[key] for key in keys if key in content and key != "schema"}
+    limits = {bound.name: (bound.limit, bound.kind, bound.delta, bound.factor) for bound in statement.bounds}
+    adds = {} if statement.second_population is None else statement.second_population.adds.content()
+    return {**figures, "limits": limits, "adds": adds}
+
+
+def _differences(stated: Any, expected: Any, key: str = "") -> Iterator[tuple[str, Any, Any]]:  # noqa: ANN401  (JSON)
+    """Yield the place of each difference of two JSON values, and what they have there."""
+    if isinstance(stated, dict) and isinstance(expected, dict):
+        for name in [*stated, *(name for name in expected if name not in stated)]:
+            yield from _differences(stated.get(name), expected.get(name), f"{key}.{name}" if key else name)
+    elif isinstance(stated, list) and isinstance(expected, list) and len(stated) == len(expected):
+        for number, (value, computed) in enumerate(zip(stated, expected, strict=True)):
+            yield from _differences(value, computed, f"{key}.{number}")
+    elif stated != expected:
+        yield key, stated, expected
+
+
+def _shown(value: object) -> str:
+    return "nothing" if value is None else escape_text(json.dumps(value, ensure_ascii=True, default=str), 80)
+
+
+def _check_texts(folder: ReleaseFolder, rows: _FolderRows, terms: ReleaseTerms) -> set[str]:
+    """Return the texts that are as this version writes them.
+
+    Raises:
+        InputError: a text differs from what this version and software, which wrote it, makes of the rows.
+    """
+    statement, listed = rows.statement, folder.checksums
+    is_same = is_of_this_version(statement)
+    is_same_software = all(
+        statement.software.get(name) == version(name) for name in ("agedp", "numpy", "scipy", "pyarrow")
+    )
+    expected = {
+        STATEMENT: (is_same, lambda: json_bytes(statement.content())),
+        WORDS: (is_same, lambda: markdown(statement).encode()),
+        REPORT: (is_same_software, lambda: _report(folder, rows, terms)),
+        PACKAGE: (is_same_software, lambda: json_bytes(_package(folder, statement))),
+    }
+    same = set()
+    for name, (is_required, write) in expected.items():
+        if name not in listed:
+            continue
+        try:
+            content = write()
+        except ImportError:  # a page needs templates, which a machine that only verifies may lack
+            continue
+        if (folder.path / name).read_bytes() == content:
+            same.add(name)
+        elif is_required:
+            of_rows = "its ledger rows" if name == REPORT else STATEMENT
+            raise InputError(f"{name} differs from what agedp {version('agedp')} makes of {of_rows}. {_ADVICE}")
+    return same
+
+
+def _report(folder: ReleaseFolder, rows: _FolderRows, terms: ReleaseTerms) -> bytes:
+    from agedp.reports.public_report import public_report  # noqa: PLC0415  (charts and templates)
+
+    listed, statement, contracts = folder.checksums, rows.statement, rows.contracts
+    if is_monthly(listed):
+        charted = charted_rows(rows.releases)
+        months = period_table("month", statement, charted, contracts, coverage=rows.coverage)
+        released = ReleasedRows(charted, [*map(outline_of, rows.releases)], months)
+    else:
+        file = PERIOD_FILES["month"]
+        months = pq.read_table(folder.path / file) if file in listed else None
+        released = ReleasedRows(rows.releases, rows.releases, months)
+    return public_report(terms.run, rows.models, statement, released, contracts, file_names={*listed})
+
+
+def _package(folder: ReleaseFolder, statement: Statement) -> dict[str, Any]:
+    """Return the data package of a folder, its files in the order in which the stored one lists them."""
+    listed = folder.checksums.keys() - {PACKAGE}
+    stored = json.loads((folder.path / PACKAGE).read_bytes())["resources"]
+    order = [resource["path"] for resource in stored if not isinstance(resource["path"], list)]
+    files = {name: (folder.path / name).read_bytes() for name in order if name in listed and not partition_of(name)}
+    by_month = partition_resources(partitioned_tables(folder.path, listed), statement)
+    return datapackage(statement, files, by_month)
+
+
+def _verification(statement: Statement, expected: Statement, same_texts: set[str]) -> Verification:
+    known = {bound.name for bound in expected.bounds}
+    further = [bound.name for bound in statement.bounds if bound.name not in known]
+    others = statement.second_population is not None and statement.second_population.in_ledger > 0
+    titles = [key for key in _TITLES if getattr(statement, key)]
+    writer = f"written by agedp {escape_text(statement.software.get('agedp', '0.1'), 20)} or beside other software"
+    texts = [name for name in (WORDS, REPORT, PACKAGE) if name not in same_texts]
+    not_compared = {
+        "the ledger rows with the data holder's ledger": True,
+        f"the bounds {', '.join(map(escape_text, further))}: unknown to agedp {version('agedp')}": bool(further),
+        f"{', '.join(titles)}: chosen by the data holder": bool(titles),
+        "notes on the origin of the roster, on the ledger and on the household register": True,
+        "number and losses of other populations": others,
+        f"sentences of {STATEMENT}: {writer}": not is_of_this_version(statement),
+        **{f"{name}: {writer}": True for name in texts},
+    }
+    return Verification(
+        ("checksums", "tables", STATEMENT, *(name for name in (WORDS, REPORT, PACKAGE) if name in same_texts)),
+        tuple(text for text, applies in not_compared.items() if applies),
+    )
