@@ -145,8 +145,8 @@ def reversible_fit_text(calibration: Calibration) -> str:
     exceeding = int((curves["total_variation"] > curves["reversible_fit"]).any(axis=1).sum())
     return (
         f"{other:,} of {calibration.households:,} chains are not reversible, so eq. 55 of Zhang et al. (2024) bounds "
-        f"their reversible fit only. The exact total variation of {exceeding:,} households exceeds it at one of these ages or more. It "
-        "is indicative and sets no budget."
+        f"their reversible fit only. The exact total variation of {exceeding:,} households exceeds it at one of these "
+        "ages or more. It is indicative and sets no budget."
     )
 
 
