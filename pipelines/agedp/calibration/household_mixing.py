@@ -18,7 +18,7 @@ from functools import partial
 import numpy as np
 
 from agedp.calibration.estimate import Transitions
-from agedp.compute.engine import household_blocks, map_items
+from agedp.compute.engine import household_blocks, map_blocks
 from agedp.compute.engine_settings import ONE_THREAD, Engine
 from agedp_data.arrays import Floats, filled_kernel
 from agedp_data.config.model_section import EstimatedModel
@@ -78,7 +78,7 @@ def household_mixing(
     households = len(transitions.readings)
     blocks = [transitions.block(block) for block in household_blocks(households)]
     of_block = partial(_mixing_one_by_one, model=model, ages=ages, households=households)
-    return _concatenated(map_items("bounds", blocks, function=of_block, engine=engine))
+    return _concatenated(map_blocks("bounds", blocks, function=of_block, engine=engine))
 
 
 def _mixing_one_by_one(

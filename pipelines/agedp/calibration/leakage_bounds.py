@@ -46,7 +46,7 @@ from agedp.calibration.household_mixing import (
     sampling_distances,
     time_reversed,
 )
-from agedp.compute.engine import household_blocks, map_items
+from agedp.compute.engine import household_blocks, map_blocks
 from agedp.compute.engine_settings import ONE_THREAD, Engine
 from agedp_data.arrays import Floats
 from agedp_data.config.model_section import EstimatedModel
@@ -120,7 +120,7 @@ def bound_population(
     households = len(transitions.readings)
     blocks = [transitions.block(block) for block in household_blocks(households)]
     bound_block = partial(_bound_block, model=model, ages=ages, households=households)
-    parts = map_items("bounds", blocks, function=bound_block, engine=engine)
+    parts = map_blocks("bounds", blocks, function=bound_block, engine=engine)
     mixes = np.concatenate([part.mixes for part in parts])
     curves = {name: np.concatenate([part.curves[name] for part in parts]) for name in parts[0].curves}
     groups = [part.groups for part in parts if part.groups is not None]
@@ -199,11 +199,9 @@ def _homogeneous_bound(
     """Return the maximum over the chains of all households, which mix; the hulls of the slowest are sent along."""
     counts = [np.swapaxes(transitions.counts, 1, 2), *([transitions.counts] if composes(model) else [])]
     slowest, blocks = _slowest(curves["total_variation"]), household_blocks(len(transitions.readings))
-    known = map_items(
-        "leakage", [(table[slowest], None) for table in counts], function=partial(_hulls, ages=ages), engine=engine
-    )
+    known = [_hulls((table[slowest], None), ages=ages) for table in counts]  # some 20 households: no task for them
     items = [(table[block], start) for table, start in zip(counts, known, strict=True) for block in blocks]
-    hulls = map_items("leakage", items, function=partial(_hulls, ages=ages), engine=engine)
+    hulls = map_blocks("leakage", items, function=partial(_hulls, ages=ages), engine=engine)
     directions = [start.joined(hulls[len(blocks) * i : len(blocks) * (i + 1)]) for i, start in enumerate(known)]
     bound = leakage_bound_of_hulls(
         directions[0], ages, LOSS_GRID, steps_per_day(model), forward_hulls=[*directions, None][1]
@@ -233,7 +231,7 @@ def _cyclic_bound(
     forward = None
     if composes(model):
         items = [(block.counts, part.groups) for block, part in zip(blocks, parts, strict=True)]
-        hulls = map_items(
+        hulls = map_blocks(
             "leakage", items, function=partial(_cyclic_hulls, ages=ages, direction="forward"), engine=engine
         )
         forward = UpperHulls(len(ages)).joined([hull for hull, _ in hulls])

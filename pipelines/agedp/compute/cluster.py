@@ -57,6 +57,7 @@ _TIMEOUT = 20.0
 _NO_WORKERS_S = 300.0
 _POLL_S = 2.0
 _TASKS_SENT, _TASKS_AT_ONCE = 4096, 1024
+_LARGE_GRAPH = "1GB"  # tasks carry the counts or readings of their households, each to one worker
 _CONNECTION_ERRORS = (CancelledError, FutureCancelledError, CommClosedError, TimeoutError, OSError)
 
 LazyTasks = Callable[[int, WorkerCheck], Iterator[Any]]
@@ -138,7 +139,8 @@ def _results(client: Client, lazy: Iterator[Any], stage: str) -> Generator[Any]:
     try:
         while True:
             while sum(size for _, size in sent) < _TASKS_SENT and (batch := _batch(lazy)):
-                futures = client.compute([task for task, _ in batch], retries=0)
+                with dask_config.set({"distributed.admin.large-graph-warning-threshold": _LARGE_GRAPH}):
+                    futures = client.compute([task for task, _ in batch], retries=0)
                 sent.extend(zip(futures, (size for _, size in batch), strict=True))
             if not sent:
                 return

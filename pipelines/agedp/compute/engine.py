@@ -354,6 +354,12 @@ def map_in_batches(
         )
 
 
+def map_blocks(stage: str, blocks: Sequence[Any], *, function: Callable[[Any], Any], engine: Engine) -> list[Any]:
+    """Return [function(block) for block in blocks], few of them at once: each task carries what it works on."""
+    batches = map_in_batches(stage, blocks, function=function, engine=engine, batch_size=2 * _BLOCKS)
+    return [result for batch in batches for result in batch]
+
+
 def _report_progress(
     progress: Callable[[str, int, int], None], before: int, total: int, stage: str, done: int, _: int
 ) -> None:

@@ -86,7 +86,7 @@ def calibrated(world, monkeypatch, *, name, scheduler, chain="homogeneous", conf
 @pytest.mark.parametrize(
     ("chain", "confidence", "stages"),
     [
-        ("homogeneous", "plug-in", {"bounds": 3, "leakage": 2 + 2 * 3, "model-check": 2}),
+        ("homogeneous", "plug-in", {"bounds": 3, "leakage": 2 * 3, "model-check": 2}),
         pytest.param("cyclic", "plug-in", {"bounds": 3, "leakage": 3, "model-check": 2}, marks=pytest.mark.long),
         pytest.param("homogeneous", SAMPLING, {"bounds": 3, "model-check": 2}, marks=pytest.mark.long),
         pytest.param("cyclic", SAMPLING, {"bounds": 3, "model-check": 2}, marks=pytest.mark.long),
