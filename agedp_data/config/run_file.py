@@ -202,7 +202,7 @@ class RunFile(Section):
             further = acceptances(listed)
         except PydanticCustomError as error:
             raise RunFileError(f"accept = {format_value(listed)}: {error.message()}") from None
-        accepted = tuple(dict.fromkeys((*self.promise.accept, *further)))
+        accepted = tuple(dict.fromkeys((*(self.promise.accept or ()), *further)))
         return self.model_copy(update={"promise": self.promise.model_copy(update={"accept": accepted})})
 
     @model_validator(mode="after")

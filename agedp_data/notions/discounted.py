@@ -213,7 +213,7 @@ class Discounted(EnforcedPromise):
         is_one_date = self.clock == "publication-day" and self.age_days is None  # only an archive has no age
         bound, ticks, rest = floor_nano(self.epsilon) - self.charge, dict[int, int](), 0
         for number, day in enumerate(days):
-            tick, planned = 0 if is_one_date else day_number(day), min(self.day_limit(day), self._wanted(number))
+            tick, planned = 0 if is_one_date else day_number(day), min(self.day_cap, self._wanted(number))
             if not (is_one_date or is_renewal):
                 rest = planned
             elif number < _YEAR:

@@ -214,7 +214,7 @@ class EnforcedPromise(Promise, ABC):
         """
         losses: list[int] = []
         for day, planned in zip(days, self.losses_in_order(days, leakage_bound), strict=False):  # a plan may end first
-            loss = min(self.day_limit(day), planned)
+            loss = min(self.day_limit(day) if self.charges else self.day_cap, planned)
             if loss <= 0:
                 break
             losses.append(loss)
@@ -230,7 +230,7 @@ class EnforcedPromise(Promise, ABC):
         """
         losses: dict[str, int] = {}
         for day in days:
-            losses[day] = min(self.day_limit(day), self.planned_loss(losses, day, leakage_bound))
+            losses[day] = min(self.day_cap, self.planned_loss(losses, day, leakage_bound))
             yield losses[day]
 
     def planned_period(

@@ -17,6 +17,7 @@ from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
+from itertools import repeat
 from math import ceil
 from typing import Any, ClassVar, Final, Literal, Self
 
@@ -204,6 +205,9 @@ class Neighbourhood(EnforcedPromise):
     def losses_in_order(self, days: Sequence[str], leakage_bound: LeakageBoundLike | None) -> Iterator[int]:
         """Yield the budgets for changes of any size, each after the losses about small changes of the window before."""
         times, small = self._publication.times(self.delta_wh), dict[str, int]()
+        if self.spend == "per-request" and not self.charges:  # no window is ever fuller
+            yield from repeat(int(self._wanted("", floor_nano(self.epsilon_per_window)) * times), len(days))
+            return
         for day in days:
             loss = min(self.day_limit(day), self.planned_loss(small, day, leakage_bound))
             small[day] = ceil(loss / times)

@@ -186,7 +186,7 @@ class Promise(Section):
     delta: Annotated[Delta | None, LATER] = None
     """Probability in the bounds over several days (`epsilon_total`, `epsilon_per_window` of w-event, `alpha`), which
     are (epsilon, delta) bounds with it; the caps of a day stay without exception."""
-    accept: Annotated[Acceptances, FREE] = ()
+    accept: Annotated[Acceptances | None, FREE] = None
     """Causes that refuse a first release, accepted in writing: "no-credit" (the notion's own bound is at least 0.95 of
     the sum of the losses of all days), "useless" (the noise exceeds the clamp in every span), and "total", which is not
     judged yet. Read at the first registration only.

@@ -47,12 +47,12 @@ class PromiseKeys:
     max_day_epsilon: Number
     epsilon_total: Number | Literal["unlimited"]
     delta: Number | None = None
-    accept: Sequence[Acceptance] = ()
+    accept: Sequence[Acceptance] | None = None
 
     def keys(self) -> dict[str, Any]:
         """Return the table [promise] of a run file."""
         written = {field.name: exact_number(getattr(self, field.name)) for field in fields(self)}
-        return {"notion": self.notion, **{key: value for key, value in written.items() if value not in (None, ())}}
+        return {"notion": self.notion, **{key: value for key, value in written.items() if value is not None}}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -103,7 +103,7 @@ CASES = {
         "first_day": "2013-01-02", "last_day": "2013-01-04", "wait_for": "/srv/{day}.done",
         "give_up_days": "5", "max_missing": "0", "missing_kwh": "1.5", "values": "readings",
         "corrections": "later-file", "file_order": "modified",
-        "max_half_hour_kwh": "20", "witness": "/mnt/other/w",
+        "max_half_hour_kwh": "20", "witness": "/mnt/other/w", "accept": "useless,total",
     },
     "a distribution": {
         **CLASSICAL, "statistic": "distribution", "bins_kwh": "0,5,30", "form": "cumulative", "by": "tariff",

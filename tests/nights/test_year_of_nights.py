@@ -41,6 +41,7 @@ last_day = {last}
 statistic = "mean"
 clamp_kwh = {clamp_kwh}
 [promise]
+accept = ["useless", "no-credit"]
 {promise}
 {model}
 """

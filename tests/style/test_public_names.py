@@ -13,8 +13,8 @@ from agedp_data import errors
 OPTIONS = (
     "clamp_kwh, share=None, min_households, roster=None, statistic='mean', bins_kwh=None, "
     "half_hour_clamp_kwh=None, by=None, max_missing=2, "
-    "missing_kwh=0, first_day=None, last_day=None, model=None, accept_unverified_model=None, population='households', "
-    "ledger=None, title=None, attribution=None, licence=None, contact=None"
+    "missing_kwh=0, first_day=None, last_day=None, model=None, accept_unverified_model=None, accept=None, "
+    "population='households', ledger=None, title=None, attribution=None, licence=None, contact=None"
 )
 """Keywords of release, sanitise, plan and compare; the two that decide have no default."""
 CALLS = {
@@ -37,15 +37,15 @@ CALLS = {
     "smooth(release, *, region=None, weather=None, temperature_column=None) "
     "SmoothedRelease.save(folder) SmoothedRelease.plot() "
     "verify(folder, *, ledger=None) audit(run_file, ...) "
-    "Classical(*, max_day_epsilon, epsilon_total, delta=None, epsilon_per_day) "
-    "WEvent(*, max_day_epsilon, epsilon_total, delta=None, window_days, epsilon_per_window, spend) "
-    "AgeDependent(*, max_day_epsilon, epsilon_total, delta=None, age_days, method, secret, epsilon_per_day=None, "
-    "risk=None) "
-    "Temporal(*, max_day_epsilon, epsilon_total, delta=None, alpha, horizon_days, budget) "
-    "Discounted(*, max_day_epsilon, epsilon_total, delta=None, discount, rate, epsilon, schedule, clock, "
+    "Classical(*, max_day_epsilon, epsilon_total, delta=None, accept=None, epsilon_per_day) "
+    "WEvent(*, max_day_epsilon, epsilon_total, delta=None, accept=None, window_days, epsilon_per_window, spend) "
+    "AgeDependent(*, max_day_epsilon, epsilon_total, delta=None, accept=None, age_days, method, secret, "
+    "epsilon_per_day=None, risk=None) "
+    "Temporal(*, max_day_epsilon, epsilon_total, delta=None, accept=None, alpha, horizon_days, budget) "
+    "Discounted(*, max_day_epsilon, epsilon_total, delta=None, accept=None, discount, rate, epsilon, schedule, clock, "
     "horizon_days=None) "
-    "Neighbourhood(*, max_day_epsilon, epsilon_total, delta=None, delta_kwh, window_days, epsilon_per_window, spend, "
-    "fraction=None) DeclaredCurve(ages_days, total_variation, basis, ...)",
+    "Neighbourhood(*, max_day_epsilon, epsilon_total, delta=None, accept=None, delta_kwh, window_days, "
+    "epsilon_per_window, spend, fraction=None) DeclaredCurve(ages_days, total_variation, basis, ...)",
     "agedp_data.markov.transitions": "count_transitions(states, contiguous, n_states, *, every=1) "
     "transition_matrix(counts, *, smoothing) stationary(transition) reverse(transition) power(transition, steps) "
     "recurrent_part(transition)",
@@ -126,7 +126,7 @@ ATTRIBUTES = {
     "agedp:States": "frame edges",
     "agedp:Chains": "households transition counts",
     "agedp:CalibratedModel": "id leakage_bound spectral_gaps households settings",
-    "agedp:Plan": "table ends_on ended_by",
+    "agedp:Plan": "table ends_on ended_by verdict",
     "agedp:Release": "table statement ledger bounds",
     "agedp:ReleaseFolder": "path statement",
     "agedp:SmoothedRelease": "table source",

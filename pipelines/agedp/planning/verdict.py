@@ -251,7 +251,7 @@ def judge_first_release(
     promise = run.promise
     credit = _credit(terms, days, losses, today)
     is_release = schedule.mode != "rehearsal"
-    return Verdict(promise.notion, credit, noises, promise.TEXT.credit_remedy, promise.accept, is_release)
+    return Verdict(promise.notion, credit, noises, promise.TEXT.credit_remedy, promise.accept or (), is_release)
 
 
 def _period(run: RunFile) -> Sequence[date]:
@@ -265,15 +265,16 @@ def _credit(terms: ReleaseTerms, days: Sequence[date], losses: Sequence[int], to
     name = own_bound_name(notion.limits) or run.promise.TEXT.own_bound.name
     if name in (DAY_BOUND, TOTAL_BOUND):
         return None
-    total, limit = sum(losses), notion.limits.get(name)
-    if limit is not None and limit < NO_CREDIT * total and not run.publication.has_periods:
+    total, limit, has_periods = sum(losses), notion.limits.get(name), run.publication.has_periods
+    if limit is not None and limit < NO_CREDIT * total and not has_periods:
         return Credit(name, limit, total, len(days), is_limit=True)
     contract, not_before = terms.text, earliest_date(terms.text, today)
     rows = []
     for day, loss in zip(days, losses, strict=True):
         row = simulated_release(contract, day, not_before=not_before)
-        parts = {name: int(_part(terms, name) * loss) for name in _due_names(run, day)}
-        parts = parts if run.publication.has_periods else {"": loss}  # all series of the day in one row
+        parts = {"": loss}  # all series of the day in one row
+        if has_periods:
+            parts = {series: int(_part(terms, series) * loss) for series in _due_names(run, day)}
         rows += [replace(row, series=series, loss=part) for series, part in parts.items()]
     bounds = {bound.name: bound.value for bound in notion.bounds(rows, terms.leakage_bound, None)}
     return Credit(name, bounds[name], bounds[TOTAL_BOUND] or 0, len(days))
@@ -285,8 +286,6 @@ def _part(terms: ReleaseTerms, series: str) -> Fraction:
 
 def _due_names(run: RunFile, day: date) -> Sequence[str]:
     """Return the series with a row of a day."""
-    if not run.publication.has_periods:
-        return tuple(run.series)
     return whole_periods(run.series, day, since=run.schedule.first_day, skipped=run.schedule.skipped_days)
 
 
@@ -295,7 +294,9 @@ def _span_noises(
 ) -> Iterator[SpanNoise]:
     """Yield the noise of each span of a series that its period contains, the shortest first."""
     run, series = terms.run, terms.run.series[name]
-    rows = [(day, loss) for day, loss in zip(days, losses, strict=True) if name in _due_names(run, day)]
+    rows = [*zip(days, losses, strict=True)]
+    if run.publication.has_periods:
+        rows = [(day, loss) for day, loss in rows if name in _due_names(run, day)]
     probes = dict.fromkeys(rows[index] for index in (0, len(rows) // 2, len(rows) - 1) if rows)
     noises = [noise for day, loss in probes for noise in _row_noise(terms, roster, name, day, loss)]
     if not noises:

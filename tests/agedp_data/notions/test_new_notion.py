@@ -140,6 +140,7 @@ def test_it_is_compared_released_verified_and_told_of(copy, tmp_path):
     init = (
         "init", "input", "--notion", "limited", "--epsilon-each", "0.5", "--most-releases", "2",
         "--max-day-epsilon", "0.5", "--epsilon-total", "9", "--clamp-kwh", "30", "--min-households", "1",
+        "--accept", "no-credit",
     )  # fmt: skip
     commands = [
         (tmp_path, "sample", "london", "households", "--households", "4", "--days", "6", "--quiet"),
