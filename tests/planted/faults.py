@@ -151,7 +151,7 @@ def _gap_doubled(original: Function) -> Function:
 
 
 def _a_day_older(original: Function) -> Function:
-    return lambda self, age: original(self, age + 1 if age else 0)
+    return lambda self, losses, day: original(self, losses, day + 1)
 
 
 def _sums_first(original: Function) -> Function:
@@ -303,7 +303,9 @@ FAULTS: dict[str, Fault] = {
         ("tests/agedp/test_aggregate.py",),
     ),
     "impossible sums are drawn": Fault(
-        "agedp_data.series.series:Mean.is_possible", returning(True), ("tests/agedp/test_release_and_publish.py",)
+        "agedp_data.series.series:Mean.is_possible",
+        returning(True),
+        ("tests/agedp/test_release_and_publish.py", "tests/agedp_data/series/test_series.py"),
     ),
     # The ledger
     "drawn before the rules are checked": Fault(
@@ -326,7 +328,9 @@ FAULTS: dict[str, Fault] = {
     ),
     # Accounting
     "a window is a day short": Fault(
-        "agedp_data.notions.w_event:fullest_window", _window_a_day_short, ("tests/laws/test_every_notion.py",)
+        "agedp_data.notions.w_event:fullest_window",
+        _window_a_day_short,
+        ("tests/agedp_data/notions/test_closed_forms.py",),
     ),
     "a stated window is a day short": Fault(
         "agedp_data.notions.w_event:largest_window",
@@ -366,7 +370,7 @@ FAULTS: dict[str, Fault] = {
         "agedp_data.notions.aged_loss:AgedLeakage.__call__", _gap_doubled, ("tests/agedp_data/notions",)
     ),
     "discounted a day too much": Fault(
-        "agedp_data.accounting.discounting:DiscountWeights.weight",
+        "agedp_data.accounting.discounting:DiscountWeights.total",
         _a_day_older,
         ("tests/agedp_data/notions/test_discounted.py", "tests/agedp_data/accounting/test_discounted.py"),
     ),
