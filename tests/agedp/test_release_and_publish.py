@@ -11,8 +11,10 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from agedp.stages.release import ImpossibleSum
 from agedp_data.datasets.synthetic import write_london, write_roster
 from agedp_data.errors import LedgerError, Refused, RunFileError
+from agedp_data.series.series_terms import EnergySeries
 
 FIRST, DAYS = date(2013, 1, 28), 7
 TODAY = date(2026, 1, 1)
@@ -179,6 +181,14 @@ def test_days_with_too_few_households_are_skipped_and_never_drawn(homes):
     days = homes.release.statement["days"]
     assert (days["skipped"], days["first"]) == ([str(day(i)) for i in range(3)], str(day(3)))
     homes.release.verify()
+
+
+def test_a_sum_beyond_the_clamp_is_noticed_before_the_draw(homes, monkeypatch):
+    write(homes, clamp="0.01", promise=SMALL.format(4.5))
+    monkeypatch.setattr(EnergySeries, "clamp_energy", lambda series, energy_wh, usable: energy_wh)
+    with pytest.raises(ImpossibleSum):
+        homes.run(today=TODAY)
+    assert not homes.rows()
 
 
 def test_two_halves_of_a_rehearsal_are_one_whole(homes):

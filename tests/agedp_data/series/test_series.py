@@ -14,6 +14,7 @@ from agedp_data.config import load
 from agedp_data.config.contract import contract_part
 from agedp_data.errors import LedgerError
 from agedp_data.markov.states import RepresentativeValues
+from agedp_data.series.coverage import Coverage
 from agedp_data.series.sensitivity import Move
 from agedp_data.series.series import Distribution, Mean, series_in, series_of
 
@@ -61,6 +62,12 @@ def test_impossible_counts_are_known_as_such():
     histogram, cumulative = distribution((0, 1, 2, 4)), distribution((0, 1, 2, 4), "cumulative")
     for series, wrong in ((histogram, [(1, 1, 2), (-1, 2, 2)]), (cumulative, [(2, 1), (-1, 2), (1, 4)])):
         assert not any(series.is_possible(np.array(counts), 3) for counts in wrong)
+
+
+def test_impossible_sums_are_known_as_such():
+    for series, most in ((mean(4), 4), (Coverage(statistic="coverage"), 1)):
+        possible = [value for value in range(-2, 3 * most + 3) if series.is_possible(np.array([value]), 3)]
+        assert possible == list(range(3 * most + 1))
 
 
 @pytest.mark.parametrize("by", [None, "tariff"])

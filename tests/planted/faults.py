@@ -1,0 +1,444 @@
+"""Faults by name, each a function of the product replaced by a faulty one, with tests of which one must fail.
+
+A fault is what a restructuring breaks without anybody noticing: a loss rounded down, a window a day short, a draw that
+is not charged. `replace` takes the original function and returns the faulty one. A landing that moves a function
+changes the target here and nothing else; a fault whose function is gone gets the function that has its duty now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+Function = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A fault: the function that has it (`module:path`), how it is made, and where a test must fail."""
+
+    target: str
+    replace: Callable[[Function], Function]
+    tests: tuple[str, ...]
+
+
+def returning(value: object) -> Callable[[Function], Function]:
+    """Return a replacement that ignores its arguments."""
+    return lambda _: lambda *_, **__: value
+
+
+def changed(change: Callable[[Any], Any]) -> Callable[[Function], Function]:
+    """Return a replacement whose result is changed."""
+    return lambda original: lambda *args, **keywords: change(original(*args, **keywords))
+
+
+def _half_noise(original: Function) -> Function:
+    return lambda values, *, sensitivity, loss: original(values, sensitivity=sensitivity, loss=2 * Fraction(loss))
+
+
+def _rounded_down(original: Function) -> Function:
+    def recorded_loss(*, sensitivity: int, scale: float) -> int:
+        original(sensitivity=sensitivity, scale=scale)
+        return int(10**9 * Fraction(sensitivity) / Fraction(scale))
+
+    return recorded_loss
+
+
+def _draw_before_rules(original: Function) -> Function:
+    def release(self: Any, population: str, series: str, day: Any, *, draw: Function, admit: Function) -> Any:
+        drawn: list[Any] = []
+
+        def admit_and_draw(history: Any) -> Any:
+            row = admit(history)
+            if row.state != "skipped":
+                drawn.append(draw(row))
+            return row
+
+        return original(self, population, series, day, draw=lambda _: drawn[0], admit=admit_and_draw)
+
+    return release
+
+
+def _draw_again(original: Function) -> Function:
+    def release(self: Any, population: str, series: str, day: Any, *, draw: Function, admit: Function) -> Any:
+        row = original(self, population, series, day, draw=draw, admit=admit)
+        if row.state == "released":
+            draw(row)
+        return row
+
+    return release
+
+
+def _window_a_day_short(original: Function) -> Function:
+    def fullest_window(losses: Any, day: str, last_day: str = "", *, days: int, charges: Any = ()) -> int:
+        return original(losses, day, last_day, days=max(days - 1, 1), charges=charges)
+
+    return fullest_window
+
+
+def _stated_window_a_day_short(original: Function) -> Function:
+    return lambda losses, *, days, charges=(): original(losses, days=max(days - 1, 1), charges=charges)
+
+
+def _one_series_of_a_day(original: Function) -> Function:
+    def of_rows(history: Any) -> dict[str, int]:
+        rows = list(history)
+        first = {row.day: row for row in reversed(rows)}
+        return original([row for row in rows if first[row.day] is row])
+
+    return of_rows
+
+
+def _later_series_free(original: Function) -> Function:
+    """Count, in the losses of a growing history, the first row of each day only."""
+
+    def of(self: Any, history: Any) -> dict[str, int]:
+        rows = list(history)
+        first = {row.day: row for row in reversed(rows)}
+        return original(self, [row for row in rows if first[row.day] is row])
+
+    return of
+
+
+def _charge_aged(original: Function) -> Function:
+    return lambda self, *args, **keywords: original(replace(self, charge=self.charge // 2), *args, **keywords)
+
+
+def _first_day_only(_: Function) -> Function:
+    return lambda self, day: self.first_day == day
+
+
+def _covers_first_day_only(original: Function) -> Function:
+    return lambda losses, charges: original(losses, [replace(charge, last_day=charge.first_day) for charge in charges])
+
+
+def _stale_forward(original: Function) -> Function:
+    """Keep the forward leakage that was computed for the first history asked about."""
+    seen: dict[int, Any] = {}
+
+    def sides(self: Any, losses: Any, loss_of_every_later_day: int) -> Any:
+        days, earlier, later = original(self, losses, loss_of_every_later_day)
+        stale = seen.setdefault(id(self), (self, later))[1]
+        return (days, earlier, stale) if len(stale.leakages) == len(days) else (days, earlier, _without_leakage(later))
+
+    return sides
+
+
+def _without_leakage(composition: Any) -> Any:
+    zeros = [0] * len(composition.leakages)
+    return type("Stale", (), {"leakages": zeros, "leakage": lambda _, at, count=None: 0})()
+
+
+def _forward_kernel(original: Function) -> Function:
+    def bound(self: Any, age: int, loss: float, *, direction: str, method: str) -> Any:
+        other = {"backward": "forward", "forward": "backward"}[direction]
+        return original(self, age, loss, direction=other if self.has_both_directions else direction, method=method)
+
+    return bound
+
+
+def _first_pair_of_rows(original: Function) -> Function:
+    return lambda kernel, loss: original(np.asarray(kernel)[..., :2, :], loss)
+
+
+def _gap_doubled(original: Function) -> Function:
+    return lambda self, age_steps, loss: original(self, 2 * age_steps, loss)
+
+
+def _a_day_older(original: Function) -> Function:
+    return lambda self, losses, day: original(self, losses, day + 1)
+
+
+def _sums_first(original: Function) -> Function:
+    """Write the checksums before the files that they are of."""
+
+    def write_release_files(folder: Any, files: Any, remote: Any = None, *, unchanged: Any = None) -> bool:
+        from agedp.local_files import atomic_files
+        from agedp.release_folder import folder_writer
+
+        keywords = {} if unchanged is None else {"unchanged": unchanged}
+        sums = folder_writer.add_checksums(files, **keywords)[folder_writer.SUMS]
+        folder.mkdir(parents=True, exist_ok=True)
+        atomic_files.write(folder / folder_writer.SUMS, sums, mode=0o644)
+        return original(folder, files, remote, **keywords)
+
+    return write_release_files
+
+
+def _any_number_of_households(original: Function) -> Function:
+    return lambda roster, series, days, min_households: original(roster, series, days, 0)
+
+
+def _first_of_conflicting(original: Function) -> Function:
+    def reasons(key: Any, file: Any, energy: Any, *, later_wins: bool) -> Any:
+        from agedp_data.datasets.validation import RejectionReason
+
+        reason = np.array(original(key, file, energy, later_wins=later_wins))
+        first = np.ones(len(key), bool)
+        first[1:] = key[1:] != key[:-1]
+        reason[first & (reason == RejectionReason.CONFLICT)] = RejectionReason.KEPT
+        return reason
+
+    return reasons
+
+
+def _start_of_interval(original: Function) -> Function:
+    def records(self: Any, columns: Any, header: Any, rules: Any) -> Any:
+        result = original(self, columns, header, rules)
+        return replace(result, time=result.time + np.int32(1))
+
+    return records
+
+
+def _no_clamp(_: Function) -> Function:
+    return lambda self, energy_wh, usable: np.where(usable, energy_wh, self.missing_wh)
+
+
+def _missing_scaled_up(_: Function) -> Function:
+    def clamp_energy(self: Any, energy_wh: Any, usable: Any) -> Any:
+        mean = int(np.mean(energy_wh[usable])) if np.any(usable) else 0
+        return np.where(usable, np.minimum(energy_wh, self.clamp_wh), mean)
+
+    return clamp_energy
+
+
+def _gaps_bridged(original: Function) -> Function:
+    def count(states: Any, contiguous: Any, n_states: int, *, every: int = 1) -> Any:
+        return original(states, np.ones_like(np.asarray(contiguous, bool)), n_states, every=every)
+
+    return count
+
+
+def _neighbouring_rows(original: Function) -> Function:
+    return lambda kernel: original(np.asarray(kernel)[..., :2, :])
+
+
+def _newest_model_only(_: Function) -> Function:
+    return lambda self: (self.leakage_bound,)
+
+
+def _another_model(original: Function) -> Function:
+    """Register the public part of a model with another number of households."""
+
+    def register_model(self: Any, public_text: str, *, at: Any) -> Any:
+        import json
+
+        public = json.loads(public_text)
+        public["households"] = int(public.get("households", 0)) + 1
+        return original(self, json.dumps(public, sort_keys=True, separators=(",", ":")), at=at)
+
+    return register_model
+
+
+def _small_change_for_any(original: Function) -> Function:
+    return lambda self, size_wh: Fraction(1)
+
+
+def _first_bins(original: Function) -> Function:
+    def check_tables(tables: Any, *args: Any, **keywords: Any) -> None:
+        names = islice(tables, 0)
+        original({name: tables[name] for name in names}, *args, **keywords)
+
+    return check_tables
+
+
+def _with_a_count(original: Function) -> Function:
+    """Add the number of readings that were rejected to the public text of a run."""
+
+    def markdown(summary: Any, *args: Any, **keywords: Any) -> str:
+        rows = sum(file.rows for file in summary.delivery.files) if summary.delivery else 0
+        return f"{original(summary, *args, **keywords)}\nRows: {rows}"
+
+    return markdown
+
+
+NOISE = "tests/statistics/test_noise.py"
+LEDGER = "tests/agedp_data/ledger/test_release.py"
+
+FAULTS: dict[str, Fault] = {
+    # The draw and its loss
+    "half the noise": Fault("agedp_data.mechanisms:discrete_laplace", _half_noise, (NOISE,)),
+    "recorded loss rounded down": Fault("agedp_data.mechanisms:recorded_loss", _rounded_down, (NOISE, "tests/laws")),
+    "noise interval a step short": Fault("agedp_data.mechanisms:interval", changed(lambda w: max(w - 1, 0)), (NOISE,)),
+    "privacy map not asked": Fault("agedp_data.mechanisms:_is_within_loss", returning(True), (NOISE,)),
+    "budget rounded up": Fault(
+        "agedp_data.epsilon:floor_nano", changed(lambda nano: nano + 1), ("tests/laws/test_losses.py",)
+    ),
+    "loss rounded to the nearest": Fault(
+        "agedp_data.epsilon:ceil_nano",
+        lambda _: lambda loss: round(Fraction(loss) * 10**9),
+        ("tests/laws/test_losses.py",),
+    ),
+    # Sensitivity and clamp
+    "sensitivity of a sum halved": Fault(
+        "agedp_data.series.sensitivity:sum_sensitivity", changed(lambda s: s // 2), ("tests/agedp/test_neighbours.py",)
+    ),
+    "a household in one bin counts once": Fault(
+        "agedp_data.series.sensitivity:histogram_sensitivity", returning(1), ("tests/agedp/test_neighbours.py",)
+    ),
+    "a profile moves one clamp": Fault(
+        "agedp_data.series.profile:Profile.sensitivity", changed(lambda s: s // 2), ("tests/agedp/test_neighbours.py",)
+    ),
+    "a month of profiles weighs one day": Fault(
+        "agedp_data.series.profile:Profile.row_sensitivity",
+        lambda _: lambda self, day: self.sensitivity("replacement"),
+        ("tests/agedp_data/series",),
+    ),
+    "a month of means weighs one day": Fault(
+        "agedp_data.series.series_terms:Series.row_sensitivity",
+        lambda _: lambda self, day: self.sensitivity("replacement"),
+        ("tests/agedp/test_period_releases.py",),
+    ),
+    "no clamp": Fault(
+        "agedp_data.series.series_terms:EnergySeries.clamp_energy", _no_clamp, ("tests/agedp/test_aggregate.py",)
+    ),
+    "missing days take the mean of others": Fault(
+        "agedp_data.series.series_terms:EnergySeries.clamp_energy",
+        _missing_scaled_up,
+        ("tests/agedp/test_aggregate.py",),
+    ),
+    "impossible sums are drawn": Fault(
+        "agedp_data.series.series:Mean.is_possible",
+        returning(True),
+        ("tests/agedp/test_release_and_publish.py", "tests/agedp_data/series/test_series.py"),
+    ),
+    # The ledger
+    "drawn before the rules are checked": Fault(
+        "agedp_data.ledger.ledger:Ledger.release", _draw_before_rules, (LEDGER,)
+    ),
+    "a stored day is drawn again": Fault("agedp_data.ledger.ledger:Ledger.release", _draw_again, (LEDGER,)),
+    "hashes are not compared": Fault(
+        "agedp_data.ledger.hash_chain:check_hash", returning(()), ("tests/agedp_data/ledger/test_tampering.py",)
+    ),
+    "rows of a ledger break rules": Fault(
+        "agedp_data.ledger.hash_chain:HashChain._check_release",
+        returning(()),
+        ("tests/agedp_data/ledger",),
+    ),
+    "a checkpoint is believed": Fault(
+        "agedp_data.ledger.chain_reader:_is_header_of", returning(True), ("tests/agedp_data/ledger/test_checkpoint.py",)
+    ),
+    "another model is registered": Fault(
+        "agedp_data.ledger.ledger:Ledger.register_model", _another_model, ("tests/agedp/test_release_and_publish.py",)
+    ),
+    # Accounting
+    "a window is a day short": Fault(
+        "agedp_data.notions.w_event:fullest_window",
+        _window_a_day_short,
+        ("tests/agedp_data/notions/test_closed_forms.py",),
+    ),
+    "a stated window is a day short": Fault(
+        "agedp_data.notions.w_event:largest_window",
+        _stated_window_a_day_short,
+        ("tests/agedp_data/notions", "tests/laws"),
+    ),
+    "a second series is free": Fault(
+        "agedp_data.notions.release_history:ReleaseHistory.of", _later_series_free, ("tests/laws",)
+    ),
+    "a second series is not stated": Fault(
+        "agedp_data.notions.notion:day_losses", _one_series_of_a_day, ("tests/laws", "tests/agedp_data/notions")
+    ),
+    "a calibration draw is free": Fault(
+        "agedp_data.notions.period_loss:total_charge", returning(0), ("tests/laws/test_charges.py",)
+    ),
+    "a calibration draw is aged": Fault(
+        "agedp_data.notions.aged_loss:AgedLoss.bounds", _charge_aged, ("tests/laws/test_charges.py",)
+    ),
+    "a month counts on its first day": Fault(
+        "agedp_data.notions.period_loss:covered_losses", _covers_first_day_only, ("tests/laws/test_period_rows.py",)
+    ),
+    "a calibration draw counts on its first day": Fault(
+        "agedp_data.notions.period_loss:PeriodLoss.touches", _first_day_only, ("tests/laws/test_charges.py",)
+    ),
+    "stale forward leakage": Fault(
+        "agedp_data.accounting.temporal_recursion:TemporalLosses._sides",
+        _stale_forward,
+        ("tests/agedp_data/notions/test_temporal.py",),
+    ),
+    "ageing by the forward kernel": Fault(
+        "agedp_data.leakage.bound_table:LeakageBound.__call__", _forward_kernel, ("tests/agedp_data/leakage",)
+    ),
+    "leakage of the first two states": Fault(
+        "agedp_data.leakage.function:leakage", _first_pair_of_rows, ("tests/agedp_data/leakage/test_function.py",)
+    ),
+    "inputs are twice as old": Fault(
+        "agedp_data.notions.aged_loss:AgedLeakage.__call__", _gap_doubled, ("tests/agedp_data/notions",)
+    ),
+    "discounted a day too much": Fault(
+        "agedp_data.accounting.discounting:DiscountWeights.total",
+        _a_day_older,
+        ("tests/agedp_data/notions/test_discounted.py", "tests/agedp_data/accounting/test_discounted.py"),
+    ),
+    "a small change stands for any": Fault(
+        "agedp_data.notions.publication:Publication.times",
+        _small_change_for_any,
+        ("tests/agedp_data/notions/test_neighbourhood.py",),
+    ),
+    "the total is not enforced": Fault(
+        "agedp_data.notions.enforcement:EnforcedPromise.total", returning(0), ("tests/laws/test_caps.py", "tests/laws")
+    ),
+    "the limit of a day is not enforced": Fault(
+        "agedp_data.notions.enforcement:EnforcedPromise.largest_day", returning(0), ("tests/laws",)
+    ),
+    "a delta makes losses a tenth smaller": Fault(
+        "agedp_data.accounting.renyi:approximate_epsilon",
+        changed(lambda nano: nano * 9 // 10),
+        ("tests/agedp_data/accounting/test_renyi.py",),
+    ),
+    "an earlier model is forgotten": Fault(
+        "agedp.budget:ReleaseTerms.leakage_bounds", _newest_model_only, ("tests/agedp/test_amend.py",)
+    ),
+    "a looser promise is permitted": Fault(
+        "agedp_data.config.contract:_tightens", returning(True), ("tests/agedp_data/config/test_amendments.py",)
+    ),
+    # Readings
+    "the first of conflicting readings wins": Fault(
+        "agedp_data.datasets.deduplication:_rejection_reasons",
+        _first_of_conflicting,
+        ("tests/agedp_data/datasets/test_deduplication.py",),
+    ),
+    "an interval is named by its start": Fault(
+        "agedp_data.datasets.london:London.records", _start_of_interval, ("tests/agedp_data/datasets/test_layouts.py",)
+    ),
+    "a stray quote is no damage": Fault(
+        "agedp_data.datasets.csv_lines:_stray_quotes",
+        returning(np.zeros(0, np.int64)),
+        ("tests/agedp_data/datasets/test_csv_parsing.py",),
+    ),
+    "gaps are bridged": Fault(
+        "agedp_data.markov.transitions:count_transitions",
+        _gaps_bridged,
+        ("tests/agedp_data/markov/test_transitions.py",),
+    ),
+    "distance of the first two states": Fault(
+        "agedp_data.markov.mixing:max_total_variation", _neighbouring_rows, ("tests/agedp_data/markov",)
+    ),
+    # What is published
+    "checksums come first": Fault(
+        "agedp.release_folder.folder_writer:write_release_files",
+        _sums_first,
+        ("tests/agedp/test_checksums.py", "tests/agedp/release_folder"),
+    ),
+    "small groups are released": Fault(
+        "agedp.covered_days:row_cells", _any_number_of_households, ("tests/agedp/test_release_and_publish.py",)
+    ),
+    "tables are not compared with the ledger": Fault(
+        "agedp.release_folder.table_comparison:check_tables",
+        returning(None),
+        ("tests/agedp/release_folder/test_tampering.py",),
+    ),
+    "a changed roster of a released day": Fault(
+        "agedp.internal_records.roster_history:_check_same_roster", returning(None), ("tests/agedp/internal_records",)
+    ),
+    "public text with a count": Fault(
+        "agedp_flows.text.run_text:markdown", _with_a_count, ("tests/exposure/test_pairs.py",)
+    ),
+    "old months stay": Fault(
+        "agedp.store.retention:remove_old_months", returning(None), ("tests/agedp/store/test_retention.py",)
+    ),
+}
