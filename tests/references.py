@@ -13,7 +13,7 @@ NOTES = re.compile(
     r"|\bissue #?\d+|\b[Ee]rratum [ATFD]\d"
 )
 """Working notes, and numbers that they or an issue tracker have."""
-KEY = re.compile(r"(?<!\w)\[([ATFDatfd])(?:\]|, (?=eq|sec|[TDCAF]))")
+KEY = re.compile(r"(?<!\w)\[([ATFDatfd])(?:\]|:|, (?=eq|sec|[TDCAF]))")
 """A paper by its letter, such as [A] or [A, eq. 55]; in small letters too, as in a text that was capitalised."""
 WORKS = {
     "A": "Age-Dependent Differential Privacy",

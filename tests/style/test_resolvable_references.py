@@ -74,6 +74,7 @@ def test_sentences_are_capitalised_without_changing_units_and_names() -> None:
     [
         ("the paper's constant (MATHS 9)", ["MATHS"]),
         ("Spectral-gap bound for reversible chains [a, eq. 55]: not applicable", ["[a, "]),
+        ("spectral-gap bound for reversible chains [A: 0.4 epsilon", ["[A:"]),  # a name cut at its comma
         ("as [T] Theorem 11 says", ["[T]"]),
         (f"as [T] Theorem 11 says; {WORKS['T']}, 2019: [T]", []),
         (f"[A] Theorem 1, see the [papers]({GLOSSARY})", []),

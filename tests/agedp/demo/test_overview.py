@@ -62,7 +62,7 @@ def test_a_demonstration_says_nothing_false_of_real_readings(demonstration: Demo
     assert len(texts) > 6 * 5
     assert {name: lost for name, text in texts.items() if (lost := unresolved(text))} == {}
     assert [name for name, text in texts.items() if "real readings" in text] == []
-    assert "Spectral-gap bound for reversible chains (Zhang et al. 2024, eq. 55): not applicable" in texts["terminal"]
+    assert "Spectral-gap bound for reversible chains (eq. 55 of Zhang et al. 2024): not applicable" in texts["terminal"]
 
 
 def test_table_numbers_equal_those_of_the_statements(demonstration: Demonstration) -> None:
