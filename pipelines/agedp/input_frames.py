@@ -198,7 +198,7 @@ def unread_half_hours(table: Any) -> pa.Table | None:  # noqa: ANN401
     is noted about the table.
     """
     notes = _NOTES.get(attributes(table).get(NOTES, ""))
-    if notes is None or _kind(table) != "pandas":
+    if notes is None or _kind(table) != "pandas" or not len(table):
         return None
     households = table[HOUSEHOLD].unique().tolist()
     if len(table) == notes.rows and notes.households == frozenset(households):
