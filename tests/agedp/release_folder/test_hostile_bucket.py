@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import shutil
 from datetime import date, timedelta
 
+import fsspec
 import pytest
+from fsspec.implementations.memory import MemoryFile
 
 from agedp.release_folder.folder_writer import RemoteFolder
+from agedp.release_folder.release_folder import ReleaseFolder
 from agedp_data.errors import InputError
 
 FIRST = date(2013, 1, 1)
 TABLE = "daily_averages_use"
+MONTH = "daily_averages_daily_mean/published_month=2013-01"
 REFUSED = (
     f"{TABLE}/../../planted",
     f"{TABLE}/../../../planted",
@@ -32,31 +35,16 @@ def tree(folder, *, without):
     return {path: path.stat().st_mtime_ns for path in folder.rglob("*") if not path.is_relative_to(without)}
 
 
-@pytest.fixture
-def planted(house, bucket):
-    """Let a population be released to a bucket; return the run's house, and what puts an object beside the release."""
+def test_no_object_of_a_bucket_is_written_outside_of_the_copy(bucket, tmp_path):
     import s3fs
 
-    system, root = s3fs.S3FileSystem(skip_instance_cache=True), f"{bucket.partition('://')[2]}/{house.folder.name}"
-    house.fill([FIRST + timedelta(days=i) for i in range(3)])
-    house.write(FIRST, FIRST + timedelta(days=2))
-    house.edit(('release = "release"', f'release = "s3://{root}"'))
-    house.run(today=date(2013, 1, 2))
-    name, _, prefix = root.partition("/")
-
-    def put(key):
-        system.call_s3("put_object", Bucket=name, Key=f"{prefix}/{key}", Body=b"planted")
-        return lambda: system.call_s3("delete_object", Bucket=name, Key=f"{prefix}/{key}")
-
-    return house, f"s3://{root}", put
-
-
-def test_no_object_is_written_outside_of_the_copy(planted):
-    house, url, put = planted
-    copy = house.folder / "confidential" / "release"
-    before, remote = tree(house.folder, without=copy), RemoteFolder(url, copy)
+    system, prefix = s3fs.S3FileSystem(skip_instance_cache=True), f"{tmp_path.name}/open"
+    copy = tmp_path / "house" / "confidential" / "release"
+    copy.mkdir(parents=True)
+    before, remote = tree(tmp_path, without=copy), RemoteFolder(f"{bucket}/{prefix}", copy)
     for key in (*REFUSED, *HARMLESS):
-        remove = put(key)
+        place = {"Bucket": bucket.partition("://")[2], "Key": f"{prefix}/{key}"}
+        system.call_s3("put_object", **place, Body=b"planted")
         if key in REFUSED:
             with pytest.raises(InputError, match=r"^.output. release: an object has a name that is no") as refused:
                 remote.fetch()
@@ -64,21 +52,28 @@ def test_no_object_is_written_outside_of_the_copy(planted):
             assert refused.value.private.isprintable()
         else:
             remote.fetch()
-        remove()
-        assert tree(house.folder, without=copy) == before, key
-    assert [path for path in house.folder.parent.rglob("planted") if not path.is_relative_to(copy)] == []
+        system.call_s3("delete_object", **place)
+        assert tree(tmp_path, without=copy) == before, key
 
 
-def test_a_run_refuses_such_an_object_before_it_draws(planted):
-    house, _, put = planted
-    remove = put(REFUSED[0])
-    before = len(house.rows())
+def test_a_run_refuses_a_hostile_object_before_it_draws_and_heals_its_own_tables(house):
+    system, root = fsspec.filesystem("memory"), f"/{house.folder.name}/open"
+    house.fill([FIRST + timedelta(days=i) for i in range(3)])
+    house.write(FIRST, FIRST + timedelta(days=2))
+    house.edit(('release = "release"', f'release = "memory:/{root}"\nlayout = "monthly"'))
+    house.run(today=date(2013, 1, 2))
+    hostile, own, stray = (
+        f"{root}/{name}" for name in (REFUSED[0], "my_table/published_month=2013-01/mine", f"{MONTH}/folder/planted")
+    )
+    for name in (own, stray):
+        system.pipe_file(name, b"planted")
+    system.store[hostile] = MemoryFile(system, hostile, b"planted")
     with pytest.raises(InputError, match="no plain path below the URL; remove it"):
         house.run(today=date(2013, 1, 4))
-    assert len(house.rows()) == before
-    remove()
-    put(f"{TABLE}/published_month=2013-01/a/b/planted")  # a folder of the user's own
+    assert len(house.rows()) == 1
+    del system.store[hostile]
     house.run(today=date(2013, 1, 4))
-    assert len(house.rows()) == before + 2
-    shutil.rmtree(house.folder / "confidential" / "release")
-    house.run(today=date(2013, 1, 4))
+    assert len(house.rows()) == 3
+    assert system.cat_file(own) == b"planted"
+    assert not system.exists(stray)
+    ReleaseFolder(house.folder / "confidential" / "release").verify()

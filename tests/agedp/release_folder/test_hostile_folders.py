@@ -18,6 +18,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from agedp.release_folder.parquet_limits import read_limited_table
+from agedp_data.foreign_files import MAX_FILE_BYTES, MAX_LINE_BYTES, MAX_VALUES
+from agedp_data.ledger import ReleaseRecord
+from agedp_data.ledger.transfer import format_lines
 from tests.agedp.release_folder.resealed import reseal
 
 PACKAGE, ROWS, STATEMENT, SUMS, WORDS = (
@@ -111,7 +115,7 @@ def table_of(rows, **columns):
 
 
 def nested(folder):
-    pq.write_table(pa.table({"x": pa.array([[0] * 3_000_000])}), folder / TABLE)
+    pq.write_table(pa.table({"x": pa.array([[0] * 400_000])}), folder / TABLE)
     reseal(folder)
 
 
@@ -201,3 +205,24 @@ def test_a_hostile_file_is_refused_in_one_line(verified, name):
 
 def test_a_sound_folder_may_be_named_by_a_link(verified):
     assert [verified[name, "verify"][0] for name in ("sound", "by a link")] == [0, 0]
+
+
+def test_ten_years_of_400_groups_of_48_half_hours_are_within_the_limits(tmp_path):
+    """The sizes follow from one day; its values have more digits than those of 400 groups of 10,000 households."""
+    days, groups = 3653, [f"transformer {number:04}" for number in range(400)]
+    cells = tuple(f"{group}/{minute // 60:02}:{minute % 60:02}" for group in groups for minute in range(0, 1440, 30))
+    drawn = np.random.default_rng(1).integers(10**8, 10**9, len(cells))
+    row = ReleaseRecord(
+        "homes", "load", "2013-01-01", 0, "released", cells, tuple(map(int, drawn)), (10**4,) * 400, 2 * 10**4, 4e4,
+        "discrete-laplace", 5 * 10**8, "2013-01-02T00:00:00Z", "2013-01-02", "0" * 64, "0" * 64,
+        3, "2013-01-02", "0" * 64,
+    )  # fmt: skip
+    line = format_lines("x", {}, [row]).splitlines(keepends=True)[1]
+    assert 8 * len(line) < MAX_LINE_BYTES
+    assert 8 * line.count(",") < MAX_VALUES
+    assert 2 * days * len(line) < MAX_FILE_BYTES
+    numbers = {name: np.random.default_rng(2).random(len(cells)) for name in ("mean_kwh", "low_kwh", "high_kwh")}
+    table = pa.table({"group": [cell.partition("/")[0] for cell in cells], "noisy_sum_wh": drawn, **numbers})
+    pq.write_table(table, tmp_path / "day.parquet")
+    assert 2 * days * (tmp_path / "day.parquet").stat().st_size < MAX_FILE_BYTES
+    assert read_limited_table(tmp_path / "day.parquet", "day", max_rows=len(line)).equals(table)
