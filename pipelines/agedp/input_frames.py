@@ -6,8 +6,7 @@ Delta tables. A table is read in batches; nothing is converted twice.
 
 from __future__ import annotations
 
-import hashlib
-import secrets
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -171,17 +170,14 @@ class ReadNotes:
 
 
 _NOTES: dict[str, ReadNotes] = {}
-_SALT: Final = secrets.token_bytes(16)
 
 
 def note(frame: pd.DataFrame, *, unread: pa.Table, float_ids: bool) -> None:
     """Note what `agedp.read` found beside the rows of a frame, unless there is nothing."""
     if not (len(unread) or float_ids):
         return
-    households = frozenset(frame[HOUSEHOLD].unique().tolist())
-    source = repr((len(frame), sorted(households), unread.to_pydict(), float_ids)).encode()
-    key = hashlib.sha256(_SALT + source).hexdigest()[:16]
-    _NOTES[key] = ReadNotes(len(frame), households, unread, float_ids)
+    key = uuid.uuid4().hex
+    _NOTES[key] = ReadNotes(len(frame), frozenset(frame[HOUSEHOLD].unique().tolist()), unread, float_ids)
     frame.attrs[NOTES] = key
 
 
