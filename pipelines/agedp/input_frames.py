@@ -7,7 +7,6 @@ Delta tables. A table is read in batches; nothing is converted twice.
 from __future__ import annotations
 
 import hashlib
-import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -154,8 +153,8 @@ def attributes(table: Any) -> Mapping[str, Any]:  # noqa: ANN401
 class ReadNotes:
     """What `agedp.read` found beside the readings of a frame; confidential.
 
-    A frame refers to it by a key, because pandas writes `attrs` into Parquet files. The key means nothing to another
-    process, and neither does a table that does not come from `agedp.read`: both are taken as they are.
+    A frame refers to it by its hash, because pandas writes `attrs` into Parquet files. Nothing is noted about a table
+    that another process or another function read: it is taken as it is.
 
     Attributes:
         rows: number of rows of the frame.
@@ -171,7 +170,6 @@ class ReadNotes:
 
 
 _NOTES: dict[str, ReadNotes] = {}
-_SALT: Final = secrets.token_bytes(16)
 
 
 def note(frame: pd.DataFrame, *, unread: pa.Table, float_ids: bool) -> None:
@@ -180,7 +178,7 @@ def note(frame: pd.DataFrame, *, unread: pa.Table, float_ids: bool) -> None:
         return
     households = frozenset(frame[HOUSEHOLD].unique().tolist())
     source = repr((len(frame), sorted(households), unread.to_pydict(), float_ids)).encode()
-    key = hashlib.sha256(_SALT + source).hexdigest()[:16]
+    key = hashlib.sha256(source).hexdigest()[:16]
     _NOTES[key] = ReadNotes(len(frame), households, unread, float_ids)
     frame.attrs[NOTES] = key
 
