@@ -173,7 +173,7 @@ def _with_shared_cells(line: str, header: Header) -> str | None:
 
 
 def _is_energy(header: Header, position: int) -> bool:
-    return header.types.get(header.names[position]) == pa.float64()
+    return bool(header.types.get(header.names[position]) == pa.float64())
 
 
 def _without_energies(line: str, header: Header) -> str:

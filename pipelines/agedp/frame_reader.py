@@ -42,7 +42,7 @@ from agedp_data.datasets.layout import Header, Layout
 from agedp_data.datasets.parquet_parsing import FLOAT_IDS, FLOAT_IDS_REMEDY
 from agedp_data.datasets.registry import LAYOUTS, layout_of
 from agedp_data.datasets.timestamps import date_of_day, day_number
-from agedp_data.datasets.validation import INTERVAL_MINUTES, SLOTS, Flags, Ints, ReadingRules, RejectionReason
+from agedp_data.datasets.validation import INTERVAL_MINUTES, SLOTS, Flags, Int32s, Ints, ReadingRules, RejectionReason
 from agedp_data.errors import InputError
 
 if TYPE_CHECKING:
@@ -200,7 +200,7 @@ def _day_numbers(days: tuple[date | str, date | str] | None) -> tuple[int, int] 
     return day_number(first), day_number(last)
 
 
-_Named = tuple[tuple[str, ...], Ints, Ints]
+_Named = tuple[tuple[str, ...], Ints | Int32s, Ints | Int32s]
 """Half-hours that rows name: household ids, indices into them, time of the first half-hour of each row."""
 
 
@@ -259,8 +259,9 @@ def _unread(parsed: _Parsed, layout: Layout, wanted: _Wanted) -> pa.Table:
     ids = tuple(sorted({name for names, _, _ in parsed.named for name in names}))
     code = {name: i for i, name in enumerate(ids)}
 
-    def codes(names: Sequence[str], household: Ints) -> Ints:
-        return np.array([code[name] for name in names] or [0], np.int64)[household]
+    def codes(names: Sequence[str], household: Ints | Int32s) -> Ints:
+        of_names: Ints = np.array([code[name] for name in names] or [0], np.int64)
+        return of_names[household]
 
     household = np.concatenate([codes(names, household) for names, household, _ in parsed.named])
     time = np.concatenate([time for _, _, time in parsed.named]).astype(np.int64)

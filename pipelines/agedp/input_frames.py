@@ -153,8 +153,8 @@ def attributes(table: Any) -> Mapping[str, Any]:  # noqa: ANN401
 class ReadNotes:
     """What `agedp.read` found beside the readings of a frame; confidential.
 
-    A frame refers to it by a key, because pandas writes `attrs` into Parquet files. The key means nothing to another
-    process, and neither does a table that does not come from `agedp.read`: both are taken as they are.
+    A frame refers to it by its hash, because pandas writes `attrs` into Parquet files. Nothing is noted about a table
+    that another process or another function read: it is taken as it is.
 
     Attributes:
         rows: number of rows of the frame.
