@@ -25,7 +25,7 @@ MIXING_NAMES = {
     "spectral_gap": "spectral gap",
     "total_variation": "total variation",
     "spectral": "spectral-gap bound for reversible chains (eq. 55 of Zhang et al. 2024)",
-    "reversible_fit": "indicative spectral-gap bound of the reversible fit (eq. 55 of Zhang et al. 2024)",
+    "reversible_fit": "spectral-gap bound of the reversible fit (indicative)",
     "reversibilised": "spectral-gap bound of the reversibilised chain (any chain)",
 }
 """What the measures of mixing are called wherever people read of them; keys as in the model's folder."""

@@ -67,7 +67,7 @@ def reversible_transition_matrix(counts: ArrayLike) -> Floats:
     flow = symmetric / (ratio[:, :, None] + ratio[:, None, :])
     total = flow.sum(axis=-1, keepdims=True)
     fit = np.divide(flow, total, out=np.full_like(flow, np.nan), where=total > 0)
-    return fit.reshape(number.shape)
+    return np.asarray(fit.reshape(number.shape))
 
 
 def reversible_fit_bound(counts: ArrayLike, steps: ArrayLike) -> Floats:

@@ -117,7 +117,8 @@ def describe_cluster(engine: Engine) -> str:
     try:
         client = find_client(engine.scheduler, engine.workers)
         threads = client.nthreads().values()
-        return f"Dask cluster {client.scheduler.address}, {len(threads)} workers with {sum(threads)} threads"
+        address = client.scheduler_info()["address"]
+        return f"Dask cluster {address}, {len(threads)} workers with {sum(threads)} threads"
     except (InputError, *_CONNECTION_ERRORS):
         return "Dask cluster"
 
