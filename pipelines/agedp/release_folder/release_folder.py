@@ -326,8 +326,11 @@ class ReleaseFolder:
 
         return verify_release(self)
 
-    def verify_files(self) -> None:
+    def verify_files(self) -> LedgerExport:
         """Verify checksums, schema and tables, a part of `verify`: every published value must follow from its row.
+
+        Returns:
+            The ledger rows of the folder.
 
         Raises:
             InputError: a file or value that differs from what was published.
@@ -351,6 +354,7 @@ class ReleaseFolder:
         except _INCOMPLETE:
             raise InputError(_INCOMPLETE_TEXT) from None
         check_package(self.path, self.checksums.keys(), statement)
+        return export
 
     def _words(self) -> str:
         return (self.path / WORDS).read_text(encoding="utf-8")
