@@ -154,7 +154,7 @@ def _section(kinds: Iterable[type[Section]], choice: str, table: Mapping[str, An
 
 def _with_columns(table: Mapping[str, Any]) -> dict[str, Any]:
     columns = table.get("columns")
-    return {**table, **({} if columns is None else {"columns": LongColumns.model_construct(**columns)})}
+    return {**table, **({} if columns is None else {"columns": LongColumns.model_validate(columns)})}
 
 
 def _with_dates(table: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,10 +19,11 @@ Decisions:
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
+from functools import lru_cache
 from importlib.metadata import version
 from typing import Any, Final
 
@@ -32,7 +33,14 @@ import pyarrow.parquet as pq
 from agedp.budget import ReleaseTerms, model_id, models_in_force, series_by_contract
 from agedp.planning.forecast import ForecastView
 from agedp.release_folder.folder_content import json_bytes
-from agedp.release_folder.folder_files import PACKAGE, REPORT, STATEMENT, WORDS, partitioned_tables
+from agedp.release_folder.folder_files import (
+    PACKAGE,
+    REPORT,
+    STATEMENT,
+    WITHOUT_PACKAGE,
+    WORDS,
+    partitioned_tables,
+)
 from agedp.release_folder.partitions import is_monthly, partition_of
 from agedp.release_folder.period_averages import PERIOD_FILES, period_table
 from agedp.release_folder.published_series import FILES
@@ -44,7 +52,7 @@ from agedp.statement_facts import UNRECORDED_NOTES, LedgerRecords, facts_of_reco
 from agedp_data.config.contract import registered_run_file
 from agedp_data.config.output import OutputSection
 from agedp_data.epsilon import round_nano
-from agedp_data.errors import InputError
+from agedp_data.errors import AgedpError, InputError
 from agedp_data.ledger import ContractRecord, ModelRecord, ReleaseRecord, StatementRecord
 from agedp_data.ledger.calibration_charges import calibration_draws, charges_of
 from agedp_data.ledger.lifecycle import HouseholdAccount, RecoveryRecord, read_lifecycle_record
@@ -52,7 +60,7 @@ from agedp_data.ledger.release_headers import header_of, outline_of
 from agedp_data.ledger.transfer import LedgerExport
 from agedp_data.messages import escape_text
 from agedp_data.model import Model
-from agedp_data.notions.notion import ASSUMPTION_FREE, LossBound
+from agedp_data.notions.notion import ASSUMPTION_FREE, DAY_BOUND, TOTAL_BOUND, LossBound
 from agedp_data.roster import Roster
 from agedp_data.statement.datapackage import datapackage
 from agedp_data.statement.document import StatedBound, Statement
@@ -66,6 +74,13 @@ _TOLERANCE: Final = Decimal("1e-6")
 _LAST_DIGITS: Final = 2
 """Difference of two equal bounds that rounding up may leave [nano-epsilon]."""
 _ADVICE: Final = "Ask for the release again."
+_UNRECORDED: Final = (
+    "the ledger rows with the data holder's ledger",
+    "title, source, licence and contact",
+    "notes on the roster's origin, the ledger and the household register",
+    "other populations of the ledger",
+)
+"""What no ledger row in a folder contains, so that nothing in the folder contradicts an edit of it."""
 _INCOMPLETE: Final = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError)
 _TITLES: Final = ("title", "source", "licence", "contact")
 
@@ -149,22 +164,30 @@ def verify_release(folder: ReleaseFolder) -> Verification:
     Raises:
         InputError: what differs from what was published; the message names the file and the figure.
     """
-    folder.verify_files()
-    statement, export = folder.read_statement(), folder.ledger_rows()
+    export, statement = folder.verify_files(), folder.read_statement()
     contracts, releases = contracts_and_releases(export)
     try:
         rows = _FolderRows(statement, export, contracts, releases, _coverage(folder))
         terms = rows.terms()
         expected = _check_statement(statement, rows.facts(terms))
         same_texts = _check_texts(folder, rows, terms)
+    except InputError:
+        raise
+    except AgedpError as error:  # a model or contract that no version of agedp wrote, or only a later one
+        raise InputError(f"its ledger rows: {error}", private=f"its ledger rows: {error.private}") from None
     except _INCOMPLETE:
         raise InputError(f"its ledger rows or {STATEMENT} lack entries of a release") from None
     return _verification(statement, expected, same_texts)
 
 
-def is_of_this_version(statement: Statement) -> bool:
-    """Return whether this version of agedp wrote a statement, so that its sentences can be compared."""
-    return statement.software.get("agedp") == version("agedp")
+def is_of_this_version(statement: Statement, *, names: Sequence[str] = ("agedp",)) -> bool:
+    """Return whether the installed versions of the `names` wrote a statement; those of agedp word its sentences."""
+    return all(statement.software.get(name) == _installed(name) for name in names)
+
+
+@lru_cache(maxsize=8)
+def _installed(name: str) -> str:
+    return version(name)
 
 
 def _coverage(folder: ReleaseFolder) -> Decimal:
@@ -195,16 +218,22 @@ def _check_statement(statement: Statement, facts: StatementFacts) -> Statement:
     """
     is_same = is_of_this_version(statement)
     stated = {bound.name: bound for bound in statement.bounds}
+    if len(stated) < len(statement.bounds):
+        raise InputError(f"{STATEMENT} states a bound twice. {_ADVICE}")
     for bound in build_statement(facts).bounds:
         if bound.name in stated:
             _check_bound(stated[bound.name], bound, is_same=is_same)
-        elif is_same or not _may_lack(stated, bound):
+        elif is_same or not _may_lack(statement, bound):
             raise InputError(f"{STATEMENT} lacks the bound {bound.name!r}, which its ledger rows give. {_ADVICE}")
     _check_across(stated)
     bounds = [replace(bound, value=_nano(stated[bound.name].epsilon)) for bound in facts.bounds if bound.name in stated]
     expected = build_statement(replace(facts, bounds=bounds))
-    pair = (statement.content(), expected.content()) if is_same else (_figures(statement), _figures(expected))
-    for key, value, computed in _differences(*pair):
+    content, computed_content = statement.content(), expected.content()
+    if not is_same:
+        known = [bound.name for bound in expected.bounds]
+        content, computed_content = (_figures(document, known) for document in (statement, expected))
+        computed_content = {key: computed_content[key] for key in content}
+    for key, value, computed in _differences(content, computed_content):
         shown = f"{_shown(value)} differs from {_shown(computed)}, which its ledger rows give"
         raise InputError(f"{STATEMENT}: {escape_text(key)}: {shown}. {_ADVICE}")
     return expected
@@ -224,11 +253,11 @@ def _check_bound(stated: StatedBound, expected: StatedBound, *, is_same: bool) -
         raise InputError(f"{STATEMENT}: the bound {escape_text(repr(stated.name))}: {shown}. {_ADVICE}")
 
 
-def _may_lack(stated: Mapping[str, StatedBound], bound: StatedBound) -> bool:
-    """Return whether a statement of another version may lack a bound: before 0.2 none had a delta."""
-    return bound.kind != ASSUMPTION_FREE or (
-        bound.delta is not None and all(of.delta is None for of in stated.values())
-    )
+def _may_lack(statement: Statement, bound: StatedBound) -> bool:
+    """Return whether a statement of another version may lack a bound: earlier ones had fewer, and none with a delta."""
+    is_first_form = statement.schema_name in WITHOUT_PACKAGE and bound.name not in (DAY_BOUND, TOTAL_BOUND)
+    has_no_delta = bound.delta is not None and all(stated.delta is None for stated in statement.bounds)
+    return is_first_form or has_no_delta or bound.kind != ASSUMPTION_FREE
 
 
 def _check_across(stated: Mapping[str, StatedBound]) -> None:
@@ -239,14 +268,20 @@ def _check_across(stated: Mapping[str, StatedBound]) -> None:
             raise InputError(f"{STATEMENT}: the bound {escape_text(repr(name))} is below that of this population")
 
 
-def _figures(statement: Statement) -> dict[str, Any]:
-    """Return what a statement of any version says in numbers and dates, as far as it has them."""
-    keys = ("schema", "rehearsal", "population", "days", "published", "contract", "version", "ending", "ledger")
+def _figures(statement: Statement, known: Collection[str]) -> dict[str, Any]:
+    """Return the numbers and dates of a statement of any version, as far as it has them, with its `known` bounds."""
+    keys = ("rehearsal", "population", "days", "published", "contract", "version", "ending", "ledger")
     content = statement.content()
-    figures = {key: content[key] for key in keys if key in content and key != "schema"}
-    limits = {bound.name: (bound.limit, bound.kind, bound.delta, bound.factor) for bound in statement.bounds}
-    adds = {} if statement.second_population is None else statement.second_population.adds.content()
-    return {**figures, "limits": limits, "adds": adds}
+    figures = {key: content[key] for key in keys if key in content}
+    if statement.second_population is not None:
+        figures["second_population"] = statement.second_population.adds.content()
+    if statement.schema_name not in WITHOUT_PACKAGE:  # the first form has neither limits nor factors
+        figures["figures"] = {
+            bound.name: {"limit": bound.limit, "factor": bound.factor, "kind": bound.kind, "delta": bound.delta}
+            for bound in statement.bounds
+            if bound.name in known
+        }
+    return figures
 
 
 def _differences(stated: Any, expected: Any, key: str = "") -> Iterator[tuple[str, Any, Any]]:  # noqa: ANN401  (JSON)
@@ -273,9 +308,7 @@ def _check_texts(folder: ReleaseFolder, rows: _FolderRows, terms: ReleaseTerms) 
     """
     statement, listed = rows.statement, folder.checksums
     is_same = is_of_this_version(statement)
-    is_same_software = all(
-        statement.software.get(name) == version(name) for name in ("agedp", "numpy", "scipy", "pyarrow")
-    )
+    is_same_software = is_of_this_version(statement, names=("agedp", "numpy", "scipy", "pyarrow"))
     expected = {
         STATEMENT: (is_same, lambda: json_bytes(statement.content())),
         WORDS: (is_same, lambda: markdown(statement).encode()),
@@ -294,7 +327,7 @@ def _check_texts(folder: ReleaseFolder, rows: _FolderRows, terms: ReleaseTerms) 
             same.add(name)
         elif is_required:
             of_rows = "its ledger rows" if name == REPORT else STATEMENT
-            raise InputError(f"{name} differs from what agedp {version('agedp')} makes of {of_rows}. {_ADVICE}")
+            raise InputError(f"{name} differs from what agedp {_installed('agedp')} makes of {of_rows}. {_ADVICE}")
     return same
 
 
@@ -326,20 +359,14 @@ def _package(folder: ReleaseFolder, statement: Statement) -> dict[str, Any]:
 def _verification(statement: Statement, expected: Statement, same_texts: set[str]) -> Verification:
     known = {bound.name for bound in expected.bounds}
     further = [bound.name for bound in statement.bounds if bound.name not in known]
-    others = statement.second_population is not None and statement.second_population.in_ledger > 0
-    titles = [key for key in _TITLES if getattr(statement, key)]
     writer = f"written by agedp {escape_text(statement.software.get('agedp', '0.1'), 20)} or beside other software"
-    texts = [name for name in (WORDS, REPORT, PACKAGE) if name not in same_texts]
-    not_compared = {
-        "the ledger rows with the data holder's ledger": True,
-        f"the bounds {', '.join(map(escape_text, further))}: unknown to agedp {version('agedp')}": bool(further),
-        f"{', '.join(titles)}: chosen by the data holder": bool(titles),
-        "notes on the origin of the roster, on the ledger and on the household register": True,
-        "number and losses of other populations": others,
-        f"sentences of {STATEMENT}: {writer}": not is_of_this_version(statement),
-        **{f"{name}: {writer}": True for name in texts},
-    }
+    other_texts = [name for name in (WORDS, REPORT, PACKAGE) if name not in same_texts]
     return Verification(
         ("checksums", "tables", STATEMENT, *(name for name in (WORDS, REPORT, PACKAGE) if name in same_texts)),
-        tuple(text for text, applies in not_compared.items() if applies),
+        (
+            *_UNRECORDED,
+            *(f"bound {escape_text(name)}: unknown to agedp {_installed('agedp')}" for name in further),
+            *([] if is_of_this_version(statement) else [f"sentences of {STATEMENT}: {writer}"]),
+            *(f"{name}: {writer}" for name in other_texts),
+        ),
     )

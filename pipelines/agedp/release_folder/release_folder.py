@@ -327,8 +327,11 @@ class ReleaseFolder:
 
         return verify_release(self)
 
-    def verify_files(self) -> None:
+    def verify_files(self) -> LedgerExport:
         """Verify checksums, schema and tables, a part of `verify`: every published value must follow from its row.
+
+        Returns:
+            The ledger rows of the folder.
 
         Raises:
             InputError: a file or value that differs from what was published.
@@ -352,6 +355,7 @@ class ReleaseFolder:
         except _INCOMPLETE:
             raise InputError(_INCOMPLETE_TEXT) from None
         check_package(self.path, stored.checksums, statement)
+        return export
 
     def _words(self) -> str:
         return read_small_file(self.path, WORDS).decode()

@@ -16,6 +16,7 @@ from agedp_data.ledger.calibration_charges import calibration_draws, charges_of
 from agedp_data.ledger.lifecycle import HouseholdAccount, read_lifecycle_record
 from agedp_data.ledger.records import Row
 from agedp_data.ledger.transfer import LedgerExport
+from agedp_data.messages import escape_text
 from agedp_data.notions.publication import Publication
 from agedp_data.statement.document import StatedAccount, StatedBound, Statement
 from agedp_data.statement.odds import odds_factor
@@ -76,13 +77,12 @@ def check_bounds(statement: Statement, rows: Sequence[Row]) -> None:
     Raises:
         InputError: the factor or limit of a bound differs from its epsilon, or the account or the draws differ.
     """
-    charges = charges_of(calibration_draws(rows))
-    is_consistent = (
-        all(_is_consistent(bound) for bound in statement.bounds)
-        and statement.charges == charges
-        and _account_covers(statement.household_account, statement.unconditional_epsilons)
-    )
-    if not is_consistent:
+    for bound in statement.bounds:
+        if not _is_consistent(bound):
+            name = escape_text(repr(bound.name))
+            raise InputError(f"statement.json: the bound {name}: its factor or limit contradicts its epsilon")
+    covers = _account_covers(statement.household_account, statement.unconditional_epsilons)
+    if not covers or statement.charges != charges_of(calibration_draws(rows)):
         raise InputError(_DIFFERENT)
 
 

@@ -13,14 +13,9 @@ from agedp.release_folder.result_tables import common_guarantee, parquet_bytes
 from agedp_data.statement.datapackage import datapackage
 from agedp_data.statement.document import read_statement
 from agedp_data.statement.markdown import markdown
-from tests.agedp.release_folder.resealed import reseal
+from tests.agedp.release_folder.resealed import as_json, reseal
 
 STATEMENT, WORDS, PACKAGE, SUMS = "statement.json", "STATEMENT.md", "datapackage.json", "SHA256SUMS"
-
-
-def as_json(document: Any) -> str:
-    """A document as agedp writes one."""
-    return json.dumps(document, indent=1, sort_keys=True, ensure_ascii=True) + "\n"
 
 
 def forge(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:

@@ -5,12 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
+from typing import Any
 
 PACKAGE, SUMS = "datapackage.json", "SHA256SUMS"
 
 
 def digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def as_json(document: Any) -> str:
+    """A document as agedp writes one."""
+    return json.dumps(document, indent=1, sort_keys=True, ensure_ascii=True) + "\n"
 
 
 def reseal(folder: Path, *, repack: bool = True) -> None:
@@ -21,7 +27,9 @@ def reseal(folder: Path, *, repack: bool = True) -> None:
         there = [one for one in listed["resources"] if (folder / one["path"]).exists()]
         for one in there:
             path = folder / one["path"]
-            one |= {"bytes": path.stat().st_size, "hash": f"sha256:{digest(path)}"}
-        package.write_text(json.dumps({**listed, "resources": there}))
+            one["hash"] = f"sha256:{digest(path)}"
+            if "bytes" in one:
+                one["bytes"] = path.stat().st_size
+        package.write_text(as_json({**listed, "resources": there}))
     names = sorted(path.name for path in folder.iterdir() if path.name != SUMS)
     (folder / SUMS).write_text("".join(f"{digest(folder / name)}  {name}\n" for name in names))
