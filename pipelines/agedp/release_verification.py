@@ -352,7 +352,7 @@ def _package(folder: ReleaseFolder, statement: Statement) -> dict[str, Any]:
     stored = json.loads((folder.path / PACKAGE).read_bytes())["resources"]
     order = [resource["path"] for resource in stored if not isinstance(resource["path"], list)]
     files = {name: (folder.path / name).read_bytes() for name in order if name in listed and not partition_of(name)}
-    by_month = partition_resources(partitioned_tables(folder.path, listed), statement)
+    by_month = partition_resources(list(partitioned_tables(folder.path, folder.checksums)), statement)
     return datapackage(statement, files, by_month)
 
 

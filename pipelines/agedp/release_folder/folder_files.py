@@ -138,7 +138,7 @@ def _schema(folder: Path, name: str) -> pa.Schema:
     return read_limited_schema(regular_file(folder, name), name)
 
 
-def _partitioned_tables(folder: Path, checksums: Mapping[str, str]) -> Iterator[PartitionedTable]:
+def partitioned_tables(folder: Path, checksums: Mapping[str, str]) -> Iterator[PartitionedTable]:
     """Yield the tables by month of a folder whose files have these checksums."""
     for table, months in months_by_table(checksums).items():
         paths = [partition_path(table, month) for month in months]
@@ -175,7 +175,7 @@ def check_package(folder: Path, listed: Mapping[str, str], statement: Statement)
         by_month = [resource for resource in descriptor["resources"] if isinstance(resource["path"], list)]
         faults = (
             *datapackage.package_faults(descriptor, statement, files),
-            *partition_resources.partition_faults(by_month, statement, list(_partitioned_tables(folder, listed))),
+            *partition_resources.partition_faults(by_month, statement, list(partitioned_tables(folder, listed))),
         )
         fault = next(iter(faults), None)
     except (OSError, LookupError, TypeError, ValueError, AttributeError):
