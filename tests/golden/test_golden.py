@@ -51,8 +51,8 @@ from tests.golden.artefacts import (
     stored_digests,
 )
 
-FAST = {"levels-single", "periods-single", "url", "weekday-month-single"}
-"""Short runs of every test run, six seconds together; the others are behind `long`."""
+FAST = {"periods-single", "url", "weekday-month-single"}
+"""Short runs of every test run; the others are behind `long`, and take a minute."""
 LONG = {*SHORT} - FAST
 
 
