@@ -2,7 +2,7 @@
 
 A fixture was made once and is never made again: `fixtures/<notion>-<mode>.tar.xz` by agedp 0.1 (commit a2328a0) with
 `tests/compatibility/make_fixtures.py` of commit 612f8f4, `fixtures/0.2/<name>.tar.xz` by a wheel of agedp 0.2 (commit
-d07a3d58) with `make_fixtures.py` beside this file. It contains:
+d07a3d58) with that file of commit 316179f8. It contains:
 
     run.toml  roster.csv  *.csv (declared models)  model/ (an estimated one)
     incoming/                 input files and markers that had arrived
