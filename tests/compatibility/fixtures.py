@@ -1,7 +1,8 @@
 """A population that an earlier version began: unpacked, run on night by night, amended, and read back as plain JSON.
 
-A fixture (`fixtures/<notion>-<mode>.tar.xz`) was made once, by agedp 0.1 (commit a2328a0) with
-`tests/compatibility/make_fixtures.py` of commit 612f8f4, and is never made again. It contains:
+A fixture was made once and is never made again: `fixtures/<notion>-<mode>.tar.xz` by agedp 0.1 (commit a2328a0) with
+`tests/compatibility/make_fixtures.py` of commit 612f8f4, `fixtures/0.2/<name>.tar.xz` by a wheel of agedp 0.2 (commit
+d07a3d58) with that file of commit 316179f8. It contains:
 
     run.toml  roster.csv  *.csv (declared models)  model/ (an estimated one)
     incoming/                 input files and markers that had arrived
@@ -11,8 +12,10 @@ A fixture (`fixtures/<notion>-<mode>.tar.xz`) was made once, by agedp 0.1 (commi
     closed.jsonl              all rows of a copy that was closed by `agedp ledger export --close`
     recovered.jsonl           all rows of the ledger that `agedp ledger recover` made from release/
     fixture.json              population, mode, the nights so far and to come, an amendment
-    expected.json             what 0.1 itself had published after the nights to come
-    amended.json              the same after that amendment and three nights
+    expected.json             what that version itself had published after the nights to come
+    amended.json              the same after that amendment and the first of these nights
+    witness.json              the record of a witness that was a row of a PostgreSQL table
+    second.toml  second/  second-*.json  shared/    a second population with the same households, and their register
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from agedp.pipeline import run_stages
@@ -42,15 +46,26 @@ from tests.nights.keyed import JOURNAL, keyed_sampler
 
 PACKED = Path(__file__).with_name("fixtures")
 NAMES = tuple(path.name.removesuffix(".tar.xz") for path in sorted(PACKED.glob("*.tar.xz")))
+NAMES_OF_0_2 = tuple(f"0.2/{path.name.removesuffix('.tar.xz')}" for path in sorted(PACKED.glob("0.2/*.tar.xz")))
+WITNESS_ROW = "postgresql+psycopg://agedp@witness.example/agedp#london"
+"""The witness in the run file of a fixture: a server that does not exist."""
+WITNESS_FILE = "witness/record.json"
+"""Its record after `unpack`."""
+_FIRST_VERSION = "a2328a0"
 _OF_THE_CHAIN = ("seq", "hash", "contract")
 
 
 def unpack(name: str, folder: Path) -> RunningPopulation:
-    """Return a copy of a fixture of one's own."""
+    """Return a copy of a fixture of one's own; a witness on a server becomes a file with the same record."""
     folder.mkdir(parents=True, exist_ok=True)
     with tarfile.open(PACKED / f"{name}.tar.xz") as packed:
         packed.extractall(folder, filter="data")
-    return RunningPopulation(folder)
+    population = RunningPopulation(folder)
+    if (folder / "witness.json").exists():
+        (folder / "witness").mkdir()
+        (folder / "witness.json").rename(folder / WITNESS_FILE)
+        population.edit(WITNESS_ROW, WITNESS_FILE)
+    return population
 
 
 @dataclass(frozen=True)
@@ -58,23 +73,32 @@ class RunningPopulation:
     """A population with its run file, ledger, folders and files, all under one folder."""
 
     folder: Path
+    part: str = ""
+    """"second" for the second population of a fixture."""
 
     @property
     def run_file(self) -> Path:
-        return self.folder / "run.toml"
+        return self.folder / f"{self.part or 'run'}.toml"
+
+    @property
+    def _out(self) -> Path:
+        return self.folder / (self.part or "out")
 
     @property
     def ledger(self) -> str:
         """The URL of the ledger that the fixture came with."""
-        return f"sqlite:///{self.folder / 'out' / 'ledger.sqlite'}"
+        return f"sqlite:///{self._out / 'ledger.sqlite'}"
 
     @property
     def release(self) -> Path:
-        return self.folder / "out" / "release"
+        return self._out / "release"
+
+    def path_of(self, name: str) -> Path:
+        """The file of what the earlier version wrote beside the population: "fixture", "expected" or "amended"."""
+        return self.folder / f"{self.part}{'-' if self.part else ''}{name}.json"
 
     def stored(self, name: str) -> dict[str, Any]:
-        """What 0.1 wrote beside the population: "fixture", "expected" or "amended"."""
-        return json.loads((self.folder / f"{name}.json").read_text())
+        return json.loads(self.path_of(name).read_text())
 
     @cached_property
     def facts(self) -> dict[str, Any]:
@@ -86,7 +110,7 @@ class RunningPopulation:
 
     @property
     def last_night(self) -> date:
-        """The last night that 0.1 ran."""
+        """The last night that the earlier version ran."""
         return date.fromisoformat(self.facts["begun"][-1])
 
     @property
@@ -124,35 +148,45 @@ class RunningPopulation:
             return amend(RunContext.load(self.run_file))
 
     def rows(self, ledger: str = "") -> list[dict[str, Any]]:
-        """Release rows; in place of hashes, which contract each was made under, and which model in the form of 0.1."""
+        """Release rows; in place of hashes, which contract each was made under, and the model in the fixture's form."""
         with Ledger.open(ledger or self.ledger) as opened:
             contracts = [contract.hash for contract in opened.contracts(self.population)]
             rows = [
                 {
                     **asdict(row),
                     "version": contracts.index(row.contract) + 1,
-                    "model": self.first_form(row.model, ledger),
+                    "model": self.model_form(row.model, ledger),
                 }
                 for row in opened.rows(self.population)
             ]
         plain = [{key: value for key, value in row.items() if key not in _OF_THE_CHAIN} for row in rows]
         return json.loads(json.dumps(plain))
 
-    def first_form(self, model: str, ledger: str = "") -> str:
-        """Return the hash that 0.1 gave the model of this hash."""
+    @property
+    def is_of_first_version(self) -> bool:
+        return bool(self.facts["made_by"] == _FIRST_VERSION)
+
+    def model_form(self, model: str, ledger: str = "") -> str:
+        """Return the hash that the version of the fixture gave the model of this hash."""
+        if not self.is_of_first_version:
+            return model
         with Ledger.open(ledger or self.ledger) as opened:
             texts = [record.envelope for record in opened.models() if record.model == model]
         return Model.from_text(texts[0]).first_form.id if texts else model
 
     def tables(self) -> dict[str, list[dict[str, Any]]]:
         """The rows of every Parquet file of the release folder, dates as text."""
-        tables = {path.name: pq.read_table(path).to_pylist() for path in sorted(self.release.glob("*.parquet"))}
+        tables = {name: table.to_pylist() for name, table in self._parquet_files()}
         return json.loads(json.dumps(tables, default=str))
 
     def metadata(self) -> dict[str, dict[str, Any]]:
         """The guarantee that every Parquet file of the release folder carries."""
-        schemas = {path.name: pq.read_schema(path) for path in sorted(self.release.glob("*.parquet"))}
-        return {name: json.loads((schema.metadata or {})[b"agedp"]) for name, schema in schemas.items()}
+        return {name: json.loads((table.schema.metadata or {})[b"agedp"]) for name, table in self._parquet_files()}
+
+    def _parquet_files(self) -> Iterator[tuple[str, pa.Table]]:
+        for path in sorted(self.release.rglob("*.parquet")):
+            with pq.ParquetFile(path) as file:
+                yield str(path.relative_to(self.release)), file.read()
 
 
 @contextmanager

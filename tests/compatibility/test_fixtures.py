@@ -1,13 +1,16 @@
-"""Populations that agedp 0.1 began go on: each fixture verifies, runs on, is amended, recovered, imported, published.
+"""Populations that agedp 0.1 and 0.2 began go on: each fixture verifies, runs on, is amended, recovered, published.
 
-What 0.1 itself published on the nights to come was recorded by 0.1, with noise that series, day and cell decide. One
-fixture of each notion lives through these nights in every test run, the others behind `long`.
+What the earlier version itself published on the nights to come was recorded by it, with noise that series, day and
+cell decide. One fixture of 0.1 of each notion lives through these nights in every test run, and one of 0.2 through the
+first of them in a moved ledger; the others are behind `long`.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +22,18 @@ from agedp.release_folder.release_folder import open_release
 from agedp.stages.publish import publish_release, write_folder_of_statement
 from agedp_data.config import contract_part
 from agedp_data.config.contract_values import comparable
-from agedp_data.ledger import Ledger, canonical
+from agedp_data.ledger import Ledger, StatementRecord, canonical
 from tests.command import agedp
-from tests.compatibility.fixtures import NAMES, RunningPopulation, standing_clock, unpack
+from tests.compatibility.fixtures import (
+    NAMES,
+    NAMES_OF_0_2,
+    WITNESS_FILE,
+    RunningPopulation,
+    standing_clock,
+    unpack,
+)
 from tests.nights.keyed import JOURNAL, draws
+from tests.postgresql import ROLE, PostgreSQL
 
 NOTIONS = ("age-dependent", "classical", "discounted", "neighbourhood", "temporal", "w-event")
 ALWAYS = {
@@ -30,27 +41,39 @@ ALWAYS = {
     "w-event-rehearsal",
 }  # fmt: skip
 """One of each notion; every mode and layout, an amended, an ended and an estimated one are among them."""
+OF_0_2 = (
+    "age-dependent-private", "classical-levels", "discounted-profile", "neighbourhood-layers", "shared-households",
+    "temporal-memory", "w-event-delta-monthly", "witness-row",
+)  # fmt: skip
+"""One of each notion, with what 0.1 lacks; a private model has private quantiles, a witness is a row in PostgreSQL."""
+MOVED_ALWAYS = {*ALWAYS, "0.2/classical-levels"}
 _CLAIMS = ("schema", "population", "days", "published", "rehearsal")
 """What a statement contains beside its bounds that must be the same; its sentences may be written anew."""
 _BOUND = ("name", "kind", "epsilon", "limit", "factor")
 
-every = pytest.mark.parametrize("name", NAMES)
-most_behind_long = pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name in ALWAYS else pytest.mark.long) for name in NAMES]
-)
+
+def _behind_long(always: set[str]) -> Any:
+    """Return a parameter of all fixtures; those that are not named run with the long tests."""
+    names = (*NAMES, *NAMES_OF_0_2)
+    marked = [pytest.param(name, marks=() if name in always else pytest.mark.long) for name in names]
+    return pytest.mark.parametrize("name", marked)
+
+
+every_of_0_1, most_behind_long = _behind_long({*NAMES}), _behind_long(ALWAYS)
 
 
 @pytest.fixture
 def population(name: str, tmp_path: Path) -> RunningPopulation:
-    """A population as 0.1 left it, in a folder of the test's own."""
+    """A population as the earlier version left it, in a folder of the test's own."""
     return unpack(name, tmp_path / name)
 
 
 def test_there_is_a_fixture_of_each_notion_in_each_mode() -> None:
     assert set(NAMES) == {f"{notion}-{mode}" for notion in NOTIONS for mode in ("archive", "live", "rehearsal")}
+    assert set(NAMES_OF_0_2) == {f"0.2/{name}" for name in OF_0_2}
 
 
-@every
+@every_of_0_1
 def test_the_same_contract_export_and_folder_are_written(population: RunningPopulation) -> None:
     """A later version may write sentences and pages anew, never what a stored statement says or a table contains."""
     night, copy = population.last_night, population.folder / "copy.sqlite"
@@ -65,13 +88,14 @@ def test_the_same_contract_export_and_folder_are_written(population: RunningPopu
         statement = ledger.statements(population.population)[-1]
     session = LedgerSession.open(population.begin(now=night))
     written = contract_part(session.run.run_file, model=session.model.id if session.model else None)
-    schedule = {key: value for key, value in written["schedule"].items() if key != "zone_changes"}
-    earlier = {key: value for key, value in written.items() if key not in ("form", "needs")}
-    assert canonical({**earlier, "schedule": schedule}) == stored_contract
-    stored = {name: (population.release / name).read_bytes() for name in ("statement.json", "ledger_rows.jsonl")}
+    if population.is_of_first_version:
+        schedule = {key: value for key, value in written["schedule"].items() if key != "zone_changes"}
+        written = {**{key: written[key] for key in written if key not in ("form", "needs")}, "schedule": schedule}
+    assert canonical(written) == stored_contract
+    paths = [population.release / "statement.json", *population.release.rglob("ledger_rows.jsonl")]
+    stored = {path: path.read_bytes() for path in paths}
     tables, metadata = population.tables(), population.metadata()
-    for path in population.release.iterdir():
-        path.unlink()
+    shutil.rmtree(population.release)
     with standing_clock(night):
         publish_release(LedgerSession.open(population.begin(now=night)))
     require_sound(population, population.ledger)
@@ -79,13 +103,13 @@ def test_the_same_contract_export_and_folder_are_written(population: RunningPopu
     write_folder_of_statement(LedgerSession.open(population.begin(now=night)), statement.seq)
     open_release(population.release).verify()
     require_same_tables(population.tables(), tables)
-    assert {name: (population.release / name).read_bytes() for name in stored} == stored
+    assert {path: path.read_bytes() for path in stored} == stored
     written_metadata = population.metadata()
     for name, keys in metadata.items():
         assert {key: written_metadata[name].get(key) for key in keys} == keys
 
 
-@every
+@every_of_0_1
 def test_closed_and_recovered_ledgers_are_imported(population: RunningPopulation) -> None:
     """The marks of closing, of recovery and of a takeover are rows of a form of their own."""
     rows = population.rows()
@@ -99,7 +123,7 @@ def test_closed_and_recovered_ledgers_are_imported(population: RunningPopulation
 
 
 @most_behind_long
-def test_the_commands_read_it_and_ten_nights_publish_the_same_values(
+def test_the_commands_read_it_and_nights_publish_the_same_values(
     population: RunningPopulation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     as_of = ("--as-of", str(population.last_night)) if population.facts["mode"] == "rehearsal" else ()
@@ -115,7 +139,7 @@ def test_the_commands_read_it_and_ten_nights_publish_the_same_values(
             assert (status, err, bool(out)) == (0, "", True), words
     before, expected = population.rows(), population.stored("expected")
     assert [population.ending(now=night) for night in population.following] == expected["endings"]
-    assert len(expected["endings"]) == 10
+    assert len(expected["endings"]) == (10 if population.is_of_first_version else 5)
     require_same(population, expected, before)
     require_sound(population, population.ledger)
     fresh = [row for row in population.rows()[len(before) :] if row["state"] == "released"]
@@ -135,11 +159,13 @@ def test_an_amendment_is_recorded_and_has_the_same_effect(population: RunningPop
         assert ledger.contracts(population.population) == (*contracts, amended)
 
 
-@most_behind_long
+@_behind_long(MOVED_ALWAYS)
 @pytest.mark.parametrize("way", ["import", "recover"])
 def test_a_moved_ledger_goes_on(population: RunningPopulation, way: str) -> None:
-    """Deliveries that 0.1 has read may be cleared away: the day that is due next is in its store."""
-    moved, night, rows = f"sqlite:///{population.folder / 'moved.sqlite'}", population.following[0], population.rows()
+    """Deliveries that were read may be cleared away: the day that is due next is in the store."""
+    (population.folder / "moved").mkdir()
+    moved = f"sqlite:///{population.folder / 'moved' / 'ledger.sqlite'}"
+    night, rows = population.following[0], population.rows()
     if way == "import":
         import_ledger(population.folder / "export.jsonl", moved, lost_at=population.last_night)
         (population.folder / "out" / "ledger.sqlite").unlink()
@@ -159,6 +185,47 @@ def test_a_moved_ledger_goes_on(population: RunningPopulation, way: str) -> None
     require_sound(population, moved)
 
 
+def test_two_populations_that_share_households_go_on(tmp_path: Path) -> None:
+    """Each account counts the releases of both, through the register that 0.2 began."""
+    first = unpack("0.2/shared-households", tmp_path / "shared")
+    populations = (first, replace(first, part="second"))
+    before = [population.rows() for population in populations]
+    assert {population.ending(now=night) for night in first.following for population in populations} == {""}
+    for population, rows in zip(populations, before, strict=True):
+        expected = population.stored("expected")
+        require_same(population, expected, rows)
+        require_sound(population, population.ledger)
+        account, earlier = (
+            {key: statement["household_account"][key] for key in ("day", "total")}
+            for statement in (open_release(population.release).statement, expected["statement"])
+        )
+        assert account == earlier
+
+
+@pytest.mark.long
+def test_a_witness_in_a_table_goes_on_and_refuses_an_older_copy(tmp_path: Path, postgresql: PostgreSQL) -> None:
+    population = unpack("0.2/witness-row", tmp_path / "population")
+    before, database = population.rows(), postgresql.database()
+    state = (population.folder / WITNESS_FILE).read_text()
+    postgresql.admin(
+        "CREATE TABLE agedp_witness (name text PRIMARY KEY, state text NOT NULL)",
+        f"ALTER TABLE agedp_witness OWNER TO {ROLE}",
+        f"INSERT INTO agedp_witness VALUES ('london', '{state}')",
+        database=database,
+    )
+    population.edit(WITNESS_FILE, f"{postgresql.url(database)}#london")
+    shutil.copytree(population.folder / "out", population.folder / "older")
+    assert {population.ending(now=night) for night in population.following} == {""}
+    require_same(population, population.stored("expected"), before)
+    [(confirmed,)] = postgresql.admin("SELECT state FROM agedp_witness", database=database)
+    with Ledger.open(population.ledger) as ledger:
+        newest = [row for row in ledger.all_rows() if not (isinstance(row, StatementRecord) and row.population)][-1]
+    assert (json.loads(confirmed)["new"], json.loads(confirmed)["state"]) == (newest.hash, "confirmed")
+    shutil.rmtree(population.folder / "out")
+    (population.folder / "older").rename(population.folder / "out")
+    assert population.ending(now=population.following[-1]) == "LedgerBehind"
+
+
 def require_sound(population: RunningPopulation, ledger: str) -> None:
     """Check a ledger and the release folder as `agedp verify FOLDER --ledger URL` and `agedp ledger verify` do."""
     folder = open_release(population.release)
@@ -169,7 +236,7 @@ def require_sound(population: RunningPopulation, ledger: str) -> None:
 
 
 def require_same(population: RunningPopulation, expected: dict[str, Any], before: list[dict[str, Any]]) -> None:
-    """Compare rows, tables and statement with those of 0.1; the rows of before stand first."""
+    """Compare rows, tables and statement with those of the earlier version; the rows of before stand first."""
     rows, statement = population.rows(), open_release(population.release).statement
     assert rows[: len(before)] == before
     require_same_rows(rows, expected["rows"])
@@ -178,7 +245,7 @@ def require_same(population: RunningPopulation, expected: dict[str, Any], before
     contract, earlier_contract = comparable(statement["contract"], expected["statement"]["contract"])
     for terms in (contract, earlier_contract):
         if "hash" in terms.get("model", {}):
-            terms["model"] = {**terms["model"], "hash": population.first_form(terms["model"]["hash"])}
+            terms["model"] = {**terms["model"], "hash": population.model_form(terms["model"]["hash"])}
     assert contract == earlier_contract
     bounds, earlier_bounds = (
         {tuple(bound[key] for key in _BOUND) for bound in either["figures"]}

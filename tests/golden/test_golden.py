@@ -52,8 +52,8 @@ from tests.golden.artefacts import (
 )
 from tests.references import unresolved
 
-FAST = {"levels-single", "periods-single", "url", "weekday-month-single"}
-"""Short runs of every test run, six seconds together; the others are behind `long`."""
+FAST = {"periods-single", "url", "weekday-month-single"}
+"""Short runs of every test run; the others are behind `long`, and take a minute."""
 LONG = {*SHORT} - FAST
 
 
