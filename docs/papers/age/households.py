@@ -127,7 +127,7 @@ def household_risk(households: PaperHouseholds) -> HouseholdRisk:
         (tight[:, two, day], counted[:, two, day], floor[:, two]),
         _memory(common, readings[f"{COMMON_RANGE}, {AS_COUNTED}"]),
         {"printed": spectral, "tight": tight[:, two], "counted": counted[:, two]},
-        (total_variation(chains, week) <= printed * (1 + 1e-9) + 1e-12).all(axis=1),
+        np.asarray((total_variation(chains, week) <= printed * (1 + 1e-9) + 1e-12).all(axis=1)),
     )
 
 
@@ -157,7 +157,7 @@ def _two() -> int:
 def _first_below(bounds: Floats) -> Floats:
     """Return the first step at which each household's bound is below 1, infinite if none is: (n, steps) -> (n,)."""
     is_below = bounds < 1
-    return np.where(is_below.any(axis=1), is_below.argmax(axis=1) + 1.0, np.inf)
+    return np.asarray(np.where(is_below.any(axis=1), is_below.argmax(axis=1) + 1.0, np.inf))
 
 
 def reversible_fit(counts: NDArray[np.int64]) -> Floats:
@@ -176,7 +176,7 @@ def reversible_fit(counts: NDArray[np.int64]) -> Floats:
         if (np.abs(flow.sum(axis=-1) - weight) <= _SMALL_CHANGE * weight).all():
             break
     weight = flow.sum(axis=-1, keepdims=True)
-    return np.divide(flow, weight, out=np.full_like(flow, np.nan), where=weight > 0)
+    return np.asarray(np.divide(flow, weight, out=np.full_like(flow, np.nan), where=weight > 0))
 
 
 def bound_by_household(chains: Floats, steps: NDArray[np.int64]) -> Floats:
@@ -284,13 +284,13 @@ class HalfResults:
 
     def largest(self, of_household: Floats) -> Floats:
         """Return the largest value of each half."""
-        return np.nanmax(of_household[self.chosen], axis=1)
+        return np.asarray(np.nanmax(of_household[self.chosen], axis=1))
 
     def largest_of_rest(self, of_household: Floats) -> Floats:
         """Return the largest value of the households that each half leaves out."""
         is_rest = np.ones((len(self.chosen), len(of_household)), dtype=np.bool_)
         np.put_along_axis(is_rest, self.chosen, values=False, axis=1)
-        return np.nanmax(np.where(is_rest, of_household, np.nan), axis=1)
+        return np.asarray(np.nanmax(np.where(is_rest, of_household, np.nan), axis=1))
 
 
 def of_halves(households: PaperHouseholds, risk: HouseholdRisk) -> HalfResults:
@@ -320,7 +320,7 @@ def _numbers(risk: HouseholdRisk, drift: Floats, number: int, those: str, half: 
         lasts = f", of which {same} have a lasting memory"
     of_chain, of_counts = risk.of_household["tight"], risk.of_household["counted"]
     least = _least_at_target(risk, np.arange(len(risk.bound_met)), drift, number)
-    starts = (f"from {largest(first, 'g')} h on with {name}" for name, first in reversed(risk.helps_from.items()))
+    starts = (f"from {largest(first, 'g')} h on with {name}" for name, first in [*risk.helps_from.items()][::-1])
     met = "each" if risk.bound_met.all() else f"{risk.bound_met.sum()}"
     return {
         "level": f"drift alone of {those}: {drift[twelve]:.4f} kWh² at 12 h, {drift[day]:.4f} at 24 h, a share of"
@@ -337,7 +337,7 @@ def _numbers(risk: HouseholdRisk, drift: Floats, number: int, those: str, half: 
     }
 
 
-def _least_at_target(risk: HouseholdRisk, rows: Sequence[int], drift: Floats, number: int) -> float:
+def _least_at_target(risk: HouseholdRisk, rows: NDArray[np.int64], drift: Floats, number: int) -> float:
     """Return the least error of an aged mean of some households at a risk of `_TARGET` by eq. 55 [kWh^2]."""
     printed = leakage_from_total_variation(risk.of_household["printed"][rows].max(axis=0), LOSSES[:, None])
     return float(_least(drift + _noise(LOSSES, number)[:, None], printed, np.array([_TARGET]))[0])

@@ -16,7 +16,6 @@ import csv
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 from urllib.parse import quote
 
 from agedp.reports.html import part
@@ -65,8 +64,7 @@ def csv_text(values: Values) -> str:
     rows = [[_cell(cell) for cell in row] for row in values.rows]
     # csv.writer leaves a lone carriage return unquoted, which readers take for a line end
     has_return = any("\r" in cell for row in rows for cell in row if isinstance(cell, str))
-    quoting: Literal[0, 2] = csv.QUOTE_NONNUMERIC if has_return else csv.QUOTE_MINIMAL
-    writer = csv.writer(text, lineterminator="\n", quoting=quoting)
+    writer = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC if has_return else csv.QUOTE_MINIMAL)
     writer.writerow(values.columns)
     writer.writerows(rows)
     return text.getvalue()
