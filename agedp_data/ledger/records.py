@@ -283,12 +283,11 @@ def _parse_column(name: str, kind: str, column: Any) -> Any:  # noqa: ANN401 - a
         value = _parse_float(column) if kind == "float" else _parse_json(column)
         if kind == "float" and value is not None:
             return value
-        if kind == "tuple[tuple[str, str], ...]" and isinstance(value, dict):
-            if all(type(entry) is str for entry in value.values()):
-                return tuple(sorted(value.items()))
-            raise ValueError(f"{name} does not hold what it should")
         item = str if kind == "tuple[str, ...]" else int
-        if isinstance(value, list) and all(type(entry) is item for entry in value):
+        if kind == "tuple[tuple[str, str], ...]":
+            if isinstance(value, dict) and all(type(entry) is str for entry in value.values()):
+                return tuple(sorted(value.items()))
+        elif isinstance(value, list) and all(type(entry) is item for entry in value):
             return tuple(value)
     raise ValueError(f"{name} does not hold what it should")
 

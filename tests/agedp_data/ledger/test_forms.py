@@ -32,6 +32,7 @@ IMPOSSIBLE = [
     (3, "revision", 2**40, "beyond 32 bits"), (3, "series", "other", "its contract has no series 'other'"),
     (2, "envelope", "{}", "not the hash of its public part"), (1, "promise", "[ ]", "not canonical"),
     (6, "files", {"statement.json": 1}, "files does not hold"), (6, "files", {"a": "1"}, "has no SHA-256"),
+    (6, "files", [1, 2], "files does not hold"), (6, "files", [["statement.json", "0"]], "files does not hold"),
     (6, "at", "yesterday", "at is not"), (6, "at", "9999-12-31", "at is not"),
 ]  # fmt: skip
 
