@@ -15,6 +15,13 @@ from unittest import mock
 from agedp_flows.cli.app import main
 from tests.references import unresolved
 
+VERDICT = ("agedp: Verdict before the first release: ", "agedp: Accepted in writing by ", "agedp: A rehearsal passes, ")
+
+
+def beside_verdict(err: str) -> str:
+    """Return what was printed on standard error beside the verdict on a first release."""
+    return "".join(line for line in err.splitlines(keepends=True) if not line.startswith(VERDICT))
+
 
 class Ended(NamedTuple):
     """How a command ended."""

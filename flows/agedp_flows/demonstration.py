@@ -7,6 +7,7 @@ that exist stay, and the release flow finds no due day.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from agedp.compute.engine_settings import SILENT, ProgressReporter
@@ -69,4 +70,4 @@ def _release(run_file: Path, progress: ProgressReporter) -> None:
     """Run the release flow of a run file, inside `running_server` as well."""
     from agedp_flows.release_flow import run_release  # noqa: PLC0415
 
-    run_release(str(run_file), None, progress).check_not_refused()
+    run_release(str(run_file), None, replace(progress, notice=None)).check_not_refused()

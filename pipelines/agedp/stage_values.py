@@ -128,10 +128,14 @@ class DueDay:
 
 @dataclass(frozen=True, slots=True)
 class DueDays:
-    """The days to publish now, oldest first, and the waiting days: due, but without their delivery's marker."""
+    """The days to publish now, oldest first, and the waiting days: due, but without their delivery's marker.
+
+    `notices` are public lines that are shown before the draw: the verdict on a first release.
+    """
 
     due: tuple[DueDay, ...]
     waiting: tuple[date, ...] = ()
+    notices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

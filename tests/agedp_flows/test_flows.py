@@ -7,6 +7,7 @@ import logging
 import os
 import subprocess
 import sys
+from datetime import date
 from pathlib import Path
 from types import ModuleType
 
@@ -28,6 +29,7 @@ from agedp_flows.deployments import deployments_of
 from agedp_flows.prefect_server import _password
 from agedp_flows.scheduled_runs import ScheduledRun
 from agedp_flows.stage_tasks import FlowObserver, RunHandle, failed_state, is_unavailable, run_stage, use_observer
+from tests.agedp.conftest import House
 from tests.agedp_flows.worlds import ESTIMATED, World, make
 
 TASKS: dict[ModuleType, dict[str, int]] = {
@@ -144,6 +146,21 @@ def require_released_by_tasks(world: World) -> None:
     table = release_flow.artifacts.released_table(run.value, observer.result.drawn)
     assert [line["households"] for line in table] == [12, 12, 12, 12, 8]
     assert (world.folder / "out" / "release" / "SHA256SUMS").exists()
+
+
+def test_a_refused_first_release_is_a_failed_plan_with_its_public_text(tmp_path: Path) -> None:
+    house, day = House(tmp_path), date(2013, 1, 1)
+    house.fill([day], households="AB")
+    house.write(day, day)
+    house.edit(('accept = ["useless", "no-credit"]\n', ""))
+    with disable_run_logger(), use_observer(FlowObserver()):
+        state = release_flow.plan.fn(RunHandle("run", RunContext.load(house.run_file)))
+    with pytest.raises(Refused) as refused:
+        house.run()
+    assert state.message == f"Refused: {refused.value}"
+    assert "the noise exceeds the clamp in every span" in state.message
+    accepting = release_flow._begin(str(house.run_file), None, FlowObserver(accept=["useless"]))
+    assert accepting.value.run_file.promise.accept == ("useless",)
 
 
 def test_deployments_offer_release_and_calibration(tmp_path: Path) -> None:

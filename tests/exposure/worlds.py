@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 
 from tests.agedp_flows.worlds import AGED, DECLARED, ESTIMATED, MODES, RUN_FILE
-from tests.command import CommandFolder
+from tests.command import CommandFolder, beside_verdict
 from tests.exposure.marks import Marks, marks_of
 
 DRIVER = Path(__file__).with_name("driver.py")
@@ -82,7 +82,7 @@ class Ran:
         self.world = world
         seen = [world.run(verb, "run.toml", "--json", umask=0) for verb in ("calibrate", "run")]
         self.calibrated, self.released = seen
-        assert [(run.status, run.stderr) for run in seen] == [(0, "")] * 2, seen
+        assert [(run.status, beside_verdict(run.stderr)) for run in seen] == [(0, "")] * 2, seen
         assert self.marks
 
     @cached_property

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.command import beside_verdict
 from tests.postgresql import ROLE, PostgreSQL
 
 SERVER = Path(__file__).with_name("server.py")
@@ -31,7 +32,7 @@ class End:
     @property
     def line(self) -> str:
         """The one line on standard error; fails on a traceback or on several lines."""
-        [line] = self.err.splitlines()
+        [line] = beside_verdict(self.err).splitlines()
         assert line.startswith("agedp: "), self.err
         assert len(line) < 1000, line
         return line

@@ -21,6 +21,7 @@ from agedp.ledger_transfer import verify_against
 from agedp.release_folder.release_folder import open_release
 from agedp_data.ledger import Ledger
 from agedp_data.ledger.records import Row
+from tests.command import beside_verdict
 from tests.faults.runs import End, LedgerFiles, LedgerServer, Runs
 from tests.minimal import of_three_states
 from tests.nights.keyed import draws
@@ -156,7 +157,7 @@ class Scene:
         self.shelf.keep()
         self.restore()
         end = self.run()
-        assert (end.status, end.err) == (0, ""), end
+        assert (end.status, beside_verdict(end.err)) == (0, ""), end
         self.passed, self.files = end.passed, self.contents()
         self.rows, self.drawn = self.stored(), draws(self.journal)
 
@@ -197,7 +198,7 @@ class Scene:
     def mend(self) -> End:
         """Run the same command again and require what an undisturbed one makes."""
         end, (status, message) = self.run(), self.again
-        assert (end.status, end.err) == (0, "") or (end.status == status and message in end.line), end
+        assert (end.status, beside_verdict(end.err)) == (0, "") or (end.status == status and message in end.line), end
         self.require_undisturbed()
         return end
 

@@ -82,7 +82,7 @@ class Credit:
             return f"the bound {self.name!r} is infinite, {total}"
         most = "at most " if self.is_limit else ""
         part = self.bound / self.total
-        part_text = three_digits(part) if part >= _NEGLIGIBLE else f"less than {_NEGLIGIBLE}"
+        part_text = f"{math.floor(1000 * part) / 1000:g}" if part >= _NEGLIGIBLE else f"less than {_NEGLIGIBLE}"
         return f"the bound {self.name!r} is {most}epsilon {_digits(self.bound)}, {part_text} {total}"
 
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Literal
@@ -100,7 +100,7 @@ def plan(session: LedgerSession) -> DueDays:
     if due_days.due:
         check_corrections_declared(session)
         check_model_accepted(session)
-        check_verdict(session, due_days)
+        due_days = replace(due_days, notices=check_verdict(session, due_days))
         if session.remote_folder is not None:
             session.remote_folder.try_writing()
         check_disk_space(run.release_folder, run.run_file.output.ledger)
@@ -177,20 +177,18 @@ def find_verdict(session: LedgerSession, due_days: DueDays) -> Verdict | None:
     return None
 
 
-def check_verdict(session: LedgerSession, due_days: DueDays) -> None:
-    """Show the verdict on a first release to those who run it, before anything is read or drawn.
+def check_verdict(session: LedgerSession, due_days: DueDays) -> tuple[str, ...]:
+    """Return what is shown of the verdict on a first release before its draw; refused is it before anything is read.
 
     Raises:
         Refused: a cause that [promise] accept does not name.
     """
-    verdict, run = find_verdict(session, due_days), session.run
+    verdict = find_verdict(session, due_days)
     if verdict is None:
-        return
+        return ()
     if verdict.refusal:
-        raise Refused(f"{run.run_file.name}: {verdict.refusal}")
-    if run.engine.notice is not None:
-        for line in verdict.lines:
-            run.engine.notice(line)
+        raise Refused(f"{session.run.run_file.name}: {verdict.refusal}")
+    return tuple(verdict.lines)
 
 
 def check_rehearsal_declared(session: LedgerSession) -> None:

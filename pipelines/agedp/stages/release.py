@@ -111,6 +111,9 @@ def _session_for_release(session: LedgerSession, due_days: DueDays) -> LedgerSes
     """Return the session with its ledger compared anew, or created; without a due day nothing is created."""
     if due_days.due and (session.ledger is None or not session.ledger.contracts()):
         _check_first_release(session, due_days)
+        if (notice := session.run.engine.notice) is not None:
+            for line in due_days.notices:
+                notice(line)
     return session.checked(create=True) if due_days.due or session.ledger is not None else session
 
 
