@@ -19,7 +19,7 @@ Decisions:
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
@@ -120,7 +120,7 @@ class _FolderRows:
     def terms(self) -> ReleaseTerms:
         """Return the terms of the contract in force with all models, as a run has them."""
         statement, model = self.statement, self.model
-        texts = {key: getattr(statement, key) or None for key in _TITLES}
+        texts: dict[str, Any] = {key: getattr(statement, key) or None for key in _TITLES}
         run = registered_run_file(
             self.contracts[-1].promise,
             output=OutputSection.model_construct(**texts, interval=self.coverage),
@@ -309,7 +309,7 @@ def _check_texts(folder: ReleaseFolder, rows: _FolderRows, terms: ReleaseTerms) 
     statement, listed = rows.statement, folder.checksums
     is_same = is_of_this_version(statement)
     is_same_software = is_of_this_version(statement, names=("agedp", "numpy", "scipy", "pyarrow"))
-    expected = {
+    expected: dict[str, tuple[bool, Callable[[], bytes]]] = {
         STATEMENT: (is_same, lambda: json_bytes(statement.content())),
         WORDS: (is_same, lambda: markdown(statement).encode()),
         REPORT: (is_same_software, lambda: _report(folder, rows, terms)),
