@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.command import beside_verdict
 from tests.source_path import source_path
 
 COMMANDS = {
@@ -45,8 +46,12 @@ def check(words: tuple[str, ...], folder: Path, streams: str, given: dict[str, s
         {">/dev/full": "No space left on device", "| true": "Broken pipe"}.get(streams, "") if words != ("rnu",) else ""
     )
     if lost:
-        assert done.stderr == f"agedp: standard output cannot be written ({lost}); completed work is kept\n"
-    assert done.stderr == "" or (done.stderr.startswith("agedp: ") and done.stderr.count("\n") == 1), done.stderr
+        assert (
+            beside_verdict(done.stderr)
+            == f"agedp: standard output cannot be written ({lost}); completed work is kept\n"
+        )
+    lines = beside_verdict(done.stderr)
+    assert lines == "" or (lines.startswith("agedp: ") and lines.count("\n") == 1), done.stderr
     assert done.returncode == (2 if lost or words == ("rnu",) else 0), (words, done.stderr)
 
 

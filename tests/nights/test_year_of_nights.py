@@ -176,7 +176,8 @@ class House:
             terms = replace(terms, promise="\n".join(lines))
         self.write(terms, name=name, mode="archive", files="every")
         with keyed_sampler(self.folder / f"{name}.txt"):
-            assert agedp("run", self.folder / f"{name}.toml")[::2] == (0, "")
+            ended = agedp("run", self.folder / f"{name}.toml")
+            assert (ended.status, beside_verdict(ended.err)) == (0, "")
         return published(self.folder / name / "release")
 
 
