@@ -185,6 +185,7 @@ def test_a_moved_ledger_goes_on(population: RunningPopulation, way: str) -> None
     require_sound(population, moved)
 
 
+@pytest.mark.long
 def test_two_populations_that_share_households_go_on(tmp_path: Path) -> None:
     """Each account counts the releases of both, through the register that 0.2 began."""
     first = unpack("0.2/shared-households", tmp_path / "shared")
