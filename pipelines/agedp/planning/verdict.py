@@ -40,6 +40,7 @@ from agedp_data.config import RunFile
 from agedp_data.epsilon import NANO, format_epsilon
 from agedp_data.notions.cap_bounds import own_bound_name
 from agedp_data.notions.notion import DAY_BOUND, TOTAL_BOUND
+from agedp_data.notions.period_loss import total_charge
 from agedp_data.notions.publication import share_of
 from agedp_data.parameters import Acceptance
 from agedp_data.roster import Roster
@@ -53,6 +54,8 @@ WHOLE: Final = "whole period"
 _MAX_DAYS: Final = 3652
 _NEGLIGIBLE: Final = 0.001
 _SPANS: Final[Mapping[str, int]] = {"day": 1, "week": 7, "month": 30, "year": 365}
+Rows = list[tuple[date, int]]
+"""Days, or the days that name a row, with the loss of the whole day [nano-epsilon]."""
 _ROW_DAYS: Final[Mapping[str, int]] = {**_SPANS, "weekday-month": 30}
 
 
@@ -60,13 +63,15 @@ _ROW_DAYS: Final[Mapping[str, int]] = {**_SPANS, "weekday-month": 30}
 class Credit:
     """The notion's own bound over the whole series and the sum of its pure losses [nano-epsilon].
 
-    `is_limit` tells that `bound` is what the promise permits, not what the series comes to; None is infinite.
+    `unit` says what has the losses: "days" or "rows". `is_limit` tells that `bound` is what the promise permits, not
+    what the series comes to; None is infinite.
     """
 
     name: str
     bound: int | None
     total: int
-    days: int
+    number: int
+    unit: str
     is_limit: bool = False
 
     @property
@@ -77,7 +82,8 @@ class Credit:
     @property
     def text(self) -> str:
         """Return the two figures in words."""
-        total = f"of the {_digits(self.total)} that the losses of {self.days:,} day{'s' * (self.days != 1)} add up to"
+        unit = self.unit if self.number > 1 else self.unit.removesuffix("s")
+        total = f"of the {_digits(self.total)} that the losses of {self.number:,} {unit} add up to"
         if self.bound is None:
             return f"the bound {self.name!r} is infinite, {total}"
         most = "at most " if self.is_limit else ""
@@ -197,7 +203,7 @@ class Verdict:
             "epsilon": None if self.credit.bound is None else format_epsilon(self.credit.bound),
             "at_most": self.credit.is_limit,
             "sum": format_epsilon(self.credit.total),
-            "days": self.credit.days,
+            self.credit.unit: self.credit.number,
             "limit": float(NO_CREDIT),
         }
         names = ("series", "span", "days", "noise_sd", "range", "unit")
@@ -242,16 +248,40 @@ def judge_first_release(
     """
     run, schedule = terms.run, terms.run.schedule
     skipped = undrawn | set(schedule.skipped_days)
-    days = [day for day in _period(run) if day not in skipped]
-    losses = terms.notion.planned_series([day.isoformat() for day in days], terms.leakage_bound)
-    days = days[: len(losses)]
-    if not days:
+    planned = _planned_rows(terms, [day for day in _period(run) if day not in skipped])
+    if not any(planned.values()):
         return None
-    noises = tuple(noise for name in run.series for noise in _span_noises(terms, roster, name, days, losses))
+    noises = tuple(noise for name, rows in planned.items() for noise in _span_noises(terms, roster, name, rows))
     promise = run.promise
-    credit = _credit(terms, days, losses, today)
+    credit = _credit(terms, planned, today)
     is_release = schedule.mode != "rehearsal"
     return Verdict(promise.notion, credit, noises, promise.TEXT.credit_remedy, promise.accept or (), is_release)
+
+
+def _planned_rows(terms: ReleaseTerms, days: Sequence[date]) -> dict[str, Rows]:
+    """Return the planned rows of each series up to the end of the days or of the budget.
+
+    Of series with rows about several days each row counts once in the total; it has its share of what the notion plans
+    for one of its days while nothing is spent.
+    """
+    run, notion = terms.run, terms.notion
+    if not run.publication.has_periods:
+        losses = notion.planned_series([day.isoformat() for day in days], terms.leakage_bound)
+        return {name: [*zip(days, losses, strict=False)] for name in run.series}
+    planned: dict[str, Rows] = {name: [] for name in run.series}
+    of_series: dict[str, int] = {}
+    cap = run.promise.total_cap if run.promise.delta is None else None
+    spent = total_charge(notion.charges)
+    for day in days:
+        for name in _due_names(run, day):
+            if name not in of_series:
+                covered = run.series[name].covered_days(day)
+                of_series[name] = notion.planned_period((), *covered, terms.leakage_bound)
+            spent += int(_part(terms, name) * of_series[name])
+            if cap is not None and spent > cap:
+                return planned
+            planned[name].append((day, of_series[name]))
+    return planned
 
 
 def _period(run: RunFile) -> Sequence[date]:
@@ -259,25 +289,29 @@ def _period(run: RunFile) -> Sequence[date]:
     return days_of(first, run.schedule.last_day or first + timedelta(days=_MAX_DAYS - 1))
 
 
-def _credit(terms: ReleaseTerms, days: Sequence[date], losses: Sequence[int], today: date) -> Credit | None:
+def _credit(terms: ReleaseTerms, planned: Mapping[str, Rows], today: date) -> Credit | None:
     """Return the own bound against the sum of the losses; None for a notion that has no bound of its own."""
     notion, run = terms.notion, terms.run
     name = own_bound_name(notion.limits) or run.promise.TEXT.own_bound.name
     if name in (DAY_BOUND, TOTAL_BOUND):
         return None
-    total, limit, has_periods = sum(losses), notion.limits.get(name), run.publication.has_periods
-    if limit is not None and limit < NO_CREDIT * total and not has_periods:
-        return Credit(name, limit, total, len(days), is_limit=True)
+    has_periods = run.publication.has_periods
+    by_series = (
+        [(series, day, int(_part(terms, series) * loss)) for series, rows in planned.items() for day, loss in rows]
+        if has_periods
+        else [("", day, loss) for day, loss in next(iter(planned.values()))]  # all series of the day in one row
+    )
+    total, limit = sum(loss for _, _, loss in by_series), notion.limits.get(name)
+    unit = "rows" if has_periods else "days"
+    if limit is not None and limit < NO_CREDIT * total:
+        return Credit(name, limit, total, len(by_series), unit, is_limit=True)
     contract, not_before = terms.text, earliest_date(terms.text, today)
-    rows = []
-    for day, loss in zip(days, losses, strict=True):
-        row = simulated_release(contract, day, not_before=not_before)
-        parts = {"": loss}  # all series of the day in one row
-        if has_periods:
-            parts = {series: int(_part(terms, series) * loss) for series in _due_names(run, day)}
-        rows += [replace(row, series=series, loss=part) for series, part in parts.items()]
+    rows = [
+        replace(simulated_release(contract, day, not_before=not_before), series=series, loss=loss)
+        for series, day, loss in by_series
+    ]
     bounds = {bound.name: bound.value for bound in notion.bounds(rows, terms.leakage_bound, None)}
-    return Credit(name, bounds[name], bounds[TOTAL_BOUND] or 0, len(days))
+    return Credit(name, bounds[name], bounds[TOTAL_BOUND] or 0, len(by_series), unit)
 
 
 def _part(terms: ReleaseTerms, series: str) -> Fraction:
@@ -289,14 +323,9 @@ def _due_names(run: RunFile, day: date) -> Sequence[str]:
     return whole_periods(run.series, day, since=run.schedule.first_day, skipped=run.schedule.skipped_days)
 
 
-def _span_noises(
-    terms: ReleaseTerms, roster: Roster, name: str, days: Sequence[date], losses: Sequence[int]
-) -> Iterator[SpanNoise]:
+def _span_noises(terms: ReleaseTerms, roster: Roster, name: str, rows: Rows) -> Iterator[SpanNoise]:
     """Yield the noise of each span of a series that its period contains, the shortest first."""
     run, series = terms.run, terms.run.series[name]
-    rows = [*zip(days, losses, strict=True)]
-    if run.publication.has_periods:
-        rows = [(day, loss) for day, loss in rows if name in _due_names(run, day)]
     probes = dict.fromkeys(rows[index] for index in (0, len(rows) // 2, len(rows) - 1) if rows)
     noises = [noise for day, loss in probes for noise in _row_noise(terms, roster, name, day, loss)]
     if not noises:
@@ -305,7 +334,7 @@ def _span_noises(
     of_day = min(noise for noise, _, _ in noises)
     _, value, unit = noises[0]
     row_days = _ROW_DAYS[getattr(series, "every", "day")]
-    counts = {span: length // row_days for span, length in _SPANS.items() if row_days <= length <= len(days)}
+    counts = {span: length // row_days for span, length in _SPANS.items() if row_days <= length <= row_days * len(rows)}
     if run.schedule.last_day is not None:
         counts[WHOLE] = len(rows)
     for span, count in counts.items():

@@ -107,7 +107,7 @@ def test_a_discount_close_to_one_credits_nothing(days, refused):
 
 def test_days_of_one_publication_date_are_not_discounted():
     verdict = judged(DISCOUNTED | {"schedule": "renewal", "clock": "publication-day"})
-    assert (verdict.credit.bound, verdict.credit.total, verdict.credit.days) == (10**9, 10**9, 1)
+    assert (verdict.credit.bound, verdict.credit.total, verdict.credit.number) == (10**9, 10**9, 1)
     assert words(verdict) == ["no-credit"]
 
 
