@@ -145,7 +145,8 @@ class _FolderRows:
         accounts = [record for record in records if isinstance(record, HouseholdAccount)]
         view = ForecastView(tuple(map(header_of, self.releases)), _NO_ROSTER, date.min, tuple(self.contracts))
         recoveries = [record for record in records if isinstance(record, RecoveryRecord)]
-        earlier = {of.ledger for record in recoveries for of in (record, *record.earlier_ledgers)}
+        earlier = {record.ledger for record in recoveries}
+        earlier |= {lost.ledger for record in recoveries for lost in record.earlier_ledgers}
         is_earlier = statement.ledger.id in earlier  # of the lost ledger, written again after it was recovered
         second = statement.second_population
         from_ledger = LedgerRecords(
