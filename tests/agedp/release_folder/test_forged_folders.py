@@ -180,7 +180,7 @@ def test_each_key_of_a_statement_follows_from_the_rows(classical, copy_of, chang
     assert refusal(forged).startswith(f"statement.json: {named}: ")
 
 
-@pytest.mark.parametrize("name", ["STATEMENT.md", "report.html", "datapackage.json"])
+@pytest.mark.parametrize("name", ["STATEMENT.md", "report.html", pytest.param("datapackage.json", marks=long)])
 def test_no_text_of_another_ledger_is_taken_and_no_sentence_edited(published, classical, copy_of, name):
     other = (published("temporal", delta=True) / name).read_text()
     text = (classical / name).read_text()
@@ -206,7 +206,13 @@ def test_the_licence_is_named_as_the_words_of_the_data_holder(classical, copy_of
     assert refusal(forged).startswith("report.html differs from what agedp ")
 
 
-@pytest.mark.parametrize("name", ["averages_by_month.parquet", "averages_by_week.parquet", "averages_by_year.parquet"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "averages_by_month.parquet",
+        *(pytest.param(f"averages_by_{period}.parquet", marks=long) for period in ("week", "year")),
+    ],
+)
 def test_no_number_of_a_derived_table_is_edited(classical, copy_of, name):
     forged = copy_of(classical)
     table = pq.read_table(forged / name)
