@@ -66,6 +66,7 @@ from agedp_data.statement.datapackage import datapackage
 from agedp_data.statement.document import StatedBound, Statement
 from agedp_data.statement.facts import StatementFacts, build_statement
 from agedp_data.statement.markdown import markdown
+from agedp_data.statement.note_texts import RECOVERED
 from agedp_data.statement.partition_resources import partition_resources
 
 ACROSS_POPULATIONS: Final = " with the other populations"
@@ -119,6 +120,7 @@ class _FolderRows:
 
     def terms(self) -> ReleaseTerms:
         """Return the terms of the contract in force with all models, as a run has them."""
+        in_force = models_in_force(self.models, self.contracts, self.releases).items()
         statement, model = self.statement, self.model
         texts: dict[str, Any] = {key: getattr(statement, key) or None for key in _TITLES}
         run = registered_run_file(
@@ -129,7 +131,6 @@ class _FolderRows:
         )
         run = run.charging(charges_of(calibration_draws(self.export.rows)))
         newest = "" if model is None else model.id
-        in_force = models_in_force(self.models, self.contracts, self.releases).items()
         return ReleaseTerms(
             run.following(series_by_contract(self.contracts)),
             None if model is None else model.leakage_bound,
@@ -143,14 +144,18 @@ class _FolderRows:
         records = [read_lifecycle_record(row) for row in self.export.rows if isinstance(row, StatementRecord)]
         accounts = [record for record in records if isinstance(record, HouseholdAccount)]
         view = ForecastView(tuple(map(header_of, self.releases)), _NO_ROSTER, date.min, tuple(self.contracts))
+        recoveries = [record for record in records if isinstance(record, RecoveryRecord)]
+        earlier = {record.ledger for record in recoveries}
+        earlier |= {lost.ledger for record in recoveries for lost in record.earlier_ledgers}
+        is_earlier = statement.ledger.id in earlier  # of the lost ledger, written again after it was recovered
         second = statement.second_population
         from_ledger = LedgerRecords(
-            id=self.export.ledger,
+            id=statement.ledger.id if is_earlier else self.export.ledger,
             head=self.export.head,
             draws=calibration_draws(self.export.rows),
             account=accounts[-1] if accounts else None,
             newest_rows=self.releases,
-            is_recovered=any(isinstance(record, RecoveryRecord) for record in records),
+            is_recovered=RECOVERED in statement.notes if is_earlier else bool(recoveries),
             other_populations=0 if second is None else second.in_ledger,
             bounds_across=[_loss_bound(bound) for bound in statement.bounds if _is_across(bound)],
             notes=[note for note in UNRECORDED_NOTES if note in statement.notes],

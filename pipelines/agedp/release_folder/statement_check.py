@@ -91,7 +91,7 @@ def _account_covers(account: StatedAccount | None, stated: Mapping[str, str]) ->
     if account is None:
         return True
     is_stated = f"of a day {account.day}, in all {account.total}" in account.text and account.since in account.text
-    covers = all(Decimal(getattr(account, name)) >= Decimal(stated[name]) for name in ("day", "total"))
+    covers = all(Decimal(getattr(account, name)) >= Decimal(stated.get(name, "0")) for name in ("day", "total"))
     return is_stated and covers and Decimal(account.day) <= Decimal(account.total)
 
 

@@ -33,7 +33,7 @@ PROMISES = {
     "classical": "epsilon_per_day = 0.3\n",
     "w-event": 'window_days = 4\nepsilon_per_window = 1\nspend = "even"\n',
     "discounted": 'discount = "exponential"\nrate = 0.9\nepsilon = 2\nschedule = "renewal"\nclock = "data-day"\n',
-    "age-dependent": 'age_days = 1\nepsilon_per_day = 0.3\nmethod = "tight"\nsecret = "day"\n',
+    "age-dependent": 'epsilon_per_day = 0.3\nmethod = "tight"\nsecret = "day"\n',
     "neighbourhood": 'delta_kwh = 0.5\nwindow_days = 4\nepsilon_per_window = 0.5\nspend = "per-request"\n',
     "temporal": 'alpha = 3\nhorizon_days = 12\nbudget = "even"\n',
 }
@@ -65,10 +65,11 @@ def published(inputs, houses, tmp_path_factory):
         if (notion, delta) not in made:
             house = houses(shutil.copytree(inputs.folder, tmp_path_factory.mktemp("scene") / "house"))
             at_delta = 'delta = "0.2"\n' if delta else ""
-            promise = f'notion = "{notion}"\n{PROMISES[notion]}{CAPS.format(at_delta)}'
+            promise = f'notion = "{notion}"\nage_days = 1\n{PROMISES[notion]}{CAPS.format(at_delta)}'
             rest = f"{KERNEL}{COMPARE}" if notion in ("age-dependent", "temporal", "classical") else COMPARE
-            house.write(FIRST, FIRST + timedelta(days=DAYS - 1), clamp="3", promise=promise, rest=rest)
-            house.run(today=date(2026, 1, 1))
+            last = FIRST + timedelta(days=DAYS - 1)
+            house.write(FIRST, last, mode="rehearsal", clamp="3", promise=promise, rest=rest)
+            house.run(as_of=last + timedelta(days=2))
             made[notion, delta] = house.folder / "release"
         return made[notion, delta]
 
@@ -106,7 +107,9 @@ def lower(content, name):
 
 
 def names_of(folder):
-    return [figure["name"] for figure in json.loads((folder / "statement.json").read_text())["figures"]]
+    """Return the bounds that can be lowered: at a delta of 0.2 a small change may have none above 0."""
+    figures = json.loads((folder / "statement.json").read_text())["figures"]
+    return [figure["name"] for figure in figures if figure["epsilon"] != "0"]
 
 
 long = pytest.mark.long
@@ -137,8 +140,9 @@ def test_every_bound_of_every_notion_is_computed_again(published, copy_of, notio
         forged = copy_of(folder)
         forge(forged, partial(lower, name=name))
         assert refusal(forged).startswith(f"statement.json: the bound {name!r}: "), name
+    for name in ("day", "total", OWN[notion]):  # others may be those of [compare], a free key that no row contains
         forged = copy_of(folder)
-        forge(forged, lambda content, name=name: left_out(content, name))
+        forge(forged, partial(left_out, name=name))
         assert repr(name) in refusal(forged), name
 
 
@@ -176,7 +180,7 @@ def test_each_key_of_a_statement_follows_from_the_rows(classical, copy_of, chang
     assert refusal(forged).startswith(f"statement.json: {named}: ")
 
 
-@pytest.mark.parametrize("name", ["STATEMENT.md", "report.html", "datapackage.json"])
+@pytest.mark.parametrize("name", ["STATEMENT.md", "report.html", pytest.param("datapackage.json", marks=long)])
 def test_no_text_of_another_ledger_is_taken_and_no_sentence_edited(published, classical, copy_of, name):
     other = (published("temporal", delta=True) / name).read_text()
     text = (classical / name).read_text()
@@ -202,7 +206,13 @@ def test_the_licence_is_named_as_the_words_of_the_data_holder(classical, copy_of
     assert refusal(forged).startswith("report.html differs from what agedp ")
 
 
-@pytest.mark.parametrize("name", ["averages_by_month.parquet", "averages_by_week.parquet", "averages_by_year.parquet"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "averages_by_month.parquet",
+        *(pytest.param(f"averages_by_{period}.parquet", marks=long) for period in ("week", "year")),
+    ],
+)
 def test_no_number_of_a_derived_table_is_edited(classical, copy_of, name):
     forged = copy_of(classical)
     table = pq.read_table(forged / name)

@@ -38,7 +38,7 @@ from agedp_data.errors import InputError
 from agedp_data.ledger.chain_reader import ChainReader
 from agedp_data.ledger.monthly_transfer import rows_by_month
 from agedp_data.statement.document import read_statement
-from tests.agedp.release_folder.resealed import digest
+from tests.agedp.release_folder.resealed import as_json, digest
 
 FIRST, DAYS = date(2013, 2, 11), 22
 TODAYS = (date(2013, 2, 15), date(2013, 2, 24), date(2013, 3, 3), date(2013, 3, 20))
@@ -182,7 +182,7 @@ def seal(folder):
             if "bytes" in resource:
                 resource["bytes"] = (folder / resource["path"]).stat().st_size
     package["resources"] = [resource for resource in package["resources"] if resource["path"]]
-    (folder / PACKAGE).write_text(json.dumps(package))
+    (folder / PACKAGE).write_text(as_json(package))
     names = sorted([*names, PACKAGE])
     (folder / SUMS).write_text("".join(f"{digest(folder / name)}  {name}\n" for name in names))
 
