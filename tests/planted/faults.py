@@ -262,45 +262,71 @@ LEDGER = "tests/agedp_data/ledger/test_release.py"
 
 FAULTS: dict[str, Fault] = {
     # The draw and its loss
-    "half the noise": Fault("agedp_data.mechanisms:discrete_laplace", _half_noise, (NOISE,)),
-    "recorded loss rounded down": Fault("agedp_data.mechanisms:recorded_loss", _rounded_down, (NOISE, "tests/laws")),
-    "noise interval a step short": Fault("agedp_data.mechanisms:interval", changed(lambda w: max(w - 1, 0)), (NOISE,)),
-    "privacy map not asked": Fault("agedp_data.mechanisms:_is_within_loss", returning(True), (NOISE,)),
+    "half the noise": Fault(
+        "agedp_data.mechanisms:discrete_laplace",
+        _half_noise,
+        ("tests/statistics/test_noise.py::test_the_noise_follows_the_law_and_a_scale_wrong_by_a_tenth_is_rejected",),
+    ),
+    "recorded loss rounded down": Fault(
+        "agedp_data.mechanisms:recorded_loss",
+        _rounded_down,
+        ("tests/statistics/test_noise.py::test_a_granted_loss_is_never_exceeded_by_the_recorded_one",),
+    ),
+    "noise interval a step short": Fault(
+        "agedp_data.mechanisms:interval",
+        changed(lambda w: max(w - 1, 0)),
+        ("tests/statistics/test_noise.py::test_spread_and_intervals_are_those_of_the_law_summed_term_by_term",),
+    ),
+    "privacy map not asked": Fault(
+        "agedp_data.mechanisms:_is_within_loss",
+        returning(True),
+        ("tests/statistics/test_noise.py::test_a_privacy_map_above_the_loss_draws_nothing",),
+    ),
     "budget rounded up": Fault(
-        "agedp_data.epsilon:floor_nano", changed(lambda nano: nano + 1), ("tests/laws/test_losses.py",)
+        "agedp_data.epsilon:floor_nano",
+        changed(lambda nano: nano + 1),
+        ("tests/laws/test_losses.py::test_budgets_are_the_floor_and_records_the_ceiling_of_the_exact_amount",),
     ),
     "loss rounded to the nearest": Fault(
         "agedp_data.epsilon:ceil_nano",
         lambda _: lambda loss: round(Fraction(loss) * 10**9),
-        ("tests/laws/test_losses.py",),
+        ("tests/laws/test_losses.py::test_budgets_are_the_floor_and_records_the_ceiling_of_the_exact_amount",),
     ),
     # Sensitivity and clamp
     "sensitivity of a sum halved": Fault(
-        "agedp_data.series.sensitivity:sum_sensitivity", changed(lambda s: s // 2), ("tests/agedp/test_neighbours.py",)
+        "agedp_data.series.sensitivity:sum_sensitivity",
+        changed(lambda s: s // 2),
+        ("tests/agedp/test_neighbours.py::test_no_replaced_day_changes_more_than_a_sensitivity",),
     ),
     "a household in one bin counts once": Fault(
-        "agedp_data.series.sensitivity:histogram_sensitivity", returning(1), ("tests/agedp/test_neighbours.py",)
+        "agedp_data.series.sensitivity:histogram_sensitivity",
+        returning(1),
+        ("tests/agedp/test_neighbours.py::test_no_replaced_day_changes_more_than_a_sensitivity",),
     ),
     "a profile moves one clamp": Fault(
-        "agedp_data.series.profile:Profile.sensitivity", changed(lambda s: s // 2), ("tests/agedp/test_neighbours.py",)
+        "agedp_data.series.profile:Profile.sensitivity",
+        changed(lambda s: s // 2),
+        ("tests/agedp/test_neighbours.py::test_no_replaced_day_changes_more_than_a_sensitivity",),
     ),
     "a month of profiles weighs one day": Fault(
         "agedp_data.series.profile:Profile.row_sensitivity",
         lambda _: lambda self, day: self.sensitivity("replacement"),
-        ("tests/agedp_data/series",),
+        ("tests/agedp_data/series/test_profile.py::test_a_month_is_as_sensitive_as_its_weighted_days",),
     ),
     "a month of means weighs one day": Fault(
         "agedp_data.series.series_terms:Series.row_sensitivity",
         lambda _: lambda self, day: self.sensitivity("replacement"),
-        ("tests/agedp/test_period_releases.py",),
+        ("tests/agedp/test_period_releases.py::test_the_noise_is_that_of_all_days_of_one_household",),
     ),
     "no clamp": Fault(
-        "agedp_data.series.series_terms:EnergySeries.clamp_energy", _no_clamp, ("tests/agedp/test_aggregate.py",)
+        "agedp_data.series.series_terms:EnergySeries.clamp_energy",
+        _no_clamp,
+        ("tests/agedp/test_aggregate.py::test_sums_are_those_of_plain_dictionaries",),
     ),
     "missing days take the mean of others": Fault(
         "agedp_data.series.series_terms:EnergySeries.clamp_energy",
         _missing_scaled_up,
-        ("tests/agedp/test_aggregate.py",),
+        ("tests/agedp/test_aggregate.py::test_sums_are_those_of_plain_dictionaries",),
     ),
     "impossible sums are drawn": Fault(
         "agedp_data.series.series:Mean.is_possible",
@@ -309,22 +335,36 @@ FAULTS: dict[str, Fault] = {
     ),
     # The ledger
     "drawn before the rules are checked": Fault(
-        "agedp_data.ledger.ledger:Ledger.release", _draw_before_rules, (LEDGER,)
+        "agedp_data.ledger.ledger:Ledger.release",
+        _draw_before_rules,
+        ("tests/agedp_data/ledger/test_release.py::test_what_breaks_a_rule_is_neither_drawn_nor_stored",),
     ),
-    "a stored day is drawn again": Fault("agedp_data.ledger.ledger:Ledger.release", _draw_again, (LEDGER,)),
+    "a stored day is drawn again": Fault(
+        "agedp_data.ledger.ledger:Ledger.release",
+        _draw_again,
+        ("tests/agedp_data/ledger/test_release.py::test_a_day_once_stored_is_read_again_and_not_drawn",),
+    ),
     "hashes are not compared": Fault(
-        "agedp_data.ledger.hash_chain:check_hash", returning(()), ("tests/agedp_data/ledger/test_tampering.py",)
+        "agedp_data.ledger.hash_chain:check_hash",
+        returning(()),
+        ("tests/agedp_data/ledger/test_tampering.py::test_an_edit_of_any_column_is_found_at_its_row",),
     ),
     "rows of a ledger break rules": Fault(
         "agedp_data.ledger.hash_chain:HashChain._check_release",
         returning(()),
-        ("tests/agedp_data/ledger",),
+        (
+            "tests/agedp_data/ledger/test_amending_and_moving.py::test_releases_refer_to_the_newest_contract_of_their_time",
+        ),
     ),
     "a checkpoint is believed": Fault(
-        "agedp_data.ledger.chain_reader:_is_header_of", returning(True), ("tests/agedp_data/ledger/test_checkpoint.py",)
+        "agedp_data.ledger.chain_reader:_is_header_of",
+        returning(True),
+        ("tests/agedp_data/ledger/test_checkpoint.py::test_a_forged_checkpoint_is_found_before_a_draw",),
     ),
     "another model is registered": Fault(
-        "agedp_data.ledger.ledger:Ledger.register_model", _another_model, ("tests/agedp/test_release_and_publish.py",)
+        "agedp_data.ledger.ledger:Ledger.register_model",
+        _another_model,
+        ("tests/agedp/test_release_and_publish.py::test_the_aged_risk_never_exceeds_its_promise",),
     ),
     # Accounting
     "a window is a day short": Fault(
@@ -335,39 +375,59 @@ FAULTS: dict[str, Fault] = {
     "a stated window is a day short": Fault(
         "agedp_data.notions.w_event:largest_window",
         _stated_window_a_day_short,
-        ("tests/agedp_data/notions", "tests/laws"),
+        ("tests/agedp_data/notions/test_closed_forms.py::test_windows_equal_a_brute_force_over_all_of_them",),
     ),
     "a second series is free": Fault(
-        "agedp_data.notions.release_history:ReleaseHistory.of", _later_series_free, ("tests/laws",)
+        "agedp_data.notions.release_history:ReleaseHistory.of",
+        _later_series_free,
+        ("tests/laws/test_caps.py::test_caps_bind_and_series_share_a_day",),
     ),
     "a second series is not stated": Fault(
-        "agedp_data.notions.notion:day_losses", _one_series_of_a_day, ("tests/laws", "tests/agedp_data/notions")
+        "agedp_data.notions.notion:day_losses",
+        _one_series_of_a_day,
+        ("tests/laws/test_charges.py::test_draws_enter_each_figure_once_as_far_as_its_scope_touches_them",),
     ),
     "a calibration draw is free": Fault(
-        "agedp_data.notions.period_loss:total_charge", returning(0), ("tests/laws/test_charges.py",)
+        "agedp_data.notions.period_loss:total_charge",
+        returning(0),
+        ("tests/laws/test_charges.py::test_draws_enter_each_figure_once_as_far_as_its_scope_touches_them",),
     ),
     "a calibration draw is aged": Fault(
-        "agedp_data.notions.aged_loss:AgedLoss.bounds", _charge_aged, ("tests/laws/test_charges.py",)
+        "agedp_data.notions.aged_loss:AgedLoss.bounds",
+        _charge_aged,
+        ("tests/laws/test_charges.py::test_draws_enter_each_figure_once_as_far_as_its_scope_touches_them",),
     ),
     "a month counts on its first day": Fault(
-        "agedp_data.notions.period_loss:covered_losses", _covers_first_day_only, ("tests/laws/test_period_rows.py",)
+        "agedp_data.notions.period_loss:covered_losses",
+        _covers_first_day_only,
+        ("tests/laws/test_period_rows.py::test_figures_are_those_of_all_days_and_windows",),
     ),
     "a calibration draw counts on its first day": Fault(
-        "agedp_data.notions.period_loss:PeriodLoss.touches", _first_day_only, ("tests/laws/test_charges.py",)
+        "agedp_data.notions.period_loss:PeriodLoss.touches",
+        _first_day_only,
+        ("tests/laws/test_charges.py::test_draws_enter_each_figure_once_as_far_as_its_scope_touches_them",),
     ),
     "stale forward leakage": Fault(
         "agedp_data.accounting.temporal_recursion:TemporalLosses._sides",
         _stale_forward,
-        ("tests/agedp_data/notions/test_temporal.py",),
+        ("tests/agedp_data/notions/test_temporal.py::test_a_plan_holds_to_its_end_and_then_the_series_is_over",),
     ),
     "ageing by the forward kernel": Fault(
-        "agedp_data.leakage.bound_table:LeakageBound.__call__", _forward_kernel, ("tests/agedp_data/leakage",)
+        "agedp_data.leakage.bound_table:LeakageBound.__call__",
+        _forward_kernel,
+        ("tests/agedp_data/leakage/test_bound_table.py::test_pieces_are_beside_the_grid_and_sharper",),
     ),
     "leakage of the first two states": Fault(
-        "agedp_data.leakage.function:leakage", _first_pair_of_rows, ("tests/agedp_data/leakage/test_function.py",)
+        "agedp_data.leakage.function:leakage",
+        _first_pair_of_rows,
+        ("tests/agedp_data/leakage/test_function.py::test_the_reference_example_comes_out",),
     ),
     "inputs are twice as old": Fault(
-        "agedp_data.notions.aged_loss:AgedLeakage.__call__", _gap_doubled, ("tests/agedp_data/notions",)
+        "agedp_data.notions.aged_loss:AgedLeakage.__call__",
+        _gap_doubled,
+        (
+            "tests/agedp_data/notions/test_aged_and_sustained_spans.py::test_a_year_is_aged_by_its_newest_day_where_that_says_more",
+        ),
     ),
     "discounted a day too much": Fault(
         "agedp_data.accounting.discounting:DiscountWeights.total",
@@ -377,46 +437,58 @@ FAULTS: dict[str, Fault] = {
     "a small change stands for any": Fault(
         "agedp_data.notions.publication:Publication.times",
         _small_change_for_any,
-        ("tests/agedp_data/notions/test_neighbourhood.py",),
+        ("tests/agedp_data/notions/test_neighbourhood.py::test_a_fraction_of_what_is_left_never_fills_a_window",),
     ),
     "the total is not enforced": Fault(
-        "agedp_data.notions.enforcement:EnforcedPromise.total", returning(0), ("tests/laws/test_caps.py", "tests/laws")
+        "agedp_data.notions.enforcement:EnforcedPromise.total",
+        returning(0),
+        ("tests/laws/test_caps.py::test_caps_bind_and_series_share_a_day",),
     ),
     "the limit of a day is not enforced": Fault(
-        "agedp_data.notions.enforcement:EnforcedPromise.largest_day", returning(0), ("tests/laws",)
+        "agedp_data.notions.enforcement:EnforcedPromise.largest_day",
+        returning(0),
+        ("tests/laws/test_caps.py::test_caps_bind_and_series_share_a_day",),
     ),
     "a delta makes losses a tenth smaller": Fault(
         "agedp_data.accounting.renyi:approximate_epsilon",
         changed(lambda nano: nano * 9 // 10),
-        ("tests/agedp_data/accounting/test_renyi.py",),
+        ("tests/agedp_data/accounting/test_renyi.py::test_reference_values_of_a_span",),
     ),
     "an earlier model is forgotten": Fault(
         "agedp.budget:ReleaseTerms.leakage_bounds", _newest_model_only, ("tests/agedp/test_amend.py",)
     ),
     "a looser promise is permitted": Fault(
-        "agedp_data.config.contract:_tightens", returning(True), ("tests/agedp_data/config/test_amendments.py",)
+        "agedp_data.config.contract:_tightens",
+        returning(True),
+        ("tests/agedp_data/config/test_amendments.py::test_no_key_can_be_moved_the_way_that_loosens",),
     ),
     # Readings
     "the first of conflicting readings wins": Fault(
         "agedp_data.datasets.deduplication:_rejection_reasons",
         _first_of_conflicting,
-        ("tests/agedp_data/datasets/test_deduplication.py",),
+        ("tests/agedp_data/datasets/test_deduplication.py::test_readings_equal_the_dictionary_in_any_order",),
     ),
     "an interval is named by its start": Fault(
-        "agedp_data.datasets.london:London.records", _start_of_interval, ("tests/agedp_data/datasets/test_layouts.py",)
+        "agedp_data.datasets.london:London.records",
+        _start_of_interval,
+        (
+            "tests/agedp_data/datasets/test_layouts.py::TestEveryLayout::test_half_hours_come_back_in_their_day_and_slot",
+        ),
     ),
     "a stray quote is no damage": Fault(
         "agedp_data.datasets.csv_lines:_stray_quotes",
         returning(np.zeros(0, np.int64)),
-        ("tests/agedp_data/datasets/test_csv_parsing.py",),
+        ("tests/agedp_data/datasets/test_csv_parsing.py::test_an_odd_row_is_rejected_and_its_neighbours_are_kept",),
     ),
     "gaps are bridged": Fault(
         "agedp_data.markov.transitions:count_transitions",
         _gaps_bridged,
-        ("tests/agedp_data/markov/test_transitions.py",),
+        ("tests/agedp_data/markov/test_transitions.py::test_counts_are_those_of_a_plain_loop",),
     ),
     "distance of the first two states": Fault(
-        "agedp_data.markov.mixing:max_total_variation", _neighbouring_rows, ("tests/agedp_data/markov",)
+        "agedp_data.markov.mixing:max_total_variation",
+        _neighbouring_rows,
+        ("tests/agedp_data/markov/test_cyclic.py::test_a_leakage_bound_is_the_maximum_over_households_and_phases",),
     ),
     # What is published
     "checksums come first": Fault(
