@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 
 from agedp.local_files import atomic_files
 from agedp.local_files.checksums import checked_json, read_checked_json
+from agedp.release_folder.folder_writer import write_release_files
 from agedp_data import table_schemas
 
 DAYS = table_schemas.table_from_columns(
@@ -54,3 +55,15 @@ def test_an_object_with_a_changed_bit_is_no_object_that_was_written():
             assert not read_checked_json(wrong).keys() <= record.keys()  # an unknown key is refused by a manifest
         except ValueError:
             continue
+
+
+def test_checksums_are_written_after_the_files_that_they_are_of(tmp_path, monkeypatch):
+    written = []
+    write = atomic_files.write
+    monkeypatch.setattr(
+        atomic_files,
+        "write",
+        lambda path, *args, **keywords: (written.append(path.name), write(path, *args, **keywords)),
+    )
+    write_release_files(tmp_path, {"a.parquet": b"1", "statement.json": b"2"})
+    assert written == ["a.parquet", "statement.json", "SHA256SUMS"]

@@ -214,6 +214,14 @@ def _gaps_bridged(original: Function) -> Function:
     return count
 
 
+def _kept_rows_only(original: Function) -> Function:
+    def named_rows(store: Any, month: str, bucket: int, contents: Any) -> Any:
+        parts = sum(1 for _ in store.month_parts(month, contents, bucket))
+        return islice(original(store, month, bucket, contents), parts)
+
+    return named_rows
+
+
 def _neighbouring_rows(original: Function) -> Function:
     return lambda kernel: original(np.asarray(kernel)[..., :2, :])
 
@@ -331,7 +339,7 @@ FAULTS: dict[str, Fault] = {
     "impossible sums are drawn": Fault(
         "agedp_data.series.series:Mean.is_possible",
         returning(True),
-        ("tests/agedp/test_release_and_publish.py", "tests/agedp_data/series/test_series.py"),
+        ("tests/agedp_data/series/test_series.py::test_impossible_sums_are_known_as_such",),
     ),
     # The ledger
     "drawn before the rules are checked": Fault(
@@ -370,7 +378,7 @@ FAULTS: dict[str, Fault] = {
     "a window is a day short": Fault(
         "agedp_data.notions.w_event:fullest_window",
         _window_a_day_short,
-        ("tests/agedp_data/notions/test_closed_forms.py",),
+        ("tests/agedp_data/notions/test_closed_forms.py::test_windows_equal_a_brute_force_over_all_of_them",),
     ),
     "a stated window is a day short": Fault(
         "agedp_data.notions.w_event:largest_window",
@@ -432,7 +440,10 @@ FAULTS: dict[str, Fault] = {
     "discounted a day too much": Fault(
         "agedp_data.accounting.discounting:DiscountWeights.total",
         _a_day_older,
-        ("tests/agedp_data/notions/test_discounted.py", "tests/agedp_data/accounting/test_discounted.py"),
+        (
+            "tests/agedp_data/notions/test_discounted.py::test_the_sum_is_kept_on_every_day_in_exact_arithmetic",
+            "tests/agedp_data/notions/test_discounted.py::test_days_get_the_closed_form_of_their_schedule",
+        ),
     ),
     "a small change stands for any": Fault(
         "agedp_data.notions.publication:Publication.times",
@@ -455,7 +466,12 @@ FAULTS: dict[str, Fault] = {
         ("tests/agedp_data/accounting/test_renyi.py::test_reference_values_of_a_span",),
     ),
     "an earlier model is forgotten": Fault(
-        "agedp.budget:ReleaseTerms.leakage_bounds", _newest_model_only, ("tests/agedp/test_amend.py",)
+        "agedp.budget:ReleaseTerms.leakage_bounds",
+        _newest_model_only,
+        (
+            "tests/agedp/planning/test_in_force.py::test_a_series_that_a_slower_model_ended_does_not_resume",
+            "tests/agedp/planning/test_in_force.py::test_forecasts_include_the_earlier_model",
+        ),
     ),
     "a looser promise is permitted": Fault(
         "agedp_data.config.contract:_tightens",
@@ -480,6 +496,11 @@ FAULTS: dict[str, Fault] = {
         returning(np.zeros(0, np.int64)),
         ("tests/agedp_data/datasets/test_csv_parsing.py::test_an_odd_row_is_rejected_and_its_neighbours_are_kept",),
     ),
+    "a roster is read off kept rows": Fault(
+        "agedp.store.named_days:_named_rows",
+        _kept_rows_only,
+        ("tests/agedp/test_named_days.py::test_three_negative_half_hours_change_nothing_that_sanitise_publishes",),
+    ),
     "gaps are bridged": Fault(
         "agedp_data.markov.transitions:count_transitions",
         _gaps_bridged,
@@ -494,23 +515,50 @@ FAULTS: dict[str, Fault] = {
     "checksums come first": Fault(
         "agedp.release_folder.folder_writer:write_release_files",
         _sums_first,
-        ("tests/agedp/test_checksums.py", "tests/agedp/release_folder"),
+        ("tests/agedp/test_checksums.py::test_checksums_are_written_after_the_files_that_they_are_of",),
     ),
     "small groups are released": Fault(
-        "agedp.covered_days:row_cells", _any_number_of_households, ("tests/agedp/test_release_and_publish.py",)
+        "agedp.covered_days:row_cells",
+        _any_number_of_households,
+        ("tests/agedp/test_release_and_publish.py::test_days_with_too_few_households_are_skipped_and_never_drawn",),
     ),
     "tables are not compared with the ledger": Fault(
         "agedp.release_folder.table_comparison:check_tables",
         returning(None),
-        ("tests/agedp/release_folder/test_tampering.py",),
+        ("tests/agedp/release_folder/test_tampering.py::test_an_edited_field_is_named_with_what_it_contradicts",),
+    ),
+    "stated bounds are believed": Fault(
+        "agedp.release_verification:_check_bound",
+        returning(None),
+        ("tests/agedp/release_folder/test_forged_folders.py::test_the_bound_of_each_notion_is_computed_again",),
     ),
     "a changed roster of a released day": Fault(
-        "agedp.internal_records.roster_history:_check_same_roster", returning(None), ("tests/agedp/internal_records",)
+        "agedp.internal_records.roster_history:_check_same_roster",
+        returning(None),
+        (
+            "tests/agedp/internal_records/test_roster_history.py::test_a_half_released_day_goes_on_with_the_same_households_only",
+        ),
     ),
     "public text with a count": Fault(
-        "agedp_flows.text.run_text:markdown", _with_a_count, ("tests/exposure/test_pairs.py",)
+        "agedp_flows.text.run_text:markdown",
+        _with_a_count,
+        ("tests/exposure/test_pairs.py::test_what_becomes_public_of_two_different_houses_is_the_same",),
+    ),
+    "a name leads out of its folder": Fault(
+        "agedp_data.foreign_files:is_plain_path",
+        returning(True),
+        ("tests/agedp/release_folder/test_hostile_bucket.py",),
+    ),
+    "no promise is refused before its first draw": Fault(
+        "agedp.planning.verdict:Verdict.refused",
+        returning(()),
+        ("tests/agedp/planning/test_verdict.py::test_a_first_run_is_refused_before_anything_is_read",),
     ),
     "old months stay": Fault(
-        "agedp.store.retention:remove_old_months", returning(None), ("tests/agedp/store/test_retention.py",)
+        "agedp.store.retention:remove_old_months",
+        returning(None),
+        (
+            "tests/agedp/store/test_retention.py::test_rows_leave_with_their_own_month_though_their_file_has_younger_ones",
+        ),
     ),
 }
