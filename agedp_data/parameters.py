@@ -109,7 +109,7 @@ def _finite(value: object) -> Decimal:
         raise wrong("must be a finite number")
     if amount.copy_abs() > LARGEST:
         raise wrong(f"is too large; at most {LARGEST}")
-    return amount
+    return Decimal(exact_text(amount))  # as a contract has it: a bound is named alike from the run file and from rows
 
 
 def _decimals(amount: Decimal) -> int:

@@ -86,4 +86,4 @@ def test_groups_that_leave_out_households_are_named(lines, house):
     [advice] = advise_shares(plan.terms, plan.forecast, session.forecast_view.roster)
     assert (advice.groups, advice.incomplete, advice.days) == ({"tariffs": 3}, ("tariffs",), 120)
     later = house.session(today=FIRST + timedelta(days=200))
-    assert plan_lines(later)[0] == "120 days, 240 releases are due:"
+    assert "120 days, 240 releases are due:" in plan_lines(later)
