@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from tests import minimal
+from tests.command import beside_verdict
 from tests.source_path import source_path
 
 ROOT = Path(__file__).parents[3]
@@ -116,7 +117,7 @@ def test_a_new_layout_and_its_key_are_run_registered_and_recognised(tmp_path: Pa
     refusals = [("plan", f"{key}.toml") for key in WRONG]
     init = ("init", "input", "--in", str(tmp_path))
     *ended, made = agedp(house, ("run", "run.toml"), ("run", "tenths.toml"), *refusals, init)
-    assert [(status, err) for status, _, err in ended[:2]] == [(0, "")] * 2
+    assert [(status, beside_verdict(err)) for status, _, err in ended[:2]] == [(0, "")] * 2
     for (status, _, err), (_, message) in zip(ended[2:], WRONG.values(), strict=True):
         assert (status, message in err) == (2, True), err
     for confidential, release, wh, unit in (("confidential", "release", 350, "Wh"), ("c2", "r2", 35, "tenth of a Wh")):
