@@ -6,6 +6,7 @@ Delta tables. A table is read in batches; nothing is converted twice.
 
 from __future__ import annotations
 
+import hashlib
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -170,14 +171,17 @@ class ReadNotes:
 
 
 _NOTES: dict[str, ReadNotes] = {}
+_PROCESS: Final = uuid.uuid4().bytes
 
 
 def note(frame: pd.DataFrame, *, unread: pa.Table, float_ids: bool) -> None:
     """Note what `agedp.read` found beside the rows of a frame, unless there is nothing."""
     if not (len(unread) or float_ids):
         return
-    key = uuid.uuid4().hex
-    _NOTES[key] = ReadNotes(len(frame), frozenset(frame[HOUSEHOLD].unique().tolist()), unread, float_ids)
+    households = frozenset(frame[HOUSEHOLD].unique().tolist())
+    source = repr((len(frame), sorted(households), unread.to_pydict(), float_ids)).encode()
+    key = hashlib.sha256(_PROCESS + source).hexdigest()[:16]  # equal readings have equal keys, in this process only
+    _NOTES[key] = ReadNotes(len(frame), households, unread, float_ids)
     frame.attrs[NOTES] = key
 
 

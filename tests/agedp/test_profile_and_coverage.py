@@ -262,9 +262,11 @@ def test_keywords_release_a_profile_and_coverage():
     readings = homes.merge(pd.DataFrame({"interval_start": stamps}), how="cross").assign(energy_wh=300)
     promise = agedp.Classical(epsilon_per_day=0.5, max_day_epsilon=0.5, epsilon_total=9)
     terms = {"statistic": "profile", "clamp_kwh": 50, "half_hour_clamp_kwh": 4}
-    profile = agedp.release(readings, promise=promise, min_households=2, **terms).table
+    profile = agedp.release(readings, promise=promise, min_households=2, accept=["useless"], **terms).table
     assert len(profile) == 48
-    coverage = agedp.release(readings, promise=promise, min_households=2, statistic="coverage").table
+    coverage = agedp.release(
+        readings, promise=promise, min_households=2, statistic="coverage", accept=["useless"]
+    ).table
     assert coverage["households"].tolist() == [3]
     with pytest.raises(RunFileError, match=r"half_hour_clamp_kwh: is missing"):
         agedp.release(readings, promise=promise, min_households=2, statistic="profile", clamp_kwh=50)
