@@ -202,7 +202,7 @@ def _positive_epsilon(value: object) -> Decimal:
     if amount <= 0:
         raise wrong("must be above 0")
     if amount < SMALLEST_EPSILON:
-        raise wrong("is below 0.000000001, the smallest amount that the ledger keeps")
+        raise wrong("is below 0.000000001, the smallest amount that the ledger keeps; write a larger one")
     return amount
 
 
@@ -342,7 +342,10 @@ def acceptances(value: object) -> tuple[Acceptance, ...]:
     Raises:
         PydanticCustomError: not a list of such words.
     """
-    for word in (words := tuple(dict.fromkeys(_listed(value)))):
+    listed_words = [word for word in _listed(value) if isinstance(word, str)]
+    if len(listed_words) < len(_listed(value)):
+        raise wrong("must be a list of words in quotes")
+    for word in (words := tuple(dict.fromkeys(listed_words))):
         if word not in (known := get_args(Acceptance)):
             nearest, listed = suggest_name(word, known), " | ".join(f'"{name}"' for name in known)
             advice = f"{nearest} Known are {listed}" if nearest else f"; known are {listed}"

@@ -19,6 +19,7 @@ Decisions:
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
@@ -61,6 +62,7 @@ from agedp_data.ledger.transfer import LedgerExport
 from agedp_data.messages import escape_text
 from agedp_data.model import Model
 from agedp_data.notions.notion import ASSUMPTION_FREE, DAY_BOUND, TOTAL_BOUND, LossBound
+from agedp_data.parameters import exact_text
 from agedp_data.roster import Roster
 from agedp_data.statement.datapackage import datapackage
 from agedp_data.statement.document import StatedBound, Statement
@@ -74,6 +76,7 @@ _NO_ROSTER: Final = Roster((), *(np.empty(0, np.int64),) * 3, {})
 _TOLERANCE: Final = Decimal("1e-6")
 _LAST_DIGITS: Final = 2
 """Difference of two equal bounds that rounding up may leave [nano-epsilon]."""
+_DECIMAL: Final = re.compile(r"\d+\.\d+")
 _ADVICE: Final = "Ask for the release again."
 _UNRECORDED: Final = (
     "the ledger rows with the data holder's ledger",
@@ -222,6 +225,8 @@ def _check_statement(statement: Statement, facts: StatementFacts) -> Statement:
         InputError: a bound, or another key, that does not follow from the rows.
     """
     is_same = is_of_this_version(statement)
+    if not is_same:
+        statement = _with_numbers_as_in_contracts(statement)
     stated = {bound.name: bound for bound in statement.bounds}
     if len(stated) < len(statement.bounds):
         raise InputError(f"{STATEMENT} states a bound twice. {_ADVICE}")
@@ -242,6 +247,16 @@ def _check_statement(statement: Statement, facts: StatementFacts) -> Statement:
         shown = f"{_shown(value)} differs from {_shown(computed)}, which its ledger rows give"
         raise InputError(f"{STATEMENT}: {escape_text(key)}: {shown}. {_ADVICE}")
     return expected
+
+
+def _with_numbers_as_in_contracts(statement: Statement) -> Statement:
+    """Return a statement whose bounds name numbers as contracts do: 0.2 named a bound by "1.0" as it was typed."""
+
+    def renamed(bound: StatedBound) -> StatedBound:
+        name = _DECIMAL.sub(lambda number: exact_text(Decimal(number[0])), bound.name)
+        return bound.model_copy(update={"name": name})
+
+    return statement.model_copy(update={"bounds": [renamed(bound) for bound in statement.bounds]})
 
 
 def _check_bound(stated: StatedBound, expected: StatedBound, *, is_same: bool) -> None:

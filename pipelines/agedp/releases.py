@@ -205,7 +205,7 @@ def sanitise(
     >>> promise = agedp.Classical(epsilon_per_day=0.5, max_day_epsilon=0.5, epsilon_total=100)
     >>> from tempfile import mkdtemp
     >>> folder = sanitise(readings, folder=mkdtemp(), promise=promise, clamp_kwh=50, min_households=2)
-    >>> agedp.verify(folder.path)
+    >>> verification = agedp.verify(folder.path)
     """
     if isinstance(source, str | Path):
         if folder is not None:

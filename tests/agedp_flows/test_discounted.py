@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import date, timedelta
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 from agedp.release_folder.release_folder import open_release
 from agedp_data.datasets.synthetic import write_ausgrid, write_roster
 from agedp_data.ledger import Ledger, ReleaseRecord
+from agedp_data.parameters import exact_text
 from tests.agedp_flows.worlds import World, make
 from tests.command import CommandFolder
 
@@ -57,7 +59,7 @@ def require_promise_kept(site: CommandFolder, discount: str, *, days: int) -> li
     release.verify()
     bounds = {bound["name"]: Fraction(bound["epsilon"]) for bound in release.statement["figures"]}
     assert bounds["total"] == sum(spent)
-    stated = bounds[f"discounted sum ({discount} {TWINS[discount][0]})"]
+    stated = bounds[f"discounted sum ({discount} {exact_text(Decimal(TWINS[discount][0]))})"]
     assert (max(sums) <= stated <= 1, stated - max(sums) < Fraction(1, 10**8)) == (True, True)
     return [float(loss) for loss in spent]
 

@@ -31,6 +31,8 @@ WORKS = {
     "10.1038/s41592-019-0686-2": r"SciPy",
     "10.1038/s41586-020-2649-2": r"numpy",
     "10.1214/aoms/1177707039": r"Anderson, Goodman",
+    "10.1063/1.4934536": r"Trendelkamp-Schroer",
+    "10.1214/09-EJS521": r"Bach",
     "10.1109/5.18626": r"Rabiner",
     "10.1214/aoms/1177697196": r"Baum, Petrie",
     "10.1214/aoap/1177005981": r"Fill",

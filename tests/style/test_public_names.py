@@ -13,7 +13,8 @@ from agedp_data import errors
 OPTIONS = (
     "clamp_kwh, share=None, min_households, roster=None, statistic='mean', bins_kwh=None, "
     "half_hour_clamp_kwh=None, by=None, max_missing=2, "
-    "missing_kwh=0, first_day=None, last_day=None, model=None, accept_unverified_model=None, accept=None, "
+    "missing_kwh=0, every=None, first_day=None, last_day=None, skip_days=None, model=None, "
+    "accept_unverified_model=None, accept=None, "
     "population='households', ledger=None, title=None, attribution=None, licence=None, contact=None"
 )
 """Keywords of release, sanitise, plan and compare; the two that decide have no default."""
