@@ -235,7 +235,7 @@ def test_each_word_accepts_its_own_cause_only():
     [
         (["usless"], '[promise] accept = ["usless"]: \'usless\' is not known; did you mean \'useless\'? Known are '
          '"useless" | "no-credit" | "total"'),
-        (["useless", 3], "'3' is not known; known are"),
+        (["useless", 3], "must be a list of words in quotes"),
         ("useless", "must be a list, in square brackets"),
         ([], "must not be empty"),
     ],
