@@ -101,6 +101,10 @@ def exact(value: object) -> Decimal:
     return amount
 
 
+_LONGEST: Final = 1000
+"""Decimals from which on a number keeps the form in which it was written; each is refused or cut afterwards."""
+
+
 def _finite(value: object) -> Decimal:
     if isinstance(value, bool) or not isinstance(value, int | Decimal):
         raise wrong("must be a number, without quotes")
@@ -109,6 +113,8 @@ def _finite(value: object) -> Decimal:
         raise wrong("must be a finite number")
     if amount.copy_abs() > LARGEST:
         raise wrong(f"is too large; at most {LARGEST}")
+    if _decimals(amount) > _LONGEST:  # its text would not fit the memory
+        return amount
     return Decimal(exact_text(amount))  # as a contract has it: a bound is named alike from the run file and from rows
 
 
