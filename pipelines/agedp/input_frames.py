@@ -154,7 +154,7 @@ def attributes(table: Any) -> Mapping[str, Any]:  # noqa: ANN401
 class ReadNotes:
     """What `agedp.read` found beside the readings of a frame; confidential.
 
-    A frame refers to it by its hash, because pandas writes `attrs` into Parquet files. Nothing is noted about a table
+    A frame refers to it by a key of this process, because pandas writes `attrs` into Parquet files. Nothing is noted about a table
     that another process or another function read: it is taken as it is.
 
     Attributes:

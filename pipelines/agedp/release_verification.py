@@ -9,7 +9,8 @@ Decisions:
 
 * Rows and contracts are believed: only the data holder's ledger shows that they are those that were drawn (`--ledger`).
 * What no row contains is taken from the statement and named as not compared: title, licence and contact, some notes,
-  other populations, and which further bounds [compare] asked for.
+  other populations. Which further bounds [compare] asked for is taken from it too: each is computed, but one that was
+  left out is not missed.
 * A bound may differ by 1e-6 of itself: processors and solvers differ in the last digits. The texts must state what the
   statement does.
 * A statement of another version may lack bounds and word its sentences otherwise. Its bounds must not be below those
@@ -49,7 +50,14 @@ from agedp.release_folder.release_check import contracts_and_releases
 from agedp.release_folder.release_folder import ReleaseFolder
 from agedp.release_folder.result_tables import read_guarantee
 from agedp.reports.released_rows import ReleasedRows, charted_rows
-from agedp.statement_facts import UNRECORDED_NOTES, LedgerRecords, facts_of_records, stated_comparison
+from agedp.statement_facts import (
+    ACROSS_POPULATIONS,
+    TITLES,
+    UNRECORDED_NOTES,
+    LedgerRecords,
+    facts_of_records,
+    stated_comparison,
+)
 from agedp_data.config.contract import registered_run_file
 from agedp_data.config.output import OutputSection
 from agedp_data.epsilon import round_nano
@@ -71,7 +79,6 @@ from agedp_data.statement.markdown import markdown
 from agedp_data.statement.note_texts import RECOVERED
 from agedp_data.statement.partition_resources import partition_resources
 
-ACROSS_POPULATIONS: Final = " with the other populations"
 _NO_ROSTER: Final = Roster((), *(np.empty(0, np.int64),) * 3, {})
 _TOLERANCE: Final = Decimal("1e-6")
 _LAST_DIGITS: Final = 2
@@ -86,7 +93,6 @@ _UNRECORDED: Final = (
 )
 """What no ledger row in a folder contains, so that nothing in the folder contradicts an edit of it."""
 _INCOMPLETE: Final = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError)
-_TITLES: Final = ("title", "source", "licence", "contact")
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +131,7 @@ class _FolderRows:
         """Return the terms of the contract in force with all models, as a run has them."""
         in_force = models_in_force(self.models, self.contracts, self.releases).items()
         statement, model = self.statement, self.model
-        texts: dict[str, Any] = {key: getattr(statement, key) or None for key in _TITLES}
+        texts: dict[str, Any] = {key: getattr(statement, key) or None for key in TITLES}
         run = registered_run_file(
             self.contracts[-1].promise,
             output=OutputSection.model_construct(**texts, interval=self.coverage),

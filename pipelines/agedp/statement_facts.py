@@ -62,6 +62,9 @@ from agedp_data.statement.note_texts import (
 from agedp_data.statement.stated_model import StatedDraw
 
 _DAYS_AHEAD: Final = 366
+ACROSS_POPULATIONS: Final = " with the other populations"
+"""End of the name of a bound over all populations of a ledger."""
+TITLES: Final = ("title", "source", "licence", "contact")
 """Days that the forecast of the end covers: ten years of days would take too long for a daily run."""
 
 
@@ -245,7 +248,7 @@ def bounds_across_populations(ledger: Ledger, population: str) -> list[LossBound
     return [
         replace(
             bound,
-            name=f"{bound.name} with the other populations",
+            name=f"{bound.name}{ACROSS_POPULATIONS}",
             about=bound.about.replace("one household", household),
         )
         for bound in [*spent_bounds(*single_and_period_losses(rows, publication)), *span_figures(rows, publication)]
@@ -356,7 +359,7 @@ def newest_head(ledger: Ledger) -> str:
 
 def release_titles(output: OutputSection) -> dict[str, str]:
     """Return title, source, licence and contact, as far as the run file contains them."""
-    titles: Mapping[str, Any] = {key: getattr(output, key) for key in ("title", "source", "licence", "contact")}
+    titles: Mapping[str, Any] = {key: getattr(output, key) for key in TITLES}
     return {key: text for key, text in titles.items() if text}
 
 
