@@ -154,8 +154,8 @@ def attributes(table: Any) -> Mapping[str, Any]:  # noqa: ANN401
 class ReadNotes:
     """What `agedp.read` found beside the readings of a frame; confidential.
 
-    A frame refers to it by a key of this process, because pandas writes `attrs` into Parquet files. Nothing is noted about a table
-    that another process or another function read: it is taken as it is.
+    A frame refers to it by a key of this process, because pandas writes `attrs` into Parquet files. Nothing is noted
+    about a table that another process or another function read: it is taken as it is.
 
     Attributes:
         rows: number of rows of the frame.
