@@ -191,12 +191,12 @@ class RunFile(Section):
         return copy
 
     def accepting(self, words: Iterable[str]) -> Self:
-        """Return the same run file with further words in [promise] accept.
+        """Return the same run file with further words in [promise] accept; a text alone is one word.
 
         Raises:
             RunFileError: a word that accepts no cause.
         """
-        if not (listed := [*words]):
+        if not (listed := [words] if isinstance(words, str) else [*words]):
             return self
         try:
             further = acceptances(listed)

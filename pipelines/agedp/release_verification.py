@@ -9,12 +9,11 @@ Decisions:
 
 * Rows and contracts are believed: only the data holder's ledger shows that they are those that were drawn (`--ledger`).
 * What no row contains is taken from the statement and named as not compared: title, licence and contact, some notes,
-  other populations. Which further bounds [compare] asked for is taken from it too: each is computed, but one that was
-  left out is not missed.
+  other populations, and which further bounds [compare] asked for. Each of these is computed; one left out is not missed.
 * A bound may differ by 1e-6 of itself: processors and solvers differ in the last digits. The texts must state what the
   statement does.
 * A statement of another version may lack bounds and word its sentences otherwise. Its bounds must not be below those
-  computed here, and texts that differ are named as not compared.
+  computed here; bounds that it lacks, keys that versions write differently and texts that differ are named.
 """
 
 from __future__ import annotations
@@ -90,8 +89,11 @@ _UNRECORDED: Final = (
     "title, source, licence and contact",
     "notes on the roster's origin, the ledger and the household register",
     "other populations of the ledger",
+    "bounds that [compare] asked for and that are left out",
 )
 """What no ledger row in a folder contains, so that nothing in the folder contradicts an edit of it."""
+_FIGURES: Final = ("rehearsal", "population", "days", "published", "contract", "version", "ending", "ledger")
+"""Keys of a statement that every version writes alike."""
 _INCOMPLETE: Final = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError)
 
 
@@ -189,8 +191,9 @@ def verify_release(folder: ReleaseFolder) -> Verification:
         raise
     except AgedpError as error:  # a model or contract that no version of agedp wrote, or only a later one
         raise InputError(f"its ledger rows: {error}", private=f"its ledger rows: {error.private}") from None
-    except _INCOMPLETE:
-        raise InputError(f"its ledger rows or {STATEMENT} lack entries of a release") from None
+    except _INCOMPLETE as error:
+        kind = type(error).__name__
+        raise InputError(f"its ledger rows or {STATEMENT} lack entries, or agedp has a fault ({kind})") from None
     return _verification(statement, expected, same_texts)
 
 
@@ -206,8 +209,10 @@ def _installed(name: str) -> str:
 
 def _coverage(folder: ReleaseFolder) -> Decimal:
     """Return the coverage of the intervals, which the tables of all series share."""
-    tables = (path for path in sorted(folder.checksums) if path.startswith(tuple(FILES.values())))
-    return Decimal(read_guarantee(pq.read_schema(folder.path / next(tables)))["interval"]["coverage"])
+    tables = [path for path in sorted(folder.checksums) if path.startswith(tuple(FILES.values()))]
+    if not tables:
+        raise InputError(f"it has no table of a series. {_ADVICE}")
+    return Decimal(read_guarantee(pq.read_schema(folder.path / tables[0]))["interval"]["coverage"])
 
 
 def _is_across(bound: StatedBound) -> bool:
@@ -296,9 +301,8 @@ def _check_across(stated: Mapping[str, StatedBound]) -> None:
 
 def _figures(statement: Statement, known: Collection[str]) -> dict[str, Any]:
     """Return the numbers and dates of a statement of any version, as far as it has them, with its `known` bounds."""
-    keys = ("rehearsal", "population", "days", "published", "contract", "version", "ending", "ledger")
     content = statement.content()
-    figures = {key: content[key] for key in keys if key in content}
+    figures = {key: content[key] for key in _FIGURES if key in content}
     if statement.second_population is not None:
         figures["second_population"] = statement.second_population.adds.content()
     if statement.schema_name not in WITHOUT_PACKAGE:  # the first form has neither limits nor factors
@@ -385,14 +389,17 @@ def _package(folder: ReleaseFolder, statement: Statement) -> dict[str, Any]:
 def _verification(statement: Statement, expected: Statement, same_texts: set[str]) -> Verification:
     known = {bound.name for bound in expected.bounds}
     further = [bound.name for bound in statement.bounds if bound.name not in known]
+    lacking = known - {bound.name for bound in statement.bounds}
     writer = f"written by agedp {escape_text(statement.software.get('agedp', '0.1'), 20)} or beside other software"
+    keys = [key for key in statement.content() if key not in (*_FIGURES, "figures", "second_population")]
     other_texts = [name for name in (WORDS, REPORT, PACKAGE) if name not in same_texts]
     return Verification(
         ("checksums", "tables", STATEMENT, *(name for name in (WORDS, REPORT, PACKAGE) if name in same_texts)),
         (
             *_UNRECORDED,
             *(f"bound {escape_text(name)}: unknown to agedp {_installed('agedp')}" for name in further),
-            *([] if is_of_this_version(statement) else [f"sentences of {STATEMENT}: {writer}"]),
+            *(f"bound {name}: which the rows give, and {STATEMENT} lacks" for name in sorted(lacking)),
+            *([] if is_of_this_version(statement) else [f"sentences, {', '.join(keys)} of {STATEMENT}: {writer}"]),
             *(f"{name}: {writer}" for name in other_texts),
         ),
     )

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from agedp_data.leakage.function import leakage, leakage_from_total_variation
 from agedp_data.markov.lagged_counts import lag_kernel
 from agedp_data.markov.mixing import spectral_gap, total_variation
+from agedp_data.markov.reversible import reversible_transition_matrix
 from agedp_data.markov.states import edges_equal_width, merge_rare, states
 from agedp_data.markov.transitions import ascending_powers, count_transitions, reverse, stationary, transition_matrix
 from docs.papers.households import (
@@ -39,7 +40,6 @@ LOSSES = np.concatenate([np.geomspace(0.05, 8.0, 36), SHOWN])
 HOURS = np.concatenate([np.arange(49), [72, 96, 120, 144, 168]])
 _SHOWN_TO, _WEEK = 49, 336
 _LITTLE, _TARGET = 0.05, 0.05
-_MOST_ROUNDS, _SMALL_CHANGE = 100_000, 1e-10
 _LEVEL = 0.2
 _PAPER_HOURS = 18.0
 _ASKED = ("level", "from 18 hours", "mixing", "finite", "eq. 55")
@@ -100,9 +100,9 @@ def household_risk(households: PaperHouseholds) -> HouseholdRisk:
     chains = transition_matrix(counts, smoothing=0)
     readings = {
         f"{OWN_RANGE}, {AS_COUNTED}": chains,
-        f"{OWN_RANGE}, {IN_BALANCE}": reversible_fit(counts),
+        f"{OWN_RANGE}, {IN_BALANCE}": reversible_transition_matrix(counts),
         f"{COMMON_RANGE}, {AS_COUNTED}": transition_matrix(common_counts, smoothing=0),
-        f"{COMMON_RANGE}, {IN_BALANCE}": reversible_fit(common_counts),
+        f"{COMMON_RANGE}, {IN_BALANCE}": reversible_transition_matrix(common_counts),
     }
     distance, spectral = total_variation(chains, lags).max(axis=0), bound_by_household(chains, lags)
     balanced = bound_by_household(readings[f"{COMMON_RANGE}, {IN_BALANCE}"], lags)
@@ -158,25 +158,6 @@ def _first_below(bounds: Floats) -> Floats:
     """Return the first step at which each household's bound is below 1, infinite if none is: (n, steps) -> (n,)."""
     is_below = bounds < 1
     return np.asarray(np.where(is_below.any(axis=1), is_below.argmax(axis=1) + 1.0, np.inf))
-
-
-def reversible_fit(counts: NDArray[np.int64]) -> Floats:
-    """Return the maximum-likelihood chains in detailed balance, by fixed-point iteration; NaN in rows without visits.
-
-    X(x, y) = (N(x, y) + N(y, x)) / (N(x)/w(x) + N(y)/w(y)) with w the row sums of X (Trendelkamp-Schroer et al., J.
-    Chem. Phys. 143, 174101, 2015).
-    """
-    both, leaving = (counts + np.swapaxes(counts, -1, -2)).astype(np.float64), counts.sum(axis=-1)
-    flow = both
-    for _ in range(_MOST_ROUNDS):
-        weight = flow.sum(axis=-1)
-        rate = np.divide(leaving, weight, out=np.zeros_like(weight), where=weight > 0)
-        total = rate[..., :, None] + rate[..., None, :]
-        flow = np.divide(both, total, out=np.zeros_like(both), where=total > 0)
-        if (np.abs(flow.sum(axis=-1) - weight) <= _SMALL_CHANGE * weight).all():
-            break
-    weight = flow.sum(axis=-1, keepdims=True)
-    return np.asarray(np.divide(flow, weight, out=np.full_like(flow, np.nan), where=weight > 0))
 
 
 def bound_by_household(chains: Floats, steps: NDArray[np.int64]) -> Floats:

@@ -10,10 +10,12 @@ households at epsilon 0.5 has a noise of 1.41 times the clamp on one day, and of
 
 Decisions:
 
-* The series are the planned ones, whatever is due now: to the last day, the horizon or `epsilon_total`, else ten years.
+* The series are the planned ones, whatever is due now: to the last day, the horizon or `epsilon_total`, but at most ten
+  years; a last day that is farther away promises no shorter spans.
 * Where the sum of the losses exceeds the limit of the own bound far enough, the limit decides, and nothing is computed.
 * Rows of the first, middle and last day stand for all: a day has the smallest noise of the three, a longer span their
-  root mean square over the root of its number of rows. Of groups the one with the least noise counts.
+  root mean square over the root of its number of rows. Of groups the one with the least noise counts. If none of the
+  three has enough households, others are tried.
 * A mean measures from 0 to its clamp (a layer its width, a profile the clamp of a half-hour), a count all households.
 * A rehearsal shows the verdict and is not refused: it has a ledger of its own, and its folder says what it is.
 * With `delta` the own bound is the promised (epsilon, delta) bound; the sum is always that of the pure losses.
@@ -52,6 +54,7 @@ NO_CREDIT: Final = Fraction(95, 100)
 """Part of the sum of the pure losses from which on a notion's own bound credits nothing; public."""
 WHOLE: Final = "whole period"
 _MAX_DAYS: Final = 3652
+_MOST_PROBES: Final = 64
 _NEGLIGIBLE: Final = 0.001
 _SPANS: Final[Mapping[str, int]] = {"day": 1, "week": 7, "month": 30, "year": 365}
 Rows = list[tuple[date, int]]
@@ -179,7 +182,7 @@ class Verdict:
         listed, options = ", ".join(f'"{word}"' for word in words), " ".join(f"--accept {word}" for word in words)
         return (
             f'[promise] notion = "{self.notion}": {causes} To release it knowingly, write accept = [{listed}] '
-            f"({options}). Nothing was drawn"
+            f"(command line: {options}). Nothing was drawn"
         )
 
     @property
@@ -285,8 +288,9 @@ def _planned_rows(terms: ReleaseTerms, days: Sequence[date]) -> dict[str, Rows]:
 
 
 def _period(run: RunFile) -> Sequence[date]:
-    first = run.schedule.first_day
-    return days_of(first, run.schedule.last_day or first + timedelta(days=_MAX_DAYS - 1))
+    first, last = run.schedule.first_day, run.schedule.last_day
+    end = first + timedelta(days=_MAX_DAYS - 1)
+    return days_of(first, end if last is None else min(last, end))
 
 
 def _credit(terms: ReleaseTerms, planned: Mapping[str, Rows], today: date) -> Credit | None:
@@ -326,16 +330,21 @@ def _due_names(run: RunFile, day: date) -> Sequence[str]:
 def _span_noises(terms: ReleaseTerms, roster: Roster, name: str, rows: Rows) -> Iterator[SpanNoise]:
     """Yield the noise of each span of a series that its period contains, the shortest first."""
     run, series = terms.run, terms.run.series[name]
-    probes = dict.fromkeys(rows[index] for index in (0, len(rows) // 2, len(rows) - 1) if rows)
-    noises = [noise for day, loss in probes for noise in _row_noise(terms, roster, name, day, loss)]
-    if not noises:
+    first_middle_last = [0, len(rows) // 2, len(rows) - 1] if rows else []
+    noises: list[tuple[float, float, str]] = []
+    for probes in (first_middle_last, range(0, len(rows), max(1, len(rows) // _MOST_PROBES))):
+        distinct = dict.fromkeys(rows[index] for index in probes)
+        noises = [noise for day, loss in distinct for noise in _row_noise(terms, roster, name, day, loss)]
+        if noises:
+            break
+    else:
         return
     mean_square = sum(noise**2 for noise, _, _ in noises) / len(noises)
     of_day = min(noise for noise, _, _ in noises)
     _, value, unit = noises[0]
     row_days = _ROW_DAYS[getattr(series, "every", "day")]
     counts = {span: length // row_days for span, length in _SPANS.items() if row_days <= length <= row_days * len(rows)}
-    if run.schedule.last_day is not None:
+    if run.schedule.last_day is not None and run.schedule.last_day <= _period(run)[-1]:
         counts[WHOLE] = len(rows)
     for span, count in counts.items():
         if 0 < count <= len(rows):

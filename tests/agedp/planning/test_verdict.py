@@ -137,7 +137,7 @@ def test_a_slow_chain_credits_an_archive_nothing():
         "[promise] notion = \"age-dependent\": its bound credits nothing: the bound 'risk' is epsilon 182.37, 0.999 of "
         "the 182.5 that the losses of 365 days add up to (limit 0.95). Take a model that mixes faster, or notion = "
         '"classical", which promises the sum by itself. To release it knowingly, write accept = ["no-credit"] '
-        "(--accept no-credit). Nothing was drawn"
+        "(command line: --accept no-credit). Nothing was drawn"
     )
     quick = judged(AGED | {"epsilon_per_day": Decimal("0.5")}, forgetting(0.5), days=365)
     peak = math.exp(0.5) / 2 / (1 - math.exp(0.5) / 2)  # of y = e^z: y = e^0.5 (1 + y)/2
@@ -189,7 +189,7 @@ def test_noise_above_the_clamp_in_every_span_is_refused():
     assert verdict.refusal == (
         '[promise] notion = "classical": the noise exceeds the clamp in every span: noise of daily_mean 70.7 kWh for a '
         "day (clamp 50 kWh). An epsilon, or a number of households, 1.41 times as large brings it down to the clamp. "
-        'To release it knowingly, write accept = ["useless"] (--accept useless). Nothing was drawn'
+        'To release it knowingly, write accept = ["useless"] (command line: --accept useless). Nothing was drawn'
     )
     several = {
         "series.daily_mean": {"share": Decimal("0.1")},
