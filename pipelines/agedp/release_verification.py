@@ -9,7 +9,7 @@ Decisions:
 
 * Rows and contracts are believed: only the data holder's ledger shows that they are those that were drawn (`--ledger`).
 * What no row contains is taken from the statement and named as not compared: title, licence and contact, some notes,
-  other populations, and which further bounds [compare] asked for. Each of these is computed; one left out is not missed.
+  other populations, and which further bounds [compare] asked for. Each is computed; one left out is not missed.
 * A bound may differ by 1e-6 of itself: processors and solvers differ in the last digits. The texts must state what the
   statement does.
 * A statement of another version may lack bounds and word its sentences otherwise. Its bounds must not be below those
