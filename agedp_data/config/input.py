@@ -9,15 +9,23 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Union, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self, Union, cast
 
-from pydantic import Discriminator, Field, create_model, field_validator, model_validator
+from pydantic import (
+    Discriminator,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    WithJsonSchema,
+    create_model,
+    model_validator,
+)
 
 from agedp_data.config.paths import LOCATION, Pattern
 from agedp_data.datasets.layout import Layout
 from agedp_data.datasets.registry import LAYOUTS, layout_of
-from agedp_data.datasets.timestamps import ISO
-from agedp_data.datasets.validation import ALL_COLUMNS, INTERVAL_MINUTES
+from agedp_data.datasets.timestamps import EPOCHS, ISO
+from agedp_data.datasets.validation import ALL_COLUMNS, INTERVAL_MINUTES, NamedColumns
 from agedp_data.parameters import (
     FREE,
     LATER,
@@ -28,11 +36,59 @@ from agedp_data.parameters import (
     Text,
     Zone,
     exact,
+    text,
     watt_hours,
     wrong,
 )
 
 Order = Literal["name", "modified"]
+
+
+BLANKS: Final = " \t"
+Where = tuple[tuple[str, tuple[str, ...]], ...]
+MAX_SKIPPED = 1000
+"""Lines before a header: more are no header of an export, but a table of their own."""
+_PATTERN = '"%d/%m/%Y %H:%M" that has year, month, day'
+
+
+def _columns(value: object) -> str | tuple[str, ...]:
+    """Return one column, or several in their order."""
+    if isinstance(value, str):
+        return text(value) if value else value  # a first header may be empty
+    listed = tuple(value) if isinstance(value, list | tuple) else ()
+    if len(listed) != 2 or not all(isinstance(name, str) for name in listed):
+        raise wrong("must be a column in quotes, or a list of two columns")
+    return tuple(map(text, listed))
+
+
+_ONE_OR_TWO: Final = WithJsonSchema(
+    {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 2, "maxItems": 2}]}
+)
+ColumnOrTwo = Annotated[str | tuple[str, ...], PlainValidator(_columns), _ONE_OR_TWO]
+_WHERE: Final = WithJsonSchema(
+    {
+        "type": "object",
+        "additionalProperties": {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]},
+    }
+)
+
+
+def _where(value: object) -> Where:
+    """Return columns with the texts of the rows that are read, both in order."""
+    pairs = value.items() if isinstance(value, Mapping) else value if isinstance(value, tuple) else None
+    if pairs is None:
+        raise wrong('must be a table of columns and texts, such as { register = "E1" }')
+    found: dict[str, tuple[str, ...]] = {}
+    for name, texts in pairs:
+        listed = [texts] if isinstance(texts, str) else texts
+        if not isinstance(listed, list | tuple) or not listed or not all(isinstance(word, str) for word in listed):
+            raise wrong(f"needs a text, or a list of texts, for the column {name!r}")
+        found[str(name)] = tuple(sorted({word.strip(BLANKS) for word in listed}))
+    return tuple(sorted(found.items()))
+
+
+def _mapping(where: Where) -> dict[str, list[str]]:
+    return {name: list(texts) for name, texts in where}
 
 
 def _order(data: dict[str, Any]) -> Order | None:
@@ -56,12 +112,12 @@ class InputSection(Section):
     """Order of the files, for "later-file" only: by name, numbers compared as numbers, or by modification time. "name"
     unless written.
     """
-    interval_minutes: Annotated[Literal[15, 30, 60], LATER] = 30
-    """Minutes between two readings of a household. Readings of 15 minutes are added up to half-hours; readings of hours
-    count for days only, not for states or chains of half-hours. The publishers' datasets have 30.
+    interval_minutes: Annotated[Literal[5, 10, 15, 30, 60], LATER] = 30
+    """Minutes between two readings of a household. Shorter readings are added up to half-hours; readings of hours count
+    for days only, not for states or chains of half-hours. The publishers' datasets have 30.
     """
     max_half_hour_kwh: PositiveKwh = exact(50)
-    """A reading above this is rejected and counted; half of it for readings of 15 minutes, twice for those of hours."""
+    """A reading above this is rejected and counted; the same power for readings of other intervals."""
     max_rejected_share: Annotated[Fraction01, FREE] = Decimal("0.2")
     """A first run that rejects a larger share of the rows is refused. Rows without a reading, duplicates and corrected
     rows are not counted.
@@ -109,27 +165,53 @@ class InputSection(Section):
         return self
 
 
+def _is_complete(pattern: str, *, is_date: bool) -> bool:
+    """Return whether a pattern tells dates, or half-hours, apart."""
+    zone = UTC if "%z" in pattern else None
+    example = datetime(2013, 2, 28, *((0, 0) if is_date else (23, 30)), tzinfo=zone)
+    try:
+        return datetime.strptime(example.strftime(pattern), pattern) == example
+    except (ValueError, re.error):  # a directive that occurs twice is a duplicate group name in strptime's pattern
+        return False
+
+
 class LongColumns(Section):
-    """[input.columns]: the columns and units of a table with one row per household and interval."""
+    """[input.columns]: the columns and units of a table of readings.
+
+    A table has one of these shapes:
+
+    * a row for each household and interval: `household`, `time` and `energy` are columns;
+    * a row for each household and day: `energy` names the first and the last of its columns, one for each interval;
+    * a row for each interval, with a column for each household: `household` and `energy` are "*".
+    """
 
     household: Text
-    """Column of the household's identifier; "*", with energy = "*", if the table has a column for each household."""
-    time: Text
-    """Column of the timestamp."""
+    """Column of the household's identifier; "*", with energy = "*", if the table has a column for each household;
+    "file:meter-*.csv" if the name of the file has it in place of the star, "line:2" if it is the first cell of the
+    second line of the file.
+    """
+    time: ColumnOrTwo
+    """Column of the timestamp; a list such as ["date", "time"] if date and time of day stand apart. With
+    `period_minutes` the last column has the number of the interval within its day.
+    """
     time_format: Text = "%Y-%m-%d %H:%M:%S"
-    """Format of the timestamp, as for `strptime` (`%z` for an offset or Z, with zone = "UTC"), or "iso", where an
-    offset may be written or not.
+    """Format of the timestamp, as for `strptime` (`%z` for an offset or Z, with zone = "UTC"); "iso", where an offset
+    may be written or not; "epoch" or "epoch-ms" for seconds or milliseconds since 1970. Of columns apart the format is
+    that of their texts with a blank between them, of rows of days and of periods that of the date. 24:00 is the
+    midnight that ends a day, a date alone the one that begins it.
     """
     stamp: Literal["end", "start"]
-    """Whether the timestamp is the end or the start of its interval."""
+    """Whether the timestamp is the end or the start of its interval; not used for rows of days and for periods."""
     zone: Zone
     """Time zone of the timestamps."""
     day_zone: Zone
     """Time zone whose midnight ends a day."""
-    energy: Text
-    """Column of the energy of the interval; "*" as for `household`."""
-    unit: Literal["kWh", "Wh"]
-    """Unit of the energy column."""
+    energy: ColumnOrTwo
+    """Column of the energy of the interval; "*" as for `household`; [first, last] for rows of days: the columns from
+    one to the other, in the order of the file.
+    """
+    unit: Literal["kWh", "Wh", "W", "kW"]
+    """Unit of the energy columns; W and kW are mean powers of the interval."""
     missing: Annotated[tuple[str, ...], Field(strict=False)] = ("Null", "")
     """Texts in the energy column that mean a missing reading."""
     separator: Annotated[Literal[",", ";", "\t", "|"], LATER] = ","
@@ -138,23 +220,47 @@ class LongColumns(Section):
     """Decimal mark of energies that are text."""
     repeated: Annotated[Literal["passes", "sum"], LATER] = "passes"
     """A half-hour that the clock shows twice: "passes" is two rows, which are added up, "sum" is one row with the sum
-    of both.
+    of both, as always in rows of days.
     """
     ignore: Annotated[tuple[str, ...], Field(strict=False), LATER] = ()
     """Columns of a wide table that are no household's."""
+    period_minutes: Annotated[Literal[5, 10, 15, 30, 60] | None, LATER] = None
+    """Minutes of a period, if the last column of `time` is the number of a period since midnight; those of
+    `interval_minutes`.
+    """
+    first_period: Annotated[int, Field(ge=0, le=1), LATER] = 1
+    """Number of the period that begins at midnight, 0 or 1."""
+    thousands: Annotated[Literal["", ",", ".", " ", "'"], LATER] = ""
+    """Mark between the thousands of an energy that is text; "" for none."""
+    encoding: Annotated[Literal["utf-8", "latin-1", "cp1252", "utf-16"], LATER] = "utf-8"
+    """Encoding of a CSV file."""
+    skip_lines: Annotated[int, Field(ge=0, le=MAX_SKIPPED), LATER] = 0
+    """Lines of a CSV file before its header. A first line `sep=;`, as Excel writes it, is skipped anyway."""
+    where: Annotated[Where, PlainValidator(_where), PlainSerializer(_mapping), _WHERE, LATER] = ()
+    """Rows that are read, by a column and its texts, such as { register = "E1" } or { register = ["E1", "E2"] }; all
+    others are not asked for.
+    """
+    add: Annotated[str, LATER] = ""
+    """Column that tells the meters or channels of a household apart, whose energies are added up; "" if there is none.
+    A half-hour that lacks one of those that the household has on that day is missing.
+    """
+    negative: Annotated[Literal["reject", "zero", "net"], LATER] = "reject"
+    """A negative energy is rejected, counts as 0, or is netted: a day then counts within [0, clamp] after its sum."""
 
-    @field_validator("time_format")
-    @classmethod
-    def _reads_half_hours(cls, pattern: str) -> str:
-        zone = UTC if "%z" in pattern else None
-        example = datetime(2013, 2, 28, 23, 30, tzinfo=zone)
-        try:
-            is_complete = pattern == ISO or datetime.strptime(example.strftime(pattern), pattern) == example
-        except (ValueError, re.error):  # a directive that occurs twice is a duplicate group name in strptime's pattern
-            is_complete = False
-        if not is_complete:
-            raise wrong('must be "iso", or a pattern such as "%d/%m/%Y %H:%M" that has year, month, day and minute')
-        return pattern
+    @model_validator(mode="after")
+    def _format_of_the_time(self) -> Self:
+        pattern, is_date = self.time_format, self.has_dates
+        if pattern in EPOCHS and (is_date or not isinstance(self.time, str)):
+            raise wrong("is the format of a timestamp in one column", "time_format")
+        if pattern not in (ISO, *EPOCHS) and not _is_complete(pattern, is_date=is_date):
+            example = '"%d/%m/%Y" that has year, month and day' if is_date else f"{_PATTERN} and minute"
+            raise wrong(f'must be "iso", or a pattern such as {example}', "time_format")
+        return self
+
+    @property
+    def has_dates(self) -> bool:
+        """Return whether the timestamp is a date: of a row of a day, or beside the number of a period."""
+        return not isinstance(self.energy, str) or self.period_minutes is not None
 
     @model_validator(mode="after")
     def _offsets_are_utc(self) -> Self:
@@ -163,25 +269,57 @@ class LongColumns(Section):
         return self
 
     @model_validator(mode="after")
-    def _three_columns(self) -> Self:
+    def _columns_of_a_shape(self) -> Self:
         if (self.household == ALL_COLUMNS) != (self.energy == ALL_COLUMNS):
             raise wrong(
                 'must be "*" for both household and energy (a column for each household), or for none', "energy"
             )
+        if not isinstance(self.energy, str) and len(self.energy) != 2:
+            raise wrong("must be one column, or the first and the last of a row of a day", "energy")
         if self.decimal == self.separator:
             raise wrong("is also the separator of the columns; write another one", "decimal")
-        if self.ignore and self.household != ALL_COLUMNS:
+        if self.thousands and self.thousands == self.decimal:
+            raise wrong("is also the decimal mark; write another one", "thousands")
+        is_wide = self.household == ALL_COLUMNS
+        if self.ignore and not is_wide:
             raise wrong('is for a wide table only (household = "*"): other columns are ignored anyway', "ignore")
-        if self.household != ALL_COLUMNS and len({self.household, self.time, self.energy}) < 3:
-            raise wrong("names a column that another key names; household, time and energy differ", "energy")
+        for key in ("where", "add"):
+            if is_wide and getattr(self, key):
+                raise wrong("is for a table whose rows are of one household each", key)
+        if not isinstance(self.energy, str) and self.period_minutes is not None:
+            raise wrong("is not used where a row is a day", "period_minutes")
+        if self.first_period != 1 and self.period_minutes is None:
+            raise wrong("is used with period_minutes only", "first_period")
+        if self.period_minutes is not None and isinstance(self.time, str):
+            raise wrong('needs the date and the number of the period, such as ["date", "period"]', "time")
+        if self.household != ALL_COLUMNS:
+            self._check_names()
         return self
+
+    def _check_names(self) -> None:
+        columns = NamedColumns.from_keys(self.model_dump())
+        kind, place = columns.household_source
+        names = [*([place] if kind == "column" else []), *columns.time_columns, *columns.energy_columns]
+        if len(set(names)) < len(names):
+            raise wrong("names a column that another key names; household, time and energy differ", "energy")
+        if kind == "line" and not re.fullmatch("[1-9][0-9]?", place):
+            raise wrong('must be "line:" and the number of a line, such as "line:2"', "household")
+        if kind == "file" and (place.count("*") != 1 or "/" in place):
+            example = 'such as "file:meter-*.csv"'
+            raise wrong(f'must be "file:" and the name of a file with a star for the household, {example}', "household")
 
 
 class LongInput(InputSection):
-    """Any other table of one row per household and interval of 15, 30 or 60 minutes."""
+    """Any other table of readings of 5 to 60 minutes, whose shape [input.columns] describes."""
 
     dataset: Literal["long"]
     columns: LongColumns
+
+    @model_validator(mode="after")
+    def _periods_are_intervals(self) -> Self:
+        if self.columns.period_minutes not in (None, self.interval_minutes):
+            raise wrong("differs from [input] interval_minutes; write the same", "columns", "period_minutes")
+        return self
 
     @property
     def named_columns(self) -> Mapping[str, Any] | None:

@@ -89,12 +89,16 @@ class Ausgrid:
     interval_minutes = INTERVAL_MINUTES
     channels = 2
     separator = ","
+    encoding = "utf-8"
+    head_lines = 2
+    units_per_wh = 1
+    has_labels = False
     keys = AusgridKeys
 
     def __init__(self) -> None:
         self._days = ZoneDays("Australia/Sydney")
 
-    def recognise(self, lines: Sequence[str]) -> Header | None:
+    def recognise(self, lines: Sequence[str], location: str = "") -> Header | None:  # noqa: ARG002
         """Return the header if it is in the first or, below the title, in the second line."""
         for skip, line in enumerate(lines[:2]):
             names = [name.strip('"') for name in column_names(line)]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO
 
-from agedp_data.datasets.compression import is_compressed, open_decompressed
+from agedp_data.datasets.compression import is_stream, open_decompressed
 from agedp_data.datasets.csv_lines import LONGEST_LINE
 from agedp_data.datasets.file_listing import InputFile
 
@@ -32,9 +32,9 @@ class Chunk:
 def split_into_chunks(source: InputFile, *, start: int, chunk_bytes: int) -> tuple[Chunk, ...]:
     """Split a file from `start` (its first data row) into chunks of whole lines of at least `chunk_bytes`.
 
-    A compressed file is one chunk: it can only be read from its beginning.
+    A compressed file is one chunk, as is one of another encoding: it can only be read from its beginning.
     """
-    if is_compressed(source.location):
+    if is_stream(source):
         return (Chunk(source, 0, start, None),)
     with open_decompressed(source) as stream:
         ends = [*_line_ends(stream, start, source.size, chunk_bytes), source.size]
@@ -52,7 +52,7 @@ def read_lines(chunk: Chunk, *, batch_bytes: int) -> Iterator[bytes]:
         InputError: the file cannot be read.
     """
     with open_decompressed(chunk.source) as stream:
-        if is_compressed(chunk.source.location):
+        if is_stream(chunk.source):
             yield from _read_stream(stream, chunk.start, batch_bytes)
         else:
             yield from _read_seekable(stream, chunk, batch_bytes)

@@ -56,6 +56,8 @@ _TEXT_TYPES = {pa.timestamp("ns"): pa.string(), pa.dictionary(pa.int32(), pa.bin
 _FIRST_CELLS, _MIN_RUN = 512, 8
 _MAX_OTHER_CELLS = 0.1
 _NO_TIME_NS = 1800 * 10**9  # within the first half-hour of 1970, whether an interval ends or begins there
+_EPOCH_UNITS = {"epoch": 10**9, "epoch-ms": 10**6}
+_MAX_EPOCH_DIGITS = 13
 _NO_ENERGY = "-1"  # a number, so that the column is parsed at once, and never kept
 _CLOCK, _INSTANT = pa.timestamp("ns"), pa.timestamp("ns", "UTC")
 
@@ -106,19 +108,20 @@ def parse_lines(data: bytes, *, layout: Layout, header: Header, rules: ReadingRu
 
 
 def _rejected_texts(data: bytes, rejected: Ints, header: Header) -> tuple[str, ...]:
-    """Return the lines of rejected rows; in a wide table time, household and cell of each rejected reading."""
+    """Return the lines of rejected rows; of a row with several readings what all share, the column, and the cell."""
     width = header.readings_per_row
     if width == 1:
         return line_texts(data, rejected)
     lines, number = np.unique(rejected // width, return_inverse=True)
     cells = [_texts_of_cells(text, header) for text in line_texts(data, lines)]
-    time = header.names.index("time")
-    positions = [i for i, name in enumerate(header.names) if name in header.types and i != time]
+    positions = [header.names.index(name) for name in header.energies]
+    shared = [i for i, name in enumerate(header.names) if name in header.types and i not in positions]
     texts = []
     for line, position in zip(number.tolist(), (rejected % width).tolist(), strict=True):
         fields, column = cells[line], positions[position]
         is_whole = len(fields) == len(header.names)
-        texts.append(",".join((fields[time], header.columns[column], fields[column])) if is_whole else "")
+        words = [*(fields[i] for i in shared), header.columns[column], fields[column]] if is_whole else []
+        texts.append(",".join(words))
     return tuple(texts)
 
 
@@ -159,21 +162,21 @@ def _with_shared_cells(line: str, header: Header) -> str | None:
     None if nobody can tell which cell belongs to whom. A quote that should enclose the separators of a cell may be the
     damaged one: those of a text in an ignored column, or of a number whose decimal mark is the separator.
     """
-    if header.readings_per_row == 1 or len(line) > LONGEST_LINE:
+    if not header.is_shared or len(line) > LONGEST_LINE:
         return None
     cells = raw_cells_from_end(line, header.separator)
     if len(cells) != len(header.names):
         return None
     no_number = "?" * (1 + max(map(len, header.null_values), default=0))
     for i in (i for i, cell in enumerate(cells) if not is_sound_cell(cell)):
-        if not _is_energy(header, i) or ('"' in cells[i] and header.decimal == header.separator):
+        if not _is_energy(header, i) or ('"' in cells[i] and header.separator in (header.decimal, header.thousands)):
             return None
         cells[i] = no_number
     return header.separator.join(cells)
 
 
 def _is_energy(header: Header, position: int) -> bool:
-    return bool(header.types.get(header.names[position]) == pa.float64())
+    return header.names[position] in header.energies
 
 
 def _without_energies(line: str, header: Header) -> str:
@@ -187,9 +190,9 @@ def _without_energies(line: str, header: Header) -> str:
     is_cut = len(line) > LONGEST_LINE
     from_start = raw_cells(line[:LONGEST_LINE], separator)[: -1 if is_cut else None]
     from_end = [] if is_cut else raw_cells_from_end(line, separator)
-    energies = [i for i in range(len(names)) if _is_energy(header, i)]
+    energies = [names.index(name) for name in header.energies]
     cells = [_NO_ENERGY if i in energies else "" for i in range(len(names))]
-    sides = {i < energies[0] for i, name in enumerate(names) if name in ("household", "time")}
+    sides = {i < energies[0] for i, name in enumerate(names) if name in header.types and i not in energies}
     if len(sides) > 1 and len(from_start) < len(names):
         return separator.join(cells)
     for i in (i for i, name in enumerate(names) if name in header.types and i not in energies):
@@ -197,7 +200,7 @@ def _without_energies(line: str, header: Header) -> str:
         if i > energies[0] and len(from_end) >= len(names) - i:
             candidates = [*candidates, from_end[i - len(names)]]
         sound = [cell for cell in candidates if is_sound_cell(cell)]
-        if len(sound) > 1:
+        if len(sound) > 1 and names[i] == "time":
             sound = [cell for cell in sound if _is_time(cell, header)]
         cells[i] = sound[0] if sound else ""
     return separator.join(cells)
@@ -229,7 +232,12 @@ def _parse_columns(data: bytes, header: Header) -> Columns:
     values: dict[str, pa.Array] = {}
     unreadable: dict[str, Flags] = {}
     times: dict[str, QuarterTimes] = {}
+    if parts := header.time_parts:
+        texts = [_stripped(_combine_chunks(table[name])) for name in parts]
+        times["time"] = _parse_times(pc.binary_join_element_wise(*texts, " "), header)
     for name, kind in header.types.items():
+        if name in parts:
+            continue
         column = _combine_chunks(table[name])
         if pa.types.is_timestamp(kind):
             times[name] = _parse_times(column, header)
@@ -240,6 +248,10 @@ def _parse_columns(data: bytes, header: Header) -> Columns:
         else:
             values[name] = column
     return Columns(table.num_rows, values, unreadable, times)
+
+
+def _stripped(cells: pa.StringArray) -> pa.StringArray:
+    return pc.utf8_trim(cells, " \t")
 
 
 def _read_csv(data: bytes, header: Header, types: Mapping[str, pa.DataType]) -> pa.Table:
@@ -299,8 +311,8 @@ def _parse_times(cells: pa.StringArray, header: Header) -> QuarterTimes:
     parsed = parse_iso_cells(cells) if is_local and len(cells) else None
     if parsed is None or np.count_nonzero(parsed[2]) > _MAX_OTHER_CELLS * len(cells):
         return quarter_times(*parse_timestamp_cells(cells, header))
-    quarter, is_exact, is_other = parsed
-    times = QuarterTimes(quarter, is_exact, np.zeros(len(cells), bool), np.zeros(len(cells), bool))
+    quarter, past, is_other = parsed
+    times = QuarterTimes(quarter, past, np.zeros(len(cells), bool), np.zeros(len(cells), bool))
     if is_other.any():
         of_others = quarter_times(*parse_timestamp_cells(cells.take(arrow_numbers(np.flatnonzero(is_other))), header))
         for field in fields(times):
@@ -310,8 +322,8 @@ def _parse_times(cells: pa.StringArray, header: Header) -> QuarterTimes:
 
 def quarter_times(ns: pa.Array, is_bad: Flags, is_instant: Flags) -> QuarterTimes:
     """Return timestamps in nanoseconds since 1970, null if they are none, as quarters of an hour."""
-    quarter, is_exact = quarters_of_ns(fill_nulls(ns.cast(pa.int64()), _NO_TIME_NS))
-    return QuarterTimes(quarter, is_exact, is_bad | is_null(ns), is_instant)
+    quarter, past = quarters_of_ns(fill_nulls(ns.cast(pa.int64()), _NO_TIME_NS))
+    return QuarterTimes(quarter, past, is_bad | is_null(ns), is_instant)
 
 
 def parse_timestamp_cells(cells: pa.StringArray, header: Header) -> tuple[pa.Array, Flags, Flags]:
@@ -322,12 +334,22 @@ def parse_timestamp_cells(cells: pa.StringArray, header: Header) -> tuple[pa.Arr
             if time_format in header.time_formats and (kind == _CLOCK or _have_minutes(cells)):
                 with suppress(pa.ArrowInvalid):
                     return cells.cast(kind).cast(pa.int64()), all_false, all_false if kind == _CLOCK else ~all_false
+    if (unit := _EPOCH_UNITS.get("".join(header.time_formats))) and (numbers := _whole_numbers(cells)) is not None:
+        return pc.multiply(numbers, unit), all_false, ~all_false
     distinct, codes = _distinct_cells(cells)
     timestamps = [parse_timestamp(cell, header.time_formats) for cell in distinct]
     values = pa.array([None if timestamp is None else timestamp.ns for timestamp in timestamps], pa.int64())
     is_bad = np.array([timestamp is None for timestamp in timestamps], bool)
     is_instant = np.array([timestamp is not None and timestamp.is_instant for timestamp in timestamps], bool)
     return values.take(codes), is_bad[codes], is_instant[codes]
+
+
+def _whole_numbers(cells: pa.StringArray) -> pa.Array | None:
+    """Return cells of up to 14 digits each as numbers above 0; None if one is another text."""
+    is_plain = pc.all(pc.match_substring_regex(cells, "^[0-9]{0,13}[1-9][0-9]{0,13}$")).as_py()
+    if not is_plain or pc.max(pc.binary_length(cells)).as_py() > _MAX_EPOCH_DIGITS:
+        return None
+    return cells.cast(pa.int64())
 
 
 def _have_minutes(cells: pa.StringArray) -> bool:
@@ -339,13 +361,17 @@ def parse_number_cells(cells: pa.StringArray, header: Header) -> tuple[pa.Array,
     """Return the numbers of a column and which cells are none, by Arrow's rules for a column of numbers."""
     distinct, codes = _distinct_cells(cells)
     nulls = {text.encode() for text in header.null_values}
-    mark = header.decimal.encode()
-    numbers = [None if cell in nulls else _parse_number(cell, mark) for cell in distinct]
+    marks = header.decimal.encode(), header.thousands.encode()
+    numbers = [None if cell in nulls else _parse_number(cell, *marks) for cell in distinct]
     is_bad = np.array([n is None and cell not in nulls for n, cell in zip(numbers, distinct, strict=True)], bool)
     return pa.array(numbers, pa.float64()).take(codes), is_bad[codes]
 
 
-def _parse_number(cell: bytes, decimal: bytes) -> float | None:
+def _parse_number(cell: bytes, decimal: bytes, thousands: bytes = b"") -> float | None:
+    if thousands and thousands in cell:
+        mark, point = re.escape(thousands), re.escape(decimal)
+        is_grouped = re.fullmatch(rb"[+-]?\d{1,3}(?:%b\d{3})+(?:%b\d*)?" % (mark, point), cell)
+        cell = cell.replace(thousands, b"") if is_grouped else b"?"
     if decimal != b".":
         cell = b"?" if b"." in cell else cell.replace(decimal, b".")
     return float(cell.partition(b"(")[0]) if _NUMBER.fullmatch(cell) else None

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agedp_data.datasets import filesystem
-from agedp_data.datasets.compression import open_decompressed
+from agedp_data.datasets.compression import UTF_8, open_decompressed
 from agedp_data.errors import InputError, UnreadableFile
 from agedp_data.messages import escape_text
 
@@ -27,7 +27,8 @@ _HASH_BYTES = 256 * 1024
 class InputFile:
     """One input file at the time of listing.
 
-    Only `label` ("input 12 of 40") is public. `fingerprint` changes whenever the content may have changed.
+    Only `label` ("input 12 of 40") is public. `fingerprint` changes whenever the content may have changed. `encoding`
+    is that of its text, as declared.
     """
 
     location: str
@@ -36,6 +37,7 @@ class InputFile:
     modified_ns: int
     touched_ns: int
     fingerprint: str
+    encoding: str = UTF_8
 
     @property
     def name(self) -> str:

@@ -11,10 +11,10 @@ from itertools import pairwise
 from typing import Final
 
 from agedp_data.datasets.csv_lines import split_fields
-from agedp_data.datasets.layout import Header
+from agedp_data.datasets.layout import PERIOD, Header
 from agedp_data.datasets.timestamps import parse_timestamp
 
-INTERVALS: Final = (15, 30, 60)
+INTERVALS: Final = (5, 10, 15, 30, 60)
 """Minutes between readings that a run file may declare."""
 DECLARABLE: Final = f"{', '.join(map(str, INTERVALS[:-1]))} or {INTERVALS[-1]} minutes"
 _MIN_GAPS: Final = 8
@@ -62,10 +62,10 @@ def interval_of_rows(rows: Sequence[str], header: Header) -> int | None:
 
     `rows` are the bytes of the lines as Latin-1.
     """
-    if "time" not in header.names:
+    if "time" not in header.names or PERIOD in header.names or (header.readings_per_row > 1 and not header.is_shared):
         return None
     time = header.names.index("time")
-    household = header.names.index("household") if header.readings_per_row == 1 else None  # of a wide table any
+    household = header.names.index("household") if "household" in header.names else None  # of a wide table any
     timestamps: dict[str, list[int]] = {}
     for row in rows:
         cells = split_fields(row, header.separator)

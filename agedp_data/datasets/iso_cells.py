@@ -20,8 +20,9 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from agedp_data.datasets.layout import BETWEEN_MINUTES
 from agedp_data.datasets.timestamps import SHORTEST_ISO, day_number
-from agedp_data.datasets.validation import FIRST_DAY, LAST_DAY, Flags, Ints
+from agedp_data.datasets.validation import FIRST_DAY, LAST_DAY, Bytes, Flags, Ints
 
 Int32s = np.ndarray[Any, np.dtype[np.int32]]
 _Words = np.ndarray[Any, np.dtype[np.uint64]]
@@ -46,15 +47,15 @@ _TOO_LATE = _word(bytes([0x80 - 32, 0, 0, 0x80 - 24, 0, 0, 0x80 - 60, 0]))
 _MINUTE_OF_MONTH = np.uint64(_MINUTES_OF_DAY << 48 | 60 << 24 | 1)  # a product's top 16 bits are their sum
 
 
-def parse_iso_cells(cells: pa.Array) -> tuple[Int32s, Flags, Flags] | None:
-    """Return quarters of an hour since 1970, which timestamps are on a quarter, and which cells are not parsed here.
+def parse_iso_cells(cells: pa.Array) -> tuple[Int32s, Bytes, Flags] | None:
+    """Return quarters of an hour since 1970, the minutes past them, and which cells are not parsed here.
 
     None if the cells have different widths, none of an ISO timestamp, or many changes of the month. The first two
     results of a cell that is not parsed have no meaning.
 
     >>> cells = pa.array(["2013-01-31 00:30:00", "2013-01-31 00:31:00", "2013-01-31 00:31:07"])
     >>> [values.tolist() for values in parse_iso_cells(cells)]
-    [[1510658, 1510658, 1510658], [True, False, False], [False, False, True]]
+    [[1510658, 1510658, 1510658], [0, 1, 1], [False, False, True]]
 
     Args:
         cells: texts or bytes without nulls, shape (n,), at least one.
@@ -75,9 +76,9 @@ def parse_iso_cells(cells: pa.Array) -> tuple[Int32s, Flags, Flags] | None:
     if ((latest >= minutes) | (earliest < _MINUTES_OF_DAY)).any():  # day 0 or 31 February
         is_other |= (minute >= np.repeat(minutes, lengths)) | (minute < _MINUTES_OF_DAY)
     quarter = minute // np.int32(_QUARTER_MINUTES)
-    is_exact: Flags = quarter * np.int32(_QUARTER_MINUTES) == minute
+    past: Bytes = (minute - quarter * np.int32(_QUARTER_MINUTES)).astype(np.uint8)
     quarter += np.repeat(first_quarter, lengths)
-    return quarter, is_exact, is_other
+    return quarter, past, is_other
 
 
 def _common_width(cells: pa.Array) -> int:
@@ -153,15 +154,16 @@ def _month_of_word(word: int) -> tuple[int, int]:
     return (day_number(date(year, month, 1)) - 1) * _QUARTERS_OF_DAY, (days + 1) * _MINUTES_OF_DAY
 
 
-def quarters_of_ns(ns: Ints) -> tuple[Int32s, Flags]:
-    """Return quarters of an hour since 1970 of nanoseconds, and which are on a quarter.
+def quarters_of_ns(ns: Ints) -> tuple[Int32s, Bytes]:
+    """Return quarters of an hour since 1970 of nanoseconds, and the minutes past them; 255 if it is not on a minute.
 
-    >>> [values.tolist() for values in quarters_of_ns(np.array([-1, 0, 900_000_000_000]))]
-    [[-1, 0, 1], [False, True, True]]
+    >>> [values.tolist() for values in quarters_of_ns(np.array([-1, 0, 960_000_000_000]))]
+    [[-1, 0, 1], [255, 0, 1]]
     """
-    quarter = ns // _QUARTER_NS
-    is_exact: Flags = quarter * _QUARTER_NS == ns
-    return quarter.astype(np.int32), is_exact
+    minute = ns // _MINUTE_NS
+    quarter = minute // _QUARTER_MINUTES
+    past = np.where(minute * _MINUTE_NS == ns, minute - quarter * _QUARTER_MINUTES, BETWEEN_MINUTES)
+    return quarter.astype(np.int32), past.astype(np.uint8)
 
 
-_QUARTER_NS: Final = 900 * 10**9
+_MINUTE_NS: Final = 60 * 10**9

@@ -8,10 +8,11 @@ gets a reason: `RejectionReason.KEPT`, or why it was rejected. All civil-time ar
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -43,8 +44,9 @@ class Header:
 
     `names` are the columns in file order, parsed columns under the layout's names. `types` are their declared Arrow
     types. `time_formats` are the formats of a timestamp (see `timestamps`), tried row by row. `columns` are the names
-    of the columns in a Parquet file, in the order of `names`; `float_ids` tells that its household ids are
-    floating-point numbers. A row of a wide table has `readings_per_row` records, one for each household.
+    of the columns in the file, in the order of `names`; `float_ids` tells that its household ids are floating-point
+    numbers. A row of a wide table has `readings_per_row` records, one for each household, and then `is_shared`; a row
+    of a day has one for each interval. `household` is that of the file, if no column has it.
     """
 
     variant: str
@@ -58,6 +60,26 @@ class Header:
     decimal: str = "."
     readings_per_row: int = 1
     float_ids: bool = False
+    is_shared: bool = False
+    household: str = ""
+    thousands: str = ""
+
+    @property
+    def energies(self) -> tuple[str, ...]:
+        """Return the names of the columns of energies, in the order of the file."""
+        return tuple(name for name in self.names if self.types.get(name) == pa.float64() and name != PERIOD)
+
+    @property
+    def time_parts(self) -> tuple[str, ...]:
+        """Return the names of the columns whose texts make one timestamp; empty if it is one column."""
+        return tuple(name for name in self.names if name in TIME_PARTS)
+
+
+PERIOD: Final = "period"
+"""Name of the column with the number of an interval within its day."""
+TIME_PARTS: Final = ("time_0", "time_1")
+BETWEEN_MINUTES: Final = 255
+"""Minutes past a quarter of a timestamp that is not on a minute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +88,21 @@ class QuarterTimes:
 
     Attributes:
         quarter: the quarter that contains the timestamp, shape (n,); any of 1970 for one that is unreadable.
-        is_exact: which timestamps are the beginning of their quarter, shape (n,).
+        past: minutes past the beginning of the quarter, shape (n,); `BETWEEN_MINUTES` if it is not on a minute.
         unreadable: which cells are no timestamp, shape (n,).
         is_instant: which have a UTC offset: these are in UTC, all others are wall-clock times, shape (n,).
     """
 
     quarter: Int32s
-    is_exact: Flags
+    past: Bytes
     unreadable: Flags
     is_instant: Flags
+
+    @property
+    def is_exact(self) -> Flags:
+        """Return which timestamps are the beginning of their quarter, shape (n,)."""
+        is_exact: Flags = self.past == 0
+        return is_exact
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +133,8 @@ class Records:
 
     `household` are indices into `ids`; `channel`, `time` of the first reading (day since 1970 x 48 + slot) and `reason`
     (`RejectionReason`) have shape (n,), `energy_wh` shape (n, width). `notes` counts remarks about kept rows, by text.
-    `off_grid` (n,) tells which readable timestamps are none of an interval, whatever the reason; None: all are.
+    `off_grid` (n,) tells which readable timestamps are none of an interval, whatever the reason; None: all are. `label`
+    (n,) tells the meters of a household apart that are added up (`label_of`); None: each household has one.
     The types are as small as those of the stored rows: a chunk has millions of records.
     """
 
@@ -117,6 +146,7 @@ class Records:
     reason: Bytes
     notes: Mapping[str, int]
     off_grid: Flags | None = None
+    label: Ints | None = None
 
     def names_half_hour(self, records: Ints) -> Flags:
         """Return which of these records, kept or rejected, name a household and a half-hour; no energy decides it."""
@@ -148,8 +178,11 @@ SINGLE_CHANNEL: Channels = (frozenset({0}),)
 class Layout(Protocol):
     """One dataset: `width` readings a row (1 or 48), channels 0 to `channels` - 1, days of `day_zone`.
 
-    Readings of half-hours (`interval_minutes` 30) fill all slots of a day, and so do those of 15 minutes, two of which
-    add up to a half-hour; readings of hours fill every second slot, that of their first half-hour.
+    Readings of half-hours (`interval_minutes` 30) fill all slots of a day, and so do shorter ones, which add up to
+    half-hours; readings of hours fill every second slot, that of their first half-hour.
+
+    A header lies within the first `head_lines` lines of a file. Stored energies are in units of 1/`units_per_wh` Wh, so
+    that readings which are added up are rounded once. With `has_labels` records have a `label`.
     """
 
     name: str
@@ -158,13 +191,17 @@ class Layout(Protocol):
     channels: int
     interval_minutes: int
     separator: str
+    encoding: str
+    head_lines: int
+    units_per_wh: int
+    has_labels: bool
 
     @property
     def keys(self) -> type[Section] | None:
         """The keys that this layout adds to [input], each with a default; None if it adds none."""
 
-    def recognise(self, lines: Sequence[str]) -> Header | None:
-        """Return the header if the first lines of a file (up to two) are this layout's, else None.
+    def recognise(self, lines: Sequence[str], location: str = "") -> Header | None:
+        """Return the header if the first lines of a file (up to `head_lines`) are this layout's, else None.
 
         Raises:
             InputError: the lines are not this layout's, and the layout can name the mistake.
@@ -190,6 +227,15 @@ class Layout(Protocol):
 
     def day_end(self, day: date) -> datetime:
         """Return the instant (UTC) at which a day of this layout ends."""
+
+
+def label_of(text: str) -> int:
+    """Return the number that tells a meter of a household apart from its others, in every part of every file.
+
+    >>> label_of("E1") == label_of("E1"), label_of("E1") == label_of("E2")
+    (True, False)
+    """
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little", signed=True)
 
 
 def slot_step(interval_minutes: int) -> int:

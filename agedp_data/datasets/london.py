@@ -65,9 +65,13 @@ class London:
     interval_minutes = INTERVAL_MINUTES
     channels = 1
     separator = ","
+    encoding = "utf-8"
+    head_lines = 2
+    units_per_wh = 1
+    has_labels = False
     keys = None
 
-    def recognise(self, lines: Sequence[str]) -> Header | None:
+    def recognise(self, lines: Sequence[str], location: str = "") -> Header | None:  # noqa: ARG002
         """Return the header if the first line is a known one, regardless of blanks and case."""
         if not lines:
             return None

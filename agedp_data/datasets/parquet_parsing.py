@@ -27,7 +27,7 @@ from agedp_data.datasets.csv_lines import LONGEST_LINE
 from agedp_data.datasets.csv_parsing import ParsedChunk, parse_number_cells, parse_timestamp_cells, quarter_times
 from agedp_data.datasets.file_listing import InputFile
 from agedp_data.datasets.filesystem import open_at
-from agedp_data.datasets.layout import Columns, Header, Layout, QuarterTimes
+from agedp_data.datasets.layout import PERIOD, Columns, Header, Layout, QuarterTimes, fill_nulls, is_null
 from agedp_data.datasets.validation import Flags, Ints, ReadingRules, RejectionReason
 from agedp_data.errors import InputError
 
@@ -41,6 +41,7 @@ _FIRST_ROWS = 2001
 _INDEX = "__index_level_"
 _MINUTE_NS = 60 * 10**9
 _DAY_FIRST_DATE = "%d/%m/%Y"
+_EPOCH_UNITS = {"epoch": 10**9, "epoch-ms": 10**6}
 
 
 def partition_values(location: str) -> dict[str, str]:
@@ -105,7 +106,7 @@ def recognise_table(schema: pa.Schema, location: str, layout: Layout) -> tuple[H
     refusal = None
     for names in ([*stored, *added], stored, *([name, *stored] for name in added)):
         try:
-            header = layout.recognise([header_line(names, layout.separator)])
+            header = layout.recognise([*[""] * (layout.head_lines - 2), header_line(names, layout.separator)], location)
         except InputError as error:
             refusal = refusal or error
         else:
@@ -219,16 +220,16 @@ def _without_views(table: pa.Table) -> pa.Table:
 
 
 def _rejected_texts(table: pa.Table, rejected: Ints, header: Header) -> Iterator[str]:
-    """Return the rejected rows as lines; in a wide table time, household and cell of each rejected reading."""
+    """Return the rejected rows as lines; of a row with several readings what all share, the column, and the cell."""
     if header.readings_per_row == 1:
         return row_texts(table.take(pa.array(rejected)))
     row, column = np.divmod(rejected, header.readings_per_row)
-    times = _decoded(_as_array(table["time"])).take(pa.array(row))
-    roles = [name for name in header.names if name in header.types and name != "time"]
+    roles = header.energies
     names = [header.columns[header.names.index(role)] for role in roles]
-    cells = (table[roles[j]][i] for i, j in zip(row.tolist(), column.tolist(), strict=True))
-    rows = zip(map(_cell_text, times), (names[j] for j in column.tolist()), map(_cell_text, cells), strict=True)
-    return (",".join(map(_csv_cell, texts))[:LONGEST_LINE] for texts in rows)
+    shared = table.select([role for role in table.column_names if role not in roles]).take(pa.array(row))
+    cells = (_cell_text(table[roles[j]][i]) for i, j in zip(row.tolist(), column.tolist(), strict=True))
+    rows = zip(row_texts(shared), (names[j] for j in column.tolist()), cells, strict=True)
+    return (",".join((text, *map(_csv_cell, (name, cell))))[:LONGEST_LINE] for text, name, cell in rows)
 
 
 def columns_of_table(table: pa.Table, header: Header) -> Columns:
@@ -236,7 +237,11 @@ def columns_of_table(table: pa.Table, header: Header) -> Columns:
     values: dict[str, pa.Array] = {}
     unreadable: dict[str, Flags] = {}
     times: dict[str, QuarterTimes] = {}
+    if parts := header.time_parts:
+        times["time"] = quarter_times(*_joined_timestamps([_as_array(table[name]) for name in parts], header))
     for role, kind in header.types.items():
+        if role in parts:
+            continue
         column = _as_array(table[role])
         if pa.types.is_timestamp(kind):
             times[role] = quarter_times(*_timestamps(column, header))
@@ -288,6 +293,10 @@ def _timestamps(column: pa.Array, header: Header) -> tuple[pa.Array, Flags, Flag
     if _is_text(column.type):
         values, is_bad, is_instant = parse_timestamp_cells(pc.fill_null(column.cast(pa.string()), ""), header)
         return values, is_bad, is_instant
+    if (unit := _EPOCH_UNITS.get("".join(header.time_formats))) and _is_number(column.type):
+        return _instants(column, unit)
+    if pa.types.is_date(column.type):
+        column = column.cast(pa.timestamp("s"))
     if not pa.types.is_timestamp(column.type):
         return pa.nulls(len(column), pa.int64()), np.ones(len(column), bool), np.zeros(len(column), bool)
     is_instant = np.full(len(column), column.type.tz is not None)
@@ -301,6 +310,29 @@ def _timestamps(column: pa.Array, header: Header) -> tuple[pa.Array, Flags, Flag
     return ns, is_null, is_instant
 
 
+def _instants(column: pa.Array, unit_ns: int) -> tuple[pa.Array, Flags, Flags]:
+    """Return seconds or milliseconds since 1970 in nanoseconds, which numbers are none, and that all are instants."""
+    numbers = fill_nulls(column.cast(pa.float64(), safe=False), np.nan)
+    is_bad = ~((numbers > 0) & (numbers < 2**63 / unit_ns))
+    ns = (np.where(is_bad, 0, numbers) * 1000).round().astype(np.int64) * (unit_ns // 1000)
+    return pa.array(ns), is_bad, np.ones(len(ns), bool)
+
+
+def _joined_timestamps(columns: Sequence[pa.Array], header: Header) -> tuple[pa.Array, Flags, Flags]:
+    """Return timestamps whose date and time of day are two columns: of texts, or of dates and times."""
+    date, clock = (_decoded(column) for column in columns)
+    if pa.types.is_time(clock.type) and (pa.types.is_date(date.type) or pa.types.is_timestamp(date.type)):
+        ns, is_bad, is_instant = _timestamps(date, header)
+        since_midnight = clock.cast(pa.time64("ns")).cast(pa.int64())
+        return pc.add(ns, since_midnight), is_bad | is_null(since_midnight), is_instant
+    texts = [pc.utf8_trim(pc.fill_null(_plain_text(column).cast(pa.string()), ""), " \t") for column in (date, clock)]
+    return parse_timestamp_cells(pc.binary_join_element_wise(*texts, " "), header)
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
 def _numbers(column: pa.Array, header: Header) -> tuple[pa.Array, Flags]:
     """Return numbers, null where a cell is empty, and which cells are no number."""
     column = _decoded(column)
@@ -308,7 +340,7 @@ def _numbers(column: pa.Array, header: Header) -> tuple[pa.Array, Flags]:
     if _is_text(column.type):
         return parse_number_cells(pc.fill_null(column.cast(pa.string()), ""), header)
     kind = column.type
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+    if _is_number(kind):
         return column.cast(pa.float64(), safe=False), all_false
     is_null = np.asarray(pc.is_null(column).to_numpy(zero_copy_only=False), bool)
     return pa.nulls(len(column), pa.float64()), ~is_null
@@ -361,11 +393,11 @@ def lines_of_table(table: pa.Table, header: Header) -> list[str]:
 
 def minutes_by_household(table: pa.Table, header: Header) -> list[Ints]:
     """Return the timestamps of each household of a small table, in minutes since 1970; none if rows are days."""
-    if "time" not in header.types:
+    if "time" not in header.types or PERIOD in header.types or (header.readings_per_row > 1 and not header.is_shared):
         return []
     ns, is_bad, _ = _timestamps(_as_array(table["time"]), header)
     codes = np.zeros(len(ns), np.int64)
-    if header.readings_per_row == 1:
+    if "household" in header.types:
         codes = pc.fill_null(_texts(_as_array(table["household"])).indices, -1).to_numpy()
     minutes = pc.fill_null(ns, 0).to_numpy(zero_copy_only=False) // _MINUTE_NS
     return [minutes[~is_bad & (codes == code)] for code in np.unique(codes[codes >= 0])]

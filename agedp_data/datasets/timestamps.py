@@ -9,12 +9,15 @@ Decisions:
 * Each timestamp is parsed by itself: the result depends on nothing else in the file.
 * Arrow parses ISO timestamps. All others are parsed here, by pattern and distinct cell, because Arrow's strptime parses
   31 February as 3 March.
+* 24:00 is the midnight that ends a day, and a date among timestamps the midnight that begins it: spreadsheets, Spark
+  and pandas write midnight so. A file of dates alone is refused before a first release (`store.first_rows`).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, date, datetime, time, timedelta
 from enum import IntEnum
 from functools import lru_cache
@@ -28,6 +31,8 @@ Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
 ISO = "iso"
 """With or without a UTC offset: a timestamp with an offset is an instant, any other a wall-clock time."""
+EPOCHS = ("epoch", "epoch-ms")
+"""Seconds and milliseconds since 1970: instants."""
 LOCAL_ISO = "iso without offset"
 SHORTEST_ISO = len("2013-01-31 00:30")
 DAY_FIRST = "%d/%m/%Y %H:%M:%S"
@@ -44,8 +49,12 @@ COMMON_FORMATS = (
 _EPOCH, _SECOND, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(seconds=1), timedelta(microseconds=1)
 _MAX_OFFSET = timedelta(seconds=9e9)  # nanoseconds in 64 bits end in the year 2262
 _ISO_SHAPE = re.compile(  # as Arrow, except for timestamps without minutes
-    rb"(\d{4})-(\d\d)-(\d\d)[ T](\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?(Z|([+-])(\d\d)(?::?(\d\d))?)?"
+    rb"(\d{4})-(\d\d)-(\d\d)(?:[ T](\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?(Z|([+-])(\d\d)(?::?(\d\d))?)?)?"
 )
+_EPOCH_NUMBER = re.compile(rb"(\d{1,14})(?:\.(\d{1,9}))?")
+_END_OF_DAY = re.compile(rb"(?<!\d)24(:?00)(:?00)?(\.0+)?(?!\d)")
+_TIME_OF_DAY = re.compile(r"[ T,]*%[HIk].*")
+_DAY_NS = 86_400 * 10**9
 
 
 class Timestamp(NamedTuple):
@@ -91,20 +100,50 @@ def parse_timestamp(cell: bytes, time_formats: Sequence[str]) -> Timestamp | Non
     Timestamp(ns=86400000000000, is_instant=True)
     >>> parse_timestamp(b"1970-01-02T01:00+01:00", (LOCAL_ISO,)) is None
     True
+    >>> {parse_timestamp(cell, (ISO,)).ns for cell in (b"1970-01-01 24:00", b"1970-01-02", b"1970-01-02 00:00")}
+    {86400000000000}
     """
+    found = _first_fitting(cell, time_formats)
+    if found is None and (match := _END_OF_DAY.search(cell)):
+        start_of_day = cell[: match.start()] + match[0].replace(b"24", b"00", 1) + cell[match.end() :]
+        found = _first_fitting(start_of_day, time_formats)
+        found = None if found is None else found._replace(ns=found.ns + _DAY_NS)
+    return found
+
+
+def _first_fitting(cell: bytes, time_formats: Sequence[str]) -> Timestamp | None:
     for time_format in time_formats:
-        try:
-            timestamp = _parse_iso(cell, time_format) if is_iso(time_format) else _parse_pattern(cell, time_format)
-        except ValueError:
-            continue
-        if timestamp is not None:
-            return timestamp
+        with suppress(ValueError):
+            if (timestamp := _parse(cell, time_format)) is not None:
+                return timestamp
     return None
+
+
+def _parse(cell: bytes, time_format: str) -> Timestamp | None:
+    if is_iso(time_format):
+        return _parse_iso(cell, time_format)
+    if time_format in EPOCHS:
+        return _parse_epoch(cell, time_format)
+    with suppress(ValueError):
+        if (timestamp := _parse_pattern(cell, time_format)) is not None:
+            return timestamp
+    date_format = _TIME_OF_DAY.sub("", time_format)
+    return _parse_pattern(cell, date_format) if "%z" not in time_format and date_format != time_format else None
+
+
+def _parse_epoch(cell: bytes, time_format: str) -> Timestamp | None:
+    """Return an instant of a number of seconds or milliseconds; 0 is no reading of any meter."""
+    match = _EPOCH_NUMBER.fullmatch(cell)
+    if match is None or not int(match[1]):
+        return None
+    digits = 9 if time_format == "epoch" else 6
+    ns = int(match[1]) * 10**digits + int((match[2] or b"").ljust(9, b"0")[:digits])
+    return Timestamp(ns, is_instant=True) if ns < 2**63 else None
 
 
 def _parse_iso(cell: bytes, time_format: str) -> Timestamp | None:
     parts = _ISO_SHAPE.fullmatch(cell)
-    if parts is None or (parts[8] and time_format == LOCAL_ISO):
+    if parts is None or (parts[8] and time_format == LOCAL_ISO):  # a date alone is its midnight
         return None
     year, month, day, hour, minute, second = (int(part or 0) for part in parts.groups()[:6])
     since = datetime(year, month, day, hour, minute, second, tzinfo=UTC) - _EPOCH

@@ -30,6 +30,8 @@ INTERVAL_MINUTES = 30
 MISSING = -1
 ALL_COLUMNS = "*"
 """Household and energy of [input.columns] in a wide table: every column that no other key names is a household's."""
+HOUSEHOLD_SOURCES = ("file", "line")
+"""Beginnings of a household of [input.columns], before a colon, that names no column."""
 FIRST_DAY, LAST_DAY = date(1970, 1, 1), date(2199, 12, 31)
 
 
@@ -85,23 +87,52 @@ class NamedColumns:
     """[input.columns] of a run file: the columns of a "long" table and their meaning."""
 
     household: str
-    time: str
+    time: str | tuple[str, ...]
     time_format: str
     stamp: str
     zone: str
     day_zone: str
-    energy: str
+    energy: str | tuple[str, ...]
     unit: str
     missing: tuple[str, ...]
     separator: str = ","
     decimal: str = "."
     repeated: str = "passes"
     ignore: tuple[str, ...] = ()
+    period_minutes: int | None = None
+    first_period: int = 1
+    thousands: str = ""
+    encoding: str = "utf-8"
+    skip_lines: int = 0
+    where: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    add: str = ""
+    negative: str = "reject"
 
     @property
     def is_wide(self) -> bool:
         """Return whether every column but the time is a household's."""
         return self.household == ALL_COLUMNS
+
+    @property
+    def is_by_day(self) -> bool:
+        """Return whether a row is a day of a household, with a column for each interval."""
+        return not isinstance(self.energy, str)
+
+    @property
+    def time_columns(self) -> tuple[str, ...]:
+        """Return the columns of the timestamp, its number of the period included."""
+        return (self.time,) if isinstance(self.time, str) else self.time
+
+    @property
+    def energy_columns(self) -> tuple[str, ...]:
+        """Return the column of the energy, or the first and the last one of a row of a day."""
+        return (self.energy,) if isinstance(self.energy, str) else self.energy
+
+    @property
+    def household_source(self) -> tuple[str, str]:
+        """Return where a household's id stands: "column", "file" or "line", and which column, pattern or line."""
+        kind, mark, place = self.household.partition(":")
+        return (kind, place) if mark and kind in HOUSEHOLD_SOURCES else ("column", self.household)
 
     @property
     def keys(self) -> dict[str, Any]:
@@ -116,8 +147,11 @@ class NamedColumns:
         Raises:
             TypeError: a key is missing or unknown.
         """
-        lists = {key: tuple(keys[key]) for key in ("missing", "ignore") if key in keys}
-        return cls(**{**keys, **lists})
+        lists = {key: tuple(value) for key, value in keys.items() if isinstance(value, list | tuple)}
+        if where := keys.get("where"):
+            pairs = where.items() if isinstance(where, Mapping) else where
+            lists["where"] = tuple((name, tuple(values)) for name, values in pairs)
+        return cls(**{**keys, "where": (), **lists})
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,20 +174,31 @@ class ReadingRules:
 
 
 def round_to_wh(
-    energy: np.ndarray[Any, np.dtype[np.float64]], rules: ReadingRules, *, unit_wh: float = 1000.0
+    energy: np.ndarray[Any, np.dtype[np.float64]],
+    rules: ReadingRules,
+    *,
+    unit_wh: float = 1000.0,
+    units_per_wh: int = 1,
 ) -> tuple[Int32s, Bytes]:
-    """Round energies to whole watt-hours (-1 if unusable); return them with the rejection reason of each cell.
+    """Round energies to whole watt-hours, or parts of one (-1 if unusable), and tell the rejection reason of each cell.
 
-    Float noise is rounded to the nearest watt-hour: 1.4529999 kWh is 1453 Wh. `unit_wh` is the unit of `energy`.
+    Float noise is rounded to the nearest watt-hour: 1.4529999 kWh is 1453 Wh. `unit_wh` is the unit of `energy`, and
+    `units_per_wh` the number of parts. A negative energy is rejected unless `rules` say otherwise.
     """
+    negative_energy = "reject" if rules.columns is None else rules.columns.negative
+    bound = rules.max_reading_wh * units_per_wh
     with np.errstate(over="ignore", invalid="ignore"):  # 1e308 kWh is above any bound
-        wh = energy * unit_wh
+        wh = energy * (unit_wh * units_per_wh)
         np.rint(wh, out=wh)
         # almost always; the least and the largest of numbers that include NaN are NaN
-        if energy.min(initial=0) >= 0 and wh.max(initial=0) <= rules.max_reading_wh:
+        if energy.min(initial=0) >= 0 and wh.max(initial=0) <= bound:
             return wh.astype(np.int32), np.zeros(len(wh), np.uint8)
-    finite = np.isfinite(energy)
-    above, negative = wh > rules.max_reading_wh, energy < 0
+    finite, negative = np.isfinite(energy), energy < 0
+    if negative_energy == "zero":
+        wh[negative & finite] = 0
+    above = np.abs(wh) > bound if negative_energy == "net" else wh > bound
+    if negative_energy != "reject":
+        negative = np.zeros(len(wh), bool)
     reason = np.select(
         [~finite, negative, above],
         [int(RejectionReason.NOT_FINITE), int(RejectionReason.NEGATIVE), int(RejectionReason.ABOVE_BOUND)],

@@ -36,13 +36,13 @@ from agedp_data.datasets import file_listing, parquet_parsing
 from agedp_data.datasets.file_listing import InputFile
 from agedp_data.datasets.filesystem import SETTLING_NS
 from agedp_data.datasets.layout import Header, Layout
+from agedp_data.datasets.long_format import Long
 from agedp_data.datasets.registry import LAYOUTS
 from agedp_data.errors import InputError
 from agedp_data.messages import escape_text
 
 _DESCRIBE = 'correct the header line, or describe the columns under dataset = "long" and [input.columns]'
 _SEPARATORS = {b",": "commas", b";": "semicolons", b"\t": "tabs", b"|": "bars"}
-_HEADER_LINES = 2
 _FIRST_BYTES = 4096
 _BATCH_BYTES, _BATCH_FILES = 2**30, 1000
 
@@ -102,7 +102,7 @@ def identify_files(store: Store, sources: Sequence[InputFile], *, engine: Engine
                 "hash", segments, function=file_listing.hash_segment, merge=file_listing.combine_digests, engine=engine
             )
             digest_by_location |= {
-                file.location: (file.fingerprint, _partition_digest(digest, file))
+                file.location: (file.fingerprint, _named_digest(digest, file, store.layout))
                 for file, digest in zip(batch, digests, strict=True)
             }
             stored = _write_digests(store, digest_by_location, unchanged, stored)
@@ -115,10 +115,12 @@ def identify_files(store: Store, sources: Sequence[InputFile], *, engine: Engine
     ]
 
 
-def _partition_digest(digest: str, source: InputFile) -> str:
-    """Return the digest of a file with the columns that its folders add: equal files of two folders are two tables."""
+def _named_digest(digest: str, source: InputFile, layout: Layout) -> str:
+    """Return the digest of a file with what its path adds: equal files of two homes are two tables."""
     is_parquet = file_listing.is_parquet(source.location)
     values = parquet_parsing.partition_values(source.location) if is_parquet else {}
+    if isinstance(layout, Long) and layout.columns.household_source[0] == "file":
+        values = {**values, "file": source.name}
     return hashlib.sha256(repr((digest, sorted(values.items()))).encode()).hexdigest() if values else digest
 
 
@@ -188,13 +190,13 @@ def read_header(source: InputFile, layout: Layout) -> tuple[Header | None, int]:
     bom = 3 if head.startswith(b"\xef\xbb\xbf") else 0
     if not head[bom:].strip() and len(head) < file_listing.HEAD_BYTES:
         return None, len(head)
-    raw_lines = head[bom:].split(b"\n", _HEADER_LINES)
-    if len(head) == file_listing.HEAD_BYTES or len(raw_lines) > _HEADER_LINES:
+    raw_lines = head[bom:].split(b"\n", layout.head_lines)
+    if len(head) == file_listing.HEAD_BYTES or len(raw_lines) > layout.head_lines:
         raw_lines.pop()  # its end is unknown
     lines = [line.decode("latin-1").removesuffix("\r") for line in raw_lines]
     refusal = None
     try:
-        header = layout.recognise(lines)
+        header = layout.recognise(lines, source.location)
     except InputError as error:
         header, refusal = None, source.unreadable(str(error), private=error.private)
     if header is None:
@@ -205,7 +207,8 @@ def read_header(source: InputFile, layout: Layout) -> tuple[Header | None, int]:
 def _not_csv_error(source: InputFile, head: bytes, layout: Layout) -> InputError | None:
     """Return the error about a file that is not a table with commas, by its first bytes; None if it may be one."""
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return source.unreadable("is UTF-16; save it as UTF-8")
+        declared = ', or declare [input.columns] encoding = "utf-16"' if layout.name == Long.name else ""
+        return source.unreadable(f"is UTF-16; save it as UTF-8{declared}")
     if b"\x00" in head[:_FIRST_BYTES]:
         return source.unreadable("is binary, not CSV")
     line = head.partition(b"\n")[0].removesuffix(b"\r")
