@@ -10,7 +10,7 @@ import pyarrow as pa
 from agedp.store.store import Store
 from agedp_data.datasets import file_listing, parquet_parsing
 from agedp_data.datasets.chunking import Chunk
-from agedp_data.datasets.csv_parsing import parse_lines
+from agedp_data.datasets.csv_parsing import BlockLayout, parse_lines
 from agedp_data.datasets.file_listing import InputFile
 from agedp_data.datasets.intervals import DAY_MINUTES, common_interval, interval_of_rows, interval_remedy
 from agedp_data.datasets.layout import PERIOD, Header, Records
@@ -69,6 +69,9 @@ def _first_lines(
     head = file_listing.read_head(source)[data_start:]
     rows = head[: head.rfind(b"\n") + 1] if len(head) + data_start == file_listing.HEAD_BYTES else head
     lines = [line.decode("latin-1").removesuffix("\r") for line in rows.split(b"\n")]
+    if isinstance(store.layout, BlockLayout):
+        reason = np.concatenate([chunk.records.reason for chunk in store.layout.parse_batches([rows], store.rules)])
+        return reason, np.zeros(len(reason), bool), lines, None
     records = parse_lines(rows, layout=store.layout, header=header, rules=store.rules).records
     minutes = interval_of_rows(lines, header) or _minutes_of_days(records, header)
     return records.reason, records.is_off_grid(), lines, minutes
