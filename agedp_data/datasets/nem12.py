@@ -15,12 +15,13 @@ Decisions:
 * The channels of a household are added up, told apart by suffix and meter (`Records.label`). By default these are all
   that begin with E, energy taken from the grid: general consumption and controlled loads. B is energy that the
   household feeds in; K and Q are reactive and no energy. What is not asked for is counted and names nobody.
-* A row is a half-hour of a day. Shorter intervals are added up to half-hours, in parts of a watt-hour, and rounded once.
-  A half-hour of which a part is missing or rejected is rejected with the reason of that part.
+* A row is a half-hour of a day. Shorter intervals are added up to half-hours in parts of a watt-hour. A half-hour of
+  which a part is missing or rejected is rejected with the reason of that part.
 * Quality N is a missing reading, of a day or of the intervals of a 400 record. All other qualities are kept.
-* A line belongs to one household, so a bad line or cell of a day rejects its own half-hours only. A line of which nobody
-  can tell the record may be a damaged 200 record: days after it belong to nobody until the next 200 record. So do those
-  after a 200 record that is not valid. A damaged 400 record rejects its day: nobody knows which intervals are missing.
+* A line belongs to one household, so a bad line or cell of a day rejects its own half-hours only. A line of which
+  nobody can tell the record may be a damaged 200 record: days after it belong to nobody until the next 200 record. So
+  do those after a 200 record that is not valid, or that is part of a longer line because a line end is lost. A damaged
+  400 record rejects its day: any interval may be missing.
 * A line is one row if it is rejected and no day. Sound records without readings are no rows, and are noted.
 """
 
@@ -92,16 +93,19 @@ _DAY, _BLOCK, _EVENT = (int.from_bytes(number, "little") for number in (b"300", 
 _ENDS = [int.from_bytes(number, "little") for number in (b"100", b"900")]
 _OTHERS = [int.from_bytes(number, "little") for number in (b"500", b"600")]
 _BLOCK_FIELDS: Final = 9
+_LOST_BLOCK = re.compile(rb"200,[^,\n]*,[^,\n]*,[^,\n]*,[A-Za-z][0-9A-Za-z],")
 _EVENT_FIELDS: Final = 4
 _AFTER_VALUES: Final = 5
 """Cells after the values of a day: quality, reason, its description, and two times."""
 _DATE_FIELDS: Final = 2
 _PADDING: Final = 16
 """Bytes after the last line, so that the first cells of a short one can be looked at."""
+_QUALITY = re.compile(rb",[ \t]*[AEFNSV]\d{0,2}[ \t]*(?:,|\Z)", re.IGNORECASE)
 _MAX_HELD_BYTES: Final = 4 * LONGEST_LINE
 _NOTE: Final = "records without readings (100, 200, 400, 500, 600, 900)"
 _TEXTS = [f"{slot // 2:02}:{slot % 2 * 30:02}" for slot in range(SLOTS)]
 
+_SUFFIX = re.compile("[A-Z][0-9A-Z]")
 Suffix = Annotated[str, Field(pattern=r"^[A-Z]([0-9A-Z]|\*)$")]
 
 
@@ -180,7 +184,7 @@ class Nem12:
         """Return the known first line."""
         return ("100,NEM12,<time>,<from>,<to>",)
 
-    def records(self, columns: Columns, header: Header, rules: ReadingRules) -> Records:
+    def records(self, columns: Columns, header: Header, rules: ReadingRules) -> Records:  # noqa: ARG002
         """Raise InputError: NEM12 is no table with columns."""
         raise InputError("NEM12 is text of records, not a table with columns; deliver the file as it was fetched")
 
@@ -232,7 +236,7 @@ def _parse_block(line: bytes) -> _Block | None:
         return None
     household, suffix, serial, unit, minutes = cells[1], cells[4].upper(), cells[6], cells[7].upper(), cells[8]
     is_energy = unit in _WH and minutes in map(str, _INTERVALS)
-    if not household or len(suffix) != 2 or not (is_energy or unit in _NO_ENERGY):
+    if not household or not _SUFFIX.fullmatch(suffix) or not (is_energy or unit in _NO_ENERGY):
         return None
     label = label_of(f"{suffix} {serial}")
     return _Block(household, suffix, label, _WH.get(unit, 0.0), int(minutes) if is_energy else INTERVAL_MINUTES)
@@ -263,6 +267,7 @@ class _Lines:
     record: Ints
     fields: Ints
     is_broken: Flags
+    is_cut: Flags
     commas: Ints
     first_comma: Ints
 
@@ -278,19 +283,24 @@ class _Lines:
         commas = np.flatnonzero(array == ord(","))
         first_comma = np.searchsorted(commas, start)
         fields = 1 + np.searchsorted(commas, stop) - first_comma
+        is_cut = stop - start > LONGEST_LINE  # the rest of it may not have been read
+        fields[is_cut] = 0
         is_broken = start == stop
         if count_sound_lines(data) != len(ends):
             is_broken = broken_lines(data, ends)
             is_broken[np.searchsorted(ends, np.flatnonzero(array == ord('"')))] = True
-        return cls(data, array, start, stop, np.where(is_whole, record, 0), fields, is_broken, commas, first_comma)
+        return cls(
+            data, array, start, stop, np.where(is_whole, record, 0), fields, is_broken, is_cut, commas, first_comma
+        )
 
     def text(self, line: int) -> bytes:
         """Return a line without its end."""
         return self.data[self.start[line] : self.stop[line]]
 
     def first_bytes(self, position: int, number: int) -> Bytes:
-        """Return bytes of every line from a position in it on, shape (n, number); those of a short line mean nothing."""
-        return self.characters[(self.start + position)[:, None] + np.arange(number)]
+        """Return bytes of each line from a position on, shape (n, number); beyond a short line they mean nothing."""
+        found: Bytes = self.characters[(self.start + position)[:, None] + np.arange(number)]
+        return found
 
     def comma(self, lines: Ints, number: Ints) -> Ints:
         """Return the position of a comma of lines by its number from 0, the end of a line that has fewer."""
@@ -302,8 +312,8 @@ class _Lines:
 def _unquoted(data: bytes) -> bytes:
     """Return lines without the quotes around their cells; lines whose quotes enclose no whole cells stay as they are.
 
-    >>> _unquoted(b'"300","20240108","1,5"\\n300,"x\\n')
-    b'300,20240108,1 5\\n300,"x\\n'
+    >>> _unquoted(b'"300","20240108","1,5"')
+    b'300,20240108,1 5'
     """
     lines = data.split(b"\n")
     for i, line in enumerate(lines):
@@ -317,7 +327,7 @@ def _unquoted(data: bytes) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class _Days:
-    """The days (d) of a batch: their lines, the indices of their blocks, dates, values, and reasons against all of a day.
+    """The days (d) of a batch: lines, indices of their blocks, dates, numbers of values, reasons against all of a day.
 
     `is_null` (d, 48) tells which half-hours have quality N.
     """
@@ -340,22 +350,28 @@ def _parse(data: bytes, block: _Block | None, rules: ReadingRules) -> tuple[Pars
     """
     lines = _Lines.of(data)
     keys = rules.layout_keys if isinstance(rules.layout_keys, Nem12Keys) else Nem12Keys()
-    digits, has_digits = _date_digits(lines)
+    digits = _date_digits(lines)
     # a day without a date and with few cells may be a damaged 200 record
-    is_day = (lines.record == _DAY) & (has_digits | (lines.fields >= SLOTS + _DATE_FIELDS))
+    is_day = (lines.record == _DAY) & ((digits >= 0) | (lines.fields >= SLOTS + _DATE_FIELDS))
     is_event = lines.record == _EVENT
     is_empty = lines.start == lines.stop
     begins = ~(is_day | is_event | is_empty | np.isin(lines.record, _OTHERS))
+    lost = np.array([found.start() for found in _LOST_BLOCK.finditer(data)], np.int64)
+    line_of_lost = np.searchsorted(lines.start, lost, side="right") - 1
+    has_lost = np.zeros(len(begins), bool)
+    has_lost[line_of_lost[lines.start[line_of_lost] < lost]] = True
+    has_lost |= lines.is_cut
+    begins |= has_lost
     blocks = [block]
     for line in np.flatnonzero(begins).tolist():
-        is_block = lines.record[line] == _BLOCK and not lines.is_broken[line]
+        is_block = lines.record[line] == _BLOCK and not (lines.is_broken[line] or has_lost[line])
         blocks.append(_parse_block(lines.text(line)) if is_block else None)
     block_of_line = np.cumsum(begins)
-    is_bad = lines.is_broken | ~(is_day | is_event | np.isin(lines.record, [*_ENDS, *_OTHERS]))
+    is_bad = lines.is_broken | has_lost | ~(is_day | is_event | np.isin(lines.record, [*_ENDS, *_OTHERS]))
     is_bad[begins] &= np.array([found is None for found in blocks[1:]], bool)
     days = _days(lines, np.flatnonzero(is_day), block_of_line, blocks, keys, digits)
     for event in np.flatnonzero(is_event).tolist():
-        is_bad[event] = not _apply_event(lines, event, days, block_of_line)
+        is_bad[event] |= not _apply_event(lines, event, days, int(block_of_line[event] - has_lost[event]))
     rejected_lines = np.flatnonzero(is_bad & ~is_day)
     records, offset = _records(lines, days, blocks, rejected_lines, rules)
     notes = {_NOTE: sound} if (sound := len(lines.start) - len(days.line) - len(rejected_lines)) else {}
@@ -363,12 +379,12 @@ def _parse(data: bytes, block: _Block | None, rules: ReadingRules) -> tuple[Pars
     return _chunk(lines, days, blocks, rejected_lines, records, offset), blocks[-1]
 
 
-def _date_digits(lines: _Lines) -> tuple[Ints, Flags]:
-    """Return the number that the second cell of each line is, and for which it has eight digits."""
+def _date_digits(lines: _Lines) -> Ints:
+    """Return the number that the second cell of each line is if it has eight digits, else `MISSING`."""
     digits = lines.first_bytes(4, 8).astype(np.int64) - ord("0")
     is_date = ((digits >= 0) & (digits <= 9)).all(axis=1) & (lines.stop - lines.start >= 4 + 8)
     is_date &= (lines.stop - lines.start == 4 + 8) | (lines.first_bytes(12, 1)[:, 0] == ord(","))
-    return digits @ 10 ** np.arange(7, -1, -1), is_date
+    return np.where(is_date, digits @ 10 ** np.arange(7, -1, -1), MISSING)
 
 
 def _days(
@@ -382,7 +398,6 @@ def _days(
     is_asked = np.array([found is not None and found.is_asked_for(keys) for found in blocks])[block]
     distinct, code = np.unique(digits[line], return_inverse=True)
     day = np.array([_day_of(int(number)) for number in distinct] or [MISSING], np.int64)[code]
-    day[lines.stop[line] - lines.start[line] < 4 + 8] = MISSING
     last = lines.comma(line, values + 1)
     quality = np.where(fields > values + _DATE_FIELDS, lines.characters[last + 1], np.uint8(0))
     is_number = np.isin(quality, list(b"+-.0123456789"))  # more values than the block has intervals
@@ -404,13 +419,13 @@ def _days(
     return _Days(line, block, day, values, reason, is_null)
 
 
-def _apply_event(lines: _Lines, event: int, days: _Days, block_of_line: Ints) -> bool:
-    """Mark the half-hours to which a 400 record gives quality N; return whether it is sound and follows a day.
+def _apply_event(lines: _Lines, event: int, days: _Days, block: int) -> bool:
+    """Mark the half-hours to which a 400 record gives quality N; return whether it is sound and follows its day.
 
     A damaged one rejects its day.
     """
     day = int(np.searchsorted(days.line, event)) - 1
-    if day < 0 or days.block[day] != block_of_line[event]:
+    if day < 0 or days.block[day] != block:
         return False
     cells = lines.text(event).split(b",")
     first, last = (_number(cell) for cell in (*cells[1:3], b"", b"")[:2])
@@ -446,10 +461,10 @@ def _records(
     units = np.array([found.unit_wh if found else 0.0 for found in blocks])[days.block]
     for values, unit_wh in sorted(set(zip(days.values[is_read].tolist(), units[is_read].tolist(), strict=True))):
         alike = np.flatnonzero(is_read & (days.values == values) & (units == unit_wh))
-        of_cells = _energies(lines, days.line[alike], values, unit_wh, rules)
-        energy[alike] = of_cells[0]
-        reason[alike] = np.where(days.is_null[alike], np.uint8(RejectionReason.MISSING), of_cells[1])
-    energy[reason != RejectionReason.KEPT] = MISSING
+        energy[alike], of_cells = _energies(lines, days.line[alike], values, unit_wh, rules)
+        days.reason[alike[of_cells[:, 0] == RejectionReason.FIELDS]] = RejectionReason.FIELDS
+        reason[alike] = np.where(days.is_null[alike], np.uint8(RejectionReason.MISSING), of_cells)
+    energy[reason > RejectionReason.KEPT] = MISSING
     asked = set(days.block[days.reason != RejectionReason.CATEGORY].tolist())
     ids = tuple(sorted({blocks[i].household for i in asked if blocks[i]}))
     code_by_id = {name: i for i, name in enumerate(ids)}
@@ -498,16 +513,22 @@ def _energies(lines: _Lines, chosen: Ints, values: int, unit_wh: float, rules: R
     data = b"\n".join([lines.data[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)])
     names = tuple(f"energy_{i}" for i in range(values))
     columns = parse_columns(data + b"\n", Header("", 0, names, dict.fromkeys(names, pa.float64())))
-    amount, reason = np.empty((values, len(chosen))), np.empty((values, len(chosen)), np.uint8)
+    amount, reason = np.empty((values, len(chosen))), np.zeros((values, len(chosen)), np.uint8)
     for i, name in enumerate(names):
-        cell, no_number = columns.values[name], columns.unreadable_cells(name)
+        cell = columns.values[name]
         amount[i] = fill_nulls(cell, 0.0)
-        reason[i] = np.where(no_number, RejectionReason.TEXT, np.where(is_null(cell), RejectionReason.MISSING, 0))
+        if cell.null_count:
+            reason[i, is_null(cell)] = RejectionReason.MISSING
+            reason[i, columns.unreadable_cells(name)] = RejectionReason.TEXT
     of_interval = replace(rules, interval_minutes=_DAY_MINUTES // values)
     energy, of_energy = round_to_wh(amount.ravel(), of_interval, unit_wh=unit_wh, units_per_wh=_UNITS_PER_WH)
-    reason = np.where(reason > 0, reason, of_energy.reshape(reason.shape))
+    if of_energy.any():
+        reason = np.where(reason > 0, reason, of_energy.reshape(reason.shape))
+    for i in np.flatnonzero((reason == RejectionReason.TEXT).any(axis=0)).tolist():
+        if _QUALITY.search(lines.data, starts[i] - 1, ends[i]):  # fewer values than the block has intervals
+            reason[:, i] = RejectionReason.FIELDS
     parts = (SLOTS, values // SLOTS, len(chosen))
-    total = energy.reshape(parts).sum(axis=1).astype(np.int32)
+    total = energy.reshape(parts).sum(axis=1, dtype=np.int32)
     if not reason.any():
         return total.T, np.zeros(total.T.shape, np.uint8)
     first = np.where(reason > 0, reason, np.uint8(255)).reshape(parts).min(axis=1)  # of parts the first in precedence
