@@ -544,8 +544,8 @@ def _chunk(
     offset: Ints,
 ) -> ParsedChunk:
     """Return the records with the rejected rows, their texts, and which of these name a household and a half-hour."""
-    kept_or_unasked = [int(RejectionReason.KEPT), int(RejectionReason.CATEGORY)]
-    rejected = np.flatnonzero(~np.isin(records.reason, kept_or_unasked))
+    is_asked = records.reason != int(RejectionReason.CATEGORY)
+    rejected = np.flatnonzero((records.reason != int(RejectionReason.KEPT)) & is_asked)
     row = np.arange(len(records.reason), dtype=np.int32)
     holders = np.sort(np.concatenate([days.line, rejected_lines]))  # lines with rows
     line = holders[np.searchsorted(offset[holders], rejected, side="right") - 1] if len(holders) else rejected
