@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 from agedp.calibration_pipeline import calibrate
 from agedp.setup.init_run_file import read_layout
+from agedp.store.month_reader import load_month_readings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -79,6 +80,21 @@ def test_nights_release_the_use_of_all_channels_and_count_a_late_file(house):
     means = {line["day"]: line["true_mean_kwh"] for line in house.records("true_means")}
     assert means == {day: use[day] / 3000 for day in days[:3]}
     house.release.verify()
+
+
+def test_no_cut_of_a_file_changes_a_reading(house):
+    """A part of a file begins at a 200 record, and a part of several batches carries it on."""
+    use = deliver(house, "a.csv", HOMES, [FIRST + number * NIGHT for number in range(5)])
+    found = []
+    for name, block_bytes in (("whole", 2**24), ("parts", 1500)):
+        store, delivery = house.read("nem12", store=name, block_bytes=block_bytes)
+        readings = load_month_readings(store, "2024-04", delivery.contents)
+        found.append(
+            (delivery.rows_kept, readings.household.tolist(), readings.time.tolist(), readings.energy_wh.tolist())
+        )
+    assert found[0] == found[1]
+    assert sum(found[0][3]) == sum(use.values())
+    assert found[0][0] == 3 * 5 * 2 * 48
 
 
 def test_a_folder_of_nem12_has_chains_of_twelve_states(house):
