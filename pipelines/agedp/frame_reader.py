@@ -245,7 +245,11 @@ def _read(files: Any, store: Store) -> _Parsed:  # noqa: ANN401
     stored = [_stored_rows(part, file, ids, code) for file, part in parts]
     rows = join_rows(ids, stored, width=store.layout.width)
     del stored
-    readings = deduplicate_rows(rows, complete_channels=store.layout.complete_channels(store.rules))
+    readings = deduplicate_rows(
+        rows,
+        complete_channels=store.layout.complete_channels(store.rules),
+        units_per_wh=store.layout.units_per_wh,
+    )
     rejected = sum((part.rejected for _, part in parts), Counter(count_by_reason(readings.rejected_reason)))
     read_rows = sum(part.read for _, part in parts)
     account = {"read": read_rows, "kept": read_rows - rejected.total(), "rejected": dict(sorted(rejected.items()))}
@@ -340,7 +344,8 @@ def _stored_rows(part: _ParsedPart, file: int, ids: tuple[str, ...], code: Mappi
     rows, count = part.rows, len(part.rows.row)
     household = codes[rows.household] if len(codes) else np.zeros(0, np.int64)
     channel, time, row = (values.astype(np.int64) for values in (rows.channel, rows.time, rows.row))
-    return StoredRows(ids, household, channel, time, np.full(count, file), row, rows.energy_wh.astype(np.int64))
+    energy_wh = rows.energy_wh.astype(np.int64)
+    return StoredRows(ids, household, channel, time, np.full(count, file), row, energy_wh, rows.label)
 
 
 def _frame(readings: Readings, layout: Layout, rows: Mapping[str, Any] | None = None) -> pd.DataFrame:

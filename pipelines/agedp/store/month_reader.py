@@ -79,7 +79,7 @@ def is_in_sorted(key: Ints, sorted_keys: Ints) -> Flags:
 
 
 def daily_totals(deduplicated: Readings, keys: Ints) -> tuple[Ints, Ints]:
-    """Return the energy [Wh] and the number of readings of each household-day in `keys`.
+    """Return the energy [Wh] and the number of readings of each household-day in `keys`; a net export counts as 0.
 
     Args:
         deduplicated: readings sorted by household and time.
@@ -93,7 +93,7 @@ def daily_totals(deduplicated: Readings, keys: Ints) -> tuple[Ints, Ints]:
     energy, readings = np.zeros(len(keys), np.int64), np.zeros(len(keys), np.int64)
     if len(starts):
         position = np.searchsorted(keys, key[starts])
-        energy[position] = np.add.reduceat(deduplicated.energy_wh, starts)
+        energy[position] = np.maximum(np.add.reduceat(deduplicated.energy_wh, starts), 0)
         readings[position] = np.diff([*starts, len(key)])
     return energy, readings
 
@@ -197,7 +197,7 @@ def iterate_month_readings(
     """Yield the deduplicated readings of a month and bucket part by part, first those of the shared household-days.
 
     Each household-day is in one of the results only, and household codes refer to the same ids in all of them. The
-    numbers of rejected rows have no meaning here.
+    numbers of rejected rows have no meaning here. A net export of a half-hour counts as 0.
 
     Args:
         store: the confidential store.
@@ -206,13 +206,14 @@ def iterate_month_readings(
         bucket: the household bucket.
         days: days since 1970 that are read, ascending; parts without rows of these days are not opened. None: all.
     """
+    parts: Sequence[PartMonth] = ()
     if days is None:
-        return iterate_parts(store, month, store.month_parts(month, contents, bucket), bucket=bucket)
-    groups = [group for group in stored_groups(store, month, contents, bucket) if group.overlaps(days)]
-    parts = dict.fromkeys(part for group in groups for part in group.parts)
-    return iterate_parts(
-        store, month, sorted(parts, key=lambda part: (part.file_index, part.number)), bucket=bucket, days=days
-    )
+        parts = store.month_parts(month, contents, bucket)
+    else:
+        groups = [group for group in stored_groups(store, month, contents, bucket) if group.overlaps(days)]
+        distinct = dict.fromkeys(part for group in groups for part in group.parts)
+        parts = sorted(distinct, key=lambda part: (part.file_index, part.number))
+    return (part.without_exports() for part in iterate_parts(store, month, parts, bucket=bucket, days=days))
 
 
 def iterate_parts(
@@ -252,6 +253,7 @@ def deduplicate_stored_rows(store: Store, rows: StoredRows) -> Readings:
         rows,
         complete_channels=store.layout.complete_channels(store.rules),
         later_wins=store.order.criterion is not None,
+        units_per_wh=store.layout.units_per_wh,
     )
 
 
@@ -293,9 +295,8 @@ def load_part_rows(
     if numbered:
         row = _ints(table["row"]) + store.rows_before(part)
     file = np.full(len(day), part.file_index)
-    return StoredRows(
-        index.ids, household_codes(table, index.code_by_id), channel, day * SLOTS + slot, file, row, energy
-    )
+    household, label = household_codes(table, index.code_by_id), _ints(table["label"]) if layout.has_labels else None
+    return StoredRows(index.ids, household, channel, day * SLOTS + slot, file, row, energy, label)
 
 
 def _select_rows(rows: StoredRows, is_selected: Flags) -> StoredRows:

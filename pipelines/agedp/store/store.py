@@ -98,7 +98,10 @@ class Store:
     @property
     def schema(self) -> pa.Schema:
         """Return the table of READINGS of the dataset's layout."""
-        return table_schemas.readings_schema(width=self.layout.width, channels=self.layout.channels)
+        layout = self.layout
+        return table_schemas.readings_schema(
+            width=layout.width, channels=layout.channels, units_per_wh=layout.units_per_wh, has_labels=layout.has_labels
+        )
 
     def content_id(self, digest: str) -> str:
         """Return the content id of a file with this digest."""
