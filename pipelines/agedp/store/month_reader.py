@@ -1,8 +1,9 @@
 """The readings of a month from its parts; household-days with rows in several parts are deduplicated together.
 
 A household-day with rows in one part only has the readings of that part. A household-day with rows in several parts is
-shared (a file split within a day, a delivery repeated or corrected): only rows of shared household-days are read again
-and deduplicated together. The result equals the deduplication of all rows of the month at once.
+shared (a file split within a day, a delivery repeated or corrected), and so is one of several meters ([population]
+meters): only rows of shared household-days are read again and deduplicated together. The result equals the
+deduplication of all rows of the month at once.
 
 Household-days are integer keys, to sort and to look up. The total of a household-day is a function of its rows alone,
 so household-days can be deduplicated independently.
@@ -21,6 +22,7 @@ import pyarrow as pa
 from agedp.local_files import atomic_files
 from agedp.local_files.internal_files import FileKind, read_content
 from agedp.store.day_groups import stored_groups
+from agedp.store.meters import join_labels
 from agedp.store.store import PartMonth, Store
 from agedp_data import table_schemas
 from agedp_data.datasets.deduplication import Readings, StoredRows, deduplicate_rows, join_rows
@@ -110,7 +112,7 @@ class MonthIndex:
         code_by_id: the inverse of `ids`.
         tables: the PART_DAYS of each part.
         keys: the `household_day_key` of each row of these tables.
-        shared: sorted keys of the household-days with rows in more than one part.
+        shared: sorted keys of the household-days with rows in more than one part, or of more than one meter.
     """
 
     ids: tuple[str, ...]
@@ -137,6 +139,8 @@ def index_month(
     """
     folder = store.part_days_folder(month, bucket)
     loaded = tuple(_filter_days(load_table(folder / part.name, table_schemas.PART_DAYS), days) for part in parts)
+    if store.meters is not None:
+        loaded = tuple(store.meters.households(table)[0] for table in loaded)
     ids = tuple(sorted({name for table in loaded for name in _household_ids(table)}))
     code_by_id = {name: i for i, name in enumerate(ids)}
     keys = tuple(household_day_key(household_codes(table, code_by_id), day_numbers(table)) for table in loaded)
@@ -295,7 +299,11 @@ def load_part_rows(
     if numbered:
         row = _ints(table["row"]) + store.rows_before(part)
     file = np.full(len(day), part.file_index)
-    household, label = household_codes(table, index.code_by_id), _ints(table["label"]) if layout.has_labels else None
+    label = _ints(table["label"]) if layout.has_labels else None
+    if store.meters is not None:
+        table, of_meter = store.meters.households(table)
+        label = of_meter if label is None else join_labels(label, of_meter)
+    household = household_codes(table, index.code_by_id)
     return StoredRows(index.ids, household, channel, day * SLOTS + slot, file, row, energy, label)
 
 
