@@ -377,7 +377,7 @@ def frame_attributes(layout: Layout, day: Ints) -> dict[str, Any]:
             changes[kind] += [f"{on} {slot // 2:02}:{slot % 2 * 30:02}" for slot in slots]
     return {
         input_frames.SUMMED: "sum",
-        input_frames.INTERVAL: layout.interval_minutes,
+        input_frames.INTERVAL: max(layout.interval_minutes, INTERVAL_MINUTES),
         "clock_changes": changes,
     }
 
