@@ -74,7 +74,8 @@ class PopulationSection(Section):
     """
     meters: Annotated[OptionalLocation, LATER] = None
     """CSV file with the columns `meter,household,from,to`: the meters of each household, which are added up. The ids of
-    the input files are then meters; those that are not in this file count for nobody.
+    the input files are then meters; those that are not in this file count for nobody. A day that lacks a meter is
+    missing.
     """
     min_households: Annotated[int, Field(ge=1, le=1_000_000_000)]
     """A day or a group with fewer households on the roster is never released."""

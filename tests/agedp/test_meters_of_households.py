@@ -85,6 +85,15 @@ def test_a_half_hour_that_lacks_a_meter_of_the_day_is_missing(house):
     assert means(house) == [0.12, 0.15, 0.15, 0.15]
 
 
+def test_a_day_that_lacks_a_meter_of_its_household_is_missing(house):
+    """M2 has no row on the first two days, and no file has M4."""
+    prepare(house)
+    deliver(house, "a.csv", DAYS, ["M1", "M3"])
+    deliver(house, "b.csv", DAYS[2:], ["M2"])
+    house.run()
+    assert means(house) == [0.04, 0.04, 0.07, 0.07]
+
+
 def test_nights_follow_the_meters_without_reading_a_file_again_and_refuse_a_change_of_a_released_day(house):
     prepare(house, mode="live")
     deliver(house, "1.csv", DAYS)

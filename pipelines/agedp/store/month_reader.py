@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +22,7 @@ import pyarrow as pa
 from agedp.local_files import atomic_files
 from agedp.local_files.internal_files import FileKind, read_content
 from agedp.store.day_groups import stored_groups
-from agedp.store.meters import join_labels
+from agedp.store.meters import MeterFile, join_labels
 from agedp.store.store import PartMonth, Store
 from agedp_data import table_schemas
 from agedp_data.datasets.deduplication import Readings, StoredRows, deduplicate_rows, join_rows
@@ -113,6 +113,7 @@ class MonthIndex:
         tables: the PART_DAYS of each part.
         keys: the `household_day_key` of each row of these tables.
         shared: sorted keys of the household-days with rows in more than one part, or of more than one meter.
+        incomplete: those that lack a meter of [population] meters; they are shared too.
     """
 
     ids: tuple[str, ...]
@@ -120,6 +121,7 @@ class MonthIndex:
     tables: tuple[pa.Table, ...]
     keys: tuple[Ints, ...]
     shared: Ints
+    incomplete: Ints
 
 
 def index_month(
@@ -139,14 +141,25 @@ def index_month(
     """
     folder = store.part_days_folder(month, bucket)
     loaded = tuple(_filter_days(load_table(folder / part.name, table_schemas.PART_DAYS), days) for part in parts)
-    if store.meters is not None:
-        loaded = tuple(store.meters.households(table)[0] for table in loaded)
+    labels: tuple[Ints, ...] = ()
+    if store.meters is not None and loaded:
+        loaded, labels = zip(*map(store.meters.households, loaded), strict=True)
     ids = tuple(sorted({name for table in loaded for name in _household_ids(table)}))
     code_by_id = {name: i for i, name in enumerate(ids)}
     keys = tuple(household_day_key(household_codes(table, code_by_id), day_numbers(table)) for table in loaded)
     all_keys = np.sort(np.concatenate([_NONE, *keys]), kind="stable")
     repeated = all_keys[~is_first_of_key(all_keys)]
-    return MonthIndex(ids, code_by_id, loaded, keys, repeated[is_first_of_key(repeated)])
+    shared, incomplete = repeated[is_first_of_key(repeated)], _NONE
+    if store.meters is not None and labels:
+        incomplete = _lacking_a_meter(store.meters, ids, np.concatenate(keys), np.concatenate(labels))
+        shared = np.union1d(shared, incomplete)
+    return MonthIndex(ids, code_by_id, loaded, keys, shared, incomplete)
+
+
+def _lacking_a_meter(meters: MeterFile, ids: Sequence[str], key: Ints, label: Ints) -> Ints:
+    """Return the household-days on which the households have more meters than rows are of."""
+    household_days, present = np.unique(np.unique(np.stack([key, label]), axis=1)[0], return_counts=True)
+    return household_days[present < meters.numbers(ids, *split_household_day_key(household_days))]
 
 
 def _filter_days(table: pa.Table, days: Ints | None) -> pa.Table:
@@ -170,6 +183,19 @@ def load_shared_rows(
             _select_rows(rows, is_in_sorted(household_day_key(rows.household, rows.time // SLOTS), index.shared))
         )
     return join_rows(index.ids, part_rows, width=store.layout.width)
+
+
+def shared_readings(
+    store: Store, month: str, parts: Sequence[PartMonth], index: MonthIndex, *, bucket: int = 0
+) -> Readings:
+    """Return the deduplicated readings of all shared household-days; none of those that lack a meter."""
+    readings = deduplicate_stored_rows(store, load_shared_rows(store, month, parts, index, bucket=bucket))
+    if not len(index.incomplete):
+        return readings
+    key = household_day_key(readings.household, readings.time // SLOTS)
+    kept = np.flatnonzero(~is_in_sorted(key, index.incomplete))
+    columns = {name: getattr(readings, name)[kept] for name in ("household", "time", "energy_wh")}
+    return replace(readings, **columns)
 
 
 def load_month_readings(store: Store, month: str, contents: Sequence[str], bucket: int | None = None) -> Readings:
@@ -234,7 +260,7 @@ def iterate_parts(
     They must be all parts with rows of the days. The numbers of rejected rows have a meaning with `numbered` only.
     """
     index = index_month(store, month, parts, bucket=bucket, days=days)
-    yield deduplicate_stored_rows(store, load_shared_rows(store, month, parts, index, bucket=bucket))
+    yield shared_readings(store, month, parts, index, bucket=bucket)
     for part, keys in zip(parts, index.keys, strict=True):
         if days is not None and not len(keys):
             continue
