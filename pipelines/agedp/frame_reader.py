@@ -39,6 +39,7 @@ from agedp_data.datasets.chunking import Chunk
 from agedp_data.datasets.csv_parsing import ParsedChunk
 from agedp_data.datasets.deduplication import Readings, StoredRows, deduplicate_rows, join_rows
 from agedp_data.datasets.layout import Header, Layout
+from agedp_data.datasets.long_format import Long
 from agedp_data.datasets.parquet_parsing import FLOAT_IDS, FLOAT_IDS_REMEDY
 from agedp_data.datasets.registry import LAYOUTS, layout_of
 from agedp_data.datasets.timestamps import date_of_day, day_number
@@ -369,15 +370,17 @@ def _readings_table(
 
 
 def frame_attributes(layout: Layout, day: Ints) -> dict[str, Any]:
-    """Return what a frame of readings notes: the interval, and the half-hours that clock changes repeat or skip."""
+    """Return what a frame of readings notes: its interval, net exports, and half-hours that clock changes affect."""
     changes: dict[str, list[str]] = {"repeated": [], "absent": []}
     for number in np.unique(day).tolist():
         on = date_of_day(number)
         for kind, slots in (("repeated", layout.repeated_slots(on)), ("absent", layout.absent_slots(on))):
             changes[kind] += [f"{on} {slot // 2:02}:{slot % 2 * 30:02}" for slot in slots]
+    nets = isinstance(layout, Long) and layout.columns.negative == "net"
     return {
+        **({input_frames.NEGATIVE: "net"} if nets else {}),
         input_frames.SUMMED: "sum",
-        input_frames.INTERVAL: layout.interval_minutes,
+        input_frames.INTERVAL: max(layout.interval_minutes, INTERVAL_MINUTES),
         "clock_changes": changes,
     }
 

@@ -101,7 +101,7 @@ def reread_damaged(session: LedgerSession, delivery: Delivery, step: Callable[[D
 def _ingest_run(session: LedgerSession) -> Delivery:
     """Ingest the input files of a run, again after each damaged file that this removed."""
     run, table = session.run, session.run.run_file.input
-    excluding, has_begun = [run.run_file.population.roster], bool(session.released_days)
+    excluding, has_begun = run.run_file.population.own_files, bool(session.released_days)
     read = partial(ingest, run.store, table.files, engine=run.engine, excluding=excluding, has_begun=has_begun)
     for _ in range(_MAX_REREADS):
         with suppress(FolderRemoved):
