@@ -177,8 +177,9 @@ class Nem12:
         return Header("NEM12", int(has_first), (), {}, block_start=_BLOCK_START)
 
     def date_format_error(self, rows: Sequence[str], header: Header) -> InputError:  # noqa: ARG002
-        """Return the error about a file whose first days have no date."""
-        return InputError("no date format fits the first rows; 300 records must have dates such as 20130131")
+        """Return the error about a file whose first days have no date, or belong to nobody."""
+        problem = "no day of the first rows (300, 20130131, ...) has a date and a valid 200 record before it"
+        return InputError(f"{problem}: with a meter point, kWh, Wh or MWh, and 5, 15 or 30 minutes")
 
     def known_headers(self) -> tuple[str, ...]:
         """Return the known first line."""
