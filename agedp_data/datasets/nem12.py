@@ -283,7 +283,7 @@ class _Lines:
         is_whole = (stop == start + 3) | ((array[start + 3] == ord(",")) & (stop > start + 3))
         commas = np.flatnonzero(array == ord(","))
         first_comma = np.searchsorted(commas, start)
-        fields = 1 + np.searchsorted(commas, stop) - first_comma
+        fields = 1 + np.diff(first_comma, append=len(commas))
         is_cut = stop - start > LONGEST_LINE  # the rest of it may not have been read
         fields[is_cut] = 0
         is_broken = start == stop
