@@ -357,6 +357,7 @@ def _parse(data: bytes, block: _Block | None, rules: ReadingRules) -> tuple[Pars
     is_event = lines.record == _EVENT
     is_empty = lines.start == lines.stop
     begins = ~(is_day | is_event | is_empty | np.isin(lines.record, _OTHERS))
+    # so may a line that has swallowed one, because the line end between them is lost, or that was cut off
     lost = np.array([found.start() for found in _LOST_BLOCK.finditer(data)], np.int64)
     line_of_lost = np.searchsorted(lines.start, lost, side="right") - 1
     has_lost = np.zeros(len(begins), bool)
