@@ -130,6 +130,7 @@ def _count_by_outcome(manifest: Manifest, extra: Mapping[str, int]) -> dict[str,
 
 UNDATED = ""
 _NO_MONTH = -1
+_WORDS = pa.array([reason.words for reason in RejectionReason], pa.string())
 _NAMED = [table_schemas.PARSED_QUARANTINE.field(name) for name in ("household_id", "day", "slot")]
 _REJECTED = pa.schema(
     [("month", pa.int64()), ("row", pa.int64()), ("reason", pa.int64()), ("text", pa.string()), *_NAMED]
@@ -164,6 +165,12 @@ def rejected_rows(chunk: ParsedChunk, rows_before: int) -> pa.Table:
     return pa.table([*map(arrow_numbers, numbers), texts, *named], schema=_REJECTED)
 
 
+def rejected_rows_in_words(chunk: ParsedChunk) -> pa.Table:
+    """Return the rejected rows of a chunk as a quarantine file has them."""
+    rows = rejected_rows(chunk, 0)
+    return rows.set_column(rows.schema.get_field_index("reason"), "reason", _WORDS.take(rows["reason"]))
+
+
 def count_reasons(rejected: Sequence[pa.Table]) -> dict[str, int]:
     """Return the number of rejected rows for each reason."""
     counts = Counter(reason for table in rejected for reason in table["reason"].to_pylist())
@@ -177,13 +184,12 @@ def write_quarantine(store: Store, content: str, number: int, rejected: Sequence
     parts are parsed. `renumber_quarantine` then adds it.
     """
     rows = pa.concat_tables([_REJECTED.empty_table(), *rejected])
-    words = pa.array([reason.words for reason in RejectionReason], pa.string())
     for month in pc.unique(rows["month"]).to_pylist():
         of_month = rows.filter(pc.equal(rows["month"], month))
         table = table_schemas.table_from_columns(
             table_schemas.PARSED_QUARANTINE,
             content=pa.repeat(content, of_month.num_rows),
-            reason=words.take(of_month["reason"]),
+            reason=_WORDS.take(of_month["reason"]),
             **{name: of_month[name] for name in ("row", "text", "household_id", "day", "slot")},
         )
         folder = atomic_files.make_private(
