@@ -24,7 +24,7 @@ from agedp.input_findings import in_python, warn_of
 from agedp.preflight.household_facts import ExaminedDays, add_touched, find_in_conflicts, find_in_days
 from agedp.preflight.input_checks import Finding, judge
 from agedp.preflight.input_facts import complete_readings
-from agedp.preflight.reading_samples import count_by_slot, find_registers
+from agedp.preflight.reading_samples import count_by_slot, find_registers, slots_of_few
 from agedp.preflight.rejected_days import count_rejected
 from agedp.preflight.touched_days import RosterDays
 from agedp.stages.ingest import ingest, named_columns, parse_chunk, split_file
@@ -370,7 +370,7 @@ def _judged(parsed: _Parsed, store: Store, wanted: _Wanted) -> tuple[Finding, ..
     incomplete, counts = int((number < SLOTS // step).sum()) - explained, np.zeros(SLOTS, np.int64)
     if 2 * incomplete >= len(number) > 0:
         counted = count_by_slot(coded, counts, layout)
-        if slots := [slot for slot in range(0, SLOTS, step) if 2 * counts[slot] <= counted]:
+        if slots := slots_of_few(counts, counted, step):
             found = roster_days.touched(keys[number < SLOTS // step], details={f"slot {slot}": 1 for slot in slots})
             touched["slot"] = found
     return judge(touched, roster_days.totals, roster_days.households)

@@ -43,6 +43,8 @@ _NO_MEMBER_DAYS: Final = np.zeros((4, 0), np.int64)
 _NO_CONFLICT: Final = ConflictingRows(_NONE, _NONE, np.zeros(0, bool))
 _EXTRA_READINGS: Final = 2
 """Readings of a day that a clock change adds."""
+_MIN_READINGS: Final = 20
+"""Fewer readings of a household show no interval."""
 _MIN_RISES: Final = 14
 
 
@@ -172,10 +174,10 @@ def find_in_days(member_days: Ints, roster: RosterDays, examined: ExaminedDays) 
         examined.readings // factor for factor in range(2, examined.readings + 1) if examined.readings % factor == 0
     ]
     details: dict[str, int] = {}
-    has_interval = np.zeros(len(codes), bool)
+    has_interval, is_enough = np.zeros(len(codes), bool), np.bincount(index, readings, len(codes)) >= _MIN_READINGS
     for of_day in fewer:
         is_of = 2 * np.bincount(index, readings == of_day, len(codes)) >= number
-        is_of &= most <= of_day + _EXTRA_READINGS
+        is_of &= is_enough & ~has_interval & (most <= of_day + _EXTRA_READINGS)
         has_interval |= is_of
         if is_of.any():
             details[f"{24 * 60 // of_day} minutes"] = int(is_of.sum())

@@ -178,14 +178,21 @@ def judge(
     return tuple(findings)
 
 
+def _clock(slot: int) -> str:
+    return f"{slot // 2:02}:{slot % 2 * 30:02}"
+
+
 def _details(details: Mapping[str, int]) -> str:
     """Return what rows show, in words."""
-    words = []
+    slots = sorted(int(text.removeprefix("slot ")) for text in details if text.startswith("slot "))
+    starts = [slot for slot in slots if slot - 1 not in slots]
+    ends = [slot + 1 for slot in slots if slot + 1 not in slots]
+    words = [f"from {_clock(start)} to {_clock(end)}" for start, end in zip(starts, ends, strict=True)]
     for text, number in details.items():
         kind, _, rest = text.partition(" ")
         if kind == "slot":
-            words.append(f"the half-hour from {int(rest) // 2:02}:{int(rest) % 2 * 30:02}")
-        elif kind == "text":
+            continue
+        if kind == "text":
             words.append(rest)
         elif kind == "skipped":
             words.append(f"{format_count(number, 'row')} at times that it skips in spring")

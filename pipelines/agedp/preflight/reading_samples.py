@@ -152,6 +152,15 @@ def find_absent_slots(store: Store, delivery: Delivery, months: Sequence[str]) -
     for month in _sampled_months(months):
         readings = load_month_readings(store, month, delivery.contents, 0)
         number += count_by_slot(readings, counts, store.layout)
+    return slots_of_few(counts, number, step)
+
+
+def slots_of_few(counts: Ints, number: int, step: int) -> tuple[int, ...]:
+    """Return the slots, every `step`-th of a day, that at most half of a number of household-days have.
+
+    >>> slots_of_few(np.array([9, 5, *[9] * 46]), 10, 1), slots_of_few(np.zeros(48, np.int64), 0, 1)
+    ((1,), ())
+    """
     return tuple(slot for slot in range(0, SLOTS, step) if number and 2 * counts[slot] <= number)
 
 
