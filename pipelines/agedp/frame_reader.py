@@ -20,7 +20,7 @@ import pyarrow as pa
 from agedp import input_frames
 from agedp.compute.engine import default_scheduler, map_items
 from agedp.compute.engine_settings import Engine
-from agedp.input_findings import in_python, warn_of
+from agedp.input_findings import in_python, noted, warn_of
 from agedp.preflight.household_facts import ExaminedDays, add_touched, find_in_conflicts, find_in_days
 from agedp.preflight.input_checks import Finding, judge
 from agedp.preflight.input_facts import complete_readings
@@ -51,7 +51,7 @@ from agedp_data.datasets.parquet_parsing import FLOAT_IDS, FLOAT_IDS_REMEDY
 from agedp_data.datasets.registry import LAYOUTS, layout_of
 from agedp_data.datasets.timestamps import date_of_day, day_number
 from agedp_data.datasets.validation import INTERVAL_MINUTES, SLOTS, Flags, Int32s, Ints, ReadingRules, RejectionReason
-from agedp_data.errors import InputError
+from agedp_data.errors import InputError, PreflightFailed
 from agedp_data.roster import ALL, Roster
 
 if TYPE_CHECKING:
@@ -281,7 +281,19 @@ class _Parsed:
 
 
 def _read(files: Any, store: Store) -> _Parsed:  # noqa: ANN401
-    """Return the readings of files or of a table."""
+    """Return the readings of files or of a table.
+
+    Raises:
+        PreflightFailed: the first rows have no valid date, or mostly an interval other than declared.
+    """
+    try:
+        return _parsed(files, store)
+    except PreflightFailed as error:
+        raise noted(error) from None
+
+
+def _parsed(files: Any, store: Store) -> _Parsed:  # noqa: ANN401
+    """Return the deduplicated readings of files or of a table, and what was rejected."""
     if input_frames.is_table(files):
         header = _header_of_table(files, store)
         float_ids = header.float_ids
