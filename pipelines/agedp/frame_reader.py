@@ -26,7 +26,7 @@ from agedp.preflight.input_checks import Finding, judge
 from agedp.preflight.input_facts import complete_readings
 from agedp.preflight.reading_samples import count_by_slot, find_registers, slots_of_few
 from agedp.preflight.rejected_days import count_rejected
-from agedp.preflight.touched_days import RosterDays
+from agedp.preflight.touched_days import RosterDays, Touched
 from agedp.stages.ingest import ingest, named_columns, parse_chunk, split_file
 from agedp.store.data_quality import ConflictingRows, count_by_reason, rejected_rows_in_words
 from agedp.store.file_identity import IdentifiedFile, OpenedFile, open_file
@@ -175,6 +175,8 @@ def reading_rules(
         dataset, columns = _dataset_of_table(files)
         interval_minutes = interval_minutes or input_frames.attributes(files).get(input_frames.INTERVAL)
     dataset = dataset or _dataset_of_files(files)
+    if columns and columns.get("decimal") == "," and input_frames.is_table(files) and "separator" not in columns:
+        columns = {**columns, "separator": "\t"}  # a table has none, so its texts may have a decimal comma
     named = named_columns(columns)
     rules = ReadingRules(columns=named, interval_minutes=interval_minutes or INTERVAL_MINUTES)
     layout_of(dataset, named, rules.interval_minutes)
@@ -348,8 +350,9 @@ def _judged(parsed: _Parsed, store: Store, wanted: _Wanted) -> tuple[Finding, ..
         )
         days.append(np.stack(split_household_day_key(key)))
     household, day = np.concatenate(days, axis=1)
-    if not len(day):
-        return ()
+    if not len(day):  # nobody is named: every row is rejected
+        rows = sum(len(table) for table in parsed.quarantine)
+        return judge({"rejected": Touched(0, {ALL: rows}, rows)}, {ALL: rows}, 0)
     codes, index = np.unique(household, return_inverse=True)
     first, last = np.full(len(codes), day.max()), np.full(len(codes), day.min())
     np.minimum.at(first, index, day)

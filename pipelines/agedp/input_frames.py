@@ -71,9 +71,9 @@ def table_schema(table: Any) -> pa.Schema:  # noqa: ANN401
     """
     match _kind(table):
         case "dask":
-            return pa.Schema.from_pandas(_labelled(table._meta), preserve_index=False)
+            return _as_arrow(_labelled(table._meta)).schema
         case "pandas":
-            return pa.Schema.from_pandas(_labelled(table).head(1000), preserve_index=False)
+            return _as_arrow(_labelled(table).head(1000)).schema
         case "":
             raise InputError(
                 f"readings: {type(table).__name__} is no table; give a pandas or Dask data frame, an Arrow table, or "
@@ -95,6 +95,25 @@ def _labelled(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.set_axis([str(name) for name in frame.columns], axis=1)
 
 
+def _as_arrow(frame: pd.DataFrame) -> pa.Table:
+    """Return a frame as an Arrow table; a column with several kinds of values becomes text.
+
+    Raises:
+        InputError: two columns have one name, or the values of a column cannot be read.
+    """
+    if len(set(frame.columns)) < len(frame.columns):
+        raise InputError("readings: two columns of the frame have the same name; rename one")
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=False)
+    except (pa.ArrowException, ValueError, TypeError, OverflowError):
+        mixed = {name: frame[name].map(str, na_action="ignore") for name in frame if frame[name].dtype == object}
+    try:
+        return pa.Table.from_pandas(frame.assign(**mixed), preserve_index=False)
+    except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
+        problem = "readings: a column of the frame cannot be read; convert it to numbers, timestamps or text"
+        raise InputError(problem, private=f"{problem}: {error}") from None
+
+
 def batches(table: Any, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:  # noqa: ANN401
     """Yield the rows of a table in batches; a Dask frame is computed partition by partition.
 
@@ -110,7 +129,7 @@ def batches(table: Any, columns: Sequence[str] | None = None) -> Iterator[pa.Tab
             frame = _labelled(table)
             selected = frame if columns is None else frame[list(columns)]
             for start in range(0, len(selected), _ROWS_PER_GROUP):
-                yield pa.Table.from_pandas(selected.iloc[start : start + _ROWS_PER_GROUP], preserve_index=False)
+                yield _as_arrow(selected.iloc[start : start + _ROWS_PER_GROUP])
         case _:
             for batch in _arrow_batches(table):
                 rows = pa.Table.from_batches([batch])

@@ -48,7 +48,7 @@ _NAMES: Final[Mapping[RejectionReason, FindingName]] = {
 _SLOT_SHARE: Final = 0.9
 _MAX_TEXTS: Final = 2000
 _COLUMNS: Final = ["household_id", "day", "slot", "reason", "text"]
-_THOUSANDS: Final = re.compile(r"[+-]?\d{1,3}([,.' \u00a0\u202f])\d{3}(\1\d{3})*([,.]\d+)?")
+_THOUSANDS: Final = re.compile(r"[+-]?[1-9]\d{0,2}([,.' \u00a0\u202f])\d{3}(\1\d{3})*([,.]\d+)?")
 _THOUSANDS_AT_END: Final = re.compile(r",[+-]?\d{1,3}(,\d{3})+$")
 _UNIT: Final = re.compile(r"[+-]?\d[\d.,]*[ \u00a0]*([^\d\s.,:/-]+)")
 _MARK: Final = re.compile(r"[+-]?\d*([,.])\d+")
@@ -142,7 +142,9 @@ def _cause_of_text(line: str, separator: str) -> tuple[FindingName, str]:
     """Return the finding and the characters that a row with a text for a number shows, by its last such cell."""
     if _THOUSANDS_AT_END.search(line):  # of a table with a column for each household: its cells are not quoted
         return "thousands", ","
-    cells = [cell.strip() for cell in split_fields(line, separator) or line.split(separator)]
+    fields = split_fields(line, separator) or line.split(separator)
+    fields = fields if len(fields) > 1 else split_fields(line)  # the rows of a Parquet file have commas between them
+    cells = [cell.strip() for cell in fields]
     for cell in reversed(cells):
         if found := _THOUSANDS.fullmatch(cell):
             return "thousands", found[1]

@@ -102,7 +102,9 @@ REFUSED: dict[str, tuple[Line, FindingName, int, str]] = {  # lines, finding, ho
         text(lambda wh: f'"{wh:,}"' if wh >= 1000 else f"{wh}"), "thousands", 80, 'thousands = ","',
     ),
     "net metering": (of_home(6, text(lambda wh: kwh(-wh))), "negative", 24, 'negative = "zero"'),
-    "one home out of twenty with 5 minutes": (lambda *of: (five_minutes if of[0] == 19 else sound)(*of), "interval", 4, "5 minutes in 1 household"),
+    "one home out of twenty with 5 minutes": (
+        lambda *of: (five_minutes if of[0] == 19 else sound)(*of), "interval", 4, "5 minutes in 1 household",
+    ),
     "one home out of twenty with hours": (
         of_home(1, lambda *of: sound(*of) if of[1].minute == 0 else []), "interval", 4, "60 minutes in 1 household",
     ),
