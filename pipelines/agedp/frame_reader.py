@@ -24,7 +24,8 @@ from agedp.input_findings import in_python, noted, warn_of
 from agedp.preflight.household_facts import ExaminedDays, add_touched, find_in_conflicts, find_in_days
 from agedp.preflight.input_checks import Finding, judge
 from agedp.preflight.input_facts import complete_readings
-from agedp.preflight.reading_samples import count_by_slot, find_registers, slots_of_few
+from agedp.preflight.number_forms import are_ambiguous, has_ambiguous_numbers
+from agedp.preflight.reading_samples import count_by_slot, find_registers, layout_slots, slots_of_few
 from agedp.preflight.rejected_days import count_rejected
 from agedp.preflight.touched_days import RosterDays, Touched
 from agedp.stages.ingest import ingest, named_columns, parse_chunk, split_file
@@ -46,7 +47,7 @@ from agedp_data.datasets import file_listing, parquet_parsing
 from agedp_data.datasets.chunking import Chunk
 from agedp_data.datasets.csv_parsing import ParsedChunk
 from agedp_data.datasets.deduplication import Readings, StoredRows, deduplicate_rows, join_rows
-from agedp_data.datasets.layout import Header, Layout, slot_step
+from agedp_data.datasets.layout import PASSES, Header, Layout, slot_step
 from agedp_data.datasets.parquet_parsing import FLOAT_IDS, FLOAT_IDS_REMEDY
 from agedp_data.datasets.registry import LAYOUTS, layout_of
 from agedp_data.datasets.timestamps import date_of_day, day_number
@@ -61,6 +62,7 @@ Files = str | Path | Sequence[str | Path]
 _LOG = logging.getLogger("agedp")
 _HALF_HOUR_NS: Final = 1800 * 10**9
 _SAMPLE_ROWS: Final = 2_000_000
+_FIRST_CELLS: Final = 20_000
 _OPEN: list[Workspace] = []
 """Stores behind Dask data frames; they last as long as the process."""
 
@@ -271,7 +273,8 @@ class _ParsedPart:
 class _Parsed:
     """Deduplicated readings, the account of their rows, and what the rows name, kept or rejected.
 
-    `quarantine` are the rows that parsing rejected, `conflicts` the half-hours that conflicting rows lose.
+    `quarantine` are the rows that parsing rejected, `conflicts` the half-hours that conflicting rows lose,
+    `repeated_once` the days whose half-hours that the clock shows twice have one row each.
     """
 
     readings: Readings
@@ -280,6 +283,8 @@ class _Parsed:
     float_ids: bool
     quarantine: list[pa.Table]
     conflicts: ConflictingRows
+    has_ambiguous_numbers: bool
+    repeated_once: Ints
 
 
 def _read(files: Any, store: Store) -> _Parsed:  # noqa: ANN401
@@ -323,7 +328,32 @@ def _parsed(files: Any, store: Store) -> _Parsed:  # noqa: ANN401
     has_conflicts = bool((readings.rejected_reason == RejectionReason.CONFLICT).any())
     conflicts = _conflicts(rows if has_conflicts else rows.take(np.zeros(0, np.int64)), readings, store.layout)
     named = [(ids, rows.household, rows.time), *named]
-    return _Parsed(readings, account, named, float_ids, quarantine, conflicts)
+    once = _repeated_once(rows, store.layout)
+    return _Parsed(readings, account, named, float_ids, quarantine, conflicts, _are_ambiguous(files, store), once)
+
+
+def _are_ambiguous(files: Any, store: Store) -> bool:  # noqa: ANN401
+    """Return whether the form of the numbers in the first rows is ambiguous, of files or of a table with texts."""
+    columns = store.rules.columns
+    if not input_frames.is_table(files):
+        return has_ambiguous_numbers(store, _patterns(files))
+    if columns is None or columns.is_wide or columns.is_by_day or columns.thousands:
+        return False
+    first = next(input_frames.batches(files, columns.energy_columns), None)
+    cells = [] if first is None else first.column(0).slice(0, _FIRST_CELLS).to_pylist()
+    return are_ambiguous((cell for cell in cells if isinstance(cell, str)), columns.decimal)
+
+
+def _repeated_once(rows: StoredRows, layout: Layout) -> Ints:
+    days = np.unique(rows.time // SLOTS)
+    slots = {day: layout_slots(layout, date_of_day(day)) for day in days.tolist()}
+    once = []
+    for day in (day for day, of_day in slots.items() if of_day):
+        repeated = np.isin(rows.time, [day * SLOTS + slot for slot in slots[day]])
+        keys = np.stack([values[repeated] for values in (rows.household, rows.time, rows.channel // PASSES)])
+        if keys.shape[1] and np.unique(keys, axis=1, return_counts=True)[1].max() == 1:
+            once.append(day)
+    return np.array(once, np.int64)
 
 
 def _conflicts(rows: StoredRows, readings: Readings, layout: Layout) -> ConflictingRows:
@@ -388,6 +418,12 @@ def _judged(parsed: _Parsed, store: Store, wanted: _Wanted) -> tuple[Finding, ..
         if slots := slots_of_few(counts, counted, step):
             found = roster_days.touched(keys[number < SLOTS // step], details={f"slot {slot}": 1 for slot in slots})
             touched["slot"] = found
+    if parsed.has_ambiguous_numbers:
+        touched["numbers"] = Touched(roster_days.households, roster_days.totals, is_sampled=True)
+    if len(once := parsed.repeated_once):
+        every = np.tile(roster_days.every, len(once)), np.repeat(once, len(roster_days.every))
+        clock = roster_days.touched(roster_days.on_roster(*every), details={"repeated": 1})
+        touched["clock"] = touched.get("clock", Touched()) + clock
     return judge(touched, roster_days.totals, roster_days.households)
 
 

@@ -106,7 +106,7 @@ def _as_arrow(frame: pd.DataFrame) -> pa.Table:
     try:
         return pa.Table.from_pandas(frame, preserve_index=False)
     except (pa.ArrowException, ValueError, TypeError, OverflowError):
-        mixed = {name: frame[name].map(str, na_action="ignore") for name in frame if frame[name].dtype == object}
+        mixed = {str(name): frame[name].map(str, na_action="ignore") for name in frame if frame[name].dtype == object}
     try:
         return pa.Table.from_pandas(frame.assign(**mixed), preserve_index=False)
     except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:

@@ -91,7 +91,8 @@ CAUSES: Final[Mapping[FindingName, tuple[str, str]]] = {
     ),
     "conflicts": (
         "rows about the same half-hour disagree; all of them are set apart",
-        'Where later files correct earlier ones, write [input] corrections = "later-file"',
+        'Where later files correct earlier ones, write [input] corrections = "later-file"; where they are of other '
+        'meters of the household, [input.columns] add = "COLUMN"',
     ),
     "registers": (
         "readings rise from each to the next, so they are registers of a meter and not the use of an interval",
