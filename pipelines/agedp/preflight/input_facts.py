@@ -11,9 +11,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
+from itertools import chain
 from typing import Final
 
-import numpy as np
 import pyarrow as pa
 
 from agedp.compute.engine_settings import Engine
@@ -36,7 +36,7 @@ from agedp_data.datasets.layout import slot_step
 from agedp_data.datasets.timestamps import day_number
 from agedp_data.datasets.validation import SLOTS
 from agedp_data.parameters import FindingName
-from agedp_data.roster import ALL, GroupColumns, Roster
+from agedp_data.roster import ALL, GroupColumns, Roster, columns_text
 
 _NEARLY_COMPLETE = 11 / 12
 _ABSENT_PART = 10
@@ -153,20 +153,20 @@ def collect_facts(  # noqa: PLR0913 -- what is looked at, and how
     of_households = collect_household_facts(store, delivery, bucketed, examined, engine=engine)
     rejected = {reason: number for reason, number in delivery.rejected.items() if reason not in NOT_REJECTED}
     counted = delivery.rows_read - sum(delivery.rejected.values()) + sum(rejected.values())
-    roster_days = RosterDays(roster, [*map(day_number, days)], by)
-    looked_at = delivery if all_days else replace(delivery, contents=delivery.fresh)
     columns = store.rules.columns
-    rejected_days = count_rejected(
-        quarantine_tables(store, looked_at, sorted({f"{day:%Y-%m}" for day in days})),
-        roster_days,
-        separator="," if columns is None else columns.separator,
-        step=slot_step(store.layout.interval_minutes),
-    )
-    touched = add_touched([rejected_days, of_households.touched])
+    touched = dict(of_households.touched)
+    looked_at = delivery if all_days else replace(delivery, contents=delivery.fresh)
+    tables = quarantine_tables(store, looked_at, sorted({f"{day:%Y-%m}" for day in days}))
+    if (first := next(tables, None)) is not None:  # else no household is looked up
+        roster_days = RosterDays(roster, [*map(day_number, days)], by)
+        separator = "," if columns is None else columns.separator
+        step = slot_step(store.layout.interval_minutes)
+        rejected_days = count_rejected(chain([first], tables), roster_days, separator=separator, step=step)
+        touched = add_touched([rejected_days, touched])
     sampled_days = _sampled(store, delivery, delivered_months, of_households, touched, (len(rising), sampled))
     if all_days and columns is not None and has_ambiguous_numbers(store, files):
         sampled_days["numbers"] = _in_proportion(of_households, 1.0)
-    if once := _repeated_once(store, delivery, days, roster_days):
+    if once := _repeated_once(store, delivery, days, roster, by):
         touched["clock"] = touched.get("clock", Touched()) + once
     return InputFacts(
         files=delivery.files,
@@ -218,14 +218,16 @@ def _in_proportion(facts: HouseholdFacts, share: float) -> Touched:
     return Touched(math.ceil(share * facts.members), days, is_sampled=True)
 
 
-def _repeated_once(store: Store, delivery: Delivery, days: Sequence[date], roster: RosterDays) -> Touched | None:
+def _repeated_once(
+    store: Store, delivery: Delivery, days: Sequence[date], roster: Roster, by: Sequence[GroupColumns]
+) -> Touched | None:
     """Return what a first autumn hour touches that the zone shows twice, and no household."""
     repeated = [day for day in days if layout_slots(store.layout, day)]
     if not repeated or not (households := repeats_no_half_hour(store, delivery, repeated[0])):
         return None
-    day = np.full(len(roster.every), day_number(repeated[0]))
-    touched = roster.touched(roster.on_roster(roster.every, day))
-    return replace(touched, details={"repeated": households}, is_sampled=True)
+    cells = {f"{columns_text(columns)} {label}": n for columns in by for label, n in roster.cells(repeated[0], columns)}
+    members = roster.households(repeated[0])
+    return Touched(members, {ALL: members} | cells, details={"repeated": households}, is_sampled=True)
 
 
 def complete_readings(interval_minutes: int) -> int:
