@@ -48,6 +48,7 @@ from agedp_data.datasets.chunking import Chunk
 from agedp_data.datasets.csv_parsing import ParsedChunk
 from agedp_data.datasets.deduplication import Readings, StoredRows, deduplicate_rows, join_rows
 from agedp_data.datasets.layout import PASSES, Header, Layout, slot_step
+from agedp_data.datasets.long_format import Long
 from agedp_data.datasets.parquet_parsing import FLOAT_IDS, FLOAT_IDS_REMEDY
 from agedp_data.datasets.registry import LAYOUTS, layout_of
 from agedp_data.datasets.timestamps import date_of_day, day_number
@@ -320,7 +321,11 @@ def _parsed(files: Any, store: Store) -> _Parsed:  # noqa: ANN401
     rows = join_rows(ids, stored, width=store.layout.width)
     del stored
     quarantine = [table for _, part in parts for table in part.quarantine]
-    readings = deduplicate_rows(rows, complete_channels=store.layout.complete_channels(store.rules))
+    readings = deduplicate_rows(
+        rows,
+        complete_channels=store.layout.complete_channels(store.rules),
+        units_per_wh=store.layout.units_per_wh,
+    )
     rejected = sum((part.rejected for _, part in parts), Counter(count_by_reason(readings.rejected_reason)))
     read_rows = sum(part.read for _, part in parts)
     account = {"read": read_rows, "kept": read_rows - rejected.total(), "rejected": dict(sorted(rejected.items()))}
@@ -350,7 +355,8 @@ def _repeated_once(rows: StoredRows, layout: Layout) -> Ints:
     once = []
     for day in (day for day, of_day in slots.items() if of_day):
         repeated = np.isin(rows.time, [day * SLOTS + slot for slot in slots[day]])
-        keys = np.stack([values[repeated] for values in (rows.household, rows.time, rows.channel // PASSES)])
+        columns = (rows.household, rows.time, rows.channel // PASSES, *([] if rows.label is None else [rows.label]))
+        keys = np.stack([values[repeated] for values in columns])
         if keys.shape[1] and np.unique(keys, axis=1, return_counts=True)[1].max() == 1:
             once.append(day)
     return np.array(once, np.int64)
@@ -517,7 +523,8 @@ def _stored_rows(part: _ParsedPart, file: int, ids: tuple[str, ...], code: Mappi
     rows, count = part.rows, len(part.rows.row)
     household = codes[rows.household] if len(codes) else np.zeros(0, np.int64)
     channel, time, row = (values.astype(np.int64) for values in (rows.channel, rows.time, rows.row))
-    return StoredRows(ids, household, channel, time, np.full(count, file), row, rows.energy_wh.astype(np.int64))
+    energy_wh = rows.energy_wh.astype(np.int64)
+    return StoredRows(ids, household, channel, time, np.full(count, file), row, energy_wh, rows.label)
 
 
 def _frame(readings: Readings, layout: Layout, rows: Mapping[str, Any] | None = None) -> pd.DataFrame:
@@ -541,15 +548,17 @@ def _readings_table(
 
 
 def frame_attributes(layout: Layout, day: Ints) -> dict[str, Any]:
-    """Return what a frame of readings notes: the interval, and the half-hours that clock changes repeat or skip."""
+    """Return what a frame of readings notes: its interval, net exports, and half-hours that clock changes affect."""
     changes: dict[str, list[str]] = {"repeated": [], "absent": []}
     for number in np.unique(day).tolist():
         on = date_of_day(number)
         for kind, slots in (("repeated", layout.repeated_slots(on)), ("absent", layout.absent_slots(on))):
             changes[kind] += [f"{on} {slot // 2:02}:{slot % 2 * 30:02}" for slot in slots]
+    nets = isinstance(layout, Long) and layout.columns.negative == "net"
     return {
+        **({input_frames.NEGATIVE: "net"} if nets else {}),
         input_frames.SUMMED: "sum",
-        input_frames.INTERVAL: layout.interval_minutes,
+        input_frames.INTERVAL: max(layout.interval_minutes, INTERVAL_MINUTES),
         "clock_changes": changes,
     }
 

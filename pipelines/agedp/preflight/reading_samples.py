@@ -31,7 +31,10 @@ MAX_FALL_SHARE: Final = 0.05
 _CLOCK_PARTS = 3
 
 Sample = tuple[Sequence[str], Ints, Ints, Ints]
-"""Households; code among them, minutes since 1970, energy in Wh of the rows of one part, in the order of both."""
+"""Households; code among them, minutes since 1970, energy of the rows of one part, in the order of both.
+
+A household of several meters is there once for each.
+"""
 
 
 def filter_days(table: pa.Table, day_filter: pa.Array | None) -> pa.Table:
@@ -78,7 +81,8 @@ def _sample_columns(store: Store) -> list[str]:
     """Return the columns of a part that a sample needs."""
     energies = ["energy_wh"] if store.layout.width == 1 else [f"energy_wh_{slot}" for slot in range(SLOTS)]
     names = ["household_id", "day", *(["slot"] if store.layout.width == 1 else []), *energies]
-    return [*names, "channel"] if store.layout.channels > 1 else names
+    further = {"channel": store.layout.channels > 1, "label": store.layout.has_labels}
+    return [*names, *(name for name, is_stored in further.items() if is_stored)]
 
 
 def _sort_sample(table: pa.Table, store: Store) -> Sample:
@@ -89,6 +93,10 @@ def _sort_sample(table: pa.Table, store: Store) -> Sample:
     names = sorted(column.dictionary.to_pylist())
     code = {name: i for i, name in enumerate(names)}
     household = np.array([code[name] for name in column.dictionary.to_pylist()], np.int64)[column.indices.to_numpy()]
+    if store.layout.has_labels:  # each meter of a household by itself
+        labels, label_code = np.unique(table["label"].to_numpy(), return_inverse=True)
+        names = [name for name in names for _ in range(len(labels))]
+        household = household * len(labels) + label_code
     minute = table["day"].cast(pa.int32()).to_numpy().astype(np.int64) * _DAY_MINUTES
     layout = store.layout
     channel = table["channel"].to_numpy().astype(np.int64) if layout.channels > 1 else np.zeros(len(minute), np.int64)
@@ -191,13 +199,14 @@ def repeats_no_half_hour(store: Store, delivery: Delivery, day: date) -> int:
     for part in _parts_of_buckets(store, month, delivery.contents)[:_CLOCK_PARTS]:
         table = filter_days(_load_sample(store, month, part), pa.array([day], pa.date32()))
         table = table.filter(pc.is_in(table["slot"], value_set=pa.array(slots, pa.uint8())))
-        passes = pa.table({name: table[name] for name in ("household_id", "slot")})
+        names = ["household_id", "slot", *(["label"] if store.layout.has_labels else [])]
+        passes = table.select(names)
         channel = (
             table["channel"].to_numpy().astype(np.int64) // PASSES
             if store.layout.channels > 1
             else np.zeros(len(table), np.int64)
         )
-        grouped = passes.append_column("part", pa.array(channel)).group_by(["household_id", "slot", "part"])
+        grouped = passes.append_column("part", pa.array(channel)).group_by([*names, "part"])
         if (pc.max(grouped.aggregate([([], "count_all")])["count_all"]).as_py() or 0) > 1:
             return 0
         households.update(table["household_id"].unique().to_pylist())

@@ -10,12 +10,12 @@ import pyarrow as pa
 from agedp.store.store import Store
 from agedp_data.datasets import file_listing, parquet_parsing
 from agedp_data.datasets.chunking import Chunk
-from agedp_data.datasets.csv_parsing import parse_lines
+from agedp_data.datasets.csv_parsing import BlockLayout, parse_lines
 from agedp_data.datasets.file_listing import InputFile
 from agedp_data.datasets.filesystem import format_location
-from agedp_data.datasets.intervals import common_interval, interval_of_rows, interval_remedy
-from agedp_data.datasets.layout import Header
-from agedp_data.datasets.validation import INTERVAL_MINUTES, Bytes, Flags, RejectionReason
+from agedp_data.datasets.intervals import DAY_MINUTES, common_interval, interval_of_rows, interval_remedy
+from agedp_data.datasets.layout import PERIOD, Header, Records
+from agedp_data.datasets.validation import INTERVAL_MINUTES, SLOTS, Bytes, Flags, RejectionReason
 from agedp_data.errors import InputError, PreflightFailed
 
 _NO_ROW = (RejectionReason.FIELDS, RejectionReason.HOUSEHOLD, RejectionReason.LINE)
@@ -74,8 +74,12 @@ def _first_lines(
     head = file_listing.read_head(source)[data_start:]
     rows = head[: head.rfind(b"\n") + 1] if len(head) + data_start == file_listing.HEAD_BYTES else head
     lines = [line.decode("latin-1").removesuffix("\r") for line in rows.split(b"\n")]
+    if isinstance(store.layout, BlockLayout):
+        reason = np.concatenate([chunk.records.reason for chunk in store.layout.parse_batches([rows], store.rules)])
+        return reason, np.zeros(len(reason), bool), lines, None
     records = parse_lines(rows, layout=store.layout, header=header, rules=store.rules).records
-    return records.reason, records.is_off_grid(), lines, interval_of_rows(lines, header)
+    minutes = interval_of_rows(lines, header) or _minutes_of_days(records, header)
+    return records.reason, records.is_off_grid(), lines, minutes
 
 
 def _first_table_rows(
@@ -91,6 +95,16 @@ def _first_table_rows(
 
 def _rows_of_table(table: pa.Table, header: Header, store: Store) -> tuple[Bytes, Flags, list[str], int | None]:
     parsed = parquet_parsing.parse_table(table, layout=store.layout, header=header, rules=store.rules)
-    minutes = common_interval(times.tolist() for times in parquet_parsing.minutes_by_household(table, header))
     records = parsed.records
+    minutes = common_interval(times.tolist() for times in parquet_parsing.minutes_by_household(table, header))
+    minutes = minutes or _minutes_of_days(records, header)
     return records.reason, records.is_off_grid(), parquet_parsing.lines_of_table(table, header), minutes
+
+
+def _minutes_of_days(records: Records, header: Header) -> int | None:
+    """Return the minutes of a day if all rows have the same time of day on several days, as dates alone have."""
+    time = records.time[records.names_half_hour(np.arange(len(records.time)))]
+    if "time" not in header.names or PERIOD in header.names or (header.readings_per_row > 1 and not header.is_shared):
+        return None
+    days, slots = np.unique(time // SLOTS), np.unique(time % SLOTS)
+    return DAY_MINUTES if len(slots) == 1 and len(days) > 1 else None
