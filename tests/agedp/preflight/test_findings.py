@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import agedp
 from agedp.one_off import release_files
 from agedp.preflight.household_facts import ExaminedDays, find_in_days
 from agedp.preflight.input_checks import CAUSES, MAX_TOUCHED_SHARE, judge
@@ -155,6 +156,8 @@ def test_what_is_accepted_in_writing_is_released_and_listed(tmp_path):
     assert released(tmp_path, file, accept_finding='["negative"]', max_rejected_share="0.5") == DAYS
     statement = json.loads((tmp_path / "out/statement.json").read_text())
     assert statement["contract"]["input"]["accept"] == ["negative"]
+    assert any("Its findings negative are accepted in writing" in note for note in statement["notes"])
+    assert agedp.verify(tmp_path / "out").compared
     assert found(tmp_path)["negative"]["verdict"] == "warning"
 
 
