@@ -53,8 +53,9 @@ NET_EXPORTS = (
     "day in means and distributions, that of a half-hour in profiles and states."
 )
 ACCEPTED_FINDINGS = (
-    "A judge looked at the input before the first release. Its findings {names} are accepted in writing: they may touch "
-    "more than 1 % of the household-days of the roster, or of a group. This choice was made after looking at readings."
+    "A judge looked at the input before the first release. Its findings {names} are accepted in writing: they may "
+    "touch more than 1 % of the household-days of the roster, or of a group. This choice was made after looking at "
+    "readings."
 )
 EARLIER_ROSTER_NOTES: Final = frozenset(
     {
