@@ -234,6 +234,7 @@ def test_a_table_counts_the_half_hours_without_an_energy():
     assert counts == [[6, 6]] * 2
 
 
+@pytest.mark.filterwarnings("ignore::agedp.InputWarning")
 def test_a_frame_with_some_of_its_rows_keeps_what_was_read_beside_them(tmp_path):
     energies = cells() | {(VICTIM, 1, slot): b"Null" for slot in range(48)}
     energies |= {(VICTIM + 1, day, slot): b"-1" for day in range(DAYS) for slot in range(48)}
