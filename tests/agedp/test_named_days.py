@@ -214,7 +214,7 @@ def test_a_day_of_hours_counts_with_23_and_an_empty_cell_of_a_wide_table_names_i
 
 def counts_by_day(table: object) -> list[int]:
     """Return the households on each day of the roster that is read off a table, from its first to its last day."""
-    stored = StoredReadings.of(table)
+    stored = StoredReadings.of(table, accepted=get_args(FindingName))
     first, last = stored.days
     days = (first + timedelta(days=number) for number in range((last - first).days + 1))
     members = list(zip(stored.roster.first.tolist(), stored.roster.last.tolist(), strict=True))
