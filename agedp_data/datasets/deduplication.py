@@ -22,7 +22,7 @@ from typing import TypeVar, cast
 import numpy as np
 
 from agedp_data.datasets.layout import PASSES, UNKNOWN_PASS, Channels
-from agedp_data.datasets.validation import MISSING, SLOTS, Flags, Int32s, Ints, RejectionReason
+from agedp_data.datasets.validation import MISSING, NO_READING, SLOTS, Flags, Int32s, Ints, RejectionReason
 
 _MIN_RUN = 64
 Energy = TypeVar("Energy", Ints, Int32s)
@@ -111,6 +111,7 @@ def deduplicate_rows(
     meters = None if rows.label is None else _number_meters(rows, rows.label)
     if meters is not None:
         rows = replace(rows, household=meters.of_row, label=None)
+        rows = _without(rows, np.flatnonzero(rows.energy_wh[:, 0] == NO_READING))
     rows = replace(rows, channel=_assign_passes(rows))
     first, last = (int(rows.time.min()), int(rows.time.max())) if len(rows.time) else (0, 0)
     channels = int(rows.channel.max(initial=0)) + 1

@@ -93,7 +93,8 @@ class London:
         index = names[: has_index(names)]
         columns = names[len(index) :]
         if columns == [name.lower() for name in _DAYS]:
-            return replace(self._days.recognise([",".join([*index, *_DAYS])], location), variant="days")
+            header = self._days.recognise([",".join([*index, *_DAYS])], location)
+            return header and replace(header, variant="days")
         for variant, text in _HEADERS.items():
             if columns == _normalised_columns(text):
                 roles = tuple(_role(name, i) for i, name in enumerate(names))

@@ -177,8 +177,9 @@ class Nem12:
         return Header("NEM12", int(has_first), (), {}, block_start=_BLOCK_START)
 
     def date_format_error(self, rows: Sequence[str], header: Header) -> InputError:  # noqa: ARG002
-        """Return the error about a file whose first days have no date."""
-        return InputError("no date format fits the first rows; 300 records must have dates such as 20130131")
+        """Return the error about a file whose first days have no date, or belong to nobody."""
+        problem = "no day of the first rows (300, 20130131, ...) has a date and a valid 200 record before it"
+        return InputError(f"{problem}: with a meter point, kWh, Wh or MWh, and 5, 15 or 30 minutes")
 
     def known_headers(self) -> tuple[str, ...]:
         """Return the known first line."""
@@ -282,7 +283,7 @@ class _Lines:
         is_whole = (stop == start + 3) | ((array[start + 3] == ord(",")) & (stop > start + 3))
         commas = np.flatnonzero(array == ord(","))
         first_comma = np.searchsorted(commas, start)
-        fields = 1 + np.searchsorted(commas, stop) - first_comma
+        fields = 1 + np.diff(first_comma, append=len(commas))
         is_cut = stop - start > LONGEST_LINE  # the rest of it may not have been read
         fields[is_cut] = 0
         is_broken = start == stop
@@ -356,6 +357,7 @@ def _parse(data: bytes, block: _Block | None, rules: ReadingRules) -> tuple[Pars
     is_event = lines.record == _EVENT
     is_empty = lines.start == lines.stop
     begins = ~(is_day | is_event | is_empty | np.isin(lines.record, _OTHERS))
+    # so may a line that has swallowed one, because the line end between them is lost, or that was cut off
     lost = np.array([found.start() for found in _LOST_BLOCK.finditer(data)], np.int64)
     line_of_lost = np.searchsorted(lines.start, lost, side="right") - 1
     has_lost = np.zeros(len(begins), bool)

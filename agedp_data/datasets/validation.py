@@ -28,6 +28,8 @@ SLOTS = 48
 INTERVAL_MINUTES = 30
 """Default minutes between readings: those of the two public datasets."""
 MISSING = -1
+NO_READING = -(2**31)
+"""Energy of a stored row without a reading, which shows that its household has the meter; no energy has this size."""
 ALL_COLUMNS = "*"
 """Household and energy of [input.columns] in a wide table: every column that no other key names is a household's."""
 HOUSEHOLD_SOURCES = ("file", "line")

@@ -16,7 +16,7 @@ from agedp.local_files import atomic_files
 from agedp.local_files.internal_files import InternalPaths
 from agedp.stage_values import last_due_date
 from agedp.store.buckets import store_buckets
-from agedp.store.meters import MeterFile
+from agedp.store.meter_file import MeterFile
 from agedp.store.store import FileOrder, Store
 from agedp_data import clock
 from agedp_data.config import RunFile, load

@@ -6,6 +6,7 @@ from datetime import date, datetime, time, timedelta
 
 import pytest
 
+from agedp.store.buckets import record_buckets
 from agedp_data.errors import InputError, Refused, RunFileError
 from agedp_data.meters import read_meters
 from tests.agedp.conftest import CLASSICAL
@@ -92,6 +93,30 @@ def test_a_day_that_lacks_a_meter_of_its_household_is_missing(house):
     deliver(house, "b.csv", DAYS[2:], ["M2"])
     house.run()
     assert means(house) == [0.04, 0.04, 0.07, 0.07]
+
+
+def test_channels_of_several_meters_add_up(house):
+    """Meter 1 has channels 1 and 2, and so has meter 2, whose names are the channels' names."""
+    prepare(house)
+    write_meters(house, f"1,A,{FIRST},", f"2,A,{FIRST},")
+    house.edit(('unit = "kWh"', 'unit = "kWh"\nadd = "channel"'))
+    starts = [datetime.combine(FIRST, time()) + step * timedelta(minutes=30) for step in range(4 * 48)]
+    kwh = {("1", "1"): 0.01, ("1", "2"): 0.02, ("2", "1"): 0.04, ("2", "2"): 0.08}
+    lines = [f"{meter},{channel},{at},{use}" for (meter, channel), use in kwh.items() for at in starts]
+    (house.folder / "input").mkdir()
+    (house.folder / "input" / "a.csv").write_text("\n".join(["meter,channel,at,use", *lines]) + "\n")
+    house.run()
+    assert means(house) == [0.15] * 4
+
+
+def test_a_store_that_is_divided_by_the_ids_of_files_is_refused(house):
+    prepare(house)
+    deliver(house, "a.csv", DAYS)
+    folder = house.folder / "confidential" / "store"
+    folder.mkdir(parents=True)
+    record_buckets(folder, 2)
+    with pytest.raises(RunFileError, match=r"\[population\] meters: the store is divided by the ids of the files"):
+        house.run()
 
 
 def test_nights_follow_the_meters_without_reading_a_file_again_and_refuse_a_change_of_a_released_day(house):

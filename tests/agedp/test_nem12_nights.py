@@ -8,10 +8,12 @@ from datetime import date, timedelta
 from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
+import pytest
 
 from agedp.calibration_pipeline import calibrate
 from agedp.setup.init_run_file import read_layout
 from agedp.store.month_reader import load_month_readings
+from agedp_data.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -95,6 +97,14 @@ def test_no_cut_of_a_file_changes_a_reading(house):
     assert found[0] == found[1]
     assert sum(found[0][3]) == sum(use.values())
     assert found[0][0] == 3 * 5 * 2 * 48
+
+
+def test_a_file_without_a_valid_block_is_refused_before_a_first_release(house):
+    deliver(house, "a.csv", HOMES, [FIRST])
+    path = house.folder / "input" / "a.csv"
+    path.write_text(path.read_text().replace(",kWh,", ",kWh,1"))  # intervals of 115 and 130 minutes
+    with pytest.raises(InputError, match="5, 15 or 30 minutes"):
+        house.read("nem12")
 
 
 def test_a_folder_of_nem12_has_chains_of_twelve_states(house):

@@ -50,7 +50,8 @@ def _first_rows_error(
 ) -> InputError | None:
     """Return the error about first rows without a valid date, or mostly with an interval other than declared."""
     is_undated, is_no_row = reason == RejectionReason.DATE, np.isin(reason, _NO_ROW)
-    if is_undated.any() and (is_undated | is_no_row).all():
+    needs_date = bool(is_undated.any()) or (isinstance(store.layout, BlockLayout) and len(reason) > 0)
+    if needs_date and (is_undated | is_no_row).all():
         return store.layout.date_format_error(lines, header)
     declared = store.layout.interval_minutes
     if minutes is not None and minutes != declared:

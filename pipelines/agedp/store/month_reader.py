@@ -22,7 +22,7 @@ import pyarrow as pa
 from agedp.local_files import atomic_files
 from agedp.local_files.internal_files import FileKind, read_content
 from agedp.store.day_groups import stored_groups
-from agedp.store.meters import MeterFile, join_labels
+from agedp.store.meter_file import MeterFile, join_labels
 from agedp.store.store import PartMonth, Store
 from agedp_data import table_schemas
 from agedp_data.datasets.deduplication import Readings, StoredRows, deduplicate_rows, join_rows

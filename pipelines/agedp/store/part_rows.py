@@ -6,17 +6,18 @@ Example: rows of two chunks whose households are A, B and B, C have the codes 0,
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 
 from agedp_data.datasets.csv_parsing import ParsedChunk
-from agedp_data.datasets.layout import Layout
-from agedp_data.datasets.validation import Ints, RejectionReason
+from agedp_data.datasets.layout import Layout, label_of
+from agedp_data.datasets.validation import NO_READING, Ints, RejectionReason
 from agedp_data.errors import InputError
 
 _MAX_ROWS = 2**31 - 1
+_NO_LABEL = label_of("")  # also that of a damaged line whose label cannot be read
 MIN_RUN = 16
 """Rows in runs of this length on average are copied run by run."""
 _MIN_VIEW = 4096
@@ -49,6 +50,11 @@ class ParsedRows:
         """Return the arrays by name, without that of labels if there are none."""
         named = {column.name: getattr(self, column.name) for column in fields(self)}
         return {name: values for name, values in named.items() if values is not None}
+
+    @property
+    def kept(self) -> int:
+        """Return the number of rows with a reading."""
+        return len(self.row) if self.label is None else int((self.energy_wh[:, 0] != NO_READING).sum())
 
     def select(self, indices: Ints | slice) -> ParsedRows:
         """Return the rows with these indices."""
@@ -111,5 +117,11 @@ def _kept_pieces(chunk: ParsedChunk, ids: dict[str, int], before: int) -> list[P
     if len(codes) and (codes != np.arange(len(codes))).any():
         household = codes[household]
     row = chunk.row + np.int32(before) if before else chunk.row
+    rejected = np.flatnonzero(records.reason != int(RejectionReason.KEPT))
     rows = ParsedRows(household, records.time, records.channel, records.energy_wh, row, records.label)
-    return rows.runs_between(np.flatnonzero(records.reason != int(RejectionReason.KEPT)), _MIN_VIEW)
+    if records.label is not None and len(rejected):  # of a household's meters each is known on its days
+        is_named = records.names_half_hour(rejected) & (records.label[rejected] != _NO_LABEL)
+        energy_wh = records.energy_wh.copy()
+        energy_wh[rejected[is_named]] = NO_READING
+        rows, rejected = replace(rows, energy_wh=energy_wh), rejected[~is_named]
+    return rows.runs_between(rejected, _MIN_VIEW)

@@ -66,9 +66,7 @@ def write_part(store: Store, content: str, number: int, chunks: Iterable[ParsedC
     ids, pieces = collect_kept_pieces(counted())
     write_quarantine(store, content, number, rejected)
     months, days, sizes = _write_months(store, f"{content}-{number}", pieces, ids)
-    return Part(
-        rows, sum(len(piece.row) for piece in pieces), counts | count_reasons(rejected), notes, months, days, sizes
-    )
+    return Part(rows, sum(piece.kept for piece in pieces), counts | count_reasons(rejected), notes, months, days, sizes)
 
 
 def _write_months(
@@ -86,7 +84,7 @@ def _write_months(
             for bucket, bucket_rows in _rows_by_bucket(rows, households.bucket, store.buckets)
         }
         size, days_size = (sum(pair[i] for pair in written.values()) for i in range(2))
-        months[month] = len(rows.row), size, days_size
+        months[month] = rows.kept, size, days_size
         if store.buckets > 1:
             sizes[month] = {str(bucket): pair for bucket, pair in written.items()}
     return months, days, sizes

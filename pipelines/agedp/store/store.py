@@ -31,7 +31,7 @@ from agedp.local_files import atomic_files, locks
 from agedp.local_files.checksums import read_checked_json
 from agedp.local_files.internal_files import FileKind, read_content
 from agedp.store.manifest import Manifest, SpansByMonth, content_id, part_spans
-from agedp.store.meters import MeterFile
+from agedp.store.meter_file import MeterFile
 from agedp.store.retained_months import read_retained_from
 from agedp_data import table_schemas
 from agedp_data.datasets.file_listing import natural_sort_key

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import agedp
 from agedp.stages.ingest import read_readings
 from agedp_data.config.loading import read_columns
 from agedp_data.datasets.registry import layout_of
@@ -333,3 +334,16 @@ def test_every_row_is_accounted_for_whatever_it_contains(rows, keys):
     excluded = parsing.reasons(found).count(RejectionReason.CATEGORY)
     kept_rows = parsing.reasons(found).count(KEPT)
     assert found.rows_read == kept_rows + excluded + len(found.rejected_row)
+
+
+@pytest.mark.parametrize("energy", ["", "x", "-1", "1e9"])
+def test_a_day_of_which_a_meter_has_no_reading_is_not_that_of_the_others(tmp_path, energy):
+    """Meter y has rows on Monday, none of them kept, and readings on Tuesday: Monday's half-hours lack it."""
+    rows = [f"A,{day} {slot // 2:02}:{slot % 2 * 30:02},{1 if day == MONDAY else 2},x\n"
+            f"A,{day} {slot // 2:02}:{slot % 2 * 30:02},{energy if day == MONDAY else 3},y\n"
+            for day in (MONDAY, MONDAY + timedelta(days=1)) for slot in range(48)]  # fmt: skip
+    found = by_file(tmp_path, "meter,at,kwh,part\n" + "".join(rows), add="part")
+    assert found == {("A", MONDAY + timedelta(days=1), slot): 5000 for slot in range(48)}
+    frame = agedp.read(tmp_path / "a.csv", columns=KEYS | {"add": "part"})
+    assert (len(frame), frame["energy_wh"].unique().tolist()) == (48, [5000])
+    assert frame.attrs["rows"] == {"read": 192, "kept": 144, "rejected": frame.attrs["rows"]["rejected"]}
