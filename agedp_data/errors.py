@@ -40,11 +40,21 @@ class UnreadableFile(InputError):
     """
 
 
-class PreflightFailed(InputError):
-    """Input files that make a first release pointless; nothing was registered or drawn.
+REFUSED_INPUT = (
+    "what the input contains would make a first release wrong or meaningless, so it is refused and nothing was drawn; "
+    "the terminal of whoever ran this names the findings, as does preflight.json in the confidential folder"
+)
+"""The public text of every refusal of a first release that readings cause: which cause it is depends on them."""
 
-    Raised before the first release only, because later refusals would depend on readings.
+
+class PreflightFailed(InputError):
+    """Input that makes a first release wrong or meaningless; nothing was registered or drawn.
+
+    Raised before the first release only, because later refusals would depend on readings. All have one public text.
     """
+
+    def __init__(self, public: str = REFUSED_INPUT, *, private: str | None = None) -> None:
+        super().__init__(public, private=private)
 
 
 class Unavailable(InputError):

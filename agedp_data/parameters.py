@@ -10,7 +10,7 @@ digits, which float arithmetic gives, are cut (`rounding_lines` names them), and
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import ROUND_FLOOR, Decimal
 from difflib import get_close_matches
 from itertools import pairwise
@@ -28,6 +28,11 @@ Method = Literal["tight", "total_variation", "spectral", "reversibilised"]
 """How a leakage function is bounded: exactly, or by a total variation; `ModelSection.methods` are those of a model."""
 Acceptance = Literal["useless", "no-credit", "total"]
 """A cause for which a first release is refused unless [promise] accept names it."""
+FindingName = Literal[
+    "rejected", "negative", "thousands", "text", "bound", "time", "clock", "interval", "slot", "channels", "conflicts",
+    "registers", "numbers",
+]  # fmt: skip
+"""What the judge of the input can find; it refuses a first release unless [input] accept names it."""
 
 # An amount beyond these is a typing error, and exact arithmetic on 1e-999999999 would never end.
 LARGEST: Final = Decimal(1_000_000)
@@ -348,15 +353,32 @@ def acceptances(value: object) -> tuple[Acceptance, ...]:
     Raises:
         PydanticCustomError: not a list of such words.
     """
+    return cast("tuple[Acceptance, ...]", _known_words(value, get_args(Acceptance)))
+
+
+def accepted_findings(value: object) -> tuple[FindingName, ...]:
+    """Return the findings about the input that a run file accepts in writing, each once and in order.
+
+    >>> accepted_findings(["negative", "conflicts", "negative"])
+    ('conflicts', 'negative')
+
+    Raises:
+        PydanticCustomError: not a list of such words.
+    """
+    words = _known_words(value, get_args(FindingName)) if value != () else ()
+    return cast("tuple[FindingName, ...]", tuple(sorted(words)))
+
+
+def _known_words(value: object, known: Sequence[str]) -> tuple[str, ...]:
     listed_words = [word for word in _listed(value) if isinstance(word, str)]
     if len(listed_words) < len(_listed(value)):
         raise wrong("must be a list of words in quotes")
     for word in (words := tuple(dict.fromkeys(listed_words))):
-        if word not in (known := get_args(Acceptance)):
+        if word not in known:
             nearest, listed = suggest_name(word, known), " | ".join(f'"{name}"' for name in known)
             advice = f"{nearest} Known are {listed}" if nearest else f"; known are {listed}"
             raise wrong(f"{str(word)[:64]!r} is not known{advice}")
-    return cast("tuple[Acceptance, ...]", words)
+    return words
 
 
 def horizon(value: object) -> int | Unlimited:
@@ -410,6 +432,11 @@ Acceptances = Annotated[
     tuple[Acceptance, ...],
     PlainValidator(acceptances),
     WithJsonSchema({"type": "array", "items": {"enum": list(get_args(Acceptance))}, "minItems": 1}),
+]
+AcceptedFindings = Annotated[
+    tuple[FindingName, ...],
+    PlainValidator(accepted_findings),
+    WithJsonSchema({"type": "array", "items": {"enum": list(get_args(FindingName))}, "minItems": 1}),
 ]
 Horizon = Annotated[int | Unlimited, PlainValidator(horizon), _OR_UNLIMITED]
 Days = Annotated[int, Field(ge=1, le=MANY_DAYS)]

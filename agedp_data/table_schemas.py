@@ -90,7 +90,7 @@ PARSED_QUARANTINE = pa.schema(
     [
         *QUARANTINE,
         *schema_of(
-            ("household_id", _TEXT, "household that the row names; empty if it, or the time, cannot be read"),
+            ("household_id", _TEXT, "household that the row names; empty if it cannot be read"),
             ("day", pa.date32(), "day that the row names; empty if it names none"),
             ("slot", pa.uint8(), "first half-hour of the day that the row names, 0 to 47; empty if it names none"),
             nullable=frozenset(("household_id", "day", "slot")),

@@ -29,6 +29,7 @@ from agedp_data.datasets.validation import ALL_COLUMNS, INTERVAL_MINUTES, NamedC
 from agedp_data.parameters import (
     FREE,
     LATER,
+    AcceptedFindings,
     Fraction01,
     ListOf,
     PositiveKwh,
@@ -126,6 +127,10 @@ class InputSection(Section):
     preflight: Annotated[Literal["refuse", "report"], FREE] = "refuse"
     """What follows if the files make a first release meaningless: the run is refused before anything is registered, or
     only reports it. After the first release it only reports.
+    """
+    accept: Annotated[AcceptedFindings, LATER] = ()
+    """Findings about the files, by their names in the report of the preflight, that are accepted knowingly: a first
+    release is not refused for them.
     """
 
     @property

@@ -284,6 +284,8 @@ class Long:
         for name, texts in self.columns.where:
             excluded |= ~_has_text(columns.values[role_by_name[name]], texts)
         label = _labels(columns.values[role_by_name[self.columns.add]]) if self.columns.add else None
+        if no_position.any():  # a number at a time that the zone skips names its day, and no half-hour
+            time[no_position & (missing | no_number | self.columns.is_by_day)] = 0
         reason = first_reason(
             len(energy),
             [
@@ -410,7 +412,9 @@ class Long:
             part = minutes // np.uint8(self.interval_minutes)
             off_grid = off_grid | (part * np.uint8(self.interval_minutes) != minutes)
             channel = channel + np.uint8(PASSES) * part
-        return time < 0, (time, channel), off_grid
+        no_slot = time < 0
+        time[no_slot] = start[no_slot] // np.int32(_DAY_MINUTES // _QUARTER_MINUTES) * np.int32(SLOTS)
+        return no_slot, (time, channel), off_grid
 
     def _energies(self, columns: Columns, name: str, rules: ReadingRules) -> tuple[Int32s, Flags, Bytes, Flags]:
         """Return watt-hours, which cells denote a missing reading, the reason against each, and which are no number."""

@@ -52,6 +52,11 @@ NET_EXPORTS = (
     "Energy that households feed into the grid is subtracted from what they take. A net export counts as 0: that of a "
     "day in means and distributions, that of a half-hour in profiles and states."
 )
+ACCEPTED_FINDINGS = (
+    "A judge looked at the input before the first release. Its findings {names} are accepted in writing: they may "
+    "touch more than 1 % of the household-days of the roster, or of a group. This choice was made after looking at "
+    "readings."
+)
 EARLIER_ROSTER_NOTES: Final = frozenset(
     {
         "The roster was derived from the input files. The households with readings, and their first and last days, are "

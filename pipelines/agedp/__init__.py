@@ -9,7 +9,8 @@
     )
     released.table, released.plot(), released.save("release")
 
-* `read`: files or tables -> readings; `quantize`, `estimate`, `calibrate`: readings -> states -> chains -> model.
+* `read`: files or tables -> readings; `findings`: what the judge of the input finds in them.
+* `quantize`, `estimate`, `calibrate`: readings -> states -> chains -> model.
 * `plan`, `compare`: what a promise permits and costs, without a draw; `release`, `sanitise`: draw and publish.
 * `open_release`, `verify`, `smooth`: for recipients; `audit`: measured lower bounds of the loss.
 
@@ -23,7 +24,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from agedp.chains import Chains, States, estimate, quantize
-    from agedp.frame_reader import read
+    from agedp.frame_reader import findings, read
+    from agedp.input_findings import InputWarning
     from agedp.ledger_transfer import verify
     from agedp.models import CalibratedModel, calibrate, load_model
     from agedp.plans import Plan, compare, plan
@@ -34,7 +36,8 @@ if TYPE_CHECKING:
     from agedp.smoothed_estimates.smoothed_release import SmoothedRelease, smooth
 
 _HOMES: Final = {
-    "agedp.frame_reader": ("read",),
+    "agedp.frame_reader": ("findings", "read"),
+    "agedp.input_findings": ("InputWarning",),
     "agedp.chains": ("Chains", "States", "estimate", "quantize"),
     "agedp.models": ("CalibratedModel", "calibrate", "load_model"),
     "agedp.promises": (
@@ -62,6 +65,7 @@ __all__ = [
     "Classical",
     "DeclaredCurve",
     "Discounted",
+    "InputWarning",
     "Neighbourhood",
     "Plan",
     "Release",
@@ -74,6 +78,7 @@ __all__ = [
     "calibrate",
     "compare",
     "estimate",
+    "findings",
     "load_model",
     "open_release",
     "plan",

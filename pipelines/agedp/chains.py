@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -32,6 +32,7 @@ from agedp_data.errors import ChainError, InputError
 from agedp_data.markov import mixing, transitions
 from agedp_data.markov.goodness_of_fit import markov_goodness_of_fit
 from agedp_data.markov.reversible import reversible_fit_bound
+from agedp_data.parameters import FindingName
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -158,7 +159,7 @@ def quantize(
 
     if not isinstance(edges, str) and len(edges) != states - 1:
         raise ChainError(f"edges: {states} states have {states - 1} inner edges, not {len(edges)}")
-    stored = StoredReadings.of(readings, scheduler=scheduler)
+    stored = StoredReadings.of(readings, scheduler=scheduler, accepted=get_args(FindingName))
     days = days_with_readings(stored.store, stored.delivery)
     period = Period(stored.store, stored.delivery, stored.roster, *days, step)
     table = compute_edges(period, edges=edges, n_states=states, engine=stored.engine)

@@ -20,8 +20,16 @@ import pyarrow as pa
 from agedp import input_frames
 from agedp.compute.engine import default_scheduler, map_items
 from agedp.compute.engine_settings import Engine
+from agedp.input_findings import in_python, noted, warn_of
+from agedp.preflight.household_facts import ExaminedDays, add_touched, find_in_conflicts, find_in_days
+from agedp.preflight.input_checks import Finding, judge
+from agedp.preflight.input_facts import complete_readings
+from agedp.preflight.number_forms import are_ambiguous, has_ambiguous_numbers
+from agedp.preflight.reading_samples import count_by_slot, find_registers, layout_slots, slots_of_few
+from agedp.preflight.rejected_days import count_rejected
+from agedp.preflight.touched_days import RosterDays, Touched
 from agedp.stages.ingest import ingest, named_columns, parse_chunk, split_file
-from agedp.store.data_quality import count_by_reason
+from agedp.store.data_quality import ConflictingRows, count_by_reason, rejected_rows_in_words
 from agedp.store.file_identity import IdentifiedFile, OpenedFile, open_file
 from agedp.store.first_rows import check_first_table_rows
 from agedp.store.month_reader import (
@@ -30,6 +38,7 @@ from agedp.store.month_reader import (
     household_day_key,
     is_in_sorted,
     load_month_readings,
+    split_household_day_key,
 )
 from agedp.store.part_rows import ParsedRows, collect_kept_rows
 from agedp.store.store import Store, months_between
@@ -38,13 +47,14 @@ from agedp_data.datasets import file_listing, parquet_parsing
 from agedp_data.datasets.chunking import Chunk
 from agedp_data.datasets.csv_parsing import ParsedChunk
 from agedp_data.datasets.deduplication import Readings, StoredRows, deduplicate_rows, join_rows
-from agedp_data.datasets.layout import Header, Layout
+from agedp_data.datasets.layout import PASSES, Header, Layout, slot_step
 from agedp_data.datasets.long_format import Long
 from agedp_data.datasets.parquet_parsing import FLOAT_IDS, FLOAT_IDS_REMEDY
 from agedp_data.datasets.registry import LAYOUTS, layout_of
 from agedp_data.datasets.timestamps import date_of_day, day_number
 from agedp_data.datasets.validation import INTERVAL_MINUTES, SLOTS, Flags, Int32s, Ints, ReadingRules, RejectionReason
-from agedp_data.errors import InputError
+from agedp_data.errors import InputError, PreflightFailed
+from agedp_data.roster import ALL, Roster
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,6 +62,8 @@ if TYPE_CHECKING:
 Files = str | Path | Sequence[str | Path]
 _LOG = logging.getLogger("agedp")
 _HALF_HOUR_NS: Final = 1800 * 10**9
+_SAMPLE_ROWS: Final = 2_000_000
+_FIRST_CELLS: Final = 20_000
 _OPEN: list[Workspace] = []
 """Stores behind Dask data frames; they last as long as the process."""
 
@@ -106,8 +118,47 @@ def read(
     store = Store(Path("unused"), dataset, rules)
     parsed = _read(files, store)
     frame = _frame(wanted.select(parsed.readings), store.layout, parsed.account)
-    input_frames.note(frame, unread=_unread(parsed, store.layout, wanted), float_ids=parsed.float_ids)
+    found = _judged(parsed, store, wanted)
+    unread = _unread(parsed, store.layout, wanted)
+    input_frames.note(frame, unread=unread, float_ids=parsed.float_ids, findings=found)
+    warn_of([finding for finding in found if finding.verdict == "refused"])
     return frame
+
+
+def findings(
+    source: Files | Any,  # noqa: ANN401
+    *,
+    dataset: str | None = None,
+    columns: Mapping[str, Any] | None = None,
+    interval_minutes: int | None = None,
+    households: Collection[str] | None = None,
+    days: tuple[date | str, date | str] | None = None,
+) -> tuple[Finding, ...]:
+    """Return what the judge of the input finds in files or in a table: causes that touch household-days.
+
+    Use it where a release is refused, or a warning says that something was found. Confidential.
+
+    Args:
+        source: as in `agedp.read`, or a frame that it returned.
+        dataset: as in `agedp.read`.
+        columns: as in `agedp.read`.
+        interval_minutes: as in `agedp.read`.
+        households: as in `agedp.read`.
+        days: as in `agedp.read`.
+
+    Returns:
+        One finding for each cause: its name, the number of household-days, the limit above which a first release is
+        refused, a sentence, and what settles it.
+
+    Raises:
+        InputError: as `agedp.read`.
+    """
+    found = input_frames.noted_findings(source) if input_frames.is_table(source) else None
+    if found is None:
+        dataset, rules = reading_rules(source, dataset, columns, interval_minutes)
+        store = Store(Path("unused"), dataset, rules)
+        found = _judged(_read(source, store), store, _Wanted(households, _day_numbers(days)))
+    return tuple(replace(finding, remedy=in_python(finding.remedy)) for finding in found)
 
 
 def reading_rules(
@@ -127,6 +178,8 @@ def reading_rules(
         dataset, columns = _dataset_of_table(files)
         interval_minutes = interval_minutes or input_frames.attributes(files).get(input_frames.INTERVAL)
     dataset = dataset or _dataset_of_files(files)
+    if columns and columns.get("decimal") == "," and input_frames.is_table(files) and "separator" not in columns:
+        columns = {**columns, "separator": "\t"}  # a table has none, so its texts may have a decimal comma
     named = named_columns(columns)
     rules = ReadingRules(columns=named, interval_minutes=interval_minutes or INTERVAL_MINUTES)
     layout_of(dataset, named, rules.interval_minutes)
@@ -214,20 +267,41 @@ class _ParsedPart:
     read: int
     rejected: Counter[str]
     named: list[_Named]
+    quarantine: list[pa.Table]
 
 
 @dataclass(frozen=True, slots=True)
 class _Parsed:
-    """Deduplicated readings, the account of their rows, and what the rows name, kept or rejected."""
+    """Deduplicated readings, the account of their rows, and what the rows name, kept or rejected.
+
+    `quarantine` are the rows that parsing rejected, `conflicts` the half-hours that conflicting rows lose,
+    `repeated_once` the days whose half-hours that the clock shows twice have one row each.
+    """
 
     readings: Readings
     account: dict[str, Any]
     named: list[_Named]
     float_ids: bool
+    quarantine: list[pa.Table]
+    conflicts: ConflictingRows
+    has_ambiguous_numbers: bool
+    repeated_once: Ints
 
 
 def _read(files: Any, store: Store) -> _Parsed:  # noqa: ANN401
-    """Return the readings of files or of a table."""
+    """Return the readings of files or of a table.
+
+    Raises:
+        PreflightFailed: the first rows have no valid date, or mostly an interval other than declared.
+    """
+    try:
+        return _parsed(files, store)
+    except PreflightFailed as error:
+        raise noted(error) from None
+
+
+def _parsed(files: Any, store: Store) -> _Parsed:  # noqa: ANN401
+    """Return the deduplicated readings of files or of a table, and what was rejected."""
     if input_frames.is_table(files):
         header = _header_of_table(files, store)
         float_ids = header.float_ids
@@ -246,6 +320,7 @@ def _read(files: Any, store: Store) -> _Parsed:  # noqa: ANN401
     stored = [_stored_rows(part, file, ids, code) for file, part in parts]
     rows = join_rows(ids, stored, width=store.layout.width)
     del stored
+    quarantine = [table for _, part in parts for table in part.quarantine]
     readings = deduplicate_rows(
         rows,
         complete_channels=store.layout.complete_channels(store.rules),
@@ -255,7 +330,107 @@ def _read(files: Any, store: Store) -> _Parsed:  # noqa: ANN401
     read_rows = sum(part.read for _, part in parts)
     account = {"read": read_rows, "kept": read_rows - rejected.total(), "rejected": dict(sorted(rejected.items()))}
     named = [named for _, part in parts for named in part.named]
-    return _Parsed(readings, account, [(ids, rows.household, rows.time), *named], float_ids)
+    has_conflicts = bool((readings.rejected_reason == RejectionReason.CONFLICT).any())
+    conflicts = _conflicts(rows if has_conflicts else rows.take(np.zeros(0, np.int64)), readings, store.layout)
+    named = [(ids, rows.household, rows.time), *named]
+    once = _repeated_once(rows, store.layout)
+    return _Parsed(readings, account, named, float_ids, quarantine, conflicts, _are_ambiguous(files, store), once)
+
+
+def _are_ambiguous(files: Any, store: Store) -> bool:  # noqa: ANN401
+    """Return whether the form of the numbers in the first rows is ambiguous, of files or of a table with texts."""
+    columns = store.rules.columns
+    if not input_frames.is_table(files):
+        return has_ambiguous_numbers(store, _patterns(files))
+    if columns is None or columns.is_wide or columns.is_by_day or columns.thousands:
+        return False
+    first = next(input_frames.batches(files, columns.energy_columns), None)
+    cells = [] if first is None else first.column(0).slice(0, _FIRST_CELLS).to_pylist()
+    return are_ambiguous((cell for cell in cells if isinstance(cell, str)), columns.decimal)
+
+
+def _repeated_once(rows: StoredRows, layout: Layout) -> Ints:
+    days = np.unique(rows.time // SLOTS)
+    slots = {day: layout_slots(layout, date_of_day(day)) for day in days.tolist()}
+    once = []
+    for day in (day for day, of_day in slots.items() if of_day):
+        repeated = np.isin(rows.time, [day * SLOTS + slot for slot in slots[day]])
+        columns = (rows.household, rows.time, rows.channel // PASSES, *([] if rows.label is None else [rows.label]))
+        keys = np.stack([values[repeated] for values in columns])
+        if keys.shape[1] and np.unique(keys, axis=1, return_counts=True)[1].max() == 1:
+            once.append(day)
+    return np.array(once, np.int64)
+
+
+def _conflicts(rows: StoredRows, readings: Readings, layout: Layout) -> ConflictingRows:
+    """Return the half-hours that rows have, but no reading."""
+    key, file = (rows.household << 32) | rows.time, rows.file
+    lost = ~is_in_sorted(key, (readings.household << 32) | readings.time)
+    keys, rows_of_file = np.unique(np.stack([key[lost], file[lost]]), axis=1, return_counts=True)
+    repeated = keys[0][rows_of_file > max(1, INTERVAL_MINUTES // layout.interval_minutes)]
+    distinct = np.unique(keys[0])
+    return ConflictingRows(distinct >> 32, distinct & (2**32 - 1), np.isin(distinct, repeated))
+
+
+def _judged(parsed: _Parsed, store: Store, wanted: _Wanted) -> tuple[Finding, ...]:
+    """Return what the judge finds in the rows of the wanted households and days; their roster is read off the rows."""
+    readings, layout = parsed.readings, store.layout
+    days = [np.zeros((2, 0), np.int64)]
+    ids = tuple(sorted({name for names, _, _ in parsed.named for name in names}))
+    code = {name: i for i, name in enumerate(ids)}
+    for names, household, time in parsed.named:
+        is_wanted = wanted.half_hours(names, household.astype(np.int64), time.astype(np.int64))
+        of_names = np.array([code[name] for name in names] or [0], np.int64)
+        key = distinct_keys(
+            household_day_key(of_names[household[is_wanted]], time[is_wanted].astype(np.int64) // SLOTS)
+        )
+        days.append(np.stack(split_household_day_key(key)))
+    household, day = np.concatenate(days, axis=1)
+    if not len(day):  # nobody is named: every row is rejected
+        rows = sum(len(table) for table in parsed.quarantine)
+        return judge({"rejected": Touched(0, {ALL: rows}, rows)}, {ALL: rows}, 0)
+    codes, index = np.unique(household, return_inverse=True)
+    first, last = np.full(len(codes), day.max()), np.full(len(codes), day.min())
+    np.minimum.at(first, index, day)
+    np.maximum.at(last, index, day)
+    roster_ids = tuple(ids[i] for i in codes.tolist())
+    roster = Roster(roster_ids, np.arange(len(codes)), first, last, {}, read_off=wanted.households is None)
+    roster_days = RosterDays(roster, np.unique(day).tolist())
+    step = slot_step(layout.interval_minutes)
+    columns = store.rules.columns
+    touched = count_rejected(
+        parsed.quarantine, roster_days, separator="," if columns is None else columns.separator, step=step
+    )
+    in_roster = roster_days.codes(pa.array(readings.ids, pa.string())) if readings.ids else np.zeros(1, np.int64)
+    keys = distinct_keys(household_day_key(in_roster[readings.household], readings.time // SLOTS))
+    coded = replace(readings, ids=roster_ids, household=in_roster[readings.household])
+    energy, number = daily_totals(coded, keys)
+    sample = readings.household[:_SAMPLE_ROWS], readings.time[:_SAMPLE_ROWS] * INTERVAL_MINUTES
+    rising, _ = find_registers([(readings.ids, *sample, readings.energy_wh[:_SAMPLE_ROWS])])
+    examined = ExaminedDays(
+        (), None, frozenset(), complete_readings(layout.interval_minutes), SLOTS // step, (), rising
+    )
+    of_days = np.stack([*split_household_day_key(keys), number, energy])
+    lost = replace(parsed.conflicts, household=in_roster[parsed.conflicts.household])
+    others = (
+        find_in_days(of_days[:, of_days[0] >= 0], roster_days, examined),
+        find_in_conflicts([lost], roster_days, layout),
+    )
+    touched = add_touched([touched, *others])
+    explained = sum(found.days.get(ALL, 0) for found in touched.values())
+    incomplete, counts = int((number < SLOTS // step).sum()) - explained, np.zeros(SLOTS, np.int64)
+    if 2 * incomplete >= len(number) > 0:
+        counted = count_by_slot(coded, counts, layout)
+        if slots := slots_of_few(counts, counted, step):
+            found = roster_days.touched(keys[number < SLOTS // step], details={f"slot {slot}": 1 for slot in slots})
+            touched["slot"] = found
+    if parsed.has_ambiguous_numbers:
+        touched["numbers"] = Touched(roster_days.households, roster_days.totals, is_sampled=True)
+    if len(once := parsed.repeated_once):
+        every = np.tile(roster_days.every, len(once)), np.repeat(once, len(roster_days.every))
+        clock = roster_days.touched(roster_days.on_roster(*every), details={"repeated": 1})
+        touched["clock"] = touched.get("clock", Touched()) + clock
+    return judge(touched, roster_days.totals, roster_days.households)
 
 
 def _unread(parsed: _Parsed, layout: Layout, wanted: _Wanted) -> pa.Table:
@@ -323,6 +498,7 @@ def _parsed_table(table: Any, header: Header, store: Store) -> Iterator[ParsedCh
 def _collect(layout: Layout, chunks: Iterator[ParsedChunk]) -> _ParsedPart:
     rejected: Counter[str] = Counter()
     named: list[_Named] = []
+    quarantine: list[pa.Table] = []
     read_rows = 0
 
     def counted() -> Iterator[ParsedChunk]:
@@ -332,12 +508,14 @@ def _collect(layout: Layout, chunks: Iterator[ParsedChunk]) -> _ParsedPart:
             records, reason = chunk.records, chunk.records.reason
             of_rejected = chunk.rejected_row[chunk.names_half_hour]
             named.append((records.ids, records.household[of_rejected], records.time[of_rejected]))
+            if len(chunk.rejected_row):
+                quarantine.append(rejected_rows_in_words(chunk))
             rejected.update(count_by_reason(chunk.rejected_reason))
             rejected.update(count_by_reason(reason[reason == RejectionReason.CATEGORY]))
             yield chunk
 
     ids, rows = collect_kept_rows(layout, counted())
-    return _ParsedPart(ids, rows, read_rows, rejected, named)
+    return _ParsedPart(ids, rows, read_rows, rejected, named, quarantine)
 
 
 def _stored_rows(part: _ParsedPart, file: int, ids: tuple[str, ...], code: Mapping[str, int]) -> StoredRows:

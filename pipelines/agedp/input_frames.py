@@ -23,6 +23,8 @@ from agedp_data.errors import InputError
 if TYPE_CHECKING:
     import pandas as pd
 
+    from agedp.preflight.input_checks import Finding
+
 HOUSEHOLD: Final = "household_id"
 START: Final = "interval_start"
 ENERGY: Final = "energy_wh"
@@ -71,9 +73,9 @@ def table_schema(table: Any) -> pa.Schema:  # noqa: ANN401
     """
     match _kind(table):
         case "dask":
-            return pa.Schema.from_pandas(_labelled(table._meta), preserve_index=False)
+            return _as_arrow(_labelled(table._meta)).schema
         case "pandas":
-            return pa.Schema.from_pandas(_labelled(table).head(1000), preserve_index=False)
+            return _as_arrow(_labelled(table).head(1000)).schema
         case "":
             raise InputError(
                 f"readings: {type(table).__name__} is no table; give a pandas or Dask data frame, an Arrow table, or "
@@ -88,8 +90,30 @@ def table_schema(table: Any) -> pa.Schema:  # noqa: ANN401
 
 
 def _labelled(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a frame with its named index as columns, as pandas writes it into Parquet files."""
-    return frame.reset_index() if any(name is not None for name in frame.index.names) else frame
+    """Return a frame with its named index as columns, as pandas writes it into Parquet files, and texts as names."""
+    frame = frame.reset_index() if any(name is not None for name in frame.index.names) else frame
+    if all(isinstance(name, str) for name in frame.columns):
+        return frame
+    return frame.set_axis([str(name) for name in frame.columns], axis=1)
+
+
+def _as_arrow(frame: pd.DataFrame) -> pa.Table:
+    """Return a frame as an Arrow table; a column with several kinds of values becomes text.
+
+    Raises:
+        InputError: two columns have one name, or the values of a column cannot be read.
+    """
+    if len(set(frame.columns)) < len(frame.columns):
+        raise InputError("readings: two columns of the frame have the same name; rename one")
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=False)
+    except (pa.ArrowException, ValueError, TypeError, OverflowError):
+        mixed = {str(name): frame[name].map(str, na_action="ignore") for name in frame if frame[name].dtype == object}
+    try:
+        return pa.Table.from_pandas(frame.assign(**mixed), preserve_index=False)
+    except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
+        problem = "readings: a column of the frame cannot be read; convert it to numbers, timestamps or text"
+        raise InputError(problem, private=f"{problem}: {error}") from None
 
 
 def batches(table: Any, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:  # noqa: ANN401
@@ -107,7 +131,7 @@ def batches(table: Any, columns: Sequence[str] | None = None) -> Iterator[pa.Tab
             frame = _labelled(table)
             selected = frame if columns is None else frame[list(columns)]
             for start in range(0, len(selected), _ROWS_PER_GROUP):
-                yield pa.Table.from_pandas(selected.iloc[start : start + _ROWS_PER_GROUP], preserve_index=False)
+                yield _as_arrow(selected.iloc[start : start + _ROWS_PER_GROUP])
         case _:
             for batch in _arrow_batches(table):
                 rows = pa.Table.from_batches([batch])
@@ -130,6 +154,7 @@ def write_parquet(table: Any, folder: Path, columns: Sequence[str]) -> None:  # 
     """Write columns of a table as Parquet files into a folder; the partitions of a Dask frame by its scheduler."""
     if _kind(table) == "dask":
         frame = table.reset_index() if any(name is not None for name in table._meta.index.names) else table
+        frame = frame.rename(columns={name: str(name) for name in frame.columns if not isinstance(name, str)})
         frame[list(columns)].to_parquet(str(folder), write_index=False, write_metadata_file=False, **_OPTIONS)
         pa.default_memory_pool().release_unused()  # what the partitions took is not kept while the readings are parsed
         return
@@ -164,26 +189,28 @@ class ReadNotes:
         households: the households of the frame.
         unread: the columns of readings for each half-hour that rows name without a reading that was kept.
         float_ids: whether the household ids were floating-point numbers.
+        findings: what the judge of the input found.
     """
 
     rows: int
     households: frozenset[str]
     unread: pa.Table
     float_ids: bool
+    findings: tuple[Finding, ...] = ()
 
 
 _NOTES: dict[str, ReadNotes] = {}
 _PROCESS: Final = uuid.uuid4().bytes
 
 
-def note(frame: pd.DataFrame, *, unread: pa.Table, float_ids: bool) -> None:
+def note(frame: pd.DataFrame, *, unread: pa.Table, float_ids: bool, findings: tuple[Finding, ...] = ()) -> None:
     """Note what `agedp.read` found beside the rows of a frame, unless there is nothing."""
-    if not (len(unread) or float_ids):
+    if not (len(unread) or float_ids or findings):
         return
     households = frozenset(frame[HOUSEHOLD].unique().tolist())
-    source = repr((len(frame), sorted(households), unread.to_pydict(), float_ids)).encode()
+    source = repr((len(frame), sorted(households), unread.to_pydict(), float_ids, findings)).encode()
     key = hashlib.sha256(_PROCESS + source).hexdigest()[:16]  # equal readings have equal keys, in this process only
-    _NOTES[key] = ReadNotes(len(frame), households, unread, float_ids)
+    _NOTES[key] = ReadNotes(len(frame), households, unread, float_ids, findings)
     frame.attrs[NOTES] = key
 
 
@@ -191,6 +218,14 @@ def has_float_ids(table: Any) -> bool:  # noqa: ANN401
     """Return whether the household ids of a table are floating-point numbers, or were when `agedp.read` read them."""
     notes = _NOTES.get(attributes(table).get(NOTES, ""))
     return is_float(table_schema(table).field(HOUSEHOLD).type) or (notes is not None and notes.float_ids)
+
+
+def noted_findings(table: Any) -> tuple[Finding, ...] | None:  # noqa: ANN401
+    """Return what the judge found when `agedp.read` read a frame; None of a table it did not read, or of some rows."""
+    notes = _NOTES.get(attributes(table).get(NOTES, ""))
+    if notes is None or _kind(table) != "pandas" or len(table) != notes.rows:
+        return None
+    return notes.findings if notes.households == frozenset(table[HOUSEHOLD].unique().tolist()) else None
 
 
 def unread_half_hours(table: Any) -> pa.Table | None:  # noqa: ANN401

@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Unpack
 
 from agedp import plots
+from agedp.input_findings import noted, warn_of
 from agedp.ledger_session import LedgerSession
 from agedp.planning.compare_notions import compare_promises
 from agedp.planning.notion_comparison import ComparisonTarget, NotionComparison
@@ -17,7 +18,8 @@ from agedp.planning.verdict import Verdict
 from agedp.promises import Number, PromiseKeys
 from agedp.release_options import ReleaseOptions, context_of, with_options
 from agedp.run_context import RunContext
-from agedp.stages.plan import RunForecast, forecast_run
+from agedp.stages.input_check import check_input_files
+from agedp.stages.plan import RunForecast, find_due_days, forecast_run
 from agedp.workspace import StoredReadings, Workspace
 from agedp_data.config import RunFile
 from agedp_data.epsilon import NANO
@@ -89,7 +91,7 @@ def plan(
     """Return what a run would release now: the days, their epsilon and noise, and when the series ends.
 
     Use it before every release: noise and end are known without a draw. Nothing is written; the readings of a table are
-    used for its days and its roster only. The noise of a mean is that of `agedp.release`.
+    used for its days, its roster and what the judge of the input finds. The noise of a mean is that of `agedp.release`.
 
     Args:
         source: the path of a run file, or a table with the columns of `agedp.read`.
@@ -99,6 +101,7 @@ def plan(
 
     Raises:
         RunFileError: a missing or invalid keyword, or keywords beside a run file.
+        PreflightFailed: readings that refuse a first release; `agedp.findings` names the causes.
         ContractChanged: the ledger holds releases of this population under another promise.
 
     >>> import numpy as np, pandas as pd, agedp
@@ -111,7 +114,12 @@ def plan(
     [[2.0, 0.5, 70.7], [2.0, 0.5, 70.7]]
     """
     run, workspace = context_of(source, promise, options, scheduler=None, as_of=as_of)
-    planned = forecast_run(LedgerSession.open(run))
+    session = LedgerSession.open(run)
+    if workspace is not None and (checked := check_input_files(session, find_due_days(session))) is not None:
+        if checked.refusal is not None:
+            raise noted(checked.refusal)
+        warn_of(checked.findings)
+    planned = forecast_run(session)
     expected = planned.forecast
     refusal = "" if planned.now.refused is None else str(planned.now.refused)
     ended_by = refusal or expected.refusal or expected.stopped or ("promise" if expected.ended_by_promise else "period")
@@ -178,7 +186,7 @@ def compare(
     """
     import pandas as pd  # noqa: PLC0415
 
-    stored = StoredReadings.of(readings)
+    stored = StoredReadings.of(readings, accepted=options.get("accept", ()))
     rows = []
     for promise in promises:
         run, _ = context_of(stored, promise, options, scheduler=None, as_of=None)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Final, Literal, TypedDict, TypeVar
+from typing import Any, Final, Literal, TypedDict, TypeVar, get_args
 
 from agedp.compute.engine_settings import Scheduler
 from agedp.models import CalibratedModel
@@ -20,7 +20,7 @@ from agedp_data.config.model_section import EstimatedModel
 from agedp_data.errors import RunFileError
 from agedp_data.ledger import Ledger
 from agedp_data.messages import suggest_name
-from agedp_data.parameters import Acceptance
+from agedp_data.parameters import Acceptance, FindingName
 
 SERIES = "use"
 _DEFAULTS: Final[Mapping[str, Any]] = {
@@ -55,8 +55,8 @@ class ReleaseOptions(TypedDict, total=False):
         model: a model, for the notions that need one.
         accept_unverified_model: True accepts that a promised risk rests on an estimated model, which one dataset can
             contradict but never verify; required for it.
-        accept: causes for which a first release is refused, accepted knowingly: "no-credit", "useless", "total"; beside
-            those of the promise.
+        accept: causes for which a first release is refused, accepted knowingly: "no-credit", "useless", "total", beside
+            those of the promise; and names of `agedp.findings`, such as "negative".
         population: name of the population in the ledger and the release.
         ledger: URL of a ledger, or an open one; in memory if not given.
         title: title of the release; also `attribution` ([output] source), `licence` and `contact`.
@@ -78,7 +78,7 @@ class ReleaseOptions(TypedDict, total=False):
     skip_days: Sequence[date | str]
     model: CalibratedModel | DeclaredCurve
     accept_unverified_model: Literal[True]
-    accept: Sequence[Acceptance]
+    accept: Sequence[Acceptance | FindingName]
     population: str
     ledger: str | Ledger
     title: str
@@ -139,7 +139,8 @@ def context_of(
         raise RunFileError(f"release: {', '.join(missing)} decide what is promised and have no default; give them")
     stored = source
     if not isinstance(source, StoredReadings):
-        stored = StoredReadings.of(source, scheduler=scheduler, has_begun=_has_begun(options))
+        accepted = _accepted_findings(options)
+        stored = StoredReadings.of(source, scheduler=scheduler, has_begun=_has_begun(options), accepted=accepted)
     return RunContext.of(_run_file(stored, promise, options), scheduler=scheduler), stored.workspace
 
 
@@ -169,7 +170,7 @@ def _run_file(stored: StoredReadings, promise: PromiseKeys, options: ReleaseOpti
     keys: dict[str, Any] = {
         "version": 1,
         "population": {"name": chosen["population"], "roster": str(path), "min_households": chosen["min_households"]},
-        "input": stored.input_keys,
+        "input": {**stored.input_keys, **({"accept": accepted} if (accepted := _accepted_findings(chosen)) else {})},
         "schedule": {"mode": "archive", "first_day": first, "last_day": last, **_skip_days(chosen)},
         "series": {SERIES: series},
         "promise": promise.keys(),
@@ -183,8 +184,19 @@ def _run_file(stored: StoredReadings, promise: PromiseKeys, options: ReleaseOpti
     }
     if (model := chosen.get("model")) is not None:
         keys["model"] = {**_model_keys(model, workspace), **{key: chosen[key] for key in _MODEL_KEYS if key in chosen}}
-    run = from_keys(keys, base=Path.cwd(), name="release").accepting(chosen.get("accept", ())).outside_register()
+    run = from_keys(keys, base=Path.cwd(), name="release").accepting(_words(chosen, of_promise=True)).outside_register()
     return run if url else run.with_temporary_ledger()
+
+
+def _accepted_findings(options: Mapping[str, Any]) -> list[str]:
+    return _words(options, of_promise=False)
+
+
+def _words(options: Mapping[str, Any], *, of_promise: bool) -> list[str]:
+    """Return the words of `accept`, those about the input or all others; a text alone is one word."""
+    words = options.get("accept", ())
+    listed = [words] if isinstance(words, str) else [*words]
+    return [word for word in listed if (word not in get_args(FindingName)) == of_promise]
 
 
 _OUTPUT_KEYS = {"title": "title", "source": "attribution", "licence": "licence", "contact": "contact"}

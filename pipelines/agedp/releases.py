@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from agedp import plots
 from agedp.compute.engine_settings import Scheduler
+from agedp.input_findings import noted, warn_of
 from agedp.ledger_session import LedgerSession
 from agedp.pipeline import run_stages
 from agedp.promises import PromiseKeys
@@ -25,7 +26,7 @@ from agedp.release_options import ReleaseOptions, context_of, with_options
 from agedp.run_context import RunContext
 from agedp.stages.plan import find_due_days, plan_due_days
 from agedp.workspace import Workspace
-from agedp_data.errors import InputError, Refused, RunFileError
+from agedp_data.errors import InputError, PreflightFailed, Refused, RunFileError
 from agedp_data.ledger import Ledger
 
 if TYPE_CHECKING:
@@ -127,7 +128,8 @@ def release(
 
     Raises:
         RunFileError: a missing or invalid keyword, or keywords beside a run file.
-        InputError: a table that has not the columns of `agedp.read`, or readings too bad for a first release.
+        InputError: a table that has not the columns of `agedp.read`.
+        PreflightFailed: readings that refuse a first release; `agedp.findings` names the causes.
         Refused: the promise does not permit a day. Nothing is drawn of a table; of a run file the days before it are
             released.
         ContractChanged: the ledger holds releases of this population under another promise.
@@ -147,7 +149,11 @@ def release(
     if workspace is not None:
         _check_all_days_permitted(run)
     summary = run_stages(run)
+    if isinstance(summary.refusal, PreflightFailed):
+        raise noted(summary.refusal)
     summary.check_not_refused()
+    if summary.checked is not None and workspace is not None:
+        warn_of(summary.checked.findings)
     ledger = options.get("ledger")
     if not isinstance(ledger, Ledger):
         ledger = Ledger.open(run.run_file.output.ledger)

@@ -43,6 +43,7 @@ from agedp_data.series.series_tables import written_contracts
 from agedp_data.statement.document import ContractVersion, Statement, read_statement
 from agedp_data.statement.facts import AccountFacts, SeriesEnd, StatementFacts
 from agedp_data.statement.note_texts import (
+    ACCEPTED_FINDINGS,
     EARLIER_REHEARSALS,
     EARLIER_RELEASES,
     EARLIER_ROSTER_NOTES,
@@ -288,11 +289,13 @@ def statement_notes(
 ) -> list[str]:
     """Return notes on the origin of ledger, roster and model that a reader must know."""
     account = records.account
+    accepted = ", ".join(_accepted_findings(contracts))
     notes = {
         **_rehearsal_notes(contracts),
         RECOVERED: records.is_recovered,
         **{note: note in records.notes for note in (TAKEN_OVER, TEMPORARY_LEDGER, ROSTER_FROM_FILES)},
         NET_EXPORTS: any(_nets_exports(contract) for contract in contracts),
+        ACCEPTED_FINDINGS.format(names=accepted): bool(accepted),
         OWN_DAYS_TOO: _is_of_released_days(contracts, rows),
         OVERLAP: (account is None or bool(account.gaps)) and records.other_populations > 0,
         OUTSIDE_REGISTER: OUTSIDE_REGISTER in records.notes,
@@ -321,6 +324,11 @@ def _rehearsal_notes(contracts: Sequence[ContractRecord]) -> dict[str, bool]:
         REHEARSED_ON_READINGS: registered == "readings",
         REHEARSED_EARLIER: registered is None,
     }
+
+
+def _accepted_findings(contracts: Sequence[ContractRecord]) -> list[str]:
+    """Return the findings about the input that a contract accepts."""
+    return sorted({name for contract in contracts for name in json.loads(contract.promise)["input"].get("accept", ())})
 
 
 def _nets_exports(contract: ContractRecord) -> bool:

@@ -12,7 +12,7 @@ import logging
 import shutil
 import tempfile
 import weakref
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 from agedp import input_frames
 from agedp.compute.engine import check_shared, default_scheduler, scheduler_name
 from agedp.compute.engine_settings import Engine
+from agedp.input_findings import check_findings
 from agedp.local_files import atomic_files
 from agedp.stage_values import Delivery
 from agedp.stages.ingest import ingest, named_columns
@@ -129,21 +130,32 @@ class StoredReadings:
     engine: Engine
 
     @classmethod
-    def of(cls, readings: Any, *, scheduler: Any = None, has_begun: bool = False) -> StoredReadings:  # noqa: ANN401
+    def of(
+        cls,
+        readings: Any,  # noqa: ANN401
+        *,
+        scheduler: Any = None,  # noqa: ANN401
+        has_begun: bool = False,
+        accepted: Collection[str] = (),
+    ) -> StoredReadings:
         """Ingest a table of readings into a temporary store.
 
         Args:
             readings: a table with the columns of `agedp.read`.
             scheduler: a Dask scheduler, client or cluster.
             has_begun: whether the population has a release, so that its household ids are kept as they are.
+            accepted: findings of `agedp.read` that are accepted.
 
         Raises:
+            PreflightFailed: `agedp.read` found what refuses a first release.
             InputError: the table has not the columns of `agedp.read`, or no reading; before a first release also
                 household ids that are floating-point numbers.
         """
         workspace = Workspace.create()
         engine = Engine(default_scheduler() if scheduler is None else scheduler_name(scheduler))
         check_shared(workspace.folder, engine)  # workers write the partitions of a Dask frame
+        if not has_begun:
+            check_findings(input_frames.noted_findings(readings) or (), accepted=accepted)
         keys = workspace.write_readings(readings)
         store = Store(atomic_files.make_private(workspace.confidential) / "store", keys["dataset"], rules_of(keys))
         if input_frames.has_float_ids(readings):

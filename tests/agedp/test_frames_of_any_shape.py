@@ -45,6 +45,7 @@ COLUMNS = st.one_of(
 )  # fmt: skip
 
 
+@pytest.mark.filterwarnings("ignore::agedp.InputWarning")
 @given(frame=st.tuples(*[COLUMNS] * 4), keys=st.sampled_from(SHAPES), minutes=st.sampled_from([5, 30, 60]))
 @settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_a_frame_ends_in_readings_or_in_one_line(frame, keys, minutes):

@@ -16,7 +16,7 @@ import pytest
 import agedp
 from agedp.setup.sample import sample
 from agedp_data import mechanisms
-from agedp_data.errors import InputError, Refused, RunFileError
+from agedp_data.errors import InputError, PreflightFailed, Refused, RunFileError
 from agedp_data.statement.note_texts import OUTSIDE_REGISTER
 
 PROMISE = agedp.Classical(epsilon_per_day=0.5, max_day_epsilon=0.5, epsilon_total=100)
@@ -163,6 +163,7 @@ class TestWideTables:
         table.loc[3, "b"], table.loc[5, "c"], table["total"] = np.nan, -1.0, 9.0
         return table.assign(t=times)
 
+    @pytest.mark.filterwarnings("ignore::agedp.InputWarning")
     def test_a_cell_is_a_row_in_a_frame_in_parquet_and_in_csv_with_commas_as_decimal_marks(self, wide, tmp_path):
         long = wide.drop(columns="total").melt("t", var_name="h", value_name="e")
         named = {**self.COLUMNS, "household": "h", "energy": "e", "ignore": []}
@@ -221,10 +222,10 @@ class TestRefusals:
         columns |= {"zone": "UTC", "day_zone": "Europe/London", "energy": "energy_wh", "unit": "Wh"}
         hourly.to_parquet(tmp_path / "hourly.parquet")
         for source in (hourly, tmp_path / "hourly.parquet"):
-            with pytest.raises(
-                InputError, match=r"readings are 60 minutes apart, not 30; write .* interval_minutes = 60"
-            ):
+            with pytest.raises(PreflightFailed) as caught:
                 agedp.read(source, columns=columns)
+            assert "readings are 60 minutes apart, not 30; write interval_minutes=60" in caught.value.private
+            assert caught.value.__notes__ == [f"agedp: {caught.value.private}"]
             assert len(agedp.read(source, columns=columns, interval_minutes=60)) == len(hourly)
 
     def test_a_run_file_takes_no_further_words(self, tmp_path):

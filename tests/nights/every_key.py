@@ -84,7 +84,7 @@ wrong version=2 | 0 | -
 free files=["incoming/*"] | ["incoming/*.csv", "more/*.csv"] & interval_minutes=30 & max_rejected_share=0.01
 free preflight="report" | "refuse"
 amend corrections="set-aside"; file_order=- & file_order="modified" & max_half_hour_kwh=10 | 30 | -
-never dataset="ausgrid"
+never dataset="ausgrid" & accept=["negative"]
 wrong interval_minutes=15 | 60 | 20 & columns={household = "a"} & categories=["GC"] & missing_controlled_load="zero"
 [output]
 free household_register="sqlite:///out/register.sqlite"

@@ -20,7 +20,9 @@ OPTIONS = (
 """Keywords of release, sanitise, plan and compare; the two that decide have no default."""
 CALLS = {
     "agedp": "read(files, *, dataset=None, columns=None, interval_minutes=None, households=None, days=None, "
-    "as_dask=False) quantize(readings, *, states=12, edges='quantile', step='half-hour', ...) "
+    "as_dask=False) "
+    "findings(source, *, dataset=None, columns=None, interval_minutes=None, households=None, days=None) "
+    "InputWarning(findings) quantize(readings, *, states=12, edges='quantile', step='half-hour', ...) "
     "estimate(states, *, chain='homogeneous') Chains.spectral_gap() "
     "Chains.total_variation(ages_days=None, *, age_steps=None) "
     "Chains.spectral_bound(ages_days=None, *, age_steps=None) "

@@ -145,7 +145,7 @@ def end_run(
 
         print_lines(preflight_lines(checked))
     unseen = checked.findings if quiet and checked is not None and checked.sums.is_first else ()
-    findings = [f"warning: {finding.check}: {finding.result}" for finding in unseen if finding.verdict == "warning"]
+    findings = [f"warning: {finding.name}: {finding.text}" for finding in unseen if finding.verdict == "warning"]
     warnings = [*findings, *format_alerts(summary.alerts)] if warns else []
     for line in (*format_report_warnings(summary.notices, summary.failures), *warnings):
         print_error(f"agedp: {escape_text(line, 1000)}", is_warning=True)

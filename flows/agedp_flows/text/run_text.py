@@ -81,12 +81,15 @@ def planned_preflight_lines(session: LedgerSession, due_days: DueDays) -> list[s
     if checked is None or not checked.findings:
         return ["The first run checks the input files before anything is registered, and shows what it finds."]
     refusal = first_refusal(checked.findings)
-    ending = [] if refusal is None else [f"  `agedp run` refuses: {refusal.public}"]
+    ending = [] if refusal is None else [f"  `agedp run` refuses: {refusal.text}"]
     return [heading(f"{_TITLE}:"), *_table(checked.findings), *ending]
 
 
 def _table(findings: Sequence[Finding]) -> list[str]:
-    cells = [(finding.check, finding.verdict, finding.result) for finding in findings]
+    cells = [
+        (finding.name, finding.verdict, finding.text if finding.verdict != "ok" else finding.sentence)
+        for finding in findings
+    ]
     return table_lines([text_column("check"), text_column("verdict"), text_column("result")], cells, indent="  ")
 
 

@@ -2,10 +2,17 @@
 
 Households are counted by bucket, so that no set of them grows with the population. The median of daily totals needs the
 number of household-days by daily total, which is bounded by the largest daily total.
+
+What findings touch is counted completely, household by household:
+
+* an interval of hours or days: on most days the household has every second, third, ... reading, and never more;
+* a register of a meter: the totals of complete days rise on 14 days or more, and almost never fall;
+* channels or meters: rows of one file conflict in half of a day's half-hours or more; all others are conflicts.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -17,16 +24,28 @@ import pyarrow as pa
 
 from agedp.compute.engine import map_reduce
 from agedp.compute.engine_settings import Engine
-from agedp.preflight.reading_samples import filter_days
+from agedp.preflight.reading_samples import MAX_FALL_SHARE, filter_days
+from agedp.preflight.touched_days import RosterDays, Touched
 from agedp.stage_values import Delivery
 from agedp.store.bucketed_roster import BucketedRoster
 from agedp.store.daily_totals import read_daily_totals
-from agedp.store.data_quality import LostReadings, count_lost_to_conflicts
+from agedp.store.data_quality import ConflictingRows, LostReadings, count_lost_readings, find_conflicting_rows
+from agedp.store.month_reader import day_numbers, household_codes, household_day_key, split_household_day_key
 from agedp.store.store import Store
+from agedp_data.datasets.layout import Layout, slot_step
 from agedp_data.datasets.timestamps import date_of_day, day_number
-from agedp_data.datasets.validation import Ints
+from agedp_data.datasets.validation import SLOTS, Flags, Ints
+from agedp_data.parameters import FindingName
+from agedp_data.roster_counts import ALL, GroupColumns
 
 _NONE: Final = np.zeros(0, np.int64)
+_NO_MEMBER_DAYS: Final = np.zeros((4, 0), np.int64)
+_NO_CONFLICT: Final = ConflictingRows(_NONE, _NONE, np.zeros(0, bool))
+_EXTRA_READINGS: Final = 2
+"""Readings of a day that a clock change adds."""
+_MIN_READINGS: Final = 20
+"""Fewer readings of a household show no interval."""
+_MIN_RISES: Final = 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +61,10 @@ class HouseholdFacts:
         day_counts: number of complete household-days with each of them.
         days: first and last day with a reading; None without any.
         conflicts: readings lost to conflicting rows, and remaining ones, by due day.
+        roster_days: household-days of the roster on due days, by group.
+        members: households of the roster on due days.
+        incomplete_days: of the household-days with a reading, those that lack one.
+        touched: what findings touch, by their names.
     """
 
     households: int = 0
@@ -52,6 +75,10 @@ class HouseholdFacts:
     day_counts: Ints = field(default_factory=_NONE.copy)
     days: tuple[date, date] | None = None
     conflicts: Mapping[date, LostReadings] = field(default_factory=dict)
+    roster_days: Mapping[str, int] = field(default_factory=dict)
+    members: int = 0
+    incomplete_days: int = 0
+    touched: Mapping[FindingName, Touched] = field(default_factory=dict)
 
     @property
     def median_kwh(self) -> float | None:
@@ -66,12 +93,18 @@ class HouseholdFacts:
 
 @dataclass(frozen=True, slots=True)
 class ExaminedDays:
-    """What is looked at: months with readings, their days (None: all), due days, and when a day is nearly complete."""
+    """What is looked at: months with readings, their days (None: all), due days, and when a day is nearly complete.
+
+    `readings` are those of a day, `by` the groups that are published, `rising` sampled households with registers.
+    """
 
     months: tuple[str, ...]
     day_filter: pa.Array | None
     due: frozenset[date]
     min_readings: int
+    readings: int = SLOTS
+    by: tuple[GroupColumns, ...] = ()
+    rising: frozenset[str] = frozenset()
 
 
 def collect_household_facts(
@@ -89,35 +122,117 @@ def collect_household_facts(
 def _facts_of_bucket(
     bucket: int, *, store: Store, delivery: Delivery, roster: BucketedRoster, examined: ExaminedDays
 ) -> HouseholdFacts:
-    members = frozenset(roster.bucket(bucket).ids)
+    of_bucket = roster.bucket(bucket)
+    code_by_id = {name: code for code, name in enumerate(of_bucket.ids)}
+    roster_days = RosterDays(of_bucket, _day_numbers(examined.due).tolist(), examined.by)
     households: set[str] = set()
-    facts = HouseholdFacts()
+    facts, member_days, conflicting = HouseholdFacts(), [_NO_MEMBER_DAYS], [_NO_CONFLICT]
+    days = None if examined.day_filter is None else _day_numbers(examined.day_filter.to_pylist())
     for month in examined.months:
-        days = None if examined.day_filter is None else _day_numbers(examined.day_filter.to_pylist())
-        table = read_daily_totals(store, month, delivery.contents, bucket, days=days)
-        table = filter_days(table, examined.day_filter)
+        table = filter_days(read_daily_totals(store, month, delivery.contents, bucket, days=days), examined.day_filter)
         households.update(table["household_id"].unique().to_pylist())
-        month_facts = _facts_of_days(table, examined.min_readings)
+        month_facts = _facts_of_days(table, examined)
         if month in {f"{day:%Y-%m}" for day in examined.due}:
-            lost = count_lost_to_conflicts(store, month, delivery.contents, members, bucket=bucket)
+            rows = find_conflicting_rows(store, month, delivery.contents, code_by_id, bucket=bucket)
+            lost = count_lost_readings(table, rows, code_by_id, width=store.layout.width)
             month_facts = replace(month_facts, conflicts={day: lost[day] for day in lost if day in examined.due})
+            member_days.append(_member_days(table, code_by_id))
+            conflicting.append(rows)
         facts = _add_facts([facts, month_facts])
-    return replace(facts, households=len(households), on_roster=len(households & members))
+    touched = find_in_days(np.concatenate(member_days, axis=1), roster_days, examined)
+    touched |= find_in_conflicts(conflicting, roster_days, store.layout)
+    return replace(
+        facts,
+        households=len(households),
+        on_roster=len(households & code_by_id.keys()),
+        roster_days=roster_days.totals,
+        members=roster_days.households,
+        touched={name: of_name for name, of_name in touched.items() if of_name.days[ALL]},
+    )
+
+
+def _member_days(table: pa.Table, code_by_id: Mapping[str, int]) -> Ints:
+    """Return household code, day, readings and energy of the DAYS of the roster's households, shape (4, n)."""
+    values = (table[name].to_numpy() for name in ("readings", "energy_wh"))
+    columns = np.stack([household_codes(table, code_by_id), day_numbers(table), *values])
+    return columns[:, columns[0] >= 0]
+
+
+def find_in_days(member_days: Ints, roster: RosterDays, examined: ExaminedDays) -> dict[FindingName, Touched]:
+    """Return what another interval and registers touch.
+
+    Args:
+        member_days: household code, day, readings and energy [Wh] of household-days, shape (4, n).
+        roster: the household-days that count.
+        examined: the readings of a day, and the sampled households whose readings rise like those of a register.
+    """
+    household, day, readings, energy = member_days[:, np.lexsort((member_days[1], member_days[0]))]
+    codes, index, number = np.unique(household, return_inverse=True, return_counts=True)
+    most = np.zeros(len(codes), np.int64)
+    np.maximum.at(most, index, readings)
+    fewer = [
+        examined.readings // factor for factor in range(2, examined.readings + 1) if examined.readings % factor == 0
+    ]
+    details: dict[str, int] = {}
+    has_interval, is_enough = np.zeros(len(codes), bool), np.bincount(index, readings, len(codes)) >= _MIN_READINGS
+    for of_day in fewer:
+        is_of = 2 * np.bincount(index, readings == of_day, len(codes)) >= number
+        is_of &= is_enough & ~has_interval & (most <= of_day + _EXTRA_READINGS)
+        has_interval |= is_of
+        if is_of.any():
+            details[f"{24 * 60 // of_day} minutes"] = int(is_of.sum())
+    is_complete = readings >= examined.min_readings
+    day_energy, day_index = energy[is_complete], index[is_complete]
+    step = np.sign(np.diff(day_energy))[same := day_index[1:] == day_index[:-1]]
+    rises, falls = (np.bincount(day_index[1:][same], flags, len(codes)) for flags in (step > 0, step < 0))
+    is_rising = (rises >= _MIN_RISES) & (falls <= MAX_FALL_SHARE * rises)
+    sampled = roster.codes(pa.array(sorted(examined.rising), pa.string()))
+    is_rising |= np.isin(codes, sampled)
+    return {
+        "interval": roster.touched(_due_keys(has_interval[index], household, day, roster), details=details),
+        "registers": roster.touched(_due_keys(is_rising[index], household, day, roster)),
+    }
+
+
+def _due_keys(flags: Flags, household: Ints, day: Ints, roster: RosterDays) -> Ints:
+    return roster.on_roster(household[flags], day[flags])
+
+
+def find_in_conflicts(
+    conflicting: Sequence[ConflictingRows], roster: RosterDays, layout: Layout
+) -> dict[FindingName, Touched]:
+    """Return what channels or meters, and what other conflicting rows touch."""
+    household, time, in_one_file = (
+        np.concatenate([getattr(rows, name) for rows in conflicting]) for name in ("household", "time", "in_one_file")
+    )
+    day = time // SLOTS
+    keys, index = np.unique(household_day_key(household, day), return_inverse=True)
+    of_day = max(1, SLOTS // slot_step(layout.interval_minutes) // (2 * layout.width))
+    is_pattern = np.bincount(index, in_one_file, len(keys)) >= of_day
+    found: dict[FindingName, Touched] = {}
+    kinds: tuple[tuple[FindingName, Flags], ...] = ("channels", is_pattern), ("conflicts", ~is_pattern)
+    for name, flags in kinds:
+        due = roster.on_roster(*split_household_day_key(keys[flags]))
+        rows = int(np.bincount(index, minlength=len(keys))[flags & np.isin(keys, due)].sum())
+        found[name] = roster.touched(due, rows=rows)
+    return found
 
 
 def _day_numbers(days: Collection[date]) -> Ints:
     return np.array(sorted(map(day_number, days)), np.int64)
 
 
-def _facts_of_days(table: pa.Table, min_readings: int) -> HouseholdFacts:
+def _facts_of_days(table: pa.Table, examined: ExaminedDays) -> HouseholdFacts:
     if not table.num_rows:
         return HouseholdFacts()
     day = table["day"].cast(pa.int32()).to_numpy()
-    is_complete = table["readings"].to_numpy() >= min_readings
+    readings = table["readings"].to_numpy()
+    is_complete = readings >= examined.min_readings
     day_wh, counts = np.unique(table["energy_wh"].to_numpy()[is_complete], return_counts=True)
     return HouseholdFacts(
         household_days=table.num_rows,
         complete_days=int(is_complete.sum()),
+        incomplete_days=int((readings < examined.readings).sum()),
         day_wh=day_wh,
         day_counts=counts,
         days=(date_of_day(int(day.min())), date_of_day(int(day.max()))),
@@ -142,4 +257,16 @@ def _add_facts(results: Sequence[HouseholdFacts]) -> HouseholdFacts:
         day_counts=counts,
         days=(min(first for first, _ in spans), max(last for _, last in spans)) if spans else None,
         conflicts=conflicts,
+        roster_days=sum((Counter(facts.roster_days) for facts in results), Counter()),
+        members=sum(facts.members for facts in results),
+        incomplete_days=sum(facts.incomplete_days for facts in results),
+        touched=add_touched([facts.touched for facts in results]),
     )
+
+
+def add_touched(results: Sequence[Mapping[FindingName, Touched]]) -> dict[FindingName, Touched]:
+    """Return what findings about different households, or of different kinds, touch together."""
+    touched: dict[FindingName, Touched] = {}
+    for name, of_name in (item for result in results for item in result.items()):
+        touched[name] = touched[name] + of_name if name in touched else of_name
+    return touched

@@ -3,53 +3,128 @@
 Pure functions of `InputFacts` and of the run file. The checks are in the order of cause and effect: hourly
 files also cover no day, so the first refusal is the one to fix.
 
-Decisions. An unusual daily use is a warning, not a refusal: meters of single appliances may read 0 on most days. A
-share of rejected rows above 0.2 is refused by default: the publishers' files lose below 0.01, and 0.2 is one supplier
-of five whose files have a different form. The public text of a refusal contains no count, date or name from the files
-except the interval, which is a property of the meters.
+Decisions:
+
+* A finding of `CAUSES` refuses a first release if the household-days that it touches are more than 1 % of those of the
+  roster, in all or in a group that is published. Its own key settles it, or [input] accept with its name.
+* An unusual daily use is a warning, not a refusal: meters of single appliances may read 0 on most days. A share of
+  rejected rows above 0.2 is refused by default: it is one supplier of five whose files have a different form.
+* The public text of every refusal is one sentence (`agedp_data.errors.REFUSED_INPUT`): which finding it is depends on
+  readings. Counts, causes and keys are for the terminal of whoever ran the command.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Final, Literal
 
 from agedp.preflight.input_facts import MAX_REJECTED_SHARE, InputFacts
+from agedp.preflight.touched_days import Touched
 from agedp_data.config import RunFile
-from agedp_data.datasets.intervals import interval_remedy
-from agedp_data.datasets.validation import RejectionReason
+from agedp_data.parameters import FindingName
+from agedp_data.roster_counts import ALL
 
 Verdict = Literal["ok", "warning", "refused"]
 
 PLAUSIBLE_DAY_KWH: Final = (0.1, 300.0)
 """A median of complete household-days outside these limits is implausible: Wh for kWh, or the reverse [kWh]."""
 MAX_CONFLICT_SHARE: Final = 0.05
-"""A larger share of a day's readings lost to conflicting rows is a warning."""
+"""A larger share of a day's readings lost to conflicting rows is an alert."""
+
+MAX_TOUCHED_SHARE: Final = 0.01
+"""A finding that touches a larger share of the household-days of the roster, or of a group, is a refusal."""
 
 _MAX_LISTED_DAYS: Final = 40
-_MIN_OFF_GRID_SHARE: Final = 0.3
-_MAX_OTHER_SHARE: Final = 0.1
 _GOOD_COVERAGE: Final = 0.9
-_FINER_MINUTES: Final = (30, 15, 10, 6, 5, 3, 2, 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The result of one check.
+    """The result of one check; all of it is confidential.
 
     Attributes:
-        check: the name of the check.
-        result: the numbers, confidential.
+        name: the name of the check, or of the cause.
+        sentence: what the files show.
         verdict: "ok", "warning" or "refused".
-        public: the public text of a refusal, "" otherwise.
+        remedy: what settles a refusal.
+        number: household-days that it touches; 0 if it is about none in particular.
+        limit: the number above which it is a refusal, in all.
     """
 
-    check: str
-    result: str
+    name: str
+    sentence: str
     verdict: Verdict = "ok"
-    public: str = ""
+    remedy: str = ""
+    number: int = 0
+    limit: int = 0
+
+    @property
+    def text(self) -> str:
+        """Return the sentence and what settles it."""
+        return f"{self.sentence}. {self.remedy}" if self.remedy else self.sentence
+
+
+_DIFFERENCES: Final = "Take differences first (docs/own-data.md, Cumulative registers)"
+CAUSES: Final[Mapping[FindingName, tuple[str, str]]] = {
+    "clock": (
+        "readings contradict the clock changes of the declared zone{}",
+        "Correct [input.columns] zone; where one row has both passes of a repeated half-hour, write [input.columns] "
+        'repeated = "sum"',
+    ),
+    "time": ("rows are rejected, because their time cannot be read", "Correct [input.columns] time_format"),
+    "interval": (
+        "the interval of readings is not the declared one{}; a row between others is no half-hour",
+        "Correct [input] interval_minutes, and deliver files of one interval, or leave these households out",
+    ),
+    "slot": (
+        "the same half-hour is missing in most households on most days{}",
+        "Compare its rows with [input.columns] time, time_format and stamp: is 24:00 written as 00:00 of the same "
+        "date?",
+    ),
+    "channels": (
+        "rows of one household and half-hour disagree, as those of several channels, registers or meters do; all of "
+        "them are set apart",
+        'Write [input.columns] add = "COLUMN" for the column that tells them apart, or where = { COLUMN = "TEXT" } for '
+        "the rows to read",
+    ),
+    "conflicts": (
+        "rows about the same half-hour disagree; all of them are set apart",
+        'Where later files correct earlier ones, write [input] corrections = "later-file"; where they are of other '
+        'meters of the household, [input.columns] add = "COLUMN"',
+    ),
+    "registers": (
+        "readings rise from each to the next, so they are registers of a meter and not the use of an interval",
+        _DIFFERENCES,
+    ),
+    "numbers": (
+        "whole numbers stand beside numbers with exactly three decimals, as if the mark stood between thousands",
+        'Write [input.columns] thousands = "." (and another decimal mark) if it does',
+    ),
+    "negative": (
+        "rows are rejected, because their energy is negative{}",
+        'Write [input.columns] negative = "zero", which counts an export as 0, or negative = "net", which nets it',
+    ),
+    "thousands": (
+        "rows are rejected, because their numbers have a mark between thousands{}: the large values are lost",
+        'Write [input.columns] thousands = "{mark}"',
+    ),
+    "text": (
+        "rows are rejected, because their energy is no number{}",
+        "Write numbers alone, correct [input.columns] decimal, or list a text that means no reading under "
+        "[input.columns] missing",
+    ),
+    "bound": (
+        "rows are rejected, because their energy exceeds [input] max_half_hour_kwh{}: the large values are lost",
+        f"Correct [input.columns] unit or [input] max_half_hour_kwh. Are they registers of a meter? {_DIFFERENCES}",
+    ),
+    "rejected": (
+        "rows are rejected{}",
+        "Compare [input] with the files; quality.parquet and store/quarantine in the confidential folder name the rows",
+    ),
+}
+"""Cause of each finding, with a place for details, and what settles it, in the order of cause and effect."""
 
 
 def check_facts(facts: InputFacts, run: RunFile) -> tuple[Finding, ...]:
@@ -57,13 +132,82 @@ def check_facts(facts: InputFacts, run: RunFile) -> tuple[Finding, ...]:
 
     A pure function: it reads no file. `first_refusal` decides whether the run is refused.
     """
-    return tuple(check(facts, run) for check in _CHECKS)
+    checked = [check(facts, run) for check in _CHECKS]
+    judged = judge(facts.touched, facts.roster_days, facts.members, accepted=run.input.accept)
+    return (checked[0], *judged, *checked[1:])
+
+
+def judge(
+    touched: Mapping[FindingName, Touched],
+    roster_days: Mapping[str, int],
+    members: int,
+    *,
+    accepted: Collection[str] = (),
+) -> tuple[Finding, ...]:
+    """Return a finding for each cause that touches a household-day, in the order of cause and effect.
+
+    Args:
+        touched: what each cause touches.
+        roster_days: household-days of the roster by group.
+        members: households of the roster.
+        accepted: names that [input] accept lists.
+
+    >>> [finding] = judge({"negative": Touched(1, {"all": 3}, 9)}, {"all": 200}, 50)
+    >>> finding.verdict, finding.number, finding.limit
+    ('refused', 3, 2)
+    """
+    findings = []
+    for name, (cause, remedy) in CAUSES.items():
+        found = touched.get(name, Touched())
+        days, total = found.days.get(ALL, 0), roster_days.get(ALL, 0)
+        if not days:
+            continue
+        shares = {group: number / max(roster_days.get(group, 0), 1) for group, number in found.days.items()}
+        worst = max(shares, key=lambda group: (shares[group], group == ALL))
+        is_refused = shares[worst] > MAX_TOUCHED_SHARE
+        numbers = f"{found.households:,} of {format_count(members, 'household')}"
+        numbers += f", {_format_percent(days, total)} of {format_count(total, 'household-day')}"
+        numbers += f", {shares[worst]:.1%} in group {worst}" if is_refused and worst != ALL else ""
+        numbers += f", {format_count(found.rows, 'row')}" if found.rows else ""
+        sentence = f"{numbers}{' (sampled)' if found.is_sampled else ''}: {cause.format(_details(found.details))}"
+        if name in accepted and is_refused:
+            sentence, is_refused = f"accepted in writing: {sentence}", False
+        mark = next((text.removeprefix("text ") for text in found.details if text.startswith("text ")), ",")
+        settled = f'{remedy.replace("{mark}", mark)}, or accept it: [input] accept = ["{name}"]'
+        verdict: Verdict = "refused" if is_refused else "warning"
+        findings.append(Finding(name, sentence, verdict, settled, days, int(MAX_TOUCHED_SHARE * total)))
+    return tuple(findings)
+
+
+def _clock(slot: int) -> str:
+    return f"{slot // 2:02}:{slot % 2 * 30:02}"
+
+
+def _details(details: Mapping[str, int]) -> str:
+    """Return what rows show, in words."""
+    slots = sorted(int(text.removeprefix("slot ")) for text in details if text.startswith("slot "))
+    starts = [slot for slot in slots if slot - 1 not in slots]
+    ends = [slot + 1 for slot in slots if slot + 1 not in slots]
+    words = [f"from {_clock(start)} to {_clock(end)}" for start, end in zip(starts, ends, strict=True)]
+    for text, number in details.items():
+        kind, _, rest = text.partition(" ")
+        if kind == "slot":
+            continue
+        if kind == "text":
+            words.append(rest)
+        elif kind == "skipped":
+            words.append(f"{format_count(number, 'row')} at times that it skips in spring")
+        elif kind == "repeated":
+            words.append("no household repeats the hour that it shows twice in autumn")
+        else:
+            words.append(f"{text} in {format_count(number, 'household')}")
+    return f" ({', '.join(words)})" if words else ""
 
 
 def first_refusal(findings: Sequence[Finding]) -> Finding | None:
     """Return the first refusal in the order of cause and effect; None if nothing is refused.
 
-    >>> first_refusal([Finding("files", "1 file"), Finding("interval", "60 minutes", "refused")]).check
+    >>> first_refusal([Finding("files", "1 file"), Finding("interval", "60 minutes", "refused")]).name
     'interval'
     """
     return next((finding for finding in findings if finding.verdict == "refused"), None)
@@ -73,8 +217,8 @@ def _check_files(facts: InputFacts, run: RunFile) -> Finding:  # noqa: ARG001  (
     names = ", ".join(facts.empty_files[:5]) + (", ..." if len(facts.empty_files) > 5 else "")
     result = f"{format_count(facts.files, 'file')}, {format_count(facts.rows, 'row')}"
     if facts.rows == 0:
-        public = "[input] files: the files contain no row of data. Deliver the readings, or correct the paths."
-        return Finding("files", f"{result}; empty: {names}", "refused", public)
+        remedy = "[input] files: the files contain no row of data. Deliver the readings, or correct the paths."
+        return Finding("files", f"{result}; empty: {names}", "refused", remedy)
     if facts.empty_files:
         result += f"; {format_count(len(facts.empty_files), 'file')} without a row: {names}"
     if facts.unreadable:
@@ -82,50 +226,10 @@ def _check_files(facts: InputFacts, run: RunFile) -> Finding:  # noqa: ARG001  (
     return Finding("files", result, "warning" if facts.empty_files or facts.unreadable else "ok")
 
 
-def _check_interval(facts: InputFacts, run: RunFile) -> Finding:
-    minutes = measured_interval(facts, run)
+def _check_readings(facts: InputFacts, run: RunFile) -> Finding:  # noqa: ARG001
     complete = _format_percent(facts.complete_days, facts.household_days)
     result = f"{complete} of {format_count(facts.household_days, 'household-day')} have about all of their readings"
-    result += f"; {facts.off_grid_share:.1%} of the rows are off the {run.input.interval_minutes}-minute grid"
-    if minutes in (0, run.input.interval_minutes) and facts.other_interval_share > _MAX_OTHER_SHARE:
-        share = f"{facts.other_interval_share:.0%} of the sampled households"
-        public = "[input] files: many households have another interval than the others. Deliver files of one interval."
-        return Finding("interval", f"{result}; {share} have another interval than the others", "refused", public)
-    if minutes in (0, run.input.interval_minutes):
-        share = f"; {facts.other_interval_share:.1%} of the sampled households have another interval than the others"
-        return (
-            Finding("interval", result + share, "warning")
-            if facts.other_interval_share
-            else Finding("interval", result)
-        )
-    remedy = interval_remedy(minutes, is_long=run.input.named_columns is not None)
-    problem = f"readings are {minutes} minutes apart, not {run.input.interval_minutes}"
-    public = f"[input] files: {problem}. {remedy[0].upper()}{remedy[1:]}."
-    return Finding("interval", f"{minutes} minutes; {result}", "refused", public)
-
-
-def measured_interval(facts: InputFacts, run: RunFile) -> int:
-    """Return the interval of the readings in minutes: the declared one unless the data contradict it, 0 if unknown.
-
-    With a shorter interval every second, third, ... row is on the declared grid; with a longer one the rows use every
-    second, third, ... interval of the day.
-    """
-    if facts.off_grid_share >= _MIN_OFF_GRID_SHARE:
-        on_grid = (1 - facts.off_grid_share) * run.input.interval_minutes
-        finer = [minutes for minutes in _FINER_MINUTES if minutes < run.input.interval_minutes]
-        return next((minutes for minutes in finer if abs(on_grid - minutes) <= 0.1 * minutes), 0)
-    return facts.interval_minutes
-
-
-def _check_registers(facts: InputFacts, run: RunFile) -> Finding:  # noqa: ARG001
-    result = f"readings of {facts.rising_share:.0%} of the sampled households rise and almost never fall"
-    if facts.rising_share > 0.5:
-        public = (
-            "[input] files: readings rise from each to the next, so they are registers of a meter and not the use of "
-            "an interval. Take differences first (docs/own-data.md, Cumulative registers)."
-        )
-        return Finding("registers", result, "refused", public)
-    return Finding("registers", result)
+    return Finding("readings", result)
 
 
 def _check_rejected(facts: InputFacts, run: RunFile) -> Finding:
@@ -139,16 +243,8 @@ def _check_rejected(facts: InputFacts, run: RunFile) -> Finding:
     if facts.rejected_share <= float(run.input.max_rejected_share):
         return Finding("rejected rows", result, "warning" if facts.rejecting_files else "ok")
     max_share = float(run.input.max_rejected_share)
-    public = (
-        f"[input] max_rejected_share = {max_share:g}: a larger share of the rows is rejected. Compare "
-        "[input] with the files; quality.parquet and store/quarantine in the confidential folder name the rows."
-    )
-    if reasons[0][0] == RejectionReason.ABOVE_BOUND.words:
-        public += (
-            " Most exceed max_half_hour_kwh: the unit is wrong, or they are registers of a meter (docs/own-data.md, "
-            "Cumulative registers)."
-        )
-    return Finding("rejected rows", result, "refused", public)
+    remedy = f"[input] max_rejected_share = {max_share:g} is exceeded. {CAUSES['rejected'][1]}"
+    return Finding("rejected rows", result, "refused", remedy)
 
 
 def _check_roster(facts: InputFacts, run: RunFile) -> Finding:  # noqa: ARG001
@@ -157,10 +253,10 @@ def _check_roster(facts: InputFacts, run: RunFile) -> Finding:  # noqa: ARG001
         f"{format_count(facts.households - facts.on_roster, 'household')} of the files are not on the roster"
     )
     if facts.on_roster == 0:
-        public = (
+        remedy = (
             "no household of the roster has a reading in the input files; are roster and files of the same population?"
         )
-        return Finding("roster", result, "refused", public)
+        return Finding("roster", result, "refused", remedy)
     complete = facts.on_roster == facts.roster == facts.households
     return Finding("roster", result, "ok" if complete else "warning")
 
@@ -169,14 +265,14 @@ def _check_period(facts: InputFacts, run: RunFile) -> Finding:
     first, last = min(facts.coverage), max(facts.coverage)
     due = f"due days {first} to {last}"
     if facts.days is None:
-        return Finding("period", f"no reading; {due}", "refused", _format_outside_period(run))
+        return Finding("period", f"no reading; {due}", "refused", _outside_period(run))
     result = f"readings {facts.days[0]} to {facts.days[1]}; {due}"
     if facts.days[1] < first or facts.days[0] > last:
-        return Finding("period", result, "refused", _format_outside_period(run))
+        return Finding("period", result, "refused", _outside_period(run))
     return Finding("period", result, "ok" if facts.days[0] <= first and last <= facts.days[1] else "warning")
 
 
-def _format_outside_period(run: RunFile) -> str:
+def _outside_period(run: RunFile) -> str:
     return (
         f"[schedule] first_day = {run.schedule.first_day}: the files hold no reading of a due day. Correct first_day "
         "and last_day, or deliver those days."
@@ -194,11 +290,11 @@ def _check_coverage(facts: InputFacts, run: RunFile) -> Finding:  # noqa: ARG001
         f"{least[0]}: {least[1].usable:,} of {least[1].households:,} households"
     )
     if usable == 0:
-        public = (
+        remedy = (
             "[input] files: no household of the roster has a usable day among the due days. Compare max_missing with "
             "the files, or deliver those days."
         )
-        return Finding("coverage", result, "refused", public)
+        return Finding("coverage", result, "refused", remedy)
     few = sum(2 * coverage.usable < coverage.households for coverage in facts.coverage.values())
     if few:
         result += f"; fewer than half of the households on {format_count(few, 'due day')}"
@@ -214,11 +310,11 @@ def _check_absent_days(facts: InputFacts, run: RunFile) -> Finding:
     )
     if getattr(run.schedule, "absent_days", "") != "refuse" or len(absent) == len(facts.coverage):
         return Finding("absent days", result, "warning")
-    public = (
+    remedy = (
         "[schedule]: some days of the period have hardly a usable household. Shorten the period, list the days in "
         'skip_days, or write absent_days = "missing".'
     )
-    return Finding("absent days", result, "refused", public)
+    return Finding("absent days", result, "refused", remedy)
 
 
 def _check_unit(facts: InputFacts, run: RunFile) -> Finding:  # noqa: ARG001
@@ -231,30 +327,15 @@ def _check_unit(facts: InputFacts, run: RunFile) -> Finding:  # noqa: ARG001
     return Finding("unit", result + ("" if plausible else doubt), "ok" if plausible else "warning")
 
 
-def _check_conflicts(facts: InputFacts, run: RunFile) -> Finding:  # noqa: ARG001
-    if not facts.conflicts:
-        return Finding("conflicts", "no due day loses a reading to conflicting rows")
-    day, worst = max(facts.conflicts.items(), key=lambda day_conflicts: day_conflicts[1].share)
-    result = (
-        f"{format_count(len(facts.conflicts), 'due day')} with conflicting rows; most on {day}: {worst.share:.1%} lost"
-    )
-    if worst.share <= MAX_CONFLICT_SHARE:
-        return Finding("conflicts", result)
-    remedy = 'if later files correct earlier ones, write [input] corrections = "later-file"'
-    return Finding("conflicts", f"{result}; {remedy}", "warning")
-
-
 _CHECKS: Final[tuple[Callable[[InputFacts, RunFile], Finding], ...]] = (
     _check_files,
-    _check_interval,
-    _check_registers,
+    _check_readings,
     _check_rejected,
     _check_roster,
     _check_period,
     _check_coverage,
     _check_absent_days,
     _check_unit,
-    _check_conflicts,
 )
 
 
@@ -281,6 +362,7 @@ def _day_ranges(days: Sequence[date]) -> Iterator[str]:
             start = i + 1
 
 
-def findings_json(findings: Sequence[Finding]) -> list[Mapping[str, str]]:
+def findings_json(findings: Sequence[Finding]) -> list[Mapping[str, str | int]]:
     """Return the findings as JSON objects."""
-    return [{"check": finding.check, "result": finding.result, "verdict": finding.verdict} for finding in findings]
+    names = {"check": "name", "result": "text", "verdict": "verdict", "number": "number", "limit": "limit"}
+    return [{key: getattr(finding, name) for key, name in names.items()} for finding in findings]

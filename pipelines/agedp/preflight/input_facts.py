@@ -1,45 +1,45 @@
 """READINGS, DAYS and SUMS -> facts about the input files in a few numbers. Confidential.
 
-Days and households are counted completely. Intervals and rising readings are measured on a sample of rows
-(`reading_samples`).
+Days, households, rejected and conflicting rows are counted completely. Registers of short periods, half-hours that
+nobody has and repeated hours are looked for in samples (`reading_samples`), the form of numbers in the first rows of
+files (`number_forms`).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
+from itertools import chain
 from typing import Final
 
-import numpy as np
 import pyarrow as pa
 
 from agedp.compute.engine_settings import Engine
-from agedp.preflight.household_facts import ExaminedDays, collect_household_facts
+from agedp.preflight.household_facts import ExaminedDays, HouseholdFacts, add_touched, collect_household_facts
+from agedp.preflight.number_forms import has_ambiguous_numbers
 from agedp.preflight.reading_samples import (
-    household_intervals,
-    other_interval_share,
+    find_absent_slots,
+    find_registers,
+    layout_slots,
     read_samples,
-    rising_share,
-    sampled_interval,
+    repeats_no_half_hour,
 )
+from agedp.preflight.rejected_days import NOT_REJECTED, count_rejected, quarantine_tables
+from agedp.preflight.touched_days import RosterDays, Touched
 from agedp.stage_values import DailySum, Delivery
 from agedp.store.bucketed_roster import write_bucketed_roster
 from agedp.store.data_quality import LostReadings
 from agedp.store.store import Store
 from agedp_data.datasets.layout import slot_step
-from agedp_data.datasets.validation import SLOTS, RejectionReason
-from agedp_data.roster import Roster
+from agedp_data.datasets.timestamps import day_number
+from agedp_data.datasets.validation import SLOTS
+from agedp_data.parameters import FindingName
+from agedp_data.roster import ALL, GroupColumns, Roster, columns_text
 
 _NEARLY_COMPLETE = 11 / 12
 _ABSENT_PART = 10
-_NOT_REJECTED = {
-    RejectionReason.CATEGORY.words,
-    RejectionReason.MISSING.words,
-    RejectionReason.DUPLICATE.words,
-    RejectionReason.CONFLICT.words,  # counted as readings that a day loses
-    RejectionReason.SUPERSEDED.words,
-}
 MAX_REJECTED_SHARE: Final = 0.05
 """A larger share of rejected rows of a file is a warning: the publishers' files lose below 0.01."""
 
@@ -79,10 +79,8 @@ class InputFacts:
     `rejected` counts rows by reason, except rows without a reading, duplicates, conflicting and corrected rows and
     categories that are not requested. `rejecting_files` lose more than `MAX_REJECTED_SHARE` of their rows. `unreadable`
     has one line per file that was rejected as a whole, with the reason. `household_days` counts those with a reading,
-    `complete_days` those with nearly all expected readings. `interval_minutes` is the interval of the kept readings, 0
-    if unknown. `other_interval_share` is the share of sampled households whose interval differs from that of most,
-    `rising_share` the share whose readings rise and almost never fall within a day. `days` are the first and last day
-    with a reading.
+    `complete_days` those with nearly all expected readings. `days` are the first and last day with a reading.
+    `touched` are household-days by the name of a finding, of the `roster_days` of `members`, by group.
     """
 
     files: int
@@ -96,24 +94,19 @@ class InputFacts:
     household_days: int
     complete_days: int
     median_day_kwh: float | None
-    interval_minutes: int
-    other_interval_share: float
-    rising_share: float
     households: int
     on_roster: int
     roster: int
     coverage: Mapping[date, DayCoverage] = field(default_factory=dict)
     conflicts: Mapping[date, LostReadings] = field(default_factory=dict)
+    touched: Mapping[FindingName, Touched] = field(default_factory=dict)
+    roster_days: Mapping[str, int] = field(default_factory=dict)
+    members: int = 0
 
     @property
     def rejected_share(self) -> float:
         """Return the rejected share of the rows that should contain a reading."""
         return sum(self.rejected.values()) / self.counted_rows if self.counted_rows else 0.0
-
-    @property
-    def off_grid_share(self) -> float:
-        """Return the share of rows whose timestamp is not on the grid of the interval."""
-        return self.rejected.get(RejectionReason.OFF_GRID.words, 0) / self.counted_rows if self.counted_rows else 0.0
 
     @property
     def absent_days(self) -> tuple[date, ...]:
@@ -133,6 +126,8 @@ def collect_facts(  # noqa: PLR0913 -- what is looked at, and how
     days: Sequence[date],
     all_days: bool,
     engine: Engine,
+    by: Sequence[GroupColumns] = (),
+    files: Sequence[str] = (),
 ) -> InputFacts:
     """Return the facts about these months, from the store and the daily sums.
 
@@ -145,19 +140,34 @@ def collect_facts(  # noqa: PLR0913 -- what is looked at, and how
         days: the due days.
         all_days: whether all days of the months count, or `days` alone.
         engine: how household buckets are read.
+        by: group columns of the series.
+        files: the input files, whose first rows are read if all days count.
     """
     delivered_months = tuple(month for month in months if month in delivery.months)
     day_filter = None if all_days else pa.array(sorted(days), pa.date32())
     min_readings = complete_readings(store.layout.interval_minutes)
-    examined = ExaminedDays(delivered_months, day_filter, frozenset(days), min_readings)
+    rising, sampled = find_registers(read_samples(store, delivery, delivered_months, day_filter))
+    readings = SLOTS // slot_step(store.layout.interval_minutes)
+    examined = ExaminedDays(delivered_months, day_filter, frozenset(days), min_readings, readings, tuple(by), rising)
     bucketed = write_bucketed_roster(store.folder.parent, roster, store.buckets)
     of_households = collect_household_facts(store, delivery, bucketed, examined, engine=engine)
-    rejected = {reason: number for reason, number in delivery.rejected.items() if reason not in _NOT_REJECTED}
+    rejected = {reason: number for reason, number in delivery.rejected.items() if reason not in NOT_REJECTED}
     counted = delivery.rows_read - sum(delivery.rejected.values()) + sum(rejected.values())
-    sample = [*read_samples(store, delivery, delivered_months, day_filter)]
-    intervals = household_intervals(sample) if store.layout.width == 1 else np.zeros(0, np.int64)
-    is_sampled = store.layout.width == 1 and bool(sample)
-    interval = sampled_interval(np.concatenate([minute for _, minute, _ in sample])) if is_sampled else 0
+    columns = store.rules.columns
+    touched = dict(of_households.touched)
+    looked_at = delivery if all_days else replace(delivery, contents=delivery.fresh)
+    tables = quarantine_tables(store, looked_at, sorted({f"{day:%Y-%m}" for day in days}))
+    if (first := next(tables, None)) is not None:  # else no household is looked up
+        roster_days = RosterDays(roster, [*map(day_number, days)], by)
+        separator = "," if columns is None else columns.separator
+        step = slot_step(store.layout.interval_minutes)
+        rejected_days = count_rejected(chain([first], tables), roster_days, separator=separator, step=step)
+        touched = add_touched([rejected_days, touched])
+    sampled_days = _sampled(store, delivery, delivered_months, of_households, touched, (len(rising), sampled))
+    if all_days and columns is not None and has_ambiguous_numbers(store, files):
+        sampled_days["numbers"] = _in_proportion(of_households, 1.0)
+    if once := _repeated_once(store, delivery, days, roster, by):
+        touched["clock"] = touched.get("clock", Touched()) + once
     return InputFacts(
         files=delivery.files,
         rows=delivery.rows_read,
@@ -170,15 +180,54 @@ def collect_facts(  # noqa: PLR0913 -- what is looked at, and how
         household_days=of_households.household_days,
         complete_days=of_households.complete_days,
         median_day_kwh=of_households.median_kwh,
-        interval_minutes=interval,
-        other_interval_share=other_interval_share(intervals),
-        rising_share=rising_share(sample),
         households=of_households.households,
         on_roster=of_households.on_roster,
         roster=len(roster.ids),
         coverage={day: _coverage(day, sums) for day in days},
         conflicts={day: lost for day, lost in sorted(of_households.conflicts.items()) if lost.lost},
+        touched=touched | sampled_days,
+        roster_days=of_households.roster_days,
+        members=of_households.members,
     )
+
+
+def _sampled(
+    store: Store,
+    delivery: Delivery,
+    months: Sequence[str],
+    facts: HouseholdFacts,
+    touched: Mapping[FindingName, Touched],
+    rising: tuple[int, int],
+) -> dict[FindingName, Touched]:
+    """Return what is measured in samples: slots that nobody has, and registers if their share exceeds those counted."""
+    sampled: dict[FindingName, Touched] = {}
+    explained = sum(found.days.get(ALL, 0) for found in touched.values())
+    incomplete = facts.incomplete_days - explained
+    if 2 * incomplete >= facts.household_days > 0 and (slots := find_absent_slots(store, delivery, months)):
+        details = {f"slot {slot}": 1 for slot in slots}
+        sampled["slot"] = replace(_in_proportion(facts, incomplete / facts.household_days), details=details)
+    found, of_households = rising
+    counted = touched.get("registers", Touched())
+    if found > 1 and found / of_households * facts.members > counted.households:
+        sampled["registers"] = _in_proportion(facts, found / of_households)
+    return sampled
+
+
+def _in_proportion(facts: HouseholdFacts, share: float) -> Touched:
+    days = {group: math.ceil(share * number) for group, number in facts.roster_days.items()}
+    return Touched(math.ceil(share * facts.members), days, is_sampled=True)
+
+
+def _repeated_once(
+    store: Store, delivery: Delivery, days: Sequence[date], roster: Roster, by: Sequence[GroupColumns]
+) -> Touched | None:
+    """Return what a first autumn hour touches that the zone shows twice, and no household."""
+    repeated = [day for day in days if layout_slots(store.layout, day)]
+    if not repeated or not (households := repeats_no_half_hour(store, delivery, repeated[0])):
+        return None
+    cells = {f"{columns_text(columns)} {label}": n for columns in by for label, n in roster.cells(repeated[0], columns)}
+    members = roster.households(repeated[0])
+    return Touched(members, {ALL: members} | cells, details={"repeated": households}, is_sampled=True)
 
 
 def complete_readings(interval_minutes: int) -> int:
@@ -198,7 +247,7 @@ def _empty_files(store: Store, contents: Sequence[str]) -> tuple[str, ...]:
 def _rejecting_files(store: Store, contents: Sequence[str]) -> tuple[RejectingFile, ...]:
     files = []
     for manifest in filter(None, map(store.manifest, contents)):
-        rejected = sum(number for reason, number in manifest.rejected.items() if reason not in _NOT_REJECTED)
+        rejected = sum(number for reason, number in manifest.rejected.items() if reason not in NOT_REJECTED)
         files.append(RejectingFile(manifest.name, rejected, manifest.rows_kept + rejected))
     return tuple(file for file in files if file.rejected > MAX_REJECTED_SHARE * file.rows)
 

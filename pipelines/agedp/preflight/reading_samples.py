@@ -1,11 +1,13 @@
-"""Samples of READINGS: the interval between readings, and readings that rise like those of a register. Confidential.
+"""Samples of READINGS: readings that rise like those of a register, and half-hours that nobody has. Confidential.
 
 A sample has the first parts, in the order of the files, of the first and the middle month.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import date
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -13,22 +15,26 @@ import pyarrow.compute as pc
 
 from agedp.local_files.atomic_files import path_exists
 from agedp.stage_values import Delivery
-from agedp.store.month_reader import load_table
+from agedp.store.month_reader import household_day_key, load_month_readings, load_table, split_household_day_key
 from agedp.store.store import PartMonth, Store
-from agedp_data.datasets.layout import PASSES
+from agedp_data.datasets.deduplication import Readings
+from agedp_data.datasets.layout import PASSES, Layout, slot_step
+from agedp_data.datasets.timestamps import date_of_day
 from agedp_data.datasets.validation import INTERVAL_MINUTES, MISSING, SLOTS, Flags, Ints
 
 _DAY_MINUTES = 24 * 60
-_QUARTER_MINUTES = 15
-_QUARTERS = _DAY_MINUTES // _QUARTER_MINUTES
 _SAMPLE_ROWS = 200_000
-_ONE_RESIDUE = 0.99
-_MIN_ROWS, _MIN_ROWS_OF_INTERVAL = 96, 20
-_MIN_RISE_SHARE, _MAX_FALL_SHARE = 0.01, 0.05
-_MAX_HOUSEHOLDS = 500
+_MIN_ROWS, _MIN_RISES = 96, 8
+_MIN_RISE_SHARE = 0.01
+MAX_FALL_SHARE: Final = 0.05
+"""A register falls in at most so many steps as a part of those in which it rises."""
+_CLOCK_PARTS = 3
 
-Sample = tuple[Ints, Ints, Ints]
-"""Code of the household or meter, minutes since 1970, energy of the rows of one part, in the order of both."""
+Sample = tuple[Sequence[str], Ints, Ints, Ints]
+"""Households; code among them, minutes since 1970, energy of the rows of one part, in the order of both.
+
+A household of several meters is there once for each.
+"""
 
 
 def filter_days(table: pa.Table, day_filter: pa.Array | None) -> pa.Table:
@@ -40,7 +46,7 @@ def read_samples(
     store: Store, delivery: Delivery, months: Sequence[str], day_filter: pa.Array | None
 ) -> Iterator[Sample]:
     """Yield rows of the first and the middle month, part by part, about `_SAMPLE_ROWS` rows each."""
-    for month in dict.fromkeys([*months[:1], *months[len(months) // 2 :][:1]]):
+    for month in _sampled_months(months):
         rows = 0
         for part in _parts_of_buckets(store, month, delivery.contents):
             table = filter_days(_load_sample(store, month, part), day_filter)
@@ -48,6 +54,10 @@ def read_samples(
             yield _sort_sample(table, store)
             if rows >= _SAMPLE_ROWS:
                 break
+
+
+def _sampled_months(months: Sequence[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys([*months[:1], *months[len(months) // 2 :][:1]]))
 
 
 def _parts_of_buckets(store: Store, month: str, contents: Sequence[str]) -> list[PartMonth]:
@@ -80,10 +90,12 @@ def _sort_sample(table: pa.Table, store: Store) -> Sample:
     column = table["household_id"].unify_dictionaries().combine_chunks()
     column = column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
     # by id: the order of a dictionary depends on the household buckets
-    position = np.argsort(np.argsort(np.array(column.dictionary.to_pylist(), object), kind="stable"), kind="stable")
-    household = position[column.indices.to_numpy()]
+    names = sorted(column.dictionary.to_pylist())
+    code = {name: i for i, name in enumerate(names)}
+    household = np.array([code[name] for name in column.dictionary.to_pylist()], np.int64)[column.indices.to_numpy()]
     if store.layout.has_labels:  # each meter of a household by itself
         labels, label_code = np.unique(table["label"].to_numpy(), return_inverse=True)
+        names = [name for name in names for _ in range(len(labels))]
         household = household * len(labels) + label_code
     minute = table["day"].cast(pa.int32()).to_numpy().astype(np.int64) * _DAY_MINUTES
     layout = store.layout
@@ -93,65 +105,33 @@ def _sort_sample(table: pa.Table, store: Store) -> Sample:
         minute += channel // PASSES * min(layout.interval_minutes, INTERVAL_MINUTES)
         energy = table["energy_wh"].to_numpy().astype(np.int64)
     else:
+        names = [name for name in names for _ in range(layout.channels)]
         household = np.repeat(household * layout.channels + channel, SLOTS)
         minute = (minute[:, None] + np.arange(SLOTS) * INTERVAL_MINUTES).ravel()
         energy = np.stack([table[f"energy_wh_{slot}"].to_numpy() for slot in range(SLOTS)], axis=1).ravel()
         is_present = energy != MISSING
         household, minute, energy = household[is_present], minute[is_present], energy[is_present].astype(np.int64)
     order = np.lexsort((minute, household))
-    return household[order], minute[order], energy[order]
+    return names, household[order], minute[order], energy[order]
 
 
-def household_intervals(samples: Sequence[Sample]) -> Ints:
-    """Return the interval in minutes of each sampled household with enough readings."""
-    intervals = [
-        sampled_interval(household_minutes)
-        for household, minute, _ in samples
-        for household_minutes in np.split(minute, np.flatnonzero(np.diff(household)) + 1)[:_MAX_HOUSEHOLDS]
-        if len(household_minutes) >= _MIN_ROWS_OF_INTERVAL
-    ]
-    return np.array(intervals, np.int64)
+def find_registers(samples: Iterable[Sample]) -> tuple[frozenset[str], int]:
+    """Return the households whose readings rise like those of a register, and the number of those with enough rows."""
+    rising: set[str] = set()
+    sampled: set[str] = set()
+    for names, *readings in samples:
+        codes, flags = rising_households(*readings)
+        sampled |= {names[code] for code in codes.tolist()}
+        rising |= {names[code] for code in codes[flags].tolist()}
+    return frozenset(rising), len(sampled)
 
 
-def other_interval_share(intervals: Ints) -> float:
-    """Return the share of the households whose interval differs from the most frequent one."""
-    if not len(intervals):
-        return 0.0
-    values, counts = np.unique(intervals, return_counts=True)
-    return float(1 - counts.max() / counts.sum()) if len(values) > 1 else 0.0
+def rising_households(household: Ints, minute: Ints, energy: Ints) -> tuple[Ints, Flags]:
+    """Return households, and whose readings rise within each day and almost never fall, like those of a register.
 
-
-def sampled_interval(minute: Ints) -> int:
-    """Return the minutes between readings: 60 for hourly data, 1440 for daily data, 0 if there are too few readings.
-
-    The times of all readings have the same remainder by the interval, even if readings are missing.
-
-    >>> sampled_interval(np.arange(0, 28800, 60)), sampled_interval(np.arange(0, 28800, 30))
-    (60, 30)
-    """
-    if len(minute) < _MIN_ROWS_OF_INTERVAL:
-        return 0
-    quarter, count = np.unique(minute // _QUARTER_MINUTES % _QUARTERS, return_counts=True)
-    steps = [step for step in range(_QUARTERS, 0, -1) if _QUARTERS % step == 0]
-    return _QUARTER_MINUTES * next(step for step in steps if _largest_residue(quarter % step, count) >= _ONE_RESIDUE)
-
-
-def _largest_residue(residue: Ints, count: Ints) -> float:
-    """Return the share of the readings with the most frequent remainder."""
-    return float(np.bincount(residue, count).max() / count.sum())
-
-
-def rising_share(samples: Sequence[Sample]) -> float:
-    """Return the share of the sampled households with enough readings whose readings rise like those of a register."""
-    rising = [flag for sample in samples for flag in rising_households(*sample).tolist()]
-    return sum(rising) / len(rising) if rising else 0.0
-
-
-def rising_households(household: Ints, minute: Ints, energy: Ints) -> Flags:
-    """Return which households' readings rise within each day and almost never fall, like those of a register.
-
-    Energy use rises and falls. Readings that rise in more than 1 % of the steps, and fall in at most 5 % as many, are
-    those of a register, cumulative over all time or over the day. Households with fewer than 96 readings are excluded.
+    Energy use rises and falls. Readings that rise in more than 1 % of the steps and 8 times or more, and fall in at
+    most 5 % as many, are those of a register, cumulative over all time or over the day. Households with fewer than 96
+    readings are left out.
     """
     codes, household_index = np.unique(household, return_inverse=True)
     day = minute // _DAY_MINUTES
@@ -163,5 +143,78 @@ def rising_households(household: Ints, minute: Ints, energy: Ints) -> Flags:
         for step_flags in (step > 0, step < 0, np.ones(len(step)))
     )
     has_enough_rows = np.bincount(household_index, minlength=len(codes)) >= _MIN_ROWS
-    flags: Flags = (rises > _MIN_RISE_SHARE * steps) & (falls <= _MAX_FALL_SHARE * rises)
-    return flags[has_enough_rows]
+    flags: Flags = (rises > _MIN_RISE_SHARE * steps) & (rises >= _MIN_RISES) & (falls <= MAX_FALL_SHARE * rises)
+    return codes[has_enough_rows], flags[has_enough_rows]
+
+
+def find_absent_slots(store: Store, delivery: Delivery, months: Sequence[str]) -> tuple[int, ...]:
+    """Return the slots that most households lack on most days: of the first bucket in the first and middle month.
+
+    Days with a clock change and household-days without half of the readings do not count.
+
+    Raises:
+        FolderRemoved: a part of the store is damaged.
+    """
+    step, number = slot_step(store.layout.interval_minutes), 0
+    counts = np.zeros(SLOTS, np.int64)
+    for month in _sampled_months(months):
+        readings = load_month_readings(store, month, delivery.contents, 0)
+        number += count_by_slot(readings, counts, store.layout)
+    return slots_of_few(counts, number, step)
+
+
+def slots_of_few(counts: Ints, number: int, step: int) -> tuple[int, ...]:
+    """Return the slots, every `step`-th of a day, that at most half of a number of household-days have.
+
+    >>> slots_of_few(np.array([9, 5, *[9] * 46]), 10, 1), slots_of_few(np.zeros(48, np.int64), 0, 1)
+    ((1,), ())
+    """
+    return tuple(slot for slot in range(0, SLOTS, step) if number and 2 * counts[slot] <= number)
+
+
+def count_by_slot(readings: Readings, counts: Ints, layout: Layout) -> int:
+    """Add the readings by slot to `counts`, and return the number of household-days; see `find_absent_slots`."""
+    day = readings.time // SLOTS
+    days = np.unique(day)
+    changes = [number for number in days.tolist() if layout.absent_slots(date_of_day(number))]
+    keys, index, numbers = np.unique(
+        household_day_key(readings.household, day), return_inverse=True, return_counts=True
+    )
+    counted = (2 * numbers >= SLOTS // slot_step(layout.interval_minutes)) & ~np.isin(
+        split_household_day_key(keys)[1], changes
+    )
+    counts += np.bincount((readings.time % SLOTS)[counted[index]], minlength=SLOTS)
+    return int(counted.sum())
+
+
+def repeats_no_half_hour(store: Store, delivery: Delivery, day: date) -> int:
+    """Return the number of households with one row each in the half-hours of a day that the clock shows twice.
+
+    Of the first parts with rows of the month; 0 if a household has two rows in one of these half-hours.
+    """
+    slots, month = layout_slots(store.layout, day), f"{day:%Y-%m}"
+    if not slots or store.layout.width > 1 or month not in delivery.months:
+        return 0
+    households: set[str] = set()
+    for part in _parts_of_buckets(store, month, delivery.contents)[:_CLOCK_PARTS]:
+        table = filter_days(_load_sample(store, month, part), pa.array([day], pa.date32()))
+        table = table.filter(pc.is_in(table["slot"], value_set=pa.array(slots, pa.uint8())))
+        names = ["household_id", "slot", *(["label"] if store.layout.has_labels else [])]
+        passes = table.select(names)
+        channel = (
+            table["channel"].to_numpy().astype(np.int64) // PASSES
+            if store.layout.channels > 1
+            else np.zeros(len(table), np.int64)
+        )
+        grouped = passes.append_column("part", pa.array(channel)).group_by([*names, "part"])
+        if (pc.max(grouped.aggregate([([], "count_all")])["count_all"]).as_py() or 0) > 1:
+            return 0
+        households.update(table["household_id"].unique().to_pylist())
+    return len(households)
+
+
+def layout_slots(layout: Layout, day: date) -> list[int]:
+    """Return the slots of a day that the clock shows twice, with two rows for each."""
+    return (
+        [] if getattr(getattr(layout, "columns", None), "repeated", "sum") == "sum" else [*layout.repeated_slots(day)]
+    )

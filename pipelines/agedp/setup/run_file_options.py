@@ -84,6 +84,13 @@ OPTIONS: Final[tuple[RunFileOption, ...]] = (
     _input("max_half_hour_kwh", "KWH", "a reading above this is rejected"),
     _input("max_rejected_share", "P", "a first run that rejects more of the rows is refused"),
     _input("preflight", "RULE", "files that make a first release meaningless: refuse or report"),
+    _input(
+        "accept",
+        "NAME",
+        "accept a finding about the files that refuses a first release, such as negative; may be repeated",
+        "words",
+        flag="--accept-finding",
+    ),
     _column("household", "COLUMN", "the column that names the household", flag="--household-column"),
     _column("time", "COLUMN", "the column of the timestamp", flag="--time-column"),
     _column("energy", "COLUMN", "the column of the energy of the interval", flag="--energy-column"),

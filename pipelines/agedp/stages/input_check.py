@@ -12,7 +12,7 @@ from typing import Final
 
 from agedp.ledger_session import LedgerSession
 from agedp.preflight.alerts import write_findings
-from agedp.preflight.input_checks import Finding, check_facts, first_refusal
+from agedp.preflight.input_checks import Finding, check_facts, first_refusal, format_count
 from agedp.preflight.input_facts import InputFacts, collect_facts
 from agedp.run_context import RunContext
 from agedp.stage_values import DailySums, Delivery, DueDays
@@ -20,6 +20,7 @@ from agedp.stages.aggregate import sum_days
 from agedp.stages.ingest import read_files, reread_damaged
 from agedp_data.config import RunFile
 from agedp_data.errors import PreflightFailed
+from agedp_data.roster_counts import group_columns
 
 _OVERRIDE: Final = '[input] preflight = "report" releases all the same'
 
@@ -92,6 +93,8 @@ def _collect_facts(run: RunContext, sums: DailySums) -> InputFacts:
         days=days,
         all_days=all_days,
         engine=run.engine,
+        by=tuple(dict.fromkeys(group_columns(series.by) for series in run.run_file.series.values() if series.by)),
+        files=run.run_file.input.files,
     )
 
 
@@ -108,7 +111,7 @@ def _preflight_error(run: RunFile, findings: Sequence[Finding]) -> PreflightFail
     if refusal is None:
         return None
     further = sum(finding.verdict == "refused" for finding in findings) - 1
-    ending = f" ({further} more finding{'s' * (further != 1)})" if further else ""
-    head = f"{run.name}: {refusal.public}"
-    tail = f" Nothing was drawn; {_OVERRIDE}."
-    return PreflightFailed(head + tail, private=f"{head} Found: {refusal.result}{ending}.{tail}")
+    ending = f" {format_count(further, 'more finding')}." if further else ""
+    return PreflightFailed(
+        private=f"{run.name}: {refusal.name}: {refusal.text.rstrip('.')}.{ending} Nothing was drawn; {_OVERRIDE}."
+    )

@@ -5,7 +5,9 @@
 
 Rows that parsing rejected are stored as text, so that their supplier can correct them. A text is one line, at most its
 first 64 KiB; bytes that are not UTF-8 are replaced. Beside it are the household and the half-hour that the row names,
-if both can be read: a first roster counts them as those of a kept row (`named_days`).
+if both can be read: a first roster counts them as those of a kept row (`named_days`). A row without a half-hour names
+its household, and its day if it lies between the half-hours or at a time that the zone skips: the judge of the input
+counts them.
 
 Decisions:
 
@@ -21,7 +23,7 @@ import hashlib
 import json
 import os
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -35,7 +37,7 @@ import pyarrow.parquet as pq
 from agedp.local_files import atomic_files
 from agedp.local_files.checksums import check_parquet
 from agedp.local_files.internal_files import FileKind, read_content
-from agedp.store.daily_totals import deduplicate_month, read_daily_totals
+from agedp.store.daily_totals import deduplicate_month
 from agedp.store.file_identity import IdentifiedFile
 from agedp.store.manifest import Manifest, Part
 from agedp.store.month_reader import day_numbers, household_codes, load_table
@@ -44,7 +46,7 @@ from agedp_data import table_schemas
 from agedp_data.datasets.csv_parsing import ParsedChunk
 from agedp_data.datasets.layout import arrow_numbers
 from agedp_data.datasets.timestamps import date_of_day
-from agedp_data.datasets.validation import SLOTS, Bytes, Ints, RejectionReason
+from agedp_data.datasets.validation import INTERVAL_MINUTES, SLOTS, Bytes, Flags, Ints, RejectionReason
 from agedp_data.errors import UnreadableFile
 
 _LINES: Final = b"agedp.lines"
@@ -128,6 +130,7 @@ def _count_by_outcome(manifest: Manifest, extra: Mapping[str, int]) -> dict[str,
 
 UNDATED = ""
 _NO_MONTH = -1
+_WORDS = pa.array([reason.words for reason in RejectionReason], pa.string())
 _NAMED = [table_schemas.PARSED_QUARANTINE.field(name) for name in ("household_id", "day", "slot")]
 _REJECTED = pa.schema(
     [("month", pa.int64()), ("row", pa.int64()), ("reason", pa.int64()), ("text", pa.string()), *_NAMED]
@@ -148,14 +151,24 @@ def rejected_rows(chunk: ParsedChunk, rows_before: int) -> pa.Table:
     months = np.full(len(dated), _NO_MONTH, np.int64)
     months[dated] = month_numbers(records.time[rejected[dated]] // SLOTS)
     numbers = (months, rejected + rows_before, chunk.rejected_reason.astype(np.int64))
-    has_name = pc.equal(arrow_numbers(is_named.astype(np.uint8)), 1)
     day, slot = np.divmod(records.time[rejected], np.int32(SLOTS))
+    reason = chunk.rejected_reason
+    has_household = is_named | ((reason >= RejectionReason.DATE) & (reason != RejectionReason.LINE))
+    has_day = is_named | (has_household & ((reason > RejectionReason.DATE) | (day > 1)))
+    named_values = (has_household, records.household[rejected]), (has_day, day), (is_named, slot)
     household, day, slot = (
-        pc.if_else(has_name, arrow_numbers(values), None) for values in (records.household[rejected], day, slot)
+        pc.if_else(pc.equal(arrow_numbers(flags.astype(np.uint8)), 1), arrow_numbers(values), None)
+        for flags, values in named_values
     )
     named = pa.array(records.ids, pa.string()).take(household), day.cast(pa.date32()), slot.cast(pa.uint8())
     texts = pa.array(chunk.rejected_text, pa.string())
     return pa.table([*map(arrow_numbers, numbers), texts, *named], schema=_REJECTED)
+
+
+def rejected_rows_in_words(chunk: ParsedChunk) -> pa.Table:
+    """Return the rejected rows of a chunk as a quarantine file has them."""
+    rows = rejected_rows(chunk, 0)
+    return rows.set_column(rows.schema.get_field_index("reason"), "reason", _WORDS.take(rows["reason"]))
 
 
 def count_reasons(rejected: Sequence[pa.Table]) -> dict[str, int]:
@@ -171,13 +184,12 @@ def write_quarantine(store: Store, content: str, number: int, rejected: Sequence
     parts are parsed. `renumber_quarantine` then adds it.
     """
     rows = pa.concat_tables([_REJECTED.empty_table(), *rejected])
-    words = pa.array([reason.words for reason in RejectionReason], pa.string())
     for month in pc.unique(rows["month"]).to_pylist():
         of_month = rows.filter(pc.equal(rows["month"], month))
         table = table_schemas.table_from_columns(
             table_schemas.PARSED_QUARANTINE,
             content=pa.repeat(content, of_month.num_rows),
-            reason=words.take(of_month["reason"]),
+            reason=_WORDS.take(of_month["reason"]),
             **{name: of_month[name] for name in ("row", "text", "household_id", "day", "slot")},
         )
         folder = atomic_files.make_private(
@@ -235,37 +247,72 @@ class LostReadings:
         return LostReadings(self.lost + further.lost, self.remaining + further.remaining)
 
 
-def count_lost_to_conflicts(
-    store: Store, month: str, contents: Sequence[str], households: Collection[str], *, bucket: int = 0
-) -> dict[date, LostReadings]:
-    """Return the readings of each day of a month and bucket that households lose to conflicting rows.
+@dataclass(frozen=True, slots=True)
+class ConflictingRows:
+    """Half-hours (n) of households that they lose to conflicting rows.
 
-    An alert about conflicts uses it. The month is deduplicated if it is not yet.
+    Attributes:
+        household: code of each household.
+        time: day since 1970 x 48 + slot; the first slot of a row of a day.
+        in_one_file: whether rows of one file conflict.
+    """
+
+    household: Ints
+    time: Ints
+    in_one_file: Flags
+
+
+def find_conflicting_rows(
+    store: Store, month: str, contents: Sequence[str], code_by_id: Mapping[str, int], *, bucket: int = 0
+) -> ConflictingRows:
+    """Return the half-hours of a month and bucket that households lose to conflicting rows.
+
+    The month is deduplicated if it is not yet.
 
     Args:
         store: the confidential store.
         month: the month, as in its folder.
         contents: the content ids of the files, in order.
-        households: the ids of the households that count, usually the roster's; rows of all others are ignored.
+        code_by_id: codes of the households that count, usually the roster's; rows of all others are ignored.
         bucket: the household bucket.
-
-    Returns:
-        The number of lost and of remaining readings of these households, also of days without a conflict.
 
     Raises:
         InputError: a file of the store disappeared in the meantime, or the system denies access.
     """
     file, row, reason = deduplicate_month(store, month, contents, bucket)
     conflicting = reason == RejectionReason.CONFLICT
-    code_by_id = {household: code for code, household in enumerate(sorted(households))}
-    lost = [
-        _rejected_keys(store, (month, bucket), part, row[conflicting & (file == part.file_index)], code_by_id)
-        for part in (store.month_parts(month, contents, bucket) if conflicting.any() else ())
-    ]
-    keys = np.unique(np.concatenate([np.zeros(0, np.int64), *lost]))
-    days, counts = np.unique((keys & (2**_TIME_BITS - 1)) // SLOTS, return_counts=True)
-    lost_by_day = dict(zip(days.tolist(), (counts * store.layout.width).tolist(), strict=True))
-    remaining = _count_readings(read_daily_totals(store, month, contents, bucket), code_by_id)
+    lost, of_files = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    for part in store.month_parts(month, contents, bucket) if conflicting.any() else ():
+        rows = row[conflicting & (file == part.file_index)]
+        lost.append(_rejected_keys(store, (month, bucket), part, rows, code_by_id))
+        of_files.append(np.full(len(lost[-1]), part.file_index))
+    keys, of_file = np.concatenate(lost), np.concatenate(of_files)
+    order = np.lexsort((of_file, keys))
+    keys, of_file = keys[order], of_file[order]
+    is_first = np.append(True, (keys[1:] != keys[:-1]) | (of_file[1:] != of_file[:-1]))[: len(keys)]
+    starts = np.flatnonzero(is_first)
+    rows_of_file = np.diff(np.append(starts, len(keys)))
+    repeated = keys[starts][rows_of_file > max(1, INTERVAL_MINUTES // store.layout.interval_minutes)]
+    distinct = np.unique(keys)
+    return ConflictingRows(distinct >> _TIME_BITS, distinct & (2**_TIME_BITS - 1), np.isin(distinct, repeated))
+
+
+def count_lost_readings(
+    days: pa.Table, conflicts: ConflictingRows, code_by_id: Mapping[str, int], *, width: int
+) -> dict[date, LostReadings]:
+    """Return the readings that households lose to conflicting rows by day, also for days without a conflict.
+
+    An alert about conflicts uses it.
+
+    Args:
+        days: the DAYS of a month and bucket.
+        conflicts: the conflicting rows of both.
+        code_by_id: codes of the households that count.
+        width: readings of a row.
+    """
+    numbers, counts = np.unique(conflicts.time // SLOTS, return_counts=True)
+    lost_by_day = dict(zip(numbers.tolist(), (counts * width).tolist(), strict=True))
+    remaining = _count_readings(days, code_by_id)
     return {
         date_of_day(day): LostReadings(lost_by_day.get(day, 0), remaining.get(day, 0))
         for day in sorted(lost_by_day | remaining)
@@ -273,7 +320,7 @@ def count_lost_to_conflicts(
 
 
 def _rejected_keys(
-    store: Store, month_bucket: tuple[str, int], part: PartMonth, rows: Ints, code_by_id: dict[str, int]
+    store: Store, month_bucket: tuple[str, int], part: PartMonth, rows: Ints, code_by_id: Mapping[str, int]
 ) -> Ints:
     """Return one key per household and time of the rejected rows of a part."""
     if len(rows) == 0:
@@ -292,7 +339,7 @@ def _rejected_keys(
     return keys
 
 
-def _count_readings(days: pa.Table, code_by_id: dict[str, int]) -> dict[int, int]:
+def _count_readings(days: pa.Table, code_by_id: Mapping[str, int]) -> dict[int, int]:
     """Return the number of kept readings of these households by day since 1970."""
     on_roster = household_codes(days, code_by_id) >= 0
     readings = days["readings"].to_numpy().astype(np.int64)[on_roster]

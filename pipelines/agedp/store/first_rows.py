@@ -12,32 +12,37 @@ from agedp_data.datasets import file_listing, parquet_parsing
 from agedp_data.datasets.chunking import Chunk
 from agedp_data.datasets.csv_parsing import BlockLayout, parse_lines
 from agedp_data.datasets.file_listing import InputFile
+from agedp_data.datasets.filesystem import format_location
 from agedp_data.datasets.intervals import DAY_MINUTES, common_interval, interval_of_rows, interval_remedy
 from agedp_data.datasets.layout import PERIOD, Header, Records
 from agedp_data.datasets.validation import INTERVAL_MINUTES, SLOTS, Bytes, Flags, RejectionReason
-from agedp_data.errors import InputError
+from agedp_data.errors import InputError, PreflightFailed
 
 _NO_ROW = (RejectionReason.FIELDS, RejectionReason.HOUSEHOLD, RejectionReason.LINE)
 _FIRST_ROWS, _OFF_GRID_SHARE, _MIN_OFF_GRID_ROWS = 1000, 0.1, 8
 
 
 def check_first_rows(source: InputFile, data_start: int, header: Header, store: Store) -> None:
-    """Raise UnreadableFile if the first rows have no valid date, or mostly an interval other than declared."""
+    """Check the first rows of a file.
+
+    Raises:
+        PreflightFailed: they have no valid date, or mostly an interval other than declared.
+    """
     first_rows = _first_table_rows if file_listing.is_parquet(source.location) else _first_lines
     error = _first_rows_error(store, header, *first_rows(source, data_start, header, store))
     if error is not None:
-        raise source.unreadable(str(error), private=error.private)
+        raise PreflightFailed(private=f"{format_location(source.location)}: {error.private}")
 
 
 def check_first_table_rows(table: pa.Table, header: Header, store: Store) -> None:
     """Check the first rows of a table in memory as those of a file.
 
     Raises:
-        InputError: they have no valid date, or mostly an interval other than declared.
+        PreflightFailed: they have no valid date, or mostly an interval other than declared.
     """
     error = _first_rows_error(store, header, *_rows_of_table(table.slice(0, _FIRST_ROWS), header, store))
     if error is not None:
-        raise InputError(f"readings: {error}", private=f"readings: {error.private}")
+        raise PreflightFailed(private=f"readings: {error.private}")
 
 
 def _first_rows_error(

@@ -11,7 +11,7 @@ import pytest
 from agedp.setup.init_run_file import init
 from agedp.setup.run_file_options import toml_of
 from agedp_data.config import load
-from agedp_data.errors import ContractChanged, RunFileError, UnreadableFile
+from agedp_data.errors import ContractChanged, PreflightFailed, RunFileError
 from tests import minimal
 
 FIRST = date(2013, 3, 30)
@@ -85,14 +85,15 @@ def test_readings_of_an_interval_come_to_their_daily_sums(house, minutes):
     sums = house.run().checked.sums.by_day
     assert {day: (one.exact["all"][0], one.usable["all"]) for (day, _), one in sums.items()} == by_hand(minutes)
     findings = json.loads((house.folder / "confidential" / "preflight.json").read_text())["findings"]
-    assert {each["check"]: each["verdict"] for each in findings}["interval"] == "ok"
+    assert {each["check"]: each["verdict"] for each in findings}["readings"] == "ok"
 
 
 @pytest.mark.parametrize(("minutes", "declared"), [(60, 30), (15, 30), (30, 60), (30, 15), (15, 60), (60, 15)])
 def test_another_interval_than_declared_is_refused(house, minutes, declared):
     prepare(house, minutes, declared=declared)
-    with pytest.raises(UnreadableFile, match=f"readings are {minutes} minutes apart, not {declared}; write "):
+    with pytest.raises(PreflightFailed) as caught:
         house.run()
+    assert f"readings are {minutes} minutes apart, not {declared}; write " in caught.value.private
     assert not (house.folder / "ledger.sqlite").exists()
 
 

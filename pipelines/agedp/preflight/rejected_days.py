@@ -1,0 +1,198 @@
+"""Rows that parsing rejected -> the household-days that each cause touches. Confidential.
+
+All rows are counted. What their texts show is read off the first `_MAX_TEXTS` of each table.
+
+Example: of the lines `M1;2024-01-08 12:00;1,234` and `M1;2024-01-08 12:30;987` the first is rejected where energies
+have a decimal point: its number has a mark between thousands.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from agedp.preflight.touched_days import NO_DAY, RosterDays, Touched
+from agedp.stage_values import Delivery
+from agedp.store.month_reader import household_day_key, load_table, split_household_day_key
+from agedp.store.store import Store
+from agedp_data import table_schemas
+from agedp_data.datasets.csv_lines import split_fields
+from agedp_data.datasets.validation import SLOTS, Ints, RejectionReason
+from agedp_data.messages import escape_text
+from agedp_data.parameters import FindingName
+
+NOT_REJECTED: Final = frozenset(
+    {
+        RejectionReason.CATEGORY.words,
+        RejectionReason.MISSING.words,
+        RejectionReason.DUPLICATE.words,
+        RejectionReason.CONFLICT.words,  # counted as readings that a day loses
+        RejectionReason.SUPERSEDED.words,
+    }
+)
+_NAMES: Final[Mapping[RejectionReason, FindingName]] = {
+    RejectionReason.DATE: "time",
+    RejectionReason.TEXT: "text",
+    RejectionReason.NEGATIVE: "negative",
+    RejectionReason.ABOVE_BOUND: "bound",
+    RejectionReason.OFF_GRID: "interval",
+}
+_SLOT_SHARE: Final = 0.9
+_MAX_TEXTS: Final = 2000
+_COLUMNS: Final = ["household_id", "day", "slot", "reason", "text"]
+_THOUSANDS: Final = re.compile(r"[+-]?[1-9]\d{0,2}([,.' \u00a0\u202f])\d{3}(\1\d{3})*([,.]\d+)?")
+_THOUSANDS_AT_END: Final = re.compile(r",[+-]?\d{1,3}(,\d{3})+$")
+_UNIT: Final = re.compile(r"[+-]?\d[\d.,]*[ \u00a0]*([^\d\s.,:/-]+)")
+_MARK: Final = re.compile(r"[+-]?\d*([,.])\d+")
+
+
+@dataclass(slots=True)
+class _Rejected:
+    """What rows of one cause name so far: keys of household-days, rows of households without a day, and what they show.
+
+    `rows_by_day` are the numbers of rows of the keys, table by table.
+    """
+
+    rows: int = 0
+    keys: list[Ints] = field(default_factory=list)
+    rows_by_day: list[Ints] = field(default_factory=list)
+    undated: Counter[int] = field(default_factory=Counter)
+    others: Counter[str] = field(default_factory=Counter)
+    slots: Ints = field(default_factory=lambda: np.zeros(SLOTS, np.int64))
+    texts: Counter[tuple[FindingName, str]] = field(default_factory=Counter)
+
+
+def quarantine_tables(store: Store, delivery: Delivery, months: Sequence[str]) -> Iterator[pa.Table]:
+    """Yield the rejected rows of these months, and of no month, file by file."""
+    numbered = ((content, number) for content in delivery.contents for number in range(len(store.part_spans(content))))
+    for (content, number), month in product(numbered, ("", *months)):
+        path = store.quarantine_folder(month) / f"{content}-{number}.parquet"
+        if path.exists():
+            yield load_table(path, table_schemas.PARSED_QUARANTINE, columns=_COLUMNS)
+
+
+def count_rejected(
+    tables: Iterable[pa.Table], roster: RosterDays, *, separator: str = ",", step: int = 1
+) -> dict[FindingName, Touched]:
+    """Return what rejected rows touch, by the name of their finding.
+
+    Args:
+        tables: rejected rows: household_id, day, slot, reason, text.
+        roster: the household-days that count.
+        separator: that of the columns in the texts.
+        step: half-hours of an interval, at least 1.
+    """
+    causes: dict[FindingName, _Rejected] = {}
+    for table in tables:
+        rows = table.filter(pc.invert(pc.is_in(table["reason"], pa.array(sorted(NOT_REJECTED)))))
+        for reason in RejectionReason:
+            of_reason = rows.filter(pc.equal(rows["reason"], reason.words)) if len(rows) else rows
+            if len(of_reason):
+                _add_rows(causes, reason, of_reason, roster, separator)
+    if text := causes.pop("text", None):
+        causes[_most_frequent(text.texts)[0]] = text
+    return {name: _touched(name, cause, roster, SLOTS // step) for name, cause in causes.items()}
+
+
+def _add_rows(
+    causes: dict[FindingName, _Rejected], reason: RejectionReason, rows: pa.Table, roster: RosterDays, separator: str
+) -> None:
+    household = roster.codes(rows["household_id"])
+    day = pc.fill_null(rows["day"].cast(pa.int32()), NO_DAY).to_numpy().astype(np.int64)
+    name = _NAMES.get(reason, "rejected")
+    if reason == RejectionReason.DATE and (is_skipped := day != NO_DAY).any():
+        _add_dated(causes.setdefault("clock", _Rejected()), household[is_skipped], day[is_skipped], roster)
+        rows, household, day = rows.filter(pa.array(~is_skipped)), household[~is_skipped], day[~is_skipped]
+    if not len(rows):
+        return
+    cause = causes.setdefault(name, _Rejected())
+    has_day = day != NO_DAY
+    _add_dated(cause, household[has_day], day[has_day], roster)
+    undated = Counter(household[~has_day].tolist())
+    unknown = undated.pop(-1, 0)
+    cause.undated.update(undated)
+    cause.rows += len(rows) - int(has_day.sum())
+    if unknown:
+        names = rows["household_id"].filter(pa.array(~has_day & (household < 0)))
+        cause.others.update(name or "" for name in names.to_pylist() if roster.read_off or name is None)
+    slots = rows["slot"].drop_null().to_numpy()
+    cause.slots += np.bincount(slots, minlength=SLOTS)[:SLOTS]
+    texts = rows["text"].slice(0, _MAX_TEXTS).to_pylist()
+    shown = _cause_of_text if name == "text" else lambda *_: (name, reason.words if name == "rejected" else "")
+    cause.texts.update(shown(text, separator) for text in texts)
+
+
+def _add_dated(cause: _Rejected, household: Ints, day: Ints, roster: RosterDays) -> None:
+    is_due = np.isin(day, roster.days)
+    keys, numbers = np.unique(household_day_key(household, day)[is_due & (household >= 0)], return_counts=True)
+    cause.rows += int(is_due.sum())
+    cause.keys.append(keys)
+    cause.rows_by_day.append(numbers)
+
+
+def _cause_of_text(line: str, separator: str) -> tuple[FindingName, str]:
+    """Return the finding and the characters that a row with a text for a number shows, by its last such cell."""
+    if _THOUSANDS_AT_END.search(line):  # of a table with a column for each household: its cells are not quoted
+        return "thousands", ","
+    fields = split_fields(line, separator) or line.split(separator)
+    fields = fields if len(fields) > 1 else split_fields(line)  # the rows of a Parquet file have commas between them
+    cells = [cell.strip() for cell in fields]
+    for cell in reversed(cells):
+        if found := _THOUSANDS.fullmatch(cell):
+            return "thousands", found[1]
+        if found := _UNIT.fullmatch(cell):
+            return "text", f'"{escape_text(found[1], 20)}" after the number'
+        if (found := _MARK.fullmatch(cell)) and not _is_number(cell):
+            return "text", f'the decimal mark "{found[1]}"'
+    words = [cell for cell in cells if cell and not _is_number(cell) and not cell[:1].isdigit()]
+    return "text", f'"{escape_text(words[-1], 20)}" for a number' if words else ""
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _most_frequent(texts: Counter[tuple[FindingName, str]]) -> tuple[FindingName, str]:
+    return min(texts, key=lambda text: (-texts[text], text))
+
+
+def _touched(name: FindingName, cause: _Rejected, roster: RosterDays, readings: int) -> Touched:
+    """Return what the rows of a cause touch; a time that the zone skips touches the household's later days too."""
+    dated = np.concatenate([np.zeros(0, np.int64), *cause.keys])
+    keys, of_key = np.unique(dated, return_inverse=True)
+    rows_by_day = np.bincount(of_key, np.concatenate([np.zeros(0), *cause.rows_by_day]), len(keys))
+    details: dict[str, int] = {}
+    household, day = split_household_day_key(keys)
+    if name == "clock":
+        household, first = np.unique(household, return_index=True)
+        number = np.full(len(household), len(roster.days))
+        keys = roster.days_of(household, number, since=day[first])
+        details["skipped"] = cause.rows
+    else:
+        codes = np.array(sorted(cause.undated), np.int64)
+        numbers = np.array([cause.undated[code] for code in codes.tolist()], np.int64)
+        keys = np.concatenate([keys, roster.days_of(codes, numbers)])
+    if name == "interval":  # as many rows between the half-hours as a household has on them, or more
+        is_finer = rows_by_day >= readings / 2
+        if is_finer.any():
+            minutes = round(24 * 60 / (readings + float(np.median(rows_by_day[is_finer]))))
+            details[f"{minutes} minutes"] = len(np.unique(household[is_finer]))
+    if cause.slots.sum() and cause.slots.max() >= _SLOT_SHARE * cause.slots.sum():
+        details[f"slot {int(cause.slots.argmax())}"] = int(cause.slots.max())
+    if (text := _most_frequent(cause.texts) if cause.texts else (name, ""))[1]:
+        details[f"text {text[1]}"] = cause.texts[text]
+    keys = roster.on_roster(*split_household_day_key(keys))
+    others = len(cause.others.keys() - {""}), sum(min(rows, len(roster.days)) for rows in cause.others.values())
+    return roster.touched(keys, rows=cause.rows, others=others, details=details)

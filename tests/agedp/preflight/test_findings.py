@@ -1,0 +1,255 @@
+"""What the judge finds in files of twenty households and four days: counts by hand, causes, and what settles them."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable
+from datetime import date, datetime, timedelta
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import agedp
+from agedp.one_off import release_files
+from agedp.preflight.household_facts import ExaminedDays, find_in_days
+from agedp.preflight.input_checks import CAUSES, MAX_TOUCHED_SHARE, judge
+from agedp.preflight.number_forms import are_ambiguous
+from agedp.preflight.reading_samples import rising_households
+from agedp.preflight.touched_days import RosterDays, Touched
+from agedp.setup.run_file_options import OPTIONS
+from agedp_data.errors import REFUSED_INPUT, PreflightFailed
+from agedp_data.parameters import FindingName
+from agedp_data.roster import Roster
+from agedp_flows.cli.app import app
+
+HOMES, DAYS = 20, 4
+COLUMNS = {"household_column": "meter", "time_column": "at", "time_format": "%Y-%m-%d %H:%M", "energy_column": "use"}
+COLUMNS |= {"stamp": "start", "zone": "UTC", "day_zone": "UTC", "unit": "kWh", "dataset": "long"}
+PROMISE = {"notion": "classical", "epsilon_per_day": "9", "max_day_epsilon": "9", "epsilon_total": "unlimited"}
+TERMS = {**COLUMNS, **PROMISE, "clamp_kwh": "50", "min_households": "2"}
+Line = Callable[[int, datetime, int], list[str]]
+
+
+def kwh(wh: float) -> str:
+    return f"{wh / 1000:.3f}"
+
+
+def sound(home: int, at: datetime, wh: int) -> list[str]:
+    return [f"M{home:02},{at:%Y-%m-%d %H:%M},{kwh(wh)}"]
+
+
+def write(
+    folder: Path, line: Line = sound, *, first: date = date(2024, 1, 8), minutes: int = 30, days: int = DAYS
+) -> str:
+    """Write the lines of every household and interval, with made-up energies, and return the file."""
+    random, lines = Random(1), ["meter,at,use"]  # noqa: S311
+    for home in range(HOMES):
+        start = datetime(first.year, first.month, first.day)
+        for number in range(days * 1440 // minutes):
+            lines += line(home, start + timedelta(minutes=minutes * number), random.randrange(100, 1300))
+    (folder / "meters.csv").write_text("\n".join(lines) + "\n")
+    return str(folder / "meters.csv")
+
+
+def options(**changed: str) -> dict[tuple[str, str], str]:
+    form = {option.name: option for option in OPTIONS}
+    values = {**TERMS, **changed}
+    plain = {"epsilon_per_day", "max_day_epsilon", "clamp_kwh", "min_households", "interval_minutes", "accept_finding"}
+    plain |= {"max_rejected_share"}
+    return {form[name].key: value if name in plain else json.dumps(value) for name, value in values.items()}
+
+
+def released(folder: Path, file: str, **changed: str) -> int:
+    """Return the number of days that are released."""
+    result = release_files([file], out=folder / "out", options=options(**changed) | {("promise", "accept"): ACCEPT})
+    result.run.check_not_refused()
+    return len(result.run.released)
+
+
+ACCEPT = '["useless", "total", "no-credit"]'
+
+
+def found(folder: Path) -> dict[str, dict[str, object]]:
+    record = json.loads((folder / "out-confidential/confidential/preflight.json").read_text())
+    return {finding["check"]: finding for finding in record["findings"] if finding["check"] in CAUSES}
+
+
+def of_home(number: int, changed: Line) -> Line:
+    """Return lines of which those of the first homes are changed."""
+    return lambda home, at, wh: (changed if home < number else sound)(home, at, wh)
+
+
+def text(value: Callable[[int], str]) -> Line:
+    return lambda home, at, wh: [f"M{home:02},{at:%Y-%m-%d %H:%M},{value(wh)}"]
+
+
+def register(home: int, at: datetime, wh: int) -> list[str]:
+    minutes = (at - datetime(2024, 1, 8)) // timedelta(minutes=1)
+    return sound(home, at, 5000 + 7 * minutes)
+
+
+def five_minutes(home: int, at: datetime, wh: int) -> list[str]:
+    return [line for part in range(6) for line in sound(home, at + timedelta(minutes=5 * part), wh // 6)]
+
+
+REFUSED: dict[str, tuple[Line, FindingName, int, str]] = {  # lines, finding, household-days, what the operator reads
+    "a unit after the number": (of_home(12, text(lambda wh: f"{kwh(wh)} kWh")), "text", 48, '"kWh" after the number'),
+    "a decimal comma in quotes": (of_home(2, text(lambda wh: f'"0,{wh % 100:02}"')), "text", 8, 'the decimal mark ","'),
+    "a comma between thousands": (
+        text(lambda wh: f'"{wh:,}"' if wh >= 1000 else f"{wh}"), "thousands", 80, 'thousands = ","',
+    ),
+    "net metering": (of_home(6, text(lambda wh: kwh(-wh))), "negative", 24, 'negative = "zero"'),
+    "one home out of twenty with 5 minutes": (
+        lambda *of: (five_minutes if of[0] == 19 else sound)(*of), "interval", 4, "5 minutes in 1 household",
+    ),
+    "one home out of twenty with hours": (
+        of_home(1, lambda *of: sound(*of) if of[1].minute == 0 else []), "interval", 4, "60 minutes in 1 household",
+    ),
+    "two channels": (
+        of_home(10, lambda home, at, wh: [*sound(home, at, wh), *sound(home, at, wh + 1)]), "channels", 40, 'add = "',
+    ),
+    "a half-hour of every home": (
+        lambda *of: [] if (of[1].hour, of[1].minute) == (23, 30) else sound(*of), "slot", 80, "from 23:30 to 24:00",
+    ),
+    "a register of one home": (of_home(1, register), "registers", 4, "registers of a meter"),
+    "times that nobody can read": (
+        of_home(1, lambda home, at, wh: [f"M00,{at:%d/%m/%Y %H:%M},0.1"]), "time", 4, "time_format",
+    ),
+    "values above the bound": (of_home(1, text(lambda wh: f"{60 + wh}")), "bound", 4, "max_half_hour_kwh"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_cause_is_named_with_its_household_days_and_its_key(tmp_path, case):
+    line, name, number, words = REFUSED[case]
+    with pytest.raises(PreflightFailed) as caught:
+        released(tmp_path, write(tmp_path, line), unit="Wh" if name == "thousands" else "kWh")
+    finding = found(tmp_path)[name]
+    assert (finding["verdict"], finding["number"], finding["limit"]) == ("refused", number, 0)
+    assert words in caught.value.private
+    assert str(caught.value) == REFUSED_INPUT
+    assert not (tmp_path / "out").exists()
+
+
+def test_sound_files_have_no_finding(tmp_path):
+    assert released(tmp_path, write(tmp_path)) == DAYS
+    assert found(tmp_path) == {}
+
+
+def test_one_household_day_of_a_hundred_and_twenty_is_a_warning(tmp_path):
+    """One reading of 20 x 6 household-days is negative: under 1 %."""
+
+    def one_negative(home: int, at: datetime, wh: int) -> list[str]:
+        return sound(home, at, -1 if (home, at.day, at.hour) == (0, 9, 5) else wh)
+
+    assert released(tmp_path, write(tmp_path, one_negative, days=6)) == 6
+    finding = found(tmp_path)["negative"]
+    assert (finding["verdict"], finding["number"], finding["limit"]) == ("warning", 1, 1)
+
+
+def test_what_is_accepted_in_writing_is_released_and_listed(tmp_path):
+    file = write(tmp_path, REFUSED["net metering"][0])
+    assert released(tmp_path, file, accept_finding='["negative"]', max_rejected_share="0.5") == DAYS
+    statement = json.loads((tmp_path / "out/statement.json").read_text())
+    assert statement["contract"]["input"]["accept"] == ["negative"]
+    assert any("Its findings negative are accepted in writing" in note for note in statement["notes"])
+    assert agedp.verify(tmp_path / "out").compared
+    assert found(tmp_path)["negative"]["verdict"] == "warning"
+
+
+def test_clock_times_that_the_zone_skips_are_refused(tmp_path):
+    """London has no 01:00 and 01:30 on 31 March 2024: UTC has, and all days from then on are cut one hour off."""
+    file = write(tmp_path, first=date(2024, 3, 30), days=3)
+    with pytest.raises(PreflightFailed) as caught:
+        released(tmp_path, file, zone="Europe/London", day_zone="Europe/London")
+    assert "(40 rows at times that it skips in spring). Correct [input.columns] zone" in caught.value.private
+    assert found(tmp_path)["clock"]["number"] == 40
+
+
+def test_a_repeated_hour_that_nobody_repeats_is_refused(tmp_path):
+    file = write(tmp_path, first=date(2024, 10, 26), days=3)
+    zone = {"zone": "Europe/London", "day_zone": "Europe/London"}
+    with pytest.raises(PreflightFailed, match=REFUSED_INPUT) as caught:
+        released(tmp_path, file, **zone)
+    assert "no household repeats the hour" in caught.value.private
+    assert found(tmp_path)["clock"]["number"] == HOMES
+    assert released(tmp_path / "sum", file, **zone, repeated="sum") == 3
+
+
+def test_two_causes_are_one_public_text(tmp_path, caplog):
+    """Standard output, the exit status, logs and the error's public text are equal; the terminal names the cause."""
+    caplog.set_level(logging.DEBUG)
+    worlds = []
+    for name in ("net metering", "two channels"):
+        folder = tmp_path / name
+        folder.mkdir()
+        file = write(folder, REFUSED[name][0])
+        with pytest.raises(PreflightFailed) as caught:
+            released(folder, file)
+        logged = caplog.text.replace(str(folder), "")
+        caplog.clear()
+        result = CliRunner().invoke(app, ["run", str(folder / "out-confidential/run.toml"), "--json"])
+        worlds.append((str(caught.value), type(result.exception), str(result.exception), result.stdout, logged))
+        assert name[:3] == "net" or "channels" in caught.value.private
+    assert worlds[0] == worlds[1]
+
+
+def roster(first: list[int], last: list[int], **groups: list[str]) -> Roster:
+    names = [f"M{number}" for number in range(len(first))]
+    return Roster(names, np.arange(len(first)), np.array(first), np.array(last), groups)
+
+
+def test_a_group_alone_is_enough_for_a_refusal():
+    """2 of 400 household-days are a warning in all, and 2 of 20 of a small group a refusal."""
+    days = {"all": 2, "tariff B": 2}
+    [finding] = judge({"negative": Touched(1, days, 2)}, {"all": 400, "tariff A": 380, "tariff B": 20}, 40)
+    assert (finding.verdict, "10.0% in group tariff B" in finding.sentence) == ("refused", True)
+    assert judge({"negative": Touched(1, {"all": 2}, 2)}, {"all": 400}, 40)[0].verdict == "warning"
+    assert MAX_TOUCHED_SHARE == 0.01
+
+
+def test_household_days_are_those_of_the_roster_on_due_days():
+    """M0 is on the roster on days 1 to 3, M1 on days 2 to 9; days 2, 3 and 4 are due: 2 + 3 household-days."""
+    days = RosterDays(roster([1, 2], [3, 9], tariff=["A", "B"]), [2, 3, 4], ["tariff"])
+    assert days.totals == {"all": 5, "tariff A": 2, "tariff B": 3}
+    keys = days.on_roster(np.array([0, 0, 1, -1]), np.array([1, 3, 4, 3]))
+    assert days.touched(keys).days == {"all": 2, "tariff A": 1, "tariff B": 1}
+    assert len(days.days_of(np.array([0, 1]), np.array([9, 2]))) == 4
+
+
+def test_daily_totals_of_a_register_rise_for_a_fortnight():
+    """15 days: those of M0 rise each day, those of M1 fall once in three days."""
+    day = np.tile(np.arange(15), 2)
+    energy = np.concatenate([np.arange(15) * 400 + 10_000, 5000 + np.arange(15) % 3 * 100])
+    examined = ExaminedDays((), None, frozenset(), 44)
+    member_days = np.stack([np.repeat([0, 1], 15), day, np.full(30, 48), energy])
+    touched = find_in_days(member_days, RosterDays(roster([0, 0], [14, 14]), range(15)), examined)
+    assert (touched["registers"].households, touched["registers"].days["all"]) == (1, 15)
+    assert touched["interval"].households == 0
+
+
+def test_a_home_that_uses_nothing_is_no_register():
+    """Two homes of 96 half-hours: one switches on once, the other rises 30 times and never falls."""
+    minute = np.tile(np.arange(96) * 30, 2)
+    energy = np.concatenate([np.arange(96) // 90, np.arange(96) // 3])
+    codes, flags = rising_households(np.repeat([0, 1], 96), minute, energy)
+    assert (codes.tolist(), flags.tolist()) == ([0, 1], [False, True])
+
+
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [
+        (["987", "1.234", "310", "2.001", "45", "1.110"], True),
+        (["0.987", "1.234", "3", "2.001", "4", "1.110"], False),  # below one: decimals
+        (["987", "1.23", "310", "2.001", "45", "1.110"], False),  # two decimals
+        (["1987", "1.234", "310", "2.001", "45", "1.110"], False),  # a whole number above 999
+        (["1.234", "2.001", "1.110"], False),  # all have three decimals
+        (["0", "0", "0", "1.234", "2.001", "1.110"], False),  # a zero says nothing
+    ],
+)
+def test_numbers_that_may_have_points_between_thousands(cells, expected):
+    assert are_ambiguous(cells, ".") is expected
