@@ -19,13 +19,15 @@ from typing import Final
 
 from agedp_data.datasets.csv_lines import column_names, split_fields
 
+ENCODINGS: Final = ("utf-8", "latin-1", "cp1252", "utf-16")
 SEPARATORS: Final = (",", ";", "\t", "|")
 MISSING_WORDS: Final = ("", "null", "na", "n/a", "nan", "none", "-", "missing")
 SEPARATOR_LINE: Final = re.compile(r'"?sep=(.|\\t)"?')
 NEARLY_ALL: Final = 0.95
 _ROWS, _CONSECUTIVE = 2000, 3
 _VALUE = re.compile(  # a number, a date, a time of day, or several of them
-    r"[+-]?[.,]?\d[\d .,:'/+\-\u00a0\u202fTZ]*(\s?[AaPp]\.?[Mm]\.?)?|\d{1,2}[- ][A-Za-z]{3}[- ]\d{2,4}.*|\d.*[eE][+-]?\d+"
+    r"[+-]?[.,]?\d[\d .,:'/+\-\u00a0\u202fTZ]*(\s?[AaPp]\.?[Mm]\.?)?|\d{1,2}[- ][A-Za-z]{3}[- ]\d{2,4}.*"
+    r"|\d[\d.,]*[eE][+-]?\d+"
 )
 _BOMS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
@@ -54,9 +56,9 @@ class TableText:
 
 
 def encoding_of(head: bytes, *, complete: bool = True) -> str | None:
-    """Return the encoding of a text by its first bytes, as [input.columns] names it; None if they are no text.
+    r"""Return the encoding of a text by its first bytes, as [input.columns] names it; None if they are no text.
 
-    >>> [encoding_of("é,ü".encode(name)) for name in ("utf-8", "latin-1", "utf-16")], encoding_of(b"a\\0b")
+    >>> [encoding_of("é,ü".encode(name)) for name in ("utf-8", "latin-1", "utf-16")], encoding_of(b"a\0b")
     (['utf-8', 'latin-1', 'utf-16'], None)
     """
     if head.startswith(_BOMS) or (len(head) > 3 and not any(head[1::2]) and all(head[::2])):
@@ -75,9 +77,9 @@ def encoding_of(head: bytes, *, complete: bool = True) -> str | None:
 
 
 def text_lines(head: bytes, encoding: str, *, complete: bool) -> list[str]:
-    """Return the lines of a text without their ends; the last one only if its end is known.
+    r"""Return the lines of a text without their ends; the last one only if its end is known.
 
-    >>> text_lines(b"a\\r\\nb\\nc", "utf-8", complete=False)
+    >>> text_lines(b"a\r\nb\nc", "utf-8", complete=False)
     ['a', 'b']
     """
     decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
@@ -87,7 +89,9 @@ def text_lines(head: bytes, encoding: str, *, complete: bool) -> list[str]:
     return [line.removesuffix("\r") for line in lines]
 
 
-def table_text(lines: Sequence[str], *, separator: str | None = None, skip_lines: int | None = None) -> TableText | None:
+def table_text(
+    lines: Sequence[str], *, separator: str | None = None, skip_lines: int | None = None
+) -> TableText | None:
     """Return the table in the first lines of a file; None if no line is a header with rows below it.
 
     Args:

@@ -19,7 +19,7 @@ from agedp.compute.engine_settings import SILENT, ProgressReporter
 from agedp.local_files import atomic_files
 from agedp.run_context import engine_for, reading_rules, store_for
 from agedp.setup.initial_roster import BY, check_group_column, existing_file_error, is_read_off, write_roster
-from agedp.setup.long_columns import TABLE, LongTable, read_columns
+from agedp.setup.long_columns import TABLE, LongTable, OtherFiles, read_columns
 from agedp.setup.run_file_draft import DraftPaths, RunFileDraft, draft, flag_of, load_decided
 from agedp.setup.run_file_options import FLAGS, SERIES, Key, OptionValues, quoted
 from agedp.setup.run_file_proposals import FileFacts, KeyLine, notion_of
@@ -33,14 +33,16 @@ from agedp_data.config import RunFile
 from agedp_data.config.loading import validate_run_file
 from agedp_data.config.run_file_schema import SCHEMA_FILE, run_file_schema
 from agedp_data.datasets import file_listing, parquet_parsing
+from agedp_data.datasets.compression import UTF_8
 from agedp_data.datasets.file_listing import InputFile
 from agedp_data.datasets.long_format import Long
 from agedp_data.datasets.registry import LAYOUTS
+from agedp_data.datasets.table_text import ENCODINGS, encoding_of, text_lines
 from agedp_data.datasets.validation import FIRST_DAY, INTERVAL_MINUTES, LAST_DAY, RejectionReason
 from agedp_data.errors import InputError
 from agedp_data.roster import Roster, format_roster, read_roster
 
-_OLD_DAYS = 365
+_OLD_DAYS, _LOOKED_AT = 365, 3
 _DATES: tuple[Key, ...] = (("schedule", "first_day"), ("schedule", "last_day"), ("model", "period"))
 _OF_DATES: tuple[Key, ...] = (*_DATES, ("schedule", "skip_days"), (SERIES, "every"))
 """Options that only a known period can be compared with."""
@@ -195,12 +197,10 @@ def read_layout(patterns: Sequence[str], options: OptionValues) -> tuple[str, Lo
     if dataset_option is None and (dataset := _publisher(sources)) is not None:
         return dataset, None
     for source in sources:
-        long = _long_table(source, options)
+        long = _long_table(source, sources, options)
         if long is not None:
             _check_readable(long, source)
             return Long.name, long
-    if dataset_option is not None or any(table == TABLE for table, _ in options):
-        raise sources[0].error("the first rows are not a table with a column each for household, timestamp and energy")
     return next(iter(LAYOUTS)), None  # its reader raises the error about the header
 
 
@@ -216,26 +216,32 @@ def _publisher(sources: Sequence[InputFile]) -> str | None:
     return None
 
 
-def _long_table(source: InputFile, options: OptionValues) -> LongTable | None:
-    if file_listing.is_parquet(source.location):
-        return _columns_of(source, parquet_parsing.first_lines(source), options, complete=False)
+def _long_table(source: InputFile, sources: Sequence[InputFile], options: OptionValues) -> LongTable | None:
+    """Return the columns of a table by its first lines, None if it has no rows or is no text."""
+    others = [other for other in sources if other is not source][:_LOOKED_AT]
+    try:
+        if file_listing.is_parquet(source.location):
+            return read_columns(parquet_parsing.first_lines(source), options, complete=False)
+        encoding, lines, complete = _first_lines(source, options)
+        other_lines = [
+            _first_lines(other, options)[1] for other in others if not file_listing.is_parquet(other.location)
+        ]
+        files = OtherFiles([file.name for file in sources], other_lines)
+        return read_columns(lines, options, complete=complete, encoding=encoding, others=files)
+    except InputError as error:
+        if str(error).startswith(source.label):
+            raise
+        raise source.error(str(error), private=error.private) from None
+
+
+def _first_lines(source: InputFile, options: OptionValues) -> tuple[str, list[str], bool]:
+    """Return the encoding of a file, its first lines, none if it is no text, and whether they are all."""
     head = file_listing.read_head(source)
     complete = len(head) < file_listing.HEAD_BYTES
-    if b"\x00" in head:
-        return None  # UTF-16, or not text: the reader raises the error
-    try:
-        text = head.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        text = head.decode("latin-1")
-    lines = text.splitlines()
-    return _columns_of(source, lines if complete else lines[:-1], options, complete=complete)
-
-
-def _columns_of(source: InputFile, lines: Sequence[str], options: OptionValues, *, complete: bool) -> LongTable | None:
-    try:
-        return read_columns(lines, options, complete=complete)
-    except InputError as error:
-        raise source.error(str(error), private=error.private) from None
+    given = options.get((TABLE, "encoding"))
+    encoding = json.loads(given) if given else encoding_of(head, complete=complete)
+    lines = text_lines(head, encoding, complete=complete) if encoding in ENCODINGS else []
+    return encoding or UTF_8, lines, complete
 
 
 def _check_readable(long: LongTable, source: InputFile) -> None:

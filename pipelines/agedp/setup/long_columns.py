@@ -53,7 +53,7 @@ _HOUSEHOLD = re.compile(
     r"|hogar|contador|cups|identif|(^|[ _])(id|prm|pdl|ean|pod)$",
     re.IGNORECASE,
 )
-_IDENTIFIER = re.compile(r"(^|[ _])id$", re.IGNORECASE)
+_IDENTIFIER = re.compile(r"(^|[ _])[iI][dD]$|[a-z]I[dD]$|[A-Z]id$")
 _TIME = re.compile(r"time|date|stamp|read_?at|start|end|from|until|horodat|heure|fecha|hora|datum|zeit", re.IGNORECASE)
 _ENERGY = re.compile(
     r"k?wh|energy|[eé]nerg|consum|consom|verbrauch|usage|import|export|load|valeur|valor|wert|(^|[^a-z])use($|[^a-z])"
@@ -99,7 +99,7 @@ class LongTable:
 
 
 @dataclass(frozen=True, slots=True)
-class Delivery:
+class OtherFiles:
     """The other files of a delivery, by which a household that is a file is recognised.
 
     Attributes:
@@ -114,7 +114,7 @@ class Delivery:
     def pattern(self) -> str:
         """Return what the names have in common, with a star where they differ; "" for one file.
 
-        >>> Delivery(["meter-12.csv", "meter-17.csv"]).pattern
+        >>> OtherFiles(["meter-12.csv", "meter-17.csv"]).pattern
         'meter-*.csv'
         """
         if len(set(self.names)) < 2:
@@ -130,7 +130,7 @@ def read_columns(
     *,
     complete: bool,
     encoding: str = "utf-8",
-    delivery: Delivery | None = None,
+    others: OtherFiles | None = None,
 ) -> LongTable | None:
     """Return the columns of a table from the first lines of a file; None if no line has a row below it.
 
@@ -158,7 +158,7 @@ def read_columns(
         del given["skip_lines"]
     _check_columns(text.names, given)
     asked = frozenset(key for _, key in options)
-    return _ColumnReader(text, given, asked, delivery or Delivery(), complete=complete).table()
+    return _ColumnReader(text, given, asked, others or OtherFiles(), complete=complete).table()
 
 
 def _is_stated(text: TableText) -> bool:
@@ -197,9 +197,9 @@ class _ColumnReader:
     """
 
     def __init__(
-        self, text: TableText, given: Mapping[str, Any], asked: frozenset[str], delivery: Delivery, *, complete: bool
+        self, text: TableText, given: Mapping[str, Any], asked: frozenset[str], others: OtherFiles, *, complete: bool
     ) -> None:
-        self._text, self._given, self._asked, self._delivery, self._complete = text, given, asked, delivery, complete
+        self._text, self._given, self._asked, self._beside, self._complete = text, given, asked, others, complete
         self._cells = {name: [row[i] for row in text.rows] for i, name in enumerate(text.names)}
         self._lines: dict[str, KeyLine] = {}
         self._reasons: dict[str, str] = {}
@@ -354,13 +354,13 @@ class _ColumnReader:
             above = self._text.before[i - 1][0] if i and self._text.before[i - 1] else ""
             cell = line[0] if line else ""
             is_named = (_names_household(above) and not _names_household(cell)) or _names_household(cell.split(":")[0])
-            others = [lines[i] for lines in self._delivery.other_lines if i < len(lines)]
+            others = [lines[i] for lines in self._beside.other_lines if i < len(lines)]
             if is_named and any(map(str.isdigit, cell)) and not any(other.startswith(cell) for other in others):
                 self._decide("household", f"line:{i + 1}", "a line before the header names it, and no column does")
                 return True
-        pattern = self._delivery.pattern
+        pattern = self._beside.pattern
         first = self._stamps[0] if self._stamps else ""
-        if pattern and first and any(first in line for lines in self._delivery.other_lines for line in lines):
+        if pattern and first and any(first in line for lines in self._beside.other_lines for line in lines):
             self._decide("household", f"file:{pattern}", "no column names it, and several files have the same times")
             return True
         if pattern:

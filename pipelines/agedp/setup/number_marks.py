@@ -11,7 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-_NUMBER = re.compile(r"[+-]?(?:\d+|\d{1,3}(?:([ '.,\u00a0])\d{3})(?:\1\d{3})*)?(?:([.,])\d*)?(?:[eE][+-]?\d+)?")
+_NUMBER = re.compile(
+    r"[+-]?(?=[.,]?\d)(?:\d+|\d{1,3}(?:([ '.,\u00a0])\d{3})(?:\1\d{3})*)?(?:([.,])\d*)?(?:[eE][+-]?\d+)?"
+)
 _THOUSANDS: Final = " '\u00a0"
 
 
@@ -33,10 +35,10 @@ class Marks:
 def is_number(cell: str) -> bool:
     """Return whether a cell is a number with any marks.
 
-    >>> [is_number(cell) for cell in ("0,25", "1.234,5", "-3", "1e-3", "12:30", "")]
+    >>> [is_number(cell) for cell in ("0,25", "1.234,5", "-3", "1e-3", "E1", "")]
     [True, True, True, True, False, False]
     """
-    return any(map(str.isdigit, cell)) and _NUMBER.fullmatch(cell) is not None
+    return _NUMBER.fullmatch(cell) is not None
 
 
 def parse_number(cell: str, marks: Marks) -> float | None:
