@@ -52,7 +52,7 @@ _ISO_SHAPE = re.compile(  # as Arrow, except for timestamps without minutes
     rb"(\d{4})-(\d\d)-(\d\d)(?:[ T](\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?(Z|([+-])(\d\d)(?::?(\d\d))?)?)?"
 )
 _EPOCH_NUMBER = re.compile(rb"(\d{1,14})(?:\.(\d{1,9}))?")
-_END_OF_DAY = re.compile(rb"(?<!\d)24(:?00)(:?00)?(\.0+)?(?!\d)")
+_END_OF_DAY = re.compile(rb"(?:(?<![\d+-])|(?<=\d{8}))24(:?00)(:?00)?(\.0+)?(?!\d)")
 _TIME_OF_DAY = re.compile(r"[ T,]*%[HIk].*")
 _DAY_NS = 86_400 * 10**9
 

@@ -141,8 +141,7 @@ def ingest(
     stored_manifests = stored.manifests
     stored_digests = {manifest.digest for manifest in stored_manifests.values()}
     listing = file_listing.list_input_files(patterns, excluding=excluding, required=False)
-    sources = [replace(source, encoding=store.layout.encoding) for source in listing.sources]
-    listed = identify_files(store, sources, engine=engine)
+    listed = identify_files(store, listing.sources, engine=engine)
     unique = {file.content: file for file in reversed(listed)}  # of equal files the first is ingested
     earlier = select_counted_manifests(store, stored_manifests, listed)
     sizes = StoredSizes(store)

@@ -19,7 +19,7 @@ import difflib
 import hashlib
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agedp.compute.engine import explain_worker_errors, map_merge
@@ -170,9 +170,10 @@ def open_file(file: IdentifiedFile, *, store: Store, check_rows: bool = False) -
         UnreadableFile: not a text file, an unknown header (the message names the columns and the nearest known
             layout), a damaged archive, or first rows without a valid date or with an interval other than declared.
     """
-    opened = OpenedFile(file, *read_header(file.source, store.layout))
+    source = replace(file.source, encoding=store.layout.encoding)
+    opened = OpenedFile(replace(file, source=source), *read_header(source, store.layout))
     if check_rows and opened.header is not None:
-        check_first_rows(file.source, opened.data_start, opened.header, store)
+        check_first_rows(source, opened.data_start, opened.header, store)
     return opened
 
 

@@ -1,0 +1,335 @@
+"""Every declared shape of a table of readings: by the row, by the day, by the meter; its times, units and marks.
+
+Expectations are counted by hand: a day of whose half-hours each has its number as energy, clocks by their rules.
+"""
+
+from __future__ import annotations
+
+import gzip
+from datetime import UTC, date, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agedp.stages.ingest import read_readings
+from agedp_data.config.loading import read_columns
+from agedp_data.datasets.registry import layout_of
+from agedp_data.datasets.validation import NamedColumns, ReadingRules, RejectionReason
+from agedp_data.errors import AgedpError, InputError
+from tests.agedp_data.datasets import parsing
+from tests.agedp_data.datasets.parsing import step
+
+MONDAY, SPRING, AUTUMN = date(2024, 1, 8), date(2024, 3, 31), date(2024, 10, 27)
+KEYS = {
+    "household": "meter", "time": "at", "time_format": "iso", "stamp": "start", "zone": "UTC", "day_zone": "UTC",
+    "energy": "kwh", "unit": "kWh",
+}  # fmt: skip
+LONDON = {"zone": "Europe/London", "day_zone": "Europe/London"}
+KEPT, DATE, TEXT = RejectionReason.KEPT, RejectionReason.DATE, RejectionReason.TEXT
+
+
+def columns(**keys: object) -> NamedColumns:
+    return NamedColumns.from_keys(read_columns(KEYS | keys).model_dump())
+
+
+def parsed(text: str, *, minutes: int = 30, **keys: object):
+    layout = layout_of("long", columns(**keys), minutes)
+    header, *rows = text.strip().split("\n")
+    rules = ReadingRules(columns=layout.columns, interval_minutes=minutes)
+    return parsing.parse(layout, header, *rows, rules=rules)
+
+
+def kept(text: str, **keys: object) -> dict[tuple[str, int], float]:
+    """Return the energy of each kept record [Wh], by household and half-hour."""
+    records = parsed(text, **keys).records
+    unit = layout_of("long", columns(**{key: value for key, value in keys.items() if key != "minutes"}),
+                     keys.get("minutes", 30)).units_per_wh  # fmt: skip
+    rows = zip(records.household.tolist(), records.time.tolist(), records.energy_wh[:, 0].tolist(),
+               records.reason.tolist(), strict=True)  # fmt: skip
+    return {(records.ids[code], time): wh / unit for code, time, wh, reason in rows if reason == KEPT}
+
+
+def by_file(folder, text: str, name: str = "a.csv", *, minutes: int = 30, **keys: object):
+    """Return the energies of a file by household, day and slot [Wh]; files are read as a run reads them."""
+    content = text.encode(str(keys.get("encoding", "utf-8")))
+    (folder / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    rules = ReadingRules(interval_minutes=minutes)
+    frame = read_readings(folder / name, dataset="long", columns=KEYS | keys, rules=rules)
+    return {(row.household_id, row.day.date(), row.slot): row.energy_wh for row in frame.itertuples()}
+
+
+@pytest.mark.parametrize(
+    ("written", "day", "slot"),
+    [
+        ("2024-01-08 24:00", date(2024, 1, 9), 0),
+        ("2024-01-31T24:00:00", date(2024, 2, 1), 0),
+        ("2024-01-08", MONDAY, 0),
+        ("2024-01-08 00:30", MONDAY, 1),
+    ],
+)
+def test_24_00_ends_a_day_and_a_date_alone_begins_it(written, day, slot):
+    assert kept(f"meter,at,kwh\nA,{written},0.5") == {("A", step(day, slot)): 500}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "written", "slot"),
+    [
+        ("%d/%m/%Y %H:%M", "08/01/2024 24:00", 48),
+        ("%d/%m/%Y %H:%M", "08/01/2024", 0),
+        ("%d.%m.%Y, %H:%M:%S", "08.01.2024, 24:00:00", 48),
+        ("%Y%m%d%H%M", "202401082400", 48),
+        ("%m/%d/%Y %I:%M %p", "01/08/2024 12:30 AM", 1),
+        ("%m/%d/%Y %I:%M %p", "01/08/2024", 0),
+    ],
+)
+def test_midnights_are_understood_in_every_pattern(pattern, written, slot):
+    assert kept(f"meter;at;kwh\nA;{written};0.5", time_format=pattern, separator=";") == {
+        ("A", step(MONDAY, slot)): 500
+    }
+
+
+@pytest.mark.parametrize("written", ["2024-01-08 24:30", "2024-01-08 25:00", "2024-02-30", "24:00", "2024-01-08 2400"])
+def test_other_hours_are_no_time(written):
+    assert parsing.reasons(parsed(f"meter,at,kwh\nA,{written},0.5")) == [DATE]
+
+
+def test_date_and_time_of_day_stand_in_two_columns():
+    text = 'meter,day,clock,kwh\nA,01/08/2024,12:00:00 AM,1\n"A","01/08/2024","01:30:00 PM","2"\nA,,,3'
+    keys = {"time": ["day", "clock"], "time_format": "%m/%d/%Y %I:%M:%S %p"}
+    assert kept(text, **keys) == {("A", step(MONDAY)): 1000, ("A", step(MONDAY, 27)): 2000}
+    assert parsing.reasons(parsed(text, **keys)) == [KEPT, KEPT, DATE]
+
+
+def test_a_period_is_so_many_intervals_after_midnight_whatever_the_clock_shows():
+    """The 23 hours of a day in March have 46 periods, the 25 hours of a day in October 50."""
+    keys = {"time": ["day", "period"], "period_minutes": 30, **LONDON}
+    rows = [(SPRING, 46), (SPRING, 47), (AUTUMN, 3), (AUTUMN, 5), (AUTUMN, 50), (AUTUMN, 51), (MONDAY, 48), (MONDAY, 0)]
+    text = "meter,day,period,kwh\n" + "\n".join(f"A,{day},{number},1" for day, number in rows)
+    assert parsing.reasons(parsed(text, **keys)) == [KEPT, DATE, KEPT, KEPT, KEPT, DATE, KEPT, DATE]
+    records = parsed(text, **keys).records
+    slots = [(step(SPRING, 47)), step(AUTUMN, 2), step(AUTUMN, 2), step(AUTUMN, 47), step(MONDAY, 47)]
+    assert records.time[records.reason == KEPT].tolist() == slots
+    assert records.channel[records.reason == KEPT].tolist() == [0, 1, 2, 0, 0]  # the two passes of 1:00 to 1:30
+    from_zero = parsed("meter,day,period,kwh\nA,2024-01-08,0,1", **keys, first_period=0)
+    assert from_zero.records.time.tolist() == [step(MONDAY)]
+
+
+@given(zone=st.sampled_from(["Europe/London", "Australia/Lord_Howe", "America/Santiago"]), day=st.integers(0, 365))
+@settings(max_examples=60, deadline=None)
+def test_periods_are_instants_of_the_zone(zone, day):
+    """Counted by the standard library's clock: the n-th half-hour after the local midnight."""
+    begins = datetime(2024, 1, 1, tzinfo=ZoneInfo(zone)) + timedelta(days=day)
+    start, end = begins.astimezone(UTC), (begins + timedelta(days=1)).astimezone(UTC)
+    number = int((end - start) / timedelta(minutes=30))
+    text = "meter,day,period,kwh\n" + "\n".join(f"A,{begins:%Y-%m-%d},{i + 1},{i}" for i in range(number + 1))
+    keys = {"time": ["day", "period"], "period_minutes": 30, "zone": zone, "day_zone": "UTC"}
+    first = int(start.timestamp()) // 1800
+    assert kept(text, **keys) == {("A", first + i): 1000 * i for i in range(number)}
+
+
+@pytest.mark.parametrize(
+    ("time_format", "number"), [("epoch", "1704673800"), ("epoch", "1704673800.0"), ("epoch-ms", "1704673800000")]
+)
+def test_seconds_since_1970_are_instants(time_format, number):
+    assert kept(f"meter,at,kwh\nA,{number},1", time_format=time_format, zone="Asia/Tokyo") == {
+        ("A", step(MONDAY, 1)): 1000
+    }
+    rows = f"A,{number},1\nA,x,1\nA,0,1\nA,-5,1\nA,{'9' * 30},1\nA,,1"
+    assert parsing.reasons(parsed(f"meter,at,kwh\n{rows}", time_format=time_format)) == [KEPT] + [DATE] * 5
+
+
+@pytest.mark.parametrize(("minutes", "number"), [(60, 24), (30, 48), (15, 96), (5, 288)])
+def test_a_row_of_a_day_has_a_column_for_each_interval(minutes, number):
+    names = [f"h{i}" for i in range(number)]
+    text = f"meter,day,{','.join(names)},note\nA,2024-01-08,{','.join(str(i) for i in range(number))},x"
+    records = parsed(text, minutes=minutes, time="day", energy=["h0", f"h{number - 1}"]).records
+    time = [step(MONDAY, i * minutes // 30) for i in range(number)]
+    assert records.time.tolist() == time
+    assert records.channel.tolist() == [4 * (i % max(1, 30 // minutes)) for i in range(number)]
+
+
+def test_a_cell_of_a_day_is_rejected_by_itself_and_a_broken_line_whole():
+    names = [f"h{i}" for i in range(48)]
+    cells = ["1"] * 48
+    text = f"meter,day,{','.join(names)}\n"
+    rows = ["A,2024-01-08," + ",".join([*cells[:5], "x", *cells[6:]]), 'A,2024-01-09,"' + ",".join(cells),
+            "A,2024-01-10," + ",".join(cells[1:])]  # fmt: skip
+    found = parsing.reasons(parsed(text + "\n".join(rows), time="day", energy=["h0", "h47"]))
+    assert found[:48] == [TEXT if i == 5 else KEPT for i in range(48)]
+    assert set(found[48:96]) == {RejectionReason.LINE}
+    assert set(found[96:]) == {RejectionReason.FIELDS}
+    rejected = parsed(text + rows[0], time="day", energy=["h0", "h47"]).rejected_text
+    assert rejected == ("A,2024-01-08,h5,x",)
+
+
+def test_a_spring_hour_of_a_row_of_a_day_is_no_time_and_an_autumn_hour_has_both_passes():
+    names = ",".join(f"h{i}" for i in range(48))
+    keys = {"time": "day", "energy": ["h0", "h47"], **LONDON}
+    for day, rejected in ((SPRING, {2, 3}), (AUTUMN, set())):
+        found = parsed(f"meter,day,{names}\nA,{day},{','.join(['1'] * 48)}", **keys)
+        assert {i for i, reason in enumerate(parsing.reasons(found)) if reason == DATE} == rejected
+        assert not found.records.channel.any()
+
+
+def test_a_row_of_a_day_must_have_all_intervals():
+    with pytest.raises(InputError, match=r"names 2 columns from the first to the last; a day of 30 minutes has 48"):
+        parsed("meter,day,h0,h1\nA,2024-01-08,1,2", time="day", energy=["h0", "h1"])
+
+
+@pytest.mark.parametrize(
+    ("unit", "minutes", "wh"), [("W", 30, 15), ("W", 60, 30), ("W", 15, 7.5), ("kW", 30, 15_000), ("W", 5, 2.5)]
+)
+def test_a_power_is_that_of_its_whole_interval(unit, minutes, wh):
+    assert kept("meter,at,kwh\nA,2024-01-08 00:00,30", unit=unit, minutes=minutes) == {("A", step(MONDAY)): wh}
+
+
+def test_shorter_readings_add_up_and_are_rounded_once(tmp_path):
+    """Six times 0.4 Wh are 2.4 Wh, so 2 Wh, not six times 0."""
+    rows = "".join(f"A,2024-01-08 00:{5 * i:02},0.0004\n" for i in range(12))
+    assert by_file(tmp_path, f"meter,at,kwh\n{rows}", minutes=5) == {("A", MONDAY, 0): 2, ("A", MONDAY, 1): 2}
+    odd = "A,2024-01-08 01:02,9\nA,2024-01-08 01:00:30,9\n"
+    found = parsing.reasons(parsed(f"meter,at,kwh\n{odd}", minutes=5))
+    assert found == [RejectionReason.OFF_GRID] * 2
+
+
+def test_a_file_is_a_household_by_its_name_or_a_line(tmp_path):
+    rows = "at,kwh\n2024-01-08 00:00,1\n"
+    for name, pattern in (("meter-77.csv", "file:meter-*.csv"), ("77.csv.gz", "file:*.csv")):
+        assert by_file(tmp_path, rows, name, household=pattern) == {("77", MONDAY, 0): 1000}
+    preamble = "PRM;x\n77;y\nat;kwh\n2024-01-08 00:00;1\n"
+    keys = {"separator": ";", "skip_lines": 2}
+    assert by_file(tmp_path, preamble, **keys, household="line:2") == {("77", MONDAY, 0): 1000}
+    with pytest.raises(InputError, match="does not fit"):
+        by_file(tmp_path, rows, "other.csv", household="file:meter-*.csv")
+    with pytest.raises(InputError, match="line 2 has no household"):
+        by_file(tmp_path, "PRM;x\n;y\nat;kwh\n2024-01-08 00:00;1\n", **keys, household="line:2")
+
+
+def test_two_homes_with_equal_files_are_two_homes(tmp_path):
+    for home in ("1", "2"):
+        (tmp_path / f"m{home}.csv").write_text("at,kwh\n2024-01-08 00:00,1\n")
+    frame = read_readings(tmp_path / "*.csv", dataset="long", columns=KEYS | {"household": "file:m*.csv"})
+    assert frame["household_id"].tolist() == ["1", "2"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1", "cp1252", "utf-16"])
+def test_a_file_is_read_in_its_encoding(tmp_path, encoding):
+    text = "zähler;at;kwh\nÄ1;2024-01-08 00:00;1,5\n"
+    keys = {"household": "zähler", "separator": ";", "decimal": ",", "encoding": encoding}
+    assert by_file(tmp_path, text, **keys) == {("Ä1", MONDAY, 0): 1500}
+
+
+@pytest.mark.parametrize("line", ["sep=;", '"sep=;"', "sep=,"])
+def test_the_first_line_of_a_spreadsheet_is_no_header(tmp_path, line):
+    text = f"{line}\nmeter;at;kwh\nA;2024-01-08 00:00;1\n"
+    assert by_file(tmp_path, text, separator=";") == {("A", MONDAY, 0): 1000}
+
+
+@pytest.mark.parametrize(
+    ("thousands", "decimal", "cell", "wh"),
+    [(",", ".", '"1,234"', 1234), (",", ".", '"1,234,567.5"', 1234568), (".", ",", "1.234", 1234),
+     (".", ",", '"1.234,5"', 1234), (" ", ".", "1 234", 1234), ("'", ".", "1'234", 1234)],
+)  # fmt: skip
+def test_thousands_have_a_mark(thousands, decimal, cell, wh):
+    keys = {"unit": "Wh", "thousands": thousands, "decimal": decimal, "separator": ";"}
+    layout = layout_of("long", columns(**keys))
+    rules = ReadingRules(columns=layout.columns, max_half_hour_wh=10_000_000)
+    header, row = "meter;at;kwh", f"A;2024-01-08 00:00;{cell}"
+    records = parsing.parse(layout, header, row, "A;2024-01-08 00:30;987", rules=rules).records
+    assert records.energy_wh[:, 0].tolist() == [wh, 987]
+
+
+@pytest.mark.parametrize("cell", ["1,23", "1,2345", ",123", "12,345,6", "1,,234"])
+def test_other_places_of_a_mark_are_no_number(cell):
+    text = f"meter;at;kwh\nA;2024-01-08 00:00;{cell}"
+    assert parsing.reasons(parsed(text, thousands=",", separator=";", unit="Wh")) == [TEXT]
+
+
+def test_rows_that_are_not_asked_for_name_nobody():
+    text = "meter,at,kwh,register\nA,2024-01-08 00:00,1,E1\nA,2024-01-08 00:00,2,B1\nB,x,2,B1\nA,x,1, E1 "
+    found = parsed(text, where={"register": "E1"})
+    assert parsing.reasons(found) == [KEPT, RejectionReason.CATEGORY, RejectionReason.CATEGORY, DATE]
+    assert len(found.rejected_row) == 1
+    both = parsed(text, where={"register": ["E1", "B1"]})
+    assert parsing.reasons(both) == [KEPT, KEPT, DATE, DATE]
+
+
+def test_the_meters_of_a_household_have_labels():
+    records = parsed("meter,at,kwh,part\nA,2024-01-08 00:00,1,x\nA,2024-01-08 00:00,2,y\nB,2024-01-08 00:00,2,x",
+                     add="part").records  # fmt: skip
+    labels = records.label.tolist()
+    assert labels[0] == labels[2] != labels[1]
+
+
+@pytest.mark.parametrize(("negative", "energies"), [("reject", [-1, 2000]), ("zero", [0, 2000]), ("net", [-500, 2000])])
+def test_a_negative_energy_is_what_the_run_file_says(negative, energies):
+    records = parsed("meter,at,kwh\nA,2024-01-08 00:00,-0.5\nA,2024-01-08 00:30,2", negative=negative).records
+    assert records.energy_wh[:, 0].tolist() == energies
+    assert (records.reason[0] == RejectionReason.NEGATIVE) == (negative == "reject")
+
+
+def test_minus_infinity_is_no_export():
+    assert parsing.reasons(parsed("meter,at,kwh\nA,2024-01-08 00:00,-inf", negative="zero")) == [
+        RejectionReason.NOT_FINITE
+    ]
+    assert parsing.reasons(parsed("meter,at,kwh\nA,2024-01-08 00:00,-51", negative="net")) == [
+        RejectionReason.ABOVE_BOUND
+    ]
+
+
+def test_the_first_header_of_a_table_with_a_column_per_meter_may_be_empty():
+    assert kept(",A,B\n2024-01-08 00:00,1,2", household="*", energy="*", time="") == {
+        ("A", step(MONDAY)): 1000, ("B", step(MONDAY)): 2000
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"energy": ["a", "b"], "time_format": "%H:%M"}, 'must be "iso", or a pattern such as "%d/%m/%Y"'),
+        ({"time": ["a", "b"], "time_format": "epoch"}, "is the format of a timestamp in one column"),
+        ({"period_minutes": 30}, 'needs the date and the number of the period, such as ["date", "period"]'),
+        ({"first_period": 0}, "is used with period_minutes only"),
+        ({"household": "line:0"}, 'such as "line:2"'),
+        ({"household": "file:meter.csv"}, 'such as "file:meter-*.csv"'),
+        ({"thousands": "."}, "is also the decimal mark"),
+        ({"where": "E1"}, 'must be a table of columns and texts, such as { register = "E1" }'),
+        ({"where": {"register": []}}, "needs a text, or a list of texts, for the column 'register'"),
+        ({"household": "*", "energy": "*", "add": "x"}, "is for a table whose rows are of one household each"),
+        ({"time": ["at", "kwh"]}, "names a column that another key names"),
+        ({"unit": "MW"}, 'write "kWh" | "Wh" | "W" | "kW"'),
+    ],
+)
+def test_what_does_not_fit_together_is_refused_in_one_line(keys, message):
+    with pytest.raises(AgedpError) as refusal:
+        read_columns(KEYS | keys)
+    assert message in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
+CELLS = st.text("0123456789.,-+eE \t\"';:|ABCinfNaN\x00é", max_size=12)
+
+
+@given(
+    rows=st.lists(st.lists(CELLS, min_size=3, max_size=5), max_size=6),
+    keys=st.sampled_from(
+        [
+            {}, {"time_format": "epoch"}, {"time": ["at", "part"], "time_format": "%d/%m/%Y %H:%M"},
+            {"time": ["at", "part"], "period_minutes": 30}, {"where": {"part": "x"}, "add": "part"},
+            {"negative": "net", "thousands": ",", "unit": "W"}, {"household": "*", "energy": "*"},
+            {"energy": ["kwh", "kwh"], "time": "at"},
+        ]
+    ),
+)  # fmt: skip
+@settings(max_examples=150, deadline=None)
+def test_every_row_is_accounted_for_whatever_it_contains(rows, keys):
+    text = "meter,at,kwh,part\n" + "\n".join(",".join(cells) for cells in rows)
+    try:
+        found = parsed(text, **keys)
+    except AgedpError:
+        return
+    excluded = parsing.reasons(found).count(RejectionReason.CATEGORY)
+    kept_rows = parsing.reasons(found).count(KEPT)
+    assert found.rows_read == kept_rows + excluded + len(found.rejected_row)
