@@ -63,6 +63,7 @@ from agedp_data.datasets.layout import (
 )
 from agedp_data.datasets.timestamps import (
     COMMON_FORMATS,
+    EPOCHS,
     ClockPass,
     WallClock,
     ZoneDays,
@@ -260,7 +261,11 @@ class Long:
         if not first:
             return InputError(problem)
         common_format = next(
-            (time_format for time_format in COMMON_FORMATS if all(matches_format(cell, time_format) for cell in first)),
+            (
+                time_format
+                for time_format in (*COMMON_FORMATS, *EPOCHS)
+                if all(matches_format(cell, time_format) for cell in first)
+            ),
             None,
         )
         suggestion = f'; did you mean "{common_format}"?' if common_format else ""

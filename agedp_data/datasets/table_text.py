@@ -154,5 +154,14 @@ def _is_valued(column: Sequence[str]) -> bool:
     return bool(known) and sum(map(bool, map(_VALUE.fullmatch, known))) >= 0.8 * len(known)
 
 
+def is_value(cell: str) -> bool:
+    """Return whether a cell is a number, a date or a time of day, rather than a name.
+
+    >>> is_value("0,25"), is_value("08/01/2024 00:30"), is_value("kWh 2024")
+    (True, True, False)
+    """
+    return _VALUE.fullmatch(cell) is not None
+
+
 def _may_be_value(cell: str) -> bool:
-    return cell.lower() in MISSING_WORDS or _VALUE.fullmatch(cell) is not None
+    return cell.lower() in MISSING_WORDS or is_value(cell)

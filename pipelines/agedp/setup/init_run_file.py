@@ -12,7 +12,8 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
+from datetime import time as clock_time
 from pathlib import Path
 
 from agedp.compute.engine_settings import SILENT, ProgressReporter
@@ -26,6 +27,7 @@ from agedp.setup.run_file_proposals import FileFacts, KeyLine, notion_of
 from agedp.stage_values import Delivery
 from agedp.stages.ingest import ingest
 from agedp.store.file_identity import read_header
+from agedp.store.first_rows import first_records
 from agedp.store.named_days import day_spans
 from agedp.store.store import Store
 from agedp_data import clock
@@ -35,20 +37,41 @@ from agedp_data.config.run_file_schema import SCHEMA_FILE, run_file_schema
 from agedp_data.datasets import file_listing, parquet_parsing
 from agedp_data.datasets.compression import UTF_8
 from agedp_data.datasets.file_listing import InputFile
+from agedp_data.datasets.layout import PASSES, Layout, Records
 from agedp_data.datasets.long_format import Long
 from agedp_data.datasets.registry import LAYOUTS
 from agedp_data.datasets.table_text import ENCODINGS, encoding_of, text_lines
+from agedp_data.datasets.timestamps import date_of_day
 from agedp_data.datasets.validation import FIRST_DAY, INTERVAL_MINUTES, LAST_DAY, RejectionReason
 from agedp_data.errors import InputError
 from agedp_data.roster import Roster, format_roster, read_roster
 
-_OLD_DAYS, _LOOKED_AT = 365, 3
+_OLD_DAYS, _LOOKED_AT, _SHOWN = 365, 3, 3
 _DATES: tuple[Key, ...] = (("schedule", "first_day"), ("schedule", "last_day"), ("model", "period"))
 _OF_DATES: tuple[Key, ...] = (*_DATES, ("schedule", "skip_days"), (SERIES, "every"))
 """Options that only a known period can be compared with."""
 _ANY_DAY = FIRST_DAY
 _ANY_PERIOD: OptionValues = {_DATES[0]: f"{FIRST_DAY + timedelta(days=1)}", _DATES[1]: f"{LAST_DAY}"}
 """The longest period that meters can have recorded: before the files are read, it excludes no day and no month."""
+
+
+@dataclass(frozen=True, slots=True)
+class FirstReading:
+    """One of the first readings of the files, as a run reads it: confidential, for the terminal.
+
+    Attributes:
+        household: its household.
+        begin: the wall-clock time of `day_zone` at which its interval begins.
+        minutes: the minutes of the interval.
+        kwh: its energy, None if it is rejected or missing.
+        reason: why it is rejected, "kept" otherwise.
+    """
+
+    household: str
+    begin: datetime
+    minutes: int
+    kwh: float | None
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +85,7 @@ class InitialFiles:
         draft: the content of the run file, with the keys that await a decision.
         long: the recognised columns of a long table.
         options: the options of the call.
+        first: the first readings of a long table.
     """
 
     run_file: Path
@@ -70,6 +94,7 @@ class InitialFiles:
     draft: RunFileDraft
     long: LongTable | None = None
     options: OptionValues = field(default_factory=dict)
+    first: tuple[FirstReading, ...] = ()
 
     @property
     def households(self) -> int:
@@ -148,7 +173,33 @@ def init(
     if not (schema := folder / SCHEMA_FILE).exists():
         atomic_files.write(schema, (json.dumps(run_file_schema(), indent=1) + "\n").encode(), mode=0o644)
     atomic_files.write(run_file, run_file_draft.text().encode(), mode=0o644)
-    return InitialFiles(run_file, roster, facts, run_file_draft, long, options)
+    first = () if long is None else _first_readings(patterns, run_file_draft, folder)
+    return InitialFiles(run_file, roster, facts, run_file_draft, long, options, first)
+
+
+def _first_readings(patterns: Sequence[str], run_file_draft: RunFileDraft, folder: Path) -> tuple[FirstReading, ...]:
+    """Return the first three readings under the lines of the run file, as proposed; none if these do not fit."""
+    run, _ = validate_run_file(run_file_draft.text(proposals=True), base=folder.absolute())
+    if run is None:
+        return ()
+    layout, rules = run.input.layout, reading_rules(run)
+    for listed in file_listing.list_input_files(patterns).sources:
+        source = replace(listed, encoding=layout.encoding)
+        header, start = read_header(source, layout)
+        if header is not None:
+            records = first_records(source, start, header, layout, rules)
+            return tuple(_reading(records, i, layout) for i in range(min(_SHOWN, len(records.reason))))
+    return ()
+
+
+def _reading(records: Records, row: int, layout: Layout) -> FirstReading:
+    reason, energy = RejectionReason(int(records.reason[row])), int(records.energy_wh[row, 0])
+    minutes = int(records.slot[row]) * INTERVAL_MINUTES + int(records.channel[row]) // PASSES * layout.interval_minutes
+    midnight = datetime.combine(date_of_day(int(records.day[row])), clock_time())
+    is_kept, kwh = reason == RejectionReason.KEPT, energy / layout.units_per_wh / 1000
+    household = records.ids[records.household[row]] if records.household[row] >= 0 else ""
+    begin = midnight + timedelta(minutes=minutes)
+    return FirstReading(household, begin, layout.interval_minutes, kwh if is_kept else None, reason.words)
 
 
 def _no_reading_error(delivery: Delivery) -> InputError:
@@ -163,16 +214,18 @@ def _no_reading_error(delivery: Delivery) -> InputError:
     )
 
 
-def preview(patterns: Sequence[str], *, folder: Path, options: OptionValues, paths: DraftPaths) -> RunFileDraft:
-    """Return the run file that `init` would write, with a period that is not read yet; nothing is written.
+def preview(
+    patterns: Sequence[str], *, folder: Path, options: OptionValues, paths: DraftPaths
+) -> tuple[RunFileDraft, LongTable | None]:
+    """Return the run file that `init` would write, with a period that is not read yet, and what its columns rest on.
 
     Raises:
         InputError, RunFileError: as `init`.
     """
     options = {key: toml for key, toml in _with_absolute_paths(options).items() if key not in _OF_DATES}
-    facts = _facts(*read_layout(patterns, options), patterns, {})
+    dataset, long = read_layout(patterns, options)
     check_group_column(folder / "roster.csv", options)
-    return draft(facts, options, paths=paths, base=folder.absolute())
+    return draft(_facts(dataset, long, patterns, {}), options, paths=paths, base=folder.absolute()), long
 
 
 def _with_absolute_paths(options: OptionValues) -> OptionValues:

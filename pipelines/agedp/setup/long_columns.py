@@ -29,7 +29,7 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from itertools import pairwise, takewhile
 from statistics import median
@@ -42,7 +42,7 @@ from agedp.setup.time_formats import candidate_dates, candidate_formats, clock_t
 from agedp_data.datasets.intervals import DECLARABLE, INTERVALS, common_interval
 from agedp_data.datasets.table_text import MISSING_WORDS, NEARLY_ALL, TableText, table_text
 from agedp_data.datasets.timestamps import EPOCHS, ISO, parser_format
-from agedp_data.datasets.validation import ALL_COLUMNS, INTERVAL_MINUTES
+from agedp_data.datasets.validation import ALL_COLUMNS, INTERVAL_MINUTES, NamedColumns
 from agedp_data.errors import InputError
 from agedp_data.messages import escape_text
 
@@ -96,6 +96,18 @@ class LongTable:
     reasons: Mapping[str, str]
     unreadable: Mapping[str, tuple[str, ...]]
     interval_minutes: int | None = None
+
+    @property
+    def understood(self) -> str:
+        """Return what the first lines show, and why the rest is open: private, since reasons quote values."""
+        shown = ", ".join(f"{line.key} = {line.toml}" for line in self.lines if line.decided)
+        proposed = (line for line in self.lines if not line.decided)
+        return "; ".join(
+            [
+                f"The first lines show {shown}",
+                *(f"perhaps {line.key} = {line.toml} ({self.reasons[line.key]})" for line in proposed),
+            ]
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +240,9 @@ class _ColumnReader:
         self._zones()
         self._unit()
         self._channels()
-        return LongTable(tuple(self._lines.values()), self._reasons, self._unreadable, self._minutes)
+        order = [field.name for field in fields(NamedColumns)]
+        lines = sorted(self._lines.values(), key=lambda line: order.index(line.key))
+        return LongTable(tuple(lines), self._reasons, self._unreadable, self._minutes)
 
     def _time(self) -> None:
         """Decide the columns of the timestamp: one, a date with a time of day or with a period, or that of a day."""

@@ -33,15 +33,18 @@ from agedp.store.manifest_index import StoredManifests
 from agedp.store.store import Store
 from agedp.store.stored_sizes import StoredSizes
 from agedp_data.datasets import file_listing, parquet_parsing
+from agedp_data.datasets.csv_lines import column_names
 from agedp_data.datasets.file_listing import InputFile
 from agedp_data.datasets.filesystem import SETTLING_NS
 from agedp_data.datasets.layout import Header, Layout
 from agedp_data.datasets.long_format import Long
 from agedp_data.datasets.registry import LAYOUTS
+from agedp_data.datasets.table_text import is_value, table_text, text_lines
 from agedp_data.errors import InputError
 from agedp_data.messages import escape_text
 
-_DESCRIBE = 'correct the header line, or describe the columns under dataset = "long" and [input.columns]'
+_DESCRIBE_IT = 'describe the columns under dataset = "long" and [input.columns]'
+_DESCRIBE = f"correct the header line, or {_DESCRIBE_IT}"
 _SEPARATORS = {b",": "commas", b";": "semicolons", b"\t": "tabs", b"|": "bars"}
 _FIRST_BYTES = 4096
 _BATCH_BYTES, _BATCH_FILES = 2**30, 1000
@@ -201,7 +204,12 @@ def read_header(source: InputFile, layout: Layout) -> tuple[Header | None, int]:
     except InputError as error:
         header, refusal = None, source.unreadable(str(error), private=error.private)
     if header is None:
-        raise _not_csv_error(source, head, layout) or refusal or _unknown_header_error(source, lines, layout)
+        raise (
+            _not_csv_error(source, head, layout)
+            or _misplaced_header_error(source, head, layout)
+            or refusal
+            or _unknown_header_error(source, lines, layout)
+        )
     return header, min(len(head), bom + sum(len(line) + 1 for line in raw_lines[: header.lines]))
 
 
@@ -218,9 +226,34 @@ def _not_csv_error(source: InputFile, head: bytes, layout: Layout) -> InputError
     for mark, word in _SEPARATORS.items():
         if layout.separator.encode() not in line and line.count(mark) > 1:
             declared = f'write [input.columns] separator = "{mark.decode()}"'.replace("\t", "\\t")
-            advice = declared if layout.name == "long" else "write the table again with commas between them"
+            advice = declared if layout.name == Long.name else f"write them again with commas, or {_DESCRIBE_IT}"
             return source.unreadable(f"its columns are separated by {word}; {advice}")
     return None
+
+
+def _misplaced_header_error(source: InputFile, head: bytes, layout: Layout) -> InputError | None:
+    """Return the error about a header that stands on another line than the layout reads; None if it does not."""
+    text = table_text(text_lines(head, "latin-1", complete=len(head) < file_listing.HEAD_BYTES))
+    declared = layout.columns.skip_lines if isinstance(layout, Long) else 0
+    if text is None or text.skip_lines == declared:
+        return None
+    if text.has_separator_line and text.skip_lines == 1:
+        problem = "its first line is sep=, as Excel writes it, and the header is line 2"
+        if isinstance(layout, Long):
+            return (
+                None
+                if layout.separator == text.separator and not declared
+                else source.unreadable(
+                    f'{problem}; write [input.columns] separator = "{text.separator}" and no skip_lines'
+                )
+            )
+        return source.unreadable(f"{problem}; remove it, or {_DESCRIBE_IT}")
+    problem = f"the header is line {text.skip_lines + 1}, after {text.skip_lines} other lines"
+    keys = f"[input.columns] skip_lines = {text.skip_lines}"
+    advice = (
+        f"write {keys}" if isinstance(layout, Long) else f"remove the lines before it, or {_DESCRIBE_IT} and {keys}"
+    )
+    return source.unreadable(f"{problem}; {advice}")
 
 
 def _read_table_header(source: InputFile, layout: Layout) -> Header | None:
@@ -237,14 +270,18 @@ def _read_table_header(source: InputFile, layout: Layout) -> Header | None:
 
 
 def _unknown_header_error(source: InputFile, lines: Sequence[str], layout: Layout) -> InputError:
-    """Return the error; the first line is private: without a header it is a row of a household."""
+    """Return the error with the columns that were sought; without a header the first line is a row, and private."""
     nonempty = [line for line in lines if line.replace(",", "")]
     first_line = nonempty[0] if nonempty else ""
     headers = [(name, text) for name, candidate in LAYOUTS.items() for text in candidate.known_headers()]
-    nearest = difflib.get_close_matches(first_line, [text for _, text in headers], n=1, cutoff=0.0)
-    name = next((name for name, text in headers if [text] == nearest), layout.name)
+    nearest = difflib.get_close_matches(first_line, [text for _, text in headers], n=1, cutoff=0.0)[0]
+    name = next(name for name, text in headers if text == nearest)
+    present = [name.strip('"').lower() for name in column_names(first_line)]
+    sought = [column for column in column_names(nearest) if column.lower() not in present]
+    lacking = ", ".join(f'"{column}"' for column in sought)
     hint = f'did you mean dataset = "{name}"?' if name != layout.name else _DESCRIBE
-    problem = f'are not those of dataset "{layout.name}"; the nearest known are "{nearest[0]}"; {hint}'
+    row = "it seems to be a row without a header; " if any(map(is_value, present)) else ""
+    problem = f'are not those of dataset "{layout.name}": the first line lacks {lacking or "their order"}; {row}{hint}'
     return source.unreadable(f"its columns {problem}", private=f'columns "{escape_text(first_line, 120)}" {problem}')
 
 
