@@ -29,6 +29,8 @@ _VALUE = re.compile(  # a number, a date, a time of day, or several of them
     r"[+-]?[.,]?\d[\d .,:'/+\-\u00a0\u202fTZ]*(\s?[AaPp]\.?[Mm]\.?)?|\d{1,2}[- ][A-Za-z]{3}[- ]\d{2,4}.*"
     r"|\d[\d.,]*[eE][+-]?\d+"
 )
+_DATED = re.compile(r"\d+[-/.]\w+[-/.]\d.*|\d+:\d\d.*")
+_MOSTLY = 0.8
 _BOMS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
@@ -135,7 +137,11 @@ def _header_position(cells: Sequence[Sequence[str]], width: int) -> int | None:
     rows = [row for row in cells if len(row) == width]
     lower = rows[len(rows) // 2 :]
     valued = [i for i in range(width) if _is_valued([row[i] for row in lower])]
-    is_row = [len(row) == width and bool(valued) and all(_may_be_value(row[i]) for i in valued) for row in cells]
+    dated = [i for i in valued if _is_valued([row[i] for row in lower], _DATED)]
+    is_row = [
+        len(row) == width and bool(valued) and all(_may_be_value(row[i]) and (row[i] or i not in dated) for i in valued)
+        for row in cells
+    ]
     first = next((i for i in range(len(cells)) if all(is_row[i : i + _CONSECUTIVE])), 0)
     above = [i for i in range(first) if _may_be_header(cells, i, first, width)]
     named = [i for i in above if not any(_VALUE.fullmatch(cells[i][k]) for k in valued if k < len(cells[i]))]
@@ -149,9 +155,9 @@ def _may_be_header(cells: Sequence[Sequence[str]], line: int, first: int, width:
     return is_full and all(names[1:-1]) and any(name and not _VALUE.fullmatch(name) for name in names)
 
 
-def _is_valued(column: Sequence[str]) -> bool:
+def _is_valued(column: Sequence[str], pattern: re.Pattern[str] = _VALUE) -> bool:
     known = [cell for cell in column if cell.lower() not in MISSING_WORDS]
-    return bool(known) and sum(map(bool, map(_VALUE.fullmatch, known))) >= 0.8 * len(known)
+    return bool(known) and sum(map(bool, map(pattern.fullmatch, known))) >= _MOSTLY * len(known)
 
 
 def is_value(cell: str) -> bool:

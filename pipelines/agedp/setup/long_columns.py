@@ -205,7 +205,8 @@ def _named(key: str, given: Mapping[str, Any]) -> tuple[str, ...]:
 class _ColumnReader:
     """Determines the columns one by one; decided and proposed ones are in `_lines`, candidates in `_unreadable`.
 
-    `_times` are the columns of the timestamp, `_energies` those of the energies, `_stamps` the texts of the timestamps.
+    `_times` are the columns of the timestamp, `_energies` those of the energies; `_moment` has the texts of all time
+    columns of a row, `_stamps` those to which the format applies: without the number of a period.
     """
 
     def __init__(
@@ -222,6 +223,7 @@ class _ColumnReader:
         self._numbers = [name for name in self._others if name and _is_numeric(self._cells[name])]
         self._times: tuple[str, ...] = ()
         self._energies: tuple[str, ...] = ()
+        self._moment: list[str] = []
         self._stamps: list[str] = []
         self._minutes: int | None = None
         self._marks = Marks()
@@ -262,9 +264,9 @@ class _ColumnReader:
                 self._decide("period_minutes", minutes, f"the numbers run from {first} on")
                 if first != 1 and not self._is_given("first_period"):
                     self._decide("first_period", first, "the first of the numbers")
-        of_stamp = self._times[:1] if "period_minutes" in self._lines else self._times
-        columns = [self._cells[name] for name in of_stamp]
-        self._stamps = [" ".join(cells) for cells in zip(*columns, strict=True)] if columns else []
+        columns = [self._cells[name] for name in self._times]
+        self._moment = [" ".join(cells) for cells in zip(*columns, strict=True)]
+        self._stamps = self._cells[self._times[0]] if "period_minutes" in self._lines else self._moment
 
     def _time_of_dates(self) -> None:
         """Decide the column beside a date, or none where a row is a day."""
@@ -329,7 +331,7 @@ class _ColumnReader:
         """Return whether each timestamp comes once, and nearly all columns beside it are numbers named alike."""
         if self._given.get("household") == ALL_COLUMNS:
             return True
-        if "household" in self._given or len(self._stamps) < 2 or len(set(self._stamps)) < len(self._stamps):
+        if "household" in self._given or len(self._moment) < 2 or len(set(self._moment)) < len(self._moment):
             return False
         patterns = Counter(map(_pattern, self._numbers))
         alike = patterns.most_common(1)[0][1] if patterns else 0
@@ -349,10 +351,11 @@ class _ColumnReader:
             return
         names = [name for name in self._others if name and name not in (*self._energies, *self._times)]
         likely = [name for name in names if _names_household(name)]
-        possible = likely + [name for name in names if name not in likely and self._may_name_households(name)]
+        names = [name for name in names if name not in likely and not _has_clock(self._cells[name])]
+        possible = likely + [name for name in names if self._may_name_households(name)]
         if not possible and self._household_of_file():
             return
-        stamps = self._stamps or self._cells.get(next(iter(self._moments), ""), [])
+        stamps = self._moment or self._cells.get(next(iter(self._moments), ""), [])
         tags = [name for name in possible if len(likely) == 1 and self._tells_apart(name, likely[0], stamps)]
         if tags:  # of one home, at one time
             stamps = [" ".join(pair) for pair in zip(stamps, self._cells[tags[0]], strict=True)]
@@ -539,7 +542,7 @@ class _ColumnReader:
             return
         household = str(self._value("household"))
         used = (household, *self._times, *self._energies)
-        tags = [n for n in self._others if n and n not in used and self._tells_apart(n, household, self._stamps)]
+        tags = [n for n in self._others if n and n not in used and self._tells_apart(n, household, self._moment)]
         if tags:
             words = sorted(set(_known(self._cells[tags[0]])))
             imports = [word for word in words if not _EXPORT.search(word)]

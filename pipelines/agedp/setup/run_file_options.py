@@ -294,7 +294,7 @@ def _toml(given: str | bool | Sequence[str], form: Form) -> str:
         return quoted("envelope") if form == "flag" else "true"
     if form == "columns":
         return toml_text(texts[0] if len(texts) == 1 else texts)
-    if form == "where":
+    if form == "where" and all("=" in text for text in texts):
         pairs = [text.partition("=") for text in texts]
         return toml_text({name: [text for key, _, text in pairs if key == name] for name, _, _ in pairs})
     return _toml_of_text(",".join(texts), form)
@@ -303,7 +303,7 @@ def _toml(given: str | bool | Sequence[str], form: Form) -> str:
 def _toml_of_text(value: str, form: Form) -> str:
     if form == "text or list" and "," in value:
         return toml_text([part.strip() for part in value.split(",")])
-    if form in ("text", "text or list"):
+    if form in ("text", "text or list", "where"):
         return quoted(value)
     if form in ("list", "words") or (form == "value or list" and "," in value):
         return f"[{', '.join(_value(part.strip()) for part in value.split(','))}]"
