@@ -61,6 +61,7 @@ from agedp_data.datasets.layout import (
     label_of,
     slot_step,
 )
+from agedp_data.datasets.table_text import is_value
 from agedp_data.datasets.timestamps import (
     COMMON_FORMATS,
     EPOCHS,
@@ -246,6 +247,8 @@ class Long:
             f"[input.columns] needs the columns {expected}; "
             f'the header has "{name}" {columns.count(name)} times, not once'
         )
+        if any(map(is_value, columns)) and not self.columns.is_wide and not self.columns.is_by_day:
+            problem += "; that line seems to be a row: write a header line above it, or skip_lines"
         present = ", ".join(f'"{column}"' for column in columns)
         return InputError(problem, private=f"{problem}; columns found: {escape_text(present, 200)}")
 

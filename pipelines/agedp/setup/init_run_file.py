@@ -36,14 +36,16 @@ from agedp_data.config.loading import validate_run_file
 from agedp_data.config.run_file_schema import SCHEMA_FILE, run_file_schema
 from agedp_data.datasets import file_listing, parquet_parsing
 from agedp_data.datasets.compression import UTF_8
+from agedp_data.datasets.csv_lines import raw_cells
 from agedp_data.datasets.file_listing import InputFile
 from agedp_data.datasets.layout import PASSES, Layout, Records
 from agedp_data.datasets.long_format import Long
 from agedp_data.datasets.registry import LAYOUTS
-from agedp_data.datasets.table_text import ENCODINGS, encoding_of, text_lines
+from agedp_data.datasets.table_text import ENCODINGS, SEPARATORS, encoding_of, is_value, text_lines
 from agedp_data.datasets.timestamps import date_of_day
 from agedp_data.datasets.validation import FIRST_DAY, INTERVAL_MINUTES, LAST_DAY, RejectionReason
 from agedp_data.errors import InputError
+from agedp_data.messages import escape_text
 from agedp_data.roster import Roster, format_roster, read_roster
 
 _OLD_DAYS, _LOOKED_AT, _SHOWN = 365, 3, 3
@@ -254,7 +256,22 @@ def read_layout(patterns: Sequence[str], options: OptionValues) -> tuple[str, Lo
         if long is not None:
             _check_readable(long, source)
             return Long.name, long
-    return next(iter(LAYOUTS)), None  # its reader raises the error about the header
+    for source in sources:
+        if not file_listing.is_parquet(source.location) and (lines := _first_lines(source, options)[1]):
+            raise _no_header_error(source, lines)
+    return next(iter(LAYOUTS)), None  # its reader raises the error about a file that is no text
+
+
+def _no_header_error(source: InputFile, lines: Sequence[str]) -> InputError:
+    """Return the error about a text in which no line is a header with rows below it; its lines are private."""
+    cells = max((raw_cells(lines[0], mark) for mark in SEPARATORS), key=len)
+    if len(cells) == 1:
+        problem = "its lines are no cells between commas, semicolons, tabs or bars: not a table of CSV"
+    elif any(map(is_value, cells)):
+        problem = "its first line seems to be a row already; write a line with the names of the columns above it"
+    else:
+        problem = "no line names the columns of rows below it that have numbers and times"
+    return source.error(problem, private=f'{problem}. The first line is "{escape_text(lines[0], 120)}"')
 
 
 def _publisher(sources: Sequence[InputFile]) -> str | None:

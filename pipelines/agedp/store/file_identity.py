@@ -44,6 +44,8 @@ from agedp_data.errors import InputError
 from agedp_data.messages import escape_text
 
 _DESCRIBE_IT = 'describe the columns under dataset = "long" and [input.columns]'
+_ADD_HEADER = "the first line seems to be a row; write a header line above it"
+_NEAR, _SHOWN = 0.6, 6
 _DESCRIBE = f"correct the header line, or {_DESCRIBE_IT}"
 _SEPARATORS = {b",": "commas", b";": "semicolons", b"\t": "tabs", b"|": "bars"}
 _FIRST_BYTES = 4096
@@ -216,8 +218,9 @@ def read_header(source: InputFile, layout: Layout) -> tuple[Header | None, int]:
 def _not_csv_error(source: InputFile, head: bytes, layout: Layout) -> InputError | None:
     """Return the error about a file that is not a table with commas, by its first bytes; None if it may be one."""
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        declared = ', or declare [input.columns] encoding = "utf-16"' if layout.name == Long.name else ""
-        return source.unreadable(f"is UTF-16; save it as UTF-8{declared}")
+        key = 'encoding = "utf-16"'
+        declare = f"declare [input.columns] {key}" if layout.name == Long.name else f"{_DESCRIBE_IT} with {key}"
+        return source.unreadable(f"is UTF-16; save it as UTF-8, or {declare}")
     if b"\x00" in head[:_FIRST_BYTES]:
         return source.unreadable("is binary, not CSV")
     line = head.partition(b"\n")[0].removesuffix(b"\r")
@@ -271,17 +274,18 @@ def _read_table_header(source: InputFile, layout: Layout) -> Header | None:
 
 def _unknown_header_error(source: InputFile, lines: Sequence[str], layout: Layout) -> InputError:
     """Return the error with the columns that were sought; without a header the first line is a row, and private."""
-    nonempty = [line for line in lines if line.replace(",", "")]
-    first_line = nonempty[0] if nonempty else ""
-    headers = [(name, text) for name, candidate in LAYOUTS.items() for text in candidate.known_headers()]
-    nearest = difflib.get_close_matches(first_line, [text for _, text in headers], n=1, cutoff=0.0)[0]
-    name = next(name for name, text in headers if text == nearest)
-    present = [name.strip('"').lower() for name in column_names(first_line)]
-    sought = [column for column in column_names(nearest) if column.lower() not in present]
-    lacking = ", ".join(f'"{column}"' for column in sought)
-    hint = f'did you mean dataset = "{name}"?' if name != layout.name else _DESCRIBE
-    row = "it seems to be a row without a header; " if any(map(is_value, present)) else ""
-    problem = f'are not those of dataset "{layout.name}": the first line lacks {lacking or "their order"}; {row}{hint}'
+    first_line = next((line for line in lines if line.replace(",", "")), "")
+    names = {text: name for name, candidate in LAYOUTS.items() for text in candidate.known_headers()}
+    near = difflib.get_close_matches(first_line, names, n=1, cutoff=_NEAR)
+    other = next((names[text] for text in near if names[text] != layout.name), "")
+    nearest = difflib.get_close_matches(first_line, layout.known_headers(), n=1, cutoff=0.0)
+    present = [cell.strip('"').lower() for cell in column_names(first_line)]
+    sought = [column for text in nearest for column in column_names(text) if column.lower() not in present]
+    sought_text = ", ".join(f'"{column}"' for column in sought[:_SHOWN])
+    lacking = f"they lack {sought_text}" if sought else "they stand in another order"
+    is_row = any(map(is_value, present))
+    hint = _ADD_HEADER if is_row else f'did you mean dataset = "{other}"?' if other else _DESCRIBE
+    problem = f'are not those of dataset "{layout.name}": {lacking}; {hint}'
     return source.unreadable(f"its columns {problem}", private=f'columns "{escape_text(first_line, 120)}" {problem}')
 
 
