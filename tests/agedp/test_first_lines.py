@@ -120,6 +120,11 @@ CASES = {
         "nmi,suffix,t_end,kwh\n" + rows(of_two("{0},E1,{1},1\n{0},E2,{1},2")),
         {"household": '"nmi"', "add": '"suffix"'},
     ),
+    "from and until": (
+        "EAN;Register;Van;Tot;Volume_kWh\n"
+        + rows(of_two("{0};Dag;{1};2024-01-01 00:00;1\n{0};Nacht;{1};2024-01-01 00:00;2")),
+        {"household": '"EAN"', "time": '"Van"', "stamp": '"start"', "add": '"Register"'},
+    ),
     "import and export": (
         "meter;direction;at;kwh\n" + rows(of_two("{0};import;{1};1\n{0};export;{1};2")),
         {"household": '"meter"', "where": '{ "direction" = ["import"] }'},

@@ -48,7 +48,7 @@ from agedp_data.errors import InputError
 from agedp_data.messages import escape_text
 from agedp_data.roster import Roster, format_roster, read_roster
 
-_OLD_DAYS, _LOOKED_AT, _SHOWN = 365, 3, 3
+_OLD_DAYS, _LOOKED_AT, _SHOWN, _NAMED = 365, 3, 3, 12
 _DATES: tuple[Key, ...] = (("schedule", "first_day"), ("schedule", "last_day"), ("model", "period"))
 _OF_DATES: tuple[Key, ...] = (*_DATES, ("schedule", "skip_days"), (SERIES, "every"))
 """Options that only a known period can be compared with."""
@@ -317,10 +317,11 @@ def _first_lines(source: InputFile, options: OptionValues) -> tuple[str, list[st
 def _check_readable(long: LongTable, source: InputFile) -> None:
     """Refuse a table whose rows cannot be read yet, naming the options that are needed and their candidates."""
     if long.unreadable:
-        needed = "; ".join(
-            f"{FLAGS[TABLE, key]} ({' or '.join(quoted(name) for name in candidates)})"
-            for key, candidates in long.unreadable.items()
-        )
+        named = {
+            key: [*map(quoted, names[:_NAMED]), *["..."][len(names) <= _NAMED :]]
+            for key, names in long.unreadable.items()
+        }
+        needed = "; ".join(f"{FLAGS[TABLE, key]} ({' or '.join(names)})" for key, names in named.items())
         private = f"a long table whose first rows leave open how to read it. Give {needed}"
         flags = ", ".join(FLAGS[TABLE, key] for key in long.unreadable)
         raise source.error(f"a long table whose first rows leave open how to read it. Give {flags}", private=private)

@@ -30,10 +30,11 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise, takewhile
 from statistics import median
 from typing import Any, Final
+from zoneinfo import ZoneInfo
 
 from agedp.setup.number_marks import Marks, is_number, marks_of, parse_number
 from agedp.setup.run_file_options import FLAGS, Key, quoted, toml_text
@@ -60,9 +61,9 @@ _ENERGY = re.compile(
     r"|(?<![a-z])k?w(?![a-z])|power|puissance|potencia|leistung",
     re.IGNORECASE,
 )
-_START = re.compile(r"(?<![a-z])(start|begin|from|debut|début|inicio|von)", re.IGNORECASE)
+_START = re.compile(r"(?<![a-z])(start|begin|from|debut|début|ini[cz]io|desde|(von|van|da)(?![a-z]))", re.IGNORECASE)
 _END = re.compile(
-    r"(?<![a-z])(end|until|to|bis|fin|hasta)(?![a-z])|(?<![a-z])(end_?(time|date)|endzeit)", re.IGNORECASE
+    r"(?<![a-z])(end|until|to|bis|fin|fim|fine|hasta|tot)(?![a-z])|(?<![a-z])(end_?(time|date)|endzeit)", re.IGNORECASE
 )
 _EXPORT = re.compile(r"export|inject|einspeis|generat|solar|^b\d$", re.IGNORECASE)
 _CLOCK = re.compile(r"\d{1,2}(:\d\d){1,2}(\.0+)?( ?[AaPp][Mm])?|([01]\d|2[0-4])[0-5][05]")
@@ -74,6 +75,8 @@ _OTHER_UNIT = re.compile(r"[mgt]wh(?![a-z])|k(va|varh?)(?![a-z])|(?<![a-z])([mg]
 _PER_DAY: Final = {1440 // minutes: minutes for minutes in INTERVALS}
 """Minutes of an interval by their number in a day."""
 _MAX_CHANNELS = 8
+_COLUMNS_OF_A_ROW = 10
+"""Columns of numbers that are households' by a single row: the first bytes of a very wide table have no more."""
 _SOME_NEGATIVE = 0.01
 _MIDNIGHT, _DAY = timedelta(), timedelta(days=1)
 _SMALL_WH = 20.0
@@ -331,12 +334,13 @@ class _ColumnReader:
         """Return whether each timestamp comes once, and nearly all columns beside it are numbers named alike."""
         if self._given.get("household") == ALL_COLUMNS:
             return True
-        if "household" in self._given or len(self._moment) < 2 or len(set(self._moment)) < len(self._moment):
+        if "household" in self._given or len(set(self._moment)) < len(self._moment):
             return False
         patterns = Counter(map(_pattern, self._numbers))
         alike = patterns.most_common(1)[0][1] if patterns else 0
         texts = [name for name in self._others if name not in self._numbers and name not in self._times]
-        return alike > 1 and alike >= NEARLY_ALL * len(self._numbers) and alike > len(texts)
+        fewest = 2 if len(self._moment) > 1 else _COLUMNS_OF_A_ROW
+        return alike >= max(fewest, NEARLY_ALL * len(self._numbers)) and alike > len(texts)
 
     def _household(self) -> None:
         """Decide the household column by header and rows; every possible column is a candidate."""
@@ -571,6 +575,9 @@ class _ColumnReader:
         timestamps: dict[str, list[datetime]] = {}
         for household, stamp in zip(cells, self._stamps, strict=True):
             if (timestamp := clock_time(stamp, time_format)) is not None:
+                if time_format in EPOCHS and "day_zone" in self._given:
+                    local = timestamp.replace(tzinfo=UTC).astimezone(ZoneInfo(self._given["day_zone"]))
+                    timestamp = local.replace(tzinfo=None)
                 timestamps.setdefault(household, []).append(timestamp)
         yield from timestamps.values()
 

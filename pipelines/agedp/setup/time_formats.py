@@ -39,6 +39,7 @@ FORMATS: Final = tuple(dict.fromkeys((*COMMON_FORMATS, *(f"{day}{time}" for day 
 DATE_FORMATS: Final = tuple(day.strip() for day in _DAYS)
 _EPOCH_RANGE: Final = (631_152_000, 4_102_444_800)
 
+_DATED = re.compile(r"\d{8}|\d[-/.: ]\w+[-/.: ]\d")
 _SAMPLED: Final = 8
 _SOME: Final = 0.05
 _MANY_DAYS: Final = 3
@@ -93,7 +94,9 @@ def _day_steps(cells: Sequence[str], pattern: str) -> dict[tuple[date, date], ti
 
 
 def _distinct(cells: Sequence[str]) -> list[str]:
-    return sorted({cell for cell in cells if cell.lower() not in MISSING_WORDS})
+    """Return the distinct cells in order; none if the first of them have no digits as a date has."""
+    distinct = sorted({cell for cell in cells if cell.lower() not in MISSING_WORDS})
+    return distinct if any(map(_DATED.search, distinct[: 4 * _SAMPLED])) else []
 
 
 def _is_whole(cell: str) -> bool:
