@@ -122,12 +122,17 @@ CASES = {
     ),
     "from and until": (
         "EAN;Register;Van;Tot;Volume_kWh\n"
-        + rows(of_two("{0};Dag;{1};2024-01-01 00:00;1\n{0};Nacht;{1};2024-01-01 00:00;2")),
+        + rows(of_two("{0};Dag;{1};2024-01-01 00:00;1\n{0};Nacht;{1};2024-01-01 00:00;2"), first=FROM_MIDNIGHT),
         {"household": '"EAN"', "time": '"Van"', "stamp": '"start"', "add": '"Register"'},
     ),
     "import and export": (
         "meter;direction;at;kwh\n" + rows(of_two("{0};import;{1};1\n{0};export;{1};2")),
-        {"household": '"meter"', "where": '{ "direction" = ["import"] }'},
+        {"household": '"meter"', "where": '{ "direction" = ["import"] }'},  # and no `add`
+    ),
+    "two registers each of import and export": (
+        "meter;register;at;kwh\n"
+        + rows(of_two("{0};use 1;{1};1\n{0};use 2;{1};2\n{0};export 1;{1};3\n{0};export 2;{1};4")),
+        {"where": '{ "register" = ["use 1", "use 2"] }', "add": '"register"'},
     ),
     "negative energies and words for none": (
         "meter,at,net_kwh\n" + rows(lambda home, t, i: f"{home},{t:%Y-%m-%d %H:%M},{('-0.5', 'NA', '0.5')[i % 3]}"),

@@ -478,15 +478,18 @@ class _ColumnReader:
             bool(spans) and all(map(shape.__eq__, spans)) for shape in ((interval, _MIDNIGHT), (_MIDNIGHT, last_time))
         )
         name = self._times[-1] if self._times else ""
-        if is_end:
-            self._decide("stamp", "end", f"households begin with {_clock(interval)} and end with 00:00")
+        shown_end = f"households begin with {_clock(interval)} and end with 00:00"
+        if is_end and _START.search(name):
+            self._propose("stamp", "start", f"the name of the column says so, but {shown_end}")
+        elif is_end:
+            self._decide("stamp", "end", shown_end)
         elif _START.search(name) or _END.search(name):
             self._decide("stamp", "start" if _START.search(name) else "end", "the name of the column says so")
         elif is_start and self._is_first_day_stated():
             self._decide("stamp", "start", "the day that a line before the header names begins with 00:00", _READ_OFF)
         elif is_start:
-            shown_end = f"households begin with 00:00 and end with {_clock(last_time)}"
-            self._propose("stamp", "start", f"{shown_end}, unless the days were cut out")
+            shown_start = f"households begin with 00:00 and end with {_clock(last_time)}"
+            self._propose("stamp", "start", f"{shown_start}, unless the days were cut out")
         elif spans or not (first_times := {_time_of_day(timestamps[0]) for timestamps in self._households()}):
             self._propose("stamp", "end", "the first rows do not show it")
         elif first_times == {interval}:
@@ -551,9 +554,12 @@ class _ColumnReader:
             words = sorted(set(_known(self._cells[tags[0]])))
             imports = [word for word in words if not _EXPORT.search(word)]
             reason = f"several rows of a household at one time: {', '.join(escape_text(word, 20) for word in words)}"
-            if imports and len(imports) < len(words):
+            is_mixed = 0 < len(imports) < len(words)
+            rows = zip(self._cells.get(household, self._moment), self._moment, self._cells[tags[0]], strict=True)
+            read = [(home, moment) for home, moment, tag in rows if not is_mixed or tag in imports]
+            if is_mixed:
                 self._propose("where", {tags[0]: imports}, reason, "these rows are read")
-            else:
+            if len(set(read)) < NEARLY_ALL * len(read):
                 self._propose("add", tags[0], reason, "added up; or choose some with where")
 
     def _whole_households(self) -> list[list[datetime]]:
