@@ -290,7 +290,7 @@ class _ColumnReader:
         elif clocks or periods:
             self._unreadable["time"] = tuple(f"{date} with {name}" for name in (*clocks, *periods))
         else:
-            raise self._error(f'the column "{escape_text(date, 40)}" has dates without a time of day', "time")
+            raise self._error("there are dates without a time of day", "time")
 
     def _block(self) -> tuple[str, ...]:
         """Return the columns of a row per day: neighbours with names of one pattern, or all, as many as intervals."""
@@ -588,11 +588,12 @@ class _ColumnReader:
         yield from timestamps.values()
 
     def _error(self, problem: str, key: str) -> InputError:
-        """Return the error about a column that no first row shows; the first row is private."""
+        """Return the error about a column that no first row shows; names and row are private: either may have ids."""
         names = ", ".join(quoted(escape_text(name, 30)) for name in list(self._cells)[:_SHOWN])
-        message = f"{problem}; the columns of line {self._text.skip_lines + 1} are {names}. Give {FLAGS[TABLE, key]}"
         row = ", ".join(quoted(escape_text(cell, 30)) for cell in self._text.rows[0][:_SHOWN])
-        return InputError(message, private=f"{message}. The first row has {row}")
+        message = f"{problem}. Give {FLAGS[TABLE, key]}"
+        shown = f"the columns of line {self._text.skip_lines + 1} are {names}; the first row has {row}"
+        return InputError(message, private=f"{message}: {shown}")
 
     def _is_given(self, key: str) -> bool:
         if key in self._given:
