@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import agedp
 from agedp.setup.long_columns import LongTable, OtherFiles, read_columns
 from agedp.setup.run_file_options import toml_of
 from agedp_data.datasets.table_text import encoding_of, text_lines
@@ -222,3 +223,38 @@ def test_a_table_that_cannot_be_read_is_told_why_and_keeps_its_rows_private(case
     assert "2024-01-08" not in str(caught.value)
     assert "Monday" not in str(caught.value)
     assert case == "open end" or "the columns of line 1 are" in caught.value.private
+
+
+PLAIN = {"household": "meter", "time": "at", "time_format": "iso", "stamp": "end", "energy": "kwh", "unit": "kWh"}
+PLAIN |= {"zone": "UTC", "day_zone": "UTC"}
+LINES = rows(of_two("{0},{1},0.5"))
+MISREAD = {
+    "lines before": (
+        "Report\n\nmeter,at,kwh\n" + LINES,
+        {},
+        "the header is line 3, after 2 other lines; write .* = 2$",
+    ),
+    "too many skipped": (
+        "meter,at,kwh\n" + LINES,
+        {"skip_lines": 3},
+        "the header is line 1; write .* skip_lines = 0$",
+    ),
+    "no header": (LINES, {}, "that line seems to be a row"),
+    "open end": ("meter,at,kwh\n" + rows(of_two("{0},{1},0.5,")), {}, "each ends with a separator; add one"),
+    "the mark of Excel": ("sep=;\nmeter;at;kwh\n" + LINES.replace(",", ";"), {}, 'is line 2; write .* separator = ";"'),
+    "seconds": (
+        "meter,at,kwh\n" + rows(lambda home, t, _: f"{home},{t.timestamp():.0f},1"),
+        {},
+        "matches .*time_format",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", MISREAD)
+def test_a_file_that_its_keys_do_not_fit_is_told_what_stands_in_the_way(case, tmp_path):
+    text, keys, cause = MISREAD[case]
+    (tmp_path / "a.csv").write_text(text)
+    with pytest.raises(InputError, match=cause) as caught:
+        agedp.read(str(tmp_path / "a.csv"), columns=PLAIN | keys)
+    assert not any(secret in str(caught.value) for secret in ("M1", "2024-01", "0.5"))
+    assert case != "seconds" or caught.value.private.endswith('did you mean "epoch"?')

@@ -252,6 +252,8 @@ def _misplaced_header_error(source: InputFile, head: bytes, layout: Layout) -> I
             )
         return source.unreadable(f"{problem}; remove it, or {_DESCRIBE_IT}")
     problem = f"the header is line {text.skip_lines + 1}, after {text.skip_lines} other lines"
+    if not text.skip_lines:
+        problem = "the header is line 1"
     keys = f"[input.columns] skip_lines = {text.skip_lines}"
     advice = (
         f"write {keys}" if isinstance(layout, Long) else f"remove the lines before it, or {_DESCRIBE_IT} and {keys}"
