@@ -36,7 +36,7 @@ from statistics import median
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
-from agedp.setup.number_marks import Marks, is_number, marks_of, parse_number
+from agedp.setup.number_marks import NumberMarks, is_number, marks_of, parse_number
 from agedp.setup.run_file_options import FLAGS, Key, quoted, toml_text
 from agedp.setup.run_file_proposals import KeyLine
 from agedp.setup.time_formats import candidate_dates, candidate_formats, clock_time, consecutive_format
@@ -75,8 +75,10 @@ _OTHER_UNIT = re.compile(r"[mgt]wh(?![a-z])|k(va|varh?)(?![a-z])|(?<![a-z])([mg]
 _PER_DAY: Final = {1440 // minutes: minutes for minutes in INTERVALS}
 """Minutes of an interval by their number in a day."""
 _MAX_CHANNELS = 8
-_COLUMNS_OF_A_ROW = 10
-"""Columns of numbers that are households' by a single row: the first bytes of a very wide table have no more."""
+_COLUMNS_OF_ROWS, _COLUMNS_OF_A_ROW = 5, 10
+"""Fewest columns of numbers that are households', by several rows, and by the one that a very wide table begins with;
+fewer may be the phases or the appliances of one home.
+"""
 _SOME_NEGATIVE = 0.01
 _MIDNIGHT, _DAY = timedelta(), timedelta(days=1)
 _SMALL_WH = 20.0
@@ -229,7 +231,7 @@ class _ColumnReader:
         self._moment: list[str] = []
         self._stamps: list[str] = []
         self._minutes: int | None = None
-        self._marks = Marks()
+        self._marks = NumberMarks()
 
     def table(self) -> LongTable:
         for key in ("separator", "encoding", "skip_lines"):
@@ -324,6 +326,8 @@ class _ColumnReader:
             if not numbers:
                 raise self._error("no column has numbers besides identifiers and timestamps", "energy")
             self._column("energy", numbers, _ENERGY)
+            if "energy" in self._unreadable and len(set(self._moment)) == len(self._moment):
+                self._unreadable["energy"] += (ALL_COLUMNS,)
             self._energies = _as_tuple(self._value("energy"))
 
     def _columns_between(self, first: str, last: str) -> tuple[str, ...]:
@@ -339,8 +343,9 @@ class _ColumnReader:
         patterns = Counter(map(_pattern, self._numbers))
         alike = patterns.most_common(1)[0][1] if patterns else 0
         texts = [name for name in self._others if name not in self._numbers and name not in self._times]
-        fewest = 2 if len(self._moment) > 1 else _COLUMNS_OF_A_ROW
-        return alike >= max(fewest, NEARLY_ALL * len(self._numbers)) and alike > len(texts)
+        fewest = _COLUMNS_OF_ROWS if len(self._moment) > 1 else _COLUMNS_OF_A_ROW
+        is_measured = any(map(_ENERGY.search, self._numbers))
+        return alike >= max(fewest, NEARLY_ALL * len(self._numbers)) and alike > len(texts) and not is_measured
 
     def _household(self) -> None:
         """Decide the household column by header and rows; every possible column is a candidate."""
@@ -427,7 +432,7 @@ class _ColumnReader:
                 self._unreadable[key] = (found.decimal,)
         elif "thousands" in self._given and thousands == decimal:
             decimal = "," if thousands == "." else "."
-        self._marks = Marks(decimal, thousands)
+        self._marks = NumberMarks(decimal, thousands)
         for key, mark, default in (("decimal", decimal, "."), ("thousands", thousands, "")):
             if not self._is_given(key) and mark != default and key not in self._unreadable:
                 self._decide(key, mark, "as the numbers of the first rows show", _READ_OFF)

@@ -18,7 +18,7 @@ _THOUSANDS: Final = " '\u00a0"
 
 
 @dataclass(frozen=True, slots=True)
-class Marks:
+class NumberMarks:
     """The marks of a column of numbers; `is_open` if one mark may be either, and is then both `decimal` and `open`.
 
     Attributes:
@@ -41,10 +41,10 @@ def is_number(cell: str) -> bool:
     return _NUMBER.fullmatch(cell) is not None
 
 
-def parse_number(cell: str, marks: Marks) -> float | None:
+def parse_number(cell: str, marks: NumberMarks) -> float | None:
     """Return the number of a cell, None if it is none.
 
-    >>> parse_number("1.234,5", Marks(",", ".")), parse_number("n/a", Marks())
+    >>> parse_number("1.234,5", NumberMarks(",", ".")), parse_number("n/a", NumberMarks())
     (1234.5, None)
     """
     try:
@@ -53,10 +53,10 @@ def parse_number(cell: str, marks: Marks) -> float | None:
         return None
 
 
-def marks_of(cells: Iterable[str]) -> Marks:
+def marks_of(cells: Iterable[str]) -> NumberMarks:
     """Return the marks of a column of numbers.
 
-    >>> [marks_of(cells) == Marks(*marks) for cells, marks in [(["0,145", "1,234"], ","), (["1.234,5"], ",.")]]
+    >>> [marks_of(cells) == NumberMarks(*marks) for cells, marks in [(["0,145", "1,234"], ","), (["1.234,5"], ",.")]]
     [True, True]
     >>> [marks_of(cells).is_open for cells in (["987", "1,234"], ["987", "1.5"], ["1,234,567"])]
     [True, False, False]
@@ -71,7 +71,7 @@ def marks_of(cells: Iterable[str]) -> Marks:
     found = decimals or sure or {mark for mark in map(_mark, single) if mark not in groups}
     decimal = next(iter(found), "," if thousands == "." else ".")
     is_open = bool(single) and not (groups or sure) and (decimal == "," or len(single) < len(numbers))
-    return Marks(decimal, "" if thousands == decimal else thousands, is_open)
+    return NumberMarks(decimal, "" if thousands == decimal else thousands, is_open)
 
 
 def _mark(number: str) -> str:
