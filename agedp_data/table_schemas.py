@@ -39,6 +39,9 @@ READINGS = schema_of(
 READINGS_CHANNELS = READINGS.append(
     schema_of(("channel", pa.uint8(), "which pass of a half-hour that the day has twice; 0: it has it once")).field(0)
 )
+_LABEL: pa.Field = schema_of(("label", pa.int64(), "tells the meters of the household that are added up apart")).field(
+    0
+)
 READINGS_WIDE = schema_of(
     ("household_id", _IDS, "household"),
     ("channel", pa.uint8(), "series of the household that add up to its use"),
@@ -295,16 +298,22 @@ DAILY_AVERAGE_SMOOTHED = schema_of(
 )
 
 
-def readings_schema(*, width: int, channels: int) -> pa.Schema:
+def readings_schema(*, width: int, channels: int, units_per_wh: int = 1, has_labels: bool = False) -> pa.Schema:
     """Return the schema of the readings of a layout.
 
     Args:
         width: readings per row; above 1 a row is a day.
         channels: number of channels of a household.
+        units_per_wh: parts of a watt-hour in which energies are stored.
+        has_labels: whether a label tells the meters of a household apart.
     """
     if width > 1:
         return READINGS_WIDE
-    return READINGS if channels == 1 else READINGS_CHANNELS
+    schema = READINGS if channels == 1 else READINGS_CHANNELS
+    if units_per_wh > 1:
+        parts = schema_of(("energy_wh", pa.int32(), f"energy of the reading, 1/{units_per_wh} Wh")).field(0)
+        schema = schema.set(schema.get_field_index("energy_wh"), parts)
+    return schema.append(_LABEL) if has_labels else schema
 
 
 def table_from_columns(schema: pa.Schema, **values: Any) -> pa.Table:  # noqa: ANN401  (any Arrow input)

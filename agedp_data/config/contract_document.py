@@ -162,7 +162,7 @@ class ContractInput(DocumentPart):
     is_open = True
 
     dataset: Annotated[str, UNCHECKED]
-    interval_minutes: Annotated[Literal[15, 30, 60], UNCHECKED] = 30
+    interval_minutes: Annotated[Literal[5, 10, 15, 30, 60], UNCHECKED] = 30
     columns: Annotated[Annotated[dict[str, Any], AfterValidator(_check_columns)] | None, UNCHECKED] = None
 
 

@@ -46,6 +46,7 @@ Order = Literal["name", "modified"]
 
 BLANKS: Final = " \t"
 Where = tuple[tuple[str, tuple[str, ...]], ...]
+_INT32_MAX: Final = 2**31 - 1
 MAX_SKIPPED = 1000
 """Lines before a header: more are no header of an export, but a table of their own."""
 _PATTERN = '"%d/%m/%Y %H:%M" that has year, month, day'
@@ -156,6 +157,14 @@ class InputSection(Section):
                 '"long" and [input.columns]',
                 "interval_minutes",
             )
+        return self
+
+    @model_validator(mode="after")
+    def _readings_fit_the_store(self) -> Self:
+        minutes, units_per_wh = self.interval_minutes, self.layout.units_per_wh
+        most_wh = _INT32_MAX // units_per_wh * INTERVAL_MINUTES // max(minutes, INTERVAL_MINUTES)
+        if self.max_half_hour_wh > most_wh:
+            raise wrong(f"must be at most {most_wh // 1000}: larger readings are not stored", "max_half_hour_kwh")
         return self
 
     @model_validator(mode="after")

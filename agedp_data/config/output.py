@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, PlainValidator
 
-from agedp_data.config.paths import LedgerUrl, Location, RegisterUrl, SharedFolder, WitnessLocation
+from agedp_data.config.paths import LedgerUrl, Location, OptionalLocation, RegisterUrl, SharedFolder, WitnessLocation
 from agedp_data.parameters import (
     LATER,
     NUMBERS,
@@ -72,12 +72,22 @@ class PopulationSection(Section):
     """CSV or `.parquet` file with the columns `household_id,from,to` and group columns: the households that count on
     each day. Rows of days that are not released may change.
     """
+    meters: Annotated[OptionalLocation, LATER] = None
+    """CSV file with the columns `meter,household,from,to`: the meters of each household, which are added up. The ids of
+    the input files are then meters; those that are not in this file count for nobody. A day that lacks a meter is
+    missing.
+    """
     min_households: Annotated[int, Field(ge=1, le=1_000_000_000)]
     """A day or a group with fewer households on the roster is never released."""
     shared_households: Annotated[Literal["count", "refuse"], LATER] = "count"
     """What follows if a household on the roster is counted in another population, ledger or rehearsal over readings as
     well: its losses are counted together and stated, or the day is refused before it is drawn.
     """
+
+    @property
+    def own_files(self) -> tuple[str, ...]:
+        """The files of this table, which are no input files wherever they lie."""
+        return (self.roster, *([] if self.meters is None else [self.meters]))
 
 
 def _deltas(value: object) -> tuple[Decimal, ...]:

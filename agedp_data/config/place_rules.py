@@ -7,24 +7,28 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from agedp_data.config.model_section import AnyModel, EstimatedModel
-from agedp_data.config.output import OutputSection
+from agedp_data.config.output import OutputSection, PopulationSection
 from agedp_data.config.paths import database_of, is_url, ledger_path, schema_of
 
 Problem = tuple[str, str, str]
 """Table, key, and the problem in a few words."""
 
 
-def place_problems(output: OutputSection, roster: str, model: AnyModel | None) -> Iterator[Problem]:
-    """Yield what is wrong with the places of a run file: [output], the roster's path, and the model's file."""
-    yield from _has_confidential_statistic(output, roster, model)
+def place_problems(output: OutputSection, population: PopulationSection, model: AnyModel | None) -> Iterator[Problem]:
+    """Yield what is wrong with the places of a run file: [output], the files of [population], the model's file."""
+    yield from _has_confidential_statistic(output, population, model)
     yield from _witness_apart(output)
     yield from _register_apart(output)
 
 
-def _has_confidential_statistic(output: OutputSection, roster: str, model: AnyModel | None) -> Iterator[Problem]:
+def _has_confidential_statistic(
+    output: OutputSection, population: PopulationSection, model: AnyModel | None
+) -> Iterator[Problem]:
     release = output.release
     inside = {("output", "confidential"): output.confidential}
-    inside["population", "roster"] = roster
+    inside["population", "roster"] = population.roster
+    if population.meters is not None:
+        inside["population", "meters"] = population.meters
     if isinstance(model, EstimatedModel):
         inside["model", "file"] = model.file
     inside["output", "ledger"] = ledger_path(output.ledger)

@@ -354,7 +354,7 @@ def _check_periods(run: RunFile) -> Iterator[Problem]:
 
 
 def _check_places(run: RunFile) -> Iterator[Problem]:
-    return place_problems(run.output, run.population.roster, run.model)
+    return place_problems(run.output, run.population, run.model)
 
 
 _RULES = (

@@ -3,6 +3,9 @@
 Household use is general consumption GC plus controlled load CL; GG is generation. Days are Sydney civil days:
 the two half-hours that do not exist on the spring day are written as 0 and are not readings; the publisher adds the
 repeated autumn hour into its two columns, and it remains in the daily total.
+
+Re-cuts are recognised as well: the index of a data frame before the columns, labels such as 00:30 or 0:30:00, and ISO
+dates, with midnight after them or not (2012-07-01T00:00:00.000Z).
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field, model_validator
 
-from agedp_data.datasets.csv_lines import column_names
+from agedp_data.datasets.csv_lines import column_names, has_index
 from agedp_data.datasets.layout import Channels, Columns, Header, Records, household_ids
 from agedp_data.datasets.timestamps import ZoneDays, date_of_day, day_number
 from agedp_data.datasets.validation import (
@@ -43,7 +46,9 @@ _FIXED = ("Customer", "Generator Capacity", "Postcode", "Consumption Category", 
 _ROLES = {"Customer": "household", "Consumption Category": "category", "date": "date", "Row Quality": "quality"}
 READINGS = tuple(f"energy_{slot}" for slot in range(SLOTS))
 _TEXT = pa.dictionary(pa.int32(), pa.binary())
-_FORMATS = ("%d/%m/%Y", "%d-%b-%y")
+_FORMATS = ("%d/%m/%Y", "%d-%b-%y", "%Y-%m-%d")
+_LABEL = re.compile(r"^0?(\d{1,2}:\d\d)(:00)?$")
+_DATE = re.compile(r"([\w/-]{6,11}?)([ T]0?0:00(:00(\.0+)?)?(Z|[+]00:?00)?)?", re.ASCII)
 
 
 Category = Literal["GC", "CL", "GG"]
@@ -103,13 +108,16 @@ class Ausgrid:
         for skip, line in enumerate(lines[:2]):
             names = [name.strip('"') for name in column_names(line)]
             width = len(names)
+            index = int(has_index(names))
+            del names[:index]
             while names and not names[-1]:
                 names.pop()
-            if names[:5] == list(_FIXED) and tuple(names[5 : 5 + SLOTS]) == _LABELS:
+            labels = tuple(_LABEL.sub(r"\1", name) for name in names[5 : 5 + SLOTS])
+            if names[:5] == list(_FIXED) and labels == _LABELS:
                 quality = names[5 + SLOTS :]
                 if quality not in ([], ["Row Quality"]):
                     return None
-                return _header(skip + 1, bool(quality), width)
+                return _header(skip + 1, bool(quality), width, index)
         return None
 
     def date_format_error(self, rows: Sequence[str], header: Header) -> InputError:  # noqa: ARG002
@@ -169,8 +177,8 @@ class Ausgrid:
         return self._days.day_end(day)
 
 
-def _header(lines: int, quality: bool, width: int) -> Header:
-    names = [_ROLES.get(name, f"unused_{i}") for i, name in enumerate(_FIXED)] + list(READINGS)
+def _header(lines: int, quality: bool, width: int, index: int) -> Header:
+    names = ["index"] * index + [_ROLES.get(name, f"unused_{i}") for i, name in enumerate(_FIXED)] + list(READINGS)
     names += ["quality"] * quality
     names += [f"unused_{i}" for i in range(len(names), width)]
     types = {"household": _TEXT, "category": _TEXT, "date": _TEXT, **dict.fromkeys(READINGS, pa.float64())}
@@ -189,16 +197,19 @@ def _parse_days(column: pa.DictionaryArray) -> tuple[Ints, Flags]:
 
 
 def _parse_date(text: str) -> date | None:
-    """Return the date of one row; no text fits both formats.
+    """Return the date of one row; no text fits two formats.
 
     >>> _parse_date("1/07/2011"), _parse_date("1-Jul-10"), _parse_date("7/31/2011")
     (datetime.date(2011, 7, 1), datetime.date(2010, 7, 1), None)
+    >>> _parse_date("2011-07-01T00:00:00.000Z"), _parse_date("2011-07-01 10:00")
+    (datetime.date(2011, 7, 1), None)
     """
-    if not re.fullmatch(r"[\w/-]{6,11}", text, re.ASCII):
+    match = _DATE.fullmatch(text)
+    if match is None:
         return None
     for pattern in _FORMATS:
         with suppress(ValueError):
-            day = datetime.strptime(text, pattern).date()
+            day = datetime.strptime(match[1], pattern).date()
             return day if FIRST_DAY <= day <= LAST_DAY else None
     return None
 

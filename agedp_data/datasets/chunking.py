@@ -29,15 +29,19 @@ class Chunk:
     stop: int | None
 
 
-def split_into_chunks(source: InputFile, *, start: int, chunk_bytes: int) -> tuple[Chunk, ...]:
+def split_into_chunks(
+    source: InputFile, *, start: int, chunk_bytes: int, block_start: bytes = b"\n"
+) -> tuple[Chunk, ...]:
     """Split a file from `start` (its first data row) into chunks of whole lines of at least `chunk_bytes`.
+
+    Each but the first begins after the line end of a `block_start`, such as a line end and the first cell of a block.
 
     A compressed file is one chunk, as is one of another encoding: it can only be read from its beginning.
     """
     if is_stream(source):
         return (Chunk(source, 0, start, None),)
     with open_decompressed(source) as stream:
-        ends = [*_line_ends(stream, start, source.size, chunk_bytes), source.size]
+        ends = [*_line_ends(stream, start, source.size, chunk_bytes, block_start), source.size]
     starts = [start, *ends[:-1]]
     pairs = [(a, b) for a, b in zip(starts, ends, strict=True) if b > a]
     return tuple(Chunk(source, i, a, b) for i, (a, b) in enumerate(pairs))
@@ -85,15 +89,16 @@ def _read_seekable(stream: IO[bytes], chunk: Chunk, batch_bytes: int) -> Iterato
         start = end
 
 
-def _line_ends(stream: IO[bytes], start: int, stop: int, chunk_bytes: int) -> Iterator[int]:
-    """Yield positions after line ends before `stop`, at least `chunk_bytes` apart."""
-    position = start + chunk_bytes
+def _line_ends(stream: IO[bytes], start: int, stop: int, chunk_bytes: int, block_start: bytes = b"\n") -> Iterator[int]:
+    """Yield positions after line ends that begin `block_start`, before `stop` and at least `chunk_bytes` apart."""
+    position, kept = start + chunk_bytes, len(block_start) - 1
     while position < stop:
         stream.seek(position - 1)
-        end = -1
-        while end < 0 and (window := stream.read(_WINDOW)):
-            end = window.find(b"\n")
-            position += len(window) if end < 0 else end
+        window, end = b"", -1
+        while end < 0 and (following := stream.read(_WINDOW)):
+            window = window[max(len(window) - kept, 0) :] + following  # it may begin in one window and end in the next
+            end = window.find(block_start)
+            position += len(following) if end < 0 else end + len(following) - len(window)
         if end < 0 or position >= stop:
             return
         yield position

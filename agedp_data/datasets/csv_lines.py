@@ -293,6 +293,15 @@ def column_names(line: str, separator: str = COMMA) -> list[str]:
     return [name.strip(" \t") for name in split_fields(line, separator)]
 
 
+def has_index(columns: Sequence[str]) -> bool:
+    """Return whether the first column is the index of a data frame, which a table has once it was saved with it.
+
+    >>> has_index(["", "id"]), has_index(["Unnamed: 0", "id"]), has_index(["id", ""])
+    (True, True, False)
+    """
+    return bool(columns) and columns[0].strip('"').lower() in ("", "unnamed: 0")
+
+
 def first_cells(lines: Sequence[str], position: int, *, fields: int, separator: str = COMMA) -> Iterator[str]:
     """Yield one column of lines; lines with a different number of fields are skipped.
 

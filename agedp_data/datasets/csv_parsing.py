@@ -13,9 +13,10 @@ with a column per meter it has the other meters' cells as well; every other repa
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -80,6 +81,14 @@ class ParsedChunk:
     names_half_hour: Flags
 
 
+@runtime_checkable
+class BlockLayout(Layout, Protocol):
+    """A layout whose lines belong to the block before them, so that it parses the batches of a file one by one."""
+
+    def parse_batches(self, batches: Iterable[bytes], rules: ReadingRules) -> Iterator[ParsedChunk]:
+        """Yield the parsed batches of whole lines of a file, from its first row or from the beginning of a block on."""
+
+
 def parse_lines(data: bytes, *, layout: Layout, header: Header, rules: ReadingRules) -> ParsedChunk:
     """Parse a chunk of whole lines; every line is one row, kept or rejected with a reason.
 
@@ -133,7 +142,7 @@ def _parse_rows(data: bytes, header: Header) -> tuple[Columns, dict[int, Rejecti
     """Return the columns of all lines, and the reason of each line that is rejected as a whole by its number."""
     number = count_sound_lines(data, header.separator)
     if number is not None and _is_utf8(data):  # else Arrow cannot skip rows with a wrong number of fields
-        columns = _parse_columns(data, header)
+        columns = parse_columns(data, header)
         if columns.rows == number:
             return columns, {}
     ends = line_ends(data)
@@ -153,7 +162,7 @@ def _parse_rows(data: bytes, header: Header) -> tuple[Columns, dict[int, Rejecti
             repaired = _without_energies(text, header)
         pieces += [data[start:first], repaired.encode("latin-1") + b"\n"]
         start = end + 1
-    return _parse_columns(b"".join([*pieces, data[start:]]), header), reason_by_line
+    return parse_columns(b"".join([*pieces, data[start:]]), header), reason_by_line
 
 
 def _with_shared_cells(line: str, header: Header) -> str | None:
@@ -221,7 +230,7 @@ def _is_utf8(data: bytes) -> bool:
     return True
 
 
-def _parse_columns(data: bytes, header: Header) -> Columns:
+def parse_columns(data: bytes, header: Header) -> Columns:
     """Return the columns of the rows with the right number of fields."""
     types = {name: _TEXT_TYPES.get(kind, kind) for name, kind in header.types.items()}
     try:

@@ -1,4 +1,4 @@
-"""Deduplication: rows of a month -> readings; duplicates and conflicting rows rejected, channels added up.
+"""Deduplication: rows of a month -> readings; duplicates and conflicting rows rejected, channels and meters added up.
 
 A pure function of the stored rows, in any order. Of equal rows one is kept. Conflicting rows (different energies of
 one reading) are all rejected, within a file and between files, unless a later file corrects an earlier one. At most
@@ -7,26 +7,33 @@ one row per household, channel and time is kept, so the readings of a household 
 A table in civil time may contain a repeated autumn half-hour twice under one timestamp (`UNKNOWN_PASS`). Two such rows
 of a file are the two passes, equal or not: half-hours of zero energy are common. With any other number of rows the
 reading is missing. Readings shorter than a half-hour are deduplicated part by part.
+
+The meters of a household, which labels tell apart, are deduplicated and completed one by one and then added up. A
+half-hour that lacks a meter of which the household has a row on that day is missing. Energies that are added up are in
+parts of a watt-hour: the sum of a half-hour is rounded once, half to even.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar, cast
 
 import numpy as np
 
 from agedp_data.datasets.layout import PASSES, UNKNOWN_PASS, Channels
-from agedp_data.datasets.validation import MISSING, SLOTS, Flags, Ints, RejectionReason
+from agedp_data.datasets.validation import MISSING, SLOTS, Flags, Int32s, Ints, RejectionReason
 
 _MIN_RUN = 64
+Energy = TypeVar("Energy", Ints, Int32s)
 
 
 @dataclass(frozen=True, slots=True)
 class StoredRows:
     """Stored rows (n): household code into `ids`, channel, time, file and row of origin, energy (n, width).
 
-    `time` is day x 48 + slot, of the row's first reading.
+    `time` is day x 48 + slot, of the row's first reading; `energy_wh` is in the parts of a Wh that the layout stores.
+    `label` (n,) tells the meters of a household apart; None: each has one.
     """
 
     ids: tuple[str, ...]
@@ -36,6 +43,7 @@ class StoredRows:
     file: Ints
     row: Ints
     energy_wh: Ints
+    label: Ints | None = None
 
     def take(self, indices: Ints) -> StoredRows:
         """Return the rows with these indices, in this order."""
@@ -47,6 +55,7 @@ class StoredRows:
             self.file[indices],
             self.row[indices],
             self.energy_wh.take(indices, axis=0),
+            None if self.label is None else self.label[indices],
         )
 
 
@@ -54,8 +63,8 @@ class StoredRows:
 class Readings:
     """The readings (m) of a month, sorted by household and time, each key once; and the rejected rows (a).
 
-    `household` are indices into `ids`, `time` is day x 48 + slot, `energy_wh` has shape (m,). The rejected rows have
-    file, row in the file, and reason.
+    `household` are indices into `ids`, `time` is day x 48 + slot, `energy_wh` has shape (m,), below 0 for a net export.
+    The rejected rows have file, row in the file, and reason.
     """
 
     ids: tuple[str, ...]
@@ -65,6 +74,10 @@ class Readings:
     rejected_file: Ints
     rejected_row: Ints
     rejected_reason: Ints
+
+    def without_exports(self) -> Readings:
+        """Return the same readings with 0 for a net export, as half-hours count in states and profiles."""
+        return replace(self, energy_wh=np.maximum(self.energy_wh, 0))
 
 
 def join_rows(ids: tuple[str, ...], parts: Sequence[StoredRows], *, width: int) -> StoredRows:
@@ -80,17 +93,24 @@ def join_rows(ids: tuple[str, ...], parts: Sequence[StoredRows], *, width: int) 
         for name in ("household", "channel", "time", "file", "row")
     )
     energy = np.concatenate([np.zeros((0, width), np.int64), *(part.energy_wh for part in parts)])
-    return StoredRows(ids, household, channel, time, file, row, energy)
+    labels = [part.label for part in parts if part.label is not None]
+    return StoredRows(ids, household, channel, time, file, row, energy, np.concatenate(labels) if labels else None)
 
 
-def deduplicate_rows(rows: StoredRows, *, complete_channels: Channels, later_wins: bool = False) -> Readings:
+def deduplicate_rows(
+    rows: StoredRows, *, complete_channels: Channels, later_wins: bool = False, units_per_wh: int = 1
+) -> Readings:
     """Return the readings that the rows contain, and the rejected rows; see the head of the module.
 
     Args:
         rows: in any order; `file` numbers increase in the order of the files.
         complete_channels: sets of channels that add up to a reading (`Layout.complete_channels`).
         later_wins: whether a later file corrects an earlier one; otherwise conflicting rows are all rejected.
+        units_per_wh: parts of a watt-hour in which the rows have their energies.
     """
+    meters = None if rows.label is None else _number_meters(rows, rows.label)
+    if meters is not None:
+        rows = replace(rows, household=meters.of_row, label=None)
     rows = replace(rows, channel=_assign_passes(rows))
     first, last = (int(rows.time.min()), int(rows.time.max())) if len(rows.time) else (0, 0)
     channels = int(rows.channel.max(initial=0)) + 1
@@ -101,13 +121,82 @@ def deduplicate_rows(rows: StoredRows, *, complete_channels: Channels, later_win
     reason = _rejection_reasons(key, rows.file, rows.energy_wh, later_wins=later_wins)
     rejected = np.flatnonzero(reason != RejectionReason.KEPT)
     kept_rows = _without(rows, rejected) if len(rejected) else rows
+    household, time, energy = _combine_channels(kept_rows, complete_channels=complete_channels)
+    if meters is not None:
+        household, time, energy = _add_meters(meters, household, time, energy)
     return Readings(
         rows.ids,
-        *_combine_channels(kept_rows, complete_channels=complete_channels),
+        household,
+        time,
+        whole_watt_hours(energy, units_per_wh),
         rows.file[rejected],
         rows.row[rejected],
         reason[rejected],
     )
+
+
+def whole_watt_hours(energy: Energy, units_per_wh: int) -> Energy:
+    """Return energies in whole watt-hours, half to even; exact, because all numbers are integers.
+
+    >>> whole_watt_hours(np.array([-1800, -600, 600, 1799, 1800]), 1200).tolist()
+    [-2, 0, 0, 1, 2]
+    """
+    if units_per_wh == 1:
+        return energy
+    whole, rest = np.divmod(energy, units_per_wh)
+    whole += (2 * rest > units_per_wh) | ((2 * rest == units_per_wh) & (whole % 2 == 1))
+    return cast("Energy", whole)
+
+
+@dataclass(frozen=True, slots=True)
+class _Meters:
+    """The meters (k) of households, numbered by household: each one's household, the meter of each row.
+
+    `day_keys` has household x `days` + day since `first_day` for each household-day with rows, ascending, and `on_day`
+    how many meters have rows on it.
+    """
+
+    household: Ints
+    of_row: Ints
+    first_day: int
+    days: int
+    day_keys: Ints
+    on_day: Ints
+
+
+def _number_meters(rows: StoredRows, label: Ints) -> _Meters:
+    """Return the meters of the rows. A rejected row counts as well: it shows that the household has the meter."""
+    labels, label_code = np.unique(label, return_inverse=True)
+    keys, of_row = np.unique(rows.household * max(len(labels), 1) + label_code, return_inverse=True)
+    household = keys // max(len(labels), 1)
+    day = rows.time // SLOTS
+    first_day, last_day = (int(day.min()), int(day.max())) if len(day) else (0, 0)
+    days = last_day - first_day + 1
+    meter_days = np.unique(of_row * days + day - first_day)
+    day_keys, on_day = np.unique(household[meter_days // days] * days + meter_days % days, return_counts=True)
+    return _Meters(household, of_row, first_day, days, day_keys, on_day)
+
+
+def _add_meters(meters: _Meters, meter: Ints, time: Ints, energy: Ints) -> tuple[Ints, Ints, Ints]:
+    """Return household, time and energy of the half-hours that all meters of the household and day have."""
+    household = meters.household[meter]
+    order = np.lexsort((time, household))
+    household, time, energy = household[order], time[order], energy[order]
+    starts = np.flatnonzero(_is_first(household, time))
+    if len(starts) == 0:
+        return household, time, energy
+    present = np.diff(starts, append=len(time))
+    household, time, energy = household[starts], time[starts], np.add.reduceat(energy, starts)
+    day_key = household * meters.days + time // SLOTS - meters.first_day
+    is_complete = present == meters.on_day[np.searchsorted(meters.day_keys, day_key)]
+    return household[is_complete], time[is_complete], energy[is_complete]
+
+
+def _is_first(household: Ints, time: Ints) -> Flags:
+    """Return which rows, sorted by household and time, are the first with these two."""
+    first = np.ones(len(household), bool)
+    first[1:] = (household[1:] != household[:-1]) | (time[1:] != time[:-1])
+    return first
 
 
 def _without(rows: StoredRows, rejected: Ints) -> StoredRows:
@@ -229,13 +318,12 @@ def _add_channels(
 ) -> tuple[Ints, Ints, Ints]:
     order = np.lexsort((channel, time, household))
     household, channel, time, energy = household[order], channel[order], time[order], energy[order]
-    first = np.ones(len(household), bool)
-    first[1:] = (household[1:] != household[:-1]) | (time[1:] != time[:-1])
-    starts = np.flatnonzero(first)
+    starts = np.flatnonzero(_is_first(household, time))
     if len(starts) == 0:
         return household, time, energy
     total = np.add.reduceat(energy, starts)
-    total[np.minimum.reduceat(energy, starts) == MISSING] = MISSING
+    if energy.shape[1] > 1:  # a row of one reading has it, and a net export may be of -1 Wh
+        total[np.minimum.reduceat(energy, starts) == MISSING] = MISSING
     present_channels = np.bitwise_or.reduceat(1 << channel, starts)
     is_complete = np.isin(
         present_channels, [sum(1 << channel_number for channel_number in channels) for channels in complete_channels]

@@ -17,6 +17,7 @@ from agedp_data.datasets.timestamps import parse_timestamp
 INTERVALS: Final = (5, 10, 15, 30, 60)
 """Minutes between readings that a run file may declare."""
 DECLARABLE: Final = f"{', '.join(map(str, INTERVALS[:-1]))} or {INTERVALS[-1]} minutes"
+DAY_MINUTES: Final = 1440
 _MIN_GAPS: Final = 8
 _MAX_INTERVAL_MINUTES: Final = 240
 """Minutes; longer gaps do not count as an interval."""

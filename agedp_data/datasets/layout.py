@@ -46,7 +46,8 @@ class Header:
     types. `time_formats` are the formats of a timestamp (see `timestamps`), tried row by row. `columns` are the names
     of the columns in the file, in the order of `names`; `float_ids` tells that its household ids are floating-point
     numbers. A row of a wide table has `readings_per_row` records, one for each household, and then `is_shared`; a row
-    of a day has one for each interval. `household` is that of the file, if no column has it.
+    of a day has one for each interval. `household` is that of the file, if no column has it. A chunk of the file may
+    begin after the first byte of each `block_start`.
     """
 
     variant: str
@@ -63,6 +64,7 @@ class Header:
     is_shared: bool = False
     household: str = ""
     thousands: str = ""
+    block_start: bytes = b"\n"
 
     @property
     def energies(self) -> tuple[str, ...]:

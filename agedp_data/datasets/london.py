@@ -4,18 +4,23 @@ All headers in the wild are recognised: the publisher's four columns (with its t
 six-column release and its 1 MB sample (day-first dates), the Kaggle re-cut and users' extracts. A London day
 is a GMT day: 48 slots all year. The 00:00 reading belongs to the day before. A timestamp is ISO or, with slashes, day
 first. Each row is parsed by itself, so a timestamp with the month first is an impossible date or one of another day.
+
+Re-cuts are recognised as well: the index of a data frame before the columns; instants (2013-01-01T00:30:00.000Z), since
+UTC is GMT; a date alone for its midnight, which ends the day before; and rows of days with columns `hh_0` to `hh_47`,
+the half-hours from midnight GMT on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from datetime import time as clock_time
 
 import numpy as np
 import pyarrow as pa
 
-from agedp_data.datasets.csv_lines import column_names
+from agedp_data.datasets.csv_lines import column_names, has_index
 from agedp_data.datasets.layout import (
     SINGLE_CHANNEL,
     Channels,
@@ -26,9 +31,12 @@ from agedp_data.datasets.layout import (
     household_ids,
     is_null,
 )
-from agedp_data.datasets.timestamps import DAY_FIRST, LOCAL_ISO
+from agedp_data.datasets.long_format import Long
+from agedp_data.datasets.timestamps import DAY_FIRST, ISO
 from agedp_data.datasets.validation import (
     INTERVAL_MINUTES,
+    SLOTS,
+    NamedColumns,
     ReadingRules,
     RejectionReason,
     first_reason,
@@ -43,6 +51,9 @@ _HEADERS = {
     "kaggle": "LCLid,tstp,energy(kWh/hh)",
     "extract": "LCLid,DateTime,KWH/hh (per half hour)",
 }
+_DAYS = ["LCLid", "day", *(f"hh_{slot}" for slot in range(SLOTS))]
+_OF_DAYS = NamedColumns(_DAYS[0], _DAYS[1], ISO, "start", "GMT", "GMT", (_DAYS[2], _DAYS[-1]), "kWh", ("Null", ""))
+_NO_SECONDS = DAY_FIRST.removesuffix(":%S")
 _ROLES = {"lclid": "household", "datetime": "time", "tstp": "time"}
 _TYPES = {
     "household": pa.dictionary(pa.int32(), pa.binary()),
@@ -71,15 +82,23 @@ class London:
     has_labels = False
     keys = None
 
-    def recognise(self, lines: Sequence[str], location: str = "") -> Header | None:  # noqa: ARG002
-        """Return the header if the first line is a known one, regardless of blanks and case."""
+    def __init__(self) -> None:
+        self._days = Long(_OF_DAYS)
+
+    def recognise(self, lines: Sequence[str], location: str = "") -> Header | None:
+        """Return the header if the first line is a known one, regardless of blanks, case, and an index before it."""
         if not lines:
             return None
-        columns = _normalised_columns(lines[0])
+        names = _normalised_columns(lines[0])
+        index = names[: has_index(names)]
+        columns = names[len(index) :]
+        if columns == [name.lower() for name in _DAYS]:
+            header = self._days.recognise([",".join([*index, *_DAYS])], location)
+            return header and replace(header, variant="days")
         for variant, text in _HEADERS.items():
             if columns == _normalised_columns(text):
-                names = tuple(_role(name, i) for i, name in enumerate(columns))
-                return Header(variant, 1, names, _TYPES, (LOCAL_ISO, DAY_FIRST))
+                roles = tuple(_role(name, i) for i, name in enumerate(names))
+                return Header(variant, 1, roles, _TYPES, (ISO, DAY_FIRST, _NO_SECONDS))
         return None
 
     def date_format_error(self, rows: Sequence[str], header: Header) -> InputError:  # noqa: ARG002
@@ -91,13 +110,16 @@ class London:
 
     def known_headers(self) -> tuple[str, ...]:
         """Return the known header lines."""
-        return tuple(_HEADERS.values())
+        return *_HEADERS.values(), f"{','.join(_DAYS[:3])},...,{_DAYS[-1]}"
 
-    def records(self, columns: Columns, header: Header, rules: ReadingRules) -> Records:  # noqa: ARG002
+    def records(self, columns: Columns, header: Header, rules: ReadingRules) -> Records:
         """Return one record per row; the half-hour that ends at 00:00 is the last of the day before.
 
         A row without a reading is `MISSING` even if its timestamp is off the grid; an impossible date has precedence.
+        A row of a day has one record for each half-hour.
         """
+        if header.readings_per_row > 1:
+            return self._days.records(columns, header, rules)
         ids, household, no_household = household_ids(columns.values["household"])
         end, cell = columns.times["time"], columns.values["energy"]
         no_number = columns.unreadable_cells("energy")

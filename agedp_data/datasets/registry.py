@@ -13,12 +13,14 @@ from agedp_data.datasets.ausgrid import Ausgrid
 from agedp_data.datasets.layout import Layout
 from agedp_data.datasets.london import London
 from agedp_data.datasets.long_format import Long
+from agedp_data.datasets.nem12 import Nem12
 from agedp_data.datasets.validation import INTERVAL_MINUTES, NamedColumns
 from agedp_data.errors import InputError
 
 LAYOUTS: dict[str, Layout] = {
     London.name: London(),
     Ausgrid.name: Ausgrid(),
+    Nem12.name: Nem12(),
 }
 DATASETS = (*LAYOUTS, Long.name)
 

@@ -111,7 +111,11 @@ class Mean(OneCell, EnergySeries):
 
         Args:
             days_wh: counted energies of the group's households, shape (n,) [Wh], see `clamp_energy`.
+
+        Raises:
+            ChainError: an energy is outside the range of a counted day.
         """
+        self.check_counted(days_wh, self.width_wh)
         return (int(days_wh.sum()),)
 
     def is_possible(self, exact: Wh, households: int) -> bool:
@@ -232,7 +236,11 @@ class Distribution(EnergySeries):
 
         Args:
             days_wh: counted energies of the group's households, shape (n,) [Wh], see `clamp_energy`.
+
+        Raises:
+            ChainError: an energy is outside the range of a counted day.
         """
+        self.check_counted(days_wh, self.clamp_wh)
         if self.form == "cumulative":
             return tuple(cumulative(days_wh, edges=self.bins_wh)[:-1].tolist())
         return tuple(histogram(days_wh, edges=self.bins_wh).tolist())

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final, Literal, Self
 import numpy as np
 from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
 
+from agedp_data.errors import ChainError
 from agedp_data.parameters import Kwh, PositiveKwh, Section, exact, share, text, watt_hours, wrong
 from agedp_data.roster import ALL, FIXED_COLUMNS, GroupColumns, columns_of
 from agedp_data.series.sensitivity import Change, Move
@@ -206,9 +207,18 @@ class EnergySeries(Series):
             usable: which household-days have enough readings, shape (n,).
 
         Returns:
-            Energies, shape (n,) [Wh]: at most `clamp_wh`, and `missing_wh` for an unusable day.
+            Energies, shape (n,) [Wh]: from 0 to `clamp_wh`, and `missing_wh` for an unusable day.
         """
-        return np.where(usable, np.minimum(energy_wh, self.clamp_wh), self.missing_wh)
+        return np.where(usable, np.clip(energy_wh, 0, self.clamp_wh), self.missing_wh)
+
+    def check_counted(self, days_wh: Wh, most_wh: int) -> None:
+        """Check that counted days are within 0 and the most that a day counts; the sensitivity holds for no others.
+
+        Raises:
+            ChainError: they are not.
+        """
+        if days_wh.size and (days_wh.min() < 0 or days_wh.max() > most_wh):
+            raise ChainError("a household's day counts outside its range: nothing is added up")
 
     @model_validator(mode="after")
     def _within_the_bound(self) -> Self:

@@ -48,6 +48,10 @@ ROSTER_FROM_FILES = (
     "The roster was derived from the input files. Which households have readings, and from which day to which, counts "
     "as public: no bound counts it, and the bounds hold for this roster."
 )
+NET_EXPORTS = (
+    "Energy that households feed into the grid is subtracted from what they take. A net export counts as 0: that of a "
+    "day in means and distributions, that of a half-hour in profiles and states."
+)
 EARLIER_ROSTER_NOTES: Final = frozenset(
     {
         "The roster was derived from the input files. The households with readings, and their first and last days, are "

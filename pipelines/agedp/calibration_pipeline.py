@@ -29,7 +29,7 @@ from agedp.compute.engine_settings import SILENT, Engine, ProgressReporter, Sche
 from agedp.internal_records.model_verdict import write_verdict
 from agedp.ledger_session import LedgerSession
 from agedp.reports.model_check_report import write_memory_report
-from agedp.run_context import NEEDS_MODEL, engine_for, load_run_file, log_warnings, store_for
+from agedp.run_context import NEEDS_MODEL, engine_for, load_meters, load_run_file, log_warnings, store_for
 from agedp.stages.calibration_draws import check_draws_permitted, ledger_answer, open_calibration_session
 from agedp.stages.ingest import ingest
 from agedp.store.store import Store
@@ -97,7 +97,7 @@ def begin_calibration(
     roster = read_roster(run.population.roster)
     check_counts_fit(model, len(roster.ids))
     session = _selection_session(run, model, roster, engine) if model.is_private and not is_stored else None
-    store = store_for(run, households=roster.counts.size)
+    store = store_for(run, households=roster.counts.size, meters=load_meters(run))
     if f"{model.period[0]:%Y-%m}" < store.retained_from():
         raise InputError(
             f"[model] period begins in {model.period[0]:%Y-%m}, but readings before {store.retained_from()} were "
@@ -141,7 +141,7 @@ def load(context: CalibrationContext) -> Period:
         InputError: an input file that cannot be understood.
     """
     run, roster = context.run, context.roster
-    delivery = ingest(context.store, run.input.files, engine=context.engine, excluding=[run.population.roster])
+    delivery = ingest(context.store, run.input.files, engine=context.engine, excluding=run.population.own_files)
     return Period(context.store, delivery, roster, *context.model.period)
 
 

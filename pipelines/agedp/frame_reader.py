@@ -39,6 +39,7 @@ from agedp_data.datasets.chunking import Chunk
 from agedp_data.datasets.csv_parsing import ParsedChunk
 from agedp_data.datasets.deduplication import Readings, StoredRows, deduplicate_rows, join_rows
 from agedp_data.datasets.layout import Header, Layout
+from agedp_data.datasets.long_format import Long
 from agedp_data.datasets.parquet_parsing import FLOAT_IDS, FLOAT_IDS_REMEDY
 from agedp_data.datasets.registry import LAYOUTS, layout_of
 from agedp_data.datasets.timestamps import date_of_day, day_number
@@ -245,7 +246,11 @@ def _read(files: Any, store: Store) -> _Parsed:  # noqa: ANN401
     stored = [_stored_rows(part, file, ids, code) for file, part in parts]
     rows = join_rows(ids, stored, width=store.layout.width)
     del stored
-    readings = deduplicate_rows(rows, complete_channels=store.layout.complete_channels(store.rules))
+    readings = deduplicate_rows(
+        rows,
+        complete_channels=store.layout.complete_channels(store.rules),
+        units_per_wh=store.layout.units_per_wh,
+    )
     rejected = sum((part.rejected for _, part in parts), Counter(count_by_reason(readings.rejected_reason)))
     read_rows = sum(part.read for _, part in parts)
     account = {"read": read_rows, "kept": read_rows - rejected.total(), "rejected": dict(sorted(rejected.items()))}
@@ -340,7 +345,8 @@ def _stored_rows(part: _ParsedPart, file: int, ids: tuple[str, ...], code: Mappi
     rows, count = part.rows, len(part.rows.row)
     household = codes[rows.household] if len(codes) else np.zeros(0, np.int64)
     channel, time, row = (values.astype(np.int64) for values in (rows.channel, rows.time, rows.row))
-    return StoredRows(ids, household, channel, time, np.full(count, file), row, rows.energy_wh.astype(np.int64))
+    energy_wh = rows.energy_wh.astype(np.int64)
+    return StoredRows(ids, household, channel, time, np.full(count, file), row, energy_wh, rows.label)
 
 
 def _frame(readings: Readings, layout: Layout, rows: Mapping[str, Any] | None = None) -> pd.DataFrame:
@@ -364,15 +370,17 @@ def _readings_table(
 
 
 def frame_attributes(layout: Layout, day: Ints) -> dict[str, Any]:
-    """Return what a frame of readings notes: the interval, and the half-hours that clock changes repeat or skip."""
+    """Return what a frame of readings notes: its interval, net exports, and half-hours that clock changes affect."""
     changes: dict[str, list[str]] = {"repeated": [], "absent": []}
     for number in np.unique(day).tolist():
         on = date_of_day(number)
         for kind, slots in (("repeated", layout.repeated_slots(on)), ("absent", layout.absent_slots(on))):
             changes[kind] += [f"{on} {slot // 2:02}:{slot % 2 * 30:02}" for slot in slots]
+    nets = isinstance(layout, Long) and layout.columns.negative == "net"
     return {
+        **({input_frames.NEGATIVE: "net"} if nets else {}),
         input_frames.SUMMED: "sum",
-        input_frames.INTERVAL: layout.interval_minutes,
+        input_frames.INTERVAL: max(layout.interval_minutes, INTERVAL_MINUTES),
         "clock_changes": changes,
     }
 

@@ -32,6 +32,8 @@ SUMMED: Final = "repeated_half_hours"
 """Key of `DataFrame.attrs` that says that a half-hour that the clock shows twice is one row."""
 INTERVAL: Final = "interval_minutes"
 """Key of `DataFrame.attrs`: the minutes of an interval; 30 if it is not there."""
+NEGATIVE: Final = "negative"
+"""Key of `DataFrame.attrs`: "net" if energies below 0 are net exports; otherwise they are rejected."""
 NOTES: Final = "notes"
 """Key of `DataFrame.attrs`: which `ReadNotes` of this process belong to a frame."""
 _ARROW: Final = (pa.Table, pa.RecordBatch, pa.RecordBatchReader)
@@ -234,4 +236,5 @@ def readings_columns(table: Any) -> dict[str, Any]:  # noqa: ANN401
         "energy": ENERGY,
         "unit": "Wh",
         "repeated": attributes(table).get(SUMMED, "passes"),
+        **({"negative": "net"} if attributes(table).get(NEGATIVE) == "net" else {}),
     }

@@ -89,7 +89,7 @@ class LedgerSession:
     def _unopened(cls, run: RunContext) -> LedgerSession:
         location = run.run_file.output.release
         remote_folder = RemoteFolder(location, run.release_folder) if is_url(location) else None
-        return cls(run, None, run.model, remote_folder, RosterDigest(run.roster))
+        return cls(run, None, run.model, remote_folder, RosterDigest(run.roster, run.meters))
 
     def opened(self) -> LedgerSession:
         """Return the session with the ledger as an earlier stage checked it, else checked now if there is one by now.

@@ -16,6 +16,7 @@ from agedp.local_files import atomic_files
 from agedp.local_files.internal_files import InternalPaths
 from agedp.stage_values import last_due_date
 from agedp.store.buckets import store_buckets
+from agedp.store.meters import MeterFile
 from agedp.store.store import FileOrder, Store
 from agedp_data import clock
 from agedp_data.config import RunFile, load
@@ -24,6 +25,7 @@ from agedp_data.datasets.filesystem import is_url
 from agedp_data.datasets.validation import NamedColumns, ReadingRules
 from agedp_data.errors import RunFileError
 from agedp_data.messages import escape_text, suggest_name
+from agedp_data.meters import read_meters
 from agedp_data.model import PUBLIC_FILE, Model, read_model
 from agedp_data.roster import Roster
 from agedp_data.series.series_tables import table_name
@@ -46,6 +48,7 @@ class RunContext:
     now: datetime
     as_of: date | None
     engine: Engine
+    meters: Roster | None = None
 
     @classmethod
     def load(
@@ -103,7 +106,8 @@ class RunContext:
         model = read_model(run)
         _check_method(run, model)
         log_warnings(run.roundings)
-        return cls(run, roster, model, now or clock.now(), as_of, engine_for(run, scheduler, progress))
+        engine = engine_for(run, scheduler, progress)
+        return cls(run, roster, model, now or clock.now(), as_of, engine, load_meters(run))
 
     @property
     def today(self) -> date:
@@ -129,7 +133,7 @@ class RunContext:
     @property
     def store(self) -> Store:
         """Return the store of the readings."""
-        return store_for(self.run_file, households=self.roster.counts.size)
+        return store_for(self.run_file, households=self.roster.counts.size, meters=self.meters)
 
     @property
     def paths(self) -> InternalPaths:
@@ -220,12 +224,31 @@ def reading_rules(run: RunFile) -> ReadingRules:
     return ReadingRules(table.max_half_hour_wh, table.dataset_keys, columns, table.interval_minutes)
 
 
-def store_for(run: RunFile, *, households: int) -> Store:
+def load_meters(run: RunFile) -> Roster | None:
+    """Return the meters of a run file's households; None if the ids of its input files are households.
+
+    Raises:
+        InputError: an invalid file of meters.
+    """
+    return None if run.population.meters is None else read_meters(run.population.meters)
+
+
+def store_for(run: RunFile, *, households: int, meters: Roster | None = None) -> Store:
     """Return the store of a run file's readings, with its rules for reading rows.
 
-    A new store is split into buckets for so many households.
+    A new store is split into buckets for so many households; with meters, which change households, it is one.
+
+    Raises:
+        RunFileError: a store with several buckets, and meters.
     """
     rules = reading_rules(run)
     order = FileOrder(run.input.file_order, keeps_unlisted=run.schedule.mode != "archive")
     folder = internal_paths(run).store
-    return Store(folder, run.input.dataset, rules, order, store_buckets(folder, households))
+    if meters is None or run.population.meters is None:
+        return Store(folder, run.input.dataset, rules, order, store_buckets(folder, households))
+    if store_buckets(folder, 1) > 1:
+        raise RunFileError(
+            f"{run.name}: [population] meters: the store is divided by the ids of the files, as of households. "
+            "Remove the folder store in the confidential folder; the next run reads the input files again"
+        )
+    return Store(folder, run.input.dataset, rules, order, 1, MeterFile(run.population.meters, meters.file_digest))

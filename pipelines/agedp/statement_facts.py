@@ -46,6 +46,7 @@ from agedp_data.statement.note_texts import (
     EARLIER_REHEARSALS,
     EARLIER_RELEASES,
     EARLIER_ROSTER_NOTES,
+    NET_EXPORTS,
     OUTSIDE_REGISTER,
     OVERLAP,
     OWN_DAYS_TOO,
@@ -291,6 +292,7 @@ def statement_notes(
         **_rehearsal_notes(contracts),
         RECOVERED: records.is_recovered,
         **{note: note in records.notes for note in (TAKEN_OVER, TEMPORARY_LEDGER, ROSTER_FROM_FILES)},
+        NET_EXPORTS: any(_nets_exports(contract) for contract in contracts),
         OWN_DAYS_TOO: _is_of_released_days(contracts, rows),
         OVERLAP: (account is None or bool(account.gaps)) and records.other_populations > 0,
         OUTSIDE_REGISTER: OUTSIDE_REGISTER in records.notes,
@@ -319,6 +321,11 @@ def _rehearsal_notes(contracts: Sequence[ContractRecord]) -> dict[str, bool]:
         REHEARSED_ON_READINGS: registered == "readings",
         REHEARSED_EARLIER: registered is None,
     }
+
+
+def _nets_exports(contract: ContractRecord) -> bool:
+    """Return whether negative energies of a contract's input are subtracted from positive ones."""
+    return (json.loads(contract.promise)["input"].get("columns") or {}).get("negative") == "net"
 
 
 def _is_of_released_days(contracts: Sequence[ContractRecord], rows: Sequence[AnyRelease]) -> bool:

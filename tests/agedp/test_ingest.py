@@ -104,6 +104,16 @@ def test_an_unreadable_file_stops_the_first_run_alone(tmp_path: Path, name: str)
     assert [words in note for note in notes] == [True] * (name != "us")
 
 
+@pytest.mark.parametrize("stamp", ["2013-01-{}", "{}/01/2013", "2013-01-{} 00:00:00", "2013-01-{} 24:00"])
+def test_daily_readings_are_refused_before_a_first_release(tmp_path: Path, stamp: str) -> None:
+    """A date alone is a midnight, but a file of midnights alone has no half-hours."""
+    rows = b"".join(f"{home},{stamp.format(day)},9.5\n".encode() for home in "AB" for day in range(10, 30))
+    folder = write(tmp_path / "in", a=HEADER + rows)
+    with pytest.raises(InputError, match="readings are 1440 minutes apart, not 30"):
+        read_all(folder)
+    assert read_all(folder, has_begun=True)[1].rows_kept == 40
+
+
 @pytest.mark.parametrize("cut", [-1, 30])
 def test_a_packed_file_that_is_cut_off_waits_for_its_repair(tmp_path: Path, cut: int) -> None:
     folder = write(tmp_path / "in", a=HEADER + line("MAC1", 1))

@@ -20,6 +20,7 @@ from agedp_data.config.loading import validate_run_file
 from agedp_data.config.model_section import DeclaredModel, EstimatedModel
 from agedp_data.config.output import OutputSection, PopulationSection
 from agedp_data.config.schedule import Archive, Live, Rehearsal
+from agedp_data.datasets.registry import LAYOUTS
 from agedp_data.errors import RunFileError
 from agedp_data.notions import NOTIONS
 from agedp_data.series.coverage import Coverage
@@ -115,6 +116,7 @@ CASES = {
         "time_format": "%d/%m/%Y %H:%M", "zone": "Europe/Berlin", "day_zone": "Europe/Berlin", "missing": "NA,-",
     },
     "ausgrid": {**CLASSICAL, "categories": "GC,CL", "missing_controlled_load": "missing"},
+    "nem12": {**CLASSICAL, "suffixes": "E1,E2"},
 }  # fmt: skip
 KEYS = {
     "household_column": "household", "time_column": "time", "energy_column": "energy", "population": "name",
@@ -139,7 +141,7 @@ def value_of(text: str | bool) -> object:
 @pytest.mark.parametrize("case", CASES)
 def test_options_become_keys_that_the_loader_takes(case):
     options = {option: text for option, text in {**COMMON, **CASES[case]}.items() if text}
-    facts = {"long": LONG, "ausgrid": replace(FACTS, dataset="ausgrid")}.get(case, FACTS)
+    facts = LONG if case == "long" else replace(FACTS, dataset=case) if case in LAYOUTS else FACTS
     found = drafted(facts, **options)
     assert found.undecided == ()
     assert validate_run_file(found.text(), base=Path("/srv"))[1] == []

@@ -29,11 +29,14 @@ LONGEST = 65536
 BOM = b"\xef\xbb\xbf"
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _ISO = re.compile(
-    r"(\d{4})-(\d\d)-(\d\d)[ T](\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?(?:(Z)|([+-])(\d\d)(?::?(\d\d))?)?", re.ASCII
+    r"(\d{4})-(\d\d)-(\d\d)(?:[ T](\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?(?:(Z)|([+-])(\d\d)(?::?(\d\d))?)?)?",
+    re.ASCII,
 )
-_SLASHED = re.compile(r"(\d{1,2})/(\d{1,2})/(\d{4}) (\d{1,2}):(\d\d):(\d\d)", re.ASCII)
+_SLASHED = re.compile(r"(\d{1,2})/(\d{1,2})/(\d{4})(?: (\d{1,2}):(\d\d)(?::(\d\d))?)?", re.ASCII)
 _DOTTED = re.compile(r"(\d{1,2})\.(\d{1,2})\.(\d{4})[ \t]+(\d{1,2}):(\d{1,2})", re.ASCII)
 _AUSGRID_DAY = re.compile(r"(\d{1,2})/(\d{1,2})/(\d{4})", re.ASCII)
+_AUSGRID_ISO = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})", re.ASCII)
+_MIDNIGHT = re.compile(r"[ T]0?0:00(:00(\.0+)?)?(Z|\+00:?00)?\Z", re.ASCII)
 _AUSGRID_NAMED = re.compile(r"(\d{1,2})-([A-Za-z]{3})-(\d\d)", re.ASCII)
 _EPOCH = datetime(1970, 1, 1)
 _LAST_DAY = (date(2199, 12, 31) - _EPOCH.date()).days
@@ -132,11 +135,17 @@ def household(cell: bytes) -> str | None:
         return None
 
 
-def _instant(year: str, month: str, day: str, hour: str, minute: str, second: str | None = "0") -> datetime | None:
+def _instant(
+    year: str, month: str, day: str, hour: str | None, minute: str | None, second: str | None = "0"
+) -> datetime | None:
+    """The clock's time; a date alone begins its day, and 24:00 ends it."""
+    hours, minutes, seconds = (int(part or 0) for part in (hour, minute, second))
+    ends_day = hours == 24 and minutes == seconds == 0
     try:
-        return datetime(int(year), int(month), int(day), int(hour), int(minute), int(second or 0))
+        found = datetime(int(year), int(month), int(day), 0 if ends_day else hours, minutes, seconds)
     except ValueError:
         return None
+    return found + timedelta(days=1) if ends_day else found
 
 
 def iso(cell: str, *, offsets: bool) -> datetime | None:
@@ -154,7 +163,7 @@ def iso(cell: str, *, offsets: bool) -> datetime | None:
 
 
 def day_first(cell: str) -> datetime | None:
-    """What a stamp such as 31/01/2013 00:30:00 says."""
+    """What a stamp such as 31/01/2013 00:30:00 says; seconds or the time of day may be left out."""
     match = _SLASHED.fullmatch(cell)
     return _instant(match[3], match[2], match[1], match[4], match[5], match[6]) if match else None
 
@@ -216,7 +225,7 @@ def _long(lines: list[bytes], width: int, at: tuple[int, int, int], shape: Long)
     return _settled(len(lines), (_long_row(line, width, at, shape) for line in lines))
 
 
-_LONDON_SHAPE = Long("", "", "", lambda cell: iso(cell, offsets=False) or day_first(cell), 1000, ("", "Null"), end=True)
+_LONDON_SHAPE = Long("", "", "", lambda cell: iso(cell, offsets=True) or day_first(cell), 1000, ("", "Null"), end=True)
 
 
 def london(data: bytes) -> Read:
@@ -278,9 +287,12 @@ def _is_ausgrid(names: list[str]) -> bool:
 
 
 def ausgrid_day(cell: str) -> date | None:
-    """A day such as 1/07/2011 or 1-Jul-10."""
-    slashed, named = _AUSGRID_DAY.fullmatch(cell), _AUSGRID_NAMED.fullmatch(cell)
+    """A day such as 1/07/2011, 1-Jul-10 or 2011-07-01, with or without its midnight."""
+    cell = _MIDNIGHT.sub("", cell)
+    slashed, named, of_iso = (pattern.fullmatch(cell) for pattern in (_AUSGRID_DAY, _AUSGRID_NAMED, _AUSGRID_ISO))
     try:
+        if of_iso:
+            return date(int(of_iso[1]), int(of_iso[2]), int(of_iso[3]))
         if slashed:
             return date(int(slashed[3]), int(slashed[2]), int(slashed[1]))
         if named and named[2].lower() in MONTHS:

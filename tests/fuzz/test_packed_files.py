@@ -54,6 +54,8 @@ SOUND = {
     "c.csv.gz": gzip.compress(DATA) + bytes(512),
     "d.csv.zip": zipped({"x.csv": DATA}),
     "e.zip": zipped({"deep/x.csv": DATA, "__MACOSX/x": b"x"}, zipfile.ZIP_STORED),
+    "mac.zip": zipped({"x.csv": DATA, "__MACOSX/._x.csv": b"\0x", ".DS_Store": b"\0", "deep/.DS_Store": b"\0"}),
+    "windows.zip": zipped({"deep/x.csv": DATA, "deep/Thumbs.db": b"\0", "desktop.ini": b"x"}),
     "f.zip": zipped({"x.csv": DATA}, zipfile.ZIP_LZMA),
     "g.csv.zst": zstandard(DATA),
     "h.zst": zstandard(DATA[:HALF]) + zstandard(DATA[HALF:]),

@@ -139,12 +139,16 @@ def _of_month(month: str, *, period: Period) -> PeriodReadings:
     readings = _empty(len(period.roster.ids), np.arange(low, high), period)
     for part in period.parts(month):
         day_index = part.household * (high - low) + part.time // SLOTS - low
-        size = readings.total.size
-        readings.total[:] += np.bincount(day_index, part.energy_wh, size).astype(np.int64).reshape(readings.total.shape)
-        readings.number[:] += np.bincount(day_index, minlength=size).reshape(readings.total.shape)
         is_unambiguous = ~repeated_half_hours(period.store.layout, part.time)
         flat = (day_index * SLOTS + part.time % SLOTS)[is_unambiguous]
         readings.readings.reshape(-1)[flat] = np.minimum(part.energy_wh[is_unambiguous], _MISSING - 1)
+    position = {household: code for code, household in enumerate(period.roster.ids)}
+    for bucket in range(period.store.buckets) if period.bucket is None else [period.bucket]:
+        table = read_daily_totals(period.store, month, period.delivery.contents, bucket)
+        code, day = household_codes(table, position), day_numbers(table) - low
+        of_roster = code >= 0
+        for values, name in ((readings.total, "energy_wh"), (readings.number, "readings")):
+            values[code[of_roster], day[of_roster]] = table[name].to_numpy()[of_roster]
     return readings
 
 

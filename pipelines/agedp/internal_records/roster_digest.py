@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import date
 from typing import Any, Final
 
@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from agedp_data.datasets.timestamps import day_number
 from agedp_data.datasets.validation import Ints
+from agedp_data.meters import HOUSEHOLD
 from agedp_data.roster import GroupColumns, Roster
 from agedp_data.text_columns import as_strings, sorted_codes
 
@@ -32,11 +33,12 @@ class RosterDigest:
     """Digests of the members of a roster on a day.
 
     They are computed once for each interval between two changes of the roster: a year of an unchanged roster is hashed
-    once. The rows of the roster are read for the first digest.
+    once. The rows of the roster are read for the first digest. With `meters` those of the households are members too.
     """
 
-    def __init__(self, roster: Roster) -> None:
+    def __init__(self, roster: Roster, meters: Roster | None = None) -> None:
         self._roster = roster
+        self._meters = None if meters is None else RosterDigest(meters)
         self._changes: Ints | None = None
         self._lines: dict[str | None, tuple[pa.Array, Ints]] = {}
         self._digests: dict[tuple[int, str | None], str] = {}
@@ -45,7 +47,12 @@ class RosterDigest:
     @property
     def file_digest(self) -> str:
         """Return the digest of the roster's file, "" where it is of no file."""
-        return self._roster.file_digest
+        return self._with_meters(self._roster.file_digest, lambda meters: meters.file_digest)
+
+    @property
+    def has_meters(self) -> bool:
+        """Return whether the meters of the households are members too."""
+        return self._meters is not None
 
     @property
     def rows(self) -> int:
@@ -61,6 +68,16 @@ class RosterDigest:
 
         Members are sorted: the order of the roster's rows does not matter.
         """
+        own = self._own_digest(day, column)
+        return own if column is not None else self._with_meters(own, lambda meters: meters.digest(day, HOUSEHOLD))
+
+    def _with_meters(self, digest: str, of_meters: Callable[[RosterDigest], str]) -> str:
+        """Return a digest together with that of the meters, if there are any."""
+        if self._meters is None or not digest:
+            return digest
+        return hashlib.sha256(f"{digest} {of_meters(self._meters)}".encode()).hexdigest()
+
+    def _own_digest(self, day: date, column: str | None) -> str:
         key = self._interval_index(day), column
         if key not in self._digests:
             if column not in self._lines:
@@ -85,7 +102,7 @@ class RosterDigest:
             texts = labels.take(pa.array(codes[touching]))
             digest.update(pc.binary_length(texts).to_numpy().astype("<i4").tobytes())
             digest.update(bytes_of(texts))
-        return digest.hexdigest()
+        return self._with_meters(digest.hexdigest(), lambda meters: meters.digest_through(day))
 
     def cells(self, day: date, by: GroupColumns) -> tuple[tuple[str, int], ...]:
         """Return the groups of columns on a day and the number of households in each."""

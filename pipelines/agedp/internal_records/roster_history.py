@@ -110,7 +110,7 @@ class RosterHistory:
                 continue
             for row in (complete[header.seq] for header in released[day]):
                 if not _has_same_counts(roster_digest, row, contract_texts[row.contract]):
-                    raise Refused(_roster_changed_text(day))
+                    raise Refused(_roster_changed_text(day, has_meters=roster_digest.has_meters))
         self._checks.store(roster_digest, records)
 
     def before_draw(self, roster_digest: RosterDigest, columns: Sequence[str], days: Collection[date]) -> BeforeDraw:
@@ -255,7 +255,7 @@ def _check_same_roster(roster_digest: RosterDigest, recorded: Mapping[str, Any])
     """Compare a day with its recorded roster; a group column that no series uses any more may be missing."""
     day = recorded["day"]
     if roster_digest.digest(day, None) != recorded["members"]:
-        raise Refused(_roster_changed_text(day))
+        raise Refused(_roster_changed_text(day, has_meters=roster_digest.has_meters))
     for column, digest in json.loads(recorded["groups"]).items():
         if roster_digest.has(column) and roster_digest.digest(day, column) != digest:
             raise Refused(
@@ -275,9 +275,10 @@ def _has_same_counts(roster_digest: RosterDigest, row: ReleaseRecord, promise: M
     return dict(period_cells(roster_digest, by, days, min_households)) == released
 
 
-def _roster_changed_text(day: date) -> str:
+def _roster_changed_text(day: date, *, has_meters: bool) -> str:
+    what = "other households, or these have other meters," if has_meters else "other households"
     return (
-        f"the roster has other households on {day} than when that day was released; "
+        f"the roster has {what} on {day} than when that day was released; "
         "rows may be added or ended for later days only"
     )
 

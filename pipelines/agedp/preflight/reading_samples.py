@@ -28,7 +28,7 @@ _MIN_RISE_SHARE, _MAX_FALL_SHARE = 0.01, 0.05
 _MAX_HOUSEHOLDS = 500
 
 Sample = tuple[Ints, Ints, Ints]
-"""Household code, minutes since 1970, energy in Wh of the rows of one part, in the order of both."""
+"""Code of the household or meter, minutes since 1970, energy of the rows of one part, in the order of both."""
 
 
 def filter_days(table: pa.Table, day_filter: pa.Array | None) -> pa.Table:
@@ -71,7 +71,8 @@ def _sample_columns(store: Store) -> list[str]:
     """Return the columns of a part that a sample needs."""
     energies = ["energy_wh"] if store.layout.width == 1 else [f"energy_wh_{slot}" for slot in range(SLOTS)]
     names = ["household_id", "day", *(["slot"] if store.layout.width == 1 else []), *energies]
-    return [*names, "channel"] if store.layout.channels > 1 else names
+    further = {"channel": store.layout.channels > 1, "label": store.layout.has_labels}
+    return [*names, *(name for name, is_stored in further.items() if is_stored)]
 
 
 def _sort_sample(table: pa.Table, store: Store) -> Sample:
@@ -81,6 +82,9 @@ def _sort_sample(table: pa.Table, store: Store) -> Sample:
     # by id: the order of a dictionary depends on the household buckets
     position = np.argsort(np.argsort(np.array(column.dictionary.to_pylist(), object), kind="stable"), kind="stable")
     household = position[column.indices.to_numpy()]
+    if store.layout.has_labels:  # each meter of a household by itself
+        labels, label_code = np.unique(table["label"].to_numpy(), return_inverse=True)
+        household = household * len(labels) + label_code
     minute = table["day"].cast(pa.int32()).to_numpy().astype(np.int64) * _DAY_MINUTES
     layout = store.layout
     channel = table["channel"].to_numpy().astype(np.int64) if layout.channels > 1 else np.zeros(len(minute), np.int64)

@@ -76,9 +76,10 @@ _input, _promise, _schedule = partial(_option, "input"), partial(_option, "promi
 _output, _series = partial(_option, "output", form="text"), partial(_option, SERIES)
 
 OPTIONS: Final[tuple[RunFileOption, ...]] = (
-    _input("dataset", "NAME", "layout of the files: london, ausgrid or long; read off the header"),
+    _input("dataset", "NAME", "layout of the files: london, ausgrid, nem12 or long; read off the header"),
     _input("categories", "LIST", "ausgrid: rows that add up to a household's use, such as GC,CL", "list"),
     _input("missing_controlled_load", "RULE", "ausgrid: GC without CL: zero or missing"),
+    _input("suffixes", "LIST", "nem12: channels that add up to a household's use, such as E1,E2, or E*", "list"),
     _input("corrections", "RULE", "conflicting readings from two files: set-aside or later-file"),
     _input("file_order", "RULE", "which file is the later one: name or modified"),
     _input("interval_minutes", "MINUTES", "long table: minutes between readings; 30 if left out"),

@@ -48,7 +48,7 @@ from agedp_data.config.input import LongColumns
 from agedp_data.config.loading import read_columns
 from agedp_data.datasets import file_listing, parquet_parsing
 from agedp_data.datasets.chunking import Chunk, read_lines, split_into_chunks
-from agedp_data.datasets.csv_parsing import ParsedChunk, parse_lines
+from agedp_data.datasets.csv_parsing import BlockLayout, ParsedChunk, parse_lines
 from agedp_data.datasets.deduplication import Readings
 from agedp_data.datasets.parquet_parsing import FLOAT_IDS, FLOAT_IDS_REMEDY
 from agedp_data.datasets.registry import layout_of
@@ -101,7 +101,7 @@ def reread_damaged(session: LedgerSession, delivery: Delivery, step: Callable[[D
 def _ingest_run(session: LedgerSession) -> Delivery:
     """Ingest the input files of a run, again after each damaged file that this removed."""
     run, table = session.run, session.run.run_file.input
-    excluding, has_begun = [run.run_file.population.roster], bool(session.released_days)
+    excluding, has_begun = run.run_file.population.own_files, bool(session.released_days)
     read = partial(ingest, run.store, table.files, engine=run.engine, excluding=excluding, has_begun=has_begun)
     for _ in range(_MAX_REREADS):
         with suppress(FolderRemoved):
@@ -250,7 +250,8 @@ def split_file(opened: OpenedFile, engine: Engine, size: int) -> tuple[Chunk, ..
         return empty
     if file_listing.is_parquet(opened.source.location):
         return parquet_parsing.split_rows(opened.source, opened.header, part_bytes=part_bytes) or empty
-    return split_into_chunks(opened.source, start=opened.data_start, chunk_bytes=part_bytes) or empty
+    split = partial(split_into_chunks, opened.source, start=opened.data_start, block_start=opened.header.block_start)
+    return split(chunk_bytes=part_bytes) or empty
 
 
 def _ingest_part(item: tuple[OpenedFile, Chunk], *, store: Store, chunk_bytes: int) -> tuple[OpenedFile, Part]:
@@ -267,7 +268,11 @@ def parse_chunk(opened: OpenedFile, chunk: Chunk, store: Store, chunk_bytes: int
         for table in parquet_parsing.read_tables(chunk, opened.header, batch_rows=rows):
             yield parquet_parsing.parse_table(table, layout=store.layout, header=opened.header, rules=store.rules)
         return
-    for data in read_lines(chunk, batch_bytes=min(chunk_bytes, _CACHED_BYTES)):
+    batches = read_lines(chunk, batch_bytes=min(chunk_bytes, _CACHED_BYTES))
+    if isinstance(store.layout, BlockLayout):
+        yield from store.layout.parse_batches(batches, store.rules)
+        return
+    for data in batches:
         yield parse_lines(data, layout=store.layout, header=opened.header, rules=store.rules)
 
 

@@ -66,7 +66,7 @@ def _record(session: LedgerSession, delivery: Delivery) -> dict[str, str] | None
         sources = {
             "software": {name: version(name) for name in SOFTWARE},
             "run file": repr(run.run_file),
-            "roster": run.roster.file_digest,
+            "roster": session.roster_digest.file_digest,
             "ledger": session.open_ledger.head(),
             "files": [_contents_of_released_days(session, delivery), run.store.retained_from()],
             "tables": [(path.name, file_status(str(path)).fingerprint) for path in _confidential_tables(session)],

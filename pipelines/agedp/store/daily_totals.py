@@ -30,13 +30,12 @@ from agedp.stage_values import Delivery
 from agedp.store.day_groups import DayGroup, stored_groups
 from agedp.store.month_reader import (
     daily_totals,
-    deduplicate_stored_rows,
     distinct_keys,
     household_day_key,
     index_month,
     is_in_sorted,
-    load_shared_rows,
     load_table,
+    shared_readings,
     split_household_day_key,
 )
 from agedp.store.store import PartMonth, Store
@@ -102,7 +101,7 @@ def _read_rejected(path: Path, group: DayGroup) -> RejectedRows:
 def _deduplicated(store: Store, month: str, group: DayGroup, bucket: int) -> tuple[pa.Table, RejectedRows]:
     """Return the DAYS of a group of parts and the rejected rows, by file and row."""
     index = index_month(store, month, group.parts, bucket=bucket, days=group.days)
-    shared = deduplicate_stored_rows(store, load_shared_rows(store, month, group.parts, index, bucket=bucket))
+    shared = shared_readings(store, month, group.parts, index, bucket=bucket)
     shared_keys = distinct_keys(household_day_key(shared.household, shared.time // SLOTS))
     energy, readings = daily_totals(shared, shared_keys)
     key = [shared_keys]

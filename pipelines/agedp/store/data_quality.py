@@ -282,6 +282,8 @@ def _rejected_keys(
     table = load_table(
         store.month_folder(*month_bucket) / part.name, store.schema, columns=["household_id", "day", "row", *slots]
     )
+    if store.meters is not None:
+        table, _ = store.meters.households(table)
     number = table["row"].to_numpy() + store.rows_before(part)
     household, day = household_codes(table, code_by_id), day_numbers(table)
     slot = table["slot"].to_numpy().astype(np.int64) if slots else np.zeros(len(day), np.int64)

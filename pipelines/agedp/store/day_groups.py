@@ -165,7 +165,8 @@ def _group(
 
 def _settings(store: Store) -> list[Any]:
     """Return what DAYS depend on beside their parts: of a store that is made anew with other buckets none is used."""
-    return [store.dataset, store.order.criterion, *([store.buckets] if store.buckets > 1 else [])]
+    meters = [] if store.meters is None else [store.meters.digest]
+    return [store.dataset, store.order.criterion, *([store.buckets] if store.buckets > 1 else []), *meters]
 
 
 def _hash(value: object) -> str:

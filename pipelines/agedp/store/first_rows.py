@@ -11,11 +11,11 @@ from agedp.store.store import Store
 from agedp_data.datasets import file_listing, parquet_parsing
 from agedp_data.datasets.chunking import Chunk
 from agedp_data.datasets.csv_lines import raw_cells
-from agedp_data.datasets.csv_parsing import parse_lines
+from agedp_data.datasets.csv_parsing import BlockLayout, parse_lines
 from agedp_data.datasets.file_listing import InputFile
-from agedp_data.datasets.intervals import common_interval, interval_of_rows, interval_remedy
-from agedp_data.datasets.layout import Header, Layout, Records
-from agedp_data.datasets.validation import INTERVAL_MINUTES, Bytes, Flags, ReadingRules, RejectionReason
+from agedp_data.datasets.intervals import DAY_MINUTES, common_interval, interval_of_rows, interval_remedy
+from agedp_data.datasets.layout import PERIOD, Header, Layout, Records
+from agedp_data.datasets.validation import INTERVAL_MINUTES, SLOTS, Bytes, Flags, ReadingRules, RejectionReason
 from agedp_data.errors import InputError
 
 _NO_ROW = (RejectionReason.FIELDS, RejectionReason.HOUSEHOLD, RejectionReason.LINE)
@@ -57,7 +57,8 @@ def _first_rows_error(
 ) -> InputError | None:
     """Return the error about first rows without a valid date, or mostly with an interval other than declared."""
     is_undated, is_no_row = reason == RejectionReason.DATE, np.isin(reason, _NO_ROW)
-    if is_undated.any() and (is_undated | is_no_row).all():
+    needs_date = bool(is_undated.any()) or (isinstance(store.layout, BlockLayout) and len(reason) > 0)
+    if needs_date and (is_undated | is_no_row).all():
         return store.layout.date_format_error(lines, header)
     if len(reason) and (reason == RejectionReason.FIELDS).all():
         problem = f"no first row has {len(header.names)} cells, as the header has"
@@ -87,8 +88,12 @@ def _first_lines(
     head = file_listing.read_head(source)[data_start:]
     rows = head[: head.rfind(b"\n") + 1] if len(head) + data_start == file_listing.HEAD_BYTES else head
     lines = [line.decode("latin-1").removesuffix("\r") for line in rows.split(b"\n")]
+    if isinstance(store.layout, BlockLayout):
+        reason = np.concatenate([chunk.records.reason for chunk in store.layout.parse_batches([rows], store.rules)])
+        return reason, np.zeros(len(reason), bool), lines, None
     records = parse_lines(rows, layout=store.layout, header=header, rules=store.rules).records
-    return records.reason, records.is_off_grid(), lines, interval_of_rows(lines, header)
+    minutes = interval_of_rows(lines, header) or _minutes_of_days(records, header)
+    return records.reason, records.is_off_grid(), lines, minutes
 
 
 def _first_table_rows(
@@ -104,6 +109,16 @@ def _first_table_rows(
 
 def _rows_of_table(table: pa.Table, header: Header, store: Store) -> tuple[Bytes, Flags, list[str], int | None]:
     parsed = parquet_parsing.parse_table(table, layout=store.layout, header=header, rules=store.rules)
-    minutes = common_interval(times.tolist() for times in parquet_parsing.minutes_by_household(table, header))
     records = parsed.records
+    minutes = common_interval(times.tolist() for times in parquet_parsing.minutes_by_household(table, header))
+    minutes = minutes or _minutes_of_days(records, header)
     return records.reason, records.is_off_grid(), parquet_parsing.lines_of_table(table, header), minutes
+
+
+def _minutes_of_days(records: Records, header: Header) -> int | None:
+    """Return the minutes of a day if all rows have the same time of day on several days, as dates alone have."""
+    time = records.time[records.names_half_hour(np.arange(len(records.time)))]
+    if "time" not in header.names or PERIOD in header.names or (header.readings_per_row > 1 and not header.is_shared):
+        return None
+    days, slots = np.unique(time // SLOTS), np.unique(time % SLOTS)
+    return DAY_MINUTES if len(slots) == 1 and len(days) > 1 else None

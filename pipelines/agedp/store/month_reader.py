@@ -1,8 +1,9 @@
 """The readings of a month from its parts; household-days with rows in several parts are deduplicated together.
 
 A household-day with rows in one part only has the readings of that part. A household-day with rows in several parts is
-shared (a file split within a day, a delivery repeated or corrected): only rows of shared household-days are read again
-and deduplicated together. The result equals the deduplication of all rows of the month at once.
+shared (a file split within a day, a delivery repeated or corrected), and so is one of several meters ([population]
+meters): only rows of shared household-days are read again and deduplicated together. The result equals the
+deduplication of all rows of the month at once.
 
 Household-days are integer keys, to sort and to look up. The total of a household-day is a function of its rows alone,
 so household-days can be deduplicated independently.
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,7 @@ import pyarrow as pa
 from agedp.local_files import atomic_files
 from agedp.local_files.internal_files import FileKind, read_content
 from agedp.store.day_groups import stored_groups
+from agedp.store.meters import MeterFile, join_labels
 from agedp.store.store import PartMonth, Store
 from agedp_data import table_schemas
 from agedp_data.datasets.deduplication import Readings, StoredRows, deduplicate_rows, join_rows
@@ -79,7 +81,7 @@ def is_in_sorted(key: Ints, sorted_keys: Ints) -> Flags:
 
 
 def daily_totals(deduplicated: Readings, keys: Ints) -> tuple[Ints, Ints]:
-    """Return the energy [Wh] and the number of readings of each household-day in `keys`.
+    """Return the energy [Wh] and the number of readings of each household-day in `keys`; a net export counts as 0.
 
     Args:
         deduplicated: readings sorted by household and time.
@@ -93,7 +95,7 @@ def daily_totals(deduplicated: Readings, keys: Ints) -> tuple[Ints, Ints]:
     energy, readings = np.zeros(len(keys), np.int64), np.zeros(len(keys), np.int64)
     if len(starts):
         position = np.searchsorted(keys, key[starts])
-        energy[position] = np.add.reduceat(deduplicated.energy_wh, starts)
+        energy[position] = np.maximum(np.add.reduceat(deduplicated.energy_wh, starts), 0)
         readings[position] = np.diff([*starts, len(key)])
     return energy, readings
 
@@ -110,7 +112,8 @@ class MonthIndex:
         code_by_id: the inverse of `ids`.
         tables: the PART_DAYS of each part.
         keys: the `household_day_key` of each row of these tables.
-        shared: sorted keys of the household-days with rows in more than one part.
+        shared: sorted keys of the household-days with rows in more than one part, or of more than one meter.
+        incomplete: those that lack a meter of [population] meters; they are shared too.
     """
 
     ids: tuple[str, ...]
@@ -118,6 +121,7 @@ class MonthIndex:
     tables: tuple[pa.Table, ...]
     keys: tuple[Ints, ...]
     shared: Ints
+    incomplete: Ints
 
 
 def index_month(
@@ -137,12 +141,25 @@ def index_month(
     """
     folder = store.part_days_folder(month, bucket)
     loaded = tuple(_filter_days(load_table(folder / part.name, table_schemas.PART_DAYS), days) for part in parts)
+    labels: tuple[Ints, ...] = ()
+    if store.meters is not None and loaded:
+        loaded, labels = zip(*map(store.meters.households, loaded), strict=True)
     ids = tuple(sorted({name for table in loaded for name in _household_ids(table)}))
     code_by_id = {name: i for i, name in enumerate(ids)}
     keys = tuple(household_day_key(household_codes(table, code_by_id), day_numbers(table)) for table in loaded)
     all_keys = np.sort(np.concatenate([_NONE, *keys]), kind="stable")
     repeated = all_keys[~is_first_of_key(all_keys)]
-    return MonthIndex(ids, code_by_id, loaded, keys, repeated[is_first_of_key(repeated)])
+    shared, incomplete = repeated[is_first_of_key(repeated)], _NONE
+    if store.meters is not None and labels:
+        incomplete = _lacking_a_meter(store.meters, ids, np.concatenate(keys), np.concatenate(labels))
+        shared = np.union1d(shared, incomplete)
+    return MonthIndex(ids, code_by_id, loaded, keys, shared, incomplete)
+
+
+def _lacking_a_meter(meters: MeterFile, ids: Sequence[str], key: Ints, label: Ints) -> Ints:
+    """Return the household-days on which the households have more meters than rows are of."""
+    household_days, present = np.unique(np.unique(np.stack([key, label]), axis=1)[0], return_counts=True)
+    return household_days[present < meters.numbers(ids, *split_household_day_key(household_days))]
 
 
 def _filter_days(table: pa.Table, days: Ints | None) -> pa.Table:
@@ -166,6 +183,19 @@ def load_shared_rows(
             _select_rows(rows, is_in_sorted(household_day_key(rows.household, rows.time // SLOTS), index.shared))
         )
     return join_rows(index.ids, part_rows, width=store.layout.width)
+
+
+def shared_readings(
+    store: Store, month: str, parts: Sequence[PartMonth], index: MonthIndex, *, bucket: int = 0
+) -> Readings:
+    """Return the deduplicated readings of all shared household-days; none of those that lack a meter."""
+    readings = deduplicate_stored_rows(store, load_shared_rows(store, month, parts, index, bucket=bucket))
+    if not len(index.incomplete):
+        return readings
+    key = household_day_key(readings.household, readings.time // SLOTS)
+    kept = np.flatnonzero(~is_in_sorted(key, index.incomplete))
+    columns = {name: getattr(readings, name)[kept] for name in ("household", "time", "energy_wh")}
+    return replace(readings, **columns)
 
 
 def load_month_readings(store: Store, month: str, contents: Sequence[str], bucket: int | None = None) -> Readings:
@@ -197,7 +227,7 @@ def iterate_month_readings(
     """Yield the deduplicated readings of a month and bucket part by part, first those of the shared household-days.
 
     Each household-day is in one of the results only, and household codes refer to the same ids in all of them. The
-    numbers of rejected rows have no meaning here.
+    numbers of rejected rows have no meaning here. A net export of a half-hour counts as 0.
 
     Args:
         store: the confidential store.
@@ -206,13 +236,14 @@ def iterate_month_readings(
         bucket: the household bucket.
         days: days since 1970 that are read, ascending; parts without rows of these days are not opened. None: all.
     """
+    parts: Sequence[PartMonth] = ()
     if days is None:
-        return iterate_parts(store, month, store.month_parts(month, contents, bucket), bucket=bucket)
-    groups = [group for group in stored_groups(store, month, contents, bucket) if group.overlaps(days)]
-    parts = dict.fromkeys(part for group in groups for part in group.parts)
-    return iterate_parts(
-        store, month, sorted(parts, key=lambda part: (part.file_index, part.number)), bucket=bucket, days=days
-    )
+        parts = store.month_parts(month, contents, bucket)
+    else:
+        groups = [group for group in stored_groups(store, month, contents, bucket) if group.overlaps(days)]
+        distinct = dict.fromkeys(part for group in groups for part in group.parts)
+        parts = sorted(distinct, key=lambda part: (part.file_index, part.number))
+    return (part.without_exports() for part in iterate_parts(store, month, parts, bucket=bucket, days=days))
 
 
 def iterate_parts(
@@ -229,7 +260,7 @@ def iterate_parts(
     They must be all parts with rows of the days. The numbers of rejected rows have a meaning with `numbered` only.
     """
     index = index_month(store, month, parts, bucket=bucket, days=days)
-    yield deduplicate_stored_rows(store, load_shared_rows(store, month, parts, index, bucket=bucket))
+    yield shared_readings(store, month, parts, index, bucket=bucket)
     for part, keys in zip(parts, index.keys, strict=True):
         if days is not None and not len(keys):
             continue
@@ -252,6 +283,7 @@ def deduplicate_stored_rows(store: Store, rows: StoredRows) -> Readings:
         rows,
         complete_channels=store.layout.complete_channels(store.rules),
         later_wins=store.order.criterion is not None,
+        units_per_wh=store.layout.units_per_wh,
     )
 
 
@@ -293,9 +325,12 @@ def load_part_rows(
     if numbered:
         row = _ints(table["row"]) + store.rows_before(part)
     file = np.full(len(day), part.file_index)
-    return StoredRows(
-        index.ids, household_codes(table, index.code_by_id), channel, day * SLOTS + slot, file, row, energy
-    )
+    label = _ints(table["label"]) if layout.has_labels else None
+    if store.meters is not None:
+        table, of_meter = store.meters.households(table)
+        label = of_meter if label is None else join_labels(label, of_meter)
+    household = household_codes(table, index.code_by_id)
+    return StoredRows(index.ids, household, channel, day * SLOTS + slot, file, row, energy, label)
 
 
 def _select_rows(rows: StoredRows, is_selected: Flags) -> StoredRows:

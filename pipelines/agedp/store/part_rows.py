@@ -1,4 +1,4 @@
-"""Parsed chunks of a part -> its kept rows as compact arrays, sixteen bytes each.
+"""Parsed chunks of a part -> its kept rows as compact arrays, sixteen bytes each, or more with labels.
 
 Example: rows of two chunks whose households are A, B and B, C have the codes 0, 1 and 1, 2 of the ids A, B, C.
 """
@@ -32,8 +32,9 @@ class ParsedRows:
         household: code of the household, shape (n,).
         time: day since 1970 x 48 + slot, shape (n,).
         channel: channel of the layout, shape (n,).
-        energy_wh: energy, shape (n, readings per row) [Wh].
+        energy_wh: energy, shape (n, readings per row) [parts of a Wh: `Layout.units_per_wh`].
         row: number of the row within the part, shape (n,).
+        label: number of the meter within its household, shape (n,); None if the layout has no labels.
     """
 
     household: Int32s
@@ -41,10 +42,17 @@ class ParsedRows:
     channel: np.ndarray[Any, np.dtype[np.uint8]]
     energy_wh: Int32s
     row: Int32s
+    label: Ints | None = None
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """Return the arrays by name, without that of labels if there are none."""
+        named = {column.name: getattr(self, column.name) for column in fields(self)}
+        return {name: values for name, values in named.items() if values is not None}
 
     def select(self, indices: Ints | slice) -> ParsedRows:
         """Return the rows with these indices."""
-        return ParsedRows(*(getattr(self, column.name)[indices] for column in fields(self)))
+        return ParsedRows(**{name: values[indices] for name, values in self.columns.items()})
 
     def without(self, indices: Ints) -> ParsedRows:
         """Return the other rows; `indices` ascend. If they are few, the runs between them are copied as a whole."""
@@ -64,7 +72,7 @@ def join_parsed_rows(pieces: Sequence[ParsedRows]) -> ParsedRows:
     """Return the rows of pieces, at least one, one after the other; a single piece is not copied."""
     if len(pieces) == 1:
         return pieces[0]
-    return ParsedRows(*(np.concatenate([getattr(rows, c.name) for rows in pieces]) for c in fields(ParsedRows)))
+    return ParsedRows(**{name: np.concatenate([rows.columns[name] for rows in pieces]) for name in pieces[0].columns})
 
 
 def collect_kept_rows(layout: Layout, chunks: Iterable[ParsedChunk]) -> tuple[list[str], ParsedRows]:
@@ -75,7 +83,8 @@ def collect_kept_rows(layout: Layout, chunks: Iterable[ParsedChunk]) -> tuple[li
     """
     ids, pieces = collect_kept_pieces(chunks)
     none = np.zeros(0, np.int32)
-    empty = ParsedRows(none, none, np.zeros(0, np.uint8), np.zeros((0, layout.width), np.int32), none)
+    label = np.zeros(0, np.int64) if layout.has_labels else None
+    empty = ParsedRows(none, none, np.zeros(0, np.uint8), np.zeros((0, layout.width), np.int32), none, label)
     return ids, join_parsed_rows(pieces or [empty])
 
 
@@ -102,5 +111,5 @@ def _kept_pieces(chunk: ParsedChunk, ids: dict[str, int], before: int) -> list[P
     if len(codes) and (codes != np.arange(len(codes))).any():
         household = codes[household]
     row = chunk.row + np.int32(before) if before else chunk.row
-    rows = ParsedRows(household, records.time, records.channel, records.energy_wh, row)
+    rows = ParsedRows(household, records.time, records.channel, records.energy_wh, row, records.label)
     return rows.runs_between(np.flatnonzero(records.reason != int(RejectionReason.KEPT)), _MIN_VIEW)

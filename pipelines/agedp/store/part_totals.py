@@ -6,6 +6,8 @@ only rows with a repeated time are deduplicated. All others are deduplicated as 
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pyarrow as pa
 
@@ -13,7 +15,7 @@ from agedp.store.month_reader import daily_totals, distinct_keys, household_day_
 from agedp.store.part_rows import ParsedRows
 from agedp.store.store import Store
 from agedp_data import table_schemas
-from agedp_data.datasets.deduplication import StoredRows, deduplicate_rows
+from agedp_data.datasets.deduplication import StoredRows, deduplicate_rows, whole_watt_hours
 from agedp_data.datasets.layout import SINGLE_CHANNEL, Layout, arrow_numbers
 from agedp_data.datasets.validation import SLOTS, Ints
 
@@ -25,18 +27,20 @@ def part_daily_totals(store: Store, rows: ParsedRows, names: pa.Array) -> pa.Tab
 
     The total of a household-day is a function of its rows: if no further part has rows of it, this total is final.
     """
-    complete_channels = store.layout.complete_channels(store.rules)
-    repeated = _repeated_rows(store.layout, rows)
+    layout = store.layout
+    complete_channels = layout.complete_channels(store.rules)
+    deduplicate = partial(deduplicate_rows, complete_channels=complete_channels, units_per_wh=layout.units_per_wh)
+    repeated = _repeated_rows(layout, rows)
     if repeated is None or SINGLE_CHANNEL[0] not in complete_channels:
         repeated = np.arange(len(rows.row))
-        deduplicated = deduplicate_rows(_stored_rows(rows, repeated), complete_channels=complete_channels)
+        deduplicated = deduplicate(_stored_rows(rows, repeated))
         row_keys = _household_day_keys(rows, repeated)
         keys = distinct_keys(row_keys)
         energy, readings = daily_totals(deduplicated, keys)
         rejected_keys = row_keys[deduplicated.rejected_row]
     else:
-        deduplicated = deduplicate_rows(_stored_rows(rows, repeated), complete_channels=complete_channels)
-        keys, energy, readings = sorted_daily_totals(rows, deduplicated.rejected_row)
+        deduplicated = deduplicate(_stored_rows(rows, repeated))
+        keys, energy, readings = sorted_daily_totals(rows, deduplicated.rejected_row, units_per_wh=layout.units_per_wh)
         rejected = deduplicated.rejected_row
         rejected_keys = _household_day_keys(rows, rejected)
     order = np.argsort(rejected_keys, kind="stable")
@@ -59,9 +63,9 @@ def part_daily_totals(store: Store, rows: ParsedRows, names: pa.Array) -> pa.Tab
 def _repeated_rows(layout: Layout, rows: ParsedRows) -> Ints | None:
     """Return the rows with the household and time of a further row; None unless all rows are sorted by these two.
 
-    None as well for rows of a day or of several channels.
+    None as well for rows of a day, of several channels or of meters.
     """
-    if layout.width > 1 or rows.channel.any():
+    if layout.width > 1 or layout.has_labels or rows.channel.any():
         return None
     steps = time_steps(rows)
     if (least := steps.min(initial=1)) > 0:
@@ -95,13 +99,13 @@ def _stored_rows(rows: ParsedRows, indices: Ints) -> StoredRows:
     household, channel, time, energy_wh = (
         values.astype(np.int64) for values in (part.household, part.channel, part.time, part.energy_wh)
     )
-    return StoredRows((), household, channel, time, np.zeros(len(indices), np.int64), indices, energy_wh)
+    return StoredRows((), household, channel, time, np.zeros(len(indices), np.int64), indices, energy_wh, part.label)
 
 
-def sorted_daily_totals(rows: ParsedRows, rejected: Ints) -> tuple[Ints, Ints, Ints]:
+def sorted_daily_totals(rows: ParsedRows, rejected: Ints, *, units_per_wh: int = 1) -> tuple[Ints, Ints, Ints]:
     """Return the household-days of sorted rows of one channel, and the energy and number of their readings.
 
-    `rejected` rows, by their index, count as no reading.
+    `rejected` rows, by their index, count as no reading. A net export of a day counts as 0.
     """
     day = rows.time // np.int32(SLOTS)
     is_first = np.ones(len(day), bool)
@@ -109,10 +113,10 @@ def sorted_daily_totals(rows: ParsedRows, rejected: Ints) -> tuple[Ints, Ints, I
     is_first[1:] |= rows.household[1:] != rows.household[:-1]
     starts = np.flatnonzero(is_first)
     keys = _household_day_keys(rows, starts)
-    energy_wh = rows.energy_wh[:, 0]
+    energy_wh = whole_watt_hours(rows.energy_wh[:, 0], units_per_wh)
     if len(rejected):
         energy_wh = energy_wh.copy()
         energy_wh[rejected] = 0
     readings = np.diff(starts, append=len(day))
     readings -= np.bincount(np.searchsorted(starts, rejected, side="right") - 1, minlength=len(starts))
-    return keys, np.add.reduceat(energy_wh, starts, dtype=np.int64), readings
+    return keys, np.maximum(np.add.reduceat(energy_wh, starts, dtype=np.int64), 0), readings

@@ -29,7 +29,7 @@ from agedp.store.part_totals import part_daily_totals
 from agedp.store.store import Store, month_name, month_numbers
 from agedp_data import table_schemas
 from agedp_data.datasets.csv_parsing import ParsedChunk
-from agedp_data.datasets.layout import Layout, arrow_numbers
+from agedp_data.datasets.layout import arrow_numbers
 from agedp_data.datasets.validation import SLOTS, Ints, RejectionReason
 
 # Column statistics of these files are never used, and computing them takes a fifth of the writing time.
@@ -38,7 +38,7 @@ _OPTIONS: dict[str, Any] = {"write_statistics": False}
 _READINGS_OPTIONS: dict[str, Any] = {**_OPTIONS, "compression": "lz4"}
 _DAYS_OPTIONS: dict[str, Any] = {**_OPTIONS, "compression_level": 1}
 # Bytes of slots and days, split, compress as well as a dictionary or differences of them, in two thirds of the time.
-_DICTIONARY_COLUMNS = ("household_id", "channel")
+_DICTIONARY_COLUMNS = ("household_id", "channel", "label")
 _DELTA_COLUMNS = ("row",)
 Int16s = np.ndarray[Any, np.dtype[np.int16]]
 
@@ -187,7 +187,7 @@ def _write_month(
     )
     atomic_files.make_private(path.parent)
     atomic_files.make_private(days.parent)
-    table = _readings_table(store.layout, rows, names)
+    table = _readings_table(store, rows, names)
     size = atomic_files.write_table(
         path,
         table,
@@ -204,7 +204,8 @@ def _encoding(name: str) -> str:
     return "DELTA_BINARY_PACKED" if name in _DELTA_COLUMNS else "BYTE_STREAM_SPLIT"
 
 
-def _readings_table(layout: Layout, rows: ParsedRows, names: pa.Array) -> pa.Table:
+def _readings_table(store: Store, rows: ParsedRows, names: pa.Array) -> pa.Table:
+    layout = store.layout
     day = rows.time // np.int32(SLOTS)
     slot = rows.time - day * np.int32(SLOTS)
     values: dict[str, Any] = {
@@ -218,6 +219,6 @@ def _readings_table(layout: Layout, rows: ParsedRows, names: pa.Array) -> pa.Tab
         values |= {f"energy_wh_{i}": rows.energy_wh[:, i] for i in range(SLOTS)}
     if layout.channels > 1:
         values |= {"channel": rows.channel}
-    return table_schemas.table_from_columns(
-        table_schemas.readings_schema(width=layout.width, channels=layout.channels), **values
-    )
+    if layout.has_labels:
+        values |= {"label": rows.label}
+    return table_schemas.table_from_columns(store.schema, **values)

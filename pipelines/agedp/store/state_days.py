@@ -109,7 +109,8 @@ def _state_days_table(store: Store, month: str, group: DayGroup, states: Represe
     for part in iterate_parts(store, month, group.parts, bucket=bucket, days=group.days):
         ids = part.ids
         part_keys = distinct_keys(household_day_key(part.household, part.time // SLOTS))
-        counted, _ = daily_totals(replace(part, energy_wh=states.represent(part.energy_wh)), part_keys)
+        represented = states.represent(part.without_exports().energy_wh)
+        counted, _ = daily_totals(replace(part, energy_wh=represented), part_keys)
         keys.append(part_keys)
         values.append(counted)
     return household_days_table(table_schemas.STATE_DAYS, ids, np.concatenate(keys), counted_wh=np.concatenate(values))

@@ -31,6 +31,7 @@ from agedp.local_files import atomic_files, locks
 from agedp.local_files.checksums import read_checked_json
 from agedp.local_files.internal_files import FileKind, read_content
 from agedp.store.manifest import Manifest, SpansByMonth, content_id, part_spans
+from agedp.store.meters import MeterFile
 from agedp.store.retained_months import read_retained_from
 from agedp_data import table_schemas
 from agedp_data.datasets.file_listing import natural_sort_key
@@ -72,6 +73,7 @@ class Store:
         rules: the parsing rules, part of every content id.
         order: the order of files for corrections.
         buckets: number of household buckets, fixed when the store is created.
+        meters: the meters of the households, if the ids of the files are meters; they are applied when a month is read.
     """
 
     folder: Path
@@ -79,6 +81,7 @@ class Store:
     rules: ReadingRules
     order: FileOrder = FileOrder()
     buckets: int = 1
+    meters: MeterFile | None = None
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -98,7 +101,10 @@ class Store:
     @property
     def schema(self) -> pa.Schema:
         """Return the table of READINGS of the dataset's layout."""
-        return table_schemas.readings_schema(width=self.layout.width, channels=self.layout.channels)
+        layout = self.layout
+        return table_schemas.readings_schema(
+            width=layout.width, channels=layout.channels, units_per_wh=layout.units_per_wh, has_labels=layout.has_labels
+        )
 
     def content_id(self, digest: str) -> str:
         """Return the content id of a file with this digest."""

@@ -41,7 +41,7 @@ class Mine(London):
     day_zone = "UTC"
     keys = MineKeys
 
-    def recognise(self, lines):
+    def recognise(self, lines, location=""):
         return super().recognise(["LCLid,tstp,energy(kWh/hh)"]) if lines and lines[0] == HEADER else None
 
     def known_headers(self):

@@ -44,9 +44,9 @@ CELLS = {
 STAMPS = {
     RejectionReason.OFF_GRID: [b"2012-12-19 12:37:27", b"2013-01-01 01:00:00.5"],
     RejectionReason.DATE: [
-        b"2013-02-29 01:00:00", b"2013-13-01 01:00:00", b"2013-01-01 24:00:00", b"2013-01-01 01:60:00", b"yesterday",
+        b"2013-02-29 01:00:00", b"2013-13-01 01:00:00", b"2013-01-01 24:30:00", b"2013-01-01 01:60:00", b"yesterday",
         b"", b"1970-01-01 00:00:00", b"2200-01-01 01:00:00", b"9999-01-01 01:00:00", b"31/02/2013 00:30:00",
-        b"28/02/2013 23:29:60", b"13/02/13 00:30:00", b"28/02/2013 00:30", b"28/02/2013", b"2/28/2013 00:30:00",
+        b"28/02/2013 23:29:60", b"13/02/13 00:30:00", b"2/28/2013 00:30:00", b"2013-02-29",
     ],
 }  # fmt: skip
 REJECTED = {
@@ -87,6 +87,23 @@ def test_all_odd_rows_together_are_what_they_are_alone():
     expected = [(reason, odd.decode("utf-8", "replace")[:LONGEST_LINE]) for odd, reason in REJECTED.items()]
     assert [(reason, text) for _, reason, text in rejected(parsed)] == expected
     assert kept(parsed) == []
+
+
+@pytest.mark.parametrize(
+    ("stamp", "day", "slot"),
+    [
+        (b"2013-01-01 24:00:00", 15706, 47),  # 2013-01-01 is day 15706; the midnight that ends it
+        (b"2013-01-01", 15705, 47),  # a date alone is the midnight that begins it, the end of the day before
+        (b"28/02/2013", 15763, 47),
+        (b"28/02/2013 00:30", 15764, 0),
+        (b"2013-01-01T00:30:00.000Z", 15706, 0),  # UTC is GMT
+        (b"2013-01-01T00:30:00+00:00", 15706, 0),
+        (b"2013-01-01 00:30", 15706, 0),
+    ],
+)
+def test_the_timestamps_of_re_cuts_are_ends_of_half_hours_as_the_publishers_are(stamp, day, slot):
+    """Spreadsheets, Spark and pandas write midnight as 24:00 or a date, and UTC with an offset."""
+    assert kept(read(GOOD + b"MAC1," + stamp + b",0.1\n" + GOOD))[1] == ("MAC1", 1, day, slot, 100)
 
 
 @pytest.mark.parametrize(

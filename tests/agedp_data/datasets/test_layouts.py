@@ -138,8 +138,9 @@ CASES = {
 }  # fmt: skip
 
 
-def test_every_dataset_is_here() -> None:
-    assert {case.dataset for case in CASES.values()} == set(DATASETS)
+def test_every_dataset_of_rows_is_here() -> None:
+    """NEM12 has blocks of days, whose order matters: see test_nem12."""
+    assert {case.dataset for case in CASES.values()} == set(DATASETS) - {"nem12"}
 
 
 @pytest.fixture(params=CASES)

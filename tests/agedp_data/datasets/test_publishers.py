@@ -38,6 +38,26 @@ def test_every_london_header_in_the_wild_says_the_same(header, row):
     assert london(header, row) == {("MAC000002", step(date(2012, 10, 12))): 143}
 
 
+@pytest.mark.parametrize("index", ["", '""', "Unnamed: 0"])
+@pytest.mark.parametrize("header", [FOUR, THREE])
+def test_the_index_of_a_data_frame_before_the_columns_is_ignored(index, header):
+    cells = "MAC000002,Std,2012-10-12 00:30:00,0.143" if header == FOUR else "MAC000002,2012-10-12 00:30:00,0.143"
+    assert london(f"{index},{header}", f"7,{cells}") == {("MAC000002", step(date(2012, 10, 12))): 143}
+
+
+@pytest.mark.parametrize("index", ["", "Unnamed: 0,"])
+def test_a_row_of_a_london_day_begins_at_midnight(index):
+    """hh_0 is the half-hour from 0:00 to 0:30, hh_47 that from 23:30 to 24:00: n Wh in the n-th of them, from 1 on."""
+    header = f"{index}LCLid,day,{','.join(f'hh_{slot}' for slot in range(48))}"
+    cells = [f"{slot / 1000:.3f}" for slot in range(1, 49)]
+    day = {("MAC000002", step(date(2013, 3, 31), slot)): slot + 1 for slot in range(48)}  # 48 half-hours of GMT
+    before = "7," if index else ""
+    assert london(header, f"{before}MAC000002,2013-03-31,{','.join(cells)}") == day
+    spoilt = [*cells[:5], "x", *cells[6:]]
+    del day["MAC000002", step(date(2013, 3, 31), 5)]
+    assert london(header, f"{before}MAC000002,2013-03-31,{','.join(spoilt)}") == day
+
+
 @pytest.mark.parametrize(
     "header", ["", "LCLid,DateTime", "DateTime,LCLid,KWH/hh (per half hour)", FOUR + ",Acorn", "a,b,c"]
 )
@@ -77,6 +97,23 @@ def ausgrid(*rows: str, header: str = QUALITY, rules: ReadingRules = RULES) -> P
     return parse(AUSGRID, header, *rows, rules=rules)
 
 
+@pytest.mark.parametrize(
+    "header",
+    [
+        f",{QUALITY}",
+        f"Unnamed: 0,{HEADER}",
+        ",".join(f'"{name}"' for name in ("", *QUALITY.split(","))),
+        ",".join(["", *HEADER.split(",")[:5], *(f"{label}:00" for label in LABELS)]),
+        ",".join(["", *HEADER.split(",")[:5], *(label.rjust(5, "0") for label in LABELS)]),
+    ],
+)
+def test_ausgrid_is_recognised_with_an_index_and_other_texts_of_the_labels(header):
+    cells = row("GC", "1/07/2012", quality="" if "Quality" in header else None)
+    parsed = ausgrid(f"7,{cells}", header=header)
+    assert parsed.records.ids == ("12",)
+    assert parsed.records.energy_wh.tolist() == [list(range(1, 49))]
+
+
 @pytest.mark.parametrize("before", [[], [TITLE], [TITLE.rstrip(",")]])
 @pytest.mark.parametrize(("header", "quality"), [(QUALITY, ""), (QUALITY, "NA"), (HEADER, None)])
 def test_every_years_header_is_recognised_with_and_without_title(before, header, quality):
@@ -97,19 +134,25 @@ def test_other_columns_or_another_order_are_not_ausgrids(header):
     assert AUSGRID.recognise([TITLE, TITLE, QUALITY]) is None
 
 
-DATES = {"1/07/2010": 1, "02/07/2010": 2, "1-Jul-10": 1, "02-JUL-10": 2} | dict.fromkeys(
-    [
-        "",
-        "31/06/2012",
-        "0/07/2012",
-        "1/13/12",
-        "7/31/2012",
-        "2012-07-01",
-        "never",
-        "1/07/0001",
-        "31/12/1969",
-        "1/07/9999",
-    ]
+ISO_DATES = {"2010-07-01": 1, "2010-07-02 00:00:00": 2, "2010-07-02T00:00:00.000Z": 2}
+DATES = (
+    {"1/07/2010": 1, "02/07/2010": 2, "1-Jul-10": 1, "02-JUL-10": 2}
+    | ISO_DATES
+    | dict.fromkeys(
+        [
+            "",
+            "31/06/2012",
+            "0/07/2012",
+            "1/13/12",
+            "7/31/2012",
+            "2012-07-32",
+            "2012-07-01 10:00:00",
+            "never",
+            "1/07/0001",
+            "31/12/1969",
+            "1/07/9999",
+        ]
+    )
 )
 
 

@@ -189,7 +189,7 @@ def test_shorter_readings_add_up_and_are_rounded_once(tmp_path):
     """Six times 0.4 Wh are 2.4 Wh, so 2 Wh, not six times 0."""
     rows = "".join(f"A,2024-01-08 00:{5 * i:02},0.0004\n" for i in range(12))
     assert by_file(tmp_path, f"meter,at,kwh\n{rows}", minutes=5) == {("A", MONDAY, 0): 2, ("A", MONDAY, 1): 2}
-    odd = "A,2024-01-08 01:02,9\nA,2024-01-08 01:00:30,9\n"
+    odd = "A,2024-01-08 01:02,1\nA,2024-01-08 01:00:30,1\n"
     found = parsing.reasons(parsed(f"meter,at,kwh\n{odd}", minutes=5))
     assert found == [RejectionReason.OFF_GRID] * 2
 

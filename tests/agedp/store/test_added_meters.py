@@ -1,0 +1,228 @@
+"""Meters and channels of a home are added up: exactly, rounded once, and only where each has its reading."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from datetime import date, datetime, timedelta
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agedp.compute.engine_settings import Engine
+from agedp.stages.ingest import ingest
+from agedp.store.daily_totals import read_daily_totals
+from agedp.store.month_reader import load_month_readings
+from agedp.store.store import Store
+from agedp_data.datasets.deduplication import whole_watt_hours
+from agedp_data.datasets.timestamps import day_number
+from agedp_data.datasets.validation import NamedColumns, ReadingRules
+from tests.agedp.conftest import CLASSICAL
+
+FIRST = datetime(2013, 3, 3)
+Row = tuple[str, str, datetime, str]
+"""Home, meter, beginning, kWh as text."""
+
+
+def columns_of(**keys) -> NamedColumns:
+    written = {"household": "home", "time": "at", "time_format": "%Y-%m-%d %H:%M:%S", "stamp": "start", "zone": "UTC"}
+    further = {"day_zone": "UTC", "energy": "use", "unit": "kWh", "missing": ("",), "add": "meter"}
+    return NamedColumns.from_keys({**written, **further, **keys})
+
+
+def read(folder, files, *, minutes=30, chunk_bytes=2**24, **keys):
+    """Return what the store has of files of rows: half-hours and days by home, and the rejected rows by reason."""
+    (folder / "in").mkdir()
+    for number, rows in enumerate(files):
+        lines = [",".join(map(str, row)) for row in rows]
+        (folder / "in" / f"{number}.csv").write_text("\n".join(["home,meter,at,use", *lines]) + "\n")
+    store = Store(folder / "store", "long", ReadingRules(columns=columns_of(**keys), interval_minutes=minutes))
+    delivery = ingest(store, [str(folder / "in")], engine=Engine("synchronous", 1, chunk_bytes=chunk_bytes))
+    half_hours, days = {}, {}
+    for month in delivery.months:
+        of = load_month_readings(store, month, delivery.contents)
+        key = zip((of.ids[code] for code in of.household), of.time.tolist(), strict=True)
+        half_hours |= dict(zip(key, of.energy_wh.tolist(), strict=True))
+        for row in read_daily_totals(store, month, delivery.contents).to_pylist():
+            days[row["household_id"], row["day"]] = row["energy_wh"], row["readings"]
+    return half_hours, days, delivery.rejected
+
+
+def time_of(at: datetime) -> int:
+    return day_number(at.date()) * 48 + at.hour * 2 + at.minute // 30
+
+
+def counted(files, *, minutes=30):
+    """Return half-hours by hand: every meter of the home's day has each of its readings once, without contradiction."""
+    values = defaultdict(set)
+    for home, meter, at, use in (row for rows in files for row in rows):
+        values[home, at, meter].add(Fraction(use))
+    meters = defaultdict(set)
+    for home, at, meter in values:
+        meters[home, at.date()].add(meter)
+    half_hours = {}
+    for home, start in {(home, at - timedelta(minutes=at.minute % 30)) for home, at, _ in values}:
+        starts = [start + timedelta(minutes=part) for part in range(0, 30, minutes)]
+        readings = [values[home, at, meter] for at, meter in product(starts, meters[home, start.date()])]
+        if all(len(reading) == 1 for reading in readings):
+            half_hours[home, time_of(start)] = round(1000 * sum(map(min, readings)))  # half to even, of a fraction
+    return half_hours
+
+
+def days_of(half_hours):
+    by_day = defaultdict(list)
+    for (home, time), energy in half_hours.items():
+        by_day[home, date(1970, 1, 1) + timedelta(days=time // 48)].append(energy)
+    return {key: (max(sum(energies), 0), len(energies)) for key, energies in by_day.items()}
+
+
+@st.composite
+def files_of_meters(draw, minutes=30):
+    """Return one to three files of a few homes, meters and half-hours, each row in any of them, possibly twice."""
+    steps = 60 // minutes
+    row = st.tuples(st.sampled_from("AB"), st.sampled_from(["E1", "E2", "B1"]), st.integers(0, 3 * steps))
+    use = st.sampled_from(["0.0005", "0.001", "0.0015", "0.2", "0.2004", "1"])
+    rows = draw(st.lists(st.tuples(row, use, st.integers(0, 2)), min_size=1, max_size=40))
+    files = [[], [], []]
+    for (home, meter, step), energy, number in rows:
+        at = FIRST + timedelta(hours=23) + timedelta(minutes=minutes * step)  # across a midnight
+        files[number].append((home, meter, at, energy))
+    return [rows for rows in files if rows]
+
+
+@pytest.mark.parametrize("minutes", [30, 15, 5])
+def test_half_hours_are_the_sums_of_all_meters_of_the_day(tmp_path_factory, minutes):
+    @settings(max_examples=8, deadline=None)
+    @given(files_of_meters(minutes))
+    def check(files):
+        half_hours, days, _ = read(tmp_path_factory.mktemp("house"), files, minutes=minutes)
+        assert half_hours == counted(files, minutes=minutes)
+        assert {key: value for key, value in days.items() if value[1]} == days_of(half_hours)
+
+    check()
+
+
+def home(meters, days=2, *, use=lambda meter, step: "0.2", missing=()):
+    """Return the rows of a home, meter by meter."""
+    steps = [step for step in range(48 * days) if step not in missing]
+    return [("A", meter, FIRST + timedelta(minutes=30 * step), use(meter, step)) for meter in meters for step in steps]
+
+
+def test_two_meters_of_a_home_add_up_and_rows_of_one_meter_do_not(tmp_path):
+    rows = home(["E1", "E2"])
+    half_hours, days, rejected = read(tmp_path, [[*rows, rows[0]]])
+    assert set(half_hours.values()) == {400}
+    assert set(days.values()) == {(48 * 400, 48)}
+    assert rejected == {"exact duplicate": 1}
+
+
+def test_a_contradiction_of_one_meter_leaves_the_half_hour_out(tmp_path):
+    rows = home(["E1", "E2"])
+    half_hours, _, rejected = read(tmp_path, [[*rows, (*rows[0][:3], "0.7")]])
+    assert len(half_hours) == 2 * 48 - 1
+    assert rejected == {"disagrees with another row about the same reading": 2}
+
+
+def test_a_half_hour_that_lacks_a_meter_of_its_day_is_missing_and_other_days_are_not(tmp_path):
+    """The second meter has one reading on the first day, and none on the second."""
+    half_hours, days, _ = read(tmp_path, [home(["E1"]), [("A", "E2", FIRST, "0.5")]])
+    assert half_hours == {("A", time_of(FIRST)): 700} | {("A", time_of(FIRST) + step): 200 for step in range(48, 96)}
+    assert days == {("A", date(2013, 3, 3)): (700, 1), ("A", date(2013, 3, 4)): (48 * 200, 48)}
+
+
+def test_energies_are_added_before_they_are_rounded(tmp_path):
+    """0.4 + 0.4 Wh is 1 Wh; 0.25 + 0.25 Wh is a half, which is rounded to the even 0."""
+    use = {"E1": ("0.0004", "0.00025"), "E2": ("0.0004", "0.00025")}
+    half_hours, days, _ = read(tmp_path, [home(["E1", "E2"], 1, use=lambda meter, step: use[meter][step % 2])])
+    assert [half_hours["A", time_of(FIRST) + step] for step in range(4)] == [1, 0, 1, 0]
+    assert days["A", date(2013, 3, 3)] == (24, 48)
+
+
+def test_powers_of_one_meter_are_rounded_once(tmp_path):
+    """Half-hours of 1 and 3 W are 0.5 and 1.5 Wh: rounded to the even 0 and 2, sorted rows or not."""
+    rows = home(["E1"], 1, use=lambda _, step: "13"[step % 2])
+    for number, files in enumerate([[rows], [rows[::-1]]]):
+        (folder := tmp_path / str(number)).mkdir()
+        half_hours, days, _ = read(folder, files, unit="W", add="")
+        assert [half_hours["A", time_of(FIRST) + step] for step in range(4)] == [0, 2, 0, 2]
+        assert days["A", date(2013, 3, 3)] == (48, 48)
+
+
+def test_hours_of_two_meters_add_up(tmp_path):
+    rows = [row for row in home(["E1", "E2"], 1) if row[2].minute == 0]
+    half_hours, days, _ = read(tmp_path, [rows], minutes=60)
+    assert half_hours == {("A", time_of(FIRST) + step): 400 for step in range(0, 48, 2)}
+    assert days["A", date(2013, 3, 3)] == (24 * 400, 24)
+
+
+def test_the_order_of_rows_and_their_division_into_parts_and_files_change_nothing(tmp_path):
+    rows = home(["E1", "E2", "B1"], 3, use=lambda meter, step: f"0.{ord(meter[0]) + step}", missing=(5, 77))
+    results = []
+    for number, (files, chunk_bytes) in enumerate(
+        [([rows], 2**24), ([rows[::-1]], 2**10), ([rows[100:], rows[:100]], 2**10), ([rows[:300], rows[250:]], 2**24)]
+    ):
+        (folder := tmp_path / str(number)).mkdir()
+        results.append(read(folder, files, chunk_bytes=chunk_bytes)[:2])
+    assert all(result == results[0] for result in results)
+    assert results[0][0] == counted([rows])
+
+
+@given(st.lists(st.integers(-(2**40), 2**40)), st.sampled_from([1, 2, 7, 1200]))
+def test_whole_watt_hours_are_rounded_half_to_even(energies, units_per_wh):
+    whole = whole_watt_hours(np.array(energies, np.int64), units_per_wh).tolist()
+    assert whole == [round(Fraction(energy, units_per_wh)) for energy in energies]
+
+
+def test_three_nights_count_the_meters_that_any_file_of_a_day_has(house):
+    """The second meter of each home comes in a file of its own, that of the third day after the file of all others."""
+    first, homes = FIRST.date(), "ABC"
+    house.roster([(name, first, None) for name in homes])
+    keys = columns_of().keys | {"missing": [""]}
+    text = "\n".join(f"{key} = {value!r}" for key, value in keys.items())
+    house.write(
+        first,
+        first + timedelta(days=2),
+        mode="live",
+        dataset="long",
+        promise=f"{CLASSICAL}age_days = 1\n",
+        rest=f"[input.columns]\n{text}\n",
+    )
+    (house.folder / "input").mkdir()
+
+    def deliver(name, meter, days, kwh):
+        starts = [FIRST + timedelta(days=day, minutes=30 * slot) for day in days for slot in range(48)]
+        lines = [f"{name_of_home},{meter},{at},{kwh}" for name_of_home in homes for at in starts]
+        (house.folder / "input" / name).write_text("\n".join(["home,meter,at,use", *lines]) + "\n")
+
+    deliver("1.csv", "E1", [0], "0.1")
+    deliver("2.csv", "E2", [0], "0.2")
+    house.run(today=first + timedelta(days=2))
+    deliver("3.csv", "E1", [1, 2], "0.1")
+    deliver("4.csv", "E2", [1], "0.3")
+    house.run(today=first + timedelta(days=3))
+    deliver("5.csv", "E2", [2], "0.4")
+    house.run(today=first + timedelta(days=4))
+    means = {row["day"]: row["true_mean_kwh"] for row in house.records("true_means")}
+    assert means == {first + timedelta(days=day): pytest.approx(48 * kwh) for day, kwh in enumerate((0.3, 0.4, 0.5))}
+
+
+def test_five_minutes_in_watts_of_two_meters_are_released_as_half_hours_of_their_sum(house):
+    """6 x 60 W of 5 minutes are 30 Wh a half-hour, and 6 x -12 W are -6 Wh."""
+    first = FIRST.date()
+    house.roster([(name, first, None) for name in "AB"])
+    keys = columns_of(unit="W", negative="net").keys | {"missing": [""]}
+    text = "\n".join(f"{key} = {value!r}" for key, value in keys.items())
+    house.write(first, first, dataset="long", rest=f"[input.columns]\n{text}\n")
+    house.edit(('dataset = "long"', 'dataset = "long"\ninterval_minutes = 5'))
+    starts = [FIRST + timedelta(minutes=5 * step) for step in range(288)]
+    lines = [
+        f"{name},{meter},{at},{watts}" for name in "AB" for at in starts for meter, watts in (("in", 60), ("out", -12))
+    ]
+    (house.folder / "input").mkdir()
+    (house.folder / "input" / "a.csv").write_text("\n".join(["home,meter,at,use", *lines]) + "\n")
+    house.run()
+    assert [row["true_mean_kwh"] for row in house.records("true_means")] == [pytest.approx(48 * 0.024)]
+    assert house.release.statement["contract"]["input"]["interval_minutes"] == 5

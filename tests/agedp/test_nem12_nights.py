@@ -1,0 +1,119 @@
+"""A population of NEM12 files: three nights with a late file, and chains of twelve states."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from datetime import date, timedelta
+from typing import TYPE_CHECKING
+
+import pyarrow.parquet as pq
+import pytest
+
+from agedp.calibration_pipeline import calibrate
+from agedp.setup.init_run_file import read_layout
+from agedp.store.month_reader import load_month_readings
+from agedp_data.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from agedp.pipeline import RunSummary
+
+FIRST, NIGHT = date(2024, 4, 5), timedelta(days=1)  # the clocks of Sydney go back on 7 April
+HOMES = ("61001", "61002", "61003")
+PROMISE = (
+    'notion = "classical"\nage_days = 1\nepsilon_per_day = 0.5\nmax_day_epsilon = 0.5\nepsilon_total = "unlimited"\n'
+)
+AGED = (
+    'notion = "age-dependent"\nage_days = 1\nrisk = 3\nmethod = "total_variation"\nsecret = "half-hour"\n'
+    'max_day_epsilon = 5\nepsilon_total = "unlimited"\n'
+)
+MODEL = """[model]
+source = "estimated"
+assume = "markov"
+file = "model"
+period = [2024-04-05, 2024-04-24]
+step = "half-hour"
+states = 12
+edges = "quantile"
+chain = "homogeneous"
+min_visits = 1
+confidence = "plug-in"
+ages_days = [1]
+publish = "envelope"
+accept_unverified_model = true
+"""
+
+
+def deliver(house, name: str, homes: Sequence[str], days: Sequence[date]) -> dict[date, int]:
+    """Write a file of general consumption by 15 minutes, a controlled load and solar energy; return the use in Wh."""
+    lines, use = ["100,NEM12,202405010000,MDP1,RETAILER"], defaultdict(int)
+    for home in homes:
+        for suffix, minutes in (("E1", 15), ("E2", 30), ("B1", 30)):
+            lines.append(f"200,{home},B1E1E2,1,{suffix},N1,M{home},kWh,{minutes},")
+            for day in days:
+                of = random.Random(f"{home}{suffix}{day}")  # noqa: S311 - made-up readings
+                values = [of.randrange(200) for _ in range(1440 // minutes)]
+                use[day] += sum(values) if suffix != "B1" else 0
+                lines.append(f"300,{day:%Y%m%d},{','.join(str(wh / 1000) for wh in values)},A,,,20240501000000,")
+    (house.folder / "input").mkdir(exist_ok=True)
+    (house.folder / "input" / name).write_text("\n".join([*lines, "900", ""]))
+    return use
+
+
+def test_nights_release_the_use_of_all_channels_and_count_a_late_file(house):
+    days = [FIRST + number * NIGHT for number in range(4)]
+    use = deliver(house, "first.csv", HOMES, days[:1])
+    assert read_layout([str(house.folder / "input")], {}) == ("nem12", None)
+    house.roster([(home, FIRST, None) for home in HOMES])
+    house.write(FIRST, days[-1], mode="live", dataset="nem12", promise=PROMISE)
+
+    def night(day: date, hour: int = 15) -> RunSummary:
+        return house.run(today=day + NIGHT, hour=hour)
+
+    assert night(days[0], hour=13).released == ()  # a day ends at 14:00 UTC, and is a day old 24 hours later
+    assert [row.day for row in night(days[0]).released] == ["2024-04-05"]
+    use |= deliver(house, "second.csv", HOMES[:2], days[1:2])  # the third home's use counts as 0 on this day
+    night(days[1])
+    deliver(house, "late.csv", HOMES[2:], days[1:2])
+    use |= deliver(house, "third.csv", HOMES, days[2:3])
+    assert night(days[2]).delivery.late_rows == 2 * 48  # half-hours of the two channels that are asked for
+    means = {line["day"]: line["true_mean_kwh"] for line in house.records("true_means")}
+    assert means == {day: use[day] / 3000 for day in days[:3]}
+    house.release.verify()
+
+
+def test_no_cut_of_a_file_changes_a_reading(house):
+    """A part of a file begins at a 200 record, and a part of several batches carries it on."""
+    use = deliver(house, "a.csv", HOMES, [FIRST + number * NIGHT for number in range(5)])
+    found = []
+    for name, block_bytes in (("whole", 2**24), ("parts", 1500)):
+        store, delivery = house.read("nem12", store=name, block_bytes=block_bytes)
+        readings = load_month_readings(store, "2024-04", delivery.contents)
+        found.append(
+            (delivery.rows_kept, readings.household.tolist(), readings.time.tolist(), readings.energy_wh.tolist())
+        )
+    assert found[0] == found[1]
+    assert sum(found[0][3]) == sum(use.values())
+    assert found[0][0] == 3 * 5 * 2 * 48
+
+
+def test_a_file_without_a_valid_block_is_refused_before_a_first_release(house):
+    deliver(house, "a.csv", HOMES, [FIRST])
+    path = house.folder / "input" / "a.csv"
+    path.write_text(path.read_text().replace(",kWh,", ",kWh,1"))  # intervals of 115 and 130 minutes
+    with pytest.raises(InputError, match="5, 15 or 30 minutes"):
+        house.read("nem12")
+
+
+def test_a_folder_of_nem12_has_chains_of_twelve_states(house):
+    """Days of the market have 48 half-hours when clocks change as well: twenty days have 959 pairs of neighbours."""
+    days = [FIRST + number * NIGHT for number in range(20)]
+    for number in range(2):
+        deliver(house, f"{number}.csv", HOMES, days[number::2])
+    house.roster([(home, FIRST, None) for home in HOMES])
+    house.write(FIRST, days[-1], dataset="nem12", promise=AGED, rest=MODEL)
+    calibrate(house.run_file)
+    rows = pq.read_table(house.folder / "model" / "transitions.parquet").to_pylist()
+    assert {row.pop("household_id"): (len(row), sum(row.values())) for row in rows} == dict.fromkeys(HOMES, (144, 959))
