@@ -61,8 +61,10 @@ from agedp_data.datasets.layout import (
     label_of,
     slot_step,
 )
+from agedp_data.datasets.table_text import is_value
 from agedp_data.datasets.timestamps import (
     COMMON_FORMATS,
+    EPOCHS,
     ClockPass,
     WallClock,
     ZoneDays,
@@ -245,6 +247,8 @@ class Long:
             f"[input.columns] needs the columns {expected}; "
             f'the header has "{name}" {columns.count(name)} times, not once'
         )
+        if any(map(is_value, columns)) and not self.columns.is_wide and not self.columns.is_by_day:
+            problem += "; that line seems to be a row: write a header line above it, or skip_lines"
         present = ", ".join(f'"{column}"' for column in columns)
         return InputError(problem, private=f"{problem}; columns found: {escape_text(present, 200)}")
 
@@ -260,7 +264,11 @@ class Long:
         if not first:
             return InputError(problem)
         common_format = next(
-            (time_format for time_format in COMMON_FORMATS if all(matches_format(cell, time_format) for cell in first)),
+            (
+                time_format
+                for time_format in (*COMMON_FORMATS, *EPOCHS)
+                if all(matches_format(cell, time_format) for cell in first)
+            ),
             None,
         )
         suggestion = f'; did you mean "{common_format}"?' if common_format else ""

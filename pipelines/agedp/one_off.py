@@ -218,7 +218,7 @@ def check_options_complete(patterns: Sequence[str], options: OptionValues, folde
     Raises:
         RunFileError: names every missing option.
     """
-    provisional = preview(patterns, folder=folder, options=options, paths=_draft_paths(out))
+    provisional, long = preview(patterns, folder=folder, options=options, paths=_draft_paths(out))
     undecided = [key for key in provisional.undecided if key not in options]
     if _NOTION not in options:
         common_keys = [key for key in undecided if key[0] != "promise" or key[1] in Promise.model_fields]
@@ -239,7 +239,8 @@ def check_options_complete(patterns: Sequence[str], options: OptionValues, folde
             ". --accept-unverified-model accepts that --risk rests on estimated chains, which one dataset can "
             "contradict but never verify; --epsilon-per-day needs no acceptance"
         )
-    raise RunFileError(f"options that decide have no default. Also give {missing}{explanation}")
+    message = f"options that decide have no default. Also give {missing}{explanation}"
+    raise RunFileError(message, private=message if long is None else f"{message}. {long.understood}")
 
 
 def _calibrate_once(run_file: Path, progress: ProgressReporter) -> Calibration | None:

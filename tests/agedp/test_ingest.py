@@ -61,7 +61,7 @@ def quality_of(store: Store) -> list[dict[str, Any]]:
 
 
 REFUSED = {
-    "headerless": (line("MAC000002", 1, "0.987"), "its columns are not those of dataset"),
+    "headerless": (line("MAC000002", 1, "0.987"), 'its columns are not those of dataset "london": they lack'),
     "header": (b"LCLid,When,kWh\nMAC000002,x,0.987\n", "its columns are not those of dataset"),
     "us": (HEADER + b"MAC000002,02/28/2013 00:30:00,0.987\nx\n", REFUSED_INPUT),
     "returns": ((HEADER + line("MAC000002", 1)).replace(b"\n", b"\r"), "its lines end in carriage returns alone"),
@@ -71,6 +71,14 @@ REFUSED = {
     "utf16le": ((HEADER + line("MAC000002", 1)).decode().encode("utf-16-le"), "is binary, not CSV"),
     "semicolons": ((HEADER + line("MAC000002", 1)).replace(b",", b";"), "its columns are separated by semicolons"),
     "tabs": ((HEADER + line("MAC000002", 1)).replace(b",", b"\t"), "its columns are separated by tabs"),
+    "sep": (
+        b"sep=,\n" + HEADER + line("MAC000002", 1) * 4,
+        "its first line is sep=, as Excel writes it, and the header is",
+    ),
+    "before": (
+        b"Report\n\n" + HEADER + line("MAC000002", 1) * 4,
+        "the header is line 3, after 2 other lines; remove the",
+    ),
     "blanks": (b"\n" * 2**16 + HEADER, "its columns are not those of dataset"),
 }
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from agedp.setup.run_file_options import OPTIONS, RunFileOption, notion_options
+from agedp.setup.run_file_options import OPTIONS, SEVERAL, RunFileOption, notion_options
 from agedp_data.messages import escape_text
 from agedp_flows.cli.options import (
     TO_BEGIN,
@@ -108,7 +108,7 @@ def _parameter(option: RunFileOption) -> inspect.Parameter:
         default: Any = False
     else:
         option_info = typer.Option(option.flag, metavar=option.metavar, help=option.help, rich_help_panel=panel)
-        kind = list[str] if option.form == "words" else str
+        kind = list[str] if option.form in SEVERAL else str
         declared, default = Annotated[kind | None, option_info], None
     return inspect.Parameter(option.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=declared)
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import shlex
 import textwrap
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
-from agedp.setup.init_run_file import InitialFiles, missing_options
+from agedp.setup.init_run_file import FirstReading, InitialFiles, missing_options
 from agedp.setup.initial_roster import BY
 from agedp.setup.noise_table import NoiseTable, noise_table
 from agedp.signal_against_noise import three_digits
@@ -71,6 +72,16 @@ def _column_lines(initial: InitialFiles) -> Iterator[str]:
         rows.append(("interval", f"{minutes} minutes", "", reason))
     columns = text_column("key"), text_column("value"), text_column(""), text_column("reason")
     yield from table_lines(columns, rows, indent="   ")
+    if initial.first:
+        yield heading("The first rows are then read as:")
+        columns = text_column("household"), text_column("from"), text_column("to"), Column("kWh")
+        yield from table_lines(columns, list(map(_first_row, initial.first)), indent="   ")
+
+
+def _first_row(reading: FirstReading) -> tuple[str, str, str, str]:
+    end = reading.begin + timedelta(minutes=reading.minutes)
+    kwh = reading.reason if reading.kwh is None else f"{reading.kwh:.6g}"
+    return escape_text(reading.household, 34), f"{reading.begin:%Y-%m-%d %H:%M}", f"{end:%H:%M}", kwh
 
 
 def noise_lines(table: NoiseTable) -> Iterator[str]:

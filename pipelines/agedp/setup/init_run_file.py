@@ -12,20 +12,22 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
+from datetime import time as clock_time
 from pathlib import Path
 
 from agedp.compute.engine_settings import SILENT, ProgressReporter
 from agedp.local_files import atomic_files
 from agedp.run_context import engine_for, reading_rules, store_for
 from agedp.setup.initial_roster import BY, check_group_column, existing_file_error, is_read_off, write_roster
-from agedp.setup.long_columns import TABLE, LongTable, read_columns
+from agedp.setup.long_columns import TABLE, LongTable, OtherFiles, read_columns
 from agedp.setup.run_file_draft import DraftPaths, RunFileDraft, draft, flag_of, load_decided
 from agedp.setup.run_file_options import FLAGS, SERIES, Key, OptionValues, quoted
 from agedp.setup.run_file_proposals import FileFacts, KeyLine, notion_of
 from agedp.stage_values import Delivery
 from agedp.stages.ingest import ingest
 from agedp.store.file_identity import read_header
+from agedp.store.first_rows import first_records
 from agedp.store.named_days import day_spans
 from agedp.store.store import Store
 from agedp_data import clock
@@ -33,20 +35,45 @@ from agedp_data.config import RunFile
 from agedp_data.config.loading import validate_run_file
 from agedp_data.config.run_file_schema import SCHEMA_FILE, run_file_schema
 from agedp_data.datasets import file_listing, parquet_parsing
+from agedp_data.datasets.compression import UTF_8
+from agedp_data.datasets.csv_lines import raw_cells
 from agedp_data.datasets.file_listing import InputFile
+from agedp_data.datasets.layout import PASSES, Layout, Records
 from agedp_data.datasets.long_format import Long
 from agedp_data.datasets.registry import LAYOUTS
+from agedp_data.datasets.table_text import ENCODINGS, SEPARATORS, encoding_of, is_value, text_lines
+from agedp_data.datasets.timestamps import date_of_day
 from agedp_data.datasets.validation import FIRST_DAY, INTERVAL_MINUTES, LAST_DAY, RejectionReason
 from agedp_data.errors import InputError
+from agedp_data.messages import escape_text
 from agedp_data.roster import Roster, format_roster, read_roster
 
-_OLD_DAYS = 365
+_OLD_DAYS, _LOOKED_AT, _SHOWN, _NAMED = 365, 3, 3, 12
 _DATES: tuple[Key, ...] = (("schedule", "first_day"), ("schedule", "last_day"), ("model", "period"))
 _OF_DATES: tuple[Key, ...] = (*_DATES, ("schedule", "skip_days"), (SERIES, "every"))
 """Options that only a known period can be compared with."""
 _ANY_DAY = FIRST_DAY
 _ANY_PERIOD: OptionValues = {_DATES[0]: f"{FIRST_DAY + timedelta(days=1)}", _DATES[1]: f"{LAST_DAY}"}
 """The longest period that meters can have recorded: before the files are read, it excludes no day and no month."""
+
+
+@dataclass(frozen=True, slots=True)
+class FirstReading:
+    """One of the first readings of the files, as a run reads it: confidential, for the terminal.
+
+    Attributes:
+        household: its household.
+        begin: the wall-clock time of `day_zone` at which its interval begins.
+        minutes: the minutes of the interval.
+        kwh: its energy, None if it is rejected or missing.
+        reason: why it is rejected, "kept" otherwise.
+    """
+
+    household: str
+    begin: datetime
+    minutes: int
+    kwh: float | None
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +87,7 @@ class InitialFiles:
         draft: the content of the run file, with the keys that await a decision.
         long: the recognised columns of a long table.
         options: the options of the call.
+        first: the first readings of a long table.
     """
 
     run_file: Path
@@ -68,6 +96,7 @@ class InitialFiles:
     draft: RunFileDraft
     long: LongTable | None = None
     options: OptionValues = field(default_factory=dict)
+    first: tuple[FirstReading, ...] = ()
 
     @property
     def households(self) -> int:
@@ -146,7 +175,33 @@ def init(
     if not (schema := folder / SCHEMA_FILE).exists():
         atomic_files.write(schema, (json.dumps(run_file_schema(), indent=1) + "\n").encode(), mode=0o644)
     atomic_files.write(run_file, run_file_draft.text().encode(), mode=0o644)
-    return InitialFiles(run_file, roster, facts, run_file_draft, long, options)
+    first = () if long is None else _first_readings(patterns, run_file_draft, folder)
+    return InitialFiles(run_file, roster, facts, run_file_draft, long, options, first)
+
+
+def _first_readings(patterns: Sequence[str], run_file_draft: RunFileDraft, folder: Path) -> tuple[FirstReading, ...]:
+    """Return the first three readings under the lines of the run file, as proposed; none if these do not fit."""
+    run, _ = validate_run_file(run_file_draft.text(proposals=True), base=folder.absolute())
+    if run is None:
+        return ()
+    layout, rules = run.input.layout, reading_rules(run)
+    for listed in file_listing.list_input_files(patterns).sources:
+        source = replace(listed, encoding=layout.encoding)
+        header, start = read_header(source, layout)
+        if header is not None:
+            records = first_records(source, start, header, layout, rules)
+            return tuple(_reading(records, i, layout) for i in range(min(_SHOWN, len(records.reason))))
+    return ()
+
+
+def _reading(records: Records, row: int, layout: Layout) -> FirstReading:
+    reason, energy = RejectionReason(int(records.reason[row])), int(records.energy_wh[row, 0])
+    minutes = int(records.slot[row]) * INTERVAL_MINUTES + int(records.channel[row]) // PASSES * layout.interval_minutes
+    midnight = datetime.combine(date_of_day(int(records.day[row])), clock_time())
+    is_kept, kwh = reason == RejectionReason.KEPT, energy / layout.units_per_wh / 1000
+    household = records.ids[records.household[row]] if records.household[row] >= 0 else ""
+    begin = midnight + timedelta(minutes=minutes)
+    return FirstReading(household, begin, layout.interval_minutes, kwh if is_kept else None, reason.words)
 
 
 def _no_reading_error(delivery: Delivery) -> InputError:
@@ -161,16 +216,18 @@ def _no_reading_error(delivery: Delivery) -> InputError:
     )
 
 
-def preview(patterns: Sequence[str], *, folder: Path, options: OptionValues, paths: DraftPaths) -> RunFileDraft:
-    """Return the run file that `init` would write, with a period that is not read yet; nothing is written.
+def preview(
+    patterns: Sequence[str], *, folder: Path, options: OptionValues, paths: DraftPaths
+) -> tuple[RunFileDraft, LongTable | None]:
+    """Return the run file that `init` would write, with a period that is not read yet, and what its columns rest on.
 
     Raises:
         InputError, RunFileError: as `init`.
     """
     options = {key: toml for key, toml in _with_absolute_paths(options).items() if key not in _OF_DATES}
-    facts = _facts(*read_layout(patterns, options), patterns, {})
+    dataset, long = read_layout(patterns, options)
     check_group_column(folder / "roster.csv", options)
-    return draft(facts, options, paths=paths, base=folder.absolute())
+    return draft(_facts(dataset, long, patterns, {}), options, paths=paths, base=folder.absolute()), long
 
 
 def _with_absolute_paths(options: OptionValues) -> OptionValues:
@@ -195,13 +252,26 @@ def read_layout(patterns: Sequence[str], options: OptionValues) -> tuple[str, Lo
     if dataset_option is None and (dataset := _publisher(sources)) is not None:
         return dataset, None
     for source in sources:
-        long = _long_table(source, options)
+        long = _long_table(source, sources, options)
         if long is not None:
             _check_readable(long, source)
             return Long.name, long
-    if dataset_option is not None or any(table == TABLE for table, _ in options):
-        raise sources[0].error("the first rows are not a table with a column each for household, timestamp and energy")
-    return next(iter(LAYOUTS)), None  # its reader raises the error about the header
+    for source in sources:
+        if not file_listing.is_parquet(source.location) and (lines := _first_lines(source, options)[1]):
+            raise _no_header_error(source, lines)
+    return next(iter(LAYOUTS)), None  # its reader raises the error about a file that is no text
+
+
+def _no_header_error(source: InputFile, lines: Sequence[str]) -> InputError:
+    """Return the error about a text in which no line is a header with rows below it; its lines are private."""
+    cells = max((raw_cells(lines[0], mark) for mark in SEPARATORS), key=len)
+    if len(cells) == 1:
+        problem = "its lines are no cells between commas, semicolons, tabs or bars: not a table of CSV"
+    elif any(map(is_value, cells)):
+        problem = "its first line seems to be a row already; write a line with the names of the columns above it"
+    else:
+        problem = "no line names the columns of rows below it that have numbers and times"
+    return source.error(problem, private=f'{problem}. The first line is "{escape_text(lines[0], 120)}"')
 
 
 def _publisher(sources: Sequence[InputFile]) -> str | None:
@@ -216,35 +286,42 @@ def _publisher(sources: Sequence[InputFile]) -> str | None:
     return None
 
 
-def _long_table(source: InputFile, options: OptionValues) -> LongTable | None:
-    if file_listing.is_parquet(source.location):
-        return _columns_of(source, parquet_parsing.first_lines(source), options, complete=False)
+def _long_table(source: InputFile, sources: Sequence[InputFile], options: OptionValues) -> LongTable | None:
+    """Return the columns of a table by its first lines, None if it has no rows or is no text."""
+    others = [other for other in sources if other is not source][:_LOOKED_AT]
+    try:
+        if file_listing.is_parquet(source.location):
+            return read_columns(parquet_parsing.first_lines(source), options, complete=False)
+        encoding, lines, complete = _first_lines(source, options)
+        other_lines = [
+            _first_lines(other, options)[1] for other in others if not file_listing.is_parquet(other.location)
+        ]
+        files = OtherFiles([file.name for file in sources], other_lines)
+        return read_columns(lines, options, complete=complete, encoding=encoding, others=files)
+    except InputError as error:
+        if str(error).startswith(source.label):
+            raise
+        raise source.error(str(error), private=error.private) from None
+
+
+def _first_lines(source: InputFile, options: OptionValues) -> tuple[str, list[str], bool]:
+    """Return the encoding of a file, its first lines, none if it is no text, and whether they are all."""
     head = file_listing.read_head(source)
     complete = len(head) < file_listing.HEAD_BYTES
-    if b"\x00" in head:
-        return None  # UTF-16, or not text: the reader raises the error
-    try:
-        text = head.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        text = head.decode("latin-1")
-    lines = text.splitlines()
-    return _columns_of(source, lines if complete else lines[:-1], options, complete=complete)
-
-
-def _columns_of(source: InputFile, lines: Sequence[str], options: OptionValues, *, complete: bool) -> LongTable | None:
-    try:
-        return read_columns(lines, options, complete=complete)
-    except InputError as error:
-        raise source.error(str(error), private=error.private) from None
+    given = options.get((TABLE, "encoding"))
+    encoding = json.loads(given) if given else encoding_of(head, complete=complete)
+    lines = text_lines(head, encoding, complete=complete) if encoding in ENCODINGS else []
+    return encoding or UTF_8, lines, complete
 
 
 def _check_readable(long: LongTable, source: InputFile) -> None:
     """Refuse a table whose rows cannot be read yet, naming the options that are needed and their candidates."""
     if long.unreadable:
-        needed = "; ".join(
-            f"{FLAGS[TABLE, key]} ({' or '.join(quoted(name) for name in candidates)})"
-            for key, candidates in long.unreadable.items()
-        )
+        named = {
+            key: [*map(quoted, names[:_NAMED]), *["..."][len(names) <= _NAMED :]]
+            for key, names in long.unreadable.items()
+        }
+        needed = "; ".join(f"{FLAGS[TABLE, key]} ({' or '.join(names)})" for key, names in named.items())
         private = f"a long table whose first rows leave open how to read it. Give {needed}"
         flags = ", ".join(FLAGS[TABLE, key] for key in long.unreadable)
         raise source.error(f"a long table whose first rows leave open how to read it. Give {flags}", private=private)

@@ -1,66 +1,97 @@
-"""The columns of a long table, one row per household and interval, as far as the first rows show them.
+"""The columns of a table of readings, as far as the first lines of its files show them.
 
-Keys that the first rows determine are decided; all others are proposals with reasons, or lists of candidates, until the
-user decides. The evidence for each:
+Keys that the first lines determine are decided; all others are proposals with reasons, or lists of candidates, until
+the user decides. The evidence for each:
 
+* The shape: a date with 24, 48, 96, ... columns of numbers is a row per day; a date with whole numbers that run from 0
+  or 1 to that many has periods; a column for each household has names of one pattern, such as M001, and each time once.
 * The household column is the privacy unit. It is decided if the header names a household, no second column can be it,
-  and its values repeat with timestamps of their own. A record number or a tariff is refused by these conditions.
+  and its values repeat with timestamps of their own. A record number or a tariff is refused by these conditions. A
+  table without such a column is a household's if a line before the header names it, or if several files have the same
+  times: then their names differ by it.
 * A time format is decided if it is the only candidate of `time_formats`. Where day, month or year can be exchanged, all
-  formats that fit the date are candidates.
-* The unit is decided by the header ("kwh", "energy_wh"); the size of the values only gives a proposal. A header that
-  names another unit, such as MWh or kW, is refused.
+  formats that fit the date are candidates, unless the days follow one another under one of them only.
+* The unit is decided by the header ("kwh", "energy_wh", "power kW") or by the lines before it; the size of the values
+  only gives a proposal. A header that names another unit, such as MWh or kVA, is refused.
 * `stamp` is decided as "end" where a household's half-hours begin with 00:30 and end with 00:00. The reverse, 00:00 to
-  23:30, is a proposal for "start": a calendar year that was cut out of end-stamped readings looks the same.
+  23:30, is a proposal for "start": a calendar year that was cut out of end-stamped readings looks the same. It is
+  decided if the column is a start by its name, or if a line before the header names that day as the first.
 * `interval_minutes` is the most frequent difference of consecutive timestamps of a household.
-* Timestamps with an offset are instants, which decides `zone = "UTC"`. Nothing shows whose midnight ends a day.
+* Timestamps with an offset, and seconds since 1970, are instants, which decides `zone = "UTC"`. Nothing shows whose
+  midnight ends a day.
+* Several rows of a household at one time are channels or meters if another column tells them apart: whether they add up
+  or one of them is chosen, is never decided here, nor what a negative energy means.
 """
 
 from __future__ import annotations
 
-import json
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
-from itertools import pairwise
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise, takewhile
 from statistics import median
-from typing import Final
+from typing import Any, Final
+from zoneinfo import ZoneInfo
 
-from agedp.setup.run_file_options import FLAGS, Key, quoted
+from agedp.setup.number_marks import NumberMarks, is_number, marks_of, parse_number
+from agedp.setup.run_file_options import FLAGS, Key, quoted, toml_text
 from agedp.setup.run_file_proposals import KeyLine
-from agedp.setup.time_formats import MISSING, NEARLY_ALL, candidate_formats, clock_time
-from agedp_data.datasets.csv_lines import column_names, split_fields
+from agedp.setup.time_formats import candidate_dates, candidate_formats, clock_time, consecutive_format
 from agedp_data.datasets.intervals import DECLARABLE, INTERVALS, common_interval
-from agedp_data.datasets.timestamps import ISO, parser_format
-from agedp_data.datasets.validation import INTERVAL_MINUTES
+from agedp_data.datasets.table_text import MISSING_WORDS, NEARLY_ALL, TableText, table_text
+from agedp_data.datasets.timestamps import EPOCHS, ISO, parser_format
+from agedp_data.datasets.validation import ALL_COLUMNS, INTERVAL_MINUTES, NamedColumns
 from agedp_data.errors import InputError
 from agedp_data.messages import escape_text
 
 TABLE: Final = "input.columns"
 
 _HOUSEHOLD = re.compile(
-    r"house|home|dwelling|premise|meter|customer|client|site|mpan|nmi|user|account|(^|[ _])id$", re.IGNORECASE
+    r"house|home|dwelling|premise|meter|customer|client|site|mpan|nmi|user|account|haushalt|z(ä|ae)hler|foyer|compteur"
+    r"|hogar|contador|cups|identif|(^|[ _])(id|prm|pdl|ean|pod)$",
+    re.IGNORECASE,
 )
-_IDENTIFIER = re.compile(r"(^|[ _])id$", re.IGNORECASE)
-_TIME = re.compile(r"time|date|stamp|read_?at|start|end|from|until", re.IGNORECASE)
-_ENERGY = re.compile(r"k?wh|energy|consum|usage|import|export|load|(^|[^a-z])use($|[^a-z])", re.IGNORECASE)
-_OTHER_UNIT = re.compile(r"[mgt]wh(?![a-z])|k(w|va|varh?)(?![a-z])|(?<![a-z])([mg]?w|m?va|[kmg]?j)(?![a-z])")
-"""Units other than kWh and Wh in a header of small letters."""
-_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
-_MARKS = {"separator": ",", "decimal": "."}
-"""Keys of [input.columns] about the text of a file, with their defaults."""
-SEPARATORS = (",", ";", "\t", "|")
-_ROWS = 2000
+_IDENTIFIER = re.compile(r"(^|[ _])[iI][dD]$|[a-z]I[dD]$|[A-Z]id$")
+_TIME = re.compile(r"time|date|stamp|read_?at|start|end|from|until|horodat|heure|fecha|hora|datum|zeit", re.IGNORECASE)
+_ENERGY = re.compile(
+    r"k?wh|energy|[eé]nerg|consum|consom|verbrauch|usage|import|export|load|valeur|valor|wert|(^|[^a-z])use($|[^a-z])"
+    r"|(?<![a-z])k?w(?![a-z])|power|puissance|potencia|leistung",
+    re.IGNORECASE,
+)
+_START = re.compile(r"(?<![a-z])(start|begin|from|debut|début|ini[cz]io|desde|(von|van|da)(?![a-z]))", re.IGNORECASE)
+_END = re.compile(
+    r"(?<![a-z])(end|until|to|bis|fin|fim|fine|hasta|tot)(?![a-z])|(?<![a-z])(end_?(time|date)|endzeit)", re.IGNORECASE
+)
+_EXPORT = re.compile(r"export|inject|einspeis|generat|solar|^b\d$", re.IGNORECASE)
+_CLOCK = re.compile(r"\d{1,2}(:\d\d){1,2}(\.0+)?( ?[AaPp][Mm])?|([01]\d|2[0-4])[0-5][05]")
+_UNITS: Final = {"kwh": "kWh", "wh": "Wh", "kw": "kW", "w": "W"}
+_NAMED_UNIT = re.compile(r"kwh|(?<![a-z])(wh|kw|w)(?![a-z])")
+_STATED_UNIT = re.compile(r"(?:(?i:unit|uom|unité|unite|einheit|unidad)\W+)?(kWh|KWH|kwh|Wh|WH|kW|KW|W)")
+_OTHER_UNIT = re.compile(r"[mgt]wh(?![a-z])|k(va|varh?)(?![a-z])|(?<![a-z])([mg]w|m?va|[kmg]?j)(?![a-z])")
+"""Units other than those of [input.columns] unit, in a header of small letters."""
+_PER_DAY: Final = {1440 // minutes: minutes for minutes in INTERVALS}
+"""Minutes of an interval by their number in a day."""
+_MAX_CHANNELS = 8
+_COLUMNS_OF_ROWS, _COLUMNS_OF_A_ROW = 5, 10
+"""Fewest columns of numbers that are households', by several rows, and by the one that a very wide table begins with;
+fewer may be the phases or the appliances of one home.
+"""
+_SOME_NEGATIVE = 0.01
 _MIDNIGHT, _DAY = timedelta(), timedelta(days=1)
 _SMALL_WH = 20.0
+_SHOWN, _LINES_OF_HOUSEHOLD = 8, 20
+_READ_OFF: Final = "read off the first values"
 _REPEATED = 4
 """With fewer timestamps for a value, the value may be the number of a record."""
+_WORDS: Final = {"household": "households", "time": "timestamps", "energy": "energies"}
 
 
 @dataclass(frozen=True, slots=True)
 class LongTable:
-    """The columns of a long table by its first rows: the lines of [input.columns], reasons, and undecided columns.
+    """The columns of a table by its first rows: the lines of [input.columns], reasons, and undecided columns.
 
     `reasons` explain by key why a line is proposed or decided; `unreadable` are the keys without which no row can be
     read, each with its candidates. `interval_minutes` is the time between readings, None with too few rows.
@@ -71,144 +102,399 @@ class LongTable:
     unreadable: Mapping[str, tuple[str, ...]]
     interval_minutes: int | None = None
 
+    @property
+    def understood(self) -> str:
+        """Return what the first lines show, and why the rest is open: private, since reasons quote values."""
+        shown = ", ".join(f"{line.key} = {line.toml}" for line in self.lines if line.decided)
+        proposed = (line for line in self.lines if not line.decided)
+        return "; ".join(
+            [
+                f"The first lines show {shown}",
+                *(f"perhaps {line.key} = {line.toml} ({self.reasons[line.key]})" for line in proposed),
+            ]
+        )
 
-def read_columns(lines: Sequence[str], options: Mapping[Key, str], *, complete: bool) -> LongTable | None:
-    """Return the columns of a long table from the first lines of a file; None if the file is not a long table.
+
+@dataclass(frozen=True, slots=True)
+class OtherFiles:
+    """The other files of a delivery, by which a household that is a file is recognised.
+
+    Attributes:
+        names: the names of all files, without their folders.
+        other_lines: the first lines of a few other files than the one that is looked at.
+    """
+
+    names: Sequence[str] = ()
+    other_lines: Sequence[Sequence[str]] = ()
+
+    @property
+    def pattern(self) -> str:
+        """Return what the names have in common, with a star where they differ; "" for one file.
+
+        >>> OtherFiles(["meter-12.csv", "meter-17.csv"]).pattern
+        'meter-*.csv'
+        """
+        if len(set(self.names)) < 2:
+            return ""
+        before, after = _common_start(self.names), _common_start([name[::-1] for name in self.names])[::-1]
+        before, after = re.sub(r"[0-9]+$", "", before), re.sub(r"^[0-9]+", "", after)
+        return f"{before}*{after}" if len(before) + len(after) < min(map(len, self.names)) else ""
+
+
+def read_columns(
+    lines: Sequence[str],
+    options: Mapping[Key, str],
+    *,
+    complete: bool,
+    encoding: str = "utf-8",
+    others: OtherFiles | None = None,
+) -> LongTable | None:
+    """Return the columns of a table from the first lines of a file; None if no line has a row below it.
 
     `options` by table and key, as TOML, are decisions and are taken as they are. `complete` tells
     that the lines are all lines of the file, so that its last household ends with them.
 
     Raises:
         InputError: an option names a column that the header lacks; the readings are of an interval that no run file can
-            declare; the header names a unit that cannot be read.
+            declare; the header names a unit that cannot be read; the rows have no timestamps or no energies.
     """
-    given = {key: json.loads(toml) for (table, key), toml in options.items() if table == TABLE and toml.startswith('"')}
-    separator = given.get("separator") or _separator(lines[0] if lines else "")
-    names = column_names(lines[0], separator) if lines else []
-    rows = list(_rows(lines[1:], len(names), separator))[:_ROWS]
-    if len(names) < 3 or not rows:
+    given = {key: _value_of(toml) for (table, key), toml in options.items() if table == TABLE}
+    text = table_text(lines, separator=given.get("separator"), skip_lines=given.get("skip_lines"))
+    if text is None:
         return None
-    decimal = given.get("decimal") or _decimal_mark(rows, separator)
-    cells = {name: [_with_point(row[i].strip(), decimal) for row in rows] for i, name in enumerate(names)}
-    given |= {key: mark for key, mark in (("separator", separator), ("decimal", decimal)) if mark != _MARKS[key]}
-    _check_columns(names, given)
-    return _ColumnReader(cells, given, complete=complete and len(rows) < _ROWS).table()
+    if text.has_open_end:
+        raise InputError("each row ends with a separator that the header lacks; add one at the end of the header")
+    if not _is_stated(text):
+        given.setdefault("skip_lines", text.skip_lines)
+    given |= {
+        key: value
+        for key, value, default in (("separator", text.separator, ","), ("encoding", encoding, "utf-8"))
+        if key not in given and value != default
+    }
+    if given.get("skip_lines") == 0:
+        del given["skip_lines"]
+    _check_columns(text.names, given)
+    asked = frozenset(key for _, key in options)
+    return _ColumnReader(text, given, asked, others or OtherFiles(), complete=complete).table()
 
 
-def _check_columns(names: Sequence[str], columns: Mapping[str, str]) -> None:
+def _is_stated(text: TableText) -> bool:
+    """Return whether the line `sep=;`, which is skipped anyway, is the only line before the header."""
+    return text.has_separator_line and text.skip_lines == 1
+
+
+def _value_of(toml: str) -> Any:  # noqa: ANN401  (any value of a key)
+    return tomllib.loads(f"value = {toml}")["value"]
+
+
+def _check_columns(names: Sequence[str], given: Mapping[str, Any]) -> None:
     """Refuse options that name a column which the header does not have exactly once."""
-    wrong_keys = [key for key in ("household", "time", "energy") if key in columns and names.count(columns[key]) != 1]
-    if wrong_keys:
-        flags = ", ".join(f"{FLAGS[TABLE, key]} {escape_text(columns[key])}" for key in wrong_keys)
-        is_duplicate = any(columns[key] in names for key in wrong_keys)
+    wrong = [(key, name) for key in _WORDS for name in _named(key, given) if names.count(name) != 1]
+    if wrong:
+        flags = ", ".join(f"{FLAGS[TABLE, key]} {escape_text(name) or quoted(name)}" for key, name in wrong)
+        is_duplicate = any(name in names for _, name in wrong)
         problem = "the header has that column more than once" if is_duplicate else "not a column of the header"
         message = f"{flags}: {problem}. Give one of its columns"
-        raise InputError(message, private=f"{message}: {', '.join(quoted(escape_text(name, 40)) for name in names)}")
+        columns = ", ".join(quoted(escape_text(name, 40)) for name in dict.fromkeys(names))
+        raise InputError(message, private=f"{message}: {columns}")
 
 
-def _separator(header: str) -> str:
-    """Return the separator that divides a header into the most columns."""
-    return max(SEPARATORS, key=lambda separator: len(column_names(header, separator)))
-
-
-def _decimal_mark(rows: Sequence[Sequence[str]], separator: str) -> str:
-    """Return a comma if numbers are written with one, as in 0,25; such files have another separator."""
-    cells = (cell.strip() for row in rows[:100] for cell in row)
-    has_comma = separator != "," and any(_DECIMAL_COMMA.fullmatch(cell) for cell in cells)
-    return "," if has_comma else "."
-
-
-def _with_point(cell: str, decimal: str) -> str:
-    return cell.replace(",", ".") if decimal == "," and _DECIMAL_COMMA.fullmatch(cell) else cell
-
-
-def _rows(lines: Sequence[str], fields: int, separator: str) -> Iterator[list[str]]:
-    for line in lines:
-        row = split_fields(line, separator)
-        if len(row) == fields:
-            yield row
+def _named(key: str, given: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the columns that an option names; none for the name of a file or a line, and for all columns."""
+    value = given.get(key, ())
+    names = (value,) if isinstance(value, str) else tuple(value)
+    is_elsewhere = key == "household" and any(name.startswith(("file:", "line:")) for name in names)
+    return () if is_elsewhere else tuple(name for name in names if name != ALL_COLUMNS)
 
 
 class _ColumnReader:
-    """Determines the columns one by one; decided and proposed ones are in `_lines`, candidates in `_unreadable`."""
+    """Determines the columns one by one; decided and proposed ones are in `_lines`, candidates in `_unreadable`.
 
-    def __init__(self, cells: Mapping[str, list[str]], options: Mapping[str, str], *, complete: bool) -> None:
-        self._cells, self._options, self._complete = cells, options, complete
+    `_times` are the columns of the timestamp, `_energies` those of the energies; `_moment` has the texts of all time
+    columns of a row, `_stamps` those to which the format applies: without the number of a period.
+    """
+
+    def __init__(
+        self, text: TableText, given: Mapping[str, Any], asked: frozenset[str], others: OtherFiles, *, complete: bool
+    ) -> None:
+        self._text, self._given, self._asked, self._beside, self._complete = text, given, asked, others, complete
+        self._cells = {name: [row[i] for row in text.rows] for i, name in enumerate(text.names)}
         self._lines: dict[str, KeyLine] = {}
         self._reasons: dict[str, str] = {}
         self._unreadable: dict[str, tuple[str, ...]] = {}
+        self._dates = [name for name, cells in self._cells.items() if candidate_dates(cells)]
+        self._moments = [n for n, cells in self._cells.items() if n not in self._dates and candidate_formats(cells)]
+        self._others = [name for name in self._cells if name not in (*self._dates, *self._moments)]
+        self._numbers = [name for name in self._others if name and _is_numeric(self._cells[name])]
+        self._times: tuple[str, ...] = ()
+        self._energies: tuple[str, ...] = ()
+        self._moment: list[str] = []
+        self._stamps: list[str] = []
+        self._minutes: int | None = None
+        self._marks = NumberMarks()
 
-    def table(self) -> LongTable | None:
-        for key in _MARKS:
-            if self._is_given(key):
-                self._reasons[key] = "as the header and the first rows show"
-        times = [name for name in self._cells if candidate_formats(self._cells[name])]
-        values = [name for name in self._cells if name not in times]
-        energies = [name for name in values if _is_energy(self._cells[name]) and not _names_household(name)]
-        if not (times or "time" in self._options) or not (energies or "energy" in self._options):
-            return None
-        self._column("energy", energies, _ENERGY)
-        self._column("time", times, _TIME)
-        self._household(values, times)
+    def table(self) -> LongTable:
+        for key in ("separator", "encoding", "skip_lines"):
+            if self._is_given(key) and key not in self._asked:
+                self._reasons[key] = "as the first lines show"
+        self._time()
+        self._energy()
+        self._household()
+        self._number_marks()
         self._time_format()
-        interval = None if self._unreadable else self._interval()
-        self._detect_interval_label(timedelta(minutes=interval or INTERVAL_MINUTES))
+        self._interval()
+        self._detect_interval_label()
         self._zones()
         self._unit()
-        return LongTable(tuple(self._lines.values()), self._reasons, self._unreadable, interval)
+        self._channels()
+        order = [field.name for field in fields(NamedColumns)]
+        lines = sorted(self._lines.values(), key=lambda line: order.index(line.key))
+        return LongTable(tuple(lines), self._reasons, self._unreadable, self._minutes)
 
-    def _household(self, names: Sequence[str], times: Sequence[str]) -> None:
+    def _time(self) -> None:
+        """Decide the columns of the timestamp: one, a date with a time of day or with a period, or that of a day."""
+        if self._is_given("time"):
+            self._times = _as_tuple(self._given["time"])
+        elif self._moments:
+            self._column("time", self._moments, _TIME)
+            self._times = _as_tuple(self._value("time"))
+        elif self._dates:
+            self._time_of_dates()
+        else:
+            raise self._error("no column has dates and times of day", "time")
+        if len(self._times) == 2 and not self._is_given("period_minutes"):
+            period = _period(self._cells[self._times[1]])
+            if period is not None and not _has_clock(self._cells[self._times[1]]):
+                first, minutes = period
+                self._decide("period_minutes", minutes, f"the numbers run from {first} on")
+                if first != 1 and not self._is_given("first_period"):
+                    self._decide("first_period", first, "the first of the numbers")
+        columns = [self._cells[name] for name in self._times]
+        self._moment = [" ".join(cells) for cells in zip(*columns, strict=True)]
+        self._stamps = self._cells[self._times[0]] if "period_minutes" in self._lines else self._moment
+
+    def _time_of_dates(self) -> None:
+        """Decide the column beside a date, or none where a row is a day."""
+        named = [name for name in self._dates if _START.search(name)] or self._dates
+        date = named[0] if len(named) == 1 or len(self._dates) == 1 else ""
+        clocks = [name for name in self._others if _has_clock(self._cells[name])]
+        clocks = [name for name in clocks if _START.search(name)] or clocks
+        periods = [n for n in self._others if n not in clocks and _period(self._cells[n])] if not clocks else []
+        if not date:
+            self._unreadable["time"] = tuple(self._dates)
+        elif self._block() or not isinstance(self._given.get("energy", ""), str):
+            self._decide("time", date, "the only date, of a row per day")
+            self._times = (date,)
+        elif len(clocks + periods) == 1:
+            self._times = (date, (clocks + periods)[0])
+            kind = "a time of day" if clocks else "the number of a period"
+            self._decide("time", self._times, f"a date and {kind} in columns apart")
+        elif clocks or periods:
+            self._unreadable["time"] = tuple(f"{date} with {name}" for name in (*clocks, *periods))
+        else:
+            raise self._error("there are dates without a time of day", "time")
+
+    def _block(self) -> tuple[str, ...]:
+        """Return the columns of a row per day: neighbours with names of one pattern, or all, as many as intervals."""
+        runs: list[list[str]] = []
+        for by_name in (True, False):
+            previous = ""
+            for name in self._cells:
+                pattern = (_pattern(name) if by_name else "#") if name in self._numbers else ""
+                if pattern and pattern == previous:
+                    runs[-1].append(name)
+                elif pattern:
+                    runs.append([name])
+                previous = pattern
+        return next((tuple(run) for run in runs if len(run) in _PER_DAY), ())
+
+    def _energy(self) -> None:
+        if self._is_given("energy"):
+            value = self._given["energy"]
+            self._energies = self._columns_between(*value) if isinstance(value, list) else (value,)
+            if value == ALL_COLUMNS:
+                self._energies = tuple(self._numbers)
+                self._given = {"household": ALL_COLUMNS, **self._given}
+        elif len(self._times) == 1 and self._times[0] in self._dates and (block := self._block()):
+            self._energies = block
+            self._decide("energy", (block[0], block[-1]), f"{len(block)} columns of numbers, one for each interval")
+        elif self._is_wide():
+            self._energies = tuple(self._numbers)
+            self._decide("energy", ALL_COLUMNS, "every column but the timestamp")
+        else:
+            numbers = [name for name in self._numbers if name not in self._times and not _names_household(name)]
+            if not numbers:
+                raise self._error("no column has numbers besides identifiers and timestamps", "energy")
+            self._column("energy", numbers, _ENERGY)
+            if "energy" in self._unreadable and len(set(self._moment)) == len(self._moment):
+                self._unreadable["energy"] += (ALL_COLUMNS,)
+            self._energies = _as_tuple(self._value("energy"))
+
+    def _columns_between(self, first: str, last: str) -> tuple[str, ...]:
+        names = list(self._cells)
+        return tuple(names[names.index(first) : names.index(last) + 1])
+
+    def _is_wide(self) -> bool:
+        """Return whether each timestamp comes once, and nearly all columns beside it are numbers named alike."""
+        if self._given.get("household") == ALL_COLUMNS:
+            return True
+        if "household" in self._given or len(set(self._moment)) < len(self._moment):
+            return False
+        patterns = Counter(map(_pattern, self._numbers))
+        alike = patterns.most_common(1)[0][1] if patterns else 0
+        texts = [name for name in self._others if name not in self._numbers and name not in self._times]
+        fewest = _COLUMNS_OF_ROWS if len(self._moment) > 1 else _COLUMNS_OF_A_ROW
+        is_measured = any(map(_ENERGY.search, self._numbers))
+        return alike >= max(fewest, NEARLY_ALL * len(self._numbers)) and alike > len(texts) and not is_measured
+
+    def _household(self) -> None:
         """Decide the household column by header and rows; every possible column is a candidate."""
         if self._is_given("household"):
             return
-        names = [name for name in names if name != self._name("energy")]
+        if self._value("energy") == ALL_COLUMNS:
+            self._decide("household", ALL_COLUMNS, "a column for each household: names of one pattern, each time once")
+            texts = tuple(n for n in self._others if n and n not in self._numbers and n not in self._times)
+            unused = tuple(name for name in (*self._dates, *self._moments) if name not in self._times)
+            if (texts or unused) and not self._is_given("ignore"):
+                self._decide("ignore", (*texts, *unused), "no numbers")
+            return
+        names = [name for name in self._others if name and name not in (*self._energies, *self._times)]
         likely = [name for name in names if _names_household(name)]
-        possible = likely + [name for name in names if name not in likely and self._may_name_households(name)]
-        time = self._name("time") or next(iter(times), "")
-        if len(possible) == 1 == len(likely) and _repeats(self._cells[likely[0]], self._cells.get(time, [])):
+        names = [name for name in names if name not in likely and not _has_clock(self._cells[name])]
+        possible = likely + [name for name in names if self._may_name_households(name)]
+        if not possible and self._household_of_file():
+            return
+        stamps = self._moment or self._cells.get(next(iter(self._moments), ""), [])
+        tags = [name for name in possible if len(likely) == 1 and self._tells_apart(name, likely[0], stamps)]
+        if tags:  # of one home, at one time
+            stamps = [" ".join(pair) for pair in zip(stamps, self._cells[tags[0]], strict=True)]
+        surely = len(likely) == 1 and set(possible) == {*likely, *tags}
+        if surely and _repeats(self._cells[likely[0]], stamps):
             self._decide("household", likely[0], "the only column of its kind; its values repeat at other timestamps")
         else:
-            self._unreadable["household"] = tuple(possible or names or self._cells)
+            self._unreadable["household"] = tuple(dict.fromkeys(possible or names or self._cells))
+
+    def _household_of_file(self) -> bool:
+        """Decide a household that no column has: by a line before the header, or by the name of the file."""
+        for i, line in enumerate(self._text.before[:_LINES_OF_HOUSEHOLD]):
+            above = self._text.before[i - 1][0] if i and self._text.before[i - 1] else ""
+            cell = line[0] if line else ""
+            is_named = (_names_household(above) and not _names_household(cell)) or _names_household(cell.split(":")[0])
+            others = [lines[i] for lines in self._beside.other_lines if i < len(lines)]
+            if is_named and any(map(str.isdigit, cell)) and not any(other.startswith(cell) for other in others):
+                self._decide("household", f"line:{i + 1}", "a line before the header names it, and no column does")
+                return True
+        pattern = self._beside.pattern
+        first = self._stamps[0] if self._stamps else ""
+        if pattern and first and any(first in line for lines in self._beside.other_lines for line in lines):
+            self._decide("household", f"file:{pattern}", "no column names it, and several files have the same times")
+            return True
+        if pattern:
+            self._unreadable["household"] = (f"file:{pattern}",)
+        return bool(pattern)
 
     def _may_name_households(self, name: str) -> bool:
         """Return whether a column without such a header holds texts or whole numbers, as identifiers are."""
-        cells = [cell for cell in self._cells[name] if cell.lower() not in MISSING]
-        if not cells or (_ENERGY.search(name) and _is_energy(cells)):
+        cells = _known(self._cells[name])
+        if not cells or (_ENERGY.search(name) and _is_numeric(cells)):
             return False
-        return not _is_energy(cells) or all(cell.lstrip("+-").isdigit() for cell in cells)
+        if len(set(cells)) == 1 and not any(map(str.isdigit, cells[0])):
+            return False  # one word in all rows
+        return not _is_numeric(cells) or all(cell.lstrip("+-").isdigit() for cell in cells)
 
-    def _column(self, key: str, candidates: list[str], likely: re.Pattern[str]) -> None:
-        if self._is_given(key):
-            return
+    def _tells_apart(self, name: str, household: str, stamps: Sequence[str]) -> bool:
+        """Return whether a column tells the rows of a household at one time apart: its channels or meters."""
+        if not stamps or name == household or len(set(self._cells[name])) > _MAX_CHANNELS:
+            return False
+        rows = list(zip(self._cells.get(household, [""] * len(stamps)), stamps, strict=True))
+        told = set(zip(rows, self._cells[name], strict=True))
+        return len(rows) - len(set(rows)) > (1 - NEARLY_ALL) * len(rows) and len(told) >= NEARLY_ALL * len(rows)
+
+    def _column(self, key: str, candidates: Sequence[str], likely: re.Pattern[str]) -> None:
         named = [name for name in candidates if likely.search(name)]
         columns = named if len(named) == 1 else candidates
+        starts = [name for name in columns if _START.search(name)]
+        if key == "time" and len(columns) == 2 and len(starts) == 1 and any(map(_END.search, columns)):
+            columns = starts
         if len(columns) == 1:
             self._decide(key, columns[0], "the only column of its kind")
         else:
-            self._unreadable[key] = tuple(candidates or self._cells)
+            self._unreadable[key] = tuple(candidates)
+
+    def _number_marks(self) -> None:
+        """Decide decimal mark and mark between thousands, unless a mark may be either; and words for no reading."""
+        cells = [cell for name in self._energies for cell in self._cells.get(name, ())]
+        found = marks_of(cells)
+        decimal = self._given.get("decimal", found.decimal)
+        thousands = self._given.get("thousands", "" if found.thousands == decimal else found.thousands)
+        if found.is_open and not {"decimal", "thousands"} & self._given.keys():
+            for key in ("thousands", "decimal"):
+                self._unreadable[key] = (found.decimal,)
+        elif "thousands" in self._given and thousands == decimal:
+            decimal = "," if thousands == "." else "."
+        self._marks = NumberMarks(decimal, thousands)
+        for key, mark, default in (("decimal", decimal, "."), ("thousands", thousands, "")):
+            if not self._is_given(key) and mark != default and key not in self._unreadable:
+                self._decide(key, mark, "as the numbers of the first rows show", _READ_OFF)
+        words = tuple(sorted({cell for cell in cells if cell.lower() in MISSING_WORDS} - {"", "Null"}))
+        if words and not self._is_given("missing"):
+            self._decide("missing", ("Null", "", *words), "in place of numbers", _READ_OFF)
 
     def _time_format(self) -> None:
         if self._is_given("time_format") or "time" not in self._lines:
             return
-        timestamps = self._cells.get(self._name("time"), [])
-        formats = candidate_formats(timestamps)
-        if len(formats) == 1:
-            self._decide(
-                "time_format", formats[0], f'reads the first timestamps, such as "{escape_text(timestamps[0], 40)}"'
-            )
+        is_date = "period_minutes" in self._lines or (len(self._times) == 1 and self._times[0] in self._dates)
+        formats = (candidate_dates if is_date else candidate_formats)(self._stamps)
+        following = consecutive_format(self._stamps, formats) if len(formats) > 1 else None
+        if following:
+            self._decide("time_format", following, "the only format by which the days follow one another", _READ_OFF)
+        elif len(formats) == 1:
+            example = escape_text(self._stamps[0], 40)
+            self._decide("time_format", formats[0], f'reads the first timestamps, such as "{example}"')
         else:
             self._unreadable["time_format"] = formats or (ISO,)
 
-    def _detect_interval_label(self, interval: timedelta) -> None:
+    def _interval(self) -> None:
+        """Find the minutes between readings, None with too few rows; refuse intervals that cannot be declared."""
+        if "period_minutes" in self._lines:
+            self._minutes = int(self._value("period_minutes"))
+        elif self._is_by_day:
+            self._minutes = _PER_DAY.get(len(self._energies))
+        elif not self._unreadable.keys() & {"household", "time", "time_format"}:
+            households = ([(stamp - datetime.min) // timedelta(minutes=1) for stamp in s] for s in self._households())
+            self._minutes = common_interval(households, max_minutes=_DAY // timedelta(minutes=1))
+        if self._minutes is not None and self._minutes not in INTERVALS:
+            raise InputError(f"the readings are {self._minutes} minutes apart; deliver readings of {DECLARABLE}")
+
+    @property
+    def _is_by_day(self) -> bool:
+        return isinstance(self._value("energy"), list)
+
+    def _detect_interval_label(self) -> None:
         if self._is_given("stamp"):
             return
+        if self._is_by_day or "period_minutes" in self._lines:
+            self._decide("stamp", "start", "not used: the order of the intervals counts from midnight")
+            return
+        interval = timedelta(minutes=self._minutes or INTERVAL_MINUTES)
         spans = [(_time_of_day(timestamps[0]), _time_of_day(timestamps[-1])) for timestamps in self._whole_households()]
         last_time = _DAY - interval
-        if spans and all(span == (interval, _MIDNIGHT) for span in spans):
-            self._decide("stamp", "end", f"households begin with {_clock(interval)} and end with 00:00")
-        elif spans and all(span == (_MIDNIGHT, last_time) for span in spans):
-            shown_end = f"households begin with 00:00 and end with {_clock(last_time)}"
-            self._propose("stamp", "start", f"{shown_end}, unless the days were cut out")
+        is_end, is_start = (
+            bool(spans) and all(map(shape.__eq__, spans)) for shape in ((interval, _MIDNIGHT), (_MIDNIGHT, last_time))
+        )
+        name = self._times[-1] if self._times else ""
+        shown_end = f"households begin with {_clock(interval)} and end with 00:00"
+        if is_end and _START.search(name):
+            self._propose("stamp", "start", f"the name of the column says so, but {shown_end}")
+        elif is_end:
+            self._decide("stamp", "end", shown_end)
+        elif _START.search(name) or _END.search(name):
+            self._decide("stamp", "start" if _START.search(name) else "end", "the name of the column says so")
+        elif is_start and self._is_first_day_stated():
+            self._decide("stamp", "start", "the day that a line before the header names begins with 00:00", _READ_OFF)
+        elif is_start:
+            shown_start = f"households begin with 00:00 and end with {_clock(last_time)}"
+            self._propose("stamp", "start", f"{shown_start}, unless the days were cut out")
         elif spans or not (first_times := {_time_of_day(timestamps[0]) for timestamps in self._households()}):
             self._propose("stamp", "end", "the first rows do not show it")
         elif first_times == {interval}:
@@ -216,11 +502,18 @@ class _ColumnReader:
         else:
             self._propose("stamp", "start" if first_times == {_MIDNIGHT} else "end", "the first rows hardly show it")
 
+    def _is_first_day_stated(self) -> bool:
+        """Return whether a line before the header has the date of the first row."""
+        days = {timestamps[0].date() for timestamps in self._whole_households()}
+        cells = [cell for line in self._text.before for cell in line]
+        times = (clock_time(cell, pattern) for cell in cells for pattern in candidate_dates([cell]))
+        return bool(days & {time.date() for time in times if time is not None})
+
     def _zones(self) -> None:
-        offsets = "%z" in self._toml("time_format")
+        time_format = str(self._value("time_format") or "")
         if not self._is_given("zone"):
-            if offsets:
-                self._decide("zone", "UTC", "the timestamps have an offset")
+            if "%z" in time_format or time_format in EPOCHS:
+                self._decide("zone", "UTC", "the timestamps are instants, by their offset or as seconds since 1970")
             else:
                 self._propose("zone", "UTC", "the timestamps have no offset; nothing shows their zone")
         if not self._is_given("day_zone"):
@@ -229,73 +522,132 @@ class _ColumnReader:
     def _unit(self) -> None:
         if self._is_given("unit") or "energy" not in self._lines:
             return
-        name = self._name("energy").lower()
-        if "kwh" in name or re.search(r"(?<![kmgt])wh(?![a-z])", name):
-            self._decide("unit", "kWh" if "kwh" in name else "Wh", "the header names it")
-            return
-        _check_energy_unit(name)
-        values = [abs(value) for cell in self._cells[self._name("energy")] if (value := _number(cell))]
-        median_value = median(values) if values else 0.0
-        unit = "Wh" if median_value > _SMALL_WH else "kWh"
-        self._propose(
-            "unit", unit, f"the median of the first values above 0 is {median_value:.3g}; the header names no unit"
-        )
+        name = next(iter(self._energies), "").lower()
+        cells = (cell for line in self._text.before for cell in line)
+        stated = {_UNITS[unit[1].lower()] for unit in map(_STATED_UNIT.fullmatch, cells) if unit}
+        if found := _NAMED_UNIT.search(name):
+            self._decide("unit", _UNITS[found[0]], "the header names it")
+        elif len(stated) == 1:
+            self._decide("unit", next(iter(stated)), "a line before the header names it")
+        else:
+            _check_energy_unit(name)
+            values = [abs(value) for value in self._values() if value]
+            median_value = median(values) if values else 0.0
+            is_power = re.search("power|puissance|potencia|leistung", name)
+            unit = ("W" if is_power else "Wh") if median_value > _SMALL_WH else ("kW" if is_power else "kWh")
+            reason = f"the median of the first values above 0 is {median_value:.3g}; the header names no unit"
+            self._propose("unit", unit, reason, _READ_OFF)
 
-    def _interval(self) -> int | None:
-        """Return the minutes between readings, None with too few rows; refuse intervals that cannot be declared."""
-        minutes = common_interval(
-            (
-                [(timestamp - datetime.min) // timedelta(minutes=1) for timestamp in timestamps]
-                for timestamps in self._households()
-            ),
-            max_minutes=_DAY // timedelta(minutes=1),
-        )
-        if minutes is not None and minutes not in INTERVALS:
-            raise InputError(f"the readings are {minutes} minutes apart; deliver readings of {DECLARABLE}")
-        return minutes
+    def _values(self) -> list[float]:
+        cells = (cell for name in self._energies for cell in self._cells.get(name, ()))
+        return [number for cell in cells if (number := parse_number(cell, self._marks)) is not None]
+
+    def _channels(self) -> None:
+        """Propose how rows of one household at one time are read, and negative energies; neither is decided here."""
+        values = self._values()
+        if sum(value < 0 for value in values) >= max(1, _SOME_NEGATIVE * len(values)) and not self._is_given(
+            "negative"
+        ):
+            rule = "net" if "net" in next(iter(self._energies), "").lower() else "zero"
+            self._propose("negative", rule, "some of the first energies are negative", "zero | net | reject")
+        if self._unreadable or {"add", "where"} & self._given.keys():
+            return
+        household = str(self._value("household"))
+        used = (household, *self._times, *self._energies)
+        tags = [n for n in self._others if n and n not in used and self._tells_apart(n, household, self._moment)]
+        if tags:
+            words = sorted(set(_known(self._cells[tags[0]])))
+            imports = [word for word in words if not _EXPORT.search(word)]
+            reason = f"several rows of a household at one time: {', '.join(escape_text(word, 20) for word in words)}"
+            is_mixed = 0 < len(imports) < len(words)
+            rows = zip(self._cells.get(household, self._moment), self._moment, self._cells[tags[0]], strict=True)
+            read = [(home, moment) for home, moment, tag in rows if not is_mixed or tag in imports]
+            if is_mixed:
+                self._propose("where", {tags[0]: imports}, reason, "these rows are read")
+            if len(set(read)) < NEARLY_ALL * len(read):
+                self._propose("add", tags[0], reason, "added up; or choose some with where")
 
     def _whole_households(self) -> list[list[datetime]]:
         """Return the timestamps of households that begin and end within the first rows, in the order of the file."""
         households = list(self._households())
-        household_cells = self._cells.get(self._name("household"), []) if "household" in self._lines else []
+        household_cells = self._cells.get(str(self._value("household")), [])
         blocks = sum(earlier != later for earlier, later in pairwise(household_cells)) + 1
-        by_household = blocks == len(set(household_cells))
-        if not by_household:
+        by_household = blocks == max(1, len(set(household_cells)))
+        if not by_household or "household" not in self._lines:
             return []
         return households if self._complete else households[:-1]
 
     def _households(self) -> Iterator[list[datetime]]:
-        """Yield the timestamps of each household in the order of the file."""
+        """Yield the timestamps of each household in the order of the file; of a file or a wide table all of them."""
         if not {"household", "time", "time_format"} <= set(self._lines):
             return
-        time_format = parser_format(self._name("time_format"))
+        time_format = parser_format(str(self._value("time_format")))
+        cells = self._cells.get(str(self._value("household")), [""] * len(self._stamps))
         timestamps: dict[str, list[datetime]] = {}
-        for household, cell in zip(
-            self._cells.get(self._name("household"), ()), self._cells.get(self._name("time"), ()), strict=False
-        ):
-            timestamp = clock_time(cell, time_format)
-            if timestamp is not None:
+        for household, stamp in zip(cells, self._stamps, strict=True):
+            if (timestamp := clock_time(stamp, time_format)) is not None:
+                if time_format in EPOCHS and "day_zone" in self._given:
+                    local = timestamp.replace(tzinfo=UTC).astimezone(ZoneInfo(self._given["day_zone"]))
+                    timestamp = local.replace(tzinfo=None)
                 timestamps.setdefault(household, []).append(timestamp)
         yield from timestamps.values()
 
+    def _error(self, problem: str, key: str) -> InputError:
+        """Return the error about a column that no first row shows; names and row are private: either may have ids."""
+        names = ", ".join(quoted(escape_text(name, 30)) for name in list(self._cells)[:_SHOWN])
+        row = ", ".join(quoted(escape_text(cell, 30)) for cell in self._text.rows[0][:_SHOWN])
+        message = f"{problem}. Give {FLAGS[TABLE, key]}"
+        shown = f"the columns of line {self._text.skip_lines + 1} are {names}; the first row has {row}"
+        return InputError(message, private=f"{message}: {shown}")
+
     def _is_given(self, key: str) -> bool:
-        if key in self._options:
-            self._lines[key] = KeyLine(key, quoted(self._options[key]))
+        if key in self._given:
+            self._lines[key] = KeyLine(key, toml_text(self._given[key]))
             return True
         return False
 
-    def _decide(self, key: str, value: str, reason: str) -> None:
-        self._lines[key], self._reasons[key] = KeyLine(key, quoted(value)), reason
+    def _decide(self, key: str, value: object, reason: str, comment: str = "") -> None:
+        self._lines[key], self._reasons[key] = KeyLine(key, toml_text(value), comment), reason
 
-    def _propose(self, key: str, value: str, reason: str) -> None:
-        self._lines[key], self._reasons[key] = KeyLine(key, quoted(value), decided=False), reason
+    def _propose(self, key: str, value: object, reason: str, comment: str = "") -> None:
+        self._lines[key], self._reasons[key] = KeyLine(key, toml_text(value), comment, decided=False), reason
 
-    def _toml(self, key: str) -> str:
-        return self._lines[key].toml if key in self._lines else ""
+    def _value(self, key: str) -> Any:  # noqa: ANN401  (any value of a key)
+        return _value_of(self._lines[key].toml) if key in self._lines else None
 
-    def _name(self, key: str) -> str:
-        toml = self._toml(key)
-        return str(json.loads(toml)) if toml else ""  # `quoted` writes what TOML and JSON read alike
+
+def _common_start(names: Sequence[str]) -> str:
+    alike = takewhile(lambda letters: len(set(letters)) == 1, zip(*names, strict=False))
+    return "".join(letters[0] for letters in alike)
+
+
+def _as_tuple(value: Any) -> tuple[str, ...]:  # noqa: ANN401  (a value of a run file)
+    return () if value is None else (value,) if isinstance(value, str) else tuple(value)
+
+
+def _known(cells: Sequence[str]) -> list[str]:
+    return [cell for cell in cells if cell.lower() not in MISSING_WORDS]
+
+
+def _pattern(name: str) -> str:
+    return re.sub(r"\d+", "#", name)
+
+
+def _has_clock(cells: Sequence[str]) -> bool:
+    """Return whether a column has times of day, 0030 among them."""
+    known = _known(cells)
+    return bool(known) and sum(map(bool, map(_CLOCK.fullmatch, known))) >= NEARLY_ALL * len(known)
+
+
+def _period(cells: Sequence[str]) -> tuple[int, int] | None:
+    """Return the first number and the minutes of periods, if whole numbers run through a day from 0 or 1."""
+    numbers = {int(cell) for cell in _known(cells) if cell.isascii() and cell.isdigit()}
+    if not numbers or min(numbers) > 1 or not all(cell.isdigit() for cell in _known(cells)):
+        return None
+    first, count = min(numbers), max(numbers) - min(numbers) + 1
+    found = (minutes for size, minutes in _PER_DAY.items() if size <= count <= size + size // 24)
+    minutes = next(found, None)
+    return (first, minutes) if minutes is not None and len(numbers) == count else None
 
 
 def _names_household(name: str) -> bool:
@@ -317,27 +669,20 @@ def _repeats(cells: Sequence[str], timestamps: Sequence[str]) -> bool:
 
 
 def _check_energy_unit(name: str) -> None:
-    """Refuse a column whose header names a unit that is neither kWh nor Wh."""
+    """Refuse a column whose header names a unit that is neither of kWh, Wh, kW and W."""
     unit = _OTHER_UNIT.search(name)
     if unit:
         text = unit[0].upper().replace("WH", "Wh").replace("K", "k")
         raise InputError(
-            f"the header of the energy column names {text}; energy in kWh or Wh is read. Convert the column, or give "
+            f"the header of the energy column names {text}; kWh, Wh, kW and W are read. Convert the column, or give "
             "--unit if the header is wrong"
         )
 
 
-def _is_energy(cells: Sequence[str]) -> bool:
+def _is_numeric(cells: Sequence[str]) -> bool:
     """Return whether nearly all cells of a column are numbers, not counting missing ones."""
-    values = [cell for cell in cells if cell.lower() not in MISSING]
-    return bool(values) and sum(_number(value) is not None for value in values) >= NEARLY_ALL * len(values)
-
-
-def _number(cell: str) -> float | None:
-    try:
-        return float(cell)
-    except ValueError:
-        return None
+    known = _known(cells)
+    return bool(known) and sum(map(is_number, known)) >= NEARLY_ALL * len(known)
 
 
 def _clock(time: timedelta) -> str:

@@ -17,7 +17,9 @@ from decimal import Decimal, InvalidOperation
 from functools import partial
 from typing import Final, Literal
 
-Form = Literal["value", "text", "list", "words", "value or list", "text or list", "flag", "switch"]
+Form = Literal["value", "text", "list", "words", "columns", "where", "value or list", "text or list", "flag", "switch"]
+SEVERAL: Final = ("words", "columns", "where")
+"""Forms of options that may be given several times."""
 Key = tuple[str, str]
 """Table and key of a run file, such as ("promise", "epsilon_per_day")."""
 
@@ -38,8 +40,8 @@ class RunFileOption:
         key: the key that it writes, as (table, key).
         metavar: the placeholder of its value in the help, "" for a flag.
         help: one line of help.
-        form: how the value is written in TOML; "words" may be given several times, a "flag" publishes the envelope, a
-            "switch" is true.
+        form: how the value is written in TOML; those of `SEVERAL` may be given several times: one column is a text, two
+            are a list, and "where" is COLUMN=TEXT. A "flag" publishes the envelope, a "switch" is true.
     """
 
     flag: str
@@ -91,17 +93,42 @@ OPTIONS: Final[tuple[RunFileOption, ...]] = (
         "words",
         flag="--accept-finding",
     ),
-    _column("household", "COLUMN", "the column that names the household", flag="--household-column"),
-    _column("time", "COLUMN", "the column of the timestamp", flag="--time-column"),
-    _column("energy", "COLUMN", "the column of the energy of the interval", flag="--energy-column"),
-    _column("time_format", "FORMAT", "format of the timestamps: a strptime pattern, or iso"),
+    _column(
+        "household",
+        "COLUMN",
+        "the column that names the household; file:meter-*.csv, line:2, or * for every column",
+        flag="--household-column",
+    ),
+    _column(
+        "time",
+        "COLUMN",
+        "the column of the timestamp; twice for date and time of day, or date and period",
+        "columns",
+        flag="--time-column",
+    ),
+    _column(
+        "energy",
+        "COLUMN",
+        "the column of the energy; * for every column; twice for first and last of a row per day",
+        "columns",
+        flag="--energy-column",
+    ),
+    _column("time_format", "FORMAT", "format of the timestamps: a strptime pattern, iso, epoch or epoch-ms"),
     _column("stamp", "SIDE", "a timestamp is the start or the end of its interval"),
     _column("zone", "ZONE", "time zone of the timestamps"),
     _column("day_zone", "ZONE", "time zone whose midnight ends a day"),
-    _column("unit", "UNIT", "unit of the energy column: kWh or Wh"),
+    _column("unit", "UNIT", "unit of the energy column: kWh, Wh, kW or W"),
     _column("missing", "LIST", "texts that mean a missing reading, such as NA,-", "list"),
     _column("separator", "MARK", "separator of the columns: a comma, a semicolon, a tab or |; read off the header"),
     _column("decimal", "MARK", "decimal mark of the energies: a point or a comma; read off the rows"),
+    _column("thousands", "MARK", "mark between the thousands of an energy; none if left out"),
+    _column("encoding", "NAME", "utf-8, latin-1, cp1252 or utf-16; read off the first bytes"),
+    _column("skip_lines", "N", "lines before the header; read off the first lines", "value"),
+    _column("period_minutes", "MINUTES", "the second time column is the number of a period of so long", "value"),
+    _column("first_period", "N", "number of the period that begins at midnight: 0 or 1; else 1", "value"),
+    _column("where", "COLUMN=TEXT", "rows that are read, such as register=E1; may be repeated", "where"),
+    _column("add", "COLUMN", "tells a household's meters or channels apart, whose energies are added up"),
+    _column("negative", "RULE", "negative energies: reject, zero, or net (a day's sum below 0 counts as 0)"),
     _column("repeated", "RULE", "a half-hour that the clock shows twice: passes (two rows) or sum", flag="--repeated"),
     _column("ignore", "LIST", "columns of a wide table that are no household's", "list", flag="--ignore-columns"),
     _output("title", "TEXT", "name of the release, for people"),
@@ -263,20 +290,28 @@ def toml_of(options: Mapping[str, str | bool | Sequence[str] | None]) -> dict[Ke
     for name, value in options.items():
         if value is not None and value is not False and value != []:
             option = _BY_NAME.get(name) or next(option for option in notion_options() if option.name == name)
-            texts[option.key] = _toml(",".join(value) if isinstance(value, list) else str(value), option.form)
+            texts[option.key] = _toml(value, option.form)
     if _SELECTION in texts:
         texts.setdefault(_PUBLISH, quoted("private"))
     return texts
 
 
-def _toml(value: str, form: Form) -> str:
-    if form == "flag":
-        return quoted("envelope")
-    if form == "switch":
-        return "true"
+def _toml(given: str | bool | Sequence[str], form: Form) -> str:
+    texts = [given] if isinstance(given, str) else list(given) if isinstance(given, Sequence) else []
+    if form in ("flag", "switch"):
+        return quoted("envelope") if form == "flag" else "true"
+    if form == "columns":
+        return toml_text(texts[0] if len(texts) == 1 else texts)
+    if form == "where" and all("=" in text for text in texts):
+        pairs = [text.partition("=") for text in texts]
+        return toml_text({name: [text for key, _, text in pairs if key == name] for name, _, _ in pairs})
+    return _toml_of_text(",".join(texts), form)
+
+
+def _toml_of_text(value: str, form: Form) -> str:
     if form == "text or list" and "," in value:
-        return f"[{', '.join(quoted(part.strip()) for part in value.split(','))}]"
-    if form in ("text", "text or list"):
+        return toml_text([part.strip() for part in value.split(",")])
+    if form in ("text", "text or list", "where"):
         return quoted(value)
     if form in ("list", "words") or (form == "value or list" and "," in value):
         return f"[{', '.join(_value(part.strip()) for part in value.split(','))}]"
@@ -293,6 +328,19 @@ def _value(text: str) -> str:
         except ValueError:
             return quoted(text)
     return quoted(text)
+
+
+def toml_text(value: object) -> str:
+    """Return a value of [input.columns] as TOML text.
+
+    >>> print(toml_text({"register": ["E1", "E2"]}), toml_text(("date", "time")), toml_text(30))
+    { "register" = ["E1", "E2"] } ["date", "time"] 30
+    """
+    if isinstance(value, Mapping):
+        return f"{{ {', '.join(f'{quoted(str(key))} = {toml_text(part)}' for key, part in value.items())} }}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(toml_text, value))}]"
+    return quoted(value) if isinstance(value, str) else str(value)
 
 
 def quoted(text: str) -> str:

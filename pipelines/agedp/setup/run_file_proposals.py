@@ -296,9 +296,9 @@ _COMMENTS: Final[Mapping[Key, str]] = {
     ("model", "selection_epsilon"): "epsilon of the private choice, about all readings of its period",
     ("model", "coverage"): "share of the households whose chains lie below the chosen bound",
     ("model", "failure_probability"): "probability that fewer households do",
-    ("input.columns", "time_format"): "a strptime pattern, or iso",
-    ("input.columns", "stamp"): "a timestamp is the start or the end of its half-hour",
+    ("input.columns", "time_format"): "a strptime pattern, iso, epoch or epoch-ms",
+    ("input.columns", "stamp"): "a timestamp is the start or the end of its interval",
     ("input.columns", "zone"): 'time zone of the timestamps, such as "Europe/London"',
     ("input.columns", "day_zone"): "time zone whose midnight ends a day",
-    ("input.columns", "unit"): "kWh | Wh",
+    ("input.columns", "unit"): "kWh | Wh | kW | W",
 }

@@ -5,32 +5,41 @@ A wrong format puts readings on wrong days without any error, so a format is dec
 * A candidate reads at least 95 % of the distinct timestamps: a few broken ones do no harm.
 * A second format that reads some timestamps remains a candidate, unless it fails on three distinct days or on most
   days. One typing error, such as 13/01/2013 among days that are written month first, excludes nothing.
+* Among several, one is decided if the days then follow one another, and under no other format any two days do.
+* Whole numbers are seconds or milliseconds since 1970 if they are full minutes of the years from 1990 to 2100.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
+from itertools import pairwise
 from typing import Final
 
-from agedp_data.datasets.timestamps import COMMON_FORMATS, ISO, LOCAL_ISO, is_iso, matches_format, parser_format
-
-MISSING: Final = ("", "null", "na", "n/a", "nan", "none", "-", "missing")
-NEARLY_ALL: Final = 0.95
+from agedp_data.datasets.table_text import MISSING_WORDS, NEARLY_ALL
+from agedp_data.datasets.timestamps import (
+    COMMON_FORMATS,
+    EPOCHS,
+    ISO,
+    LOCAL_ISO,
+    is_iso,
+    matches_format,
+    parse_timestamp,
+    parser_format,
+)
 
 _SHORT_DAYS: Final = ("%d/%m/%y ", "%m/%d/%y ", "%y/%m/%d ", "%d-%m-%y ", "%m-%d-%y ", "%y-%m-%d ", "%d.%m.%y ")
-_LONG_DAYS: Final = ("%m-%d-%Y ", "%Y/%m/%d ", "%Y.%m.%d ")
-FORMATS: Final = (
-    *COMMON_FORMATS,
-    *(f"{day}{time}" for day in (*_SHORT_DAYS, *_LONG_DAYS) for time in ("%H:%M:%S", "%H:%M")),
-    "%m/%d/%Y %I:%M:%S %p",
-    "%m/%d/%Y %I:%M %p",
-    "%d/%m/%Y %I:%M:%S %p",
-    "%d/%m/%Y %I:%M %p",
-)
-"""Time formats that are recognised: ISO, day first, month first, and two-digit years at either end."""
+_LONG_DAYS: Final = ("%m-%d-%Y ", "%Y/%m/%d ", "%Y.%m.%d ", "%d-%b-%Y ", "%d %b %Y ", "%d-%b-%y ")
+_COMMON_DAYS: Final = ("%Y-%m-%d ", "%d/%m/%Y ", "%d.%m.%Y ", "%d-%m-%Y ", "%m/%d/%Y ", "%Y%m%d ")
+_DAYS: Final = (*_COMMON_DAYS, *_SHORT_DAYS, *_LONG_DAYS)
+_OTHER_TIMES: Final = ("%H:%M:%S", "%H:%M", "%H%M", "%H.%M", "%I:%M:%S %p", "%I:%M %p", "%I:%M%p")
+FORMATS: Final = tuple(dict.fromkeys((*COMMON_FORMATS, *(f"{day}{time}" for day in _DAYS for time in _OTHER_TIMES))))
+"""Time formats that are recognised: ISO, day or month first, names of months, years of two digits, AM and PM."""
+DATE_FORMATS: Final = tuple(day.strip() for day in _DAYS)
+_EPOCH_RANGE: Final = (631_152_000, 4_102_444_800)
 
+_DATED = re.compile(r"\d{8}|\d[-/.: ]\w+[-/.: ]\d")
 _SAMPLED: Final = 8
 _SOME: Final = 0.05
 _MANY_DAYS: Final = 3
@@ -39,14 +48,69 @@ _MANY_DAYS: Final = 3
 def candidate_formats(cells: Sequence[str]) -> tuple[str, ...]:
     """Return the time formats that these timestamps permit, one for those that are parsed alike; none for other text.
 
-    >>> candidate_formats(["20/01/2013 00:30", "21/01/2013 00:30"])
-    ('%d/%m/%Y %H:%M',)
+    >>> candidate_formats(["20/01/2013 00:30", "21/01/2013 00:30"]), candidate_formats(["1704672000", "1704673800"])
+    (('%d/%m/%Y %H:%M',), ('epoch',))
     >>> candidate_formats(["13/01/05 00:30"])
     ('%d/%m/%y %H:%M', '%y/%m/%d %H:%M')
     """
-    distinct = sorted({cell for cell in cells if cell.lower() not in MISSING})
+    distinct = _distinct(cells)
+    for epoch, per_second in zip(EPOCHS, (1, 1000), strict=True):
+        numbers = [
+            int(cell) // per_second for cell in (cell.removesuffix(".0") for cell in distinct) if _is_whole(cell)
+        ]
+        if any(numbers) and sum(map(_is_epoch, numbers)) >= NEARLY_ALL * len(distinct):
+            return (epoch,)
+    return _candidates(distinct, FORMATS)
+
+
+def candidate_dates(cells: Sequence[str]) -> tuple[str, ...]:
+    """Return the formats of dates that cells permit; none if they are no dates, or have a time of day.
+
+    >>> candidate_dates(["01/08/2024"]), candidate_dates(["2024-01-08"]), candidate_dates(["2024-01-08 00:30"])
+    (('%d/%m/%Y', '%m/%d/%Y'), ('%Y-%m-%d',), ())
+    """
+    return _candidates(_distinct(cells), DATE_FORMATS)
+
+
+def consecutive_format(cells: Sequence[str], formats: Sequence[str]) -> str | None:
+    """Return the format under which days follow one another from row to row, if under no other any two days do.
+
+    >>> consecutive_format(["01/08/2024", "01/09/2024", "01/10/2024", "01/11/2024"], ("%d/%m/%Y", "%m/%d/%Y"))
+    '%m/%d/%Y'
+    """
+    steps = {pattern: _day_steps(cells, _parsed_as(pattern)) for pattern in formats}
+    following = {pattern: sum(step == timedelta(1) for step in of.values()) for pattern, of in steps.items()}
+    found = [pattern for pattern, number in following.items() if number]
+    if len(found) != 1 or following[found[0]] < _MANY_DAYS:
+        return None
+    forward = sum(step > timedelta() for step in steps[found[0]].values())
+    return found[0] if 2 * following[found[0]] > forward else None
+
+
+def _day_steps(cells: Sequence[str], pattern: str) -> dict[tuple[date, date], timedelta]:
+    """Return the changes of the day from row to row, each pair of days once."""
+    days = [time.date() for cell in cells if (time := clock_time(cell, pattern)) is not None]
+    return {(earlier, later): later - earlier for earlier, later in pairwise(days) if later != earlier}
+
+
+def _distinct(cells: Sequence[str]) -> list[str]:
+    """Return the distinct cells in order; none if the first of them have no digits as a date has."""
+    distinct = sorted({cell for cell in cells if cell.lower() not in MISSING_WORDS})
+    return distinct if any(map(_DATED.search, distinct[: 4 * _SAMPLED])) else []
+
+
+def _is_whole(cell: str) -> bool:
+    return cell.isascii() and cell.isdigit()
+
+
+def _is_epoch(seconds: int) -> bool:
+    return _EPOCH_RANGE[0] <= seconds < _EPOCH_RANGE[1] and seconds % 60 == 0
+
+
+def _candidates(distinct: Sequence[str], formats: Sequence[str]) -> tuple[str, ...]:
     sample = distinct[:: max(1, len(distinct) // _SAMPLED)]
-    patterns = {_parsed_as(pattern): pattern for pattern in reversed(FORMATS)}
+    dates_only = formats is DATE_FORMATS
+    patterns = {pattern if dates_only else _parsed_as(pattern): pattern for pattern in reversed(formats)}
     patterns = {
         kind: pattern for kind, pattern in patterns.items() if any(matches_format(cell, kind) for cell in sample)
     }
@@ -56,7 +120,7 @@ def candidate_formats(cells: Sequence[str]) -> tuple[str, ...]:
     best = max(cells_read, key=lambda pattern: len(cells_read[pattern]), default="")
     if not cells_read or len(cells_read[best]) < max(1, NEARLY_ALL * len(distinct)):
         return ()
-    return tuple(pattern for pattern in FORMATS if pattern in cells_read and _is_candidate(pattern, best, cells_read))
+    return tuple(pattern for pattern in formats if pattern in cells_read and _is_candidate(pattern, best, cells_read))
 
 
 def _is_candidate(pattern: str, best: str, cells_read: dict[str, set[str]]) -> bool:
@@ -85,6 +149,9 @@ def clock_time(cell: str, time_format: str) -> datetime | None:
     >>> clock_time("03/02/2013 00:30", "%d/%m/%Y %H:%M")
     datetime.datetime(2013, 2, 3, 0, 30)
     """
+    if time_format in EPOCHS or cell.find("24:") >= 0:
+        found = parse_timestamp(cell.encode(), (time_format,))
+        return None if found is None else datetime(1970, 1, 1) + timedelta(microseconds=found.ns // 1000)
     try:
         if is_iso(time_format):
             return datetime.fromisoformat(re.sub(r"\.\d+$", "", cell)).replace(tzinfo=None)

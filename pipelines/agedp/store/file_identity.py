@@ -33,15 +33,20 @@ from agedp.store.manifest_index import StoredManifests
 from agedp.store.store import Store
 from agedp.store.stored_sizes import StoredSizes
 from agedp_data.datasets import file_listing, parquet_parsing
+from agedp_data.datasets.csv_lines import column_names
 from agedp_data.datasets.file_listing import InputFile
 from agedp_data.datasets.filesystem import SETTLING_NS
 from agedp_data.datasets.layout import Header, Layout
 from agedp_data.datasets.long_format import Long
 from agedp_data.datasets.registry import LAYOUTS
+from agedp_data.datasets.table_text import is_value, table_text, text_lines
 from agedp_data.errors import InputError
 from agedp_data.messages import escape_text
 
-_DESCRIBE = 'correct the header line, or describe the columns under dataset = "long" and [input.columns]'
+_DESCRIBE_IT = 'describe the columns under dataset = "long" and [input.columns]'
+_ADD_HEADER = "the first line seems to be a row; write a header line above it"
+_NEAR, _SHOWN = 0.6, 6
+_DESCRIBE = f"correct the header line, or {_DESCRIBE_IT}"
 _SEPARATORS = {b",": "commas", b";": "semicolons", b"\t": "tabs", b"|": "bars"}
 _FIRST_BYTES = 4096
 _BATCH_BYTES, _BATCH_FILES = 2**30, 1000
@@ -201,15 +206,21 @@ def read_header(source: InputFile, layout: Layout) -> tuple[Header | None, int]:
     except InputError as error:
         header, refusal = None, source.unreadable(str(error), private=error.private)
     if header is None:
-        raise _not_csv_error(source, head, layout) or refusal or _unknown_header_error(source, lines, layout)
+        raise (
+            _not_csv_error(source, head, layout)
+            or _misplaced_header_error(source, head, layout)
+            or refusal
+            or _unknown_header_error(source, lines, layout)
+        )
     return header, min(len(head), bom + sum(len(line) + 1 for line in raw_lines[: header.lines]))
 
 
 def _not_csv_error(source: InputFile, head: bytes, layout: Layout) -> InputError | None:
     """Return the error about a file that is not a table with commas, by its first bytes; None if it may be one."""
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        declared = ', or declare [input.columns] encoding = "utf-16"' if layout.name == Long.name else ""
-        return source.unreadable(f"is UTF-16; save it as UTF-8{declared}")
+        key = 'encoding = "utf-16"'
+        declare = f"declare [input.columns] {key}" if layout.name == Long.name else f"{_DESCRIBE_IT} with {key}"
+        return source.unreadable(f"is UTF-16; save it as UTF-8, or {declare}")
     if b"\x00" in head[:_FIRST_BYTES]:
         return source.unreadable("is binary, not CSV")
     line = head.partition(b"\n")[0].removesuffix(b"\r")
@@ -218,9 +229,36 @@ def _not_csv_error(source: InputFile, head: bytes, layout: Layout) -> InputError
     for mark, word in _SEPARATORS.items():
         if layout.separator.encode() not in line and line.count(mark) > 1:
             declared = f'write [input.columns] separator = "{mark.decode()}"'.replace("\t", "\\t")
-            advice = declared if layout.name == "long" else "write the table again with commas between them"
+            advice = declared if layout.name == Long.name else f"write them again with commas, or {_DESCRIBE_IT}"
             return source.unreadable(f"its columns are separated by {word}; {advice}")
     return None
+
+
+def _misplaced_header_error(source: InputFile, head: bytes, layout: Layout) -> InputError | None:
+    """Return the error about a header that stands on another line than the layout reads; None if it does not."""
+    text = table_text(text_lines(head, "latin-1", complete=len(head) < file_listing.HEAD_BYTES))
+    declared = layout.columns.skip_lines if isinstance(layout, Long) else 0
+    if text is None or text.skip_lines == declared:
+        return None
+    if text.has_separator_line and text.skip_lines == 1:
+        problem = "its first line is sep=, as Excel writes it, and the header is line 2"
+        if isinstance(layout, Long):
+            return (
+                None
+                if layout.separator == text.separator and not declared
+                else source.unreadable(
+                    f'{problem}; write [input.columns] separator = "{text.separator}" and no skip_lines'
+                )
+            )
+        return source.unreadable(f"{problem}; remove it, or {_DESCRIBE_IT}")
+    problem = f"the header is line {text.skip_lines + 1}, after {text.skip_lines} other lines"
+    if not text.skip_lines:
+        problem = "the header is line 1"
+    keys = f"[input.columns] skip_lines = {text.skip_lines}"
+    advice = (
+        f"write {keys}" if isinstance(layout, Long) else f"remove the lines before it, or {_DESCRIBE_IT} and {keys}"
+    )
+    return source.unreadable(f"{problem}; {advice}")
 
 
 def _read_table_header(source: InputFile, layout: Layout) -> Header | None:
@@ -237,14 +275,19 @@ def _read_table_header(source: InputFile, layout: Layout) -> Header | None:
 
 
 def _unknown_header_error(source: InputFile, lines: Sequence[str], layout: Layout) -> InputError:
-    """Return the error; the first line is private: without a header it is a row of a household."""
-    nonempty = [line for line in lines if line.replace(",", "")]
-    first_line = nonempty[0] if nonempty else ""
-    headers = [(name, text) for name, candidate in LAYOUTS.items() for text in candidate.known_headers()]
-    nearest = difflib.get_close_matches(first_line, [text for _, text in headers], n=1, cutoff=0.0)
-    name = next((name for name, text in headers if [text] == nearest), layout.name)
-    hint = f'did you mean dataset = "{name}"?' if name != layout.name else _DESCRIBE
-    problem = f'are not those of dataset "{layout.name}"; the nearest known are "{nearest[0]}"; {hint}'
+    """Return the error with the columns that were sought; without a header the first line is a row, and private."""
+    first_line = next((line for line in lines if line.replace(",", "")), "")
+    names = {text: name for name, candidate in LAYOUTS.items() for text in candidate.known_headers()}
+    near = difflib.get_close_matches(first_line, names, n=1, cutoff=_NEAR)
+    other = next((names[text] for text in near if names[text] != layout.name), "")
+    nearest = difflib.get_close_matches(first_line, layout.known_headers(), n=1, cutoff=0.0)
+    present = [cell.strip('"').lower() for cell in column_names(first_line)]
+    sought = [column for text in nearest for column in column_names(text) if column.lower() not in present]
+    sought_text = ", ".join(f'"{column}"' for column in sought[:_SHOWN])
+    lacking = f"they lack {sought_text}" if sought else "they stand in another order"
+    is_row = any(map(is_value, present))
+    hint = _ADD_HEADER if is_row else f'did you mean dataset = "{other}"?' if other else _DESCRIBE
+    problem = f'are not those of dataset "{layout.name}": {lacking}; {hint}'
     return source.unreadable(f"its columns {problem}", private=f'columns "{escape_text(first_line, 120)}" {problem}')
 
 

@@ -10,12 +10,13 @@ import pyarrow as pa
 from agedp.store.store import Store
 from agedp_data.datasets import file_listing, parquet_parsing
 from agedp_data.datasets.chunking import Chunk
+from agedp_data.datasets.csv_lines import raw_cells
 from agedp_data.datasets.csv_parsing import BlockLayout, parse_lines
 from agedp_data.datasets.file_listing import InputFile
 from agedp_data.datasets.filesystem import format_location
 from agedp_data.datasets.intervals import DAY_MINUTES, common_interval, interval_of_rows, interval_remedy
-from agedp_data.datasets.layout import PERIOD, Header, Records
-from agedp_data.datasets.validation import INTERVAL_MINUTES, SLOTS, Bytes, Flags, RejectionReason
+from agedp_data.datasets.layout import PERIOD, Header, Layout, Records
+from agedp_data.datasets.validation import INTERVAL_MINUTES, SLOTS, Bytes, Flags, ReadingRules, RejectionReason
 from agedp_data.errors import InputError, PreflightFailed
 
 _NO_ROW = (RejectionReason.FIELDS, RejectionReason.HOUSEHOLD, RejectionReason.LINE)
@@ -32,6 +33,17 @@ def check_first_rows(source: InputFile, data_start: int, header: Header, store: 
     error = _first_rows_error(store, header, *first_rows(source, data_start, header, store))
     if error is not None:
         raise PreflightFailed(private=f"{format_location(source.location)}: {error.private}")
+
+
+def first_records(source: InputFile, data_start: int, header: Header, layout: Layout, rules: ReadingRules) -> Records:
+    """Return the records of the first rows of a file, as a run reads them."""
+    if file_listing.is_parquet(source.location):
+        first_rows = Chunk(source, 0, data_start, _FIRST_ROWS)
+        table = next(parquet_parsing.read_tables(first_rows, header, batch_rows=_FIRST_ROWS))
+        return parquet_parsing.parse_table(table, layout=layout, header=header, rules=rules).records
+    head = file_listing.read_head(source)[data_start:]
+    rows = head[: head.rfind(b"\n") + 1] or head
+    return parse_lines(rows, layout=layout, header=header, rules=rules).records
 
 
 def check_first_table_rows(table: pa.Table, header: Header, store: Store) -> None:
@@ -53,6 +65,12 @@ def _first_rows_error(
     needs_date = bool(is_undated.any()) or (isinstance(store.layout, BlockLayout) and len(reason) > 0)
     if needs_date and (is_undated | is_no_row).all():
         return store.layout.date_format_error(lines, header)
+    if len(reason) and (reason == RejectionReason.FIELDS).all():
+        problem = f"no first row has {len(header.names)} cells, as the header has"
+        cells = raw_cells(lines[0], header.separator)
+        if len(cells) == len(header.names) + 1 and not cells[-1]:
+            return InputError(f"{problem}: each ends with a separator; add one at the end of the header")
+        return InputError(f"{problem}, but {len(cells)}; is a text with a separator in it, or a comma, without quotes?")
     declared = store.layout.interval_minutes
     if minutes is not None and minutes != declared:
         problem = f"readings are {minutes} minutes apart, not {declared}"
