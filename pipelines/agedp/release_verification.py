@@ -302,7 +302,7 @@ def _check_across(stated: Mapping[str, StatedBound]) -> None:
 def _figures(statement: Statement, known: Collection[str]) -> dict[str, Any]:
     """Return the numbers and dates of a statement of any version, as far as it has them, with its `known` bounds."""
     content = statement.content()
-    figures = {key: content[key] for key in _FIGURES if key in content}
+    figures: dict[str, Any] = {key: content[key] for key in _FIGURES if key in content}
     if statement.second_population is not None:
         figures["second_population"] = statement.second_population.adds.content()
     if statement.schema_name not in WITHOUT_PACKAGE:  # the first form has neither limits nor factors

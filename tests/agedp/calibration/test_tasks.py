@@ -55,7 +55,7 @@ class CountedTasks(SchedulerPlugin):
 def counting_client():
     """A client of a scheduler with two workers in this process, and the tasks that it counts."""
     with (
-        LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
+        LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0") as cluster,
         Client(cluster) as client,
     ):
         counted = CountedTasks()
