@@ -99,7 +99,7 @@ _TYPES = {
     PERIOD: pa.float64(),
     "energy": pa.float64(),
 }
-Array = TypeVar("Array", Int32s, Bytes, Flags)
+Array = TypeVar("Array", Int32s, Ints, Bytes, Flags)
 _WH_PER_KWH = 1000.0
 _QUARTER_MINUTES, _HOUR_MINUTES, _DAY_MINUTES = 15, 60, 1440
 _QUARTERS = ((LAST_DAY - FIRST_DAY).days + 1) * 96

@@ -6,7 +6,8 @@ files also cover no day, so the first refusal is the one to fix.
 Decisions:
 
 * A finding of `CAUSES` refuses a first release if the household-days that it touches are more than 1 % of those of the
-  roster, in all or in a group that is published. Its own key settles it, or [input] accept with its name.
+  roster, in all or in a group that is published. Its own key settles it, or [input] accept with its name. A single
+  household-day is no pattern, however small the roster.
 * An unusual daily use is a warning, not a refusal: meters of single appliances may read 0 on most days. A share of
   rejected rows above 0.2 is refused by default: it is one supplier of five whose files have a different form.
 * The public text of every refusal is one sentence (`agedp_data.errors.REFUSED_INPUT`): which finding it is depends on
@@ -36,6 +37,7 @@ MAX_CONFLICT_SHARE: Final = 0.05
 MAX_TOUCHED_SHARE: Final = 0.01
 """A finding that touches a larger share of the household-days of the roster, or of a group, is a refusal."""
 
+_MIN_TOUCHED_DAYS: Final = 2
 _MAX_LISTED_DAYS: Final = 40
 _GOOD_COVERAGE: Final = 0.9
 
@@ -164,7 +166,7 @@ def judge(
             continue
         shares = {group: number / max(roster_days.get(group, 0), 1) for group, number in found.days.items()}
         worst = max(shares, key=lambda group: (shares[group], group == ALL))
-        is_refused = shares[worst] > MAX_TOUCHED_SHARE
+        is_refused = shares[worst] > MAX_TOUCHED_SHARE and found.days[worst] >= _MIN_TOUCHED_DAYS
         numbers = f"{found.households:,} of {format_count(members, 'household')}"
         numbers += f", {_format_percent(days, total)} of {format_count(total, 'household-day')}"
         numbers += f", {shares[worst]:.1%} in group {worst}" if is_refused and worst != ALL else ""
