@@ -6,7 +6,8 @@ files also cover no day, so the first refusal is the one to fix.
 Decisions:
 
 * A finding of `CAUSES` refuses a first release if the household-days that it touches are more than 1 % of those of the
-  roster, in all or in a group that is published. Its own key settles it, or [input] accept with its name.
+  roster, in all or in a group that is published. Its own key settles it, or [input] accept with its name. A single
+  household-day is a warning in the smallest files too: it shows no pattern.
 * An unusual daily use is a warning, not a refusal: meters of single appliances may read 0 on most days. A share of
   rejected rows above 0.2 is refused by default: it is one supplier of five whose files have a different form.
 * The public text of every refusal is one sentence (`agedp_data.errors.REFUSED_INPUT`): which finding it is depends on
@@ -164,7 +165,7 @@ def judge(
             continue
         shares = {group: number / max(roster_days.get(group, 0), 1) for group, number in found.days.items()}
         worst = max(shares, key=lambda group: (shares[group], group == ALL))
-        is_refused = shares[worst] > MAX_TOUCHED_SHARE
+        is_refused = shares[worst] > MAX_TOUCHED_SHARE and found.days[worst] > 1
         numbers = f"{found.households:,} of {format_count(members, 'household')}"
         numbers += f", {_format_percent(days, total)} of {format_count(total, 'household-day')}"
         numbers += f", {shares[worst]:.1%} in group {worst}" if is_refused and worst != ALL else ""
@@ -175,7 +176,7 @@ def judge(
         mark = next((text.removeprefix("text ") for text in found.details if text.startswith("text ")), ",")
         settled = f'{remedy.replace("{mark}", mark)}, or accept it: [input] accept = ["{name}"]'
         verdict: Verdict = "refused" if is_refused else "warning"
-        findings.append(Finding(name, sentence, verdict, settled, days, int(MAX_TOUCHED_SHARE * total)))
+        findings.append(Finding(name, sentence, verdict, settled, days, max(1, int(MAX_TOUCHED_SHARE * total))))
     return tuple(findings)
 
 
