@@ -6,7 +6,7 @@
     >>> times = pd.date_range("2026-01-05", periods=48, freq="30min")
     >>> table = pd.DataFrame({"meter": "A", "at": times.astype(str), "kwh": [-0.1] * 5 + [0.2] * 43})
     >>> [(finding.name, finding.verdict, finding.number) for finding in agedp.findings(table, columns=columns)]
-    [('negative', 'refused', 1)]
+    [('negative', 'warning', 1)]
 
 Decisions:
 

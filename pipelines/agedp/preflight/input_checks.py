@@ -7,7 +7,7 @@ Decisions:
 
 * A finding of `CAUSES` refuses a first release if the household-days that it touches are more than 1 % of those of the
   roster, in all or in a group that is published. Its own key settles it, or [input] accept with its name. A single
-  household-day is no pattern, however small the roster.
+  household-day is a warning in the smallest files too: it shows no pattern.
 * An unusual daily use is a warning, not a refusal: meters of single appliances may read 0 on most days. A share of
   rejected rows above 0.2 is refused by default: it is one supplier of five whose files have a different form.
 * The public text of every refusal is one sentence (`agedp_data.errors.REFUSED_INPUT`): which finding it is depends on
@@ -37,7 +37,6 @@ MAX_CONFLICT_SHARE: Final = 0.05
 MAX_TOUCHED_SHARE: Final = 0.01
 """A finding that touches a larger share of the household-days of the roster, or of a group, is a refusal."""
 
-_MIN_TOUCHED_DAYS: Final = 2
 _MAX_LISTED_DAYS: Final = 40
 _GOOD_COVERAGE: Final = 0.9
 
@@ -165,8 +164,9 @@ def judge(
         if not days:
             continue
         shares = {group: number / max(roster_days.get(group, 0), 1) for group, number in found.days.items()}
-        worst = max(shares, key=lambda group: (shares[group], group == ALL))
-        is_refused = shares[worst] > MAX_TOUCHED_SHARE and found.days[worst] >= _MIN_TOUCHED_DAYS
+        patterns = [group for group, number in found.days.items() if number > 1]
+        worst = max(patterns or shares, key=lambda group: (shares[group], group == ALL))
+        is_refused = shares[worst] > MAX_TOUCHED_SHARE and worst in patterns
         numbers = f"{found.households:,} of {format_count(members, 'household')}"
         numbers += f", {_format_percent(days, total)} of {format_count(total, 'household-day')}"
         numbers += f", {shares[worst]:.1%} in group {worst}" if is_refused and worst != ALL else ""
@@ -177,7 +177,7 @@ def judge(
         mark = next((text.removeprefix("text ") for text in found.details if text.startswith("text ")), ",")
         settled = f'{remedy.replace("{mark}", mark)}, or accept it: [input] accept = ["{name}"]'
         verdict: Verdict = "refused" if is_refused else "warning"
-        findings.append(Finding(name, sentence, verdict, settled, days, int(MAX_TOUCHED_SHARE * total)))
+        findings.append(Finding(name, sentence, verdict, settled, days, max(1, int(MAX_TOUCHED_SHARE * total))))
     return tuple(findings)
 
 

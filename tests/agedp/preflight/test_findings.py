@@ -129,7 +129,7 @@ def test_a_cause_is_named_with_its_household_days_and_its_key(tmp_path, case):
     with pytest.raises(PreflightFailed) as caught:
         released(tmp_path, write(tmp_path, line), unit="Wh" if name == "thousands" else "kWh")
     finding = found(tmp_path)[name]
-    assert (finding["verdict"], finding["number"], finding["limit"]) == ("refused", number, 0)
+    assert (finding["verdict"], finding["number"], finding["limit"]) == ("refused", number, 1)
     assert words in caught.value.private
     assert str(caught.value) == REFUSED_INPUT
     assert not (tmp_path / "out").exists()
@@ -149,6 +149,12 @@ def test_one_household_day_of_a_hundred_and_twenty_is_a_warning(tmp_path):
     assert released(tmp_path, write(tmp_path, one_negative, days=6)) == 6
     finding = found(tmp_path)["negative"]
     assert (finding["verdict"], finding["number"], finding["limit"]) == ("warning", 1, 1)
+
+
+def test_a_single_household_day_shows_no_pattern():
+    """1 of 80 household-days is more than 1 %, and so are 2, which are refused."""
+    verdicts = [judge({"text": Touched(1, {"all": days}, 3)}, {"all": 80}, 20)[0].verdict for days in (1, 2)]
+    assert verdicts == ["warning", "refused"]
 
 
 def test_what_is_accepted_in_writing_is_released_and_listed(tmp_path):
