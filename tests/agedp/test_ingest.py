@@ -21,7 +21,7 @@ from agedp.store.daily_totals import read_daily_totals
 from agedp.store.month_reader import load_month_readings
 from agedp.store.store import FileOrder, Store
 from agedp_data.datasets.validation import ReadingRules
-from agedp_data.errors import REFUSED_INPUT, InputError
+from agedp_data.errors import REFUSED_INPUT, InputError, PreflightFailed
 
 HEADER = b"LCLid,DateTime,KWH/hh (per half hour)\n"
 ONE = Engine("synchronous", 1)
@@ -109,8 +109,9 @@ def test_daily_readings_are_refused_before_a_first_release(tmp_path: Path, stamp
     """A date alone is a midnight, but a file of midnights alone has no half-hours."""
     rows = b"".join(f"{home},{stamp.format(day)},9.5\n".encode() for home in "AB" for day in range(10, 30))
     folder = write(tmp_path / "in", a=HEADER + rows)
-    with pytest.raises(InputError, match="readings are 1440 minutes apart, not 30"):
+    with pytest.raises(PreflightFailed) as refusal:
         read_all(folder)
+    assert "readings are 1440 minutes apart, not 30" in refusal.value.private
     assert read_all(folder, has_begun=True)[1].rows_kept == 40
 
 

@@ -86,8 +86,9 @@ free preflight="report" | "refuse"
 amend corrections="set-aside"; file_order=- & file_order="modified" & max_half_hour_kwh=10 | 30 | -
 never dataset="ausgrid" & accept=["negative"]
 wrong interval_minutes=15 | 60 | 20 & columns={household = "a"} & categories=["GC"] & missing_controlled_load="zero"
+wrong suffixes=["E*"]
 [output]
-free household_register="sqlite:///out/register.sqlite"
+never household_register="sqlite:///out/register.sqlite"
 free release="out/elsewhere" & title="Another" & source="Ours" & licence="CC0-1.0"
 free contact="us" & interval=0.5 & layout="monthly" | "single"
 amend witness="homes.witness"
@@ -97,7 +98,7 @@ free roster="same.csv"
 amend min_households=4 & shared_households="refuse"
 free shared_households="count"
 never roster="more.csv" | "fewer.csv" & min_households=2
-wrong name="others"
+wrong name="others" & meters="absent.csv"
 [compare]
 free window_days=4 & exponential=0.9 & hyperbolic=2 & delta_kwh=[1, 3]
 [alerts]
