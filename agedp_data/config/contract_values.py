@@ -51,7 +51,7 @@ def meaning(contract: Mapping[str, Any]) -> dict[str, Any]:
     """Return a contract with the keys that its form did not have filled in, under the keys' present names.
 
     >>> meaning({"input": {"dataset": "london"}})["input"]
-    {'interval_minutes': 30, 'dataset': 'london'}
+    {'interval_minutes': 30, 'accept': [], 'dataset': 'london'}
 
     Raises:
         LedgerError: a form that only a later version of agedp reads.

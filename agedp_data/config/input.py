@@ -29,6 +29,7 @@ from agedp_data.datasets.validation import ALL_COLUMNS, INTERVAL_MINUTES, NamedC
 from agedp_data.parameters import (
     FREE,
     LATER,
+    TEXT,
     AcceptedFindings,
     Fraction01,
     ListOf,
@@ -56,11 +57,19 @@ _PATTERN = '"%d/%m/%Y %H:%M" that has year, month, day'
 def _columns(value: object) -> str | tuple[str, ...]:
     """Return one column, or several in their order."""
     if isinstance(value, str):
-        return text(value) if value else value  # a first header may be empty
+        return text(value)
     listed = tuple(value) if isinstance(value, list | tuple) else ()
     if len(listed) != 2 or not all(isinstance(name, str) for name in listed):
         raise wrong("must be a column in quotes, or a list of two columns")
     return tuple(map(text, listed))
+
+
+def _times(value: object) -> str | tuple[str, ...]:
+    return "" if value == "" else _columns(value)  # the first header of a wide table may be empty
+
+
+def _text_or_none(value: object) -> str:
+    return "" if value == "" else text(value)
 
 
 _ONE_OR_TWO: Final = WithJsonSchema(
@@ -204,7 +213,7 @@ class LongColumns(Section):
     "file:meter-*.csv" if the name of the file has it in place of the star, "line:2" if it is the first cell of the
     second line of the file.
     """
-    time: ColumnOrTwo
+    time: Annotated[str | tuple[str, ...], PlainValidator(_times), _ONE_OR_TWO]
     """Column of the timestamp; a list such as ["date", "time"] if date and time of day stand apart. With
     `period_minutes` the last column has the number of the interval within its day.
     """
@@ -254,7 +263,7 @@ class LongColumns(Section):
     """Rows that are read, by a column and its texts, such as { register = "E1" } or { register = ["E1", "E2"] }; all
     others are not asked for.
     """
-    add: Annotated[str, LATER] = ""
+    add: Annotated[str, PlainValidator(_text_or_none), TEXT, LATER] = ""
     """Column that tells the meters or channels of a household apart, whose energies are added up; "" if there is none.
     A half-hour that lacks one of those that the household has on that day is missing.
     """
@@ -295,6 +304,8 @@ class LongColumns(Section):
         if self.thousands and self.thousands == self.decimal:
             raise wrong("is also the decimal mark; write another one", "thousands")
         is_wide = self.household == ALL_COLUMNS
+        if self.time == "" and not is_wide:
+            raise wrong('must name a column; "" is the first header of a wide table (household = "*")', "time")
         if self.ignore and not is_wide:
             raise wrong('is for a wide table only (household = "*"): other columns are ignored anyway', "ignore")
         for key in ("where", "add"):

@@ -134,16 +134,16 @@ COUNTED = {
     "minus the clamp": (MISSING_WH, 0, 0),
     "-1 Wh": (0, 0, 0),
     "-1 Wh in each half-hour": (MISSING_WH, 0, 0),
-    "-1 Wh after adding": (9_600, 9_600, 0),
-    "0 after adding": (9_600, 9_600, 0),
-    "the clamp after adding": (CLAMP_WH, CLAMP_WH, CLAMP_WH),
-    "minus the clamp after adding": (4_800, 4_800, 0),
+    "-1 Wh after adding": (MISSING_WH, 9_600, 0),
+    "0 after adding": (MISSING_WH, 9_600, 0),
+    "the clamp after adding": (MISSING_WH, CLAMP_WH, CLAMP_WH),
+    "minus the clamp after adding": (MISSING_WH, 4_800, 0),
     "far above, far below": (MISSING_WH, CLAMP_WH, 0),
     "far below, far above": (MISSING_WH, CLAMP_WH, 0),
-    "a meter lacks half of the day": (CLAMP_WH, MISSING_WH, MISSING_WH),
+    "a meter lacks half of the day": (MISSING_WH, MISSING_WH, MISSING_WH),
 }
-"""What a day counts by hand, if negative energies are rejected, 0 or netted; a meter whose rows are all rejected is
-none of the day, and a day that lacks more than two half-hours counts as missing.
+"""What a day counts by hand, if negative energies are rejected, 0 or netted: half-hours of which a meter's row is
+rejected lack it, and a day that lacks more than two half-hours counts as missing.
 """
 
 

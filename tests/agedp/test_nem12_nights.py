@@ -13,7 +13,7 @@ import pytest
 from agedp.calibration_pipeline import calibrate
 from agedp.setup.init_run_file import read_layout
 from agedp.store.month_reader import load_month_readings
-from agedp_data.errors import InputError
+from agedp_data.errors import PreflightFailed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -103,8 +103,9 @@ def test_a_file_without_a_valid_block_is_refused_before_a_first_release(house):
     deliver(house, "a.csv", HOMES, [FIRST])
     path = house.folder / "input" / "a.csv"
     path.write_text(path.read_text().replace(",kWh,", ",kWh,1"))  # intervals of 115 and 130 minutes
-    with pytest.raises(InputError, match="5, 15 or 30 minutes"):
+    with pytest.raises(PreflightFailed) as refusal:
         house.read("nem12")
+    assert "5, 15 or 30 minutes" in refusal.value.private
 
 
 def test_a_folder_of_nem12_has_chains_of_twelve_states(house):

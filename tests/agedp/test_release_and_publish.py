@@ -13,7 +13,7 @@ import pytest
 
 from agedp.stages.release import ImpossibleSum
 from agedp_data.datasets.synthetic import write_london, write_roster
-from agedp_data.errors import LedgerError, Refused, RunFileError
+from agedp_data.errors import ChainError, LedgerError, Refused, RunFileError
 from agedp_data.series.series_terms import EnergySeries
 
 FIRST, DAYS = date(2013, 1, 28), 7
@@ -186,6 +186,9 @@ def test_days_with_too_few_households_are_skipped_and_never_drawn(homes):
 def test_a_sum_beyond_the_clamp_is_noticed_before_the_draw(homes, monkeypatch):
     write(homes, clamp="0.01", promise=SMALL.format(4.5))
     monkeypatch.setattr(EnergySeries, "clamp_energy", lambda series, energy_wh, usable: energy_wh)
+    with pytest.raises(ChainError, match="outside its range"):
+        homes.run(today=TODAY)
+    monkeypatch.setattr(EnergySeries, "check_counted", lambda *_: None)
     with pytest.raises(ImpossibleSum):
         homes.run(today=TODAY)
     assert not homes.rows()

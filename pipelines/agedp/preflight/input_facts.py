@@ -155,8 +155,8 @@ def collect_facts(  # noqa: PLR0913 -- what is looked at, and how
     counted = delivery.rows_read - sum(delivery.rejected.values()) + sum(rejected.values())
     columns = store.rules.columns
     touched = dict(of_households.touched)
-    looked_at = delivery if all_days else replace(delivery, contents=delivery.fresh)
-    tables = quarantine_tables(store, looked_at, sorted({f"{day:%Y-%m}" for day in days}))
+    of_no_month = [""] if all_days else []  # such rows are of no night in particular
+    tables = quarantine_tables(store, delivery, [*of_no_month, *sorted({f"{day:%Y-%m}" for day in days})])
     if (first := next(tables, None)) is not None:  # else no household is looked up
         roster_days = RosterDays(roster, [*map(day_number, days)], by)
         separator = "," if columns is None else columns.separator

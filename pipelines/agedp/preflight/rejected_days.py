@@ -71,9 +71,9 @@ class _Rejected:
 
 
 def quarantine_tables(store: Store, delivery: Delivery, months: Sequence[str]) -> Iterator[pa.Table]:
-    """Yield the rejected rows of these months, and of no month, file by file."""
+    """Yield the rejected rows of these months, file by file; those of no month have the name ""."""
     numbered = ((content, number) for content in delivery.contents for number in range(len(store.part_spans(content))))
-    for (content, number), month in product(numbered, ("", *months)):
+    for (content, number), month in product(numbered, months):
         path = store.quarantine_folder(month) / f"{content}-{number}.parquet"
         if path.exists():
             yield load_table(path, table_schemas.PARSED_QUARANTINE, columns=_COLUMNS)

@@ -126,4 +126,5 @@ def _minutes_of_days(records: Records, header: Header) -> int | None:
     if "time" not in header.names or PERIOD in header.names or (header.readings_per_row > 1 and not header.is_shared):
         return None
     days, slots = np.unique(time // SLOTS), np.unique(time % SLOTS)
-    return DAY_MINUTES if len(slots) == 1 and len(days) > 1 else None
+    is_daily = len(slots) == 1 and len(days) > 1 and len(time) >= _MIN_OFF_GRID_ROWS
+    return DAY_MINUTES if is_daily else None

@@ -29,6 +29,7 @@ from agedp_flows.cli.app import app
 HOMES, DAYS = 20, 4
 COLUMNS = {"household_column": "meter", "time_column": "at", "time_format": "%Y-%m-%d %H:%M", "energy_column": "use"}
 COLUMNS |= {"stamp": "start", "zone": "UTC", "day_zone": "UTC", "unit": "kWh", "dataset": "long"}
+COLUMNS |= {"negative": "reject", "decimal": ".", "thousands": ""}  # which init may ask for
 PROMISE = {"notion": "classical", "epsilon_per_day": "9", "max_day_epsilon": "9", "epsilon_total": "unlimited"}
 TERMS = {**COLUMNS, **PROMISE, "clamp_kwh": "50", "min_households": "2"}
 Line = Callable[[int, datetime, int], list[str]]
