@@ -47,7 +47,7 @@ from agedp_data.datasets.layout import (
     fill_nulls,
     is_null,
 )
-from agedp_data.datasets.timestamps import ISO, LOCAL_ISO, SHORTEST_ISO, parse_timestamp
+from agedp_data.datasets.timestamps import EPOCHS, ISO, LOCAL_ISO, SHORTEST_ISO, parse_timestamp
 from agedp_data.datasets.validation import Bytes, Flags, Int32s, Ints, ReadingRules, RejectionReason
 
 _KEPT = int(RejectionReason.KEPT)  # numpy compares bytes with a member of an enumeration as 64-bit integers
@@ -57,7 +57,6 @@ _TEXT_TYPES = {pa.timestamp("ns"): pa.string(), pa.dictionary(pa.int32(), pa.bin
 _FIRST_CELLS, _MIN_RUN = 512, 8
 _MAX_OTHER_CELLS = 0.1
 _NO_TIME_NS = 1800 * 10**9  # within the first half-hour of 1970, whether an interval ends or begins there
-_EPOCH_UNITS = {"epoch": 10**9, "epoch-ms": 10**6}
 _MAX_EPOCH_DIGITS = 13
 _NO_ENERGY = "-1"  # a number, so that the column is parsed at once, and never kept
 _CLOCK, _INSTANT = pa.timestamp("ns"), pa.timestamp("ns", "UTC")
@@ -343,7 +342,7 @@ def parse_timestamp_cells(cells: pa.StringArray, header: Header) -> tuple[pa.Arr
             if time_format in header.time_formats and (kind == _CLOCK or _have_minutes(cells)):
                 with suppress(pa.ArrowInvalid):
                     return cells.cast(kind).cast(pa.int64()), all_false, all_false if kind == _CLOCK else ~all_false
-    if (unit := _EPOCH_UNITS.get("".join(header.time_formats))) and (numbers := _whole_numbers(cells)) is not None:
+    if (unit := EPOCHS.get("".join(header.time_formats))) and (numbers := _whole_numbers(cells)) is not None:
         return pc.multiply(numbers, unit), all_false, ~all_false
     distinct, codes = _distinct_cells(cells)
     timestamps = [parse_timestamp(cell, header.time_formats) for cell in distinct]
@@ -354,7 +353,7 @@ def parse_timestamp_cells(cells: pa.StringArray, header: Header) -> tuple[pa.Arr
 
 
 def _whole_numbers(cells: pa.StringArray) -> pa.Array | None:
-    """Return cells of up to 14 digits each as numbers above 0; None if one is another text."""
+    """Return cells of up to 13 digits each as numbers above 0; None if one is another text."""
     is_plain = pc.all(pc.match_substring_regex(cells, "^[0-9]{0,13}[1-9][0-9]{0,13}$")).as_py()
     if not is_plain or pc.max(pc.binary_length(cells)).as_py() > _MAX_EPOCH_DIGITS:
         return None

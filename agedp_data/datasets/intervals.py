@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Final
 
 from agedp_data.datasets.csv_lines import split_fields
-from agedp_data.datasets.layout import PERIOD, Header
+from agedp_data.datasets.layout import Header
 from agedp_data.datasets.timestamps import parse_timestamp
 
 INTERVALS: Final = (5, 10, 15, 30, 60)
@@ -63,7 +63,7 @@ def interval_of_rows(rows: Sequence[str], header: Header) -> int | None:
 
     `rows` are the bytes of the lines as Latin-1.
     """
-    if "time" not in header.names or PERIOD in header.names or (header.readings_per_row > 1 and not header.is_shared):
+    if not header.has_timestamps:
         return None
     time = header.names.index("time")
     household = header.names.index("household") if "household" in header.names else None  # of a wide table any

@@ -72,6 +72,12 @@ class Header:
         return tuple(name for name in self.names if self.types.get(name) == pa.float64() and name != PERIOD)
 
     @property
+    def has_timestamps(self) -> bool:
+        """Return whether one column has the timestamp of each row, and not the date of a day or a period."""
+        is_by_day = self.readings_per_row > 1 and not self.is_shared
+        return "time" in self.names and PERIOD not in self.names and not is_by_day
+
+    @property
     def time_parts(self) -> tuple[str, ...]:
         """Return the names of the columns whose texts make one timestamp; empty if it is one column."""
         return tuple(name for name in self.names if name in TIME_PARTS)

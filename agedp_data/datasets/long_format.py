@@ -61,7 +61,7 @@ from agedp_data.datasets.layout import (
     label_of,
     slot_step,
 )
-from agedp_data.datasets.table_text import is_value
+from agedp_data.datasets.table_text import SEPARATOR_LINE, is_value
 from agedp_data.datasets.timestamps import (
     COMMON_FORMATS,
     EPOCHS,
@@ -106,7 +106,6 @@ _QUARTERS = ((LAST_DAY - FIRST_DAY).days + 1) * 96
 _UNITS_PER_WH = 1200
 """Parts of a watt-hour that hold W of 5 minutes, kW and kWh with four decimals without a rest."""
 _NOTE = "rows of a half-hour that the day has twice (kept)"
-_SEPARATOR_LINE = re.compile(r'"?sep=(.|\\t)"?')
 
 
 class Long:
@@ -150,7 +149,7 @@ class Long:
             InputError: a column is missing or occurs twice, or no household stands where it should.
         """
         skipped = self.columns.skip_lines
-        if not skipped and lines and _SEPARATOR_LINE.fullmatch(lines[0].strip()):
+        if not skipped and lines and SEPARATOR_LINE.fullmatch(lines[0].strip()):
             skipped = 1
         names = [_decode_utf8(name).strip(" \t") for name in column_names("".join(lines[skipped:][:1]), self.separator)]
         roles = self._roles(names)

@@ -27,7 +27,8 @@ from agedp_data.datasets.csv_lines import LONGEST_LINE
 from agedp_data.datasets.csv_parsing import ParsedChunk, parse_number_cells, parse_timestamp_cells, quarter_times
 from agedp_data.datasets.file_listing import InputFile
 from agedp_data.datasets.filesystem import open_at
-from agedp_data.datasets.layout import PERIOD, Columns, Header, Layout, QuarterTimes, fill_nulls, is_null
+from agedp_data.datasets.layout import Columns, Header, Layout, QuarterTimes, fill_nulls, is_null
+from agedp_data.datasets.timestamps import EPOCHS
 from agedp_data.datasets.validation import Flags, Ints, ReadingRules, RejectionReason
 from agedp_data.errors import InputError
 
@@ -41,7 +42,6 @@ _FIRST_ROWS = 2001
 _INDEX = "__index_level_"
 _MINUTE_NS = 60 * 10**9
 _DAY_FIRST_DATE = "%d/%m/%Y"
-_EPOCH_UNITS = {"epoch": 10**9, "epoch-ms": 10**6}
 
 
 def partition_values(location: str) -> dict[str, str]:
@@ -293,7 +293,7 @@ def _timestamps(column: pa.Array, header: Header) -> tuple[pa.Array, Flags, Flag
     if _is_text(column.type):
         values, is_bad, is_instant = parse_timestamp_cells(pc.fill_null(column.cast(pa.string()), ""), header)
         return values, is_bad, is_instant
-    if (unit := _EPOCH_UNITS.get("".join(header.time_formats))) and _is_number(column.type):
+    if (unit := EPOCHS.get("".join(header.time_formats))) and _is_number(column.type):
         return _instants(column, unit)
     if pa.types.is_date(column.type):
         column = column.cast(pa.timestamp("s"))
@@ -393,7 +393,7 @@ def lines_of_table(table: pa.Table, header: Header) -> list[str]:
 
 def minutes_by_household(table: pa.Table, header: Header) -> list[Ints]:
     """Return the timestamps of each household of a small table, in minutes since 1970; none if rows are days."""
-    if "time" not in header.types or PERIOD in header.types or (header.readings_per_row > 1 and not header.is_shared):
+    if not header.has_timestamps:
         return []
     ns, is_bad, _ = _timestamps(_as_array(table["time"]), header)
     codes = np.zeros(len(ns), np.int64)

@@ -31,8 +31,8 @@ Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
 ISO = "iso"
 """With or without a UTC offset: a timestamp with an offset is an instant, any other a wall-clock time."""
-EPOCHS = ("epoch", "epoch-ms")
-"""Seconds and milliseconds since 1970: instants."""
+EPOCHS = {"epoch": 10**9, "epoch-ms": 10**6}
+"""Seconds and milliseconds since 1970, with their nanoseconds: instants."""
 LOCAL_ISO = "iso without offset"
 SHORTEST_ISO = len("2013-01-31 00:30")
 DAY_FIRST = "%d/%m/%Y %H:%M:%S"
@@ -136,8 +136,8 @@ def _parse_epoch(cell: bytes, time_format: str) -> Timestamp | None:
     match = _EPOCH_NUMBER.fullmatch(cell)
     if match is None or not int(match[1]):
         return None
-    digits = 9 if time_format == "epoch" else 6
-    ns = int(match[1]) * 10**digits + int((match[2] or b"").ljust(9, b"0")[:digits])
+    unit = EPOCHS[time_format]
+    ns = int(match[1]) * unit + int((match[2] or b"").ljust(9, b"0")) * unit // 10**9
     return Timestamp(ns, is_instant=True) if ns < 2**63 else None
 
 

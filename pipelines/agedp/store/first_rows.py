@@ -15,7 +15,7 @@ from agedp_data.datasets.csv_parsing import BlockLayout, parse_lines
 from agedp_data.datasets.file_listing import InputFile
 from agedp_data.datasets.filesystem import format_location
 from agedp_data.datasets.intervals import DAY_MINUTES, common_interval, interval_of_rows, interval_remedy
-from agedp_data.datasets.layout import PERIOD, Header, Layout, Records
+from agedp_data.datasets.layout import Header, Layout, Records
 from agedp_data.datasets.validation import INTERVAL_MINUTES, SLOTS, Bytes, Flags, ReadingRules, RejectionReason
 from agedp_data.errors import InputError, PreflightFailed
 
@@ -123,7 +123,7 @@ def _rows_of_table(table: pa.Table, header: Header, store: Store) -> tuple[Bytes
 def _minutes_of_days(records: Records, header: Header) -> int | None:
     """Return the minutes of a day if all rows have the same time of day on several days, as dates alone have."""
     time = records.time[records.names_half_hour(np.arange(len(records.time)))]
-    if "time" not in header.names or PERIOD in header.names or (header.readings_per_row > 1 and not header.is_shared):
+    if not header.has_timestamps:
         return None
     days, slots = np.unique(time // SLOTS), np.unique(time % SLOTS)
     is_daily = len(slots) == 1 and len(days) > 1 and len(time) >= _MIN_OFF_GRID_ROWS
