@@ -118,7 +118,7 @@ amend series.mean.statistic="mean"; series.mean.clamp_kwh=40; series.daily_mean.
 amend clamp_kwh=[20, 40]; share=[0.7, 0.3] & clamp_kwh=[20, 30, 60]; share=[0.5, 0.3, 0.2]; missing_kwh=25
 amend max_missing=1 | 3 & missing_kwh=0 | 2 | -
 free every="day"
-never every="week"
+wrong every="week"
 wrong clamp_kwh=[20, 40] & clamp_kwh=[20, 40]; share=[0.7, 0.4] & share=[1]
 wrong by=["tariff"] & by=["tariff", "area"] & by=["tariff", "area"]; share=[0.7, 0.4]
 never statistic="distribution"; bins_kwh=[0, 5, 40] & statistic="profile"; half_hour_clamp_kwh=4
@@ -157,12 +157,14 @@ for _name, _table in _BESIDE.items():
 
 _OWN = {
     "classical": """
+never series.daily_mean.every="week"; schedule.last_day=2013-01-13
 amend epsilon_per_day=0.4 & delta="1e-7" | 0.0000001 | -
 never delta="1e-5"
 wrong epsilon_total="unlimited"
 never notion="w-event"; window_days=3; epsilon_per_window=1.5; spend="even"; epsilon_per_day=- & epsilon_per_day=0.6
 """,
     "w-event": """
+never series.daily_mean.every="week"; schedule.last_day=2013-01-13
 amend window_days=4 & epsilon_per_window=1.2
 never window_days=2 & epsilon_per_window=1.6 & spend="remaining" & epsilon_per_window=1.2; window_days=2
 """,
