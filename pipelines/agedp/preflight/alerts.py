@@ -78,15 +78,11 @@ def _file_alerts(facts: InputFacts, day: date) -> Iterator[Alert]:
 def _coverage_alerts(
     sums: Mapping[tuple[date, str], DailySum], days: Collection[date], min_coverage: float | None
 ) -> Iterator[Alert]:
-    for day in sorted(days):
-        counts = [
-            (sum(daily_sum.usable.values()), sum(daily_sum.households.values()))
-            for (summed_day, _), daily_sum in sums.items()
-            if summed_day == day
-        ]
-        if not counts:
-            continue
-        usable, households = min(counts)
+    counts: dict[date, list[tuple[int, int]]] = {}
+    for (day, _), daily_sum in sums.items():
+        counts.setdefault(day, []).append((sum(daily_sum.usable.values()), sum(daily_sum.households.values())))
+    for day in sorted(counts.keys() & days):
+        usable, households = min(counts[day])
         if usable == 0 or (min_coverage is not None and usable < min_coverage * households):
             yield Alert("coverage", day, usable, households, min_coverage or 0.0)
 

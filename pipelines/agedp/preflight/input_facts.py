@@ -183,7 +183,7 @@ def collect_facts(  # noqa: PLR0913 -- what is looked at, and how
         households=of_households.households,
         on_roster=of_households.on_roster,
         roster=len(roster.ids),
-        coverage={day: _coverage(day, sums) for day in days},
+        coverage=_coverage(days, sums),
         conflicts={day: lost for day, lost in sorted(of_households.conflicts.items()) if lost.lost},
         touched=touched | sampled_days,
         roster_days=of_households.roster_days,
@@ -252,7 +252,11 @@ def _rejecting_files(store: Store, contents: Sequence[str]) -> tuple[RejectingFi
     return tuple(file for file in files if file.rejected > MAX_REJECTED_SHARE * file.rows)
 
 
-def _coverage(day: date, sums: Mapping[tuple[date, str], DailySum]) -> DayCoverage:
-    day_sums = [daily_sum for (summed_day, _), daily_sum in sums.items() if summed_day == day]
-    households = max((sum(daily_sum.households.values()) for daily_sum in day_sums), default=0)
-    return DayCoverage(households, max((sum(daily_sum.usable.values()) for daily_sum in day_sums), default=0))
+def _coverage(days: Sequence[date], sums: Mapping[tuple[date, str], DailySum]) -> dict[date, DayCoverage]:
+    coverage = dict.fromkeys(days, DayCoverage(0, 0))
+    for (day, _), daily_sum in sums.items():
+        if day in coverage:
+            most = coverage[day]
+            households, usable = sum(daily_sum.households.values()), sum(daily_sum.usable.values())
+            coverage[day] = DayCoverage(max(most.households, households), max(most.usable, usable))
+    return coverage

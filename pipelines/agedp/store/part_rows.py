@@ -48,8 +48,8 @@ class ParsedRows:
     @property
     def columns(self) -> dict[str, Any]:
         """Return the arrays by name, without that of labels if there are none."""
-        named = {column.name: getattr(self, column.name) for column in fields(self)}
-        return {name: values for name, values in named.items() if values is not None}
+        named = ((name, getattr(self, name)) for name in _COLUMNS)
+        return {name: values for name, values in named if values is not None}
 
     @property
     def kept(self) -> int:
@@ -74,11 +74,15 @@ class ParsedRows:
         return runs or [self.select(slice(0, 0))]
 
 
+_COLUMNS = tuple(column.name for column in fields(ParsedRows))
+
+
 def join_parsed_rows(pieces: Sequence[ParsedRows]) -> ParsedRows:
     """Return the rows of pieces, at least one, one after the other; a single piece is not copied."""
     if len(pieces) == 1:
         return pieces[0]
-    return ParsedRows(**{name: np.concatenate([rows.columns[name] for rows in pieces]) for name in pieces[0].columns})
+    columns = [rows.columns for rows in pieces]
+    return ParsedRows(**{name: np.concatenate([of_piece[name] for of_piece in columns]) for name in columns[0]})
 
 
 def collect_kept_rows(layout: Layout, chunks: Iterable[ParsedChunk]) -> tuple[list[str], ParsedRows]:
