@@ -1,7 +1,8 @@
 """What all tests share: where real extracts lie, run files to vary, and the last digits of floats.
 
-With AVX-512, numpy computes exp and log with other last digits than without. Stored numbers are those without, so tests
-and the commands that they start do not use it; this must be said before numpy is imported.
+With AVX-512, numpy computes exp and log, and OpenBLAS products of matrices, with other last digits than without. Stored
+numbers are those without, so tests and the commands that they start do not use it; this must be said before numpy is
+imported.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pathlib import Path
 with suppress(OSError):
     if " avx512f " in Path("/proc/cpuinfo").read_text():
         os.environ.setdefault("NPY_DISABLE_CPU_FEATURES", "X86_V4")  # numpy's name for AVX-512
+        os.environ.setdefault("OPENBLAS_CORETYPE", "Haswell")
 
 import pytest
 from hypothesis import settings

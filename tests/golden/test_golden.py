@@ -30,7 +30,7 @@ After a change on purpose: `python -m tests.golden --update [RUN ...]`, then rea
 the artefacts. A renamed or moved package changes the three names at the top of `product.py` only. The digests belong
 to the library versions of `constraints.txt`; other ones may differ in the last digits of a float or in Parquet's
 encoding. So do processors with AVX-512, which `tests/conftest.py` switches off; `python -m tests.golden` needs
-NPY_DISABLE_CPU_FEATURES=X86_V4 there.
+NPY_DISABLE_CPU_FEATURES=X86_V4 and OPENBLAS_CORETYPE=Haswell there.
 """
 
 from __future__ import annotations

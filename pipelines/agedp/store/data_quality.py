@@ -130,11 +130,15 @@ def _count_by_outcome(manifest: Manifest, extra: Mapping[str, int]) -> dict[str,
 
 UNDATED = ""
 _NO_MONTH = -1
-_WORDS = pa.array([reason.words for reason in RejectionReason], pa.string())
 _NAMED = [table_schemas.PARSED_QUARANTINE.field(name) for name in ("household_id", "day", "slot")]
 _REJECTED = pa.schema(
     [("month", pa.int64()), ("row", pa.int64()), ("reason", pa.int64()), ("text", pa.string()), *_NAMED]
 )
+
+
+def _words_of(reasons: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Return the words of numbers of reasons; the table is made when it is used: `pa.array` imports pandas."""
+    return pa.array([reason.words for reason in RejectionReason], pa.string()).take(reasons)
 
 
 def rejected_rows(chunk: ParsedChunk, rows_before: int) -> pa.Table:
@@ -168,7 +172,7 @@ def rejected_rows(chunk: ParsedChunk, rows_before: int) -> pa.Table:
 def rejected_rows_in_words(chunk: ParsedChunk) -> pa.Table:
     """Return the rejected rows of a chunk as a quarantine file has them."""
     rows = rejected_rows(chunk, 0)
-    return rows.set_column(rows.schema.get_field_index("reason"), "reason", _WORDS.take(rows["reason"]))
+    return rows.set_column(rows.schema.get_field_index("reason"), "reason", _words_of(rows["reason"]))
 
 
 def count_reasons(rejected: Sequence[pa.Table]) -> dict[str, int]:
@@ -189,7 +193,7 @@ def write_quarantine(store: Store, content: str, number: int, rejected: Sequence
         table = table_schemas.table_from_columns(
             table_schemas.PARSED_QUARANTINE,
             content=pa.repeat(content, of_month.num_rows),
-            reason=_WORDS.take(of_month["reason"]),
+            reason=_words_of(of_month["reason"]),
             **{name: of_month[name] for name in ("row", "text", "household_id", "day", "slot")},
         )
         folder = atomic_files.make_private(
