@@ -47,6 +47,7 @@ _NAMES: Final[Mapping[RejectionReason, FindingName]] = {
 }
 _SLOT_SHARE: Final = 0.9
 _MAX_TEXTS: Final = 2000
+_BATCH: Final = 2**18
 _COLUMNS: Final = ["household_id", "day", "slot", "reason", "text"]
 _THOUSANDS: Final = re.compile(r"[+-]?[1-9]\d{0,2}([,.' \u00a0\u202f])\d{3}(\1\d{3})*([,.]\d+)?")
 _THOUSANDS_AT_END: Final = re.compile(r",[+-]?\d{1,3}(,\d{3})+$")
@@ -91,7 +92,7 @@ def count_rejected(
         step: half-hours of an interval, at least 1.
     """
     causes: dict[FindingName, _Rejected] = {}
-    for table in tables:
+    for table in _joined(tables):
         rows = table.filter(pc.invert(pc.is_in(table["reason"], pa.array(sorted(NOT_REJECTED)))))
         for reason in RejectionReason:
             of_reason = rows.filter(pc.equal(rows["reason"], reason.words)) if len(rows) else rows
@@ -100,6 +101,20 @@ def count_rejected(
     if text := causes.pop("text", None):
         causes[_most_frequent(text.texts)[0]] = text
     return {name: _touched(name, cause, roster, SLOTS // step) for name, cause in causes.items()}
+
+
+def _joined(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Yield tables one after the other, joined to at least `_BATCH` rows: each looks up households of the roster."""
+    waiting: list[pa.Table] = []
+    rows = 0
+    for table in tables:
+        waiting.append(table)
+        rows += len(table)
+        if rows >= _BATCH:
+            yield pa.concat_tables(waiting)
+            waiting, rows = [], 0
+    if waiting:
+        yield pa.concat_tables(waiting)
 
 
 def _add_rows(
