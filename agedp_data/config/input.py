@@ -38,6 +38,7 @@ from agedp_data.parameters import (
     Text,
     Zone,
     exact,
+    known_words,
     text,
     watt_hours,
     wrong,
@@ -334,10 +335,22 @@ class LongColumns(Section):
             raise wrong(f'must be "file:" and the name of a file with a star for the household, {example}', "household")
 
 
+def _keys_of_columns(value: object) -> tuple[str, ...]:
+    return tuple(sorted(known_words(value, tuple(LongColumns.model_fields)))) if value != () else ()
+
+
+_KEYS: Final = WithJsonSchema({"type": "array", "items": {"enum": list(LongColumns.model_fields)}, "minItems": 1})
+
+
 class LongInput(InputSection):
     """Any other table of readings of 5 to 60 minutes, whose shape [input.columns] describes."""
 
     dataset: Literal["long"]
+    read_off: Annotated[tuple[str, ...], PlainValidator(_keys_of_columns), _KEYS, LATER] = ()
+    """Keys of [input.columns] whose values were chosen by looking at readings, such as ["negative", "unit"]: choices
+    that no bound counts, so the statement lists them. `agedp init` writes those that it read off the first rows; remove
+    a key that documentation of the files decides.
+    """
     columns: LongColumns
 
     @model_validator(mode="after")

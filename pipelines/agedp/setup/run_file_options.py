@@ -93,6 +93,12 @@ OPTIONS: Final[tuple[RunFileOption, ...]] = (
         "words",
         flag="--accept-finding",
     ),
+    _input(
+        "read_off",
+        "KEY",
+        "long table: key of the columns that was chosen by looking at readings; may be repeated",
+        "words",
+    ),
     _column(
         "household",
         "COLUMN",
