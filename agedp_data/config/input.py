@@ -241,7 +241,7 @@ class LongColumns(Section):
     separator: Annotated[Literal[",", ";", "\t", "|"], LATER] = ","
     """Separator of the columns of a CSV file."""
     decimal: Annotated[Literal[".", ","], LATER] = "."
-    """Decimal mark of energies that are text."""
+    """Decimal mark of energies that are text; one that is the separator as well stands in quotes: "0,5"."""
     repeated: Annotated[Literal["passes", "sum"], LATER] = "passes"
     """A half-hour that the clock shows twice: "passes" is two rows, which are added up, "sum" is one row with the sum
     of both, as always in rows of days.
@@ -300,8 +300,6 @@ class LongColumns(Section):
             )
         if not isinstance(self.energy, str) and len(self.energy) != 2:
             raise wrong("must be one column, or the first and the last of a row of a day", "energy")
-        if self.decimal == self.separator:
-            raise wrong("is also the separator of the columns; write another one", "decimal")
         if self.thousands and self.thousands == self.decimal:
             raise wrong("is also the decimal mark; write another one", "thousands")
         is_wide = self.household == ALL_COLUMNS

@@ -397,10 +397,7 @@ def _judged(parsed: _Parsed, store: Store, wanted: _Wanted) -> tuple[Finding, ..
     roster = Roster(roster_ids, np.arange(len(codes)), first, last, {}, read_off=wanted.households is None)
     roster_days = RosterDays(roster, np.unique(day).tolist())
     step = slot_step(layout.interval_minutes)
-    columns = store.rules.columns
-    touched = count_rejected(
-        parsed.quarantine, roster_days, separator="," if columns is None else columns.separator, step=step
-    )
+    touched = count_rejected(parsed.quarantine, roster_days, columns=store.rules.columns, step=step)
     in_roster = roster_days.codes(pa.array(readings.ids, pa.string())) if readings.ids else np.zeros(1, np.int64)
     keys = distinct_keys(household_day_key(in_roster[readings.household], readings.time // SLOTS))
     coded = replace(readings, ids=roster_ids, household=in_roster[readings.household])

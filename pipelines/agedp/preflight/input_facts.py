@@ -159,9 +159,8 @@ def collect_facts(  # noqa: PLR0913 -- what is looked at, and how
     tables = quarantine_tables(store, delivery, [*of_no_month, *sorted({f"{day:%Y-%m}" for day in days})])
     if (first := next(tables, None)) is not None:  # else no household is looked up
         roster_days = RosterDays(roster, [*map(day_number, days)], by)
-        separator = "," if columns is None else columns.separator
         step = slot_step(store.layout.interval_minutes)
-        rejected_days = count_rejected(chain([first], tables), roster_days, separator=separator, step=step)
+        rejected_days = count_rejected(chain([first], tables), roster_days, columns=columns, step=step)
         touched = add_touched([rejected_days, touched])
     sampled_days = _sampled(store, delivery, delivered_months, of_households, touched, (len(rising), sampled))
     if all_days and columns is not None and has_ambiguous_numbers(store, files):

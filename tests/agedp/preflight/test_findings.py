@@ -138,6 +138,19 @@ def test_a_cause_is_named_with_its_household_days_and_its_key(tmp_path, case):
     assert not (tmp_path / "out").exists()
 
 
+def test_a_divided_number_is_named_where_its_decimal_mark_is_the_separator(tmp_path):
+    """Two of 20 homes have their decimal commas without quotes on a day: 96 rows of four fields for three."""
+
+    def half_quoted(home: int, at: datetime, wh: int) -> list[str]:
+        energy = kwh(wh).replace(".", ",")
+        return [f"M{home:02},{at:%Y-%m-%d %H:%M}," + (energy if home < 2 and at.day == 8 else f'"{energy}"')]
+
+    with pytest.raises(PreflightFailed) as caught:
+        released(tmp_path, write(tmp_path, half_quoted), decimal=",")
+    assert found(tmp_path)["rejected"]["number"] == 2
+    assert 'wrong number of fields: a decimal "," without quotes divides a number' in caught.value.private
+
+
 def test_sound_files_have_no_finding(tmp_path):
     assert released(tmp_path, write(tmp_path)) == DAYS
     assert found(tmp_path) == {}

@@ -242,6 +242,33 @@ def test_thousands_have_a_mark(thousands, decimal, cell, wh):
     assert records.energy_wh[:, 0].tolist() == [wh, 987]
 
 
+FIRST, SECOND = step(MONDAY), step(MONDAY, 1)
+OF_HOURS = ",".join(f"h{hour}" for hour in range(1, 25))
+
+
+@pytest.mark.parametrize(
+    ("text", "keys", "energies"),
+    [
+        ('meter,kwh,at\nA,"0,5",2024-01-08 00:00\n"A","1","2024-01-08 00:30"\nB,2,2024-01-08 00:00', {},
+         {("A", FIRST): 500, ("A", SECOND): 1000, ("B", FIRST): 2000}),
+        ('at,A,B\n2024-01-08 00:00,"0,5","1,75"\n2024-01-08 00:30,",25",', {"household": "*", "energy": "*"},
+         {("A", FIRST): 500, ("B", FIRST): 1750, ("A", SECOND): 250}),
+        (f'meter,at,{OF_HOURS}\nA,2024-01-08,"0,5",1,"0,25"' + ',""' * 21, {"energy": ["h1", "h24"], "minutes": 60},
+         {("A", FIRST): 500, ("A", FIRST + 2): 1000, ("A", FIRST + 4): 250}),
+    ],
+)  # fmt: skip
+def test_a_decimal_mark_in_quotes_may_be_the_separator(text, keys, energies):
+    assert kept(text, **keys, decimal=",") == energies
+
+
+def test_a_number_that_its_separator_divides_has_a_field_too_many():
+    long = 'meter,at,kwh\nA,2024-01-08 00:00,0,5\nA,2024-01-08 00:30,"0,5'
+    wide = 'at,A,B\n2024-01-08 00:00,"0,5",0,5\n2024-01-08 00:30,"0,5","0,5"'
+    fields, line = RejectionReason.FIELDS, RejectionReason.LINE
+    assert parsing.reasons(parsed(long, decimal=",")) == [fields, line]
+    assert parsing.reasons(parsed(wide, decimal=",", household="*", energy="*")) == [fields, fields, KEPT, KEPT]
+
+
 @pytest.mark.parametrize("cell", ["1,23", "1,2345", ",123", "12,345,6", "1,,234"])
 def test_other_places_of_a_mark_are_no_number(cell):
     text = f"meter;at;kwh\nA;2024-01-08 00:00;{cell}"
