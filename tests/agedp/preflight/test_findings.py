@@ -242,6 +242,24 @@ def test_clock_times_that_the_zone_skips_are_refused(tmp_path):
     assert found(tmp_path)["clock"]["number"] == 40
 
 
+@pytest.mark.parametrize(("minutes", "rows"), [(60, 20), (30, 20), (15, 60)])
+def test_ends_by_another_clock_are_refused(tmp_path, minutes, rows):
+    """In UTC every household has a row for each time of the skipped hour, of which the two ends are one instant.
+
+    The household-days are those of 31 March and 1 April.
+    """
+    file = write(tmp_path, first=date(2024, 3, 30), days=3, minutes=minutes)
+    zone = {"zone": "Europe/London", "day_zone": "Europe/London", "stamp": "end", "interval_minutes": str(minutes)}
+    with pytest.raises(PreflightFailed) as caught:
+        released(tmp_path, file, **zone)
+    assert f"({rows} rows at times that it skips in spring). Correct [input.columns] zone" in caught.value.private
+    assert found(tmp_path)["clock"]["number"] == 40
+    columns = {"household": "meter", "time": "at", "energy": "use", "time_format": "iso", "unit": "kWh"}
+    columns |= {key: zone[key] for key in ("zone", "day_zone", "stamp")}
+    [clock] = [f for f in agedp.findings(file, columns=columns, interval_minutes=minutes) if f.name == "clock"]
+    assert (clock.verdict, clock.number) == ("refused", 40)
+
+
 def test_a_repeated_hour_that_nobody_repeats_is_refused(tmp_path):
     file = write(tmp_path, first=date(2024, 10, 26), days=3)
     zone = {"zone": "Europe/London", "day_zone": "Europe/London"}
