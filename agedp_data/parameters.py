@@ -353,7 +353,7 @@ def acceptances(value: object) -> tuple[Acceptance, ...]:
     Raises:
         PydanticCustomError: not a list of such words.
     """
-    return cast("tuple[Acceptance, ...]", _known_words(value, get_args(Acceptance)))
+    return cast("tuple[Acceptance, ...]", known_words(value, get_args(Acceptance)))
 
 
 def accepted_findings(value: object) -> tuple[FindingName, ...]:
@@ -365,11 +365,19 @@ def accepted_findings(value: object) -> tuple[FindingName, ...]:
     Raises:
         PydanticCustomError: not a list of such words.
     """
-    words = _known_words(value, get_args(FindingName)) if value != () else ()
+    words = known_words(value, get_args(FindingName)) if value != () else ()
     return cast("tuple[FindingName, ...]", tuple(sorted(words)))
 
 
-def _known_words(value: object, known: Sequence[str]) -> tuple[str, ...]:
+def known_words(value: object, known: Sequence[str]) -> tuple[str, ...]:
+    """Return a list of words, each once.
+
+    >>> known_words(["unit", "negative", "unit"], ["negative", "unit"])
+    ('unit', 'negative')
+
+    Raises:
+        PydanticCustomError: not a list, an empty one, or with a word that is not known.
+    """
     listed_words = [word for word in _listed(value) if isinstance(word, str)]
     if len(listed_words) < len(_listed(value)):
         raise wrong("must be a list of words in quotes")

@@ -38,6 +38,7 @@ from agedp_data.parameters import (
     Text,
     Zone,
     exact,
+    known_words,
     text,
     watt_hours,
     wrong,
@@ -240,7 +241,7 @@ class LongColumns(Section):
     separator: Annotated[Literal[",", ";", "\t", "|"], LATER] = ","
     """Separator of the columns of a CSV file."""
     decimal: Annotated[Literal[".", ","], LATER] = "."
-    """Decimal mark of energies that are text."""
+    """Decimal mark of energies that are text; one that is the separator as well stands in quotes: "0,5"."""
     repeated: Annotated[Literal["passes", "sum"], LATER] = "passes"
     """A half-hour that the clock shows twice: "passes" is two rows, which are added up, "sum" is one row with the sum
     of both, as always in rows of days.
@@ -299,8 +300,6 @@ class LongColumns(Section):
             )
         if not isinstance(self.energy, str) and len(self.energy) != 2:
             raise wrong("must be one column, or the first and the last of a row of a day", "energy")
-        if self.decimal == self.separator:
-            raise wrong("is also the separator of the columns; write another one", "decimal")
         if self.thousands and self.thousands == self.decimal:
             raise wrong("is also the decimal mark; write another one", "thousands")
         is_wide = self.household == ALL_COLUMNS
@@ -334,10 +333,22 @@ class LongColumns(Section):
             raise wrong(f'must be "file:" and the name of a file with a star for the household, {example}', "household")
 
 
+def _keys_of_columns(value: object) -> tuple[str, ...]:
+    return tuple(sorted(known_words(value, tuple(LongColumns.model_fields)))) if value != () else ()
+
+
+_KEYS: Final = WithJsonSchema({"type": "array", "items": {"enum": list(LongColumns.model_fields)}, "minItems": 1})
+
+
 class LongInput(InputSection):
     """Any other table of readings of 5 to 60 minutes, whose shape [input.columns] describes."""
 
     dataset: Literal["long"]
+    read_off: Annotated[tuple[str, ...], PlainValidator(_keys_of_columns), _KEYS, LATER] = ()
+    """Keys of [input.columns] whose values were chosen by looking at readings, such as ["negative", "unit"]: choices
+    that no bound counts, so the statement lists them. `agedp init` writes those that it read off the first rows; remove
+    a key that documentation of the files decides.
+    """
     columns: LongColumns
 
     @model_validator(mode="after")

@@ -6,7 +6,8 @@ in any order; all other columns are ignored.
 
 A timestamp is the wall-clock time of `zone` at the end or start of an interval. With `stamp = "end"` the interval
 begins at the wall-clock time that is an interval earlier, as in the publishers' column labels. (A file whose ends were
-converted from UTC one by one loses up to two readings at a clock change and gains none: deliver it in UTC.) The
+converted from UTC one by one loses up to two readings in autumn and gains none: deliver it in UTC.) In spring the
+interval before the skipped hour may end at the beginning of that hour or at its end, which are one instant. The
 interval is then assigned to a slot of a day of `day_zone`:
 
 * Half-hours that occur twice on a day of `day_zone` are two readings, distinguished by their instants, and are added
@@ -35,7 +36,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from datetime import time as clock_time
 from functools import lru_cache
 from typing import TypeVar, cast
@@ -351,6 +352,15 @@ class Long:
         unreadable = timestamp.unreadable | (start < 0) | (start >= _QUARTERS)
         start[unreadable] = 0
         no_position, position, off_grid = self._slots(start, extra, timestamp.is_instant & ~unreadable)
+        is_skipped = no_position & ~timestamp.is_instant
+        if self.columns.stamp == "end" and is_skipped.any():
+            rows = np.flatnonzero(is_skipped)
+            skipped, end_skipped = map(self._clock.skipped_quarters, (start[rows], timestamp.quarter[rows]))
+            before = start[rows] - np.where(end_skipped == 0, skipped, np.int32(0))
+            parts = None if extra is None else extra[rows]
+            no_position[rows], (position[0][rows], position[1][rows]), off_grid[rows] = self._slots(
+                before, parts, np.zeros(len(rows), bool)
+            )
         if cells > 1:
             time, channel = _repeat(position[0], cells), _repeat(position[1], cells)
             return _repeat(unreadable | no_position, cells), (time, channel), _repeat(off_grid | between, cells)
@@ -449,6 +459,20 @@ class Long:
     def repeated_slots(self, day: date) -> tuple[int, ...]:
         """Return the slots that occur twice on the day."""
         return self._days.repeated_slots(day)
+
+    def slot_before_skip(self, day: date) -> int | None:
+        """Return the slot of the interval that ends where the clock of `zone` skips no more than an interval; or None.
+
+        Two timestamps are its end, and no row tells by itself that its clock is another one.
+        """
+        columns, minutes = self.columns, max(INTERVAL_MINUTES, self.interval_minutes)
+        skipped = ZoneDays(columns.zone).absent_slots(day)
+        is_row = columns.stamp == "end" and not (columns.is_by_day or columns.period_minutes)
+        if not (is_row and 0 < len(skipped) * INTERVAL_MINUTES <= self.interval_minutes):
+            return None
+        midnight = datetime.combine(day, clock_time())
+        position = self._clock.slot_at(midnight + timedelta(minutes=skipped[0] * INTERVAL_MINUTES - minutes))
+        return position.slot if position is not None and date_of_day(position.day) == day else None
 
     def day_end(self, day: date) -> datetime:
         """Return the instant (UTC) at which the day ends."""

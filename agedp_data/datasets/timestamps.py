@@ -185,7 +185,7 @@ def date_of_day(number: int) -> date:
 
 _HALF_HOUR = timedelta(minutes=30)
 _EPOCH_DAY = datetime(1970, 1, 1)
-_QUARTER = timedelta(minutes=15)
+_QUARTER, _NONE = timedelta(minutes=15), timedelta()
 _SLOTS = 48
 _QUARTERS = (date(2200, 1, 1) - _FIRST_DATE).days * 96
 
@@ -283,6 +283,17 @@ class WallClock:
         time: Int32s = (packed >> 7) - np.int32(2 * _SLOTS)
         marks: Bytes = packed.astype(np.uint8)
         return time, marks >> np.uint8(5) & np.uint8(3), marks & np.uint8(31)
+
+    def skipped_quarters(self, quarter: Int32s) -> Int32s:
+        """Return how many quarters of an hour the clock skips at once at wall-clock times, 0 at those that it shows.
+
+        >>> WallClock("Europe/London", ZoneDays("UTC")).skipped_quarters(np.array([15795 * 96 + 5, 15795 * 96 + 8]))
+        array([4, 0], dtype=int32)
+        """
+        distinct, index = np.unique(quarter, return_inverse=True)
+        walls = [(_EPOCH_DAY + number * _QUARTER).replace(tzinfo=self._zone) for number in distinct.tolist()]
+        skipped = [(wall.replace(fold=1).utcoffset() or _NONE) - (wall.utcoffset() or _NONE) for wall in walls]
+        return np.array([max(0, time // _QUARTER) for time in skipped], np.int32)[index]
 
     def _pack(self, quarter: int) -> int:
         position = self.slot_at(_EPOCH_DAY + quarter * _QUARTER) or SlotPosition(-1, 0, ClockPass.ONLY)

@@ -25,7 +25,7 @@ from agedp.preflight.household_facts import ExaminedDays, add_touched, find_in_c
 from agedp.preflight.input_checks import Finding, judge
 from agedp.preflight.input_facts import complete_readings
 from agedp.preflight.number_forms import are_ambiguous, has_ambiguous_numbers
-from agedp.preflight.reading_samples import count_by_slot, find_registers, layout_slots, slots_of_few
+from agedp.preflight.reading_samples import before_skip, count_by_slot, find_registers, layout_slots, slots_of_few
 from agedp.preflight.rejected_days import count_rejected
 from agedp.preflight.touched_days import RosterDays, Touched
 from agedp.stages.ingest import ingest, named_columns, parse_chunk, split_file
@@ -275,7 +275,8 @@ class _Parsed:
     """Deduplicated readings, the account of their rows, and what the rows name, kept or rejected.
 
     `quarantine` are the rows that parsing rejected, `conflicts` the half-hours that conflicting rows lose,
-    `repeated_once` the days whose half-hours that the clock shows twice have one row each.
+    `repeated_once` the days whose half-hours that the clock shows twice have one row each; `of_another_clock` those on
+    which households have an hour that the clock skips.
     """
 
     readings: Readings
@@ -286,6 +287,7 @@ class _Parsed:
     conflicts: ConflictingRows
     has_ambiguous_numbers: bool
     repeated_once: Ints
+    of_another_clock: Ints
 
 
 def _read(files: Any, store: Store) -> _Parsed:  # noqa: ANN401
@@ -333,8 +335,8 @@ def _parsed(files: Any, store: Store) -> _Parsed:  # noqa: ANN401
     has_conflicts = bool((readings.rejected_reason == RejectionReason.CONFLICT).any())
     conflicts = _conflicts(rows if has_conflicts else rows.take(np.zeros(0, np.int64)), readings, store.layout)
     named = [(ids, rows.household, rows.time), *named]
-    once = _repeated_once(rows, store.layout)
-    return _Parsed(readings, account, named, float_ids, quarantine, conflicts, _are_ambiguous(files, store), once)
+    clock = _repeated_once(rows, store.layout), _of_another_clock(rows, store.layout)
+    return _Parsed(readings, account, named, float_ids, quarantine, conflicts, _are_ambiguous(files, store), *clock)
 
 
 def _are_ambiguous(files: Any, store: Store) -> bool:  # noqa: ANN401
@@ -360,6 +362,26 @@ def _repeated_once(rows: StoredRows, layout: Layout) -> Ints:
         if keys.shape[1] and np.unique(keys, axis=1, return_counts=True)[1].max() == 1:
             once.append(day)
     return np.array(once, np.int64)
+
+
+def _of_another_clock(rows: StoredRows, layout: Layout) -> Ints:
+    """Return the days on which most households have two rows before an hour that the clock skips, and only there."""
+    step, days = slot_step(layout.interval_minutes), np.unique(rows.time // SLOTS).tolist()
+    found = []
+    for day, slot in ((day, slot) for day in days if (slot := before_skip(layout, date_of_day(day))) is not None):
+        doubled, earlier = (_doubled(rows, day * SLOTS + of_slot) for of_slot in (slot, slot - step))
+        households = len(np.unique(rows.household[rows.time == day * SLOTS + slot]))
+        if 2 * len(np.setdiff1d(doubled, earlier)) > households:
+            found.append(day)
+    return np.array(found, np.int64)
+
+
+def _doubled(rows: StoredRows, time: int) -> Ints:
+    """Return the households with several rows of one file, part and label at a time."""
+    columns = (rows.household, rows.file, rows.channel // PASSES, *([] if rows.label is None else [rows.label]))
+    keys = np.stack([values[rows.time == time].astype(np.int64) for values in columns])
+    distinct, number = np.unique(keys, axis=1, return_counts=True)
+    return np.unique(distinct[0][number > 1])
 
 
 def _conflicts(rows: StoredRows, readings: Readings, layout: Layout) -> ConflictingRows:
@@ -397,10 +419,7 @@ def _judged(parsed: _Parsed, store: Store, wanted: _Wanted) -> tuple[Finding, ..
     roster = Roster(roster_ids, np.arange(len(codes)), first, last, {}, read_off=wanted.households is None)
     roster_days = RosterDays(roster, np.unique(day).tolist())
     step = slot_step(layout.interval_minutes)
-    columns = store.rules.columns
-    touched = count_rejected(
-        parsed.quarantine, roster_days, separator="," if columns is None else columns.separator, step=step
-    )
+    touched = count_rejected(parsed.quarantine, roster_days, columns=store.rules.columns, step=step)
     in_roster = roster_days.codes(pa.array(readings.ids, pa.string())) if readings.ids else np.zeros(1, np.int64)
     keys = distinct_keys(household_day_key(in_roster[readings.household], readings.time // SLOTS))
     coded = replace(readings, ids=roster_ids, household=in_roster[readings.household])
@@ -429,6 +448,10 @@ def _judged(parsed: _Parsed, store: Store, wanted: _Wanted) -> tuple[Finding, ..
     if len(once := parsed.repeated_once):
         every = np.tile(roster_days.every, len(once)), np.repeat(once, len(roster_days.every))
         clock = roster_days.touched(roster_days.on_roster(*every), details={"repeated": 1})
+        touched["clock"] = touched.get("clock", Touched()) + clock
+    if len(skipped := parsed.of_another_clock):
+        later = RosterDays(roster, [number for number in roster_days.days.tolist() if number >= skipped[0]])
+        clock = Touched(later.households, later.totals, details={"skipped": later.households})
         touched["clock"] = touched.get("clock", Touched()) + clock
     return judge(touched, roster_days.totals, roster_days.households)
 

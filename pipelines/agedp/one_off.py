@@ -38,7 +38,7 @@ from agedp.pipeline import RunSummary, run_stages
 from agedp.release_folder.partitions import list_files
 from agedp.release_folder.release_folder import STATEMENT, is_release_file
 from agedp.run_context import RunContext
-from agedp.setup.init_run_file import init, missing_options, preview
+from agedp.setup.init_run_file import METERS, init, missing_options, preview
 from agedp.setup.initial_roster import BY, is_read_off
 from agedp.setup.run_file_draft import DraftPaths
 from agedp.setup.run_file_options import FLAGS, Key, OptionValues
@@ -154,7 +154,7 @@ def _drop_unreleased(folder: Path, patterns: Sequence[str], options: OptionValue
     if not (folder / _RUN_FILE).exists():
         return
     differing = differing_arguments(folder, patterns, options)
-    tables = {"input" if name == FILES else _TABLES.get(name, name) for name in differing}
+    tables = {"input" if name in (FILES, FLAGS[METERS]) else _TABLES.get(name, name) for name in differing}
     if not tables <= _TABLES_WITHOUT_MODEL and (folder / _MODEL).exists():
         shutil.rmtree(folder / _MODEL)
     (folder / _RUN_FILE).unlink()

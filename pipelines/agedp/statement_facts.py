@@ -51,6 +51,7 @@ from agedp_data.statement.note_texts import (
     OUTSIDE_REGISTER,
     OVERLAP,
     OWN_DAYS_TOO,
+    READ_OFF_KEYS,
     RECOVERED,
     REGISTER_REBUILT,
     REHEARSED_EARLIER,
@@ -289,13 +290,14 @@ def statement_notes(
 ) -> list[str]:
     """Return notes on the origin of ledger, roster and model that a reader must know."""
     account = records.account
-    accepted = ", ".join(_accepted_findings(contracts))
+    accepted, read_off = (", ".join(_input_words(contracts, key)) for key in ("accept", "read_off"))
     notes = {
         **_rehearsal_notes(contracts),
         RECOVERED: records.is_recovered,
         **{note: note in records.notes for note in (TAKEN_OVER, TEMPORARY_LEDGER, ROSTER_FROM_FILES)},
         NET_EXPORTS: any(_nets_exports(contract) for contract in contracts),
         ACCEPTED_FINDINGS.format(names=accepted): bool(accepted),
+        READ_OFF_KEYS.format(names=read_off): bool(read_off),
         OWN_DAYS_TOO: _is_of_released_days(contracts, rows),
         OVERLAP: (account is None or bool(account.gaps)) and records.other_populations > 0,
         OUTSIDE_REGISTER: OUTSIDE_REGISTER in records.notes,
@@ -326,9 +328,9 @@ def _rehearsal_notes(contracts: Sequence[ContractRecord]) -> dict[str, bool]:
     }
 
 
-def _accepted_findings(contracts: Sequence[ContractRecord]) -> list[str]:
-    """Return the findings about the input that a contract accepts."""
-    return sorted({name for contract in contracts for name in json.loads(contract.promise)["input"].get("accept", ())})
+def _input_words(contracts: Sequence[ContractRecord], key: str) -> list[str]:
+    """Return the words that the contracts list under a key of [input], such as the findings that they accept."""
+    return sorted({word for contract in contracts for word in json.loads(contract.promise)["input"].get(key, ())})
 
 
 def _nets_exports(contract: ContractRecord) -> bool:

@@ -59,6 +59,15 @@ CASES = {
         "meter|read at|wh\n" + rows(lambda home, t, i: f"{home}|{t:%Y/%m/%d %H:%M}|{'1.234,5' if i % 9 else '12,5'}"),
         {"separator": '"|"', "decimal": '","', "thousands": '"."', "time_format": '"%Y/%m/%d %H:%M"', "unit": '"Wh"'},
     ),
+    "quoted decimal commas between commas": (
+        "meter,at,kwh\n" + rows(lambda home, t, i: f'{home},{t:%Y-%m-%d %H:%M},"{i % 3},{i % 9}5"'),
+        {"decimal": '","', "household": '"meter"', "time_format": '"iso"', "unit": '"kWh"'},
+    ),
+    "a column for each household, quoted decimal commas": (
+        "at," + ",".join(f"M{i}" for i in range(10)) + "\n"
+        + rows(lambda _, t, i: f"{t:%Y-%m-%d %H:%M}" + f',"0,{100 + i}"' * 10, homes=("all",)),
+        {"decimal": '","', "household": '"*"', "energy": '"*"'},
+    ),
     "a line of Excel": (
         "sep=;\nmeter;at;kwh\n" + rows(lambda home, t, _: f"{home};{t:%Y-%m-%d %H:%M};0.25"),
         {"separator": '";"', "household": '"meter"', "time_format": '"iso"'},

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import tomllib
 from datetime import date, datetime, time, timedelta
 
 import pytest
 
+from agedp.one_off import release_files
+from agedp.release_folder.release_folder import open_release
+from agedp.setup.init_run_file import init
+from agedp.setup.run_file_options import toml_of
 from agedp.store.buckets import record_buckets
 from agedp_data.errors import InputError, Refused, RunFileError
 from agedp_data.meters import read_meters
@@ -13,6 +18,7 @@ from tests.agedp.conftest import CLASSICAL
 
 FIRST = date(2013, 3, 30)
 DAYS = [FIRST + timedelta(days=i) for i in range(4)]
+ACCEPT = ["useless", "no-credit", "total"]
 KWH = {"M1": "0.01", "M2": "0.02", "M3": "0.04", "M4": "0.08", "M9": "0.16"}
 METERS = {"M1": "A", "M2": "A", "M3": "B", "M4": "C"}
 COLUMNS = """[input.columns]
@@ -135,6 +141,52 @@ def test_nights_follow_the_meters_without_reading_a_file_again_and_refuse_a_chan
     write_meters(house, *lines, f"M9,B,{DAYS[1]},")
     with pytest.raises(Refused, match=f"or these have other meters, on {DAYS[1]}"):
         house.run(today=DAYS[3] + timedelta(days=2))
+
+
+def first_roster(house) -> list[str]:
+    return (house.folder / "roster.csv").read_text().splitlines()[2:]
+
+
+def test_a_first_roster_has_the_households_of_the_meters(house, monkeypatch):
+    """M4 belongs to C on two days, M2 has an unreadable energy on the last, and M9 belongs to nobody."""
+    deliver(house, "a.csv", DAYS, ["M1", "M3", "M4", "M9"])
+    deliver(house, "b.csv", DAYS[:3], ["M2"])
+    with (house.folder / "input" / "b.csv").open("a") as file:
+        file.writelines(f"M2,{datetime.combine(DAYS[3], time(hour))},?\n" for hour in range(24))
+    file_of_meters = house.folder / "input" / "meters.csv"
+    fixed = [f"M1,A,{DAYS[1]},", f"M2,A,{FIRST},", f"M3,B,{FIRST},", f"M4,C,{FIRST},{DAYS[1]}"]
+    file_of_meters.write_text("\n".join(["meter,household,from,to", *fixed]) + "\n")
+    monkeypatch.chdir(file_of_meters.parent)
+    given = toml_of({"meters": "meters.csv", "stamp": "start", "zone": "UTC", "day_zone": "UTC", "unit": "kWh"})
+    initial = init([str(house.folder / "input")], folder=house.folder, options=given)
+    assert (initial.households, initial.facts.first, initial.facts.last) == (3, FIRST, DAYS[3])
+    assert first_roster(house) == [f"A,{FIRST},{DAYS[3]}", f"B,{FIRST},{DAYS[3]}", f"C,{FIRST},{DAYS[1]}"]
+    run_file = tomllib.loads((house.folder / "run.toml").read_text())
+    assert run_file["population"]["meters"] == str(file_of_meters)
+
+
+def test_a_dataset_of_meters_is_released_in_one_go(house):
+    """On each day A has 1.44, B 1.92 and C 3.84 kWh: the clamp of 2 kWh cuts C, and the noise is far below."""
+    deliver(house, "a.csv", DAYS)
+    write_meters(house, *(f"{meter},{household},{FIRST}," for meter, household in METERS.items()))
+    keys = {"stamp": "start", "zone": "UTC", "day_zone": "UTC", "unit": "kWh", "notion": "classical"}
+    terms = {"epsilon_per_day": "100000", "max_day_epsilon": "100000", "epsilon_total": "unlimited", "clamp_kwh": "2"}
+    given = toml_of(
+        {**keys, **terms, "min_households": "3", "meters": str(house.folder / "meters.csv"), "accept": ACCEPT}
+    )
+    result = release_files([str(house.folder / "input")], out=house.folder / "out", options=given)
+    result.run.check_not_refused()
+    averages = open_release(house.folder / "out").table()
+    assert [round(mean, 2) for mean in averages["mean_kwh"]] == [round((1.44 + 1.92 + 2) / 3, 2)] * 4
+
+
+def test_init_refuses_a_file_of_meters_and_writes_nothing(house):
+    deliver(house, "a.csv", DAYS)
+    write_meters(house, "M1,A,2013-13-01,")
+    given = toml_of({"meters": str(house.folder / "meters.csv")})
+    with pytest.raises(InputError, match=r"^\[population\] meters: line 2"):
+        init([str(house.folder / "input")], folder=house.folder, options=given)
+    assert not (house.folder / "run.toml").exists()
 
 
 @pytest.mark.parametrize(

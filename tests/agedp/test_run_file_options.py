@@ -43,7 +43,6 @@ WITHOUT_OPTION = {
     ("input", "columns"): "a table of its own",
     **{("output", key): "a place that the command decides" for key in ("release", "confidential", "ledger")},
     ("population", "roster"): "written beside the run file",
-    ("population", "meters"): "goes with a roster of one's own, not with one that is read off the files",
     **{("schedule", key): "of the machine, for `agedp serve`" for key in ("cron", "zone")},
     ("model", "source"): "follows from --curve and --kernel",
     ("model", "file"): "a place that the command decides",

@@ -86,7 +86,7 @@ free preflight="report" | "refuse"
 amend corrections="set-aside"; file_order=- & file_order="modified" & max_half_hour_kwh=10 | 30 | -
 never dataset="ausgrid" & accept=["negative"]
 wrong interval_minutes=15 | 60 | 20 & columns={household = "a"} & categories=["GC"] & missing_controlled_load="zero"
-wrong suffixes=["E*"]
+wrong suffixes=["E*"] & read_off=["unit"]
 [output]
 never household_register="sqlite:///out/register.sqlite"
 free release="out/elsewhere" & title="Another" & source="Ours" & licence="CC0-1.0"

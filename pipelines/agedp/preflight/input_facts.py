@@ -20,10 +20,12 @@ from agedp.compute.engine_settings import Engine
 from agedp.preflight.household_facts import ExaminedDays, HouseholdFacts, add_touched, collect_household_facts
 from agedp.preflight.number_forms import has_ambiguous_numbers
 from agedp.preflight.reading_samples import (
+    before_skip,
     find_absent_slots,
     find_registers,
     layout_slots,
     read_samples,
+    repeats_before_skip,
     repeats_no_half_hour,
 )
 from agedp.preflight.rejected_days import NOT_REJECTED, count_rejected, quarantine_tables
@@ -159,15 +161,16 @@ def collect_facts(  # noqa: PLR0913 -- what is looked at, and how
     tables = quarantine_tables(store, delivery, [*of_no_month, *sorted({f"{day:%Y-%m}" for day in days})])
     if (first := next(tables, None)) is not None:  # else no household is looked up
         roster_days = RosterDays(roster, [*map(day_number, days)], by)
-        separator = "," if columns is None else columns.separator
         step = slot_step(store.layout.interval_minutes)
-        rejected_days = count_rejected(chain([first], tables), roster_days, separator=separator, step=step)
+        rejected_days = count_rejected(chain([first], tables), roster_days, columns=columns, step=step)
         touched = add_touched([rejected_days, touched])
     sampled_days = _sampled(store, delivery, delivered_months, of_households, touched, (len(rising), sampled))
     if all_days and columns is not None and has_ambiguous_numbers(store, files):
         sampled_days["numbers"] = _in_proportion(of_households, 1.0)
     if once := _repeated_once(store, delivery, days, roster, by):
         touched["clock"] = touched.get("clock", Touched()) + once
+    if another := _of_another_clock(store, delivery, days, roster, by):
+        touched["clock"] = touched.get("clock", Touched()) + another
     return InputFacts(
         files=delivery.files,
         rows=delivery.rows_read,
@@ -228,6 +231,17 @@ def _repeated_once(
     cells = {f"{columns_text(columns)} {label}": n for columns in by for label, n in roster.cells(repeated[0], columns)}
     members = roster.households(repeated[0])
     return Touched(members, {ALL: members} | cells, details={"repeated": households}, is_sampled=True)
+
+
+def _of_another_clock(
+    store: Store, delivery: Delivery, days: Sequence[date], roster: Roster, by: Sequence[GroupColumns]
+) -> Touched | None:
+    """Return what a first spring hour touches that the zone skips and most households have: it and all later days."""
+    first = next((day for day in sorted(days) if before_skip(store.layout, day) is not None), None)
+    if first is None or not (households := repeats_before_skip(store, delivery, first)):
+        return None
+    later = RosterDays(roster, [day_number(day) for day in days if day >= first], by)
+    return Touched(later.households, later.totals, details={"skipped": households}, is_sampled=True)
 
 
 def complete_readings(interval_minutes: int) -> int:

@@ -19,6 +19,7 @@ from agedp.store.month_reader import household_day_key, load_month_readings, loa
 from agedp.store.store import PartMonth, Store
 from agedp_data.datasets.deduplication import Readings
 from agedp_data.datasets.layout import PASSES, Layout, slot_step
+from agedp_data.datasets.long_format import Long
 from agedp_data.datasets.timestamps import date_of_day
 from agedp_data.datasets.validation import INTERVAL_MINUTES, MISSING, SLOTS, Flags, Ints
 
@@ -192,11 +193,39 @@ def repeats_no_half_hour(store: Store, delivery: Delivery, day: date) -> int:
 
     Of the first parts with rows of the month; 0 if a household has two rows in one of these half-hours.
     """
-    slots, month = layout_slots(store.layout, day), f"{day:%Y-%m}"
-    if not slots or store.layout.width > 1 or month not in delivery.months:
+    rows = _row_numbers(store, delivery, day, layout_slots(store.layout, day))
+    return 0 if any(number > 1 for number in rows.values()) else len({household for household, *_ in rows})
+
+
+def repeats_before_skip(store: Store, delivery: Delivery, day: date) -> int:
+    """Return the number of households with two rows in the interval before a skipped hour, and not in the one before.
+
+    A clock that skips no more than an interval does not show these rows to be of another zone. Of the first parts with
+    rows of the month; 0 if they are not most households.
+    """
+    slot = before_skip(store.layout, day)
+    if slot is None:
         return 0
-    households: set[str] = set()
-    for part in _parts_of_buckets(store, month, delivery.contents)[:_CLOCK_PARTS]:
+    before = slot - slot_step(store.layout.interval_minutes)
+    rows = _row_numbers(store, delivery, day, [slot] if before < 0 else [before, slot])
+    doubled: dict[bool, set[object]] = {True: set(), False: set()}
+    for (household, of_slot, *_), number in rows.items():
+        if number > 1:
+            doubled[of_slot == slot].add(household)
+    number = len(doubled[True] - doubled[False])
+    return number if 2 * number > len({household for household, *_ in rows}) else 0
+
+
+def _row_numbers(store: Store, delivery: Delivery, day: date, slots: Sequence[int]) -> dict[tuple[object, ...], int]:
+    """Return the number of rows in some slots of a day by household, slot, label and part of the slot.
+
+    Of the first parts with rows of the month, each by itself; none of a layout whose rows are days.
+    """
+    month = f"{day:%Y-%m}"
+    numbers: dict[tuple[object, ...], int] = {}
+    if not slots or store.layout.width > 1 or month not in delivery.months:
+        return numbers
+    for number, part in enumerate(_parts_of_buckets(store, month, delivery.contents)[:_CLOCK_PARTS]):
         table = filter_days(_load_sample(store, month, part), pa.array([day], pa.date32()))
         table = table.filter(pc.is_in(table["slot"], value_set=pa.array(slots, pa.uint8())))
         names = ["household_id", "slot", *(["label"] if store.layout.has_labels else [])]
@@ -207,10 +236,15 @@ def repeats_no_half_hour(store: Store, delivery: Delivery, day: date) -> int:
             else np.zeros(len(table), np.int64)
         )
         grouped = passes.append_column("part", pa.array(channel)).group_by([*names, "part"])
-        if (pc.max(grouped.aggregate([([], "count_all")])["count_all"]).as_py() or 0) > 1:
-            return 0
-        households.update(table["household_id"].unique().to_pylist())
-    return len(households)
+        counted = grouped.aggregate([([], "count_all")])
+        keys = zip(*(counted[name].to_pylist() for name in (*names, "part")), strict=True)
+        numbers |= {(*key, number): rows for key, rows in zip(keys, counted["count_all"].to_pylist(), strict=True)}
+    return numbers
+
+
+def before_skip(layout: Layout, day: date) -> int | None:
+    """Return the slot of `Long.slot_before_skip`, None of any other layout."""
+    return layout.slot_before_skip(day) if isinstance(layout, Long) else None
 
 
 def layout_slots(layout: Layout, day: date) -> list[int]:

@@ -25,7 +25,7 @@ from agedp.store.month_reader import household_day_key, load_table, split_househ
 from agedp.store.store import Store
 from agedp_data import table_schemas
 from agedp_data.datasets.csv_lines import split_fields
-from agedp_data.datasets.validation import SLOTS, Ints, RejectionReason
+from agedp_data.datasets.validation import SLOTS, Ints, NamedColumns, RejectionReason
 from agedp_data.messages import escape_text
 from agedp_data.parameters import FindingName
 
@@ -52,6 +52,7 @@ _COLUMNS: Final = ["household_id", "day", "slot", "reason", "text"]
 _THOUSANDS: Final = re.compile(r"[+-]?[1-9]\d{0,2}([,.' \u00a0\u202f])\d{3}(\1\d{3})*([,.]\d+)?")
 _THOUSANDS_AT_END: Final = re.compile(r",[+-]?\d{1,3}(,\d{3})+$")
 _UNIT: Final = re.compile(r"[+-]?\d[\d.,]*[ \u00a0]*([^\d\s.,:/-]+)")
+_DIVIDED: Final = re.compile(r"(^|,)[+-]?\d+,\d+(,|$)")
 _MARK: Final = re.compile(r"[+-]?\d*([,.])\d+")
 
 
@@ -81,14 +82,14 @@ def quarantine_tables(store: Store, delivery: Delivery, months: Sequence[str]) -
 
 
 def count_rejected(
-    tables: Iterable[pa.Table], roster: RosterDays, *, separator: str = ",", step: int = 1
+    tables: Iterable[pa.Table], roster: RosterDays, *, columns: NamedColumns | None = None, step: int = 1
 ) -> dict[FindingName, Touched]:
     """Return what rejected rows touch, by the name of their finding.
 
     Args:
         tables: rejected rows: household_id, day, slot, reason, text.
         roster: the household-days that count.
-        separator: that of the columns in the texts.
+        columns: the columns of the texts, None for a publisher's dataset.
         step: half-hours of an interval, at least 1.
     """
     causes: dict[FindingName, _Rejected] = {}
@@ -97,7 +98,7 @@ def count_rejected(
         for reason in RejectionReason:
             of_reason = rows.filter(pc.equal(rows["reason"], reason.words)) if len(rows) else rows
             if len(of_reason):
-                _add_rows(causes, reason, of_reason, roster, separator)
+                _add_rows(causes, reason, of_reason, roster, columns)
     if text := causes.pop("text", None):
         causes[_most_frequent(text.texts)[0]] = text
     return {name: _touched(name, cause, roster, SLOTS // step) for name, cause in causes.items()}
@@ -118,7 +119,11 @@ def _joined(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
 
 
 def _add_rows(
-    causes: dict[FindingName, _Rejected], reason: RejectionReason, rows: pa.Table, roster: RosterDays, separator: str
+    causes: dict[FindingName, _Rejected],
+    reason: RejectionReason,
+    rows: pa.Table,
+    roster: RosterDays,
+    columns: NamedColumns | None,
 ) -> None:
     household = roster.codes(rows["household_id"])
     day = pc.fill_null(rows["day"].cast(pa.int32()), NO_DAY).to_numpy().astype(np.int64)
@@ -141,8 +146,14 @@ def _add_rows(
     slots = rows["slot"].drop_null().to_numpy()
     cause.slots += np.bincount(slots, minlength=SLOTS)[:SLOTS]
     texts = rows["text"].slice(0, _MAX_TEXTS).to_pylist()
-    shown = _cause_of_text if name == "text" else lambda *_: (name, reason.words if name == "rejected" else "")
-    cause.texts.update(shown(text, separator) for text in texts)
+    separator = "," if columns is None else columns.separator
+    if name == "text":
+        cause.texts.update(_cause_of_text(text, separator) for text in texts)
+    elif name == "rejected":
+        is_divided = reason == RejectionReason.FIELDS and columns is not None and columns.decimal == separator
+        cause.texts.update((name, _cause_of_fields(text) if is_divided else reason.words) for text in texts)
+    else:
+        cause.texts[name, ""] += len(texts)
 
 
 def _add_dated(cause: _Rejected, household: Ints, day: Ints, roster: RosterDays) -> None:
@@ -151,6 +162,12 @@ def _add_dated(cause: _Rejected, household: Ints, day: Ints, roster: RosterDays)
     cause.rows += int(is_due.sum())
     cause.keys.append(keys)
     cause.rows_by_day.append(numbers)
+
+
+def _cause_of_fields(line: str) -> str:
+    """Return why a row whose decimal mark is its separator has another number of fields."""
+    words = RejectionReason.FIELDS.words
+    return f'{words}: a decimal "," without quotes divides a number' if _DIVIDED.search(line) else words
 
 
 def _cause_of_text(line: str, separator: str) -> tuple[FindingName, str]:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from agedp.compute.engine_settings import SILENT, ProgressReporter
 from agedp.local_files import atomic_files
-from agedp.run_context import engine_for, reading_rules, store_for
+from agedp.run_context import engine_for, load_meters, reading_rules, store_for
 from agedp.setup.initial_roster import BY, check_group_column, existing_file_error, is_read_off, write_roster
 from agedp.setup.long_columns import TABLE, LongTable, OtherFiles, read_columns
 from agedp.setup.run_file_draft import DraftPaths, RunFileDraft, draft, flag_of, load_decided
@@ -52,6 +52,7 @@ _OLD_DAYS, _LOOKED_AT, _SHOWN, _NAMED = 365, 3, 3, 12
 _DATES: tuple[Key, ...] = (("schedule", "first_day"), ("schedule", "last_day"), ("model", "period"))
 _OF_DATES: tuple[Key, ...] = (*_DATES, ("schedule", "skip_days"), (SERIES, "every"))
 """Options that only a known period can be compared with."""
+METERS: Key = ("population", "meters")
 _ANY_DAY = FIRST_DAY
 _ANY_PERIOD: OptionValues = {_DATES[0]: f"{FIRST_DAY + timedelta(days=1)}", _DATES[1]: f"{LAST_DAY}"}
 """The longest period that meters can have recorded: before the files are read, it excludes no day and no month."""
@@ -148,7 +149,8 @@ def init(
         progress: receives the progress of reading.
 
     Raises:
-        InputError: no usable file, a file that cannot be parsed, or a run file that exists already.
+        InputError: no usable file, a file that cannot be parsed, an invalid file of meters, or a run file that exists
+            already.
         RunFileError: an option with an invalid value.
     """
     run_file, roster = folder / "run.toml", folder / "roster.csv"
@@ -162,7 +164,7 @@ def init(
     provisional = _provisional(facts, options, paths, folder)
     with _store(provisional, long) as store:
         engine = engine_for(provisional, None, progress)
-        delivery = ingest(store, patterns, engine=engine, for_roster=True)
+        delivery = ingest(store, patterns, engine=engine, excluding=provisional.population.own_files, for_roster=True)
         spans = day_spans(store, delivery, engine=engine)
     if not (spans and delivery.rows_kept):
         raise _no_reading_error(delivery)
@@ -185,7 +187,7 @@ def _first_readings(patterns: Sequence[str], run_file_draft: RunFileDraft, folde
     if run is None:
         return ()
     layout, rules = run.input.layout, reading_rules(run)
-    for listed in file_listing.list_input_files(patterns).sources:
+    for listed in file_listing.list_input_files(patterns, excluding=run.population.own_files).sources:
         source = replace(listed, encoding=layout.encoding)
         header, start = read_header(source, layout)
         if header is not None:
@@ -233,7 +235,7 @@ def preview(
 def _with_absolute_paths(options: OptionValues) -> OptionValues:
     """Return the options with absolute paths; relative ones are relative to the current folder."""
     absolute = dict(options)
-    for key in (("model", "curve"), ("model", "kernel"), ("model", "family"), ("output", "witness")):
+    for key in (METERS, ("model", "curve"), ("model", "kernel"), ("model", "family"), ("output", "witness")):
         if key in absolute and "://" not in (location := json.loads(absolute[key])):
             absolute[key] = quoted(str(Path(location).absolute()))
     return absolute
@@ -245,7 +247,8 @@ def read_layout(patterns: Sequence[str], options: OptionValues) -> tuple[str, Lo
     Raises:
         InputError: no usable file, or a long table whose first rows do not show its layout.
     """
-    sources = file_listing.list_input_files(patterns).sources
+    meters = [json.loads(options[METERS])] if METERS in options else []
+    sources = file_listing.list_input_files(patterns, excluding=meters).sources
     dataset_option = options.get(("input", "dataset"))
     if dataset_option is not None and dataset_option != quoted(Long.name):
         return json.loads(dataset_option), None
@@ -346,7 +349,7 @@ def _provisional(facts: FileFacts, options: OptionValues, paths: DraftPaths, fol
     """
     undated = {key: toml for key, toml in options.items() if key not in _DATES}
     draft(facts, {**undated, **_ANY_PERIOD}, paths=paths, base=folder.absolute())
-    input_options = {key: toml for key, toml in options.items() if key[0] in ("input", TABLE)}
+    input_options = {key: toml for key, toml in options.items() if key[0] in ("input", TABLE) or key == METERS}
     lines = tuple(_provisional_line(line) for line in facts.columns)
     text = draft(replace(facts, columns=lines), input_options, paths=paths, base=folder.absolute()).text(proposals=True)
     run, problems = validate_run_file(text, base=folder.absolute())
@@ -366,13 +369,14 @@ def _provisional_line(line: KeyLine) -> KeyLine:
 @contextmanager
 def _store(run: RunFile, long: LongTable | None) -> Iterator[Store]:
     """Yield the store that a run will reuse, or a temporary one for a table with undecided columns."""
+    store = store_for(run, households=0, meters=load_meters(run))  # not known before the files are read
     confidential = atomic_files.make_private(Path(run.output.confidential))
     if long is None or all(line.decided for line in long.lines):
-        yield store_for(run, households=0)  # not known before the files are read
+        yield store
         return
     folder = atomic_files.make_private(confidential / f"proposed-{os.getpid()}")
     try:
-        yield Store(folder / "store", run.input.dataset, reading_rules(run))
+        yield replace(store, folder=folder / "store")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -19,6 +19,8 @@ the user decides. The evidence for each:
 * `interval_minutes` is the most frequent difference of consecutive timestamps of a household.
 * Timestamps with an offset, and seconds since 1970, are instants, which decides `zone = "UTC"`. Nothing shows whose
   midnight ends a day.
+* A key is read off readings where the content of rows decides it: their energies, channels, or which times there are;
+  not where the header, a line before it, or the form of every timestamp does.
 * Several rows of a household at one time are channels or meters if another column tells them apart: whether they add up
   or one of them is chosen, is never decided here, nor what a negative energy means.
 """
@@ -106,11 +108,17 @@ class LongTable:
     def understood(self) -> str:
         """Return what the first lines show, and why the rest is open: private, since reasons quote values."""
         shown = ", ".join(f"{line.key} = {line.toml}" for line in self.lines if line.decided)
-        proposed = (line for line in self.lines if not line.decided)
+        proposed = [line for line in self.lines if not line.decided]
+        flags = [f"--read-off {line.key}" for line in proposed if line.read_off]
         return "; ".join(
             [
                 f"The first lines show {shown}",
                 *(f"perhaps {line.key} = {line.toml} ({self.reasons[line.key]})" for line in proposed),
+                *(
+                    [f"if you follow the readings in this, also give {' '.join(flags)}: the statement lists them"]
+                    if flags
+                    else []
+                ),
             ]
         )
 
@@ -435,10 +443,10 @@ class _ColumnReader:
         self._marks = NumberMarks(decimal, thousands)
         for key, mark, default in (("decimal", decimal, "."), ("thousands", thousands, "")):
             if not self._is_given(key) and mark != default and key not in self._unreadable:
-                self._decide(key, mark, "as the numbers of the first rows show", _READ_OFF)
+                self._decide(key, mark, "as the numbers of the first rows show", read_off=True)
         words = tuple(sorted({cell for cell in cells if cell.lower() in MISSING_WORDS} - {"", "Null"}))
         if words and not self._is_given("missing"):
-            self._decide("missing", ("Null", "", *words), "in place of numbers", _READ_OFF)
+            self._decide("missing", ("Null", "", *words), "in place of numbers", read_off=True)
 
     def _time_format(self) -> None:
         if self._is_given("time_format") or "time" not in self._lines:
@@ -447,7 +455,9 @@ class _ColumnReader:
         formats = (candidate_dates if is_date else candidate_formats)(self._stamps)
         following = consecutive_format(self._stamps, formats) if len(formats) > 1 else None
         if following:
-            self._decide("time_format", following, "the only format by which the days follow one another", _READ_OFF)
+            self._decide(
+                "time_format", following, "the only format by which the days follow one another", read_off=True
+            )
         elif len(formats) == 1:
             example = escape_text(self._stamps[0], 40)
             self._decide("time_format", formats[0], f'reads the first timestamps, such as "{example}"')
@@ -487,20 +497,23 @@ class _ColumnReader:
         if is_end and _START.search(name):
             self._propose("stamp", "start", f"the name of the column says so, but {shown_end}")
         elif is_end:
-            self._decide("stamp", "end", shown_end)
+            self._decide("stamp", "end", shown_end, read_off=True)
         elif _START.search(name) or _END.search(name):
             self._decide("stamp", "start" if _START.search(name) else "end", "the name of the column says so")
         elif is_start and self._is_first_day_stated():
-            self._decide("stamp", "start", "the day that a line before the header names begins with 00:00", _READ_OFF)
+            self._decide(
+                "stamp", "start", "the day that a line before the header names begins with 00:00", read_off=True
+            )
         elif is_start:
             shown_start = f"households begin with 00:00 and end with {_clock(last_time)}"
-            self._propose("stamp", "start", f"{shown_start}, unless the days were cut out")
+            self._propose("stamp", "start", f"{shown_start}, unless the days were cut out", read_off=True)
         elif spans or not (first_times := {_time_of_day(timestamps[0]) for timestamps in self._households()}):
             self._propose("stamp", "end", "the first rows do not show it")
         elif first_times == {interval}:
-            self._propose("stamp", "end", f"households begin with {_clock(interval)}")
+            self._propose("stamp", "end", f"households begin with {_clock(interval)}", read_off=True)
         else:
-            self._propose("stamp", "start" if first_times == {_MIDNIGHT} else "end", "the first rows hardly show it")
+            side = "start" if first_times == {_MIDNIGHT} else "end"
+            self._propose("stamp", side, "the first rows hardly show it", read_off=True)
 
     def _is_first_day_stated(self) -> bool:
         """Return whether a line before the header has the date of the first row."""
@@ -536,7 +549,7 @@ class _ColumnReader:
             is_power = re.search("power|puissance|potencia|leistung", name)
             unit = ("W" if is_power else "Wh") if median_value > _SMALL_WH else ("kW" if is_power else "kWh")
             reason = f"the median of the first values above 0 is {median_value:.3g}; the header names no unit"
-            self._propose("unit", unit, reason, _READ_OFF)
+            self._propose("unit", unit, reason, read_off=True)
 
     def _values(self) -> list[float]:
         cells = (cell for name in self._energies for cell in self._cells.get(name, ()))
@@ -549,7 +562,9 @@ class _ColumnReader:
             "negative"
         ):
             rule = "net" if "net" in next(iter(self._energies), "").lower() else "zero"
-            self._propose("negative", rule, "some of the first energies are negative", "zero | net | reject")
+            self._propose(
+                "negative", rule, "some of the first energies are negative", "zero | net | reject", read_off=True
+            )
         if self._unreadable or {"add", "where"} & self._given.keys():
             return
         household = str(self._value("household"))
@@ -563,9 +578,9 @@ class _ColumnReader:
             rows = zip(self._cells.get(household, self._moment), self._moment, self._cells[tags[0]], strict=True)
             read = [(home, moment) for home, moment, tag in rows if not is_mixed or tag in imports]
             if is_mixed:
-                self._propose("where", {tags[0]: imports}, reason, "these rows are read")
+                self._propose("where", {tags[0]: imports}, reason, "these rows are read", read_off=True)
             if len(set(read)) < NEARLY_ALL * len(read):
-                self._propose("add", tags[0], reason, "added up; or choose some with where")
+                self._propose("add", tags[0], reason, "added up; or choose some with where", read_off=True)
 
     def _whole_households(self) -> list[list[datetime]]:
         """Return the timestamps of households that begin and end within the first rows, in the order of the file."""
@@ -606,11 +621,14 @@ class _ColumnReader:
             return True
         return False
 
-    def _decide(self, key: str, value: object, reason: str, comment: str = "") -> None:
-        self._lines[key], self._reasons[key] = KeyLine(key, toml_text(value), comment), reason
+    def _decide(self, key: str, value: object, reason: str, *, read_off: bool = False) -> None:
+        comment = _READ_OFF if read_off else ""
+        self._lines[key], self._reasons[key] = KeyLine(key, toml_text(value), comment, read_off=read_off), reason
 
-    def _propose(self, key: str, value: object, reason: str, comment: str = "") -> None:
-        self._lines[key], self._reasons[key] = KeyLine(key, toml_text(value), comment, decided=False), reason
+    def _propose(self, key: str, value: object, reason: str, comment: str = "", *, read_off: bool = False) -> None:
+        comment = comment or (_READ_OFF if read_off else "")
+        self._lines[key] = KeyLine(key, toml_text(value), comment, decided=False, read_off=read_off)
+        self._reasons[key] = reason
 
     def _value(self, key: str) -> Any:  # noqa: ANN401  (any value of a key)
         return _value_of(self._lines[key].toml) if key in self._lines else None

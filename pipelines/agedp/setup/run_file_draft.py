@@ -7,13 +7,14 @@ A new notion therefore needs nothing here; `run_file_proposals` only makes its p
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from agedp.setup.run_file_options import EVERY_DAY, FLAGS, SERIES, Key, OptionValues, quoted
+from agedp.setup.run_file_options import EVERY_DAY, FLAGS, SERIES, Key, OptionValues, quoted, toml_text
 from agedp.setup.run_file_proposals import CLASSICAL, FileFacts, KeyLine, Proposals, model_block, notion_of
 from agedp_data.config.error_messages import Problem
 from agedp_data.config.loading import validate_run_file
@@ -131,7 +132,7 @@ def draft(facts: FileFacts, options: OptionValues, *, paths: DraftPaths, base: P
     Raises:
         RunFileError: an option with an invalid value, or one without effect.
     """
-    options = _with_every_day(facts, options)
+    options = _with_read_off(facts, _with_every_day(facts, options))
     _check_columns_used(facts, options)
     needed: set[Key] = set()
     for _ in range(_ROUNDS):
@@ -189,6 +190,14 @@ def _with_every_day(facts: FileFacts, options: OptionValues) -> OptionValues:
     if options.get(period) != f"[{quoted(EVERY_DAY)}]":
         return options
     return {**options, period: f"[{facts.first}, {facts.last}]"}
+
+
+def _with_read_off(facts: FileFacts, options: OptionValues) -> OptionValues:
+    """Return the options with all keys that were read off readings: those of the option, and of the files."""
+    key = ("input", "read_off")
+    given = tomllib.loads(f"words = {options[key]}")["words"] if key in options else []
+    words = sorted({*given, *(line.key for line in facts.columns if line.read_off)})
+    return {**options, key: toml_text(words)} if words else options
 
 
 def _check_columns_used(facts: FileFacts, options: OptionValues) -> None:

@@ -93,6 +93,12 @@ OPTIONS: Final[tuple[RunFileOption, ...]] = (
         "words",
         flag="--accept-finding",
     ),
+    _input(
+        "read_off",
+        "KEY",
+        "long table: key of the columns that was chosen by looking at readings; may be repeated",
+        "words",
+    ),
     _column(
         "household",
         "COLUMN",
@@ -140,6 +146,7 @@ OPTIONS: Final[tuple[RunFileOption, ...]] = (
     _option("output", "interval", "P", "coverage of the published noise interval", flag="--noise-interval"),
     _output("layout", "LAYOUT", "files of the release: single (a file for each table) or monthly (one for each month)"),
     _option("population", "name", "NAME", "name of the population", "text", flag="--population"),
+    _option("population", "meters", "FILE", "file meter,household,from,to: the ids of the files are meters", "text"),
     _option("population", "min_households", "N", "a day with fewer households on the roster is never released"),
     _option(
         "population", "shared_households", "RULE", "households that other releases count too: count or refuse", "text"

@@ -39,12 +39,14 @@ class KeyLine:
         toml: its value as TOML text.
         comment: a comment at the end of the line, "" for none.
         decided: whether the line counts; a proposal without a decision is written as a comment.
+        read_off: whether its value was read off readings.
     """
 
     key: str
     toml: str
     comment: str = ""
     decided: bool = True
+    read_off: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,6 +261,8 @@ _NO_TOTAL: Final = "no bound on all days; each window keeps its own bound, at de
 
 _COMMENTS: Final[Mapping[Key, str]] = {
     ("input", "corrections"): "conflicting readings: keeps those of the later file by name | set-aside: keeps neither",
+    ("input", "read_off"): "keys that were chosen by looking at readings: the statement lists them",
+    ("population", "meters"): "the meters of each household on its days, which are added up",
     ("population", "min_households"): "a day with fewer households is never released; can be raised later",
     ("schedule", "rehearsal_on"): "synthetic: no file is read | readings: charged like a release; never changes",
     (SERIES, "clamp_kwh"): "upper bound on a household's daily total; public, never read off the data",

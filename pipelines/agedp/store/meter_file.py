@@ -12,6 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from agedp_data.datasets.layout import label_of
 from agedp_data.datasets.validation import Ints
@@ -56,6 +57,12 @@ class MeterFile:
         place = table.schema.get_field_index("household_id")
         households_of_rows = pa.DictionaryArray.from_arrays(pa.array(household.astype(np.int32)), every)
         return table.set_column(place, table.schema.field(place), households_of_rows), labels
+
+    def assigned(self, table: pa.Table) -> pa.Table:
+        """Return the rows of meters that have a household on their day, with these households."""
+        households, _ = self.households(table)
+        is_nobody = pc.starts_with(households["household_id"].cast(pa.string()), _NOBODY)
+        return households.filter(pc.invert(is_nobody))
 
     def numbers(self, ids: Sequence[str], household: Ints, day: Ints) -> Ints:
         """Return how many meters each household has on a day; households are indices of `ids`, all shapes are equal."""

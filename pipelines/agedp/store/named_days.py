@@ -14,6 +14,7 @@ Decisions:
 * A row off the grid of the interval names no half-hour. A row of an excluded category is not asked for and names none.
 * A row of a day names all of its half-hours, and a line of a table with a column per meter its half-hour for every
   meter: an empty cell is an energy.
+* The meters of a household, if the ids of the files are meters, name its half-hours together.
 * Only a first roster needs what rejected rows name. Stores of earlier versions do not contain it: listed files are then
   parsed again (`has_rejected_rows`), and files that are no longer listed are refused.
 """
@@ -132,7 +133,15 @@ def _spans(names: Sequence[str], has_day: Flags, first_day: int) -> _Spans:
 
 
 def _named_rows(store: Store, month: str, bucket: int, contents: Sequence[str]) -> Iterator[pa.Table]:
-    """Yield what the rows of a month and bucket name: the kept ones, and those that parsing rejected."""
+    """Yield what the rows of a month and bucket name: the kept ones, and those that parsing rejected.
+
+    With meters these are their households; a meter without a household on its day names nobody.
+    """
+    tables = _rows_of_ids(store, month, bucket, contents)
+    yield from tables if store.meters is None else map(store.meters.assigned, tables)
+
+
+def _rows_of_ids(store: Store, month: str, bucket: int, contents: Sequence[str]) -> Iterator[pa.Table]:
     columns = [name for name in _NAMED if name in store.schema.names]
     for part in store.month_parts(month, contents, bucket):
         yield load_table(store.month_folder(month, bucket) / part.name, store.schema, columns=columns)

@@ -20,10 +20,12 @@ from agedp.preflight.input_checks import CAUSES, MAX_TOUCHED_SHARE, judge
 from agedp.preflight.number_forms import are_ambiguous
 from agedp.preflight.reading_samples import rising_households
 from agedp.preflight.touched_days import RosterDays, Touched
+from agedp.setup.init_run_file import init
 from agedp.setup.run_file_options import OPTIONS
-from agedp_data.errors import REFUSED_INPUT, PreflightFailed
+from agedp_data.errors import REFUSED_INPUT, ContractChanged, PreflightFailed, RunFileError
 from agedp_data.parameters import FindingName
 from agedp_data.roster import Roster
+from agedp_data.statement.note_texts import READ_OFF_KEYS
 from agedp_flows.cli.app import app
 
 HOMES, DAYS = 20, 4
@@ -60,7 +62,7 @@ def options(**changed: str) -> dict[tuple[str, str], str]:
     form = {option.name: option for option in OPTIONS}
     values = {**TERMS, **changed}
     plain = {"epsilon_per_day", "max_day_epsilon", "clamp_kwh", "min_households", "interval_minutes", "accept_finding"}
-    plain |= {"max_rejected_share"}
+    plain |= {"max_rejected_share", "read_off"}
     return {form[name].key: value if name in plain else json.dumps(value) for name, value in values.items()}
 
 
@@ -136,6 +138,19 @@ def test_a_cause_is_named_with_its_household_days_and_its_key(tmp_path, case):
     assert not (tmp_path / "out").exists()
 
 
+def test_a_divided_number_is_named_where_its_decimal_mark_is_the_separator(tmp_path):
+    """Two of 20 homes have their decimal commas without quotes on a day: 96 rows of four fields for three."""
+
+    def half_quoted(home: int, at: datetime, wh: int) -> list[str]:
+        energy = kwh(wh).replace(".", ",")
+        return [f"M{home:02},{at:%Y-%m-%d %H:%M}," + (energy if home < 2 and at.day == 8 else f'"{energy}"')]
+
+    with pytest.raises(PreflightFailed) as caught:
+        released(tmp_path, write(tmp_path, half_quoted), decimal=",")
+    assert found(tmp_path)["rejected"]["number"] == 2
+    assert 'wrong number of fields: a decimal "," without quotes divides a number' in caught.value.private
+
+
 def test_sound_files_have_no_finding(tmp_path):
     assert released(tmp_path, write(tmp_path)) == DAYS
     assert found(tmp_path) == {}
@@ -168,6 +183,56 @@ def test_what_is_accepted_in_writing_is_released_and_listed(tmp_path):
     assert found(tmp_path)["negative"]["verdict"] == "warning"
 
 
+def initial(folder: Path, file: str, **changed: str) -> str:
+    """Return the run file that init writes without an option for unit and negative energies."""
+    folder.mkdir()
+    given = {key: toml for key, toml in options(**changed).items() if key[1] not in ("dataset", "unit", "negative")}
+    init([file], folder=folder, options=given | {("promise", "accept"): ACCEPT})
+    return (folder / "run.toml").read_text()
+
+
+def test_keys_that_were_read_off_readings_are_listed(tmp_path):
+    """A hundredth of the energies is negative and no header names a unit; all other keys are options."""
+
+    def some_negative(home: int, at: datetime, wh: int) -> list[str]:
+        return sound(home, at, -10 if at.minute == 0 and at.hour % 12 == 7 and home % 4 == 0 else wh)
+
+    text = initial(tmp_path / "house", write(tmp_path, some_negative))
+    assert 'read_off = ["negative", "unit"]' in text
+    run_file = tmp_path / "house/run.toml"
+    run_file.write_text(text.replace("# decide: ", ""))
+    release = agedp.sanitise(run_file)
+    assert release.statement["contract"]["input"]["read_off"] == ["negative", "unit"]
+    note = READ_OFF_KEYS.format(names="negative, unit")
+    assert (release.statement["notes"].count(note), (release.path / "STATEMENT.md").read_text().count(note)) == (1, 1)
+    assert agedp.verify(release.path).compared
+    run_file.write_text(run_file.read_text().replace('["negative", "unit"]', '["negative"]'))
+    with pytest.raises(ContractChanged, match="read_off"):
+        agedp.sanitise(run_file)
+
+
+def test_keys_that_options_decide_are_no_readings(tmp_path):
+    """The header names the unit: nothing is read off readings unless an option says so."""
+    lines = write(tmp_path).replace("meters.csv", "named.csv")
+    Path(lines).write_text((tmp_path / "meters.csv").read_text().replace("meter,at,use", "meter,at,kwh"))
+    assert "read_off" not in initial(tmp_path / "plain", lines, energy_column="kwh")
+    assert 'read_off = ["stamp"]' in initial(tmp_path / "chosen", lines, energy_column="kwh", read_off='["stamp"]')
+    with pytest.raises(RunFileError, match="did you mean 'negative'"):
+        initial(tmp_path / "wrong", lines, energy_column="kwh", read_off='["negatve"]')
+    assert released(tmp_path, write(tmp_path)) == DAYS
+    statement = json.loads((tmp_path / "out/statement.json").read_text())
+    assert "read_off" not in statement["contract"]["input"]
+    assert not any("read off" in note and "keys" in note for note in statement["notes"])
+
+
+def test_who_is_asked_for_a_proposed_key_is_told_how_to_list_it(tmp_path):
+    given = {key: toml for key, toml in options().items() if key[1] != "unit"}
+    with pytest.raises(RunFileError) as caught:
+        release_files([write(tmp_path)], out=tmp_path / "out", options=given)
+    assert "also give --read-off unit" in caught.value.private
+    assert "read-off" not in str(caught.value)
+
+
 def test_clock_times_that_the_zone_skips_are_refused(tmp_path):
     """London has no 01:00 and 01:30 on 31 March 2024: UTC has, and all days from then on are cut one hour off."""
     file = write(tmp_path, first=date(2024, 3, 30), days=3)
@@ -175,6 +240,24 @@ def test_clock_times_that_the_zone_skips_are_refused(tmp_path):
         released(tmp_path, file, zone="Europe/London", day_zone="Europe/London")
     assert "(40 rows at times that it skips in spring). Correct [input.columns] zone" in caught.value.private
     assert found(tmp_path)["clock"]["number"] == 40
+
+
+@pytest.mark.parametrize(("minutes", "rows"), [(60, 20), (30, 20), (15, 60)])
+def test_ends_by_another_clock_are_refused(tmp_path, minutes, rows):
+    """In UTC every household has a row for each time of the skipped hour, of which the two ends are one instant.
+
+    The household-days are those of 31 March and 1 April.
+    """
+    file = write(tmp_path, first=date(2024, 3, 30), days=3, minutes=minutes)
+    zone = {"zone": "Europe/London", "day_zone": "Europe/London", "stamp": "end", "interval_minutes": str(minutes)}
+    with pytest.raises(PreflightFailed) as caught:
+        released(tmp_path, file, **zone)
+    assert f"({rows} rows at times that it skips in spring). Correct [input.columns] zone" in caught.value.private
+    assert found(tmp_path)["clock"]["number"] == 40
+    columns = {"household": "meter", "time": "at", "energy": "use", "time_format": "iso", "unit": "kWh"}
+    columns |= {key: zone[key] for key in ("zone", "day_zone", "stamp")}
+    [clock] = [f for f in agedp.findings(file, columns=columns, interval_minutes=minutes) if f.name == "clock"]
+    assert (clock.verdict, clock.number) == ("refused", 40)
 
 
 def test_a_repeated_hour_that_nobody_repeats_is_refused(tmp_path):

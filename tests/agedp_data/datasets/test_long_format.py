@@ -181,7 +181,7 @@ def test_a_repeated_half_hour_is_the_sum_of_its_two_passes(columns, files, expec
 @pytest.mark.parametrize(
     ("columns", "day", "expected"),
     [
-        (LONDON, "2013-03-31", [KEPT, DATE, DATE, KEPT]),  # ends; 01:00 to 02:00 does not exist
+        (LONDON, "2013-03-31", [KEPT, DATE, KEPT, KEPT]),  # ends; 01:00 and 02:00 are the instant of the change
         (replace(LONDON, stamp="start"), "2013-03-31", [DATE, DATE, KEPT, KEPT]),
         (UTC, "2013-03-31", [KEPT] * 4),
         (replace(LONDON, day_zone="UTC"), "2013-10-27", [KEPT, DATE, DATE, KEPT]),  # passes in different slots

@@ -9,6 +9,7 @@ import gzip
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -242,10 +243,106 @@ def test_thousands_have_a_mark(thousands, decimal, cell, wh):
     assert records.energy_wh[:, 0].tolist() == [wh, 987]
 
 
+FIRST, SECOND = step(MONDAY), step(MONDAY, 1)
+OF_HOURS = ",".join(f"h{hour}" for hour in range(1, 25))
+
+
+@pytest.mark.parametrize(
+    ("text", "keys", "energies"),
+    [
+        ('meter,kwh,at\nA,"0,5",2024-01-08 00:00\n"A","1","2024-01-08 00:30"\nB,2,2024-01-08 00:00', {},
+         {("A", FIRST): 500, ("A", SECOND): 1000, ("B", FIRST): 2000}),
+        ('at,A,B\n2024-01-08 00:00,"0,5","1,75"\n2024-01-08 00:30,",25",', {"household": "*", "energy": "*"},
+         {("A", FIRST): 500, ("B", FIRST): 1750, ("A", SECOND): 250}),
+        (f'meter,at,{OF_HOURS}\nA,2024-01-08,"0,5",1,"0,25"' + ',""' * 21, {"energy": ["h1", "h24"], "minutes": 60},
+         {("A", FIRST): 500, ("A", FIRST + 2): 1000, ("A", FIRST + 4): 250}),
+    ],
+)  # fmt: skip
+def test_a_decimal_mark_in_quotes_may_be_the_separator(text, keys, energies):
+    assert kept(text, **keys, decimal=",") == energies
+
+
+def test_a_number_that_its_separator_divides_has_a_field_too_many():
+    long = 'meter,at,kwh\nA,2024-01-08 00:00,0,5\nA,2024-01-08 00:30,"0,5'
+    wide = 'at,A,B\n2024-01-08 00:00,"0,5",0,5\n2024-01-08 00:30,"0,5","0,5"'
+    fields, line = RejectionReason.FIELDS, RejectionReason.LINE
+    assert parsing.reasons(parsed(long, decimal=",")) == [fields, line]
+    assert parsing.reasons(parsed(wide, decimal=",", household="*", energy="*")) == [fields, fields, KEPT, KEPT]
+
+
 @pytest.mark.parametrize("cell", ["1,23", "1,2345", ",123", "12,345,6", "1,,234"])
 def test_other_places_of_a_mark_are_no_number(cell):
     text = f"meter;at;kwh\nA;2024-01-08 00:00;{cell}"
     assert parsing.reasons(parsed(text, thousands=",", separator=";", unit="Wh")) == [TEXT]
+
+
+SYDNEY_SPRING = date(2024, 10, 6)
+SKIPPED = {"Europe/London": (SPRING, 2), "Europe/Brussels": (SPRING, 4), "Australia/Sydney": (SYDNEY_SPRING, 4)}
+"""The day on which the clock of a zone skips an hour, and the first half-hour of that hour."""
+
+
+@pytest.mark.parametrize("zone", SKIPPED)
+@pytest.mark.parametrize("minutes", [5, 10, 15, 30, 60])
+def test_the_ends_of_a_skipped_hour_are_one_instant(zone, minutes):
+    """The last interval before the hour ends at its beginning and at its end; no interval ends or begins in it."""
+    day, slot = SKIPPED[zone]
+    begin = datetime(day.year, day.month, day.day) + slot * timedelta(minutes=30)
+    keys = {"zone": zone, "day_zone": zone, "minutes": minutes}
+    interval = timedelta(minutes=minutes)
+    last = step(day, slot - max(1, minutes // 30))
+    for end in (begin, begin + timedelta(hours=1)):
+        assert kept(f"meter,at,kwh\nA,{end:%Y-%m-%d %H:%M},1", stamp="end", **keys) == {("A", last): 1000}
+    inside = [begin + number * interval for number in range(1, 60 // minutes)]
+    text = "meter,at,kwh\n" + "".join(f"A,{at:%Y-%m-%d %H:%M},1\n" for at in inside)
+    if inside:
+        assert parsing.reasons(parsed(text, stamp="end", **keys)) == [DATE] * len(inside)
+    starts = "meter,at,kwh\n" + "".join(
+        f"A,{begin + number * interval:%Y-%m-%d %H:%M},1\n" for number in range(60 // minutes)
+    )
+    assert parsing.reasons(parsed(starts, **keys)) == [DATE] * (60 // minutes)
+
+
+def end_labels(zone: str, *, are_instants: bool) -> list[str]:
+    """Return the 46 ends of a day of 23 hours: as the clock shows them, or half an hour after their starts."""
+    day, half_hour, of = SKIPPED[zone][0], timedelta(minutes=30), ZoneInfo(zone)
+    midnight = datetime(day.year, day.month, day.day, tzinfo=of).astimezone(UTC)
+    starts = [midnight + number * half_hour for number in range(46)]
+    shown = [
+        (at + half_hour).astimezone(of).replace(tzinfo=None)
+        if are_instants
+        else at.astimezone(of).replace(tzinfo=None) + half_hour
+        for at in starts
+    ]
+    return [f"{at:%Y-%m-%d %H:%M}" for at in shown]
+
+
+@pytest.mark.parametrize("zone", SKIPPED)
+@pytest.mark.parametrize("are_instants", [True, False])
+@pytest.mark.parametrize("shape", ["rows", "columns", "date and time", "frame"])
+def test_a_day_of_23_hours_has_46_half_hours_by_their_ends(tmp_path, zone, are_instants, shape):
+    """The n-th reading is n Wh: 1081 in all, and the hour that is skipped has none."""
+    day, absent = SKIPPED[zone]
+    ends = end_labels(zone, are_instants=are_instants)
+    keys = {"stamp": "end", "zone": zone, "day_zone": zone, "unit": "Wh"}
+    rows = [(at, number) for number, at in enumerate(ends, 1)]
+    if shape == "columns":
+        text = "at,A\n" + "".join(f"{at},{wh}\n" for at, wh in rows)
+        energies = by_file(tmp_path, text, **keys, household="*", energy="*")
+    elif shape == "date and time":
+        text = "meter,day,clock,kwh\n" + "".join(f"A,{at.replace(' ', ',')},{wh}\n" for at, wh in rows)
+        energies = by_file(tmp_path, text, **keys, time=["day", "clock"])
+    elif shape == "rows":
+        energies = by_file(tmp_path, "meter,at,kwh\n" + "".join(f"A,{at},{wh}\n" for at, wh in rows), **keys)
+    else:
+        frame = pd.DataFrame({"meter": "A", "at": pd.to_datetime(ends), "kwh": range(1, 47)})
+        found = agedp.read(frame, columns=KEYS | keys)
+        starts = found["interval_start"]
+        energies = {
+            ("A", at.date(), at.hour * 2 + at.minute // 30): wh
+            for at, wh in zip(starts, found["energy_wh"], strict=True)
+        }
+    slots = [slot for slot in range(48) if slot not in (absent, absent + 1)]
+    assert energies == {("A", day, slot): number for number, slot in enumerate(slots, 1)}
 
 
 def test_rows_that_are_not_asked_for_name_nobody():
