@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Callable
 from datetime import date, datetime, timedelta
 from pathlib import Path
@@ -11,7 +10,6 @@ from random import Random
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import agedp
 from agedp.one_off import release_files
@@ -24,7 +22,6 @@ from agedp.setup.run_file_options import OPTIONS
 from agedp_data.errors import REFUSED_INPUT, PreflightFailed
 from agedp_data.parameters import FindingName
 from agedp_data.roster import Roster
-from agedp_flows.cli.app import app
 
 HOMES, DAYS = 20, 4
 COLUMNS = {"household_column": "meter", "time_column": "at", "time_format": "%Y-%m-%d %H:%M", "energy_column": "use"}
@@ -185,24 +182,6 @@ def test_a_repeated_hour_that_nobody_repeats_is_refused(tmp_path):
     assert "no household repeats the hour" in caught.value.private
     assert found(tmp_path)["clock"]["number"] == HOMES
     assert released(tmp_path / "sum", file, **zone, repeated="sum") == 3
-
-
-def test_two_causes_are_one_public_text(tmp_path, caplog):
-    """Standard output, the exit status, logs and the error's public text are equal; the terminal names the cause."""
-    caplog.set_level(logging.DEBUG)
-    worlds = []
-    for name in ("net metering", "two channels"):
-        folder = tmp_path / name
-        folder.mkdir()
-        file = write(folder, REFUSED[name][0])
-        with pytest.raises(PreflightFailed) as caught:
-            released(folder, file)
-        logged = caplog.text.replace(str(folder), "")
-        caplog.clear()
-        result = CliRunner().invoke(app, ["run", str(folder / "out-confidential/run.toml"), "--json"])
-        worlds.append((str(caught.value), type(result.exception), str(result.exception), result.stdout, logged))
-        assert name[:3] == "net" or "channels" in caught.value.private
-    assert worlds[0] == worlds[1]
 
 
 def roster(first: list[int], last: list[int], **groups: list[str]) -> Roster:
