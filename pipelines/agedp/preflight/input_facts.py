@@ -155,8 +155,9 @@ def collect_facts(  # noqa: PLR0913 -- what is looked at, and how
     counted = delivery.rows_read - sum(delivery.rejected.values()) + sum(rejected.values())
     columns = store.rules.columns
     touched = dict(of_households.touched)
-    of_no_month = [""] if all_days else []  # such rows are of no night in particular
-    tables = quarantine_tables(store, delivery, [*of_no_month, *sorted({f"{day:%Y-%m}" for day in days})])
+    new = delivery.contents if all_days else delivery.fresh  # rows of no half-hour are of the night of their file
+    of_months = quarantine_tables(store, delivery.contents, sorted({f"{day:%Y-%m}" for day in days}))
+    tables = chain(quarantine_tables(store, new, [""]), of_months)
     if (first := next(tables, None)) is not None:  # else no household is looked up
         roster_days = RosterDays(roster, [*map(day_number, days)], by)
         separator = "," if columns is None else columns.separator
@@ -175,7 +176,7 @@ def collect_facts(  # noqa: PLR0913 -- what is looked at, and how
         rejected=rejected,
         empty_files=_empty_files(store, delivery.contents),
         unreadable=delivery.unreadable,
-        rejecting_files=_rejecting_files(store, delivery.contents if all_days else delivery.fresh),
+        rejecting_files=_rejecting_files(store, new),
         days=of_households.days,
         household_days=of_households.household_days,
         complete_days=of_households.complete_days,
