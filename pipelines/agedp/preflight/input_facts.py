@@ -148,7 +148,8 @@ def collect_facts(  # noqa: PLR0913 -- what is looked at, and how
     min_readings = complete_readings(store.layout.interval_minutes)
     rising, sampled = find_registers(read_samples(store, delivery, delivered_months, day_filter))
     readings = SLOTS // slot_step(store.layout.interval_minutes)
-    examined = ExaminedDays(delivered_months, day_filter, frozenset(days), min_readings, readings, tuple(by), rising)
+    due, minutes = frozenset(days), store.layout.interval_minutes
+    examined = ExaminedDays(delivered_months, day_filter, due, min_readings, readings, tuple(by), rising, minutes)
     bucketed = write_bucketed_roster(store.folder.parent, roster, store.buckets)
     of_households = collect_household_facts(store, delivery, bucketed, examined, engine=engine)
     rejected = {reason: number for reason, number in delivery.rejected.items() if reason not in NOT_REJECTED}
