@@ -150,7 +150,7 @@ class Long:
             InputError: a column is missing or occurs twice, or no household stands where it should.
         """
         skipped = self.columns.skip_lines
-        if not skipped and lines and SEPARATOR_LINE.fullmatch(lines[0].strip()):
+        if not skipped and lines and SEPARATOR_LINE.fullmatch(lines[0].strip(" ")):
             skipped = 1
         names = [_decode_utf8(name).strip(" \t") for name in column_names("".join(lines[skipped:][:1]), self.separator)]
         roles = self._roles(names)

@@ -382,7 +382,7 @@ def first_lines(source: InputFile) -> list[str]:
     added = {key: value for key, value in partition_values(source.location).items() if key not in names}
     rows = [] if batch is None else list(row_texts(pa.Table.from_batches([batch]).select(names)))
     end = "".join(f",{_csv_cell(value)}" for value in added.values())
-    return [header_line([*names, *added]), *(row + end for row in rows)]
+    return [",".join(map(_csv_cell, [*names, *added])), *(row + end for row in rows)]
 
 
 def lines_of_table(table: pa.Table, header: Header) -> list[str]:

@@ -102,7 +102,7 @@ def table_text(
         skip_lines: the number of lines before the header, if it is known.
     """
     lines = lines[:_ROWS]
-    stated = SEPARATOR_LINE.fullmatch(lines[0].strip()) if lines else None
+    stated = SEPARATOR_LINE.fullmatch(lines[0].strip(" ")) if lines else None
     if stated and separator is None:
         separator = stated[1].replace("\\t", "\t")
     separators = (separator,) if separator in SEPARATORS else SEPARATORS

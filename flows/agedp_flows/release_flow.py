@@ -145,18 +145,29 @@ def plan(run: RunHandle[RunContext]) -> RunHandle[PlannedRun]:
 
 
 @stage_task("ingest", RETRIED)
-def ingest(planned: RunHandle[PlannedRun]) -> RunHandle[Delivery]:
-    """Read the input files into the confidential store: every row is kept, or rejected with its reason."""
-    delivery = read_files(planned.value.session)
+def ingest(planned: RunHandle[PlannedRun]) -> RunHandle[Delivery | PreflightFailed]:
+    """Read the input files into the confidential store: every row is kept, or rejected with its reason.
+
+    What first rows contain may refuse a first release; `aggregate` raises it, so that all refusals end the same task.
+    """
+    delivery: Delivery | PreflightFailed
+    try:
+        delivery = read_files(planned.value.session)
+    except PreflightFailed as refusal:
+        delivery = refusal
     reads_input = planned.value.run.run_file.schedule.reads_input
     get_run_logger().info("Input files are read." if reads_input else "Synthetic households: no input file is read.")
     return RunHandle(f"readings of {planned.value.run.population}", delivery)
 
 
 @stage_task("aggregate")
-def aggregate(planned: RunHandle[PlannedRun], delivery: RunHandle[Delivery]) -> RunHandle[CheckedSums]:
+def aggregate(
+    planned: RunHandle[PlannedRun], delivery: RunHandle[Delivery | PreflightFailed]
+) -> RunHandle[CheckedSums]:
     """Sum the households of each due day, in whole watt-hours."""
     session = planned.value.session
+    if isinstance(delivery.value, PreflightFailed):
+        raise delivery.value
     checked = check_input(session, aggregate_days(session, planned.value.due_days, delivery.value))
     _keep(checked=checked)
     if checked.refusal is not None:

@@ -23,11 +23,12 @@ from agedp.compute.engine_settings import Engine
 from agedp.input_findings import in_python, noted, warn_of
 from agedp.preflight.household_facts import ExaminedDays, add_touched, find_in_conflicts, find_in_days
 from agedp.preflight.input_checks import Finding, judge
-from agedp.preflight.input_facts import complete_readings
+from agedp.preflight.input_facts import collect_facts, complete_readings
 from agedp.preflight.number_forms import are_ambiguous, has_ambiguous_numbers
 from agedp.preflight.reading_samples import before_skip, count_by_slot, find_registers, layout_slots, slots_of_few
 from agedp.preflight.rejected_days import count_rejected
 from agedp.preflight.touched_days import RosterDays, Touched
+from agedp.stage_values import Delivery
 from agedp.stages.ingest import ingest, named_columns, parse_chunk, split_file
 from agedp.store.data_quality import ConflictingRows, count_by_reason, rejected_rows_in_words
 from agedp.store.file_identity import IdentifiedFile, OpenedFile, open_file
@@ -40,6 +41,7 @@ from agedp.store.month_reader import (
     load_month_readings,
     split_household_day_key,
 )
+from agedp.store.named_days import day_spans
 from agedp.store.part_rows import ParsedRows, collect_kept_rows
 from agedp.store.store import Store, months_between
 from agedp.workspace import Workspace
@@ -427,12 +429,21 @@ def _judged(parsed: _Parsed, store: Store, wanted: _Wanted) -> tuple[Finding, ..
     sample = readings.household[:_SAMPLE_ROWS], readings.time[:_SAMPLE_ROWS] * INTERVAL_MINUTES
     rising, _ = find_registers([(readings.ids, *sample, readings.energy_wh[:_SAMPLE_ROWS])])
     examined = ExaminedDays(
-        (), None, frozenset(), complete_readings(layout.interval_minutes), SLOTS // step, (), rising
+        (),
+        None,
+        frozenset(),
+        complete_readings(layout.interval_minutes),
+        SLOTS // step,
+        (),
+        rising,
+        layout.interval_minutes,
     )
     of_days = np.stack([*split_household_day_key(keys), number, energy])
     lost = replace(parsed.conflicts, household=in_roster[parsed.conflicts.household])
     others = (
-        find_in_days(of_days[:, of_days[0] >= 0], roster_days, examined),
+        find_in_days(
+            of_days[:, of_days[0] >= 0], roster_days, examined, _bare_days(parsed, in_roster, keys, lost, layout)
+        ),
         find_in_conflicts([lost], roster_days, layout),
     )
     touched = add_touched([touched, *others])
@@ -454,6 +465,16 @@ def _judged(parsed: _Parsed, store: Store, wanted: _Wanted) -> tuple[Finding, ..
         clock = Touched(later.households, later.totals, details={"skipped": later.households})
         touched["clock"] = touched.get("clock", Touched()) + clock
     return judge(touched, roster_days.totals, roster_days.households)
+
+
+def _bare_days(parsed: _Parsed, in_roster: Ints, keys: Ints, lost: ConflictingRows, layout: Layout) -> Ints:
+    """Return keys of household-days with rows, but without a complete half-hour, where shorter readings add up."""
+    if layout.interval_minutes >= INTERVAL_MINUTES:
+        return np.zeros(0, np.int64)
+    _, of_rows, time = parsed.named[0]  # the rows that are kept
+    household, day = in_roster[of_rows], time.astype(np.int64) // SLOTS
+    with_rows = household_day_key(household[household >= 0], day[household >= 0])
+    return np.setdiff1d(with_rows, np.union1d(keys, household_day_key(lost.household, lost.time // SLOTS)))
 
 
 def _unread(parsed: _Parsed, layout: Layout, wanted: _Wanted) -> pa.Table:
@@ -616,14 +637,42 @@ def _dask_frame(files: Any, dataset: str, rules: ReadingRules, wanted: _Wanted) 
         patterns = _patterns(files)
     store = Store(workspace.confidential / "store", dataset, rules)
     workspace.confidential.mkdir(mode=0o700, exist_ok=True)
-    delivery = ingest(store, patterns, engine=Engine(default_scheduler()))
+    engine = Engine(default_scheduler())
+    delivery = ingest(store, patterns, engine=engine, for_roster=True)
     load = partial(_month_frame, store=store, contents=delivery.contents, wanted=wanted)
     months = [month for month in delivery.months if _is_wanted(month, wanted)] or list(delivery.months[:1])
     empty = _frame(Readings((), *(np.zeros(0, np.int64) for _ in range(6))), store.layout)
     frame = dd.from_map(load, months, meta=empty)
     rejected = dict(delivery.rejected)
     frame.attrs = empty.attrs | {"rows": {"read": delivery.rows_read, "kept": delivery.rows_kept, "rejected": rejected}}
+    found = _judged_store(store, delivery, patterns, wanted, engine)
+    input_frames.note_dask(frame, found)
+    warn_of([finding for finding in found if finding.verdict == "refused"])
     return frame
+
+
+def _judged_store(
+    store: Store, delivery: Delivery, files: Sequence[str], wanted: _Wanted, engine: Engine
+) -> tuple[Finding, ...]:
+    """Return what the judge finds in stored readings; their roster is read off the rows, as `_judged` does."""
+    spans = day_spans(store, delivery, engine=engine)
+    first, last = wanted.days or (0, day_number(date.max))
+    days_of = {
+        name: (max(day_number(span[0]), first), min(day_number(span[1]), last))
+        for name, span in spans.items()
+        if wanted.households is None or name in wanted.households
+    }
+    names = sorted(name for name, (begin, end) in days_of.items() if begin <= end)
+    if not names:
+        return ()
+    begin, end = np.array([days_of[name] for name in names], np.int64).T
+    roster = Roster(names, np.arange(len(names)), begin, end, {}, read_off=wanted.households is None)
+    days = [date_of_day(day) for day in range(int(begin.min()), int(end.max()) + 1)]
+    months, every = sorted({f"{day:%Y-%m}" for day in days}), wanted.days is None
+    facts = collect_facts(
+        store, delivery, roster, months=months, sums={}, days=days, all_days=every, engine=engine, files=files
+    )
+    return judge(facts.touched, facts.roster_days, facts.members)
 
 
 def _is_wanted(month: str, wanted: _Wanted) -> bool:

@@ -214,6 +214,15 @@ def note(frame: pd.DataFrame, *, unread: pa.Table, float_ids: bool, findings: tu
     frame.attrs[NOTES] = key
 
 
+_DASK_FINDINGS: dict[str, tuple[Finding, ...]] = {}
+"""Findings by the name of a Dask frame's expression, which differs for a frame of some of its rows."""
+
+
+def note_dask(frame: Any, findings: tuple[Finding, ...]) -> None:  # noqa: ANN401
+    """Note what the judge found in the readings of a Dask frame."""
+    _DASK_FINDINGS[frame._name] = findings
+
+
 def has_float_ids(table: Any) -> bool:  # noqa: ANN401
     """Return whether the household ids of a table are floating-point numbers, or were when `agedp.read` read them."""
     notes = _NOTES.get(attributes(table).get(NOTES, ""))
@@ -222,6 +231,8 @@ def has_float_ids(table: Any) -> bool:  # noqa: ANN401
 
 def noted_findings(table: Any) -> tuple[Finding, ...] | None:  # noqa: ANN401
     """Return what the judge found when `agedp.read` read a frame; None of a table it did not read, or of some rows."""
+    if _kind(table) == "dask":
+        return _DASK_FINDINGS.get(table._name)
     notes = _NOTES.get(attributes(table).get(NOTES, ""))
     if notes is None or _kind(table) != "pandas" or len(table) != notes.rows:
         return None

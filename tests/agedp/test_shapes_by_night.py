@@ -20,20 +20,20 @@ LONDON = ZoneInfo("Europe/London")
 FIRST, NIGHT, HALF_HOUR = date(2024, 10, 26), timedelta(days=1), timedelta(minutes=30)
 HOMES = ("101", "102", "103")
 Cells = list[tuple[str, datetime, int, int]]
-"""Household, instant at which a half-hour begins, its number within the day from 0, energy in tenths of a Wh."""
+"""Household, instant at which an interval begins, its number within the day from 0, energy in tenths of a Wh."""
 
 
-def cells_of(homes: Sequence[str], days: Sequence[date]) -> Cells:
-    """Return the half-hours of days by the clock of London; of a day of 25 hours there are 50."""
+def cells_of(
+    homes: Sequence[str], days: Sequence[date], *, zone: ZoneInfo = LONDON, interval: timedelta = HALF_HOUR
+) -> Cells:
+    """Return the intervals of days by the clock of a zone; of a day of 25 hours there are 50 half-hours."""
     found = []
     for home in homes:
         for day in days:
-            start, end = (
-                datetime(at.year, at.month, at.day, tzinfo=LONDON).astimezone(UTC) for at in (day, day + NIGHT)
-            )
+            start, end = (datetime(at.year, at.month, at.day, tzinfo=zone).astimezone(UTC) for at in (day, day + NIGHT))
             of = random.Random(f"{home}{day}")  # noqa: S311 - made-up readings
-            number = int((end - start) / HALF_HOUR)
-            found += [(home, start + i * HALF_HOUR, i, 10 * of.randrange(2_000)) for i in range(number)]
+            number = int((end - start) / interval)
+            found += [(home, start + i * interval, i, 10 * of.randrange(2_000)) for i in range(number)]
     return found
 
 

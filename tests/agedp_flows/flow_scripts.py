@@ -42,6 +42,17 @@ def pair(*folders: str) -> None:
     print(json.dumps({"digests": digests, "ended": ended}))
 
 
+def refusals(*folders: str) -> None:
+    """Run the first night of several worlds on one server; print how each ended."""
+    from agedp_flows.prefect_server import running_server
+    from tests.exposure.pairs import with_fixed_noise
+
+    now = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
+    with running_server(Path("server")):
+        ended = [with_fixed_noise(Path(folder), "run", "run.toml", "--flow", "--json", now=now) for folder in folders]
+    print(json.dumps(ended))
+
+
 def functions(name: str) -> None:
     """Release with input that does not answer at first, calibrate, audit, verify, and verify a tampered folder.
 
@@ -101,4 +112,5 @@ def demonstration() -> None:
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[2]))
-    {"pair": pair, "functions": functions, "demonstration": demonstration}[sys.argv[1]](*sys.argv[2:])
+    scripts = {"pair": pair, "refusals": refusals, "functions": functions, "demonstration": demonstration}
+    scripts[sys.argv[1]](*sys.argv[2:])

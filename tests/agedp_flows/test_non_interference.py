@@ -1,6 +1,7 @@
 """Non-interference: what Prefect stores is a function of run file, model's public part, roster counts and ledger.
 
-What a plain run publishes and prints: `tests/exposure/test_pairs.py`.
+What a plain run publishes and prints: `tests/exposure/test_pairs.py`; first releases that are refused:
+`tests/exposure/test_refusals.py`.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ OF_A_RUN = {
     "flow states": "select type, name, message, data from flow_run_state where flow_run_id = ? order by name, message",
     "task states": "select s.type, s.name, s.message, s.data from task_run_state s join task_run t on s.task_run_id = "
     "t.id where t.flow_run_id = ? order by t.name, s.name, s.message",
-    "log": "select name, level, message from log where level >= 20 and flow_run_id = ? order by message",
+    "log": "select name, level, message from log where flow_run_id = ? order by message",
     "artifact": "select key, type, description, data from artifact where flow_run_id = ? order by key",
 }
 EVENTS = (
     "select event, resource, payload from events where event like 'agedp%' or event like 'prefect.asset%' "
     "order by occurred"
 )
-ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?<=-)[0-9a-f]{3}(?=')")
 UPSTREAM = {
     "load": set(), "quantize": {"load"}, "estimate": {"load", "quantize"}, "bound": {"load", "quantize", "estimate"},
 }, {

@@ -5,7 +5,8 @@ number of household-days by daily total, which is bounded by the largest daily t
 
 What findings touch is counted completely, household by household:
 
-* an interval of hours or days: on most days the household has every second, third, ... reading, and never more;
+* an interval of hours or days: on most days the household has every second, third, ... reading, and never more; where
+  shorter readings add up to half-hours, it has rows on most days and no complete half-hour;
 * a register of a meter: the totals of complete days rise on 14 days or more, and almost never fall;
 * channels or meters: rows of one file conflict in half of a day's half-hours or more; all others are conflicts.
 """
@@ -30,11 +31,19 @@ from agedp.stage_values import Delivery
 from agedp.store.bucketed_roster import BucketedRoster
 from agedp.store.daily_totals import read_daily_totals
 from agedp.store.data_quality import ConflictingRows, LostReadings, count_lost_readings, find_conflicting_rows
-from agedp.store.month_reader import day_numbers, household_codes, household_day_key, split_household_day_key
+from agedp.store.month_reader import (
+    MonthIndex,
+    day_numbers,
+    household_codes,
+    household_day_key,
+    index_month,
+    is_in_sorted,
+    split_household_day_key,
+)
 from agedp.store.store import Store
 from agedp_data.datasets.layout import Layout, slot_step
 from agedp_data.datasets.timestamps import date_of_day, day_number
-from agedp_data.datasets.validation import SLOTS, Flags, Ints
+from agedp_data.datasets.validation import INTERVAL_MINUTES, SLOTS, Flags, Ints
 from agedp_data.parameters import FindingName
 from agedp_data.roster_counts import ALL, GroupColumns
 
@@ -95,7 +104,8 @@ class HouseholdFacts:
 class ExaminedDays:
     """What is looked at: months with readings, their days (None: all), due days, and when a day is nearly complete.
 
-    `readings` are those of a day, `by` the groups that are published, `rising` sampled households with registers.
+    `readings` are those of a day, `interval_minutes` those between readings, `by` the groups that are published, and
+    `rising` sampled households with registers.
     """
 
     months: tuple[str, ...]
@@ -105,6 +115,7 @@ class ExaminedDays:
     readings: int = SLOTS
     by: tuple[GroupColumns, ...] = ()
     rising: frozenset[str] = frozenset()
+    interval_minutes: int = INTERVAL_MINUTES
 
 
 def collect_household_facts(
@@ -126,7 +137,7 @@ def _facts_of_bucket(
     code_by_id = {name: code for code, name in enumerate(of_bucket.ids)}
     roster_days = RosterDays(of_bucket, _day_numbers(examined.due).tolist(), examined.by)
     households: set[str] = set()
-    facts, member_days, conflicting = HouseholdFacts(), [_NO_MEMBER_DAYS], [_NO_CONFLICT]
+    facts, member_days, conflicting, bare = HouseholdFacts(), [_NO_MEMBER_DAYS], [_NO_CONFLICT], [_NONE]
     days = None if examined.day_filter is None else _day_numbers(examined.day_filter.to_pylist())
     for month in examined.months:
         table = filter_days(read_daily_totals(store, month, delivery.contents, bucket, days=days), examined.day_filter)
@@ -138,8 +149,11 @@ def _facts_of_bucket(
             month_facts = replace(month_facts, conflicts={day: lost[day] for day in lost if day in examined.due})
             member_days.append(_member_days(table, code_by_id))
             conflicting.append(rows)
+            if examined.interval_minutes < INTERVAL_MINUTES:
+                parts = store.month_parts(month, delivery.contents, bucket)
+                bare.append(_bare_days(index_month(store, month, parts, bucket=bucket, days=days), code_by_id))
         facts = _add_facts([facts, month_facts])
-    touched = find_in_days(np.concatenate(member_days, axis=1), roster_days, examined)
+    touched = find_in_days(np.concatenate(member_days, axis=1), roster_days, examined, np.concatenate(bare))
     touched |= find_in_conflicts(conflicting, roster_days, store.layout)
     return replace(
         facts,
@@ -158,13 +172,29 @@ def _member_days(table: pa.Table, code_by_id: Mapping[str, int]) -> Ints:
     return columns[:, columns[0] >= 0]
 
 
-def find_in_days(member_days: Ints, roster: RosterDays, examined: ExaminedDays) -> dict[FindingName, Touched]:
+def _bare_days(index: MonthIndex, code_by_id: Mapping[str, int]) -> Ints:
+    """Return keys of the roster's household-days whose rows, none of them rejected, make no complete half-hour."""
+    codes = np.array([code_by_id.get(name, -1) for name in index.ids], np.int64)
+    found = [_NONE]
+    for table, keys in zip(index.tables, index.keys, strict=True):
+        is_bare = (table["readings"].to_numpy() == 0) & ~is_in_sorted(keys, index.shared)
+        is_bare &= np.diff(table["aside_row"].combine_chunks().offsets.to_numpy()) == 0
+        household, day = split_household_day_key(keys[is_bare])
+        household = codes[household]
+        found.append(household_day_key(household[household >= 0], day[household >= 0]))
+    return np.concatenate(found)
+
+
+def find_in_days(
+    member_days: Ints, roster: RosterDays, examined: ExaminedDays, bare: Ints = _NONE
+) -> dict[FindingName, Touched]:
     """Return what another interval and registers touch.
 
     Args:
         member_days: household code, day, readings and energy [Wh] of household-days, shape (4, n).
         roster: the household-days that count.
         examined: the readings of a day, and the sampled households whose readings rise like those of a register.
+        bare: keys of household-days with rows, but without a complete half-hour.
     """
     household, day, readings, energy = member_days[:, np.lexsort((member_days[1], member_days[0]))]
     codes, index, number = np.unique(household, return_inverse=True, return_counts=True)
@@ -181,6 +211,11 @@ def find_in_days(member_days: Ints, roster: RosterDays, examined: ExaminedDays) 
         has_interval |= is_of
         if is_of.any():
             details[f"{24 * 60 // of_day} minutes"] = int(is_of.sum())
+    bare_household, bare_day = split_household_day_key(bare)
+    longer, numbers = np.unique(bare_household, return_counts=True)
+    longer = longer[numbers >= np.searchsorted(household, longer, "right") - np.searchsorted(household, longer)]
+    if len(longer):
+        details[f"more than {examined.interval_minutes} minutes"] = len(longer)
     is_complete = readings >= examined.min_readings
     day_energy, day_index = energy[is_complete], index[is_complete]
     step = np.sign(np.diff(day_energy))[same := day_index[1:] == day_index[:-1]]
@@ -188,8 +223,10 @@ def find_in_days(member_days: Ints, roster: RosterDays, examined: ExaminedDays) 
     is_rising = (rises >= _MIN_RISES) & (falls <= MAX_FALL_SHARE * rises)
     sampled = roster.codes(pa.array(sorted(examined.rising), pa.string()))
     is_rising |= np.isin(codes, sampled)
+    of_interval = _due_keys(has_interval[index], household, day, roster)
+    of_longer = _due_keys(np.isin(bare_household, longer), bare_household, bare_day, roster)
     return {
-        "interval": roster.touched(_due_keys(has_interval[index], household, day, roster), details=details),
+        "interval": roster.touched(np.concatenate([of_interval, of_longer]), details=details),
         "registers": roster.touched(_due_keys(is_rising[index], household, day, roster)),
     }
 

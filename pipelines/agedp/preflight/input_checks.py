@@ -1,7 +1,7 @@
 """Facts about the input files -> FINDINGS: ok, a warning, or a refusal because a release would be useless.
 
 Pure functions of `InputFacts` and of the run file. The checks are in the order of cause and effect: hourly
-files also cover no day, so the first refusal is the one to fix.
+files also cover no day.
 
 Decisions:
 
@@ -207,12 +207,16 @@ def _details(details: Mapping[str, int]) -> str:
 
 
 def first_refusal(findings: Sequence[Finding]) -> Finding | None:
-    """Return the first refusal in the order of cause and effect; None if nothing is refused.
+    """Return the refusal to mend first; None if nothing is refused.
+
+    It is the one that touches most household-days, because rejected rows leave gaps that look like another cause; of
+    equal ones the first in the order of cause and effect.
 
     >>> first_refusal([Finding("files", "1 file"), Finding("interval", "60 minutes", "refused")]).name
     'interval'
     """
-    return next((finding for finding in findings if finding.verdict == "refused"), None)
+    refused = (finding for finding in findings if finding.verdict == "refused")
+    return max(refused, key=lambda finding: finding.number, default=None)
 
 
 def _check_files(facts: InputFacts, run: RunFile) -> Finding:  # noqa: ARG001  (one signature for all checks)

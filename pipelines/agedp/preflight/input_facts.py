@@ -150,15 +150,17 @@ def collect_facts(  # noqa: PLR0913 -- what is looked at, and how
     min_readings = complete_readings(store.layout.interval_minutes)
     rising, sampled = find_registers(read_samples(store, delivery, delivered_months, day_filter))
     readings = SLOTS // slot_step(store.layout.interval_minutes)
-    examined = ExaminedDays(delivered_months, day_filter, frozenset(days), min_readings, readings, tuple(by), rising)
+    due, minutes = frozenset(days), store.layout.interval_minutes
+    examined = ExaminedDays(delivered_months, day_filter, due, min_readings, readings, tuple(by), rising, minutes)
     bucketed = write_bucketed_roster(store.folder.parent, roster, store.buckets)
     of_households = collect_household_facts(store, delivery, bucketed, examined, engine=engine)
     rejected = {reason: number for reason, number in delivery.rejected.items() if reason not in NOT_REJECTED}
     counted = delivery.rows_read - sum(delivery.rejected.values()) + sum(rejected.values())
     columns = store.rules.columns
     touched = dict(of_households.touched)
-    of_no_month = [""] if all_days else []  # such rows are of no night in particular
-    tables = quarantine_tables(store, delivery, [*of_no_month, *sorted({f"{day:%Y-%m}" for day in days})])
+    new = delivery.contents if all_days else delivery.fresh  # rows of no half-hour are of the night of their file
+    of_months = quarantine_tables(store, delivery.contents, sorted({f"{day:%Y-%m}" for day in days}))
+    tables = chain(quarantine_tables(store, new, [""]), of_months)
     if (first := next(tables, None)) is not None:  # else no household is looked up
         roster_days = RosterDays(roster, [*map(day_number, days)], by)
         step = slot_step(store.layout.interval_minutes)
@@ -178,7 +180,7 @@ def collect_facts(  # noqa: PLR0913 -- what is looked at, and how
         rejected=rejected,
         empty_files=_empty_files(store, delivery.contents),
         unreadable=delivery.unreadable,
-        rejecting_files=_rejecting_files(store, delivery.contents if all_days else delivery.fresh),
+        rejecting_files=_rejecting_files(store, new),
         days=of_households.days,
         household_days=of_households.household_days,
         complete_days=of_households.complete_days,

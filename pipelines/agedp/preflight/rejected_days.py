@@ -20,7 +20,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from agedp.preflight.touched_days import NO_DAY, RosterDays, Touched
-from agedp.stage_values import Delivery
 from agedp.store.month_reader import household_day_key, load_table, split_household_day_key
 from agedp.store.store import Store
 from agedp_data import table_schemas
@@ -72,9 +71,9 @@ class _Rejected:
     texts: Counter[tuple[FindingName, str]] = field(default_factory=Counter)
 
 
-def quarantine_tables(store: Store, delivery: Delivery, months: Sequence[str]) -> Iterator[pa.Table]:
-    """Yield the rejected rows of these months, file by file; those of no month have the name ""."""
-    numbered = ((content, number) for content in delivery.contents for number in range(len(store.part_spans(content))))
+def quarantine_tables(store: Store, contents: Sequence[str], months: Sequence[str]) -> Iterator[pa.Table]:
+    """Yield the rejected rows of these months, file by file; those of no half-hour have the name ""."""
+    numbered = ((content, number) for content in contents for number in range(len(store.part_spans(content))))
     for (content, number), month in product(numbered, months):
         path = store.quarantine_folder(month) / f"{content}-{number}.parquet"
         if path.exists():

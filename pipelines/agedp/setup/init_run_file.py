@@ -262,7 +262,10 @@ def read_layout(patterns: Sequence[str], options: OptionValues) -> tuple[str, Lo
     for source in sources:
         if not file_listing.is_parquet(source.location) and (lines := _first_lines(source, options)[1]):
             raise _no_header_error(source, lines)
-    return next(iter(LAYOUTS)), None  # its reader raises the error about a file that is no text
+    name, layout = next(iter(LAYOUTS.items()))
+    for source in sources:
+        read_header(source, layout)  # raises the error about a file that is no text
+    return name, None
 
 
 def _no_header_error(source: InputFile, lines: Sequence[str]) -> InputError:
@@ -294,7 +297,8 @@ def _long_table(source: InputFile, sources: Sequence[InputFile], options: Option
     others = [other for other in sources if other is not source][:_LOOKED_AT]
     try:
         if file_listing.is_parquet(source.location):
-            return read_columns(parquet_parsing.first_lines(source), options, complete=False)
+            of_cells = {key: toml for key, toml in options.items() if key != (TABLE, "separator")}
+            return read_columns(parquet_parsing.first_lines(source), of_cells, complete=False)
         encoding, lines, complete = _first_lines(source, options)
         other_lines = [
             _first_lines(other, options)[1] for other in others if not file_listing.is_parquet(other.location)

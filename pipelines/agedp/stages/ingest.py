@@ -24,6 +24,8 @@ from agedp.local_files import atomic_files
 from agedp.local_files.atomic_files import FolderRemoved
 from agedp.local_files.checksums import checked_json
 from agedp.local_files.internal_files import FileNotice
+from agedp.preflight.alerts import write_findings
+from agedp.preflight.input_checks import Finding
 from agedp.stage_values import Delivery
 from agedp.store.buckets import record_buckets
 from agedp.store.data_quality import renumber_quarantine, write_quality
@@ -54,7 +56,7 @@ from agedp_data.datasets.parquet_parsing import FLOAT_IDS, FLOAT_IDS_REMEDY
 from agedp_data.datasets.registry import layout_of
 from agedp_data.datasets.validation import SLOTS, NamedColumns, ReadingRules
 from agedp_data.datasets.zone_changes import tzdata_version
-from agedp_data.errors import UnreadableFile
+from agedp_data.errors import PreflightFailed, UnreadableFile
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -73,6 +75,7 @@ def read_files(session: LedgerSession) -> Delivery:
     A rehearsal on synthetic households reads none.
 
     Raises:
+        PreflightFailed: first rows that refuse a first release; preflight.json records it.
         InputError: as `ingest`.
         FolderRemoved: too many files were damaged; the next run continues.
     """
@@ -81,7 +84,12 @@ def read_files(session: LedgerSession) -> Delivery:
         from agedp.stages.synthetic_days import NO_DELIVERY  # noqa: PLC0415  (for rehearsals)
 
         return NO_DELIVERY
-    delivery = _ingest_run(session)
+    try:
+        delivery = _ingest_run(session)
+    except PreflightFailed as error:
+        run, finding = session.run, Finding("first rows", error.private, "refused")
+        write_findings(run.paths.folder, [finding], population=run.population, on=run.today, released=0)
+        raise
     return replace(delivery, late_rows=count_late_rows(session.run.store, delivery.fresh, session.released_days))
 
 

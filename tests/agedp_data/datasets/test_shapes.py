@@ -223,10 +223,10 @@ def test_a_file_is_read_in_its_encoding(tmp_path, encoding):
     assert by_file(tmp_path, text, **keys) == {("Ä1", MONDAY, 0): 1500}
 
 
-@pytest.mark.parametrize("line", ["sep=;", '"sep=;"', "sep=,"])
-def test_the_first_line_of_a_spreadsheet_is_no_header(tmp_path, line):
-    text = f"{line}\nmeter;at;kwh\nA;2024-01-08 00:00;1\n"
-    assert by_file(tmp_path, text, separator=";") == {("A", MONDAY, 0): 1000}
+@pytest.mark.parametrize(("line", "mark"), [("sep=;", ";"), ('"sep=;"', ";"), ("sep=,", ";"), ("sep=\t", "\t")])
+def test_the_first_line_of_a_spreadsheet_is_no_header(tmp_path, line, mark):
+    text = f"{line}\nmeter;at;kwh\nA;2024-01-08 00:00;1\n".replace(";", mark)
+    assert by_file(tmp_path, text, separator=mark) == {("A", MONDAY, 0): 1000}
 
 
 @pytest.mark.parametrize(
