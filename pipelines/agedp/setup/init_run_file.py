@@ -259,7 +259,9 @@ def read_layout(patterns: Sequence[str], options: OptionValues) -> tuple[str, Lo
     for source in sources:
         if not file_listing.is_parquet(source.location) and (lines := _first_lines(source, options)[1]):
             raise _no_header_error(source, lines)
-    return next(iter(LAYOUTS)), None  # its reader raises the error about a file that is no text
+    dataset = next(iter(LAYOUTS))
+    read_header(sources[0], LAYOUTS[dataset])  # raises the error about a file that is no text
+    return dataset, None
 
 
 def _no_header_error(source: InputFile, lines: Sequence[str]) -> InputError:
@@ -269,9 +271,20 @@ def _no_header_error(source: InputFile, lines: Sequence[str]) -> InputError:
         problem = "its lines are no cells between commas, semicolons, tabs or bars: not a table of CSV"
     elif any(map(is_value, cells)):
         problem = "its first line seems to be a row already; write a line with the names of the columns above it"
+    elif (longer := _longer_rows(lines, cells)) is not None:
+        problem = (
+            f"its rows have {longer} cells and its first line {len(cells)}, as decimal commas without quotes make them"
+        )
     else:
         problem = "no line names the columns of rows below it that have numbers and times"
     return source.error(problem, private=f'{problem}. The first line is "{escape_text(lines[0], 120)}"')
+
+
+def _longer_rows(lines: Sequence[str], names: Sequence[str]) -> int | None:
+    """Return the number of cells of the rows below a line of names, if all have more and begin alike."""
+    mark = max(SEPARATORS, key=lambda mark: len(raw_cells(lines[0], mark)))
+    numbers = {len(raw_cells(line, mark)) for line in lines[1:] if line.strip()}
+    return numbers.pop() if len(numbers) == 1 and max(numbers) > len(names) else None
 
 
 def _publisher(sources: Sequence[InputFile]) -> str | None:
