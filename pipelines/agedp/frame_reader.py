@@ -21,12 +21,18 @@ from agedp import input_frames
 from agedp.compute.engine import default_scheduler, map_items
 from agedp.compute.engine_settings import Engine
 from agedp.input_findings import in_python, noted, warn_of
-from agedp.preflight.household_facts import ExaminedDays, add_touched, find_in_conflicts, find_in_days
+from agedp.preflight.household_facts import (
+    ExaminedDays,
+    add_touched,
+    find_in_conflicts,
+    find_in_days,
+    sum_days,
+)
 from agedp.preflight.input_checks import Finding, judge
-from agedp.preflight.input_facts import complete_readings
+from agedp.preflight.input_facts import complete_readings, in_samples
 from agedp.preflight.number_forms import are_ambiguous, has_ambiguous_numbers
-from agedp.preflight.reading_samples import count_by_slot, find_registers, layout_slots, slots_of_few
-from agedp.preflight.rejected_days import count_rejected
+from agedp.preflight.reading_samples import count_by_slot, examine_samples, layout_slots, slots_of_few
+from agedp.preflight.rejected_days import OTHER_ORDER, count_rejected
 from agedp.preflight.touched_days import RosterDays, Touched
 from agedp.stages.ingest import ingest, named_columns, parse_chunk, split_file
 from agedp.store.data_quality import ConflictingRows, count_by_reason, rejected_rows_in_words
@@ -178,10 +184,9 @@ def reading_rules(
         dataset, columns = _dataset_of_table(files)
         interval_minutes = interval_minutes or input_frames.attributes(files).get(input_frames.INTERVAL)
     dataset = dataset or _dataset_of_files(files)
-    if columns and columns.get("decimal") == "," and input_frames.is_table(files) and "separator" not in columns:
-        columns = {**columns, "separator": "\t"}  # a table has none, so its texts may have a decimal comma
-    named = named_columns(columns)
-    rules = ReadingRules(columns=named, interval_minutes=interval_minutes or INTERVAL_MINUTES)
+    minutes = interval_minutes or INTERVAL_MINUTES
+    named = named_columns(columns, minutes)
+    rules = ReadingRules(columns=named, interval_minutes=minutes)
     layout_of(dataset, named, rules.interval_minutes)
     return dataset, rules
 
@@ -285,6 +290,7 @@ class _Parsed:
     quarantine: list[pa.Table]
     conflicts: ConflictingRows
     has_ambiguous_numbers: bool
+    column_orders: Sequence[Sequence[str]]
     repeated_once: Ints
 
 
@@ -306,6 +312,7 @@ def _parsed(files: Any, store: Store) -> _Parsed:  # noqa: ANN401
         header = _header_of_table(files, store)
         float_ids = header.float_ids
         parts = [(0, _collect(store.layout, _parsed_table(files, header, store)))]
+        orders = [[name for name, role in zip(header.columns, header.names, strict=True) if role in header.types]]
     else:
         opened = [
             open_file(IdentifiedFile(source, "", ""), store=store, check_rows=True)
@@ -313,6 +320,7 @@ def _parsed(files: Any, store: Store) -> _Parsed:  # noqa: ANN401
         ]
         float_ids = any(file.header is not None and file.header.float_ids for file in opened)
         parts = list(_parsed_files(opened, store))
+        orders = [[*file.header.columns] for file in opened if file.header is not None]
     if float_ids:
         _LOG.warning("agedp: %s. A first release refuses them; %s", FLOAT_IDS, FLOAT_IDS_REMEDY)
     ids = tuple(sorted({name for _, part in parts for name in part.ids}))
@@ -333,8 +341,9 @@ def _parsed(files: Any, store: Store) -> _Parsed:  # noqa: ANN401
     has_conflicts = bool((readings.rejected_reason == RejectionReason.CONFLICT).any())
     conflicts = _conflicts(rows if has_conflicts else rows.take(np.zeros(0, np.int64)), readings, store.layout)
     named = [(ids, rows.household, rows.time), *named]
+    is_ambiguous = _are_ambiguous(files, store)
     once = _repeated_once(rows, store.layout)
-    return _Parsed(readings, account, named, float_ids, quarantine, conflicts, _are_ambiguous(files, store), once)
+    return _Parsed(readings, account, named, float_ids, quarantine, conflicts, is_ambiguous, orders, once)
 
 
 def _are_ambiguous(files: Any, store: Store) -> bool:  # noqa: ANN401
@@ -397,26 +406,23 @@ def _judged(parsed: _Parsed, store: Store, wanted: _Wanted) -> tuple[Finding, ..
     roster = Roster(roster_ids, np.arange(len(codes)), first, last, {}, read_off=wanted.households is None)
     roster_days = RosterDays(roster, np.unique(day).tolist())
     step = slot_step(layout.interval_minutes)
-    columns = store.rules.columns
-    touched = count_rejected(
-        parsed.quarantine, roster_days, separator="," if columns is None else columns.separator, step=step
-    )
+    rejected = count_rejected(parsed.quarantine, roster_days, columns=store.rules.columns, step=step)
     in_roster = roster_days.codes(pa.array(readings.ids, pa.string())) if readings.ids else np.zeros(1, np.int64)
     keys = distinct_keys(household_day_key(in_roster[readings.household], readings.time // SLOTS))
     coded = replace(readings, ids=roster_ids, household=in_roster[readings.household])
     energy, number = daily_totals(coded, keys)
     sample = readings.household[:_SAMPLE_ROWS], readings.time[:_SAMPLE_ROWS] * INTERVAL_MINUTES
-    rising, _ = find_registers([(readings.ids, *sample, readings.energy_wh[:_SAMPLE_ROWS])])
+    samples = examine_samples([(readings.ids, *sample, readings.energy_wh[:_SAMPLE_ROWS])])
     examined = ExaminedDays(
-        (), None, frozenset(), complete_readings(layout.interval_minutes), SLOTS // step, (), rising
+        (), None, frozenset(), complete_readings(layout.interval_minutes), SLOTS // step, (), samples.rising
     )
     of_days = np.stack([*split_household_day_key(keys), number, energy])
+    of_days = of_days[:, of_days[0] >= 0]
     lost = replace(parsed.conflicts, household=in_roster[parsed.conflicts.household])
-    others = (
-        find_in_days(of_days[:, of_days[0] >= 0], roster_days, examined),
-        find_in_conflicts([lost], roster_days, layout),
-    )
-    touched = add_touched([touched, *others])
+    of_conflicts = find_in_conflicts([lost], roster_days, layout)
+    touched = add_touched([rejected.touched, find_in_days(of_days, roster_days, examined), of_conflicts])
+    if rejected.headers and rejected.have_other_order(parsed.column_orders):
+        touched["rejected"] = Touched(roster_days.households, roster_days.totals, details=OTHER_ORDER)
     explained = sum(found.days.get(ALL, 0) for found in touched.values())
     incomplete, counts = int((number < SLOTS // step).sum()) - explained, np.zeros(SLOTS, np.int64)
     if 2 * incomplete >= len(number) > 0:
@@ -424,6 +430,7 @@ def _judged(parsed: _Parsed, store: Store, wanted: _Wanted) -> tuple[Finding, ..
         if slots := slots_of_few(counts, counted, step):
             found = roster_days.touched(keys[number < SLOTS // step], details={f"slot {slot}": 1 for slot in slots})
             touched["slot"] = found
+    touched = in_samples(samples, sum_days(of_days), roster_days.households, roster_days.totals) | touched
     if parsed.has_ambiguous_numbers:
         touched["numbers"] = Touched(roster_days.households, roster_days.totals, is_sampled=True)
     if len(once := parsed.repeated_once):
