@@ -61,16 +61,16 @@ def interval_remedy(minutes: int, *, is_long: bool) -> str:
 def have_early_midnights(timestamps: Iterable[Sequence[int]], minutes: int) -> bool:
     """Return whether the rows of households go back only from the end of a day to the midnight that begins it.
 
-    So they do where 00:00 under the date of a day is the midnight that ends it. Timestamps are in the order of the
-    file, in minutes.
+    So they do where 00:00 under the date of a day is the midnight that ends it: the next row is of the next day.
+    Timestamps are in the order of the file, in minutes.
 
     >>> day = [*range(30, 1440, 30), 0]
     >>> [have_early_midnights([[*day, *(time + 1440 for time in of_next)]], 30) for of_next in (day, sorted(day))]
     [True, False]
     """
-    steps = [later - earlier for of_household in timestamps for earlier, later in pairwise(of_household)]
-    backward = [step for step in steps if step < 0]
-    return len(backward) > 1 and set(backward) == {minutes - DAY_MINUTES}
+    steps = [[later - earlier for earlier, later in pairwise(of_household)] for of_household in timestamps]
+    backward = [pair for of_household in steps for pair in pairwise([*of_household, 0]) if pair[0] < 0]
+    return len(backward) > 1 and set(backward) <= {(minutes - DAY_MINUTES, step) for step in (DAY_MINUTES + minutes, 0)}
 
 
 def times_of_rows(rows: Sequence[str], header: Header) -> list[list[int]]:

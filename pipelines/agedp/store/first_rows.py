@@ -28,7 +28,7 @@ from agedp_data.datasets.validation import INTERVAL_MINUTES, SLOTS, Bytes, Flags
 from agedp_data.errors import InputError, PreflightFailed
 
 _NO_ROW = (RejectionReason.FIELDS, RejectionReason.HOUSEHOLD, RejectionReason.LINE)
-_SHORTENED = re.compile(r"\d(\.\d+)?[eE]\+\d+")
+_SHORTENED = re.compile(r"\d(\.\d+)?E\+\d+")  # a spreadsheet; programs write 1.2e+12
 _FIRST_ROWS, _OFF_GRID_SHARE, _MIN_OFF_GRID_ROWS = 1000, 0.1, 8
 
 
