@@ -30,7 +30,7 @@ Acceptance = Literal["useless", "no-credit", "total"]
 """A cause for which a first release is refused unless [promise] accept names it."""
 FindingName = Literal[
     "rejected", "negative", "thousands", "text", "bound", "time", "clock", "interval", "slot", "channels", "conflicts",
-    "registers", "numbers",
+    "registers", "total", "rounded", "marker", "numbers",
 ]  # fmt: skip
 """What the judge of the input can find; it refuses a first release unless [input] accept names it."""
 

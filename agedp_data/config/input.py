@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self, Union, c
 from pydantic import (
     Discriminator,
     Field,
-    PlainSerializer,
     PlainValidator,
     WithJsonSchema,
     create_model,
@@ -24,7 +23,7 @@ from pydantic import (
 from agedp_data.config.paths import LOCATION, Pattern
 from agedp_data.datasets.layout import Layout
 from agedp_data.datasets.registry import LAYOUTS, layout_of
-from agedp_data.datasets.timestamps import EPOCHS, ISO
+from agedp_data.datasets.timestamps import EPOCHS, ISO, REST
 from agedp_data.datasets.validation import ALL_COLUMNS, INTERVAL_MINUTES, NamedColumns
 from agedp_data.parameters import (
     FREE,
@@ -48,7 +47,7 @@ Order = Literal["name", "modified"]
 
 
 BLANKS: Final = " \t"
-Where = tuple[tuple[str, tuple[str, ...]], ...]
+Where = Mapping[str, tuple[str, ...]]
 _INT32_MAX: Final = 2**31 - 1
 MAX_SKIPPED = 1000
 """Lines before a header: more are no header of an export, but a table of their own."""
@@ -87,20 +86,15 @@ _WHERE: Final = WithJsonSchema(
 
 def _where(value: object) -> Where:
     """Return columns with the texts of the rows that are read, both in order."""
-    pairs = value.items() if isinstance(value, Mapping) else value if isinstance(value, tuple) else None
-    if pairs is None:
+    if not isinstance(value, Mapping):
         raise wrong('must be a table of columns and texts, such as { register = "E1" }')
     found: dict[str, tuple[str, ...]] = {}
-    for name, texts in pairs:
+    for name, texts in value.items():
         listed = [texts] if isinstance(texts, str) else texts
         if not isinstance(listed, list | tuple) or not listed or not all(isinstance(word, str) for word in listed):
             raise wrong(f"needs a text, or a list of texts, for the column {name!r}")
         found[str(name)] = tuple(sorted({word.strip(BLANKS) for word in listed}))
-    return tuple(sorted(found.items()))
-
-
-def _mapping(where: Where) -> dict[str, list[str]]:
-    return {name: list(texts) for name, texts in where}
+    return dict(sorted(found.items()))
 
 
 def _order(data: dict[str, Any]) -> Order | None:
@@ -191,6 +185,7 @@ class InputSection(Section):
 
 def _is_complete(pattern: str, *, is_date: bool) -> bool:
     """Return whether a pattern tells dates, or half-hours, apart."""
+    pattern = pattern.removesuffix(REST)
     zone = UTC if "%z" in pattern else None
     example = datetime(2013, 2, 28, *((0, 0) if is_date else (23, 30)), tzinfo=zone)
     try:
@@ -221,8 +216,9 @@ class LongColumns(Section):
     time_format: Text = "%Y-%m-%d %H:%M:%S"
     """Format of the timestamp, as for `strptime` (`%z` for an offset or Z, with zone = "UTC"); "iso", where an offset
     may be written or not; "epoch" or "epoch-ms" for seconds or milliseconds since 1970. Of columns apart the format is
-    that of their texts with a blank between them, of rows of days and of periods that of the date. 24:00 is the
-    midnight that ends a day, a date alone the one that begins it.
+    that of their texts with a blank between them, of rows of days and of periods that of the date. With `*` at its end
+    what follows is not read: "%H:%M*" reads the first time of 00:00 - 00:30. 24:00 is the midnight that ends a day, a
+    date alone the one that begins it.
     """
     stamp: Literal["end", "start"]
     """Whether the timestamp is the end or the start of its interval; not used for rows of days and for periods."""
@@ -260,7 +256,7 @@ class LongColumns(Section):
     """Encoding of a CSV file."""
     skip_lines: Annotated[int, Field(ge=0, le=MAX_SKIPPED), LATER] = 0
     """Lines of a CSV file before its header. A first line `sep=;`, as Excel writes it, is skipped anyway."""
-    where: Annotated[Where, PlainValidator(_where), PlainSerializer(_mapping), _WHERE, LATER] = ()
+    where: Annotated[Where, PlainValidator(_where), _WHERE, LATER] = Field(default={})
     """Rows that are read, by a column and its texts, such as { register = "E1" } or { register = ["E1", "E2"] }; all
     others are not asked for.
     """

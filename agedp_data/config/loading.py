@@ -92,13 +92,14 @@ class _ColumnsSection(Section):
     input: AnyInput
 
 
-def read_columns(keys: Mapping[str, Any]) -> LongColumns:
-    """Return [input.columns] from its keys.
+def read_columns(keys: Mapping[str, Any], interval_minutes: int) -> LongColumns:
+    """Return [input.columns] from its keys, of readings of this interval.
 
     Raises:
         RunFileError: a key is missing, unknown or invalid; one line, the first error.
     """
-    raw = {"input": {"dataset": "long", "files": ["*.csv"], "columns": dict(keys)}}
+    table = {"dataset": "long", "files": ["*.csv"], "interval_minutes": interval_minutes, "columns": dict(keys)}
+    raw = {"input": table}
     try:
         section = _ColumnsSection.model_validate(raw, context={"folder": Path(), "name": "columns"}).input
     except ValidationError as error:

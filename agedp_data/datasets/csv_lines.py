@@ -7,7 +7,8 @@ rejected by itself, if it
 * is empty or longer than `LONGEST_LINE`,
 * contains a control character other than a tab: NUL, a carriage return inside the line, DEL, ...
 * contains a quote that does not enclose a complete field. A quote opens at the start of a field and closes at its end;
-  a doubled quote between them is one quote of the text. Quotes may enclose separators, but no line ends.
+  a doubled quote between them is one quote of the text. Quotes may enclose separators, but no line ends. A cell such
+  as `="0123"`, in which spreadsheets keep a number as text, is a text with two ordinary characters.
 
 All other bytes are checked by the field that contains them. Fields are separated by commas, or by the separator that
 [input.columns] declares.
@@ -69,7 +70,7 @@ def count_sound_lines(data: bytes, separator: str = COMMA) -> int | None:
             return None
     if has_returns and controls != 2 * pairs and controls != pairs + data.count(b"\n"):
         return None
-    if has_quotes and len(_stray_quotes(array, separator)):
+    if has_quotes and len(_stray_quotes(_enclosing(data, separator), separator)):
         return None
     return controls - pairs + (not data.endswith(b"\n") and bool(data))
 
@@ -126,8 +127,25 @@ def broken_lines(data: bytes, ends: Ints, separator: str = COMMA) -> Flags:
     line = np.searchsorted(ends, controls)
     is_broken[line[controls < stops[line]]] = True
     if b'"' in data:
-        is_broken[np.searchsorted(ends, _stray_quotes(array, separator))] = True
+        is_broken[np.searchsorted(ends, _stray_quotes(_enclosing(data, separator), separator))] = True
     return is_broken
+
+
+def _enclosing(data: bytes, separator: str) -> Bytes:
+    r"""Return the bytes with blanks for the quotes of cells such as `="0123"`, which enclose no field.
+
+    >>> _enclosing(b'="01";"a"\n', ";").tobytes()
+    b'= 01 ;"a"\n'
+    """
+    if b'="' in data:
+        data = _text_cell(separator).sub(lambda cell: cell[0].replace(b'"', b" "), data)
+    return np.frombuffer(data, np.uint8)
+
+
+@cache
+def _text_cell(separator: str) -> re.Pattern[bytes]:
+    mark = re.escape(separator).encode()
+    return re.compile(rb'(?:(?<=[%b\n])|\A)="[^"%b\r\n]*"(?=[%b\r\n]|\Z)' % (mark, mark, mark))
 
 
 def _stray_quotes(array: Bytes, separator: str) -> Ints:
@@ -166,7 +184,9 @@ def _cell(separator: str) -> re.Pattern[str]:
     return re.compile(rf'"(?:[^"]|"")*"(?={mark}|\Z)|[^{mark}]*')
 
 
-_SOUND_CELL = re.compile(r'[^"\x00-\x08\x0a-\x1f\x7f]*|"(?:[^"\x00-\x08\x0a-\x1f\x7f]|"")*"')
+_SOUND_CELL = re.compile(
+    r'[^"\x00-\x08\x0a-\x1f\x7f]*|"(?:[^"\x00-\x08\x0a-\x1f\x7f]|"")*"|="[^"\x00-\x08\x0a-\x1f\x7f]*"'
+)
 
 
 def field_counts(data: bytes, ends: Ints, separator: str = COMMA) -> Ints:
@@ -178,7 +198,8 @@ def field_counts(data: bytes, ends: Ints, separator: str = COMMA) -> Ints:
     array = np.frombuffer(data, np.uint8)
     marks = np.flatnonzero(array == ord(separator))
     if b'"' in data:
-        marks = marks[np.searchsorted(np.flatnonzero(array == _QUOTE), marks) % 2 == 0]
+        quotes = np.flatnonzero(_enclosing(data, separator) == _QUOTE)
+        marks = marks[np.searchsorted(quotes, marks) % 2 == 0]
     return 1 + np.bincount(np.searchsorted(ends, marks), minlength=len(ends))
 
 

@@ -58,13 +58,28 @@ def interval_remedy(minutes: int, *, is_long: bool) -> str:
     return f'describe the columns under dataset = "long" with [input] interval_minutes = {minutes}'
 
 
-def interval_of_rows(rows: Sequence[str], header: Header) -> int | None:
-    """Return the minutes between the readings of a file's first rows; None for rows of days or too few rows.
+def have_early_midnights(timestamps: Iterable[Sequence[int]], minutes: int) -> bool:
+    """Return whether the rows of households go back only from the end of a day to the midnight that begins it.
+
+    So they do where 00:00 under the date of a day is the midnight that ends it: the next row is of the next day.
+    Timestamps are in the order of the file, in minutes.
+
+    >>> day = [*range(30, 1440, 30), 0]
+    >>> [have_early_midnights([[*day, *(time + 1440 for time in of_next)]], 30) for of_next in (day, sorted(day))]
+    [True, False]
+    """
+    steps = [[later - earlier for earlier, later in pairwise(of_household)] for of_household in timestamps]
+    backward = [pair for of_household in steps for pair in pairwise([*of_household, 0]) if pair[0] < 0]
+    return len(backward) > 1 and set(backward) <= {(minutes - DAY_MINUTES, step) for step in (DAY_MINUTES + minutes, 0)}
+
+
+def times_of_rows(rows: Sequence[str], header: Header) -> list[list[int]]:
+    """Return the timestamps of each household in a file's first rows, in minutes; none for rows of days.
 
     `rows` are the bytes of the lines as Latin-1.
     """
     if not header.has_timestamps:
-        return None
+        return []
     time = header.names.index("time")
     household = header.names.index("household") if "household" in header.names else None  # of a wide table any
     timestamps: dict[str, list[int]] = {}
@@ -76,7 +91,7 @@ def interval_of_rows(rows: Sequence[str], header: Header) -> int | None:
         if timestamp is not None:
             name = "" if household is None else cells[household].strip()
             timestamps.setdefault(name, []).append(timestamp.ns // _MINUTE_NS)
-    return common_interval(timestamps.values())
+    return [*timestamps.values()]
 
 
 def _bytes(cell: str) -> bytes:

@@ -30,6 +30,7 @@ _VALUE = re.compile(  # a number, a date, a time of day, or several of them
     r"|\d[\d.,]*[eE][+-]?\d+"
 )
 _DATED = re.compile(r"\d+[-/.]\w+[-/.]\d.*|\d+:\d\d.*")
+_UNIT = re.compile(r"|-|[\[(].*[\])]|[kM]?Wh?")
 _MOSTLY = 0.8
 _BOMS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
@@ -142,9 +143,12 @@ def _header_position(cells: Sequence[Sequence[str]], width: int) -> int | None:
         len(row) == width and bool(valued) and all(_may_be_value(row[i]) and (row[i] or i not in dated) for i in valued)
         for row in cells
     ]
-    first = next((i for i in range(len(cells)) if all(is_row[i : i + _CONSECUTIVE])), 0)
+    full = [i for i, row in enumerate(cells) if any(row)]  # some programs write an empty line after each row
+    starts = (i for k, i in enumerate(full) if all(is_row[line] for line in full[k : k + _CONSECUTIVE]))
+    first = next(starts, 0)
     above = [i for i in range(first) if _may_be_header(cells, i, first, width)]
     named = [i for i in above if not any(_VALUE.fullmatch(cells[i][k]) for k in valued if k < len(cells[i]))]
+    named = [i for i in named if not all(map(_UNIT.fullmatch, cells[i]))] or named
     return named[-1] if named else above[-1] if above else None
 
 

@@ -9,6 +9,8 @@ Decisions:
 * Each timestamp is parsed by itself: the result depends on nothing else in the file.
 * Arrow parses ISO timestamps. All others are parsed here, by pattern and distinct cell, because Arrow's strptime parses
   31 February as 3 March.
+* A pattern that ends with `*` reads the beginning of a timestamp: "%H:%M*" the first time of 00:00-00:30, and 02:00 of
+  "02:00 CEST". The longest beginning that fits counts, and no number is cut.
 * 24:00 is the midnight that ends a day, and a date among timestamps the midnight that begins it: spreadsheets, Spark
   and pandas write midnight so. A file of dates alone is refused before a first release (`store.first_rows`).
 """
@@ -34,6 +36,8 @@ ISO = "iso"
 EPOCHS = {"epoch": 10**9, "epoch-ms": 10**6}
 """Seconds and milliseconds since 1970, with their nanoseconds: instants."""
 LOCAL_ISO = "iso without offset"
+REST = "*"
+"""End of a pattern for timestamps with further text."""
 SHORTEST_ISO = len("2013-01-31 00:30")
 DAY_FIRST = "%d/%m/%Y %H:%M:%S"
 _LOCAL_PATTERNS = ("%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M")
@@ -54,6 +58,7 @@ _ISO_SHAPE = re.compile(  # as Arrow, except for timestamps without minutes
 _EPOCH_NUMBER = re.compile(rb"(\d{1,14})(?:\.(\d{1,9}))?")
 _END_OF_DAY = re.compile(rb"(?:(?<![\d+-])|(?<=\d{8}))24(:?00)(:?00)?(\.0+)?(?!\d)")
 _TIME_OF_DAY = re.compile(r"[ T,]*%[HIk].*")
+_HALF_OF_DAY = re.compile(r"([AaPp])\. ?[Mm]\.")
 _DAY_NS = 86_400 * 10**9
 
 
@@ -100,6 +105,8 @@ def parse_timestamp(cell: bytes, time_formats: Sequence[str]) -> Timestamp | Non
     Timestamp(ns=86400000000000, is_instant=True)
     >>> parse_timestamp(b"1970-01-02T01:00+01:00", (LOCAL_ISO,)) is None
     True
+    >>> {parse_timestamp(b"02.01.1970 00:00" + rest, ("%d.%m.%Y %H:%M*",)).ns for rest in (b"-00:30", b" CET")}
+    {86400000000000}
     >>> {parse_timestamp(cell, (ISO,)).ns for cell in (b"1970-01-01 24:00", b"1970-01-02", b"1970-01-02 00:00")}
     {86400000000000}
     """
@@ -124,11 +131,26 @@ def _parse(cell: bytes, time_format: str) -> Timestamp | None:
         return _parse_iso(cell, time_format)
     if time_format in EPOCHS:
         return _parse_epoch(cell, time_format)
+    if time_format.endswith(REST):
+        return _parse_beginning(cell, time_format.removesuffix(REST))
     with suppress(ValueError):
         if (timestamp := _parse_pattern(cell, time_format)) is not None:
             return timestamp
     date_format = _TIME_OF_DAY.sub("", time_format)
     return _parse_pattern(cell, date_format) if "%z" not in time_format and date_format != time_format else None
+
+
+def _parse_beginning(cell: bytes, pattern: str) -> Timestamp | None:
+    """Return the timestamp with which a cell begins: the longest text that fits and does not end within a number."""
+    is_local = is_iso(parser_format(pattern))
+    for end in range(len(cell), 0, -1):
+        if not (cell[end - 1 : end].isdigit() and cell[end : end + 1].isdigit()):
+            with suppress(ValueError):
+                beginning = cell[:end].rstrip()
+                found = _parse_iso(beginning, LOCAL_ISO) if is_local else _parse_pattern(beginning, pattern)
+                if found is not None and (not is_local or end >= SHORTEST_ISO):
+                    return found
+    return None
 
 
 def _parse_epoch(cell: bytes, time_format: str) -> Timestamp | None:
@@ -161,6 +183,10 @@ def _parse_pattern(cell: bytes, pattern: str) -> Timestamp | None:
     text = cell.decode("utf-8").strip()
     if any(character.isdecimal() and not character.isascii() for character in text):
         return None
+    if text.isdigit() and len(text) != len(_EPOCH.strftime(pattern)):
+        return None  # strptime would read 202401080030 as 0:03:00
+    if "%p" in pattern:
+        text = _HALF_OF_DAY.sub(r"\1m", text)  # a. m., as in Spanish
     parsed = datetime.strptime(text, pattern)
     since = (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)) - _EPOCH
     return Timestamp(since // _MICROSECOND * 1000, parsed.tzinfo is not None) if abs(since) < _MAX_OFFSET else None

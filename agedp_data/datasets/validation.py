@@ -131,6 +131,14 @@ class NamedColumns:
         return (self.energy,) if isinstance(self.energy, str) else self.energy
 
     @property
+    def row_names(self) -> tuple[str, ...]:
+        """Return the columns that every row has: not those of a row of several readings, nor one without a name."""
+        kind, place = self.household_source
+        household = (place,) if kind == "column" and not self.is_wide else ()
+        energies = () if self.is_wide or self.is_by_day else self.energy_columns
+        return tuple(name for name in (*household, *self.time_columns, *energies) if name)
+
+    @property
     def household_source(self) -> tuple[str, str]:
         """Return where a household's id stands: "column", "file" or "line", and which column, pattern or line."""
         kind, mark, place = self.household.partition(":")

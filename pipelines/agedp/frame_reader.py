@@ -21,12 +21,18 @@ from agedp import input_frames
 from agedp.compute.engine import default_scheduler, map_items
 from agedp.compute.engine_settings import Engine
 from agedp.input_findings import in_python, noted, warn_of
-from agedp.preflight.household_facts import ExaminedDays, add_touched, find_in_conflicts, find_in_days
+from agedp.preflight.household_facts import (
+    ExaminedDays,
+    add_touched,
+    find_in_conflicts,
+    find_in_days,
+    sum_days,
+)
 from agedp.preflight.input_checks import Finding, judge
-from agedp.preflight.input_facts import collect_facts, complete_readings
+from agedp.preflight.input_facts import collect_facts, complete_readings, in_samples
 from agedp.preflight.number_forms import are_ambiguous, has_ambiguous_numbers
-from agedp.preflight.reading_samples import before_skip, count_by_slot, find_registers, layout_slots, slots_of_few
-from agedp.preflight.rejected_days import count_rejected
+from agedp.preflight.reading_samples import before_skip, count_by_slot, examine_samples, layout_slots, slots_of_few
+from agedp.preflight.rejected_days import OTHER_ORDER, count_rejected
 from agedp.preflight.touched_days import RosterDays, Touched
 from agedp.stage_values import Delivery
 from agedp.stages.ingest import ingest, named_columns, parse_chunk, split_file
@@ -56,6 +62,7 @@ from agedp_data.datasets.registry import LAYOUTS, layout_of
 from agedp_data.datasets.timestamps import date_of_day, day_number
 from agedp_data.datasets.validation import INTERVAL_MINUTES, SLOTS, Flags, Int32s, Ints, ReadingRules, RejectionReason
 from agedp_data.errors import InputError, PreflightFailed
+from agedp_data.parameters import FindingName
 from agedp_data.roster import ALL, Roster
 
 if TYPE_CHECKING:
@@ -180,10 +187,9 @@ def reading_rules(
         dataset, columns = _dataset_of_table(files)
         interval_minutes = interval_minutes or input_frames.attributes(files).get(input_frames.INTERVAL)
     dataset = dataset or _dataset_of_files(files)
-    if columns and columns.get("decimal") == "," and input_frames.is_table(files) and "separator" not in columns:
-        columns = {**columns, "separator": "\t"}  # a table has none, so its texts may have a decimal comma
-    named = named_columns(columns)
-    rules = ReadingRules(columns=named, interval_minutes=interval_minutes or INTERVAL_MINUTES)
+    minutes = interval_minutes or INTERVAL_MINUTES
+    named = named_columns(columns, minutes)
+    rules = ReadingRules(columns=named, interval_minutes=minutes)
     layout_of(dataset, named, rules.interval_minutes)
     return dataset, rules
 
@@ -288,6 +294,7 @@ class _Parsed:
     quarantine: list[pa.Table]
     conflicts: ConflictingRows
     has_ambiguous_numbers: bool
+    column_orders: Sequence[Sequence[str]]
     repeated_once: Ints
     of_another_clock: Ints
 
@@ -310,6 +317,7 @@ def _parsed(files: Any, store: Store) -> _Parsed:  # noqa: ANN401
         header = _header_of_table(files, store)
         float_ids = header.float_ids
         parts = [(0, _collect(store.layout, _parsed_table(files, header, store)))]
+        orders = [[name for name, role in zip(header.columns, header.names, strict=True) if role in header.types]]
     else:
         opened = [
             open_file(IdentifiedFile(source, "", ""), store=store, check_rows=True)
@@ -317,6 +325,7 @@ def _parsed(files: Any, store: Store) -> _Parsed:  # noqa: ANN401
         ]
         float_ids = any(file.header is not None and file.header.float_ids for file in opened)
         parts = list(_parsed_files(opened, store))
+        orders = [[*file.header.columns] for file in opened if file.header is not None]
     if float_ids:
         _LOG.warning("agedp: %s. A first release refuses them; %s", FLOAT_IDS, FLOAT_IDS_REMEDY)
     ids = tuple(sorted({name for _, part in parts for name in part.ids}))
@@ -337,8 +346,9 @@ def _parsed(files: Any, store: Store) -> _Parsed:  # noqa: ANN401
     has_conflicts = bool((readings.rejected_reason == RejectionReason.CONFLICT).any())
     conflicts = _conflicts(rows if has_conflicts else rows.take(np.zeros(0, np.int64)), readings, store.layout)
     named = [(ids, rows.household, rows.time), *named]
+    is_ambiguous = _are_ambiguous(files, store)
     clock = _repeated_once(rows, store.layout), _of_another_clock(rows, store.layout)
-    return _Parsed(readings, account, named, float_ids, quarantine, conflicts, _are_ambiguous(files, store), *clock)
+    return _Parsed(readings, account, named, float_ids, quarantine, conflicts, is_ambiguous, orders, *clock)
 
 
 def _are_ambiguous(files: Any, store: Store) -> bool:  # noqa: ANN401
@@ -396,9 +406,8 @@ def _conflicts(rows: StoredRows, readings: Readings, layout: Layout) -> Conflict
     return ConflictingRows(distinct >> 32, distinct & (2**32 - 1), np.isin(distinct, repeated))
 
 
-def _judged(parsed: _Parsed, store: Store, wanted: _Wanted) -> tuple[Finding, ...]:
-    """Return what the judge finds in the rows of the wanted households and days; their roster is read off the rows."""
-    readings, layout = parsed.readings, store.layout
+def _named_roster(parsed: _Parsed, wanted: _Wanted) -> tuple[Roster, RosterDays] | None:
+    """Return the households and days that rows of the wanted ones name; None if there is none."""
     days = [np.zeros((2, 0), np.int64)]
     ids = tuple(sorted({name for names, _, _ in parsed.named for name in names}))
     code = {name: i for i, name in enumerate(ids)}
@@ -410,24 +419,33 @@ def _judged(parsed: _Parsed, store: Store, wanted: _Wanted) -> tuple[Finding, ..
         )
         days.append(np.stack(split_household_day_key(key)))
     household, day = np.concatenate(days, axis=1)
-    if not len(day):  # nobody is named: every row is rejected
-        rows = sum(len(table) for table in parsed.quarantine)
-        return judge({"rejected": Touched(0, {ALL: rows}, rows)}, {ALL: rows}, 0)
+    if not len(day):
+        return None
     codes, index = np.unique(household, return_inverse=True)
     first, last = np.full(len(codes), day.max()), np.full(len(codes), day.min())
     np.minimum.at(first, index, day)
     np.maximum.at(last, index, day)
     roster_ids = tuple(ids[i] for i in codes.tolist())
     roster = Roster(roster_ids, np.arange(len(codes)), first, last, {}, read_off=wanted.households is None)
-    roster_days = RosterDays(roster, np.unique(day).tolist())
+    return roster, RosterDays(roster, np.unique(day).tolist())
+
+
+def _judged(parsed: _Parsed, store: Store, wanted: _Wanted) -> tuple[Finding, ...]:
+    """Return what the judge finds in the rows of the wanted households and days; their roster is read off the rows."""
+    readings, layout = parsed.readings, store.layout
+    named = _named_roster(parsed, wanted)
+    if named is None:  # every row is rejected
+        rows = sum(len(table) for table in parsed.quarantine)
+        return judge({"rejected": Touched(0, {ALL: rows}, rows)}, {ALL: rows}, 0)
+    roster, roster_days = named
     step = slot_step(layout.interval_minutes)
-    touched = count_rejected(parsed.quarantine, roster_days, columns=store.rules.columns, step=step)
+    rejected = count_rejected(parsed.quarantine, roster_days, columns=store.rules.columns, step=step)
     in_roster = roster_days.codes(pa.array(readings.ids, pa.string())) if readings.ids else np.zeros(1, np.int64)
     keys = distinct_keys(household_day_key(in_roster[readings.household], readings.time // SLOTS))
-    coded = replace(readings, ids=roster_ids, household=in_roster[readings.household])
+    coded = replace(readings, ids=tuple(roster.ids), household=in_roster[readings.household])
     energy, number = daily_totals(coded, keys)
     sample = readings.household[:_SAMPLE_ROWS], readings.time[:_SAMPLE_ROWS] * INTERVAL_MINUTES
-    rising, _ = find_registers([(readings.ids, *sample, readings.energy_wh[:_SAMPLE_ROWS])])
+    samples = examine_samples([(readings.ids, *sample, readings.energy_wh[:_SAMPLE_ROWS])])
     examined = ExaminedDays(
         (),
         None,
@@ -435,18 +453,18 @@ def _judged(parsed: _Parsed, store: Store, wanted: _Wanted) -> tuple[Finding, ..
         complete_readings(layout.interval_minutes),
         SLOTS // step,
         (),
-        rising,
+        samples.rising,
         layout.interval_minutes,
     )
     of_days = np.stack([*split_household_day_key(keys), number, energy])
+    of_days = of_days[:, of_days[0] >= 0]
     lost = replace(parsed.conflicts, household=in_roster[parsed.conflicts.household])
-    others = (
-        find_in_days(
-            of_days[:, of_days[0] >= 0], roster_days, examined, _bare_days(parsed, in_roster, keys, lost, layout)
-        ),
-        find_in_conflicts([lost], roster_days, layout),
-    )
-    touched = add_touched([touched, *others])
+    bare = _bare_days(parsed, in_roster, keys, lost, layout)
+    of_members = find_in_days(of_days, roster_days, examined, bare)
+    of_conflicts = find_in_conflicts([lost], roster_days, layout)
+    touched = add_touched([rejected.touched, of_members, of_conflicts])
+    if rejected.headers and rejected.have_other_order(parsed.column_orders):
+        touched["rejected"] = Touched(roster_days.households, roster_days.totals, details=OTHER_ORDER)
     explained = sum(found.days.get(ALL, 0) for found in touched.values())
     incomplete, counts = int((number < SLOTS // step).sum()) - explained, np.zeros(SLOTS, np.int64)
     if 2 * incomplete >= len(number) > 0:
@@ -454,17 +472,23 @@ def _judged(parsed: _Parsed, store: Store, wanted: _Wanted) -> tuple[Finding, ..
         if slots := slots_of_few(counts, counted, step):
             found = roster_days.touched(keys[number < SLOTS // step], details={f"slot {slot}": 1 for slot in slots})
             touched["slot"] = found
+    touched = in_samples(samples, sum_days(of_days), roster_days.households, roster_days.totals) | touched
     if parsed.has_ambiguous_numbers:
         touched["numbers"] = Touched(roster_days.households, roster_days.totals, is_sampled=True)
+    touched = add_touched([touched, _of_the_clock(parsed, roster, roster_days)])
+    return judge(touched, roster_days.totals, roster_days.households)
+
+
+def _of_the_clock(parsed: _Parsed, roster: Roster, roster_days: RosterDays) -> dict[FindingName, Touched]:
+    """Return what rows touch that contradict the clock changes of the declared zone."""
+    touched = Touched()
     if len(once := parsed.repeated_once):
         every = np.tile(roster_days.every, len(once)), np.repeat(once, len(roster_days.every))
-        clock = roster_days.touched(roster_days.on_roster(*every), details={"repeated": 1})
-        touched["clock"] = touched.get("clock", Touched()) + clock
+        touched += roster_days.touched(roster_days.on_roster(*every), details={"repeated": 1})
     if len(skipped := parsed.of_another_clock):
         later = RosterDays(roster, [number for number in roster_days.days.tolist() if number >= skipped[0]])
-        clock = Touched(later.households, later.totals, details={"skipped": later.households})
-        touched["clock"] = touched.get("clock", Touched()) + clock
-    return judge(touched, roster_days.totals, roster_days.households)
+        touched += Touched(later.households, later.totals, details={"skipped": later.households})
+    return {"clock": touched} if touched.days else {}
 
 
 def _bare_days(parsed: _Parsed, in_roster: Ints, keys: Ints, lost: ConflictingRows, layout: Layout) -> Ints:

@@ -179,4 +179,4 @@ class StoredReadings:
 def rules_of(keys: Mapping[str, Any]) -> ReadingRules:
     """Return the parsing rules of the table [input]."""
     minutes = keys.get("interval_minutes", INTERVAL_MINUTES)
-    return ReadingRules(columns=named_columns(keys.get("columns")), interval_minutes=minutes)
+    return ReadingRules(columns=named_columns(keys.get("columns"), minutes), interval_minutes=minutes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
@@ -12,7 +13,7 @@ import agedp
 from agedp.setup.long_columns import LongTable, OtherFiles, read_columns
 from agedp.setup.run_file_options import toml_of
 from agedp_data.datasets.table_text import encoding_of, text_lines
-from agedp_data.errors import InputError
+from agedp_data.errors import InputError, PreflightFailed
 
 Row = Callable[[str, datetime, int], str]
 
@@ -45,7 +46,7 @@ def keys_of(table: LongTable) -> dict[str, str]:
     return {line.key: line.toml for line in table.lines}
 
 
-FROM_MIDNIGHT = "2024-01-08 00:00"
+FROM_MIDNIGHT, HALF = "2024-01-08 00:00", timedelta(minutes=30)
 NAMES_48 = ";".join(f"v{i}" for i in range(1, 49))
 CASES = {
     "semicolons, decimal commas": (
@@ -144,11 +145,62 @@ CASES = {
         + rows(of_two("{0};use 1;{1};1\n{0};use 2;{1};2\n{0};export 1;{1};3\n{0};export 2;{1};4")),
         {"where": '{ "register" = ["use 1", "use 2"] }', "add": '"register"'},
     ),
+    "ranges of times": (
+        "zähler;datum;zeitraum;kwh\n"
+        + rows(lambda home, t, _: f"{home};{t:%d.%m.%Y};{t:%H:%M} - {t + HALF:%H:%M};0,25", first=FROM_MIDNIGHT),
+        {"time": '["datum", "zeitraum"]', "time_format": '"%d.%m.%Y %H:%M*"', "stamp": '"start"'},
+    ),
+    "ranges of dates and times": (
+        "meter,period,kwh\n"
+        + rows(lambda home, t, _: f"{home},{t:%Y-%m-%d %H:%M} to {t + HALF:%Y-%m-%d %H:%M},0.25", first=FROM_MIDNIGHT),
+        {"time": '"period"', "time_format": '"%Y-%m-%dT%H:%M:%S*"', "stamp": '"start"'},
+    ),
+    "names of zones": (
+        "meter,at,kwh\n" + rows(lambda home, t, _: f"{home},{t:%d.%m.%Y %H:%M} CET,0.25"),
+        {"time_format": '"%d.%m.%Y %H:%M*"', "stamp": '"end"'},
+    ),
+    "offsets without minutes": (
+        "dataid,local,kw\n" + rows(lambda home, t, _: f"{home},{t:%Y-%m-%d %H:%M:%S}-06,0.5"),
+        {"household": '"dataid"', "time_format": '"iso"', "zone": '"UTC"'},
+    ),
+    "halves of the day in Spanish": (
+        "cups;fecha;kwh\n"
+        + rows(lambda home, t, _: f"{home};{t:%d/%m/%Y %I:%M:%S} {'ap'[t.hour > 11]}. m.;0,25"),
+        {"time_format": '"%d/%m/%Y %I:%M:%S %p"', "stamp": '"end"'},
+    ),
+    "digits alone": (
+        "METER|READ_AT|WH\n" + rows(lambda home, t, _: f"{home}|{t:%Y%m%d%H%M%S}|250"),
+        {"time_format": '"%Y%m%d%H%M%S"', "unit": '"Wh"', "stamp": '"end"'},
+    ),
+    "units below the names, an empty line after each row": (
+        "meter,at,use\n[-],[local],[kWh]\n" + rows(of_two("{0},{1},0.25\n")),
+        {"household": '"meter"', "energy": '"use"'},
+    ),
+    "units in a column, what was paid, the name of the interval": (
+        "meter,at,volume,unit,cost,step\n" + rows(of_two("{0},{1},250,Wh,$0.04,PT30M")),
+        {"household": '"meter"', "energy": '"volume"', "unit": '"Wh"'},
+    ),
+    "versions of a reading, in a frame saved with its index": (
+        ",meter,at,quality,kwh\n" + rows(of_two("0,{0},{1},E,1\n1,{0},{1},A,2")),
+        {"household": '"meter"', "where": '{ "quality" = ["E"] }'},
+    ),
     "negative energies and words for none": (
         "meter,at,net_kwh\n" + rows(lambda home, t, i: f"{home},{t:%Y-%m-%d %H:%M},{('-0.5', 'NA', '0.5')[i % 3]}"),
         {"negative": '"net"', "missing": '["Null", "", "NA"]'},
     ),
 }  # fmt: skip
+
+
+def test_rows_that_are_not_asked_for_are_no_evidence():
+    table = "meter,kind,at,kwh\n" + rows(of_two("{0},use,{1},1\n{0},sun,{1},-2"))
+    assert {"add", "negative"}.isdisjoint(keys_of(shown(table, where=["kind=use"])))
+    assert "add" in keys_of(shown(table))
+
+
+def test_a_file_of_a_date_and_a_time_apart_is_a_household_of_its_name():
+    table = "Data;Hora;Consumo (kW)\n" + rows(lambda _, t, __: f"{t:%Y/%m/%d};{t:%H:%M};0,5", homes=("",))
+    others = OtherFiles(["PT1.csv", "PT2.csv"], [table.split("\n")])
+    assert keys_of(shown(table, others=others))["household"] == '"file:PT*.csv"'
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -222,6 +274,10 @@ REFUSED = {
     "dates alone": ("meter,day,kwh\n" + days(lambda home, t: f"{home},{t:%Y-%m-%d},7"), "dates without a time of day"),
     "no number": ("meter,at,note\n" + rows(of_two("{0},{1},none today")), "^no column has numbers"),
     "open end": ("meter,at,kwh\n" + rows(of_two("{0},{1},1.5,")), "a separator that the header lacks"),
+    "two units": (
+        "meter,at,use,unit\n" + rows(lambda home, t, i: f"{home},{t:%Y-%m-%d %H:%M},1.5,{('kWh', 'Wh')[i % 2]}"),
+        "^the rows have units of their own",
+    ),
 }
 
 
@@ -232,7 +288,7 @@ def test_a_table_that_cannot_be_read_is_told_why_and_keeps_its_rows_private(case
         shown(text)
     assert "2024-01-08" not in str(caught.value)
     assert "Monday" not in str(caught.value)
-    assert case == "open end" or "the columns of line 1 are" in caught.value.private
+    assert case in ("open end", "two units") or "the columns of line 1 are" in caught.value.private
 
 
 PLAIN = {"household": "meter", "time": "at", "time_format": "iso", "stamp": "end", "energy": "kwh", "unit": "kWh"}
@@ -268,3 +324,41 @@ def test_a_file_that_its_keys_do_not_fit_is_told_what_stands_in_the_way(case, tm
         agedp.read(str(tmp_path / "a.csv"), columns=PLAIN | keys)
     assert not any(secret in str(caught.value) for secret in ("M1", "2024-01", "0.5"))
     assert case != "seconds" or caught.value.private.endswith('did you mean "epoch"?')
+
+
+MISLEADING = {
+    "a comma as decimal mark without quotes": (rows(of_two("{0},{1},0,5")), "no first row has 3 cells, .* but 4"),
+    "00:00 as the end of its date": (
+        rows(lambda home, t, _: f"{home},{t:%Y-%m-%d} {t + HALF:%H:%M},0.5", first=FROM_MIDNIGHT),
+        "00:00 follows the last reading of its own date",
+    ),
+    "ids that a spreadsheet shortened": (
+        rows(of_two("{0},{1},0.5"), homes=("1.2E+12", "1.30001E+12")), "shortened numbers such as 1.23E.12",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", MISLEADING)
+def test_rows_that_would_be_read_as_others_are_refused_with_their_cause(case, tmp_path):
+    text, cause = MISLEADING[case]
+    (tmp_path / "a.csv").write_text(f"meter,at,kwh\n{text}")
+    with pytest.raises(PreflightFailed) as caught:
+        agedp.read(str(tmp_path / "a.csv"), columns=PLAIN)
+    assert re.search(cause, caught.value.private)
+
+
+def test_decimal_commas_in_quotes_stand_between_commas(tmp_path):
+    """96 half-hours of 0.25 kWh, and the id as a spreadsheet keeps it a text."""
+    (tmp_path / "a.csv").write_text("meter,at,kwh\n" + rows(of_two('="{0}",{1},"0,25"'), homes=("01",), days=2))
+    readings = agedp.read(str(tmp_path / "a.csv"), columns=PLAIN | {"decimal": ","})
+    assert readings["energy_wh"].sum() == 96 * 250
+    assert set(readings["household_id"]) == {'="01"'}
+
+
+def test_hours_by_number_are_read_in_python(tmp_path):
+    """Two days of 24 hours of 0.5 kWh in two homes."""
+    lines = rows(lambda home, t, i: f"{home};{t:%d/%m/%Y};{i % 24 + 1};0,5", minutes=60, days=2, first=FROM_MIDNIGHT)
+    (tmp_path / "a.csv").write_text(f"cups;fecha;hora;kwh\n{lines}")
+    keys = {"household": "cups", "time": ["fecha", "hora"], "time_format": "%d/%m/%Y", "period_minutes": 60}
+    columns = PLAIN | keys | {"separator": ";", "decimal": ","}
+    assert agedp.read(str(tmp_path / "a.csv"), columns=columns, interval_minutes=60)["energy_wh"].sum() == 2 * 48 * 500

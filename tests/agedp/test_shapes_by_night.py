@@ -109,6 +109,17 @@ SHAPES = {
         by_file, 'household = "file:*.csv"\ntime = "when"\ntime_format = "iso"\nenergy = "power"\nskip_lines = 1',
         'unit = "W"\nseparator = ";"\ndecimal = ","', 30,
     ),
+    "ranges of times, and one of two registers": (
+        by_row(
+            "meter;register;when;wh",
+            lambda home, at, _, wh: "\n".join(
+                f"{home};{register};{at.astimezone(LONDON):%d/%m/%Y %H:%M} - later;{energy}"
+                for register, energy in (("use", wh / 10), ("export", 9))
+            ),
+        ),
+        'household = "meter"\ntime = "when"\ntime_format = "%d/%m/%Y %H:%M*"\nenergy = "wh"',
+        'unit = "Wh"\nseparator = ";"\nwhere = { register = "use" }', 30,
+    ),
     "seconds since 1970, of five minutes and two meters": (
         quarters, 'household = "meter"\ntime = "at"\ntime_format = "epoch"\nenergy = "wh"\nadd = "part"',
         'unit = "Wh"', 5,

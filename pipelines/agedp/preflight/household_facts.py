@@ -8,6 +8,8 @@ What findings touch is counted completely, household by household:
 * an interval of hours or days: on most days the household has every second, third, ... reading, and never more; where
   shorter readings add up to half-hours, it has rows on most days and no complete half-hour;
 * a register of a meter: the totals of complete days rise on 14 days or more, and almost never fall;
+* a total: on nearly all days one household has the sum of all others;
+* rounded: the complete days have fewer watt-hours than half-hours, and are not 0;
 * channels or meters: rows of one file conflict in half of a day's half-hours or more; all others are conflicts.
 """
 
@@ -55,6 +57,12 @@ _EXTRA_READINGS: Final = 2
 _MIN_READINGS: Final = 20
 """Fewer readings of a household show no interval."""
 _MIN_RISES: Final = 14
+_MIN_OTHERS: Final = 3
+"""Fewer households beside one show no total."""
+_TOTAL_SHARE, _TOTAL_TOLERANCE = 0.9, 0.001
+
+DaySums = Mapping[int, tuple[int, int, int]]
+"""Sum, largest and number of the daily totals of households by day."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +82,7 @@ class HouseholdFacts:
         members: households of the roster on due days.
         incomplete_days: of the household-days with a reading, those that lack one.
         touched: what findings touch, by their names.
+        day_sums: of the roster's households by due day.
     """
 
     households: int = 0
@@ -88,6 +97,7 @@ class HouseholdFacts:
     members: int = 0
     incomplete_days: int = 0
     touched: Mapping[FindingName, Touched] = field(default_factory=dict)
+    day_sums: DaySums = field(default_factory=dict)
 
     @property
     def median_kwh(self) -> float | None:
@@ -153,7 +163,8 @@ def _facts_of_bucket(
                 parts = store.month_parts(month, delivery.contents, bucket)
                 bare.append(_bare_days(index_month(store, month, parts, bucket=bucket, days=days), code_by_id))
         facts = _add_facts([facts, month_facts])
-    touched = find_in_days(np.concatenate(member_days, axis=1), roster_days, examined, np.concatenate(bare))
+    days_of_members = np.concatenate(member_days, axis=1)
+    touched = find_in_days(days_of_members, roster_days, examined, np.concatenate(bare))
     touched |= find_in_conflicts(conflicting, roster_days, store.layout)
     return replace(
         facts,
@@ -162,6 +173,7 @@ def _facts_of_bucket(
         roster_days=roster_days.totals,
         members=roster_days.households,
         touched={name: of_name for name, of_name in touched.items() if of_name.days[ALL]},
+        day_sums=sum_days(days_of_members),
     )
 
 
@@ -225,10 +237,43 @@ def find_in_days(
     is_rising |= np.isin(codes, sampled)
     of_interval = _due_keys(has_interval[index], household, day, roster)
     of_longer = _due_keys(np.isin(bare_household, longer), bare_household, bare_day, roster)
+    is_small = is_complete & (energy > 0) & (energy < examined.readings)
+    small, complete = (np.bincount(index, flags, len(codes)) for flags in (is_small, is_complete))
+    is_rounded = (small > 1) & (2 * small > complete)
     return {
+        "rounded": roster.touched(_due_keys(is_rounded[index], household, day, roster)),
         "interval": roster.touched(np.concatenate([of_interval, of_longer]), details=details),
         "registers": roster.touched(_due_keys(is_rising[index], household, day, roster)),
     }
+
+
+def sum_days(member_days: Ints) -> DaySums:
+    """Return sum, largest and number of the daily totals by day; `member_days` as in `find_in_days`."""
+    days, index, number = np.unique(member_days[1], return_inverse=True, return_counts=True)
+    total, largest = np.zeros((2, len(days)), np.int64)
+    np.add.at(total, index, member_days[3])
+    np.maximum.at(largest, index, member_days[3])
+    rows = zip(total.tolist(), largest.tolist(), number.tolist(), strict=True)
+    return dict(zip(days.tolist(), rows, strict=True))
+
+
+def have_total(day_sums: DaySums) -> bool:
+    """Return whether one household has the sum of all others on nearly all days.
+
+    >>> [have_total({0: (600, most, 4), 1: (800, most + 100, 4)}) for most in (300, 290)]
+    [True, False]
+    """
+    days = [(total, largest, number) for total, largest, number in day_sums.values() if number > _MIN_OTHERS and total]
+    equal = sum(abs(2 * most - total) <= max(number, _TOTAL_TOLERANCE * total) for total, most, number in days)
+    return equal > 1 and equal >= _TOTAL_SHARE * len(days)
+
+
+def _add_day_sums(results: Sequence[DaySums]) -> DaySums:
+    added: dict[int, tuple[int, int, int]] = {}
+    for day, (total, largest, number) in (item for result in results for item in result.items()):
+        so_far = added.get(day, (0, 0, 0))
+        added[day] = (so_far[0] + total, max(so_far[1], largest), so_far[2] + number)
+    return added
 
 
 def _due_keys(flags: Flags, household: Ints, day: Ints, roster: RosterDays) -> Ints:
@@ -298,6 +343,7 @@ def _add_facts(results: Sequence[HouseholdFacts]) -> HouseholdFacts:
         members=sum(facts.members for facts in results),
         incomplete_days=sum(facts.incomplete_days for facts in results),
         touched=add_touched([facts.touched for facts in results]),
+        day_sums=_add_day_sums([facts.day_sums for facts in results]),
     )
 
 

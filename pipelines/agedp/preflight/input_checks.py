@@ -74,13 +74,16 @@ CAUSES: Final[Mapping[FindingName, tuple[str, str]]] = {
         "Correct [input.columns] zone; where one row has both passes of a repeated half-hour, write [input.columns] "
         'repeated = "sum"',
     ),
-    "time": ("rows are rejected, because their time cannot be read", "Correct [input.columns] time_format"),
+    "time": (
+        "rows are rejected, because their time cannot be read{}",
+        'Correct [input.columns] time_format (with "*" at its end it leaves out what follows), or leave such rows out',
+    ),
     "interval": (
         "the interval of readings is not the declared one{}; a row between others is no half-hour",
         "Correct [input] interval_minutes, and deliver files of one interval, or leave these households out",
     ),
     "slot": (
-        "the same half-hour is missing in most households on most days{}",
+        "the same half-hour is missing, or 0, in most households on most days{}",
         "Compare its rows with [input.columns] time, time_format and stamp: is 24:00 written as 00:00 of the same "
         "date?",
     ),
@@ -98,6 +101,18 @@ CAUSES: Final[Mapping[FindingName, tuple[str, str]]] = {
     "registers": (
         "readings rise from each to the next, so they are registers of a meter and not the use of an interval",
         _DIFFERENCES,
+    ),
+    "total": (
+        "the days of one household are the sum of those of all others, as those of a total are",
+        "Leave it out of the files or of the roster; in a wide table name its column under [input.columns] ignore",
+    ),
+    "rounded": (
+        "nearly all readings of households are 0 or 1 Wh, as kWh taken for Wh are",
+        "Correct [input.columns] unit, and deliver files of one unit",
+    ),
+    "marker": (
+        "the largest reading is that of many rows and more than twice the next one, as a mark for a missing reading",
+        "List it under [input.columns] missing",
     ),
     "numbers": (
         "whole numbers stand beside numbers with exactly three decimals, as if the mark stood between thousands",

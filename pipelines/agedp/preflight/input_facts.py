@@ -8,6 +8,7 @@ files (`number_forms`).
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -17,18 +18,26 @@ from typing import Final
 import pyarrow as pa
 
 from agedp.compute.engine_settings import Engine
-from agedp.preflight.household_facts import ExaminedDays, HouseholdFacts, add_touched, collect_household_facts
-from agedp.preflight.number_forms import has_ambiguous_numbers
+from agedp.preflight.household_facts import (
+    DaySums,
+    ExaminedDays,
+    HouseholdFacts,
+    add_touched,
+    collect_household_facts,
+    have_total,
+)
+from agedp.preflight.number_forms import column_orders, has_ambiguous_numbers
 from agedp.preflight.reading_samples import (
+    SampleFacts,
     before_skip,
+    examine_samples,
     find_absent_slots,
-    find_registers,
     layout_slots,
     read_samples,
     repeats_before_skip,
     repeats_no_half_hour,
 )
-from agedp.preflight.rejected_days import NOT_REJECTED, count_rejected, quarantine_tables
+from agedp.preflight.rejected_days import NOT_REJECTED, OTHER_ORDER, count_rejected, quarantine_tables
 from agedp.preflight.touched_days import RosterDays, Touched
 from agedp.stage_values import DailySum, Delivery
 from agedp.store.bucketed_roster import write_bucketed_roster
@@ -148,14 +157,15 @@ def collect_facts(  # noqa: PLR0913 -- what is looked at, and how
     delivered_months = tuple(month for month in months if month in delivery.months)
     day_filter = None if all_days else pa.array(sorted(days), pa.date32())
     min_readings = complete_readings(store.layout.interval_minutes)
-    rising, sampled = find_registers(read_samples(store, delivery, delivered_months, day_filter))
+    samples = examine_samples(read_samples(store, delivery, delivered_months, day_filter))
     readings = SLOTS // slot_step(store.layout.interval_minutes)
     due, minutes = frozenset(days), store.layout.interval_minutes
-    examined = ExaminedDays(delivered_months, day_filter, due, min_readings, readings, tuple(by), rising, minutes)
+    examined = ExaminedDays(
+        delivered_months, day_filter, due, min_readings, readings, tuple(by), samples.rising, minutes
+    )
     bucketed = write_bucketed_roster(store.folder.parent, roster, store.buckets)
     of_households = collect_household_facts(store, delivery, bucketed, examined, engine=engine)
     rejected = {reason: number for reason, number in delivery.rejected.items() if reason not in NOT_REJECTED}
-    counted = delivery.rows_read - sum(delivery.rejected.values()) + sum(rejected.values())
     columns = store.rules.columns
     touched = dict(of_households.touched)
     new = delivery.contents if all_days else delivery.fresh  # rows of no half-hour are of the night of their file
@@ -164,9 +174,13 @@ def collect_facts(  # noqa: PLR0913 -- what is looked at, and how
     if (first := next(tables, None)) is not None:  # else no household is looked up
         roster_days = RosterDays(roster, [*map(day_number, days)], by)
         step = slot_step(store.layout.interval_minutes)
-        rejected_days = count_rejected(chain([first], tables), roster_days, columns=columns, step=step)
-        touched = add_touched([rejected_days, touched])
-    sampled_days = _sampled(store, delivery, delivered_months, of_households, touched, (len(rising), sampled))
+        of_rows = count_rejected(chain([first], tables), roster_days, columns=columns, step=step)
+        touched = add_touched([of_rows.touched, touched])
+        rejected = +(Counter(rejected) - of_rows.without_reading)
+        if of_rows.headers and of_rows.have_other_order(column_orders(store, files)):
+            touched["rejected"] = replace(_in_proportion(of_households, 1.0), details=OTHER_ORDER)
+    counted = delivery.rows_read - sum(delivery.rejected.values()) + sum(rejected.values())
+    sampled_days = _sampled(store, delivery, delivered_months, of_households, touched, samples)
     if all_days and columns is not None and has_ambiguous_numbers(store, files):
         sampled_days["numbers"] = _in_proportion(of_households, 1.0)
     if once := _repeated_once(store, delivery, days, roster, by):
@@ -202,25 +216,43 @@ def _sampled(
     months: Sequence[str],
     facts: HouseholdFacts,
     touched: Mapping[FindingName, Touched],
-    rising: tuple[int, int],
+    samples: SampleFacts,
 ) -> dict[FindingName, Touched]:
-    """Return what is measured in samples: slots that nobody has, and registers if their share exceeds those counted."""
-    sampled: dict[FindingName, Touched] = {}
+    """Return what is measured in samples: slots that nobody has, registers if their share exceeds those counted, ..."""
+    sampled = in_samples(samples, facts.day_sums, facts.members, facts.roster_days)
     explained = sum(found.days.get(ALL, 0) for found in touched.values())
     incomplete = facts.incomplete_days - explained
     if 2 * incomplete >= facts.household_days > 0 and (slots := find_absent_slots(store, delivery, months)):
         details = {f"slot {slot}": 1 for slot in slots}
         sampled["slot"] = replace(_in_proportion(facts, incomplete / facts.household_days), details=details)
-    found, of_households = rising
-    counted = touched.get("registers", Touched())
-    if found > 1 and found / of_households * facts.members > counted.households:
-        sampled["registers"] = _in_proportion(facts, found / of_households)
+    found, counted = len(samples.rising), touched.get("registers", Touched())
+    if found > 1 and found / samples.households * facts.members > counted.households:
+        sampled["registers"] = _in_proportion(facts, found / samples.households)
     return sampled
 
 
+def in_samples(
+    samples: SampleFacts, day_sums: DaySums, members: int, roster_days: Mapping[str, int]
+) -> dict[FindingName, Touched]:
+    """Return what samples and the sums of days show of a roster: a slot that is 0, marks, a total among households."""
+    found: dict[FindingName, Touched] = {}
+    if samples.zero_slots:
+        details = {f"slot {slot}": 1 for slot in samples.zero_slots}
+        found["slot"] = replace(_part_of(members, roster_days, 1.0), details=details)
+    if samples.marked:
+        found["marker"] = _part_of(members, roster_days, samples.marked)
+    if have_total(day_sums):
+        found["total"] = Touched(1, roster_days)
+    return found
+
+
 def _in_proportion(facts: HouseholdFacts, share: float) -> Touched:
-    days = {group: math.ceil(share * number) for group, number in facts.roster_days.items()}
-    return Touched(math.ceil(share * facts.members), days, is_sampled=True)
+    return _part_of(facts.members, facts.roster_days, share)
+
+
+def _part_of(members: int, roster_days: Mapping[str, int], share: float) -> Touched:
+    days = {group: math.ceil(share * number) for group, number in roster_days.items()}
+    return Touched(math.ceil(share * members), days, is_sampled=True)
 
 
 def _repeated_once(

@@ -7,7 +7,7 @@ whole numbers below 1,000 and numbers with exactly three digits after a mark, no
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
@@ -17,6 +17,8 @@ from agedp.store.file_identity import read_header
 from agedp.store.store import Store
 from agedp_data.datasets import file_listing
 from agedp_data.datasets.csv_lines import split_fields
+from agedp_data.datasets.file_listing import InputFile
+from agedp_data.datasets.layout import Header
 from agedp_data.errors import InputError
 
 _MAX_FILES: Final = 20
@@ -46,19 +48,30 @@ def has_ambiguous_numbers(store: Store, patterns: Sequence[str]) -> bool:
     columns = store.rules.columns
     if columns is None or columns.thousands:
         return False
-    sources = [
-        replace(source, encoding=store.layout.encoding)
-        for source in file_listing.list_input_files(patterns, required=False).sources
-        if not file_listing.is_parquet(source.location)
-    ]
     cells = []
-    for source in sources[:: -(-len(sources) // _MAX_FILES) or 1]:
-        with suppress(InputError):  # a file that is refused, or that a run beside this one removed
-            header, start = read_header(source, store.layout)
-            if header is None:
-                continue
+    for source, header, start in _sampled_files(store, patterns):
+        with suppress(InputError):
             lines = file_listing.read_head(source)[start:].decode("latin-1").splitlines()[:-1]
             positions = [header.names.index(name) for name in header.energies]
             rows = (split_fields(line, header.separator) for line in lines)
             cells.append([row[i] for row in rows if len(row) == len(header.names) for i in positions])
     return are_ambiguous(chain.from_iterable(cells), columns.decimal)
+
+
+def column_orders(store: Store, patterns: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+    """Return the names of the columns of the files, in the order of each, of twenty files at most."""
+    return tuple(header.columns for _, header, _ in _sampled_files(store, patterns))
+
+
+def _sampled_files(store: Store, patterns: Sequence[str]) -> Iterator[tuple[InputFile, Header, int]]:
+    """Yield CSV files with their header and the position of their rows, without those that cannot be read now."""
+    sources = [
+        replace(source, encoding=store.layout.encoding)
+        for source in file_listing.list_input_files(patterns, required=False).sources
+        if not file_listing.is_parquet(source.location)
+    ]
+    for source in sources[:: -(-len(sources) // _MAX_FILES) or 1]:
+        with suppress(InputError):  # a file that is refused, or that a run beside this one removed
+            header, start = read_header(source, store.layout)
+            if header is not None:
+                yield source, header, start

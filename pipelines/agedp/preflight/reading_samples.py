@@ -1,4 +1,4 @@
-"""Samples of READINGS: readings that rise like those of a register, and half-hours that nobody has. Confidential.
+"""Samples of READINGS: those that rise as a register does, half-hours that nobody has, and marks. Confidential.
 
 A sample has the first parts, in the order of the files, of the first and the middle month.
 """
@@ -6,6 +6,7 @@ A sample has the first parts, in the order of the files, of the first and the mi
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import date
 from typing import Final
 
@@ -30,6 +31,8 @@ _MIN_RISE_SHARE = 0.01
 MAX_FALL_SHARE: Final = 0.05
 """A register falls in at most so many steps as a part of those in which it rises."""
 _CLOCK_PARTS = 3
+_MIN_HOUSEHOLDS, _ZERO_SHARE, _MAX_BESIDE = 5, 0.95, 0.5
+_MIN_VALUES, _MIN_MARKS = 20, 8
 
 Sample = tuple[Sequence[str], Ints, Ints, Ints]
 """Households; code among them, minutes since 1970, energy of the rows of one part, in the order of both.
@@ -116,15 +119,65 @@ def _sort_sample(table: pa.Table, store: Store) -> Sample:
     return names, household[order], minute[order], energy[order]
 
 
-def find_registers(samples: Iterable[Sample]) -> tuple[frozenset[str], int]:
-    """Return the households whose readings rise like those of a register, and the number of those with enough rows."""
+@dataclass(frozen=True, slots=True)
+class SampleFacts:
+    """What samples show.
+
+    Attributes:
+        rising: households whose readings rise like those of a register.
+        households: number of households with enough rows to tell.
+        zero_slots: slots that are 0 in most households on most days, and those beside them are not.
+        marked: share of the household-days with a reading that seems to be a mark for a missing one.
+    """
+
+    rising: frozenset[str]
+    households: int
+    zero_slots: tuple[int, ...]
+    marked: float
+
+
+def examine_samples(samples: Iterable[Sample]) -> SampleFacts:
+    """Return what samples show, which are looked at one by one."""
     rising: set[str] = set()
     sampled: set[str] = set()
-    for names, *readings in samples:
-        codes, flags = rising_households(*readings)
+    zeros, counts, marked, days = np.zeros(SLOTS, np.int64), np.zeros(SLOTS, np.int64), 0, 0
+    for names, household, minute, energy in samples:
+        codes, flags = rising_households(household, minute, energy)
         sampled |= {names[code] for code in codes.tolist()}
         rising |= {names[code] for code in codes[flags].tolist()}
-    return frozenset(rising), len(sampled)
+        slot, day = minute % _DAY_MINUTES // INTERVAL_MINUTES, household_day_key(household, minute // _DAY_MINUTES)
+        counts += np.bincount(slot, minlength=SLOTS)
+        zeros += np.bincount(slot, energy == 0, SLOTS).astype(np.int64)
+        marked += len(np.unique(day[are_marks(energy)]))
+        days += len(np.unique(day))
+    slots = lone_zeros(zeros, counts) if len(sampled) >= _MIN_HOUSEHOLDS else ()
+    return SampleFacts(frozenset(rising), len(sampled), slots, marked / max(days, 1))
+
+
+def lone_zeros(zeros: Ints, counts: Ints) -> tuple[int, ...]:
+    """Return the slots of which nearly all readings are 0, where at most half of those beside them are.
+
+    >>> zeros = np.array([1, 10, 1, *[9] * 45])
+    >>> lone_zeros(zeros, np.full(48, 10)), lone_zeros(np.full(48, 10), np.full(48, 10))
+    ((1,), ())
+    """
+    used = np.flatnonzero(counts)
+    share = zeros[used] / counts[used]
+    beside = np.maximum(np.roll(share, 1), np.roll(share, -1))
+    return tuple(used[(share >= _ZERO_SHARE) & (beside <= _MAX_BESIDE)].tolist())
+
+
+def are_marks(energy: Ints) -> Flags:
+    """Return which readings equal the largest, if it is frequent and more than twice the next one of many.
+
+    >>> energy = np.array([*range(1, 101), *[9999] * 8])
+    >>> int(are_marks(energy).sum()), int(are_marks(energy[:-1]).sum())
+    (8, 0)
+    """
+    values, numbers = np.unique(energy, return_counts=True)
+    is_mark = len(values) > _MIN_VALUES and numbers[-1] >= _MIN_MARKS and values[-1] > 2 * values[-2]
+    flags: Flags = (energy == values[-1]) & is_mark if len(values) else np.zeros(0, bool)
+    return flags
 
 
 def rising_households(household: Ints, minute: Ints, energy: Ints) -> tuple[Ints, Flags]:

@@ -1,6 +1,8 @@
 """Rows that parsing rejected -> the household-days that each cause touches. Confidential.
 
-All rows are counted. What their texts show is read off the first `_MAX_TEXTS` of each table.
+All rows are counted. What their texts show is read off the first `_MAX_TEXTS` of each table. A line without a
+digit or of a single cell, a comment, and the header once more, as concatenated files have it, lack no reading: they
+touch nothing.
 
 Example: of the lines `M1;2024-01-08 12:00;1,234` and `M1;2024-01-08 12:30;987` the first is rejected where energies
 have a decimal point: its number has a mark between thousands.
@@ -8,9 +10,10 @@ have a decimal point: its number has a mark between thousands.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Final
@@ -53,6 +56,39 @@ _THOUSANDS_AT_END: Final = re.compile(r",[+-]?\d{1,3}(,\d{3})+$")
 _UNIT: Final = re.compile(r"[+-]?\d[\d.,]*[ \u00a0]*([^\d\s.,:/-]+)")
 _DIVIDED: Final = re.compile(r"(^|,)[+-]?\d+,\d+(,|$)")
 _MARK: Final = re.compile(r"[+-]?\d*([,.])\d+")
+_DATED: Final = re.compile(r".*\d.*[^\d.,+-].*|\d{8,}")
+OTHER_ORDER: Final = {"text a header amid the rows names the columns in another order than the first one": 1}
+_MAY_LACK_READING: Final = ("FIELDS", "LINE", "HOUSEHOLD", "DATE")
+
+
+@dataclass(frozen=True, slots=True)
+class RejectedRows:
+    """What rejected rows are about.
+
+    Attributes:
+        touched: what they touch, by the name of a finding.
+        without_reading: number of rows that lack no reading, by the words of their reason.
+        headers: the cells of those that repeat the names of the columns.
+        names: the columns that every row has, by which these were recognised.
+    """
+
+    touched: dict[FindingName, Touched]
+    without_reading: Counter[str]
+    headers: frozenset[tuple[str, ...]]
+    names: Collection[str]
+
+    def have_other_order(self, orders: Collection[Sequence[str]]) -> bool:
+        """Return whether a header amid the rows has the names at other places than every known one.
+
+        Of a row with several readings, the name of a column and its cell are the last cells.
+
+        >>> rows = RejectedRows({}, Counter(), frozenset([("id", "kwh", "at")]), ["at", "kwh"])
+        >>> [rows.have_other_order([order]) for order in (["x", "kwh", "at"], ["id", "at", "kwh"])]
+        [False, True]
+        """
+        known = {tuple(name if name in self.names else "" for name in order) for order in orders}
+        placed = {cells: tuple(cell if cell in self.names else "" for cell in cells) for cells in self.headers}
+        return any(place not in known and cells[-1] not in cells[:-1] for cells, place in placed.items())
 
 
 @dataclass(slots=True)
@@ -81,26 +117,56 @@ def quarantine_tables(store: Store, contents: Sequence[str], months: Sequence[st
 
 
 def count_rejected(
-    tables: Iterable[pa.Table], roster: RosterDays, *, columns: NamedColumns | None = None, step: int = 1
-) -> dict[FindingName, Touched]:
+    tables: Iterable[pa.Table],
+    roster: RosterDays,
+    *,
+    columns: NamedColumns | None = None,
+    step: int = 1,
+) -> RejectedRows:
     """Return what rejected rows touch, by the name of their finding.
 
     Args:
         tables: rejected rows: household_id, day, slot, reason, text.
         roster: the household-days that count.
-        columns: the columns of the texts, None for a publisher's dataset.
+        columns: those of the rows; None for a dataset with a fixed layout.
         step: half-hours of an interval, at least 1.
     """
+    names, separator = ((), ",") if columns is None else (columns.row_names, columns.separator)
     causes: dict[FindingName, _Rejected] = {}
+    without_reading: Counter[str] = Counter()
+    headers: set[tuple[str, ...]] = set()
     for table in _joined(tables):
         rows = table.filter(pc.invert(pc.is_in(table["reason"], pa.array(sorted(NOT_REJECTED)))))
         for reason in RejectionReason:
             of_reason = rows.filter(pc.equal(rows["reason"], reason.words)) if len(rows) else rows
+            if reason.name in _MAY_LACK_READING and len(of_reason):
+                lacks, of_table = _without_reading(of_reason["text"], separator, names)
+                without_reading[reason.words] += pc.sum(lacks).as_py()
+                headers |= of_table
+                of_reason = of_reason.filter(pc.invert(lacks))
             if len(of_reason):
                 _add_rows(causes, reason, of_reason, roster, columns)
     if text := causes.pop("text", None):
         causes[_most_frequent(text.texts)[0]] = text
-    return {name: _touched(name, cause, roster, SLOTS // step) for name, cause in causes.items()}
+    touched = {name: _touched(name, cause, roster, SLOTS // step) for name, cause in causes.items()}
+    return RejectedRows(touched, +without_reading, frozenset(headers), names)
+
+
+def _without_reading(
+    texts: pa.ChunkedArray, separator: str, names: Collection[str]
+) -> tuple[pa.ChunkedArray, set[tuple[str, ...]]]:
+    """Return which lines have no digit or one cell, are a comment or a header, and the cells of the headers."""
+    trimmed = pc.utf8_trim(pc.fill_null(texts, ""), f' \t"{separator}')
+    lacks = pc.or_(
+        pc.invert(pc.match_substring_regex(trimmed, r"\d.*[,;|\t]|[,;|\t].*\d")), pc.starts_with(trimmed, "#")
+    )
+    if not names:
+        return lacks, set()
+    is_header = functools.reduce(pc.and_, (pc.match_substring(trimmed, name.strip()) for name in names))
+    lines = pc.unique(texts.filter(is_header)).to_pylist()
+    cells = {line: tuple(_cells(line, separator)) for line in lines}
+    headers = {line: found for line, found in cells.items() if {name.strip() for name in names} <= {*found}}
+    return pc.or_(lacks, pc.is_in(texts, pa.array([*headers], pa.string()))), {*headers.values()}
 
 
 def _joined(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
@@ -146,8 +212,12 @@ def _add_rows(
     cause.slots += np.bincount(slots, minlength=SLOTS)[:SLOTS]
     texts = rows["text"].slice(0, _MAX_TEXTS).to_pylist()
     separator = "," if columns is None else columns.separator
+    ids = rows["household_id"].slice(0, _MAX_TEXTS).to_pylist()
     if name == "text":
         cause.texts.update(_cause_of_text(text, separator) for text in texts)
+    elif name in ("time", "interval"):
+        shown = (_time_of_text(text, separator, id_) for text, id_ in zip(texts, ids, strict=True))
+        cause.texts.update((name, f'such as "{escape_text(time, 40)}"' if time else "") for time in shown)
     elif name == "rejected":
         is_divided = reason == RejectionReason.FIELDS and columns is not None and columns.decimal == separator
         cause.texts.update((name, _cause_of_fields(text) if is_divided else reason.words) for text in texts)
@@ -173,9 +243,7 @@ def _cause_of_text(line: str, separator: str) -> tuple[FindingName, str]:
     """Return the finding and the characters that a row with a text for a number shows, by its last such cell."""
     if _THOUSANDS_AT_END.search(line):  # of a table with a column for each household: its cells are not quoted
         return "thousands", ","
-    fields = split_fields(line, separator) or line.split(separator)
-    fields = fields if len(fields) > 1 else split_fields(line)  # the rows of a Parquet file have commas between them
-    cells = [cell.strip() for cell in fields]
+    cells = _cells(line, separator)
     for cell in reversed(cells):
         if found := _THOUSANDS.fullmatch(cell):
             return "thousands", found[1]
@@ -185,6 +253,22 @@ def _cause_of_text(line: str, separator: str) -> tuple[FindingName, str]:
             return "text", f'the decimal mark "{found[1]}"'
     words = [cell for cell in cells if cell and not _is_number(cell) and not cell[:1].isdigit()]
     return "text", f'"{escape_text(words[-1], 20)}" for a number' if words else ""
+
+
+def _time_of_text(line: str, separator: str, household: str | None) -> str:
+    """Return the cells of a row that look like a time, which are no number and not the household's.
+
+    >>> _time_of_text("M1;27/10/2024;02:00A;0,5", ";", "M1"), _time_of_text("M1,2024-01-08 total,12.5", ",", "M1")
+    ('27/10/2024 02:00A', '2024-01-08 total')
+    """
+    cells = _cells(line, separator)
+    return " ".join([cell for cell in cells if cell != household and _DATED.fullmatch(cell)][:2])
+
+
+def _cells(line: str, separator: str) -> list[str]:
+    fields = split_fields(line, separator) or line.split(separator)
+    fields = fields if len(fields) > 1 else split_fields(line)  # rows of several readings and of Parquet have commas
+    return [cell.strip() for cell in fields]
 
 
 def _is_number(cell: str) -> bool:

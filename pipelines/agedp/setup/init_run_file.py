@@ -275,9 +275,20 @@ def _no_header_error(source: InputFile, lines: Sequence[str]) -> InputError:
         problem = "its lines are no cells between commas, semicolons, tabs or bars: not a table of CSV"
     elif any(map(is_value, cells)):
         problem = "its first line seems to be a row already; write a line with the names of the columns above it"
+    elif (longer := _longer_rows(lines, cells)) is not None:
+        problem = (
+            f"its rows have {longer} cells and its first line {len(cells)}, as decimal commas without quotes make them"
+        )
     else:
         problem = "no line names the columns of rows below it that have numbers and times"
     return source.error(problem, private=f'{problem}. The first line is "{escape_text(lines[0], 120)}"')
+
+
+def _longer_rows(lines: Sequence[str], names: Sequence[str]) -> int | None:
+    """Return the number of cells of the rows below a line of names, if all have more and begin alike."""
+    mark = max(SEPARATORS, key=lambda mark: len(raw_cells(lines[0], mark)))
+    numbers = {len(raw_cells(line, mark)) for line in lines[1:] if line.strip()}
+    return numbers.pop() if len(numbers) == 1 and max(numbers) > len(names) else None
 
 
 def _publisher(sources: Sequence[InputFile]) -> str | None:

@@ -31,7 +31,7 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise, takewhile
 from statistics import median
@@ -41,10 +41,11 @@ from zoneinfo import ZoneInfo
 from agedp.setup.number_marks import NumberMarks, is_number, marks_of, parse_number
 from agedp.setup.run_file_options import FLAGS, Key, quoted, toml_text
 from agedp.setup.run_file_proposals import KeyLine
-from agedp.setup.time_formats import candidate_dates, candidate_formats, clock_time, consecutive_format
+from agedp.setup.time_formats import are_ranges, candidate_dates, candidate_formats, clock_time, consecutive_format
+from agedp_data.datasets.csv_lines import has_index
 from agedp_data.datasets.intervals import DECLARABLE, INTERVALS, common_interval
 from agedp_data.datasets.table_text import MISSING_WORDS, NEARLY_ALL, TableText, table_text
-from agedp_data.datasets.timestamps import EPOCHS, ISO, parser_format
+from agedp_data.datasets.timestamps import EPOCHS, ISO, REST, parser_format
 from agedp_data.datasets.validation import ALL_COLUMNS, INTERVAL_MINUTES, NamedColumns
 from agedp_data.errors import InputError
 from agedp_data.messages import escape_text
@@ -52,14 +53,16 @@ from agedp_data.messages import escape_text
 TABLE: Final = "input.columns"
 
 _HOUSEHOLD = re.compile(
-    r"house|home|dwelling|premise|meter|customer|client|site|mpan|nmi|user|account|haushalt|z(ä|ae)hler|foyer|compteur"
-    r"|hogar|contador|cups|identif|(^|[ _])(id|prm|pdl|ean|pod)$",
+    r"house|home|dwelling|premise|meter|customer|client|site|mpan|mpxn|mprn|nmi|user|account|haushalt|z(ä|ae)hler"
+    r"|messlok|marktlok|foyer|compteur|hogar|contador|cups|identif|lclid|dataid"
+    r"|(^|[ _])(id|prm|pdl|ean|pod|cpe)($|[ _-])",
     re.IGNORECASE,
 )
 _IDENTIFIER = re.compile(r"(^|[ _])[iI][dD]$|[a-z]I[dD]$|[A-Z]id$")
 _TIME = re.compile(r"time|date|stamp|read_?at|start|end|from|until|horodat|heure|fecha|hora|datum|zeit", re.IGNORECASE)
 _ENERGY = re.compile(
-    r"k?wh|energy|[eé]nerg|consum|consom|verbrauch|usage|import|export|load|valeur|valor|wert|(^|[^a-z])use($|[^a-z])"
+    r"k?wh|energy|[eé]nerg|consum|consom|verbrauch|usage|import|export|load|volum|valeur|valor|wert"
+    r"|(^|[^a-z])use($|[^a-z])"
     r"|(?<![a-z])k?w(?![a-z])|power|puissance|potencia|leistung",
     re.IGNORECASE,
 )
@@ -68,7 +71,12 @@ _END = re.compile(
     r"(?<![a-z])(end|until|to|bis|fin|fim|fine|hasta|tot)(?![a-z])|(?<![a-z])(end_?(time|date)|endzeit)", re.IGNORECASE
 )
 _EXPORT = re.compile(r"export|inject|einspeis|generat|solar|^b\d$", re.IGNORECASE)
-_CLOCK = re.compile(r"\d{1,2}(:\d\d){1,2}(\.0+)?( ?[AaPp][Mm])?|([01]\d|2[0-4])[0-5][05]")
+_QUALITY = re.compile(r"quali|status|state|flag|estim|valid|version|revis|actual|(é|e)tat|nature|estado", re.IGNORECASE)
+_MONEY = re.compile(r"[$€£] ?-?[\d.,]+|-?[\d.,]+ ?[$€£]")
+_CLOCK = re.compile(
+    r"\d{1,2}(:\d\d){1,2}(\.0+)?( ?[AaPp]\.? ?[Mm]\.?)?(\s*([-–]|to|bis|a|à)\s*\d{1,2}:\d\d.*)?"
+    r"|([01]\d|2[0-4])[0-5][05]"
+)
 _UNITS: Final = {"kwh": "kWh", "wh": "Wh", "kw": "kW", "w": "W"}
 _NAMED_UNIT = re.compile(r"kwh|(?<![a-z])(wh|kw|w)(?![a-z])")
 _STATED_UNIT = re.compile(r"(?:(?i:unit|uom|unité|unite|einheit|unidad)\W+)?(kWh|KWH|kwh|Wh|WH|kW|KW|W)")
@@ -82,6 +90,7 @@ _COLUMNS_OF_ROWS, _COLUMNS_OF_A_ROW = 5, 10
 fewer may be the phases or the appliances of one home.
 """
 _SOME_NEGATIVE = 0.01
+_OFFSET = re.compile(r":\d\d(\.\d+)?[+-]\d\d$")
 _MIDNIGHT, _DAY = timedelta(), timedelta(days=1)
 _SMALL_WH = 20.0
 _SHOWN, _LINES_OF_HOUSEHOLD = 8, 20
@@ -182,8 +191,16 @@ def read_columns(
     if given.get("skip_lines") == 0:
         del given["skip_lines"]
     _check_columns(text.names, given)
+    text = _rows_read(text, given.get("where", {}))
     asked = frozenset(key for _, key in options)
     return _ColumnReader(text, given, asked, others or OtherFiles(), complete=complete).table()
+
+
+def _rows_read(text: TableText, where: Mapping[str, Any]) -> TableText:
+    """Return the table with the rows that `where` asks for; all if a column of it is none of the header."""
+    wanted = [(text.names.index(name), _as_tuple(words)) for name, words in where.items() if name in text.names]
+    rows = tuple(row for row in text.rows if all(row[i] in words for i, words in wanted))
+    return replace(text, rows=rows) if rows else text
 
 
 def _is_stated(text: TableText) -> bool:
@@ -232,7 +249,8 @@ class _ColumnReader:
         self._unreadable: dict[str, tuple[str, ...]] = {}
         self._dates = [name for name, cells in self._cells.items() if candidate_dates(cells)]
         self._moments = [n for n, cells in self._cells.items() if n not in self._dates and candidate_formats(cells)]
-        self._others = [name for name in self._cells if name not in (*self._dates, *self._moments)]
+        index = text.names[:1] if has_index(text.names) else ()
+        self._others = [name for name in self._cells if name not in (*self._dates, *self._moments, *index)]
         self._numbers = [name for name in self._others if name and _is_numeric(self._cells[name])]
         self._times: tuple[str, ...] = ()
         self._energies: tuple[str, ...] = ()
@@ -370,6 +388,9 @@ class _ColumnReader:
         likely = [name for name in names if _names_household(name)]
         names = [name for name in names if name not in likely and not _has_clock(self._cells[name])]
         possible = likely + [name for name in names if self._may_name_households(name)]
+        if any(len(set(self._cells[name])) > 1 for name in likely):  # beside it, a text of all rows is no household
+            words = [n for n in possible if n not in likely and not _is_numeric(self._cells[n])]
+            possible = [name for name in possible if name not in words or len(set(self._cells[name])) > 1]
         if not possible and self._household_of_file():
             return
         stamps = self._moment or self._cells.get(next(iter(self._moments), ""), [])
@@ -393,8 +414,9 @@ class _ColumnReader:
                 self._decide("household", f"line:{i + 1}", "a line before the header names it, and no column does")
                 return True
         pattern = self._beside.pattern
-        first = self._stamps[0] if self._stamps else ""
-        if pattern and first and any(first in line for lines in self._beside.other_lines for line in lines):
+        first = [self._cells[name][0] for name in self._times]
+        lines = (line for lines in self._beside.other_lines for line in lines)
+        if pattern and first and any(all(cell in line for cell in first) for line in lines):
             self._decide("household", f"file:{pattern}", "no column names it, and several files have the same times")
             return True
         if pattern:
@@ -406,8 +428,8 @@ class _ColumnReader:
         cells = _known(self._cells[name])
         if not cells or (_ENERGY.search(name) and _is_numeric(cells)):
             return False
-        if len(set(cells)) == 1 and not any(map(str.isdigit, cells[0])):
-            return False  # one word in all rows
+        if (len(set(cells)) == 1 and not any(map(str.isdigit, cells[0]))) or all(map(_MONEY.fullmatch, cells)):
+            return False  # one word in all rows, or what was paid
         return not _is_numeric(cells) or all(cell.lstrip("+-").isdigit() for cell in cells)
 
     def _tells_apart(self, name: str, household: str, stamps: Sequence[str]) -> bool:
@@ -481,7 +503,13 @@ class _ColumnReader:
         return isinstance(self._value("energy"), list)
 
     def _detect_interval_label(self) -> None:
+        is_range = str(self._value("time_format")).endswith(REST) and are_ranges(self._stamps)
+        if is_range and self._given.get("stamp") == "end":
+            raise InputError('the times are ranges, of which the first is read: give --stamp "start"')
         if self._is_given("stamp"):
+            return
+        if is_range:
+            self._decide("stamp", "start", "the first of two times is read")
             return
         if self._is_by_day or "period_minutes" in self._lines:
             self._decide("stamp", "start", "not used: the order of the intervals counts from midnight")
@@ -525,7 +553,8 @@ class _ColumnReader:
     def _zones(self) -> None:
         time_format = str(self._value("time_format") or "")
         if not self._is_given("zone"):
-            if "%z" in time_format or time_format in EPOCHS:
+            is_instant = time_format == ISO and candidate_formats(self._stamps[:1] or [""]) == (ISO,)
+            if "%z" in time_format or time_format in EPOCHS or (is_instant and _OFFSET.search(self._stamps[0])):
                 self._decide("zone", "UTC", "the timestamps are instants, by their offset or as seconds since 1970")
             else:
                 self._propose("zone", "UTC", "the timestamps have no offset; nothing shows their zone")
@@ -538,7 +567,14 @@ class _ColumnReader:
         name = next(iter(self._energies), "").lower()
         cells = (cell for line in self._text.before for cell in line)
         stated = {_UNITS[unit[1].lower()] for unit in map(_STATED_UNIT.fullmatch, cells) if unit}
-        if found := _NAMED_UNIT.search(name):
+        named = [n for n in self._others if n not in self._numbers and set(map(str.lower, self._cells[n])) <= {*_UNITS}]
+        in_rows = {_UNITS[cell.lower()] for n in named for cell in self._cells[n]}
+        if len(in_rows) > 1:
+            problem = "the rows have units of their own; convert them to one, or choose rows by --where"
+            raise InputError(problem, private=f"{problem}: {', '.join(sorted(in_rows))}")
+        if in_rows and not _NAMED_UNIT.search(name):
+            self._decide("unit", in_rows.pop(), "a column of the rows names it")
+        elif found := _NAMED_UNIT.search(name):
             self._decide("unit", _UNITS[found[0]], "the header names it")
         elif len(stated) == 1:
             self._decide("unit", next(iter(stated)), "a line before the header names it")
@@ -574,6 +610,8 @@ class _ColumnReader:
             words = sorted(set(_known(self._cells[tags[0]])))
             imports = [word for word in words if not _EXPORT.search(word)]
             reason = f"several rows of a household at one time: {', '.join(escape_text(word, 20) for word in words)}"
+            if _QUALITY.search(tags[0]):  # versions of one reading, which do not add up
+                imports = [Counter(self._cells[tags[0]]).most_common(1)[0][0]]
             is_mixed = 0 < len(imports) < len(words)
             rows = zip(self._cells.get(household, self._moment), self._moment, self._cells[tags[0]], strict=True)
             read = [(home, moment) for home, moment, tag in rows if not is_mixed or tag in imports]

@@ -6,6 +6,8 @@ A wrong format puts readings on wrong days without any error, so a format is dec
 * A second format that reads some timestamps remains a candidate, unless it fails on three distinct days or on most
   days. One typing error, such as 13/01/2013 among days that are written month first, excludes nothing.
 * Among several, one is decided if the days then follow one another, and under no other format any two days do.
+* Of ranges such as 00:00 - 00:30, and of times before the name of a zone, the beginning is read: the format ends with
+  `*`. The second times of ranges differ; those of offsets, such as 00:00-05:00, do not.
 * Whole numbers are seconds or milliseconds since 1970 if they are full minutes of the years from 1990 to 2100.
 """
 
@@ -23,6 +25,7 @@ from agedp_data.datasets.timestamps import (
     EPOCHS,
     ISO,
     LOCAL_ISO,
+    REST,
     is_iso,
     matches_format,
     parse_timestamp,
@@ -34,12 +37,18 @@ _LONG_DAYS: Final = ("%m-%d-%Y ", "%Y/%m/%d ", "%Y.%m.%d ", "%d-%b-%Y ", "%d %b 
 _COMMON_DAYS: Final = ("%Y-%m-%d ", "%d/%m/%Y ", "%d.%m.%Y ", "%d-%m-%Y ", "%m/%d/%Y ", "%Y%m%d ")
 _DAYS: Final = (*_COMMON_DAYS, *_SHORT_DAYS, *_LONG_DAYS)
 _OTHER_TIMES: Final = ("%H:%M:%S", "%H:%M", "%H%M", "%H.%M", "%I:%M:%S %p", "%I:%M %p", "%I:%M%p")
-FORMATS: Final = tuple(dict.fromkeys((*COMMON_FORMATS, *(f"{day}{time}" for day in _DAYS for time in _OTHER_TIMES))))
+_OF_PROGRAMS: Final = ("%Y%m%d%H%M%S", "%Y%m%d%H%M", "%d-%b-%y %I.%M.%S.%f %p", "%d%b%Y:%H:%M:%S")
+FORMATS: Final = tuple(
+    dict.fromkeys((*COMMON_FORMATS, *(f"{day}{time}" for day in _DAYS for time in _OTHER_TIMES), *_OF_PROGRAMS))
+)
 """Time formats that are recognised: ISO, day or month first, names of months, years of two digits, AM and PM."""
 DATE_FORMATS: Final = tuple(day.strip() for day in _DAYS)
 _EPOCH_RANGE: Final = (631_152_000, 4_102_444_800)
 
 _DATED = re.compile(r"\d{8}|\d[-/.: ]\w+[-/.: ]\d")
+_RANGE: Final = re.compile(r"(.*?\d{1,2}:\d\d(?::\d\d)?(?: ?[AaPp][Mm])?)\s*(?:[-–]|to|bis|a|à)\s*(\d.*)")
+_NAMED_ZONE: Final = re.compile(r"(.*\d:\d\d(?: ?[AaPp][Mm])?)( ?\(?[A-Z]{3,5}\)?)")
+_MAX_OFFSETS: Final = 4
 _SAMPLED: Final = 8
 _SOME: Final = 0.05
 _MANY_DAYS: Final = 3
@@ -60,7 +69,39 @@ def candidate_formats(cells: Sequence[str]) -> tuple[str, ...]:
         ]
         if any(numbers) and sum(map(_is_epoch, numbers)) >= NEARLY_ALL * len(distinct):
             return (epoch,)
-    return _candidates(distinct, FORMATS)
+    if are_ranges(cells):
+        return _of_beginnings(distinct, _RANGE)
+    if found := _candidates(distinct, FORMATS):
+        return found
+    if distinct and all(_is_instant(cell) for cell in distinct):
+        return (ISO,)  # an offset without minutes
+    return _of_beginnings(distinct, _NAMED_ZONE)
+
+
+def are_ranges(cells: Sequence[str]) -> bool:
+    """Return whether timestamps are two times each.
+
+    >>> are_ranges([f"08.01.2024 {hour:02}:00-{hour + 1:02}:00" for hour in range(9)])
+    True
+    >>> are_ranges([f"08.01.2024 {hour:02}:00-05:00" for hour in range(9)])
+    False
+    """
+    distinct = _distinct(cells)
+    seconds = [found[2] for found in map(_RANGE.fullmatch, distinct) if found]
+    return len(set(seconds)) > _MAX_OFFSETS and len(seconds) >= NEARLY_ALL * len(distinct)
+
+
+def _of_beginnings(distinct: Sequence[str], shape: re.Pattern[str]) -> tuple[str, ...]:
+    beginnings = [found[1] for found in map(shape.fullmatch, distinct) if found]
+    if not distinct or len(beginnings) < NEARLY_ALL * len(distinct):
+        return ()
+    formats = (pattern for pattern in FORMATS if pattern != ISO and "%z" not in pattern)
+    return tuple(f"{pattern}{REST}" for pattern in _candidates(sorted(set(beginnings)), [*formats]))
+
+
+def _is_instant(cell: str) -> bool:
+    timestamp = parse_timestamp(cell.encode(), (ISO,))
+    return timestamp is not None and timestamp.is_instant
 
 
 def candidate_dates(cells: Sequence[str]) -> tuple[str, ...]:
@@ -149,7 +190,7 @@ def clock_time(cell: str, time_format: str) -> datetime | None:
     >>> clock_time("03/02/2013 00:30", "%d/%m/%Y %H:%M")
     datetime.datetime(2013, 2, 3, 0, 30)
     """
-    if time_format in EPOCHS or cell.find("24:") >= 0:
+    if "%z" not in time_format and not (is_iso(time_format) and cell.find("24:") < 0):
         found = parse_timestamp(cell.encode(), (time_format,))
         return None if found is None else datetime(1970, 1, 1) + timedelta(microseconds=found.ns // 1000)
     try:

@@ -54,7 +54,7 @@ from agedp_data.datasets.csv_parsing import BlockLayout, ParsedChunk, parse_line
 from agedp_data.datasets.deduplication import Readings
 from agedp_data.datasets.parquet_parsing import FLOAT_IDS, FLOAT_IDS_REMEDY
 from agedp_data.datasets.registry import layout_of
-from agedp_data.datasets.validation import SLOTS, NamedColumns, ReadingRules
+from agedp_data.datasets.validation import INTERVAL_MINUTES, SLOTS, NamedColumns, ReadingRules
 from agedp_data.datasets.zone_changes import tzdata_version
 from agedp_data.errors import PreflightFailed, UnreadableFile
 
@@ -353,7 +353,9 @@ def read_readings(
     return frame.sort_values(["household_id", "day", "slot"], ignore_index=True)
 
 
-def named_columns(columns: Mapping[str, Any] | LongColumns | None) -> NamedColumns | None:
+def named_columns(
+    columns: Mapping[str, Any] | LongColumns | None, interval_minutes: int = INTERVAL_MINUTES
+) -> NamedColumns | None:
     """Return the columns of a "long" table from the keys of [input.columns]; None for another dataset.
 
     Raises:
@@ -361,7 +363,7 @@ def named_columns(columns: Mapping[str, Any] | LongColumns | None) -> NamedColum
     """
     if columns is None:
         return None
-    checked = columns if isinstance(columns, LongColumns) else read_columns(columns)
+    checked = columns if isinstance(columns, LongColumns) else read_columns(columns, interval_minutes)
     return NamedColumns.from_keys(checked.model_dump())
 
 

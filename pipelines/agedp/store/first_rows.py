@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -10,17 +12,43 @@ import pyarrow as pa
 from agedp.store.store import Store
 from agedp_data.datasets import file_listing, parquet_parsing
 from agedp_data.datasets.chunking import Chunk
-from agedp_data.datasets.csv_lines import raw_cells
+from agedp_data.datasets.csv_lines import first_cells, raw_cells
 from agedp_data.datasets.csv_parsing import BlockLayout, parse_lines
 from agedp_data.datasets.file_listing import InputFile
 from agedp_data.datasets.filesystem import format_location
-from agedp_data.datasets.intervals import DAY_MINUTES, common_interval, interval_of_rows, interval_remedy
+from agedp_data.datasets.intervals import (
+    DAY_MINUTES,
+    common_interval,
+    have_early_midnights,
+    interval_remedy,
+    times_of_rows,
+)
 from agedp_data.datasets.layout import Header, Layout, Records
 from agedp_data.datasets.validation import INTERVAL_MINUTES, SLOTS, Bytes, Flags, ReadingRules, RejectionReason
 from agedp_data.errors import InputError, PreflightFailed
 
 _NO_ROW = (RejectionReason.FIELDS, RejectionReason.HOUSEHOLD, RejectionReason.LINE)
+_SHORTENED = re.compile(r"\d(\.\d+)?E\+\d+")  # a spreadsheet; programs write 1.2e+12
 _FIRST_ROWS, _OFF_GRID_SHARE, _MIN_OFF_GRID_ROWS = 1000, 0.1, 8
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """The first rows of a file or a table.
+
+    Attributes:
+        reason: why each record is rejected, if it is.
+        is_off_grid: which records lie between the marks of the interval.
+        lines: the texts of the rows.
+        times: the timestamps of each household, in minutes and in the order of the rows.
+        minutes: the minutes between readings; None if the rows do not show them.
+    """
+
+    reason: Bytes
+    is_off_grid: Flags
+    lines: Sequence[str]
+    times: Sequence[Sequence[int]] = ()
+    minutes: int | None = None
 
 
 def check_first_rows(source: InputFile, data_start: int, header: Header, store: Store) -> None:
@@ -30,7 +58,7 @@ def check_first_rows(source: InputFile, data_start: int, header: Header, store: 
         PreflightFailed: they have no valid date, or mostly an interval other than declared.
     """
     first_rows = _first_table_rows if file_listing.is_parquet(source.location) else _first_lines
-    error = _first_rows_error(store, header, *first_rows(source, data_start, header, store))
+    error = _first_rows_error(store, header, first_rows(source, data_start, header, store))
     if error is not None:
         raise PreflightFailed(private=f"{format_location(source.location)}: {error.private}")
 
@@ -52,15 +80,14 @@ def check_first_table_rows(table: pa.Table, header: Header, store: Store) -> Non
     Raises:
         PreflightFailed: they have no valid date, or mostly an interval other than declared.
     """
-    error = _first_rows_error(store, header, *_rows_of_table(table.slice(0, _FIRST_ROWS), header, store))
+    error = _first_rows_error(store, header, _rows_of_table(table.slice(0, _FIRST_ROWS), header, store))
     if error is not None:
         raise PreflightFailed(private=f"readings: {error.private}")
 
 
-def _first_rows_error(
-    store: Store, header: Header, reason: Bytes, is_off_grid: Flags, lines: Sequence[str], minutes: int | None
-) -> InputError | None:
+def _first_rows_error(store: Store, header: Header, rows: _Rows) -> InputError | None:
     """Return the error about first rows without a valid date, or mostly with an interval other than declared."""
+    reason, lines = rows.reason, rows.lines
     is_undated, is_no_row = reason == RejectionReason.DATE, np.isin(reason, _NO_ROW)
     needs_date = bool(is_undated.any()) or (isinstance(store.layout, BlockLayout) and len(reason) > 0)
     if needs_date and (is_undated | is_no_row).all():
@@ -71,53 +98,68 @@ def _first_rows_error(
         if len(cells) == len(header.names) + 1 and not cells[-1]:
             return InputError(f"{problem}: each ends with a separator; add one at the end of the header")
         return InputError(f"{problem}, but {len(cells)}; is a text with a separator in it, or a comma, without quotes?")
-    declared = store.layout.interval_minutes
+    declared, minutes = store.layout.interval_minutes, rows.minutes
     if minutes is not None and minutes != declared:
         problem = f"readings are {minutes} minutes apart, not {declared}"
         return InputError(f"{problem}; {interval_remedy(minutes, is_long=store.rules.columns is not None)}")
-    off_grid = int(is_off_grid[:_FIRST_ROWS].sum())
-    if off_grid > max(_MIN_OFF_GRID_ROWS, _OFF_GRID_SHARE * min(len(reason), _FIRST_ROWS)):
-        problem = f"more than a tenth of the first rows lie between the {declared}-minute marks"
-        hour = ", or day_zone, in which an hour must begin with a full hour" if declared > INTERVAL_MINUTES else ""
-        return InputError(f"{problem}; correct the timestamps, or [input] interval_minutes{hour}")
+    cause = _odd_form(rows, header, declared)
+    return None if cause is None else InputError(cause)
+
+
+def _odd_form(rows: _Rows, header: Header, interval_minutes: int) -> str | None:
+    """Return what is wrong with the midnights, the household ids or the interval of rows that can be read."""
+    if have_early_midnights(rows.times, interval_minutes):
+        problem = "00:00 follows the last reading of its own date, as if it ended that day"
+        return f"{problem}; write 24:00 or the next date, or sort the rows by time"
+    if _are_shortened(rows.lines, header):
+        problem = "the household ids are shortened numbers such as 1.23E+12, which several households may share"
+        return f"{problem}; write them in full, as text"
+    off_grid = int(rows.is_off_grid[:_FIRST_ROWS].sum())
+    if off_grid > max(_MIN_OFF_GRID_ROWS, _OFF_GRID_SHARE * min(len(rows.reason), _FIRST_ROWS)):
+        problem = f"more than a tenth of the first rows lie between the {interval_minutes}-minute marks"
+        is_hours = interval_minutes > INTERVAL_MINUTES
+        hour = ", or day_zone, in which an hour must begin with a full hour" if is_hours else ""
+        return f"{problem}; correct the timestamps, or [input] interval_minutes{hour}"
     return None
 
 
-def _first_lines(
-    source: InputFile, data_start: int, header: Header, store: Store
-) -> tuple[Bytes, Flags, list[str], int | None]:
-    """Return the reasons of the first rows, which are off the grid, their lines, and the minutes between readings.
-
-    The minutes are None if the rows do not show them.
-    """
+def _first_lines(source: InputFile, data_start: int, header: Header, store: Store) -> _Rows:
     head = file_listing.read_head(source)[data_start:]
     rows = head[: head.rfind(b"\n") + 1] if len(head) + data_start == file_listing.HEAD_BYTES else head
     lines = [line.decode("latin-1").removesuffix("\r") for line in rows.split(b"\n")]
     if isinstance(store.layout, BlockLayout):
         reason = np.concatenate([chunk.records.reason for chunk in store.layout.parse_batches([rows], store.rules)])
-        return reason, np.zeros(len(reason), bool), lines, None
+        return _Rows(reason, np.zeros(len(reason), bool), lines)
     records = parse_lines(rows, layout=store.layout, header=header, rules=store.rules).records
-    minutes = interval_of_rows(lines, header) or _minutes_of_days(records, header)
-    return records.reason, records.is_off_grid(), lines, minutes
+    return _rows(records, header, lines, times_of_rows(lines, header))
 
 
-def _first_table_rows(
-    source: InputFile, data_start: int, header: Header, store: Store
-) -> tuple[Bytes, Flags, list[str], int | None]:
-    """Return what `_first_lines` returns, of a Parquet file."""
+def _first_table_rows(source: InputFile, data_start: int, header: Header, store: Store) -> _Rows:
     first_rows = Chunk(source, 0, data_start, _FIRST_ROWS)
     table = next(parquet_parsing.read_tables(first_rows, header, batch_rows=_FIRST_ROWS), None)
     if table is None:
-        return np.zeros(0, np.uint8), np.zeros(0, bool), [], None
+        return _Rows(np.zeros(0, np.uint8), np.zeros(0, bool), [])
     return _rows_of_table(table, header, store)
 
 
-def _rows_of_table(table: pa.Table, header: Header, store: Store) -> tuple[Bytes, Flags, list[str], int | None]:
-    parsed = parquet_parsing.parse_table(table, layout=store.layout, header=header, rules=store.rules)
-    records = parsed.records
-    minutes = common_interval(times.tolist() for times in parquet_parsing.minutes_by_household(table, header))
-    minutes = minutes or _minutes_of_days(records, header)
-    return records.reason, records.is_off_grid(), parquet_parsing.lines_of_table(table, header), minutes
+def _rows_of_table(table: pa.Table, header: Header, store: Store) -> _Rows:
+    records = parquet_parsing.parse_table(table, layout=store.layout, header=header, rules=store.rules).records
+    times = [minutes.tolist() for minutes in parquet_parsing.minutes_by_household(table, header)]
+    return _rows(records, header, parquet_parsing.lines_of_table(table, header), times)
+
+
+def _rows(records: Records, header: Header, lines: Sequence[str], times: Sequence[Sequence[int]]) -> _Rows:
+    minutes = common_interval(times) or _minutes_of_days(records, header)
+    return _Rows(records.reason, records.is_off_grid(), lines, times, minutes)
+
+
+def _are_shortened(lines: Sequence[str], header: Header) -> bool:
+    """Return whether household ids are numbers with an exponent, as spreadsheets shorten long ones."""
+    if "household" not in header.names:
+        return False
+    position = header.names.index("household")
+    cells = [*first_cells(lines, position, fields=len(header.names), separator=header.separator)]
+    return bool(cells) and all(map(_SHORTENED.fullmatch, cells))
 
 
 def _minutes_of_days(records: Records, header: Header) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from collections.abc import Callable
 from datetime import date, datetime, timedelta
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 import agedp
 from agedp.one_off import release_files
 from agedp.preflight.household_facts import ExaminedDays, find_in_days
-from agedp.preflight.input_checks import CAUSES, MAX_TOUCHED_SHARE, first_refusal, judge
+from agedp.preflight.input_checks import CAUSES, MAX_TOUCHED_SHARE, Finding, first_refusal, judge
 from agedp.preflight.number_forms import are_ambiguous
 from agedp.preflight.reading_samples import rising_households
 from agedp.preflight.touched_days import RosterDays, Touched
@@ -79,6 +80,13 @@ def found(folder: Path) -> dict[str, dict[str, object]]:
     return {finding["check"]: finding for finding in record["findings"] if finding["check"] in CAUSES}
 
 
+def found_in_python(folder: Path) -> dict[str, Finding]:
+    """Return the findings about the file by the keys of the run file that was written for it."""
+    columns = tomllib.loads((folder / "out-confidential/run.toml").read_text())["input"]["columns"]
+    findings = agedp.findings(str(folder / "meters.csv"), columns=columns)
+    return {finding.name: finding for finding in findings}
+
+
 def of_home(number: int, changed: Line) -> Line:
     """Return lines of which those of the first homes are changed."""
     return lambda home, at, wh: (changed if home < number else sound)(home, at, wh)
@@ -95,6 +103,11 @@ def register(home: int, at: datetime, wh: int) -> list[str]:
 
 def five_minutes(home: int, at: datetime, wh: int) -> list[str]:
     return [line for part in range(6) for line in sound(home, at + timedelta(minutes=5 * part), wh // 6)]
+
+
+def part(home: int, at: datetime) -> int:
+    """Return an energy that does not rise through the day."""
+    return 10 * home + at.hour * 7 % 24 + 1
 
 
 REFUSED: dict[str, tuple[Line, FindingName, int, str]] = {  # lines, finding, household-days, what the operator reads
@@ -118,7 +131,29 @@ REFUSED: dict[str, tuple[Line, FindingName, int, str]] = {  # lines, finding, ho
     ),
     "a register of one home": (of_home(1, register), "registers", 4, "registers of a meter"),
     "times that nobody can read": (
-        of_home(1, lambda home, at, wh: [f"M00,{at:%d/%m/%Y %H:%M},0.1"]), "time", 4, "time_format",
+        of_home(1, lambda home, at, wh: [f"M00,{at:%d/%m/%Y %H:%M},0.1"]), "time", 4, 'such as "08/01/2024 00:00"',
+    ),
+    "a day that ends a second early": (
+        lambda home, at, wh: sound(home, at, wh)
+        + ([f"M{home:02},{at:%Y-%m-%d} 23:59:59,0.1"] if (at.hour, at.minute) == (23, 30) else []),
+        "interval", 80, 'such as "2024-01-08 23:59:59"',
+    ),
+    "a half-hour that is 0 in every home": (
+        lambda home, at, wh: sound(home, at, 0 if (at.hour, at.minute) == (23, 30) else wh),
+        "slot", 80, "from 23:30 to 24:00",
+    ),
+    "the sum of nineteen homes": (
+        lambda home, at, _: sound(home, at, part(home, at) if home < 19 else sum(part(n, at) for n in range(19))),
+        "total", 80, "the sum of those of all others",
+    ),
+    "two homes in thousandths of the unit": (of_home(2, text(lambda wh: f"{wh / 1e6:.6f}")), "rounded", 8, "unit"),
+    "a mark for no reading": (
+        lambda home, at, wh: sound(home, at, 9999 if (at.hour, at.minute, home % 2) == (5, 0, 0) else wh),
+        "marker", 40, "missing",
+    ),
+    "a header that names other columns": (
+        lambda home, at, wh: (["meter,use,at"] if (home, at.day, at.hour) == (10, 8, 0) else []) + sound(home, at, wh),
+        "rejected", 80, "another order",
     ),
     "values above the bound": (of_home(1, text(lambda wh: f"{60 + wh}")), "bound", 4, "max_half_hour_kwh"),
 }  # fmt: skip
@@ -134,6 +169,7 @@ def test_a_cause_is_named_with_its_household_days_and_its_key(tmp_path, case):
     assert words in caught.value.private
     assert str(caught.value) == REFUSED_INPUT
     assert not (tmp_path / "out").exists()
+    assert found_in_python(tmp_path)[name].verdict == "refused"
 
 
 def test_a_divided_number_is_named_where_its_decimal_mark_is_the_separator(tmp_path):
@@ -183,6 +219,22 @@ def test_a_dask_frame_is_judged_as_a_frame_in_memory(tmp_path, case):
 def test_sound_files_have_no_finding(tmp_path):
     assert released(tmp_path, write(tmp_path)) == DAYS
     assert found(tmp_path) == {}
+
+
+def test_lines_without_a_reading_are_no_finding(tmp_path):
+    """After the first row of each home: an empty line, a comment, a title, units, the header; in all half of a day."""
+
+    def titled(home: int, at: datetime, wh: int) -> list[str]:
+        lines = ["", f"# home {home}", f"Home {home} from 2024-01-08 on", "-,[local time],[kWh]", "meter,at,use"]
+        return sound(home, at, wh) + (lines if (at.day, at.hour, at.minute) == (8, 0, 0) else [])
+
+    assert released(tmp_path, write(tmp_path, titled)) == DAYS
+    assert found(tmp_path) == {}
+    assert found_in_python(tmp_path) == {}
+
+
+def test_as_many_empty_lines_as_rows_are_released(tmp_path):
+    assert released(tmp_path, write(tmp_path, lambda *of: [*sound(*of), ""])) == DAYS
 
 
 def test_one_household_day_of_a_hundred_and_twenty_is_a_warning(tmp_path):

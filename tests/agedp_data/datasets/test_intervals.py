@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from agedp_data.datasets.intervals import interval_of_rows
+from agedp_data.datasets.intervals import common_interval, times_of_rows
 from agedp_data.datasets.layout import expected_readings
 from agedp_data.datasets.registry import layout_of
 from agedp_data.datasets.validation import NamedColumns, ReadingRules, RejectionReason
@@ -88,8 +88,8 @@ def test_the_interval_is_read_off_consecutive_timestamps(minutes, households):
     stamps = [datetime(2013, 5, 7) + timedelta(minutes=minutes * number) for number in range(20) if number != 9]
     rows = [f"H{who},{stamp:%Y-%m-%d %H:%M},1" for stamp in stamps for who in range(households)]
     header = layout_of("long", COLUMNS).recognise(["meter,at,wh"])
-    assert interval_of_rows([*rows, "H1,tomorrow,1", 'H1,"2013', ""], header) == minutes
-    assert interval_of_rows(rows[:households], header) is None
+    assert common_interval(times_of_rows([*rows, "H1,tomorrow,1", 'H1,"2013', ""], header)) == minutes
+    assert common_interval(times_of_rows(rows[:households], header)) is None
 
 
 def test_only_a_long_table_has_another_interval():

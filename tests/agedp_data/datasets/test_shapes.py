@@ -33,7 +33,7 @@ KEPT, DATE, TEXT = RejectionReason.KEPT, RejectionReason.DATE, RejectionReason.T
 
 
 def columns(**keys: object) -> NamedColumns:
-    return NamedColumns.from_keys(read_columns(KEYS | keys).model_dump())
+    return NamedColumns.from_keys(read_columns(KEYS | keys, 30).model_dump())
 
 
 def parsed(text: str, *, minutes: int = 30, **keys: object):
@@ -402,7 +402,7 @@ def test_the_first_header_of_a_table_with_a_column_per_meter_may_be_empty():
 )
 def test_what_does_not_fit_together_is_refused_in_one_line(keys, message):
     with pytest.raises(AgedpError) as refusal:
-        read_columns(KEYS | keys)
+        read_columns(KEYS | keys, 30)
     assert message in str(refusal.value)
     assert "\n" not in str(refusal.value)
 
