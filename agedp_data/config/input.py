@@ -207,7 +207,8 @@ class LongColumns(Section):
     household: Text
     """Column of the household's identifier; "*", with energy = "*", if the table has a column for each household;
     "file:meter-*.csv" if the name of the file has it in place of the star, "line:2" if it is the first cell of the
-    second line of the file.
+    second line of the file. Of several stars the first is the household, the others stand for what a delivery changes,
+    such as "file:meter_*_2024-*.csv".
     """
     time: Annotated[str | tuple[str, ...], PlainValidator(_times), _ONE_OR_TWO]
     """Column of the timestamp; a list such as ["date", "time"] if date and time of day stand apart. With
@@ -267,6 +268,12 @@ class LongColumns(Section):
     negative: Annotated[Literal["reject", "zero", "net"], LATER] = "reject"
     """A negative energy is rejected, counts as 0, or is netted: a day then counts within [0, clamp] after its sum."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _stamp_where_it_is_used(cls, keys: Any) -> Any:  # noqa: ANN401  (whatever a run file has)
+        is_by_position = isinstance(keys, dict) and (isinstance(keys.get("energy"), list) or "period_minutes" in keys)
+        return {"stamp": "start", **keys} if is_by_position else keys
+
     @model_validator(mode="after")
     def _format_of_the_time(self) -> Self:
         pattern, is_date = self.time_format, self.has_dates
@@ -324,7 +331,7 @@ class LongColumns(Section):
             raise wrong("names a column that another key names; household, time and energy differ", "energy")
         if kind == "line" and not re.fullmatch("[1-9][0-9]?", place):
             raise wrong('must be "line:" and the number of a line, such as "line:2"', "household")
-        if kind == "file" and (place.count("*") != 1 or "/" in place):
+        if kind == "file" and ("*" not in place or "**" in place or "/" in place):
             example = 'such as "file:meter-*.csv"'
             raise wrong(f'must be "file:" and the name of a file with a star for the household, {example}', "household")
 

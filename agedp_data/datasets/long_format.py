@@ -227,9 +227,9 @@ class Long:
         """Return the household of a file whose name, or a line before its header, has it; "" if a column has it."""
         kind, place = self.columns.household_source
         if kind == "file":
-            before, _, after = place.partition("*")
-            name = location.rpartition("/")[2]
-            found = re.fullmatch(f"{re.escape(before)}(.+?){re.escape(after)}(\\.gz|\\.zip|\\.zst)?", name)
+            before, household, *others = map(re.escape, place.split("*"))
+            rest = ".*".join([household, *others])
+            found = re.fullmatch(f"{before}(.+?){rest}(\\.gz|\\.zip|\\.zst)?", location.rpartition("/")[2])
             if location and not found:
                 problem = f'the name of the file does not fit [input.columns] household = "{self.columns.household}"'
                 raise InputError(problem)

@@ -29,6 +29,7 @@ from agedp_data.errors import PreflightFailed
 
 _COLUMN: Final = re.compile(r"\[input\.columns\] (\w+) = (\"[^\"]*\"|\[[^]]*\])")
 _KEY: Final = re.compile(r"\[input\.columns\] (\w+)")
+_OPTION: Final = re.compile(r" \(--accept-finding \w+\)")
 _INPUT: Final = re.compile(r"\[input\] (\w+)( = )?")
 
 
@@ -36,17 +37,17 @@ class InputWarning(UserWarning):
     """The judge of the input found something; `findings` names it and is confidential, `str()` is public."""
 
     def __init__(self, findings: tuple[Finding, ...]) -> None:
-        super().__init__("the judge of the input found something about rejected or missing readings; see .findings")
+        super().__init__("the judge of the input found rejected or missing readings; agedp.findings says which")
         self.findings = findings
 
 
 def in_python(text: str) -> str:
     """Return a text about keys of a run file in the words of a call.
 
-    >>> in_python('Write [input.columns] negative = "zero", or [input] accept = ["negative"]')
-    'Write columns={"negative": "zero"}, or accept=["negative"]'
+    >>> in_python('[input.columns] negative = "zero", or [input] accept = ["negative"] (--accept-finding negative)')
+    'columns={"negative": "zero"}, or accept=["negative"]'
     """
-    text = _KEY.sub(r'columns["\1"]', _COLUMN.sub(r'columns={"\1": \2}', text))
+    text = _KEY.sub(r'columns["\1"]', _COLUMN.sub(r'columns={"\1": \2}', _OPTION.sub("", text)))
     return _INPUT.sub(lambda found: f"{found[1]}{'=' if found[2] else ''}", text)
 
 

@@ -190,7 +190,8 @@ def judge(
         if name in accepted and is_refused:
             sentence, is_refused = f"accepted in writing: {sentence}", False
         mark = next((text.removeprefix("text ") for text in found.details if text.startswith("text ")), ",")
-        settled = f'{remedy.replace("{mark}", mark)}, or accept it: [input] accept = ["{name}"]'
+        accept = f'[input] accept = ["{name}"] (--accept-finding {name})'
+        settled = f"{remedy.replace('{mark}', mark)}, or accept it: {accept}"
         verdict: Verdict = "refused" if is_refused else "warning"
         findings.append(Finding(name, sentence, verdict, settled, days, max(1, int(MAX_TOUCHED_SHARE * total))))
     return tuple(findings)

@@ -49,6 +49,7 @@ _NAMES: Final[Mapping[RejectionReason, FindingName]] = {
 }
 _SLOT_SHARE: Final = 0.9
 _MAX_TEXTS: Final = 2000
+_WORDS: Final = 2
 _BATCH: Final = 2**18
 _COLUMNS: Final = ["household_id", "day", "slot", "reason", "text"]
 _THOUSANDS: Final = re.compile(r"[+-]?[1-9]\d{0,2}([,.' \u00a0\u202f])\d{3}(\1\d{3})*([,.]\d+)?")
@@ -214,7 +215,7 @@ def _add_rows(
     separator = "," if columns is None else columns.separator
     ids = rows["household_id"].slice(0, _MAX_TEXTS).to_pylist()
     if name == "text":
-        cause.texts.update(_cause_of_text(text, separator) for text in texts)
+        cause.texts.update(_cause_of_text(text, separator, id_) for text, id_ in zip(texts, ids, strict=True))
     elif name in ("time", "interval"):
         shown = (_time_of_text(text, separator, id_) for text, id_ in zip(texts, ids, strict=True))
         cause.texts.update((name, f'such as "{escape_text(time, 40)}"' if time else "") for time in shown)
@@ -239,8 +240,12 @@ def _cause_of_fields(line: str) -> str:
     return f'{words}: a decimal "," without quotes divides a number' if _DIVIDED.search(line) else words
 
 
-def _cause_of_text(line: str, separator: str) -> tuple[FindingName, str]:
-    """Return the finding and the characters that a row with a text for a number shows, by its last such cell."""
+def _cause_of_text(line: str, separator: str, household: str | None) -> tuple[FindingName, str]:
+    """Return the finding and the characters that a row with a text for a number shows, in any cell but the household's.
+
+    >>> _cause_of_text("M1,2024-01-08 00:30,1 250", ",", "M1"), _cause_of_text("M1;08.01.2024;n/a;W", ";", "M1")
+    (('thousands', ' '), ('text', '"n/a" or "W" for a number'))
+    """
     if _THOUSANDS_AT_END.search(line):  # of a table with a column for each household: its cells are not quoted
         return "thousands", ","
     cells = _cells(line, separator)
@@ -251,8 +256,9 @@ def _cause_of_text(line: str, separator: str) -> tuple[FindingName, str]:
             return "text", f'"{escape_text(found[1], 20)}" after the number'
         if (found := _MARK.fullmatch(cell)) and not _is_number(cell):
             return "text", f'the decimal mark "{found[1]}"'
-    words = [cell for cell in cells if cell and not _is_number(cell) and not cell[:1].isdigit()]
-    return "text", f'"{escape_text(words[-1], 20)}" for a number' if words else ""
+    words = [cell for cell in cells if cell and cell != household and not _is_number(cell) and not cell[:1].isdigit()]
+    shown = " or ".join(f'"{escape_text(word, 20)}"' for word in words[-_WORDS:])
+    return "text", f"{shown} for a number" if words else ""
 
 
 def _time_of_text(line: str, separator: str, household: str | None) -> str:

@@ -198,7 +198,10 @@ def test_shorter_readings_add_up_and_are_rounded_once(tmp_path):
 
 def test_a_file_is_a_household_by_its_name_or_a_line(tmp_path):
     rows = "at,kwh\n2024-01-08 00:00,1\n"
-    for name, pattern in (("meter-77.csv", "file:meter-*.csv"), ("77.csv.gz", "file:*.csv")):
+    for name, pattern in (
+        ("meter-77.csv", "file:meter-*.csv"), ("77.csv.gz", "file:*.csv"),
+        ("a_77_2024-01_b2.csv", "file:a_*_2024-*.csv"),
+    ):  # fmt: skip
         assert by_file(tmp_path, rows, name, household=pattern) == {("77", MONDAY, 0): 1000}
     preamble = "PRM;x\n77;y\nat;kwh\n2024-01-08 00:00;1\n"
     keys = {"separator": ";", "skip_lines": 2}
@@ -207,6 +210,14 @@ def test_a_file_is_a_household_by_its_name_or_a_line(tmp_path):
         by_file(tmp_path, rows, "other.csv", household="file:meter-*.csv")
     with pytest.raises(InputError, match="line 2 has no household"):
         by_file(tmp_path, "PRM;x\n;y\nat;kwh\n2024-01-08 00:00;1\n", **keys, household="line:2")
+
+
+def test_a_stamp_is_written_where_it_is_used():
+    without = {key: value for key, value in KEYS.items() if key != "stamp"}
+    hours = {"time": ["at", "hour"], "time_format": "%Y-%m-%d", "period_minutes": 60}
+    assert read_columns(without | hours, 60).stamp == "start"
+    with pytest.raises(InputError, match="stamp"):
+        read_columns(without, 30)
 
 
 def test_two_homes_with_equal_files_are_two_homes(tmp_path):
