@@ -216,7 +216,7 @@ def test_a_stamp_is_written_where_it_is_used():
     without = {key: value for key, value in KEYS.items() if key != "stamp"}
     hours = {"time": ["at", "hour"], "time_format": "%Y-%m-%d", "period_minutes": 60}
     assert read_columns(without | hours, 60).stamp == "start"
-    with pytest.raises(InputError, match="stamp"):
+    with pytest.raises(AgedpError, match="stamp"):
         read_columns(without, 30)
 
 
