@@ -147,8 +147,8 @@ def _header_position(cells: Sequence[Sequence[str]], width: int) -> int | None:
     starts = (i for k, i in enumerate(full) if all(is_row[line] for line in full[k : k + _CONSECUTIVE]))
     first = next(starts, 0)
     above = [i for i in range(first) if _may_be_header(cells, i, first, width)]
+    above = [i for i in above if not _has_units(cells[i])] or above
     named = [i for i in above if not any(_VALUE.fullmatch(cells[i][k]) for k in valued if k < len(cells[i]))]
-    named = [i for i in named if not all(map(_UNIT.fullmatch, cells[i]))] or named
     return named[-1] if named else above[-1] if above else None
 
 
@@ -157,6 +157,11 @@ def _may_be_header(cells: Sequence[Sequence[str]], line: int, first: int, width:
     names = cells[line]
     is_full = len(names) == width or (len(names) == width - 1 and not cells[first][-1])
     return is_full and all(names[1:-1]) and any(name and not _VALUE.fullmatch(name) for name in names)
+
+
+def _has_units(cells: Sequence[str]) -> bool:
+    """Return whether a line has the units of the columns, below the word for it or nothing."""
+    return sum(map(bool, map(_UNIT.fullmatch, cells[1:]))) >= _MOSTLY * len(cells[1:])
 
 
 def _is_valued(column: Sequence[str], pattern: re.Pattern[str] = _VALUE) -> bool:

@@ -53,7 +53,7 @@ from agedp_data.messages import escape_text
 TABLE: Final = "input.columns"
 
 _HOUSEHOLD = re.compile(
-    r"house|home|dwelling|premise|meter|customer|client|site|mpan|mpxn|mprn|nmi|user|account|haushalt|z(ä|ae)hler"
+    r"house|home|dwelling|premise|meter|customer|client|site|mpan|mpxn|mprn|nmi|user|account|haushalt|z(ä|ae)hl(er|punkt)"
     r"|messlok|marktlok|foyer|compteur|hogar|contador|cups|identif|lclid|dataid"
     r"|(^|[ _])(id|prm|pdl|ean|pod|cpe)($|[ _-])",
     re.IGNORECASE,
@@ -146,15 +146,16 @@ class OtherFiles:
 
     @property
     def pattern(self) -> str:
-        """Return what the names have in common, with a star where they differ; "" for one file.
+        """Return what the names have in common, with a star where they differ and for days after it; "" for one file.
 
-        >>> OtherFiles(["meter-12.csv", "meter-17.csv"]).pattern
-        'meter-*.csv'
+        >>> OtherFiles(["meter-12_2025-06-02.csv", "meter-17_2025-06-02.csv"]).pattern
+        'meter-*_*.csv'
         """
         if len(set(self.names)) < 2:
             return ""
         before, after = _common_start(self.names), _common_start([name[::-1] for name in self.names])[::-1]
         before, after = re.sub(r"[0-9]+$", "", before), re.sub(r"^[0-9]+", "", after)
+        after = re.sub(r"[0-9]{4}([-_]?[0-9]{2}){1,2}", "*", after)
         return f"{before}*{after}" if len(before) + len(after) < min(map(len, self.names)) else ""
 
 
