@@ -318,7 +318,7 @@ class LongColumns(Section):
         if self.first_period != 1 and self.period_minutes is None:
             raise wrong("is used with period_minutes only", "first_period")
         if self.period_minutes is not None and isinstance(self.time, str):
-            raise wrong('needs the date and the number of the period, such as ["date", "period"]', "time")
+            raise wrong('must be the date and the number of the period, such as ["date", "period"]', "time")
         if self.household != ALL_COLUMNS:
             self._check_names()
         return self

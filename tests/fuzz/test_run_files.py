@@ -29,7 +29,7 @@ _HELPS = re.compile(
 )
 HIDDEN = {
     "files", "release", "confidential", "ledger", "roster", "wait_for", "curve", "kernel", "family", "file", "witness",
-    "household_register",
+    "household_register", "meters",
 }  # fmt: skip
 """Keys whose values name places: those stand in the private text only."""
 
@@ -72,7 +72,14 @@ IMPOSSIBLE = {
     "list": ["[nan]", "[-1]", "[1e300]", "[2, 1]", "[1, 1]", "[2013-01-01]", f"[1, {'9' * 30}]"],
 }
 ZERO_IS_SOUND = {"max_missing", "missing_kwh", "keep_days", "age_days", "first_period", "skip_lines"}
-SOUND = {("skip_days", "[2013-01-01]"), ("thousands", '""'), ("add", '""'), ("energy", '"a"'), ("where", "{}")}
+SOUND = {
+    ("skip_days", "[2013-01-01]"),
+    ("thousands", '""'),
+    ("thousands", '" "'),
+    ("add", '""'),
+    ("energy", '"a"'),
+    ("where", "{}"),
+}
 
 
 def kind(key: Key) -> str:

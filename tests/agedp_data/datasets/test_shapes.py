@@ -399,7 +399,7 @@ def test_the_first_header_of_a_table_with_a_column_per_meter_may_be_empty():
     [
         ({"energy": ["a", "b"], "time_format": "%H:%M"}, 'must be "iso", or a pattern such as "%d/%m/%Y"'),
         ({"time": ["a", "b"], "time_format": "epoch"}, "is the format of a timestamp in one column"),
-        ({"period_minutes": 30}, 'needs the date and the number of the period, such as ["date", "period"]'),
+        ({"period_minutes": 30}, 'must be the date and the number of the period, such as ["date", "period"]'),
         ({"first_period": 0}, "is used with period_minutes only"),
         ({"household": "line:0"}, 'such as "line:2"'),
         ({"household": "file:meter.csv"}, 'such as "file:meter-*.csv"'),
