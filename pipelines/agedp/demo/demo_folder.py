@@ -102,8 +102,7 @@ def locked_folder(folder: Path, size: Size) -> Iterator[None]:
         InputError: as `check_folder`, or the folder cannot be created.
     """
     with atomic_files.write_errors(folder):
-        for each in (*reversed(folder.parents), folder):  # mkdir(parents=True) calls itself for each of a thousand
-            each.mkdir(exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
         try:
             stack.enter_context(exclusive_lock(folder, max_wait_seconds=0))

@@ -228,18 +228,21 @@ def check_writable(folder: Path, size: int) -> None:
 
 @contextmanager
 def write_errors(path: Path) -> Iterator[None]:
-    """Turn errors of writing (disk full, read-only, no permission) into a one-line InputError.
+    """Turn errors of writing (disk full, read-only, no permission, a thousand folders in another) into an InputError.
 
     The public text names no path.
 
     Raises:
-        InputError: an OSError was raised inside.
+        InputError: an OSError was raised inside, or a RecursionError of `mkdir`.
     """
     try:
         yield
+        return
     except OSError as error:
         problem = f"cannot be written ({error.strerror or type(error).__name__})"
-        raise InputError(f"[output] {problem}", private=f"{path}: {problem}") from None
+    except RecursionError:
+        problem = "cannot be written (too many folders in one another)"
+    raise InputError(f"[output] {problem}", private=f"{path}: {problem}")
 
 
 @contextmanager
