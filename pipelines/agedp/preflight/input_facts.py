@@ -168,9 +168,9 @@ def collect_facts(  # noqa: PLR0913 -- what is looked at, and how
     rejected = {reason: number for reason, number in delivery.rejected.items() if reason not in NOT_REJECTED}
     columns = store.rules.columns
     touched = dict(of_households.touched)
-    new = delivery.contents if all_days else delivery.fresh  # rows of no half-hour are of the night of their file
-    of_months = quarantine_tables(store, delivery.contents, sorted({f"{day:%Y-%m}" for day in days}))
-    tables = chain(quarantine_tables(store, new, [""]), of_months)
+    of_no_month = [""] if all_days else []  # such rows are of no night in particular
+    examined_months = [*of_no_month, *sorted({f"{day:%Y-%m}" for day in days})]
+    tables = quarantine_tables(store, delivery.contents, examined_months)
     if (first := next(tables, None)) is not None:  # else no household is looked up
         roster_days = RosterDays(roster, [*map(day_number, days)], by)
         step = slot_step(store.layout.interval_minutes)
@@ -194,7 +194,7 @@ def collect_facts(  # noqa: PLR0913 -- what is looked at, and how
         rejected=rejected,
         empty_files=_empty_files(store, delivery.contents),
         unreadable=delivery.unreadable,
-        rejecting_files=_rejecting_files(store, new),
+        rejecting_files=_rejecting_files(store, delivery.contents if all_days else delivery.fresh),
         days=of_households.days,
         household_days=of_households.household_days,
         complete_days=of_households.complete_days,

@@ -149,16 +149,14 @@ def rejected_rows(chunk: ParsedChunk, rows_before: int) -> pa.Table:
         rows_before: number of rows of the part before it.
     """
     records, rejected, is_named = chunk.records, chunk.rejected_row, chunk.names_half_hour
-    # reasons before CATEGORY, and LINE, mean that the row has no valid day, unless it names one
-    dated = (chunk.rejected_reason > RejectionReason.DATE) & (chunk.rejected_reason != RejectionReason.LINE)
-    dated |= is_named
-    months = np.full(len(dated), _NO_MONTH, np.int64)
-    months[dated] = month_numbers(records.time[rejected[dated]] // SLOTS)
-    numbers = (months, rejected + rows_before, chunk.rejected_reason.astype(np.int64))
     day, slot = np.divmod(records.time[rejected], np.int32(SLOTS))
     reason = chunk.rejected_reason
     has_household = is_named | ((reason >= RejectionReason.DATE) & (reason != RejectionReason.LINE))
+    # reasons up to DATE, and LINE, mean no valid day, unless the row names one, or a time that a clock skips
     has_day = is_named | (has_household & ((reason > RejectionReason.DATE) | (day > 1)))
+    months = np.full(len(has_day), _NO_MONTH, np.int64)
+    months[has_day] = month_numbers(day[has_day])
+    numbers = (months, rejected + rows_before, chunk.rejected_reason.astype(np.int64))
     named_values = (has_household, records.household[rejected]), (has_day, day), (is_named, slot)
     household, day, slot = (
         pc.if_else(pc.equal(arrow_numbers(flags.astype(np.uint8)), 1), arrow_numbers(values), None)
