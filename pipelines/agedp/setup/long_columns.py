@@ -178,6 +178,9 @@ def read_columns(
     """
     given = {key: _value_of(toml) for (table, key), toml in options.items() if table == TABLE}
     text = table_text(lines, separator=given.get("separator"), skip_lines=given.get("skip_lines"))
+    if given.get("skip_lines", 0) >= len(lines) > 0:
+        flag = f"{FLAGS[TABLE, 'skip_lines']} {given['skip_lines']}"
+        raise InputError(f"{flag} skips all of the {len(lines)} lines among which the header is sought. Give fewer")
     if text is None:
         return None
     if text.has_open_end:
