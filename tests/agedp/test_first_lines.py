@@ -241,6 +241,14 @@ def test_more_skipped_lines_than_the_file_has_are_the_cause_that_is_named():
         read_columns(["meter,at,kwh", "M1,2024-01-08 00:30,1", ""], {(TABLE, "skip_lines"): "99"}, complete=True)
 
 
+@pytest.mark.parametrize("number", [25, 50, 100])
+def test_columns_for_a_day_of_25_hours_are_the_cause_that_is_named(number):
+    header = ["meter", "date", *(f"h{i}" for i in range(1, number + 1))]
+    table = ",".join(header) + "\n" + days(lambda home, on: f"{home},{on:%Y-%m-%d}" + ",0.5" * number)
+    with pytest.raises(InputError, match=f"a row of a day has {number} columns .* 25 hours"):
+        shown(table)
+
+
 def test_nem12_in_another_encoding_is_named(tmp_path):
     (tmp_path / "a.csv").write_text("100,NEM12,202401010000,A,B\n200,N1,E1,1,E1,N1,M1,kWh,30,\n900\n", "utf-16")
     with pytest.raises(InputError, match='of dataset "nem12", but not in UTF-8; save it as UTF-8'):

@@ -417,6 +417,7 @@ def test_the_first_header_of_a_table_with_a_column_per_meter_may_be_empty():
         ({"where": "E1"}, 'must be a table of columns and texts, such as { register = "E1" }'),
         ({"where": {"register": []}}, "needs a text, or a list of texts, for the column 'register'"),
         ({"household": "*", "energy": "*", "add": "x"}, "is for a table whose rows are of one household each"),
+        ({"time": ["at", "at"]}, 'time = ["at", "at"]: names a column twice'),
         ({"time": ["at", "kwh"]}, "names a column that another key names"),
         ({"unit": "MW"}, 'write "kWh" | "Wh" | "W" | "kW"'),
     ],
