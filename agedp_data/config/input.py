@@ -327,6 +327,8 @@ class LongColumns(Section):
         columns = NamedColumns.from_keys(self.model_dump())
         kind, place = columns.household_source
         names = [*([place] if kind == "column" else []), *columns.time_columns, *columns.energy_columns]
+        if len(set(columns.time_columns)) < len(columns.time_columns):
+            raise wrong("names a column twice", "time")
         if len(set(names)) < len(names):
             raise wrong("names a column that another key names; household, time and energy differ", "energy")
         if kind == "line" and not re.fullmatch("[1-9][0-9]?", place):

@@ -18,6 +18,7 @@ from typing import IO, Protocol, cast
 import pyarrow as pa
 
 from agedp_data.datasets.filesystem import open_at
+from agedp_data.datasets.table_text import text_decoder
 from agedp_data.errors import InputError
 
 UTF_8 = "utf-8"
@@ -109,12 +110,14 @@ class _Utf8Stream:
 
     def __init__(self, stream: IO[bytes], encoding: str) -> None:
         self._stream, self._rest, self._is_first = stream, b"", True
-        self._decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
+        self._encoding = encoding
+        self._decoder: codecs.IncrementalDecoder | None = None
 
     def read(self, size: int = -1) -> bytes:
         """Return at most so many bytes; all that follow if negative."""
         while size < 0 or len(self._rest) < size:
             raw = self._stream.read(_TRANSCODED_BYTES)
+            self._decoder = self._decoder or text_decoder(self._encoding, raw)
             text = self._decoder.decode(raw, final=not raw)
             self._rest += text.removeprefix("\ufeff").encode() if self._is_first else text.encode()
             self._is_first &= not text

@@ -106,6 +106,7 @@ _QUARTER_MINUTES, _HOUR_MINUTES, _DAY_MINUTES = 15, 60, 1440
 _QUARTERS = ((LAST_DAY - FIRST_DAY).days + 1) * 96
 _UNITS_PER_WH = 1200
 """Parts of a watt-hour that hold W of 5 minutes, kW and kWh with four decimals without a rest."""
+_FIRST_SKIPPED = 2 * SLOTS  # before it are the times that cannot be read
 _NOTE = "rows of a half-hour that the day has twice (kept)"
 
 
@@ -293,7 +294,10 @@ class Long:
             excluded |= ~_has_text(columns.values[role_by_name[name]], texts)
         label = _labels(columns.values[role_by_name[self.columns.add]]) if self.columns.add else None
         if no_position.any():  # a number at a time that the zone skips names its day, and no half-hour
-            time[no_position & (missing | no_number | self.columns.is_by_day)] = 0
+            is_skipped = no_position & (time >= _FIRST_SKIPPED)
+            time[no_position & no_number] = 0
+            off_grid = off_grid | is_skipped
+            no_position = no_position & ~(is_skipped & missing)  # an empty cell lacks nothing there
         reason = first_reason(
             len(energy),
             [

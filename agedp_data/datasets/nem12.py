@@ -22,12 +22,14 @@ Decisions:
   nobody can tell the record may be a damaged 200 record: days after it belong to nobody until the next 200 record. So
   do those after a 200 record that is not valid, or that is part of a longer line because a line end is lost. A damaged
   400 record rejects its day: any interval may be missing.
-* A line is one row if it is rejected and no day. Sound records without readings are no rows, and are noted.
+* A line is one row if it is rejected and no day. Sound records without readings are no rows, and are noted: a file
+  that is cut off has fewer 900 records than 100 records.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta, timezone
@@ -102,7 +104,10 @@ _PADDING: Final = 16
 """Bytes after the last line, so that the first cells of a short one can be looked at."""
 _QUALITY = re.compile(rb",[ \t]*[AEFNSV]\d{0,2}[ \t]*(?:,|\Z)", re.IGNORECASE)
 _MAX_HELD_BYTES: Final = 4 * LONGEST_LINE
-_NOTE: Final = "records without readings (100, 200, 400, 500, 600, 900)"
+_NOTE: Final = "records without readings (200, 400, 500, 600)"
+_NOTE_OF_ENDS: Final = dict(
+    zip(_ENDS, ("records that begin a file (100)", "records that end a file (900)"), strict=True)
+)
 _TEXTS = [f"{slot // 2:02}:{slot % 2 * 30:02}" for slot in range(SLOTS)]
 
 _SUFFIX = re.compile("[A-Z][0-9A-Z]")
@@ -376,8 +381,8 @@ def _parse(data: bytes, block: _Block | None, rules: ReadingRules) -> tuple[Pars
         is_bad[event] |= not _apply_event(lines, event, days, int(block_of_line[event] - has_lost[event]))
     rejected_lines = np.flatnonzero(is_bad & ~is_day)
     records, offset = _records(lines, days, blocks, rejected_lines, rules)
-    notes = {_NOTE: sound} if (sound := len(lines.start) - len(days.line) - len(rejected_lines)) else {}
-    records = replace(records, notes=notes)
+    sound = lines.record[~is_bad & ~is_day].tolist()
+    records = replace(records, notes=Counter(_NOTE_OF_ENDS.get(record, _NOTE) for record in sound))
     return _chunk(lines, days, blocks, rejected_lines, records, offset), blocks[-1]
 
 

@@ -64,7 +64,8 @@ def encoding_of(head: bytes, *, complete: bool = True) -> str | None:
     >>> [encoding_of("é,ü".encode(name)) for name in ("utf-8", "latin-1", "utf-16")], encoding_of(b"a\0b")
     (['utf-8', 'latin-1', 'utf-16'], None)
     """
-    if head.startswith(_BOMS) or (len(head) > 3 and not any(head[1::2]) and all(head[::2])):
+    is_bare = len(head) > 3 and any(all(head[i::2]) and not any(head[1 - i :: 2]) for i in range(2))
+    if head.startswith(_BOMS) or is_bare:
         return "utf-16"
     if b"\x00" in head:
         return None
@@ -79,14 +80,26 @@ def encoding_of(head: bytes, *, complete: bool = True) -> str | None:
     return "utf-8"
 
 
+def text_decoder(encoding: str, head: bytes) -> codecs.IncrementalDecoder:
+    r"""Return the decoder of a text by its first bytes: UTF-16 may lack its byte-order mark.
+
+    It is then little-endian, as Windows writes it, unless its first byte is 0.
+
+    >>> [text_decoder("utf-16", text).decode(text) for text in (b"a\0", b"\0a", b"\xff\xfea\0")]
+    ['a', 'a', 'a']
+    """
+    if encoding == "utf-16" and not head.startswith(_BOMS):
+        encoding = "utf-16-be" if head.startswith(b"\0") else "utf-16-le"
+    return codecs.getincrementaldecoder(encoding)(errors="replace")
+
+
 def text_lines(head: bytes, encoding: str, *, complete: bool) -> list[str]:
     r"""Return the lines of a text without their ends; the last one only if its end is known.
 
     >>> text_lines(b"a\r\nb\nc", "utf-8", complete=False)
     ['a', 'b']
     """
-    decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
-    lines = decoder.decode(head, final=complete).removeprefix("\ufeff").split("\n")
+    lines = text_decoder(encoding, head).decode(head, final=complete).removeprefix("\ufeff").split("\n")
     if not complete or not lines[-1]:
         lines.pop()
     return [line.removesuffix("\r") for line in lines]

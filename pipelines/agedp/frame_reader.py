@@ -439,7 +439,9 @@ def _judged(parsed: _Parsed, store: Store, wanted: _Wanted) -> tuple[Finding, ..
         return judge({"rejected": Touched(0, {ALL: rows}, rows)}, {ALL: rows}, 0)
     roster, roster_days = named
     step = slot_step(layout.interval_minutes)
-    rejected = count_rejected(parsed.quarantine, roster_days, columns=store.rules.columns, step=step)
+    rejected = count_rejected(
+        parsed.quarantine, roster_days, columns=store.rules.columns, minutes=layout.interval_minutes
+    )
     in_roster = roster_days.codes(pa.array(readings.ids, pa.string())) if readings.ids else np.zeros(1, np.int64)
     keys = distinct_keys(household_day_key(in_roster[readings.household], readings.time // SLOTS))
     coded = replace(readings, ids=tuple(roster.ids), household=in_roster[readings.household])

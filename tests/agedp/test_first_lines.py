@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 import agedp
-from agedp.setup.long_columns import LongTable, OtherFiles, read_columns
+from agedp.setup.init_run_file import read_layout
+from agedp.setup.long_columns import TABLE, LongTable, OtherFiles, read_columns
 from agedp.setup.run_file_options import toml_of
 from agedp_data.datasets.table_text import encoding_of, text_lines
 from agedp_data.errors import InputError, PreflightFailed
@@ -220,12 +221,38 @@ def test_a_plain_table_needs_no_key_beyond_those_of_every_table():
 
 
 @pytest.mark.parametrize(
-    ("encoding", "key"), [("utf-16", '"utf-16"'), ("latin-1", '"latin-1"'), ("cp1252", '"cp1252"')]
+    ("encoding", "key"),
+    [
+        ("utf-16", '"utf-16"'),
+        ("utf-16-le", '"utf-16"'),
+        ("utf-16-be", '"utf-16"'),
+        ("latin-1", '"latin-1"'),
+        ("cp1252", '"cp1252"'),
+    ],
 )
 def test_the_encoding_is_read_off_the_first_bytes(encoding, key):
     text = "zähler_id;zeit;kwh;preis €\n" if encoding == "cp1252" else "zähler_id;zeit;kwh;preis\n"
     found = shown(text + rows(lambda home, t, _: f"{home};{t:%Y-%m-%d %H:%M};1.5;x"), encoding=encoding)
     assert {"encoding": key, "household": '"zähler_id"'}.items() <= keys_of(found).items()
+
+
+def test_more_skipped_lines_than_the_file_has_are_the_cause_that_is_named():
+    with pytest.raises(InputError, match="--skip-lines 99 skips all of the 3 lines"):
+        read_columns(["meter,at,kwh", "M1,2024-01-08 00:30,1", ""], {(TABLE, "skip_lines"): "99"}, complete=True)
+
+
+@pytest.mark.parametrize("number", [25, 50, 100])
+def test_columns_for_a_day_of_25_hours_are_the_cause_that_is_named(number):
+    header = ["meter", "date", *(f"h{i}" for i in range(1, number + 1))]
+    table = ",".join(header) + "\n" + days(lambda home, on: f"{home},{on:%Y-%m-%d}" + ",0.5" * number)
+    with pytest.raises(InputError, match=f"a row of a day has {number} columns .* 25 hours"):
+        shown(table)
+
+
+def test_nem12_in_another_encoding_is_named(tmp_path):
+    (tmp_path / "a.csv").write_text("100,NEM12,202401010000,A,B\n200,N1,E1,1,E1,N1,M1,kWh,30,\n900\n", "utf-16")
+    with pytest.raises(InputError, match='of dataset "nem12", but not in UTF-8; save it as UTF-8'):
+        read_layout([str(tmp_path / "a.csv")], {})
 
 
 ONE_HOME = "Horodate;Valeur\n" + rows(

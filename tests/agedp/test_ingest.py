@@ -68,7 +68,7 @@ REFUSED = {
     "endless": (HEADER.strip() + b" " * 2**17 + b"\n", "its columns are not those of dataset"),
     "binary": (b"\x89PNG\r\n\x1a\n\x00\x00MAC000002" + HEADER, "is binary, not CSV"),
     "utf16": ((HEADER + line("MAC000002", 1)).decode().encode("utf-16"), "is UTF-16; save it as UTF-8"),
-    "utf16le": ((HEADER + line("MAC000002", 1)).decode().encode("utf-16-le"), "is binary, not CSV"),
+    "utf16le": ((HEADER + line("MAC000002", 1)).decode().encode("utf-16-le"), "is UTF-16; save it as UTF-8"),
     "semicolons": ((HEADER + line("MAC000002", 1)).replace(b",", b";"), "its columns are separated by semicolons"),
     "tabs": ((HEADER + line("MAC000002", 1)).replace(b",", b"\t"), "its columns are separated by tabs"),
     "sep": (

@@ -99,6 +99,22 @@ def test_no_cut_of_a_file_changes_a_reading(house):
     assert found[0][0] == 3 * 5 * 2 * 48
 
 
+@pytest.mark.parametrize("line", ["777", "550,N,,A,", "400,x,48,A,,"])
+def test_a_damaged_line_costs_at_most_the_rest_of_its_block(house, line):
+    """One of the two days of 12 kWh of the first home is left, and all days of the others."""
+    use = deliver(house, "a.csv", HOMES[1:], [FIRST, FIRST + NIGHT])
+    path = house.folder / "input" / "a.csv"
+    head, *rest = path.read_text().splitlines()
+    values = ",".join(["0.25"] * 48)
+    days = [f"300,{day:%Y%m%d},{values},A,,,20240501000000," for day in (FIRST, FIRST + NIGHT)]
+    damaged = ["200,61001,B1E1E2,1,E1,N1,M61001,kWh,30,", days[0], "500,O,S1,,", line, days[1]]
+    path.write_text("\n".join([head, *damaged, *rest, ""]))
+    store, delivery = house.read("nem12")
+    readings = load_month_readings(store, "2024-04", delivery.contents)
+    assert readings.energy_wh.sum() == sum(use.values()) + 12_000
+    assert delivery.rows_kept == 48 + 2 * 2 * 2 * 48
+
+
 def test_a_file_without_a_valid_block_is_refused_before_a_first_release(house):
     deliver(house, "a.csv", HOMES, [FIRST])
     path = house.folder / "input" / "a.csv"

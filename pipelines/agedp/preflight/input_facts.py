@@ -173,8 +173,7 @@ def collect_facts(  # noqa: PLR0913 -- what is looked at, and how
     tables = quarantine_tables(store, delivery.contents, examined_months)
     if (first := next(tables, None)) is not None:  # else no household is looked up
         roster_days = RosterDays(roster, [*map(day_number, days)], by)
-        step = slot_step(store.layout.interval_minutes)
-        of_rows = count_rejected(chain([first], tables), roster_days, columns=columns, step=step)
+        of_rows = count_rejected(chain([first], tables), roster_days, columns=columns, minutes=minutes)
         touched = add_touched([of_rows.touched, touched])
         rejected = +(Counter(rejected) - of_rows.without_reading)
         if of_rows.headers and of_rows.have_other_order(column_orders(store, files)):

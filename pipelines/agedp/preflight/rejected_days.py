@@ -11,6 +11,7 @@ have a decimal point: its number has a mark between thousands.
 from __future__ import annotations
 
 import functools
+import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -27,7 +28,9 @@ from agedp.store.month_reader import household_day_key, load_table, split_househ
 from agedp.store.store import Store
 from agedp_data import table_schemas
 from agedp_data.datasets.csv_lines import split_fields
-from agedp_data.datasets.validation import SLOTS, Ints, NamedColumns, RejectionReason
+from agedp_data.datasets.intervals import DAY_MINUTES
+from agedp_data.datasets.layout import slot_step
+from agedp_data.datasets.validation import INTERVAL_MINUTES, SLOTS, Ints, NamedColumns, RejectionReason
 from agedp_data.messages import escape_text
 from agedp_data.parameters import FindingName
 
@@ -122,7 +125,7 @@ def count_rejected(
     roster: RosterDays,
     *,
     columns: NamedColumns | None = None,
-    step: int = 1,
+    minutes: int = INTERVAL_MINUTES,
 ) -> RejectedRows:
     """Return what rejected rows touch, by the name of their finding.
 
@@ -130,8 +133,9 @@ def count_rejected(
         tables: rejected rows: household_id, day, slot, reason, text.
         roster: the household-days that count.
         columns: those of the rows; None for a dataset with a fixed layout.
-        step: half-hours of an interval, at least 1.
+        minutes: interval of the readings.
     """
+    of_line = DAY_MINUTES // minutes if columns is not None and columns.is_by_day else 1
     names, separator = ((), ",") if columns is None else (columns.row_names, columns.separator)
     causes: dict[FindingName, _Rejected] = {}
     without_reading: Counter[str] = Counter()
@@ -149,7 +153,9 @@ def count_rejected(
                 _add_rows(causes, reason, of_reason, roster, columns)
     if text := causes.pop("text", None):
         causes[_most_frequent(text.texts)[0]] = text
-    touched = {name: _touched(name, cause, roster, SLOTS // step) for name, cause in causes.items()}
+    touched = {
+        name: _touched(name, cause, roster, SLOTS // slot_step(minutes), of_line) for name, cause in causes.items()
+    }
     return RejectedRows(touched, +without_reading, frozenset(headers), names)
 
 
@@ -289,8 +295,11 @@ def _most_frequent(texts: Counter[tuple[FindingName, str]]) -> tuple[FindingName
     return min(texts, key=lambda text: (-texts[text], text))
 
 
-def _touched(name: FindingName, cause: _Rejected, roster: RosterDays, readings: int) -> Touched:
-    """Return what the rows of a cause touch; a time that the zone skips touches the household's later days too."""
+def _touched(name: FindingName, cause: _Rejected, roster: RosterDays, readings: int, of_line: int) -> Touched:
+    """Return what the rows of a cause touch; a time that the zone skips touches the household's later days too.
+
+    `of_line` rows of a household are one day of it, if nobody can tell which.
+    """
     dated = np.concatenate([np.zeros(0, np.int64), *cause.keys])
     keys, of_key = np.unique(dated, return_inverse=True)
     rows_by_day = np.bincount(of_key, np.concatenate([np.zeros(0), *cause.rows_by_day]), len(keys))
@@ -303,7 +312,7 @@ def _touched(name: FindingName, cause: _Rejected, roster: RosterDays, readings: 
         details["skipped"] = cause.rows
     else:
         codes = np.array(sorted(cause.undated), np.int64)
-        numbers = np.array([cause.undated[code] for code in codes.tolist()], np.int64)
+        numbers = np.array([math.ceil(cause.undated[code] / of_line) for code in codes.tolist()], np.int64)
         keys = np.concatenate([keys, roster.days_of(codes, numbers)])
     if name == "interval":  # as many rows between the half-hours as a household has on them, or more
         is_finer = rows_by_day >= readings / 2
@@ -315,5 +324,8 @@ def _touched(name: FindingName, cause: _Rejected, roster: RosterDays, readings: 
     if (text := _most_frequent(cause.texts) if cause.texts else (name, ""))[1]:
         details[f"text {text[1]}"] = cause.texts[text]
     keys = roster.on_roster(*split_household_day_key(keys))
-    others = len(cause.others.keys() - {""}), sum(min(rows, len(roster.days)) for rows in cause.others.values())
+    others = (
+        len(cause.others.keys() - {""}),
+        sum(min(math.ceil(rows / of_line), len(roster.days)) for rows in cause.others.values()),
+    )
     return roster.touched(keys, rows=cause.rows, others=others, details=details)

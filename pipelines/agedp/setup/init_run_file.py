@@ -10,7 +10,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from datetime import time as clock_time
@@ -271,7 +271,9 @@ def read_layout(patterns: Sequence[str], options: OptionValues) -> tuple[str, Lo
 def _no_header_error(source: InputFile, lines: Sequence[str]) -> InputError:
     """Return the error about a text in which no line is a header with rows below it; its lines are private."""
     cells = max((raw_cells(lines[0], mark) for mark in SEPARATORS), key=len)
-    if len(cells) == 1:
+    if (dataset := _recognised(lines)) is not None:  # the lines are decoded, and the publisher's layout is not
+        problem = f'it is of dataset "{dataset}", but not in UTF-8; save it as UTF-8'
+    elif len(cells) == 1:
         problem = "its lines are no cells between commas, semicolons, tabs or bars: not a table of CSV"
     elif any(map(is_value, cells)):
         problem = "its first line seems to be a row already; write a line with the names of the columns above it"
@@ -282,6 +284,14 @@ def _no_header_error(source: InputFile, lines: Sequence[str]) -> InputError:
     else:
         problem = "no line names the columns of rows below it that have numbers and times"
     return source.error(problem, private=f'{problem}. The first line is "{escape_text(lines[0], 120)}"')
+
+
+def _recognised(lines: Sequence[str]) -> str | None:
+    for name, layout in LAYOUTS.items():
+        with suppress(InputError):
+            if layout.recognise(lines[: layout.head_lines]) is not None:
+                return name
+    return None
 
 
 def _longer_rows(lines: Sequence[str], names: Sequence[str]) -> int | None:

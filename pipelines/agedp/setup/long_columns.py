@@ -84,6 +84,7 @@ _OTHER_UNIT = re.compile(r"[mgt]wh(?![a-z])|k(va|varh?)(?![a-z])|(?<![a-z])([mg]
 """Units other than those of [input.columns] unit, in a header of small letters."""
 _PER_DAY: Final = {1440 // minutes: minutes for minutes in INTERVALS}
 """Minutes of an interval by their number in a day."""
+_PER_LONG_DAY: Final = frozenset(1500 // minutes for minutes in INTERVALS)
 _MAX_CHANNELS = 8
 _COLUMNS_OF_ROWS, _COLUMNS_OF_A_ROW = 5, 10
 """Fewest columns of numbers that are households', by several rows, and by the one that a very wide table begins with;
@@ -178,6 +179,9 @@ def read_columns(
     """
     given = {key: _value_of(toml) for (table, key), toml in options.items() if table == TABLE}
     text = table_text(lines, separator=given.get("separator"), skip_lines=given.get("skip_lines"))
+    if given.get("skip_lines", 0) >= len(lines) > 0:
+        flag = f"{FLAGS[TABLE, 'skip_lines']} {given['skip_lines']}"
+        raise InputError(f"{flag} skips all of the {len(lines)} lines among which the header is sought. Give fewer")
     if text is None:
         return None
     if text.has_open_end:
@@ -319,10 +323,18 @@ class _ColumnReader:
         elif clocks or periods:
             self._unreadable["time"] = tuple(f"{date} with {name}" for name in (*clocks, *periods))
         else:
+            long_days = [len(run) for run in self._runs() if len(run) in _PER_LONG_DAY]
+            if long_days:
+                problem = f"a row of a day has {long_days[0]} columns of numbers, as many as a day of 25 hours has"
+                raise InputError(f"{problem}; write a row for each interval, with its date and number")
             raise self._error("there are dates without a time of day", "time")
 
     def _block(self) -> tuple[str, ...]:
         """Return the columns of a row per day: neighbours with names of one pattern, or all, as many as intervals."""
+        return next((tuple(run) for run in self._runs() if len(run) in _PER_DAY), ())
+
+    def _runs(self) -> list[list[str]]:
+        """Return the neighbouring columns of numbers: those with names of one pattern, then all."""
         runs: list[list[str]] = []
         for by_name in (True, False):
             previous = ""
@@ -333,7 +345,7 @@ class _ColumnReader:
                 elif pattern:
                     runs.append([name])
                 previous = pattern
-        return next((tuple(run) for run in runs if len(run) in _PER_DAY), ())
+        return runs
 
     def _energy(self) -> None:
         if self._is_given("energy"):

@@ -39,7 +39,7 @@ from agedp_data.datasets.filesystem import SETTLING_NS
 from agedp_data.datasets.layout import Header, Layout
 from agedp_data.datasets.long_format import Long
 from agedp_data.datasets.registry import LAYOUTS
-from agedp_data.datasets.table_text import is_value, table_text, text_lines
+from agedp_data.datasets.table_text import encoding_of, is_value, table_text, text_lines
 from agedp_data.errors import InputError
 from agedp_data.messages import escape_text
 
@@ -217,7 +217,7 @@ def read_header(source: InputFile, layout: Layout) -> tuple[Header | None, int]:
 
 def _not_csv_error(source: InputFile, head: bytes, layout: Layout) -> InputError | None:
     """Return the error about a file that is not a table with commas, by its first bytes; None if it may be one."""
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+    if encoding_of(head[:_FIRST_BYTES], complete=False) == "utf-16":
         key = 'encoding = "utf-16"'
         declare = f"declare [input.columns] {key}" if layout.name == Long.name else f"{_DESCRIBE_IT} with {key}"
         return source.unreadable(f"is UTF-16; save it as UTF-8, or {declare}")

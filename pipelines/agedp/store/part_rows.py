@@ -124,8 +124,9 @@ def _kept_pieces(chunk: ParsedChunk, ids: dict[str, int], before: int) -> list[P
     rejected = np.flatnonzero(records.reason != int(RejectionReason.KEPT))
     rows = ParsedRows(household, records.time, records.channel, records.energy_wh, row, records.label)
     if records.label is not None and len(rejected):  # of a household's meters each is known on its days
-        is_named = records.names_half_hour(rejected) & (records.label[rejected] != _NO_LABEL)
+        named = chunk.rejected_row[chunk.names_half_hour]
+        named = named[records.label[named] != _NO_LABEL]
         energy_wh = records.energy_wh.copy()
-        energy_wh[rejected[is_named]] = NO_READING
-        rows, rejected = replace(rows, energy_wh=energy_wh), rejected[~is_named]
+        energy_wh[named] = NO_READING
+        rows, rejected = replace(rows, energy_wh=energy_wh), np.setdiff1d(rejected, named, assume_unique=True)
     return rows.runs_between(rejected, _MIN_VIEW)

@@ -6,6 +6,7 @@ import json
 import tomllib
 from collections.abc import Callable
 from datetime import date, datetime, timedelta
+from itertools import product
 from pathlib import Path
 from random import Random
 
@@ -321,6 +322,49 @@ def test_clock_times_that_the_zone_skips_are_refused(tmp_path):
         released(tmp_path, file, zone="Europe/London", day_zone="Europe/London")
     assert "(40 rows at times that it skips in spring). Correct [input.columns] zone" in caught.value.private
     assert found(tmp_path)["clock"]["number"] == 40
+
+
+def days(cell: str) -> str:
+    """Return a line for each household and day from 29 March 2024 on; `cell` is at 02:00 and 02:30 of the 31st."""
+    lines = [f"meter,at,{','.join(f'h{number}' for number in range(1, 49))}"]
+    for home, on in product(range(HOMES), (date(2024, 3, 29) + timedelta(number) for number in range(DAYS))):
+        is_short = (on.month, on.day) == (3, 31)
+        cells = [cell if is_short and slot in (4, 5) else "0.5" for slot in range(48)]
+        lines.append(f"M{home:02},{on},{','.join(cells)}")
+    return "\n".join([*lines, ""])
+
+
+def wide(cell: str) -> str:
+    """Return the same, with a line for each half-hour."""
+    times = [datetime(2024, 3, 29) + number * timedelta(minutes=30) for number in range(DAYS * 48)]
+    gap = [datetime(2024, 3, 31, 2), datetime(2024, 3, 31, 2, 30)]
+    cells = [[f"{at:%Y-%m-%d %H:%M}", *[cell if at in gap else "0.5"] * HOMES] for at in times]
+    return "\n".join(map(",".join, [["at", *(f"M{home:02}" for home in range(HOMES))], *cells])) + "\n"
+
+
+BERLIN = {"zone": "Europe/Berlin", "day_zone": "Europe/Berlin", "unit": "kWh", "stamp": "start", "time": "at"}
+BY_DAY = BERLIN | {"household": "meter", "energy": ["h1", "h48"], "time_format": "%Y-%m-%d"}
+WIDE = BERLIN | {"household": "*", "energy": "*", "time_format": "iso"}
+
+
+@pytest.mark.parametrize(("table", "columns"), [(days, BY_DAY), (wide, WIDE)])
+def test_cells_at_times_that_the_zone_skips_are_empty(tmp_path, table, columns):
+    """A number there is one of another clock: of the 80 household-days those from 31 March on are in doubt."""
+    path = tmp_path / "meters.csv"
+    path.write_text(table(""))
+    assert agedp.findings(str(path), columns=columns) == ()
+    frame = agedp.read(str(path), columns=columns)
+    of_day = frame["interval_start"].dt.tz_convert("Europe/Berlin").dt.date
+    assert of_day.value_counts(sort=False).sort_index().tolist() == [HOMES * number for number in (48, 48, 46, 48)]
+    path.write_text(table("0.5"))
+    [clock] = agedp.findings(str(path), columns=columns)
+    assert (clock.name, clock.number, clock.verdict) == ("clock", 40, "refused")
+
+
+def test_a_day_whose_date_cannot_be_read_is_one_household_day(tmp_path):
+    (tmp_path / "meters.csv").write_text(days("").replace("M00,2024-03-30", "M00,30 March"))
+    [time] = agedp.findings(str(tmp_path / "meters.csv"), columns=BY_DAY)
+    assert (time.name, time.number) == ("time", 1)
 
 
 @pytest.mark.parametrize(("minutes", "rows"), [(60, 20), (30, 20), (15, 60)])

@@ -89,6 +89,15 @@ def test_a_day_has_a_half_hour_for_each_value_from_midnight_on():
     assert sound(chunks) == 3
 
 
+def test_a_file_that_is_cut_off_has_no_record_of_its_end():
+    begun, ended = {"records that begin a file (100)": 1}, {"records that end a file (900)": 1}
+    of_blocks = {"records without readings (200, 400, 500, 600)": 2}
+    lines = [HEADER, block(), day(), block("NMI2"), day()]
+    assert [chunk.records.notes for chunk in parse(*lines)] == [begun | of_blocks, {}]
+    [*_, last] = parse(*lines, "900")
+    assert last.records.notes == ended
+
+
 def test_the_day_ends_at_midnight_of_the_market():
     """Eastern Standard Time is ten hours before UTC, in summer as well: 48 half-hours on the days of clock changes."""
     assert NEM12.day_end(date(2024, 1, 8)).isoformat() == "2024-01-08T14:00:00+00:00"

@@ -234,6 +234,16 @@ def test_a_file_is_read_in_its_encoding(tmp_path, encoding):
     assert by_file(tmp_path, text, **keys) == {("Ä1", MONDAY, 0): 1500}
 
 
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_utf_16_may_lack_its_byte_order_mark(tmp_path, encoding):
+    path = tmp_path / "a.csv"
+    path.write_bytes("zähler,at,kwh\nÄ1,2024-01-08 00:00,1.5\n".encode(encoding))
+    frame = read_readings(path, dataset="long", columns=KEYS | {"household": "zähler", "encoding": "utf-16"})
+    assert frame[["household_id", "energy_wh"]].to_numpy().tolist() == [["Ä1", 1500]]
+    with pytest.raises(InputError, match="is UTF-16; save it as UTF-8, or declare"):
+        read_readings(path, dataset="long", columns=KEYS | {"household": "zähler"})
+
+
 @pytest.mark.parametrize(("line", "mark"), [("sep=;", ";"), ('"sep=;"', ";"), ("sep=,", ";"), ("sep=\t", "\t")])
 def test_the_first_line_of_a_spreadsheet_is_no_header(tmp_path, line, mark):
     text = f"{line}\nmeter;at;kwh\nA;2024-01-08 00:00;1\n".replace(";", mark)
@@ -407,6 +417,7 @@ def test_the_first_header_of_a_table_with_a_column_per_meter_may_be_empty():
         ({"where": "E1"}, 'must be a table of columns and texts, such as { register = "E1" }'),
         ({"where": {"register": []}}, "needs a text, or a list of texts, for the column 'register'"),
         ({"household": "*", "energy": "*", "add": "x"}, "is for a table whose rows are of one household each"),
+        ({"time": ["at", "at"]}, 'time = ["at", "at"]: names a column twice'),
         ({"time": ["at", "kwh"]}, "names a column that another key names"),
         ({"unit": "MW"}, 'write "kWh" | "Wh" | "W" | "kW"'),
     ],
