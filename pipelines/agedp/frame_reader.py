@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
+from numbers import Integral, Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,7 +21,7 @@ import pyarrow as pa
 from agedp import input_frames
 from agedp.compute.engine import default_scheduler, map_items
 from agedp.compute.engine_settings import Engine
-from agedp.input_findings import in_python, noted, warn_of
+from agedp.input_findings import in_python, python_words, warn_of
 from agedp.preflight.household_facts import (
     ExaminedDays,
     add_touched,
@@ -55,13 +56,15 @@ from agedp_data.datasets import file_listing, parquet_parsing
 from agedp_data.datasets.chunking import Chunk
 from agedp_data.datasets.csv_parsing import ParsedChunk
 from agedp_data.datasets.deduplication import Readings, StoredRows, deduplicate_rows, join_rows
+from agedp_data.datasets.intervals import DECLARABLE, INTERVALS
 from agedp_data.datasets.layout import PASSES, Header, Layout, slot_step
 from agedp_data.datasets.long_format import Long
 from agedp_data.datasets.parquet_parsing import FLOAT_IDS, FLOAT_IDS_REMEDY
 from agedp_data.datasets.registry import LAYOUTS, layout_of
 from agedp_data.datasets.timestamps import date_of_day, day_number
 from agedp_data.datasets.validation import INTERVAL_MINUTES, SLOTS, Flags, Int32s, Ints, ReadingRules, RejectionReason
-from agedp_data.errors import InputError, PreflightFailed
+from agedp_data.errors import InputError
+from agedp_data.messages import format_value
 from agedp_data.parameters import FindingName
 from agedp_data.roster import ALL, Roster
 
@@ -73,10 +76,13 @@ _LOG = logging.getLogger("agedp")
 _HALF_HOUR_NS: Final = 1800 * 10**9
 _SAMPLE_ROWS: Final = 2_000_000
 _FIRST_CELLS: Final = 20_000
+_NAMING: Final = ("household", "time", "energy", "ignore", "where", "add")
+"""Keys of [input.columns] whose values are the names of columns."""
 _OPEN: list[Workspace] = []
 """Stores behind Dask data frames; they last as long as the process."""
 
 
+@python_words()
 def read(
     files: Files | Any,  # noqa: ANN401  (or any table)
     *,
@@ -97,7 +103,7 @@ def read(
             frame, an Arrow table, a DuckDB relation, a polars frame, a Delta table.
         dataset: "london", "ausgrid", or "long" with `columns`; if not given, that of the columns.
         columns: meaning of the columns of a "long" table, with the keys of [input.columns].
-        interval_minutes: 15, 30 or 60 minutes between readings, 30 if not given; readings of 15 minutes are added up.
+        interval_minutes: 5, 10, 15, 30 or 60 minutes between readings, 30 if not given; shorter readings are added up.
         households: the households to return; all if not given.
         days: first and last day to return; all if not given.
         as_dask: return a Dask data frame with one partition for each month, for readings that exceed the memory, as is
@@ -120,7 +126,7 @@ def read(
     (96, 19200, {'read': 96, 'kept': 96, 'rejected': {}})
     """
     dataset, rules = reading_rules(files, dataset, columns, interval_minutes)
-    wanted = _Wanted(households, _day_numbers(days))
+    wanted = _wanted(households, days)
     if as_dask or input_frames.is_dask(files):
         dask_frame: pd.DataFrame = _dask_frame(files, dataset, rules, wanted)
         return dask_frame
@@ -134,6 +140,7 @@ def read(
     return frame
 
 
+@python_words()
 def findings(
     source: Files | Any,  # noqa: ANN401
     *,
@@ -166,8 +173,10 @@ def findings(
     if found is None:
         dataset, rules = reading_rules(source, dataset, columns, interval_minutes)
         store = Store(Path("unused"), dataset, rules)
-        found = _judged(_read(source, store), store, _Wanted(households, _day_numbers(days)))
-    return tuple(replace(finding, remedy=in_python(finding.remedy)) for finding in found)
+        found = _judged(_read(source, store), store, _wanted(households, days))
+    return tuple(
+        replace(finding, sentence=in_python(finding.sentence), remedy=in_python(finding.remedy)) for finding in found
+    )
 
 
 def reading_rules(
@@ -179,19 +188,56 @@ def reading_rules(
     """Return the dataset and the parsing rules of files or of a table; those of `agedp.read` need no further words.
 
     Raises:
-        InputError: no dataset is given, and the columns are of none.
+        InputError: no dataset is given, and the columns are of none; `columns` or an interval that cannot be meant.
     """
-    if dataset is None and columns is not None:
-        dataset = "long"
+    if columns is not None:
+        columns = _columns_as_text(columns, is_table=input_frames.is_table(files))
+        dataset = dataset or "long"
+    if interval_minutes is not None and not (isinstance(interval_minutes, Real) and interval_minutes in INTERVALS):
+        raise InputError(
+            f"interval_minutes={interval_minutes!r}: is no interval of readings; give a number, {DECLARABLE}"
+        )
     if dataset is None and input_frames.is_table(files):
         dataset, columns = _dataset_of_table(files)
         interval_minutes = interval_minutes or input_frames.attributes(files).get(input_frames.INTERVAL)
     dataset = dataset or _dataset_of_files(files)
-    minutes = interval_minutes or INTERVAL_MINUTES
+    minutes = int(interval_minutes or INTERVAL_MINUTES)
     named = named_columns(columns, minutes)
     rules = ReadingRules(columns=named, interval_minutes=minutes)
     layout_of(dataset, named, rules.interval_minutes)
     return dataset, rules
+
+
+def _columns_as_text(columns: Any, *, is_table: bool) -> dict[str, Any]:  # noqa: ANN401
+    """Return [input.columns] with the names of columns as text, as a table that has numbers for names is read.
+
+    >>> _columns_as_text({"household": 0, "energy": [1, 48], "where": {2: "E1"}, "skip_lines": 3}, is_table=False)
+    {'household': '0', 'energy': ['1', '48'], 'where': {'2': 'E1'}, 'skip_lines': 3}
+
+    Raises:
+        InputError: no mapping, or the name of a file of a table, which has none.
+    """
+    if not isinstance(columns, Mapping):
+        raise InputError(
+            f"columns={format_value(columns)}: is no dict; give the meaning of the columns, such as "
+            'columns={"household": "meter", "time": "read_at", "energy": "kwh", ...}'
+        )
+    named = {str(key): _name_as_text(value) if key in _NAMING else value for key, value in columns.items()}
+    household = named.get("household")
+    if is_table and isinstance(household, str) and household.startswith("file:"):
+        raise InputError(
+            f"[input.columns] household = {format_value(household)}: a table has no file name. Name the column of the "
+            "households, or give the paths of the files"
+        )
+    return named
+
+
+def _name_as_text(value: Any) -> Any:  # noqa: ANN401
+    if isinstance(value, Mapping):
+        return {str(name): _name_as_text(texts) for name, texts in value.items()}
+    if isinstance(value, list | tuple):
+        return [_name_as_text(name) for name in value]
+    return str(value) if isinstance(value, Integral) and not isinstance(value, bool) else value
 
 
 def _dataset_of_table(table: Any) -> tuple[str, Mapping[str, Any] | None]:  # noqa: ANN401
@@ -218,12 +264,17 @@ def _dataset_of_files(files: Any) -> str:  # noqa: ANN401
 
 def _unknown_dataset() -> InputError:
     return InputError(
-        f"dataset: the columns are of none of {', '.join(LAYOUTS)}; give columns=, the keys of [input.columns]"
+        f"dataset: the columns are of none of {', '.join(LAYOUTS)}; give columns=, which says what they mean"
     )
 
 
 def _patterns(files: Files) -> list[str]:
-    return [str(path) for path in ([files] if isinstance(files, str | Path) else files)]
+    paths = [files] if isinstance(files, str | Path) else files
+    if not isinstance(paths, Sequence):
+        raise input_frames.no_table(files)
+    if wrong := [path for path in paths if not isinstance(path, str | Path)]:
+        raise input_frames.no_table(wrong[0])
+    return [str(path) for path in paths]
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,8 +309,19 @@ class _Wanted:
 def _day_numbers(days: tuple[date | str, date | str] | None) -> tuple[int, int] | None:
     if days is None:
         return None
-    first, last = (day if isinstance(day, date) else date.fromisoformat(day) for day in days)
+    try:
+        first, last = (day if isinstance(day, date) else date.fromisoformat(day) for day in days)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"days={days!r}: are no two days; give the first and the last one, such as ('2026-01-01', '2026-01-31')"
+        ) from None
     return day_number(first), day_number(last)
+
+
+def _wanted(households: Collection[str] | None, days: tuple[date | str, date | str] | None) -> _Wanted:
+    if households is not None and (isinstance(households, str) or not isinstance(households, Iterable)):
+        raise InputError(f"households={households!r}: is no list of households; give one, such as ['A', 'B']")
+    return _Wanted(households, _day_numbers(days))
 
 
 _Named = tuple[tuple[str, ...], Ints | Int32s, Ints | Int32s]
@@ -300,19 +362,11 @@ class _Parsed:
 
 
 def _read(files: Any, store: Store) -> _Parsed:  # noqa: ANN401
-    """Return the readings of files or of a table.
+    """Return the deduplicated readings of files or of a table, and what was rejected.
 
     Raises:
         PreflightFailed: the first rows have no valid date, or mostly an interval other than declared.
     """
-    try:
-        return _parsed(files, store)
-    except PreflightFailed as error:
-        raise noted(error) from None
-
-
-def _parsed(files: Any, store: Store) -> _Parsed:  # noqa: ANN401
-    """Return the deduplicated readings of files or of a table, and what was rejected."""
     if input_frames.is_table(files):
         header = _header_of_table(files, store)
         float_ids = header.float_ids
