@@ -5,7 +5,6 @@ The rows are parsed, checked and deduplicated as in a run. In memory nothing is 
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +20,7 @@ import pyarrow as pa
 from agedp import input_frames
 from agedp.compute.engine import default_scheduler, map_items
 from agedp.compute.engine_settings import Engine
-from agedp.input_findings import in_python, python_words, warn_of
+from agedp.input_findings import HOUSEHOLD_IDS, in_python, python_words, warn_of
 from agedp.preflight.household_facts import (
     ExaminedDays,
     add_touched,
@@ -72,7 +71,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Files = str | Path | Sequence[str | Path]
-_LOG = logging.getLogger("agedp")
 _HALF_HOUR_NS: Final = 1800 * 10**9
 _SAMPLE_ROWS: Final = 2_000_000
 _FIRST_CELLS: Final = 20_000
@@ -380,8 +378,6 @@ def _read(files: Any, store: Store) -> _Parsed:  # noqa: ANN401
         float_ids = any(file.header is not None and file.header.float_ids for file in opened)
         parts = list(_parsed_files(opened, store))
         orders = [[*file.header.columns] for file in opened if file.header is not None]
-    if float_ids:
-        _LOG.warning("agedp: %s. A first release refuses them; %s", FLOAT_IDS, FLOAT_IDS_REMEDY)
     ids = tuple(sorted({name for _, part in parts for name in part.ids}))
     code = {name: i for i, name in enumerate(ids)}
     stored = [_stored_rows(part, file, ids, code) for file, part in parts]
@@ -485,6 +481,12 @@ def _named_roster(parsed: _Parsed, wanted: _Wanted) -> tuple[Roster, RosterDays]
 
 
 def _judged(parsed: _Parsed, store: Store, wanted: _Wanted) -> tuple[Finding, ...]:
+    """Return what the judge finds in the rows of the wanted households and days, and what is wrong with their ids."""
+    of_ids = (Finding(HOUSEHOLD_IDS, FLOAT_IDS, "refused", FLOAT_IDS_REMEDY),) if parsed.float_ids else ()
+    return (*of_ids, *_judged_rows(parsed, store, wanted))
+
+
+def _judged_rows(parsed: _Parsed, store: Store, wanted: _Wanted) -> tuple[Finding, ...]:
     """Return what the judge finds in the rows of the wanted households and days; their roster is read off the rows."""
     readings, layout = parsed.readings, store.layout
     named = _named_roster(parsed, wanted)

@@ -29,6 +29,8 @@ from agedp.preflight.input_checks import CAUSES, Finding
 from agedp_data.config.input import LongColumns
 from agedp_data.errors import AgedpError, PreflightFailed
 
+HOUSEHOLD_IDS: Final = "household ids"
+"""Name of the finding about household ids that are floating-point numbers, which cannot be accepted."""
 _ARGUMENTS: Final = ("dataset", "files", "interval_minutes", "accept")
 """Keys of [input] that are arguments of a function."""
 _VALUE: Final = r'"(?:[^"\\]|\\.)*"|\[[^]]*\]|\{[^}]*\}|true|false|-?\d+(?:\.\d+)?'
@@ -45,7 +47,7 @@ class InputWarning(UserWarning):
     """The judge of the input found something; `findings` names it and is confidential, `str()` is public."""
 
     def __init__(self, findings: tuple[Finding, ...]) -> None:
-        super().__init__("the judge of the input found rejected or missing readings; agedp.findings says which")
+        super().__init__("the judge of the input found what makes readings wrong or missing; agedp.findings says which")
         self.findings = findings
 
 
@@ -112,6 +114,7 @@ def check_findings(findings: Sequence[Finding], *, accepted: Collection[str] = (
 
 
 def warn_of(findings: Sequence[Finding]) -> None:
-    """Warn of findings about single readings, if there are any."""
-    if found := tuple(finding for finding in findings if finding.name in CAUSES and finding.verdict != "ok"):
+    """Warn of findings about single readings and about household ids, if there are any."""
+    names = (*CAUSES, HOUSEHOLD_IDS)
+    if found := tuple(finding for finding in findings if finding.name in names and finding.verdict != "ok"):
         warnings.warn(InputWarning(found), stacklevel=4)

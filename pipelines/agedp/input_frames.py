@@ -238,7 +238,9 @@ def note_dask(frame: Any, findings: tuple[Finding, ...]) -> None:  # noqa: ANN40
 def has_float_ids(table: Any) -> bool:  # noqa: ANN401
     """Return whether the household ids of a table are floating-point numbers, or were when `agedp.read` read them."""
     notes = _NOTES.get(attributes(table).get(NOTES, ""))
-    return is_float(table_schema(table).field(HOUSEHOLD).type) or (notes is not None and notes.float_ids)
+    schema = table_schema(table)
+    is_number = HOUSEHOLD in schema.names and is_float(schema.field(HOUSEHOLD).type)
+    return is_number or (notes is not None and notes.float_ids)
 
 
 def noted_findings(table: Any) -> tuple[Finding, ...] | None:  # noqa: ANN401
