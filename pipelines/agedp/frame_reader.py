@@ -20,7 +20,7 @@ import pyarrow as pa
 from agedp import input_frames
 from agedp.compute.engine import default_scheduler, map_items
 from agedp.compute.engine_settings import Engine
-from agedp.input_findings import HOUSEHOLD_IDS, in_python, python_words, warn_of
+from agedp.input_findings import HOUSEHOLD_IDS, ROWS, in_python, python_words, warn_of
 from agedp.preflight.household_facts import (
     ExaminedDays,
     add_touched,
@@ -38,7 +38,7 @@ from agedp.stage_values import Delivery
 from agedp.stages.ingest import ingest, named_columns, parse_chunk, split_file
 from agedp.store.data_quality import ConflictingRows, count_by_reason, rejected_rows_in_words
 from agedp.store.file_identity import IdentifiedFile, OpenedFile, open_file
-from agedp.store.first_rows import check_first_table_rows
+from agedp.store.first_rows import check_first_table_rows, texts_of_file, texts_of_table
 from agedp.store.month_reader import (
     daily_totals,
     distinct_keys,
@@ -344,7 +344,7 @@ class _Parsed:
 
     `quarantine` are the rows that parsing rejected, `conflicts` the half-hours that conflicting rows lose,
     `repeated_once` the days whose half-hours that the clock shows twice have one row each; `of_another_clock` those on
-    which households have an hour that the clock skips.
+    which households have an hour that the clock skips. `unasked` are texts of the rows if none is asked for.
     """
 
     readings: Readings
@@ -357,6 +357,7 @@ class _Parsed:
     column_orders: Sequence[Sequence[str]]
     repeated_once: Ints
     of_another_clock: Ints
+    unasked: str
 
 
 def _read(files: Any, store: Store) -> _Parsed:  # noqa: ANN401
@@ -365,7 +366,8 @@ def _read(files: Any, store: Store) -> _Parsed:  # noqa: ANN401
     Raises:
         PreflightFailed: the first rows have no valid date, or mostly an interval other than declared.
     """
-    if input_frames.is_table(files):
+    is_table = input_frames.is_table(files)
+    if is_table:
         header = _header_of_table(files, store)
         float_ids = header.float_ids
         parts = [(0, _collect(store.layout, _parsed_table(files, header, store)))]
@@ -398,7 +400,15 @@ def _read(files: Any, store: Store) -> _Parsed:  # noqa: ANN401
     named = [(ids, rows.household, rows.time), *named]
     is_ambiguous = _are_ambiguous(files, store)
     clock = _repeated_once(rows, store.layout), _of_another_clock(rows, store.layout)
-    return _Parsed(readings, account, named, float_ids, quarantine, conflicts, is_ambiguous, orders, *clock)
+    unasked = ""
+    if read_rows and account["rejected"] == {RejectionReason.CATEGORY.words: read_rows}:
+        if is_table:
+            unasked = _unasked_of_table(files, header, store)
+        else:
+            unasked = next(
+                texts_of_file(file.source, file.data_start, file.header, store) for file in opened if file.header
+            )
+    return _Parsed(readings, account, named, float_ids, quarantine, conflicts, is_ambiguous, orders, *clock, unasked)
 
 
 def _are_ambiguous(files: Any, store: Store) -> bool:  # noqa: ANN401
@@ -483,7 +493,8 @@ def _named_roster(parsed: _Parsed, wanted: _Wanted) -> tuple[Roster, RosterDays]
 def _judged(parsed: _Parsed, store: Store, wanted: _Wanted) -> tuple[Finding, ...]:
     """Return what the judge finds in the rows of the wanted households and days, and what is wrong with their ids."""
     of_ids = (Finding(HOUSEHOLD_IDS, FLOAT_IDS, "refused", FLOAT_IDS_REMEDY),) if parsed.float_ids else ()
-    return (*of_ids, *_judged_rows(parsed, store, wanted))
+    of_texts = (Finding(ROWS, parsed.unasked, "refused", "Ask for one of these"),) if parsed.unasked else ()
+    return (*of_ids, *of_texts, *_judged_rows(parsed, store, wanted))
 
 
 def _judged_rows(parsed: _Parsed, store: Store, wanted: _Wanted) -> tuple[Finding, ...]:
@@ -608,6 +619,12 @@ def _header_of_table(table: Any, store: Store) -> Header:  # noqa: ANN401
     if header is None:
         raise InputError(f'readings: the columns are not those of dataset "{store.dataset}": {line}')
     return header
+
+
+def _unasked_of_table(table: Any, header: Header, store: Store) -> str:  # noqa: ANN401
+    roles = {name: role for name, role in zip(header.columns, header.names, strict=True) if role in header.types}
+    first = next(input_frames.batches(table, list(roles)))
+    return texts_of_table(first.rename_columns(list(roles.values())), header, store)
 
 
 def _parsed_table(table: Any, header: Header, store: Store) -> Iterator[ParsedChunk]:  # noqa: ANN401

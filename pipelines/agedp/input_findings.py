@@ -31,6 +31,8 @@ from agedp_data.errors import AgedpError, PreflightFailed
 
 HOUSEHOLD_IDS: Final = "household ids"
 """Name of the finding about household ids that are floating-point numbers, which cannot be accepted."""
+ROWS: Final = "rows"
+"""Name of the finding that the run file or the call asks for no row that there is."""
 _ARGUMENTS: Final = ("dataset", "files", "interval_minutes", "accept")
 """Keys of [input] that are arguments of a function."""
 _VALUE: Final = r'"(?:[^"\\]|\\.)*"|\[[^]]*\]|\{[^}]*\}|true|false|-?\d+(?:\.\d+)?'
@@ -114,7 +116,7 @@ def check_findings(findings: Sequence[Finding], *, accepted: Collection[str] = (
 
 
 def warn_of(findings: Sequence[Finding]) -> None:
-    """Warn of findings about single readings and about household ids, if there are any."""
-    names = (*CAUSES, HOUSEHOLD_IDS)
+    """Warn of findings about readings, household ids and the rows that are asked for, if there are any."""
+    names = (*CAUSES, HOUSEHOLD_IDS, ROWS)
     if found := tuple(finding for finding in findings if finding.name in names and finding.verdict != "ok"):
         warnings.warn(InputWarning(found), stacklevel=4)

@@ -12,6 +12,7 @@ import agedp
 from agedp.input_findings import in_python
 from agedp.preflight.input_checks import CAUSES, judge
 from agedp.preflight.touched_days import Touched
+from agedp.setup.init_run_file import init
 from agedp_data.errors import REFUSED_INPUT, AgedpError, InputError, PreflightFailed, RunFileError
 
 COLUMNS = {"household": "meter", "time": "at", "time_format": "iso", "stamp": "start", "zone": "UTC"}
@@ -117,3 +118,37 @@ def test_a_promise_that_is_none_is_refused_with_what_is_needed(promise):
     for function in (agedp.release, agedp.plan):
         with pytest.raises(AgedpError, match=r"^promise: \w+ is no promise; give one of agedp.Classical, agedp.WEvent"):
             function(readings, promise=promise, clamp_kwh=5, min_households=1)
+
+
+def test_a_text_that_no_row_has_is_refused_with_those_that_there_are(tmp_path):
+    texts = ["imp", "exp", "a", "b", "c", "d"]
+    table = TABLE.assign(dir=[texts[i % 6] for i in range(48)])
+    table.to_csv(tmp_path / "a.csv", index=False)
+    table.to_parquet(tmp_path / "a.parquet")
+    columns = {**COLUMNS, "where": {"dir": "Import"}}
+    for source in (table, str(tmp_path / "a.csv"), str(tmp_path / "a.parquet")):
+        with pytest.warns(agedp.InputWarning) as warned:
+            read = agedp.read(source, columns=columns)
+        assert "Import" not in str(warned[0].message)
+        [finding] = agedp.findings(source, columns=columns)
+        assert (finding.name, finding.verdict) == ("rows", "refused")
+        assert 'columns["where"] asks for; in the first rows column dir has imp, exp, a, b, c' in finding.sentence
+        assert read.empty
+    assert agedp.findings(table, columns={**COLUMNS, "where": {"dir": "imp"}}) == ()
+    options = {("input.columns", key): f'"{value}"' for key, value in COLUMNS.items()}
+    options[("input.columns", "where")] = '{ dir = "Import" }'
+    with pytest.raises(InputError) as caught:
+        init([str(tmp_path / "a.csv")], folder=tmp_path, options=options)
+    assert "imp" not in str(caught.value)
+    assert caught.value.private.endswith("column dir has imp, exp, a, b, c")
+
+
+def test_a_suffix_that_no_channel_has_is_refused_with_those_that_there_are(tmp_path):
+    values = ",".join(["0.5"] * 48)
+    lines = ["100,NEM12,202601060000,MDA1,Ret1"]
+    for suffix in ("E1", "B1"):
+        lines += [f"200,6123456789,E1B1,,{suffix},N1,METER1,KWH,30,", f"300,20260105,{values},A,,,20260106000000,"]
+    (tmp_path / "a.csv").write_text("\n".join([*lines, "900"]) + "\n")
+    with pytest.raises(InputError) as caught:
+        init([str(tmp_path / "a.csv")], folder=tmp_path, options={("input", "suffixes"): '["E7"]'})
+    assert caught.value.private.endswith("that [input] suffixes asks for; in the first rows suffix has E1, B1")
