@@ -738,6 +738,8 @@ def _dask_frame(files: Any, dataset: str, rules: ReadingRules, wanted: _Wanted) 
     delivery = ingest(store, patterns, engine=engine, for_roster=True)
     load = partial(_month_frame, store=store, contents=delivery.contents, wanted=wanted)
     months = [month for month in delivery.months if _is_wanted(month, wanted)] or list(delivery.months[:1])
+    if not months:
+        raise InputError("readings: no row has a reading, so there is no month; agedp.findings says why")
     empty = _frame(Readings((), *(np.zeros(0, np.int64) for _ in range(6))), store.layout)
     frame = dd.from_map(load, months, meta=empty)
     rejected = dict(delivery.rejected)

@@ -135,6 +135,8 @@ def test_a_text_that_no_row_has_is_refused_with_those_that_there_are(tmp_path):
         assert 'columns["where"] asks for; in the first rows column dir has imp, exp, a, b, c' in finding.sentence
         assert read.empty
     assert agedp.findings(table, columns={**COLUMNS, "where": {"dir": "imp"}}) == ()
+    with pytest.raises(InputError, match="no row has a reading, so there is no month"):
+        agedp.read(table, columns=columns, as_dask=True)
     options = {("input.columns", key): f'"{value}"' for key, value in COLUMNS.items()}
     options[("input.columns", "where")] = '{ dir = "Import" }'
     with pytest.raises(InputError) as caught:
