@@ -42,7 +42,8 @@ class UnreadableFile(InputError):
 
 REFUSED_INPUT = (
     "what the input contains would make a first release wrong or meaningless, so it is refused and nothing was drawn; "
-    "the terminal of whoever ran this names the findings, as does preflight.json in the confidential folder"
+    "the findings are confidential: of a run the terminal and preflight.json in the confidential folder name them, in "
+    "Python a note below the error"
 )
 """The public text of every refusal of a first release that readings cause: which cause it is depends on them."""
 

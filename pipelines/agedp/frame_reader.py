@@ -5,12 +5,12 @@ The rows are parsed, checked and deduplicated as in a run. In memory nothing is 
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
+from numbers import Integral, Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,7 +20,7 @@ import pyarrow as pa
 from agedp import input_frames
 from agedp.compute.engine import default_scheduler, map_items
 from agedp.compute.engine_settings import Engine
-from agedp.input_findings import in_python, noted, warn_of
+from agedp.input_findings import HOUSEHOLD_IDS, ROWS, in_python, python_words, warn_of
 from agedp.preflight.household_facts import (
     ExaminedDays,
     add_touched,
@@ -38,7 +38,7 @@ from agedp.stage_values import Delivery
 from agedp.stages.ingest import ingest, named_columns, parse_chunk, split_file
 from agedp.store.data_quality import ConflictingRows, count_by_reason, rejected_rows_in_words
 from agedp.store.file_identity import IdentifiedFile, OpenedFile, open_file
-from agedp.store.first_rows import check_first_table_rows
+from agedp.store.first_rows import check_first_table_rows, texts_of_file, texts_of_table
 from agedp.store.month_reader import (
     daily_totals,
     distinct_keys,
@@ -55,13 +55,15 @@ from agedp_data.datasets import file_listing, parquet_parsing
 from agedp_data.datasets.chunking import Chunk
 from agedp_data.datasets.csv_parsing import ParsedChunk
 from agedp_data.datasets.deduplication import Readings, StoredRows, deduplicate_rows, join_rows
+from agedp_data.datasets.intervals import DECLARABLE, INTERVALS
 from agedp_data.datasets.layout import PASSES, Header, Layout, slot_step
 from agedp_data.datasets.long_format import Long
 from agedp_data.datasets.parquet_parsing import FLOAT_IDS, FLOAT_IDS_REMEDY
 from agedp_data.datasets.registry import LAYOUTS, layout_of
 from agedp_data.datasets.timestamps import date_of_day, day_number
 from agedp_data.datasets.validation import INTERVAL_MINUTES, SLOTS, Flags, Int32s, Ints, ReadingRules, RejectionReason
-from agedp_data.errors import InputError, PreflightFailed
+from agedp_data.errors import InputError
+from agedp_data.messages import format_value
 from agedp_data.parameters import FindingName
 from agedp_data.roster import ALL, Roster
 
@@ -69,14 +71,16 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Files = str | Path | Sequence[str | Path]
-_LOG = logging.getLogger("agedp")
 _HALF_HOUR_NS: Final = 1800 * 10**9
 _SAMPLE_ROWS: Final = 2_000_000
 _FIRST_CELLS: Final = 20_000
+_NAMING: Final = ("household", "time", "energy", "ignore", "where", "add")
+"""Keys of [input.columns] whose values are the names of columns."""
 _OPEN: list[Workspace] = []
 """Stores behind Dask data frames; they last as long as the process."""
 
 
+@python_words()
 def read(
     files: Files | Any,  # noqa: ANN401  (or any table)
     *,
@@ -97,7 +101,7 @@ def read(
             frame, an Arrow table, a DuckDB relation, a polars frame, a Delta table.
         dataset: "london", "ausgrid", or "long" with `columns`; if not given, that of the columns.
         columns: meaning of the columns of a "long" table, with the keys of [input.columns].
-        interval_minutes: 15, 30 or 60 minutes between readings, 30 if not given; readings of 15 minutes are added up.
+        interval_minutes: 5, 10, 15, 30 or 60 minutes between readings, 30 if not given; shorter readings are added up.
         households: the households to return; all if not given.
         days: first and last day to return; all if not given.
         as_dask: return a Dask data frame with one partition for each month, for readings that exceed the memory, as is
@@ -120,7 +124,7 @@ def read(
     (96, 19200, {'read': 96, 'kept': 96, 'rejected': {}})
     """
     dataset, rules = reading_rules(files, dataset, columns, interval_minutes)
-    wanted = _Wanted(households, _day_numbers(days))
+    wanted = _wanted(households, days)
     if as_dask or input_frames.is_dask(files):
         dask_frame: pd.DataFrame = _dask_frame(files, dataset, rules, wanted)
         return dask_frame
@@ -134,6 +138,7 @@ def read(
     return frame
 
 
+@python_words()
 def findings(
     source: Files | Any,  # noqa: ANN401
     *,
@@ -166,8 +171,10 @@ def findings(
     if found is None:
         dataset, rules = reading_rules(source, dataset, columns, interval_minutes)
         store = Store(Path("unused"), dataset, rules)
-        found = _judged(_read(source, store), store, _Wanted(households, _day_numbers(days)))
-    return tuple(replace(finding, remedy=in_python(finding.remedy)) for finding in found)
+        found = _judged(_read(source, store), store, _wanted(households, days))
+    return tuple(
+        replace(finding, sentence=in_python(finding.sentence), remedy=in_python(finding.remedy)) for finding in found
+    )
 
 
 def reading_rules(
@@ -179,19 +186,56 @@ def reading_rules(
     """Return the dataset and the parsing rules of files or of a table; those of `agedp.read` need no further words.
 
     Raises:
-        InputError: no dataset is given, and the columns are of none.
+        InputError: no dataset is given, and the columns are of none; `columns` or an interval that cannot be meant.
     """
-    if dataset is None and columns is not None:
-        dataset = "long"
+    if columns is not None:
+        columns = _columns_as_text(columns, is_table=input_frames.is_table(files))
+        dataset = dataset or "long"
+    if interval_minutes is not None and not (isinstance(interval_minutes, Real) and interval_minutes in INTERVALS):
+        raise InputError(
+            f"interval_minutes={interval_minutes!r}: is no interval of readings; give a number, {DECLARABLE}"
+        )
     if dataset is None and input_frames.is_table(files):
         dataset, columns = _dataset_of_table(files)
         interval_minutes = interval_minutes or input_frames.attributes(files).get(input_frames.INTERVAL)
     dataset = dataset or _dataset_of_files(files)
-    minutes = interval_minutes or INTERVAL_MINUTES
+    minutes = int(interval_minutes or INTERVAL_MINUTES)
     named = named_columns(columns, minutes)
     rules = ReadingRules(columns=named, interval_minutes=minutes)
     layout_of(dataset, named, rules.interval_minutes)
     return dataset, rules
+
+
+def _columns_as_text(columns: Any, *, is_table: bool) -> dict[str, Any]:  # noqa: ANN401
+    """Return [input.columns] with the names of columns as text, as a table that has numbers for names is read.
+
+    >>> _columns_as_text({"household": 0, "energy": [1, 48], "where": {2: "E1"}, "skip_lines": 3}, is_table=False)
+    {'household': '0', 'energy': ['1', '48'], 'where': {'2': 'E1'}, 'skip_lines': 3}
+
+    Raises:
+        InputError: no mapping, or the name of a file of a table, which has none.
+    """
+    if not isinstance(columns, Mapping):
+        raise InputError(
+            f"columns={format_value(columns)}: is no dict; give the meaning of the columns, such as "
+            'columns={"household": "meter", "time": "read_at", "energy": "kwh", ...}'
+        )
+    named = {str(key): _name_as_text(value) if key in _NAMING else value for key, value in columns.items()}
+    household = named.get("household")
+    if is_table and isinstance(household, str) and household.startswith("file:"):
+        raise InputError(
+            f"[input.columns] household = {format_value(household)}: a table has no file name. Name the column of the "
+            "households, or give the paths of the files"
+        )
+    return named
+
+
+def _name_as_text(value: Any) -> Any:  # noqa: ANN401
+    if isinstance(value, Mapping):
+        return {str(name): _name_as_text(texts) for name, texts in value.items()}
+    if isinstance(value, list | tuple):
+        return [_name_as_text(name) for name in value]
+    return str(value) if isinstance(value, Integral) and not isinstance(value, bool) else value
 
 
 def _dataset_of_table(table: Any) -> tuple[str, Mapping[str, Any] | None]:  # noqa: ANN401
@@ -218,12 +262,17 @@ def _dataset_of_files(files: Any) -> str:  # noqa: ANN401
 
 def _unknown_dataset() -> InputError:
     return InputError(
-        f"dataset: the columns are of none of {', '.join(LAYOUTS)}; give columns=, the keys of [input.columns]"
+        f"dataset: the columns are of none of {', '.join(LAYOUTS)}; give columns=, which says what they mean"
     )
 
 
 def _patterns(files: Files) -> list[str]:
-    return [str(path) for path in ([files] if isinstance(files, str | Path) else files)]
+    paths = [files] if isinstance(files, str | Path) else files
+    if not isinstance(paths, Sequence):
+        raise input_frames.no_table(files)
+    if wrong := [path for path in paths if not isinstance(path, str | Path)]:
+        raise input_frames.no_table(wrong[0])
+    return [str(path) for path in paths]
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,8 +307,19 @@ class _Wanted:
 def _day_numbers(days: tuple[date | str, date | str] | None) -> tuple[int, int] | None:
     if days is None:
         return None
-    first, last = (day if isinstance(day, date) else date.fromisoformat(day) for day in days)
+    try:
+        first, last = (day if isinstance(day, date) else date.fromisoformat(day) for day in days)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"days={days!r}: are no two days; give the first and the last one, such as ('2026-01-01', '2026-01-31')"
+        ) from None
     return day_number(first), day_number(last)
+
+
+def _wanted(households: Collection[str] | None, days: tuple[date | str, date | str] | None) -> _Wanted:
+    if households is not None and (isinstance(households, str) or not isinstance(households, Iterable)):
+        raise InputError(f"households={households!r}: is no list of households; give one, such as ['A', 'B']")
+    return _Wanted(households, _day_numbers(days))
 
 
 _Named = tuple[tuple[str, ...], Ints | Int32s, Ints | Int32s]
@@ -284,7 +344,7 @@ class _Parsed:
 
     `quarantine` are the rows that parsing rejected, `conflicts` the half-hours that conflicting rows lose,
     `repeated_once` the days whose half-hours that the clock shows twice have one row each; `of_another_clock` those on
-    which households have an hour that the clock skips.
+    which households have an hour that the clock skips. `unasked` are texts of the rows if none is asked for.
     """
 
     readings: Readings
@@ -297,23 +357,17 @@ class _Parsed:
     column_orders: Sequence[Sequence[str]]
     repeated_once: Ints
     of_another_clock: Ints
+    unasked: str
 
 
 def _read(files: Any, store: Store) -> _Parsed:  # noqa: ANN401
-    """Return the readings of files or of a table.
+    """Return the deduplicated readings of files or of a table, and what was rejected.
 
     Raises:
         PreflightFailed: the first rows have no valid date, or mostly an interval other than declared.
     """
-    try:
-        return _parsed(files, store)
-    except PreflightFailed as error:
-        raise noted(error) from None
-
-
-def _parsed(files: Any, store: Store) -> _Parsed:  # noqa: ANN401
-    """Return the deduplicated readings of files or of a table, and what was rejected."""
-    if input_frames.is_table(files):
+    is_table = input_frames.is_table(files)
+    if is_table:
         header = _header_of_table(files, store)
         float_ids = header.float_ids
         parts = [(0, _collect(store.layout, _parsed_table(files, header, store)))]
@@ -326,8 +380,6 @@ def _parsed(files: Any, store: Store) -> _Parsed:  # noqa: ANN401
         float_ids = any(file.header is not None and file.header.float_ids for file in opened)
         parts = list(_parsed_files(opened, store))
         orders = [[*file.header.columns] for file in opened if file.header is not None]
-    if float_ids:
-        _LOG.warning("agedp: %s. A first release refuses them; %s", FLOAT_IDS, FLOAT_IDS_REMEDY)
     ids = tuple(sorted({name for _, part in parts for name in part.ids}))
     code = {name: i for i, name in enumerate(ids)}
     stored = [_stored_rows(part, file, ids, code) for file, part in parts]
@@ -348,7 +400,15 @@ def _parsed(files: Any, store: Store) -> _Parsed:  # noqa: ANN401
     named = [(ids, rows.household, rows.time), *named]
     is_ambiguous = _are_ambiguous(files, store)
     clock = _repeated_once(rows, store.layout), _of_another_clock(rows, store.layout)
-    return _Parsed(readings, account, named, float_ids, quarantine, conflicts, is_ambiguous, orders, *clock)
+    unasked = ""
+    if read_rows and account["rejected"] == {RejectionReason.CATEGORY.words: read_rows}:
+        if is_table:
+            unasked = _unasked_of_table(files, header, store)
+        else:
+            unasked = next(
+                texts_of_file(file.source, file.data_start, file.header, store) for file in opened if file.header
+            )
+    return _Parsed(readings, account, named, float_ids, quarantine, conflicts, is_ambiguous, orders, *clock, unasked)
 
 
 def _are_ambiguous(files: Any, store: Store) -> bool:  # noqa: ANN401
@@ -431,6 +491,13 @@ def _named_roster(parsed: _Parsed, wanted: _Wanted) -> tuple[Roster, RosterDays]
 
 
 def _judged(parsed: _Parsed, store: Store, wanted: _Wanted) -> tuple[Finding, ...]:
+    """Return what the judge finds in the rows of the wanted households and days, and what is wrong with their ids."""
+    of_ids = (Finding(HOUSEHOLD_IDS, FLOAT_IDS, "refused", FLOAT_IDS_REMEDY),) if parsed.float_ids else ()
+    of_texts = (Finding(ROWS, parsed.unasked, "refused", "Ask for one of these"),) if parsed.unasked else ()
+    return (*of_ids, *of_texts, *_judged_rows(parsed, store, wanted))
+
+
+def _judged_rows(parsed: _Parsed, store: Store, wanted: _Wanted) -> tuple[Finding, ...]:
     """Return what the judge finds in the rows of the wanted households and days; their roster is read off the rows."""
     readings, layout = parsed.readings, store.layout
     named = _named_roster(parsed, wanted)
@@ -556,6 +623,12 @@ def _header_of_table(table: Any, store: Store) -> Header:  # noqa: ANN401
     return header
 
 
+def _unasked_of_table(table: Any, header: Header, store: Store) -> str:  # noqa: ANN401
+    roles = {name: role for name, role in zip(header.columns, header.names, strict=True) if role in header.types}
+    first = next(input_frames.batches(table, list(roles)))
+    return texts_of_table(first.rename_columns(list(roles.values())), header, store)
+
+
 def _parsed_table(table: Any, header: Header, store: Store) -> Iterator[ParsedChunk]:  # noqa: ANN401
     roles = {name: role for name, role in zip(header.columns, header.names, strict=True) if role in header.types}
     for number, batch in enumerate(input_frames.batches(table, list(roles))):
@@ -667,6 +740,8 @@ def _dask_frame(files: Any, dataset: str, rules: ReadingRules, wanted: _Wanted) 
     delivery = ingest(store, patterns, engine=engine, for_roster=True)
     load = partial(_month_frame, store=store, contents=delivery.contents, wanted=wanted)
     months = [month for month in delivery.months if _is_wanted(month, wanted)] or list(delivery.months[:1])
+    if not months:
+        raise InputError("readings: no row has a reading, so there is no month; agedp.findings says why")
     empty = _frame(Readings((), *(np.zeros(0, np.int64) for _ in range(6))), store.layout)
     frame = dd.from_map(load, months, meta=empty)
     rejected = dict(delivery.rejected)

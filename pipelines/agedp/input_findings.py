@@ -21,23 +21,35 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Collection, Sequence
-from typing import Final
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final, TypeVar
 
 from agedp.preflight.input_checks import CAUSES, Finding
-from agedp_data.errors import PreflightFailed
+from agedp_data.config.input import LongColumns
+from agedp_data.errors import AgedpError, PreflightFailed
 
-_COLUMN: Final = re.compile(r"\[input\.columns\] (\w+) = (\"[^\"]*\"|\[[^]]*\])")
-_KEY: Final = re.compile(r"\[input\.columns\] (\w+)")
-_OPTION: Final = re.compile(r" \(--accept-finding \w+\)")
-_INPUT: Final = re.compile(r"\[input\] (\w+)( = )?")
+HOUSEHOLD_IDS: Final = "household ids"
+"""Name of the finding about household ids that are floating-point numbers, which cannot be accepted."""
+ROWS: Final = "rows"
+"""Name of the finding that the run file or the call asks for no row that there is."""
+_ARGUMENTS: Final = ("dataset", "files", "interval_minutes", "accept")
+"""Keys of [input] that are arguments of a function."""
+_VALUE: Final = r'"(?:[^"\\]|\\.)*"|\[[^]]*\]|\{[^}]*\}|true|false|-?\d+(?:\.\d+)?'
+_COLUMN: Final = rf"(?:{'|'.join(LongColumns.model_fields)})"
+_OPTION: Final = re.compile(r" \(--[^)]*\)")
+_COLUMN_VALUE: Final = re.compile(rf"(?:\[input\.columns\] |\b)({_COLUMN}) = ({_VALUE})")
+_COLUMNS: Final = re.compile(rf"\[input\.columns\] ({_COLUMN}\b(?:(?:, | and | or ){_COLUMN}\b)*)")
+_ARGUMENT: Final = re.compile(rf"(?:\[input\] |\b)({'|'.join(_ARGUMENTS)}) = (?={_VALUE})")
+_KEY_ELSEWHERE: Final = re.compile(rf"\[input\] (?!(?:{'|'.join(_ARGUMENTS)})\b)(\w+(?: = (?:{_VALUE}))?)(?=\W|$)")
+_QUARANTINE: Final = "quality.parquet and store/quarantine in the confidential folder name the rows"
 
 
 class InputWarning(UserWarning):
     """The judge of the input found something; `findings` names it and is confidential, `str()` is public."""
 
     def __init__(self, findings: tuple[Finding, ...]) -> None:
-        super().__init__("the judge of the input found rejected or missing readings; agedp.findings says which")
+        super().__init__("the judge of the input found what makes readings wrong or missing; agedp.findings says which")
         self.findings = findings
 
 
@@ -46,9 +58,31 @@ def in_python(text: str) -> str:
 
     >>> in_python('[input.columns] negative = "zero", or [input] accept = ["negative"] (--accept-finding negative)')
     'columns={"negative": "zero"}, or accept=["negative"]'
+    >>> in_python('Correct [input.columns] unit or [input] max_half_hour_kwh, or write where = { kind = "E1" }')
+    'Correct columns["unit"] or max_half_hour_kwh in a run file, or write columns={"where": {"kind": "E1"}}'
     """
-    text = _KEY.sub(r'columns["\1"]', _COLUMN.sub(r'columns={"\1": \2}', _OPTION.sub("", text)))
-    return _INPUT.sub(lambda found: f"{found[1]}{'=' if found[2] else ''}", text)
+    text = _OPTION.sub("", text).replace(_QUARANTINE, '.attrs["rows"] of agedp.read counts them by reason')
+    text = _COLUMN_VALUE.sub(lambda found: f'columns={{"{found[1]}": {_python_value(found[2])}}}', text)
+    text = _COLUMNS.sub(lambda found: re.sub(_COLUMN + r"\b", r'columns["\g<0>"]', found[1]), text)
+    text = _KEY_ELSEWHERE.sub(r"\1 in a run file", _ARGUMENT.sub(r"\1=", text))
+    text = re.sub(r"\[input\] (?=\w+\b)", "", re.sub(r"\[input\](?= with)", "the arguments", text))
+    return re.sub(r"^columns: (?=columns)", "", text.replace("[input.columns]", "columns="))
+
+
+def _python_value(value: str) -> str:
+    """Return a value of a run file as Python writes it."""
+    if value.startswith("{"):
+        return "{" + re.sub(r"(\w+) = ", r'"\1": ', value[1:-1].strip()) + "}"
+    return {"true": "True", "false": "False"}.get(value, value)
+
+
+@contextmanager
+def python_words() -> Iterator[None]:
+    """Say errors about keys of a run file in the words of a call."""
+    try:
+        yield
+    except AgedpError as error:
+        raise noted(error) from None
 
 
 def refusal_of(findings: Sequence[Finding]) -> PreflightFailed:
@@ -59,10 +93,14 @@ def refusal_of(findings: Sequence[Finding]) -> PreflightFailed:
     return error
 
 
-def noted(error: PreflightFailed) -> PreflightFailed:
-    """Return the refusal of a run of a table, in the words of a call, with the note that Python prints."""
-    error.private = in_python(error.private)
-    error.add_note(f"agedp: {error.private}")
+_Error = TypeVar("_Error", bound=AgedpError)
+
+
+def noted(error: _Error) -> _Error:
+    """Return an error about a table in the words of a call; Python prints what is private as a note."""
+    error.args, error.private = (in_python(str(error)),), in_python(error.private)
+    if error.private != str(error):
+        error.add_note(f"agedp: {error.private}")
     return error
 
 
@@ -78,6 +116,7 @@ def check_findings(findings: Sequence[Finding], *, accepted: Collection[str] = (
 
 
 def warn_of(findings: Sequence[Finding]) -> None:
-    """Warn of findings about single readings, if there are any."""
-    if found := tuple(finding for finding in findings if finding.name in CAUSES and finding.verdict != "ok"):
+    """Warn of findings about readings, household ids and the rows that are asked for, if there are any."""
+    names = (*CAUSES, HOUSEHOLD_IDS, ROWS)
+    if found := tuple(finding for finding in findings if finding.name in names and finding.verdict != "ok"):
         warnings.warn(InputWarning(found), stacklevel=4)

@@ -77,16 +77,28 @@ def table_schema(table: Any) -> pa.Schema:  # noqa: ANN401
         case "pandas":
             return _as_arrow(_labelled(table).head(1000)).schema
         case "":
-            raise InputError(
-                f"readings: {type(table).__name__} is no table; give a pandas or Dask data frame, an Arrow table, or "
-                "the paths of files"
-            )
+            raise no_table(table)
         case "to_pyarrow_dataset":
             return table.to_pyarrow_dataset().schema
         case "__arrow_c_stream__":
-            return table.schema if isinstance(table, _ARROW) else pa.RecordBatchReader.from_stream(table).schema
+            return table.schema if isinstance(table, _ARROW) else _stream_schema(table)
         case _:
             return table.schema
+
+
+def _stream_schema(table: Any) -> pa.Schema:  # noqa: ANN401
+    try:
+        return pa.RecordBatchReader.from_stream(table).schema
+    except pa.ArrowInvalid:  # a single column
+        raise no_table(table) from None
+
+
+def no_table(source: object) -> InputError:
+    """Return the error about what is neither a table nor the paths of files."""
+    return InputError(
+        f"readings: {type(source).__name__} is no table; give a pandas or Dask data frame, an Arrow table, or the "
+        "paths of files"
+    )
 
 
 def _labelled(frame: pd.DataFrame) -> pd.DataFrame:
@@ -226,7 +238,9 @@ def note_dask(frame: Any, findings: tuple[Finding, ...]) -> None:  # noqa: ANN40
 def has_float_ids(table: Any) -> bool:  # noqa: ANN401
     """Return whether the household ids of a table are floating-point numbers, or were when `agedp.read` read them."""
     notes = _NOTES.get(attributes(table).get(NOTES, ""))
-    return is_float(table_schema(table).field(HOUSEHOLD).type) or (notes is not None and notes.float_ids)
+    schema = table_schema(table)
+    is_number = HOUSEHOLD in schema.names and is_float(schema.field(HOUSEHOLD).type)
+    return is_number or (notes is not None and notes.float_ids)
 
 
 def noted_findings(table: Any) -> tuple[Finding, ...] | None:  # noqa: ANN401

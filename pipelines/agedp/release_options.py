@@ -137,6 +137,9 @@ def context_of(
         missing.insert(0, "promise")
     if missing or promise is None:
         raise RunFileError(f"release: {', '.join(missing)} decide what is promised and have no default; give them")
+    if not isinstance(promise, PromiseKeys):
+        known = ", ".join(f"agedp.{kind.__name__}" for kind in PromiseKeys.__subclasses__())
+        raise RunFileError(f"promise: {type(promise).__name__} is no promise; give one of {known}, with its keywords")
     stored = source
     if not isinstance(source, StoredReadings):
         accepted = _accepted_findings(options)

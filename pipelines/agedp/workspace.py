@@ -154,14 +154,14 @@ class StoredReadings:
         workspace = Workspace.create()
         engine = Engine(default_scheduler() if scheduler is None else scheduler_name(scheduler))
         check_shared(workspace.folder, engine)  # workers write the partitions of a Dask frame
-        if not has_begun:
-            check_findings(input_frames.noted_findings(readings) or (), accepted=accepted)
-        keys = workspace.write_readings(readings)
-        store = Store(atomic_files.make_private(workspace.confidential) / "store", keys["dataset"], rules_of(keys))
         if input_frames.has_float_ids(readings):
             if not has_begun:
                 raise InputError(f"readings: {FLOAT_IDS}; {FLOAT_IDS_REMEDY}")
             _LOG.warning("agedp: %s; they are kept, because the population has releases", FLOAT_IDS)
+        if not has_begun:
+            check_findings(input_frames.noted_findings(readings) or (), accepted=accepted)
+        keys = workspace.write_readings(readings)
+        store = Store(atomic_files.make_private(workspace.confidential) / "store", keys["dataset"], rules_of(keys))
         delivery = ingest(store, keys["files"], engine=engine, has_begun=has_begun)
         spans = day_spans(store, delivery, engine=engine)
         if not (spans and delivery.rows_kept):

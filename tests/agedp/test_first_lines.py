@@ -325,16 +325,16 @@ MISREAD = {
     "lines before": (
         "Report\n\nmeter,at,kwh\n" + LINES,
         {},
-        "the header is line 3, after 2 other lines; write .* = 2$",
+        "the header is line 3, after 2 other lines; write .*: 2}$",
     ),
     "too many skipped": (
         "meter,at,kwh\n" + LINES,
         {"skip_lines": 3},
-        "the header is line 1; write .* skip_lines = 0$",
+        'the header is line 1; write .*"skip_lines": 0}$',
     ),
     "no header": (LINES, {}, "that line seems to be a row"),
     "open end": ("meter,at,kwh\n" + rows(of_two("{0},{1},0.5,")), {}, "each ends with a separator; add one"),
-    "the mark of Excel": ("sep=;\nmeter;at;kwh\n" + LINES.replace(",", ";"), {}, 'is line 2; write .* separator = ";"'),
+    "the mark of Excel": ("sep=;\nmeter;at;kwh\n" + LINES.replace(",", ";"), {}, 'is line 2; write .*"separator": ";"'),
     "seconds": (
         "meter,at,kwh\n" + rows(lambda home, t, _: f"{home},{t.timestamp():.0f},1"),
         {},

@@ -101,8 +101,13 @@ def frame(ids: np.ndarray) -> pd.DataFrame:
 def test_a_table_with_floating_point_ids_is_released_by_a_running_series_only(tmp_path, caplog):
     columns = {"household": "household_id", "time": "interval_start", "time_format": "iso", "stamp": "start"}
     columns |= {"zone": "UTC", "day_zone": "UTC", "energy": "energy_wh", "unit": "Wh"}
-    read = agedp.read(frame(np.array(IDS)), columns=columns)
-    assert "floating-point" in caplog.text
+    with pytest.warns(agedp.InputWarning, match="agedp.findings says which") as warned:
+        read = agedp.read(frame(np.array(IDS)), columns=columns)
+    assert not caplog.text  # nothing about the ids beside the warning, whose text is public
+    for found in (warned[0].message.findings, agedp.findings(read), agedp.findings(frame(np.array(IDS)))):
+        assert [(finding.name, finding.verdict) for finding in found] == [("household ids", "refused")]
+        assert "floating-point numbers" in found[0].sentence
+        assert "cast the column" in found[0].remedy
     for table in (frame(np.array(IDS)), read):
         with pytest.raises(InputError, match="readings: the household ids are floating-point numbers"):
             agedp.release(table, **TERMS)

@@ -27,7 +27,7 @@ from agedp.setup.run_file_proposals import FileFacts, KeyLine, notion_of
 from agedp.stage_values import Delivery
 from agedp.stages.ingest import ingest
 from agedp.store.file_identity import read_header
-from agedp.store.first_rows import first_records
+from agedp.store.first_rows import first_records, texts_of_file
 from agedp.store.named_days import day_spans
 from agedp.store.store import Store
 from agedp_data import clock
@@ -167,7 +167,7 @@ def init(
         delivery = ingest(store, patterns, engine=engine, excluding=provisional.population.own_files, for_roster=True)
         spans = day_spans(store, delivery, engine=engine)
     if not (spans and delivery.rows_kept):
-        raise _no_reading_error(delivery)
+        raise _no_reading_error(delivery, store, patterns)
     facts = _facts(dataset, long, patterns, spans)
     run_file_draft = _with_age_note(draft(facts, options, paths=paths, base=folder.absolute()), facts, options)
     if not run_file_draft.undecided:
@@ -206,10 +206,15 @@ def _reading(records: Records, row: int, layout: Layout) -> FirstReading:
     return FirstReading(household, begin, layout.interval_minutes, kwh if is_kept else None, reason.words)
 
 
-def _no_reading_error(delivery: Delivery) -> InputError:
+def _no_reading_error(delivery: Delivery, store: Store, patterns: Sequence[str]) -> InputError:
     """Return the error about files without any kept row."""
     problem = "the files contain no reading, so the roster would be empty"
     reason, number = max(delivery.rejected.items(), key=lambda item: item[1], default=("", 0))
+    if reason == RejectionReason.CATEGORY.words:
+        for source in file_listing.list_input_files(patterns).sources:
+            header, start = read_header(source, store.layout)
+            if header is not None and (unasked := texts_of_file(source, start, header, store)):
+                return InputError(problem, private=f"{problem}: {unasked}")
     if reason != RejectionReason.ABOVE_BOUND.words:
         return InputError(problem, private=f"{problem}. Rows rejected: {number:,} {reason}" if number else problem)
     return InputError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +13,7 @@ import pyarrow as pa
 from agedp.store.store import Store
 from agedp_data.datasets import file_listing, parquet_parsing
 from agedp_data.datasets.chunking import Chunk
-from agedp_data.datasets.csv_lines import first_cells, raw_cells
+from agedp_data.datasets.csv_lines import first_cells, raw_cells, split_fields
 from agedp_data.datasets.csv_parsing import BlockLayout, parse_lines
 from agedp_data.datasets.file_listing import InputFile
 from agedp_data.datasets.filesystem import format_location
@@ -26,9 +27,12 @@ from agedp_data.datasets.intervals import (
 from agedp_data.datasets.layout import Header, Layout, Records
 from agedp_data.datasets.validation import INTERVAL_MINUTES, SLOTS, Bytes, Flags, ReadingRules, RejectionReason
 from agedp_data.errors import InputError, PreflightFailed
+from agedp_data.messages import escape_text
 
 _NO_ROW = (RejectionReason.FIELDS, RejectionReason.HOUSEHOLD, RejectionReason.LINE)
 _SHORTENED = re.compile(r"\d(\.\d+)?E\+\d+")  # a spreadsheet; programs write 1.2e+12
+_SUFFIX: Final = 4
+_SHOWN_TEXTS: Final = 5
 _FIRST_ROWS, _OFF_GRID_SHARE, _MIN_OFF_GRID_ROWS = 1000, 0.1, 8
 
 
@@ -72,6 +76,40 @@ def first_records(source: InputFile, data_start: int, header: Header, layout: La
     head = file_listing.read_head(source)[data_start:]
     rows = head[: head.rfind(b"\n") + 1] or head
     return parse_lines(rows, layout=layout, header=header, rules=rules).records
+
+
+def texts_of_file(source: InputFile, data_start: int, header: Header, store: Store) -> str:
+    """Return the texts that the first rows have where `where` or the suffixes ask for others; confidential."""
+    first_rows = _first_table_rows if file_listing.is_parquet(source.location) else _first_lines
+    return _unasked_texts(first_rows(source, data_start, header, store).lines, header, store)
+
+
+def texts_of_table(table: pa.Table, header: Header, store: Store) -> str:
+    """Return the texts that the first rows of a table have where `where` asks for others; confidential."""
+    lines = parquet_parsing.lines_of_table(table.slice(0, _FIRST_ROWS), header)
+    return _unasked_texts(lines, header, store)
+
+
+def _unasked_texts(lines: Sequence[str], header: Header, store: Store) -> str:
+    """Return that no row has a text that is asked for, and up to five that its column has; "" of other datasets.
+
+    Of NEM12 these are the suffixes of the channels, in the 200 records.
+    """
+    key = "[input.columns] where" if store.rules.columns else "[input] suffixes"
+    if store.rules.columns is None:
+        if not isinstance(store.layout, BlockLayout):
+            return ""
+        blocks = [cells for cells in map(split_fields, lines) if cells[:1] == ["200"] and len(cells) > _SUFFIX]
+        found = {"suffix": [cells[_SUFFIX] for cells in blocks]}
+    else:
+        fields, separator = len(header.names), header.separator
+        found = {
+            f"column {name}": list(first_cells(lines, header.columns.index(name), fields=fields, separator=separator))
+            for name, _ in store.rules.columns.where
+        }
+    texts = {place: ", ".join(list(dict.fromkeys(cells))[:_SHOWN_TEXTS]) for place, cells in found.items()}
+    shown = [f"{place} has {escape_text(of_place, 200)}" for place, of_place in texts.items()]
+    return f"no row has the text that {key} asks for; in the first rows {', '.join(shown)}"
 
 
 def check_first_table_rows(table: pa.Table, header: Header, store: Store) -> None:

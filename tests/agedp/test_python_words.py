@@ -1,0 +1,156 @@
+"""What a caller of `agedp.read`, `findings` and `release` is told: one line in the words of a call."""
+
+from __future__ import annotations
+
+import re
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import agedp
+from agedp.input_findings import in_python
+from agedp.preflight.input_checks import CAUSES, judge
+from agedp.preflight.touched_days import Touched
+from agedp.setup.init_run_file import init
+from agedp_data.errors import REFUSED_INPUT, AgedpError, InputError, PreflightFailed, RunFileError
+
+COLUMNS = {"household": "meter", "time": "at", "time_format": "iso", "stamp": "start", "zone": "UTC"}
+COLUMNS |= {"day_zone": "UTC", "energy": "kwh", "unit": "kWh"}
+TIMES = pd.date_range("2026-01-05", periods=48, freq="30min").astype(str)
+TABLE = pd.DataFrame({"meter": "A", "at": TIMES, "kwh": 0.2})
+RUN_FILE_WORDS = re.compile(r"\[input|\w+ = (\"|\[|\{|\d)|--|confidential folder|store/")
+
+
+@pytest.mark.parametrize(
+    "source", [None, 5, [5], {"a": 1}, TABLE["kwh"], TABLE.columns, pa.array([0.2]), pa.chunked_array([[0.2]])]
+)
+@pytest.mark.parametrize("columns", [None, COLUMNS])
+def test_what_is_no_table_is_refused_in_one_line(source, columns):
+    for function in (agedp.read, agedp.findings):
+        with pytest.raises(InputError, match=r"^readings: \w+ is no table; give a pandas or Dask data frame.*files$"):
+            function(source, columns=columns)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        ({"columns": ["meter"]}, 'columns=["meter"]: is no dict; give the meaning of the columns'),
+        ({"columns": "meter"}, 'columns="meter": is no dict'),
+        ({"interval_minutes": "30"}, "interval_minutes='30': is no interval.*a number, 5, 10, 15, 30 or 60 minutes"),
+        ({"interval_minutes": 7}, "interval_minutes=7: is no interval of readings; give a number, 5, 10"),
+        ({"interval_minutes": 0}, "interval_minutes=0: is no interval"),
+        ({"days": "2026"}, "days='2026': are no two days; give the first and the last one"),
+        ({"days": ("x", "y")}, "days="),
+        ({"households": "A"}, "households='A': is no list of households"),
+        ({"households": 5}, "households=5"),
+        ({"columns": {**COLUMNS, "household": "file:*.csv"}}, r'"file:\*\.csv"}: a table has no file name\. Name the'),
+        ({"columns": {**COLUMNS, "household": "line:2"}}, 'columns={"household": "line:2"}'),
+        ({"columns": {**COLUMNS, "energy": "nope"}}, 'columns= needs the columns "meter", "at", "nope"'),
+        ({"columns": None, "dataset": "long"}, 'columns= goes with dataset="long"'),
+        ({"columns": None}, "give columns=, which says what they mean"),
+    ],
+)
+def test_an_argument_that_is_wrong_is_named_as_in_the_call(arguments, line):
+    for function in (agedp.read, agedp.findings):
+        with pytest.raises(InputError, match=line.replace("[", r"\[").replace("{", r"\{")) as caught:
+            function(TABLE, **{"columns": COLUMNS, **arguments})
+        assert not RUN_FILE_WORDS.search(str(caught.value) + caught.value.private)
+
+
+@pytest.mark.parametrize(
+    ("changed", "line"),
+    [
+        ({"unit": "MWh"}, 'columns={"unit": "MWh"}: is not known; write "kWh" | "Wh" | "W" | "kW"'),
+        ({"zone": None}, 'columns["zone"]: is missing'),
+        ({"househld": "x"}, "columns= has no key 'househld'; did you mean 'household'?"),
+        ({"time_format": "%H"}, 'columns={"time_format": "%H"}: must be "iso"'),
+        ({"ignore": ["x"]}, 'columns={"ignore": ["x"]}: is for a wide table only (columns={"household": "*"})'),
+        ({"skip_lines": -1}, 'columns={"skip_lines": -1}: must be at least 0'),
+        ({"first_period": 0}, 'columns={"first_period": 0}: is used with period_minutes only'),
+        ({"where": 5}, 'columns={"where": "5"}: must be a table of columns and texts, such as { register'),
+        ({"energy": "*"}, 'columns={"energy": "*"}: must be "*" for both'),
+        ({"zone": "Mars", "stamp": 1}, 'columns={"stamp": 1}'),
+    ],
+)
+def test_an_error_about_a_key_is_that_of_the_columns(changed, line):
+    columns = {key: value for key, value in {**COLUMNS, **changed}.items() if value is not None}
+    with pytest.raises(RunFileError) as caught:
+        agedp.read(TABLE, columns=columns)
+    assert line in str(caught.value)
+    assert "[input" not in str(caught.value) + caught.value.private
+
+
+@pytest.mark.parametrize("name", list(CAUSES))
+def test_no_text_of_a_finding_has_words_of_a_run_file(name):
+    [finding] = judge({name: Touched(1, {"all": 3}, 9)}, {"all": 200}, 50)
+    text = in_python(finding.text)
+    assert not RUN_FILE_WORDS.search(text.replace('corrections = "later-file" in a run file', "")), text
+    assert f'accept=["{name}"]' in text
+    assert in_python(text) == text
+
+
+def test_numbers_for_names_of_columns_are_taken_as_text():
+    table = TABLE.set_axis([0, 1, 2], axis=1)
+    columns = {**COLUMNS, "household": 0, "time": 1, "energy": 2}
+    expected = agedp.read(TABLE, columns=COLUMNS)
+    pd.testing.assert_frame_equal(agedp.read(table, columns=columns), expected)
+    assert agedp.findings(table, columns=columns) == ()
+    with pytest.raises(InputError, match='the header has "99" 0 times'):
+        agedp.read(table, columns={**columns, "time": 99})
+    wide = TABLE[["at", "kwh"]].assign(total=1.0).set_axis([7, 8, 9], axis=1)
+    columns = {**COLUMNS, "household": "*", "time": 7, "energy": "*", "ignore": [9]}
+    assert agedp.read(wide, columns=columns)["household_id"].unique().tolist() == ["8"]
+
+
+def test_a_refusal_of_a_table_has_the_one_public_text_and_its_cause_as_a_note():
+    with pytest.raises(PreflightFailed) as caught:
+        agedp.read(TABLE.iloc[::2], columns=COLUMNS)
+    assert str(caught.value) == REFUSED_INPUT
+    assert caught.value.__notes__ == [
+        "agedp: readings: readings are 60 minutes apart, not 30; write interval_minutes=60"
+    ]
+
+
+@pytest.mark.parametrize("promise", [{"notion": "classical"}, "classical"])
+def test_a_promise_that_is_none_is_refused_with_what_is_needed(promise):
+    readings = agedp.read(TABLE, columns=COLUMNS)
+    for function in (agedp.release, agedp.plan):
+        with pytest.raises(AgedpError, match=r"^promise: \w+ is no promise; give one of agedp.Classical, agedp.WEvent"):
+            function(readings, promise=promise, clamp_kwh=5, min_households=1)
+
+
+def test_a_text_that_no_row_has_is_refused_with_those_that_there_are(tmp_path):
+    texts = ["imp", "exp", "a", "b", "c", "d"]
+    table = TABLE.assign(dir=[texts[i % 6] for i in range(48)])
+    table.to_csv(tmp_path / "a.csv", index=False)
+    table.to_parquet(tmp_path / "a.parquet")
+    columns = {**COLUMNS, "where": {"dir": "Import"}}
+    for source in (table, str(tmp_path / "a.csv"), str(tmp_path / "a.parquet")):
+        with pytest.warns(agedp.InputWarning) as warned:
+            read = agedp.read(source, columns=columns)
+        assert "Import" not in str(warned[0].message)
+        [finding] = agedp.findings(source, columns=columns)
+        assert (finding.name, finding.verdict) == ("rows", "refused")
+        assert 'columns["where"] asks for; in the first rows column dir has imp, exp, a, b, c' in finding.sentence
+        assert read.empty
+    assert agedp.findings(table, columns={**COLUMNS, "where": {"dir": "imp"}}) == ()
+    with pytest.raises(InputError, match="no row has a reading, so there is no month"):
+        agedp.read(table, columns=columns, as_dask=True)
+    options = {("input.columns", key): f'"{value}"' for key, value in COLUMNS.items()}
+    options[("input.columns", "where")] = '{ dir = "Import" }'
+    with pytest.raises(InputError) as caught:
+        init([str(tmp_path / "a.csv")], folder=tmp_path, options=options)
+    assert "imp" not in str(caught.value)
+    assert caught.value.private.endswith("column dir has imp, exp, a, b, c")
+
+
+def test_a_suffix_that_no_channel_has_is_refused_with_those_that_there_are(tmp_path):
+    values = ",".join(["0.5"] * 48)
+    lines = ["100,NEM12,202601060000,MDA1,Ret1"]
+    for suffix in ("E1", "B1"):
+        lines += [f"200,6123456789,E1B1,,{suffix},N1,METER1,KWH,30,", f"300,20260105,{values},A,,,20260106000000,"]
+    (tmp_path / "a.csv").write_text("\n".join([*lines, "900"]) + "\n")
+    with pytest.raises(InputError) as caught:
+        init([str(tmp_path / "a.csv")], folder=tmp_path, options={("input", "suffixes"): '["E7"]'})
+    assert caught.value.private.endswith("that [input] suffixes asks for; in the first rows suffix has E1, B1")
