@@ -111,7 +111,8 @@ CAUSES: Final[Mapping[FindingName, tuple[str, str]]] = {
         "Correct [input.columns] unit, and deliver files of one unit",
     ),
     "marker": (
-        "the largest reading is that of many rows and more than twice the next one, as a mark for a missing reading",
+        "the largest reading is that of many rows of several households and more than twice the next one, as a mark "
+        "for a missing reading",
         "List it under [input.columns] missing",
     ),
     "numbers": (

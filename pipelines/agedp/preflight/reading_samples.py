@@ -5,6 +5,7 @@ A sample has the first parts, in the order of the files, of the first and the mi
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -32,7 +33,7 @@ MAX_FALL_SHARE: Final = 0.05
 """A register falls in at most so many steps as a part of those in which it rises."""
 _CLOCK_PARTS = 3
 _MIN_HOUSEHOLDS, _ZERO_SHARE, _MAX_BESIDE = 5, 0.95, 0.5
-_MIN_VALUES, _MIN_MARKS = 20, 8
+_MIN_VALUES, _MIN_MARKS, _MARKED_HOUSEHOLDS = 20, 8, 3
 
 Sample = tuple[Sequence[str], Ints, Ints, Ints]
 """Households; code among them, minutes since 1970, energy of the rows of one part, in the order of both.
@@ -127,7 +128,8 @@ class SampleFacts:
         rising: households whose readings rise like those of a register.
         households: number of households with enough rows to tell.
         zero_slots: slots that are 0 in most households on most days, and those beside them are not.
-        marked: share of the household-days with a reading that seems to be a mark for a missing one.
+        marked: share of the household-days with a reading that seems to be a mark for a missing one, since several
+            households share it; that of one may be a heater with a thermostat.
     """
 
     rising: frozenset[str]
@@ -140,7 +142,9 @@ def examine_samples(samples: Iterable[Sample]) -> SampleFacts:
     """Return what samples show, which are looked at one by one."""
     rising: set[str] = set()
     sampled: set[str] = set()
-    zeros, counts, marked, days = np.zeros(SLOTS, np.int64), np.zeros(SLOTS, np.int64), 0, 0
+    zeros, counts, days = np.zeros(SLOTS, np.int64), np.zeros(SLOTS, np.int64), 0
+    marks: dict[int, set[str]] = {}
+    marked: Counter[int] = Counter()
     for names, household, minute, energy in samples:
         codes, flags = rising_households(household, minute, energy)
         sampled |= {names[code] for code in codes.tolist()}
@@ -148,10 +152,13 @@ def examine_samples(samples: Iterable[Sample]) -> SampleFacts:
         slot, day = minute % _DAY_MINUTES // INTERVAL_MINUTES, household_day_key(household, minute // _DAY_MINUTES)
         counts += np.bincount(slot, minlength=SLOTS)
         zeros += np.bincount(slot, energy == 0, SLOTS).astype(np.int64)
-        marked += len(np.unique(day[are_marks(energy)]))
+        if (is_mark := are_marks(energy)).any():
+            marked[value := int(energy[is_mark][0])] += len(np.unique(day[is_mark]))
+            marks.setdefault(value, set()).update(names[code] for code in np.unique(household[is_mark]).tolist())
         days += len(np.unique(day))
     slots = lone_zeros(zeros, counts) if len(sampled) >= _MIN_HOUSEHOLDS else ()
-    return SampleFacts(frozenset(rising), len(sampled), slots, marked / max(days, 1))
+    shared = sum(number for value, number in marked.items() if len(marks[value]) >= _MARKED_HOUSEHOLDS)
+    return SampleFacts(frozenset(rising), len(sampled), slots, shared / max(days, 1))
 
 
 def lone_zeros(zeros: Ints, counts: Ints) -> tuple[int, ...]:
