@@ -41,7 +41,10 @@ reference: $(VENV)/.run ## docs/run-file.md and docs/commands.md from the code
 lowest: ## tests with the lowest versions that pyproject.toml admits
 	@$(PYTHON) -m tests.package.lowest > lowest.txt
 	@$(PYTHON) -m venv $(LOWEST)
-	@$(LOWEST)/bin/python -m pip --disable-pip-version-check install -qq --constraint lowest.txt '.[cluster,postgresql,prefect,s3]' pytest hypothesis flask flask-cors 'moto[s3]'
+	@$(LOWEST)/bin/python -m pip --disable-pip-version-check install -qq --constraint lowest.txt '.[cluster,postgresql,prefect,s3]'
+	@# the tools of the tests afterwards: together with them the resolver tries all versions of botocore for half an hour
+	@$(LOWEST)/bin/python -m pip --disable-pip-version-check freeze | grep botocore >> lowest.txt
+	@$(LOWEST)/bin/python -m pip --disable-pip-version-check install -qq --constraint lowest.txt pytest hypothesis flask flask-cors 'moto[s3]'
 	@rm lowest.txt
 	@$(LOWEST)/bin/agedp sample london $(OUT)/lowest/london --households 30 --days 10
 	@$(LOWEST)/bin/agedp run $(OUT)/lowest/london/london.toml --flow
