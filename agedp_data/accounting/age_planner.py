@@ -177,49 +177,6 @@ def plan_least_penalty(
     return best
 
 
-def frontier(
-    risk_of: PeakRiskFunction,
-    penalty: Penalty,
-    *,
-    max_penalties: list[float],
-    horizon: int,
-    max_loss: float = _MAX_LOSS,
-) -> list[AgePlan | None]:
-    r"""Best schedule for each bound on the penalty: the trade-off between risk and error.
-
-    Use it to draw the privacy-utility curve of a chain.
-
-    .. math:: f_{max} \mapsto \min \varepsilon^* \quad \text{s.t.} \quad f(A + S, \varepsilon) \le f_{max}
-
-    Source: [A] Fig. 6. Erratum to Corollary 3: its condition fails for the mean square error, so a trade-off exists.
-
-    Args:
-        risk_of: as in `plan_ageing`.
-        penalty: as in `plan_ageing`.
-        max_penalties: bounds, one per result [unit of the penalty].
-        horizon: the largest A + S tried, >= 1 [steps].
-        max_loss: the largest loss of a release [epsilon].
-
-    Returns:
-        One schedule per bound, None where no schedule satisfies it.
-
-    References:
-        [A] Zhang, Wei, Berry, Huang: Age-Dependent Differential Privacy. IEEE Trans. Inf. Theory, 2024.
-        https://doi.org/10.1109/TIT.2023.3340147
-
-    >>> plans = frontier(lambda loss, age, interval: loss, lambda t, e: t + 1 / e, max_penalties=[1, 3], horizon=9)
-    >>> plans[0], round(plans[1].loss, 9)  # 1 + 1 / .5 = 3
-    (None, 0.5)
-    """
-    plans: list[AgePlan | None] = []
-    for max_penalty in max_penalties:
-        try:
-            plans.append(plan_ageing(risk_of, penalty, max_penalty=max_penalty, horizon=horizon, max_loss=max_loss))
-        except ChainError:
-            plans.append(None)
-    return plans
-
-
 def smallest_loss(penalty: Penalty, total: float, *, max_penalty: float, max_loss: float = _MAX_LOSS) -> float | None:
     r"""Smallest loss whose penalty is within a bound, to the last digit; None if `max_loss` does not suffice.
 

@@ -12,7 +12,6 @@ import pytest
 
 from agedp.calibration_pipeline import calibrate
 from agedp.planning.compare_notions import compare_promises
-from agedp.planning.frontier import compute_frontier
 from agedp.planning.notion_comparison import ComparisonTarget
 from agedp.stages.amend import amend, preview_amendment
 from agedp.stages.plan import forecast_run
@@ -24,6 +23,7 @@ from agedp_data.notions.period_loss import PeriodLoss
 from agedp_data.statement.document import schema
 from agedp_flows.text.plan_text import plan_lines
 from agedp_flows.text.run_text import result_lines
+from docs.papers.age.frontier import compute_frontier
 from tests.agedp.release_folder.resealed import reseal
 from tests.minimal import of_three_states
 

@@ -65,7 +65,6 @@ def test_the_other_commands_print_and_log_none(ran: Ran, caplog: pytest.LogCaptu
     for words in (
         "plan run.toml --json",
         "plan run.toml",
-        "plan run.toml --frontier",
         "publish run.toml --json",
         "verify out/release --json",
         "verify out/release --ledger sqlite:///out/ledger.sqlite",

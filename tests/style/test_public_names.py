@@ -85,7 +85,7 @@ CALLS = {
     "compose_approximate(transition, published, ages, losses, deltas, at)",
     "agedp_data.accounting.composition": "compose_without_markov(kernels, losses) Composition(leakage_at, ...)",
     "agedp_data.accounting.age_planner": "plan_ageing(risk_of, penalty, *, max_penalty, horizon, ...) "
-    "frontier(risk_of, penalty, ...) AgePlan(loss, age, interval, risk, penalty)",
+    "AgePlan(loss, age, interval, risk, penalty)",
     "agedp_data.accounting.temporal_leakage": "backward(kernel_b, losses) forward(kernel_f, losses) "
     "temporal(kernel_b, kernel_f, losses) pairwise(kernel_b, kernel_f, losses) "
     "window(kernel_b, kernel_f, losses, start, length) w_event(kernel_b, kernel_f, losses, length) user_level(losses) "

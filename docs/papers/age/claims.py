@@ -195,7 +195,7 @@ def _two_states(figures: dict[str, PaperFigure]) -> tuple[PaperClaim, ...]:
               f"{_ERRS}::test_corollary_3_does_not_apply_to_the_square_error_so_there_is_a_trade_off", ground=OWN),
         PaperClaim("Figure 6(b)", "For the failure rate there is a trade-off.", "sharpened",
               figures["figure_6b"].parts["trade"], "[ageing]",
-              "agedp_data/accounting/test_age_planner.py::test_the_frontier_falls_as_more_error_is_allowed"),
+              "agedp/planning/test_frontier.py::test_the_frontier_falls_as_more_error_is_allowed"),
     )  # fmt: skip
 
 

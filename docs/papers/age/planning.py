@@ -9,9 +9,10 @@ from functools import cache, partial
 
 import numpy as np
 
-from agedp_data.accounting.age_planner import AgePlan, Penalty, frontier
+from agedp_data.accounting.age_planner import AgePlan, Penalty
 from agedp_data.accounting.ageing import peak
 from agedp_data.errors import ChainError
+from docs.papers.age.frontier import frontier
 from docs.papers.age.geometric_decay import GeometricDecay, plan_geometric_decay
 from docs.papers.age.two_state import AGENTS, CHAIN, MOVE
 from docs.papers.age.two_state_model import failure_rate, mean_square_error

@@ -40,9 +40,7 @@ app = CommandGroup()
 def plan(  # noqa: PLR0913, PLR0917  (a parameter for each option)
     run_file: RunFileArgument,
     as_of: AsOfOption = None,
-    frontier: Annotated[
-        bool, typer.Option("--frontier", help="show the smallest risk for each error, over age, interval and epsilon")
-    ] = False,
+    frontier: Annotated[bool, typer.Option("--frontier", hidden=True)] = False,
     notions: Annotated[
         bool, typer.Option("--notions", help="compare the notions at the run file's bound, by their noise")
     ] = False,
@@ -70,29 +68,27 @@ def plan(  # noqa: PLR0913, PLR0917  (a parameter for each option)
     """
     from agedp.ledger_session import LedgerSession
     from agedp.run_context import RunContext
+    from agedp_data.config.withdrawn import FRONTIER
     from agedp_flows.cli.terminal import print_lines, progress_bars
     from agedp_flows.text.comparison_json import promises_json
     from agedp_flows.text.comparison_text import parse_target, promises_lines
-    from agedp_flows.text.frontier_text import frontier_json, frontier_lines
     from agedp_flows.text.plan_text import is_refused, plan_json, plan_lines
     from agedp_flows.text.release_steps import after_plan
     from agedp_flows.text.verdict_text import verdict_lines
 
     target = parse_target(risk, error_kwh)
-    if frontier and (notions or target.is_requested):
-        raise RunFileError("--frontier cannot be combined with --notions, --risk or --error-kwh; give one of them")
+    if frontier:
+        raise RunFileError(FRONTIER)
     with progress_bars(enabled=not as_json) as progress:
         session = LedgerSession.open(RunContext.load(run_file, as_of=as_of, progress=progress))
         if notions or target.is_requested:
             result = promises_json(session, target) if as_json else promises_lines(session, target)
-        elif frontier:
-            result = frontier_json(session) if as_json else frontier_lines(session)
         else:
             result = plan_json(session) if as_json else plan_lines(session, verbose=verbose)
     if isinstance(result, dict):
         print_text(json.dumps(result, indent=1))
         return
-    is_compared = notions or frontier or target.is_requested
+    is_compared = notions or target.is_requested
     steps = [] if is_compared else after_plan(session, run_file, refused=is_refused(session))
     print_lines([*result, *verdict_lines(session.run), *steps])
 

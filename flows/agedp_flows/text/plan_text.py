@@ -40,7 +40,6 @@ from agedp_flows.text.run_text import (
     waiting_lines,
 )
 from agedp_flows.text.screen import heading, warning
-from agedp_flows.text.share_text import share_lines
 from agedp_flows.text.signal_text import signal_json, signal_lines
 from agedp_flows.text.span_text import span_json, span_lines
 
@@ -111,7 +110,7 @@ def plan_table(due_days: DueDays) -> str:
 def plan_lines(session: LedgerSession, *, verbose: bool = False) -> list[str]:
     """Return the plan as lines for the terminal.
 
-    With `verbose` also shares of totals, sums over spans, other schedules, all notions before the first release, and
+    With `verbose` also sums over spans, other schedules, all notions before the first release, and
     the contract.
     """
     plan = forecast_run(session)
@@ -135,9 +134,7 @@ def plan_lines(session: LedgerSession, *, verbose: bool = False) -> list[str]:
 def _detail_lines(session: LedgerSession, plan: RunForecast) -> list[str]:
     """Return what `--verbose` adds: comparisons with other promises, and the contract."""
     return [
-        *share_lines(session, plan),
         *_alternatives_lines(session, plan),
-        *(["Smallest risk for each error, over age and interval: `agedp plan --frontier`"] if session.model else []),
         *([] if plan.forecast.next_day is None else _notions_lines(session)),
         heading("contract, as it will be registered:"),
         *(f"  {line}" for line in json.dumps(session.promise, indent=2).splitlines()),

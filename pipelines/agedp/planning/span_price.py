@@ -19,7 +19,6 @@ from typing import Final
 
 from agedp_data import mechanisms
 from agedp_data.accounting.privacy_loss_distribution import Release, tight_epsilon
-from agedp_data.accounting.temporal_plans import largest_feasible
 from agedp_data.config import RunFile
 from agedp_data.epsilon import NANO, floor_nano
 from agedp_data.notions.notion import TOTAL_BOUND, HistoryRow
@@ -27,7 +26,6 @@ from agedp_data.notions.notion_text import name_at_delta
 from agedp_data.notions.publication import Publication, Statistic, share_of
 from agedp_data.notions.span_curves import DISCRETE_LAPLACE, Parts, SpanCurves
 from agedp_data.notions.span_loss import STANDARD_DELTAS
-from agedp_data.parameters import MANY_DAYS
 
 Noise = tuple[int, float]
 """Largest move of a value, and the scale of its noise."""
@@ -112,18 +110,6 @@ def span_prices(run: RunFile) -> list[SpanPrice]:
             pure = min(promise.day_cap, max(0, limit - curves.draws.pure) // days)
             prices.append(SpanPrice(key, limit, delta, days, loss, pure, alone))
     return prices
-
-
-def permitted_days(run: RunFile, loss: int) -> int:
-    """Return the number of days with this loss that `epsilon_total` permits at the promised delta.
-
-    Args:
-        run: a run file with a number in `epsilon_total` and a delta.
-        loss: loss of each day [nano-epsilon].
-    """
-    promise, curves = run.promise, SpanCurves(run.publication, _parts(run))
-    day, limit = curves.of_planned_day(loss), promise.total_cap or 0
-    return largest_feasible(lambda days: (day.times(days) + curves.draws).epsilon(promise.delta) <= limit, MANY_DAYS)
 
 
 def filling_loss(run: RunFile) -> SpanPrice | None:

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from agedp_data.accounting.age_planner import frontier, plan_ageing, plan_least_penalty, smallest_loss
+from agedp_data.accounting.age_planner import plan_ageing, plan_least_penalty, smallest_loss
 from agedp_data.accounting.ageing import peak
 from agedp_data.errors import ChainError
 
@@ -53,14 +53,6 @@ def test_no_plan_asks_for_a_loss_above_the_cap():
     with pytest.raises(ChainError, match="allow more"):
         plan_ageing(RISK, penalty, max_penalty=0.09, horizon=1, max_loss=0.1)
     assert plan_ageing(RISK, penalty, max_penalty=0.09, horizon=3, max_loss=needed).loss == needed
-    assert frontier(RISK, penalty, max_penalties=[0.09], horizon=1, max_loss=0.1) == [None]
-
-
-def test_the_frontier_falls_as_more_error_is_allowed():
-    plans = frontier(RISK, penalty, max_penalties=[0.001, 0.05, 0.08, 0.2], horizon=5)
-    assert plans[0] is None
-    risks = [plan.risk for plan in plans[1:]]
-    assert risks == sorted(risks, reverse=True)
 
 
 @pytest.mark.parametrize(("most", "longest"), [(0.4, 2), (5.0, None)])

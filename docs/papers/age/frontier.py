@@ -1,4 +1,6 @@
-"""Run file + leakage bound + roster + published rows -> FRONTIER: smallest risk for each error, over age and interval.
+"""The least peak risk for each error, over age and interval: of a penalty (Figure 6), and of a run file.
+
+`compute_frontier` takes run file, leakage bound, roster and published rows; `agedp plan --frontier` of 0.2 printed it.
 
 Public: it uses no reading. Before the next release, the newest mean is at most A + S days old (age plus interval). As
 an estimate of the current day its error consists of the noise and of the change of the mean in these days:
@@ -22,19 +24,21 @@ from functools import lru_cache
 from agedp.planning.change_yardstick import ChangeYardstick, change_yardstick
 from agedp.planning.forecast import ForecastView
 from agedp.planning.simulated_days import smallest_group_size
-from agedp.planning.span_price import permitted_days
 from agedp.row_means import rows_of_means
 from agedp_data import mechanisms
-from agedp_data.accounting.age_planner import AgePlan, frontier, plan_least_penalty
+from agedp_data.accounting.age_planner import AgePlan, PeakRiskFunction, Penalty, plan_ageing, plan_least_penalty
+from agedp_data.accounting.temporal_plans import largest_feasible
 from agedp_data.config.run_file import RunFile
 from agedp_data.epsilon import floor_nano, to_float
-from agedp_data.errors import RunFileError
+from agedp_data.errors import ChainError, RunFileError
 from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.model import Model
 from agedp_data.notions.age_dependent import AgeDependent
 from agedp_data.notions.period_loss import total_charge
-from agedp_data.parameters import Method
+from agedp_data.notions.publication import share_of
+from agedp_data.notions.span_curves import SpanCurves
+from agedp_data.parameters import MANY_DAYS, Method
 from agedp_data.roster import Roster
 from agedp_data.series.series import is_daily_mean
 
@@ -80,6 +84,49 @@ class Frontier:
     method: Method
     target: float | None
     change: ChangeYardstick
+
+
+def frontier(
+    risk_of: PeakRiskFunction,
+    penalty: Penalty,
+    *,
+    max_penalties: list[float],
+    horizon: int,
+    max_loss: float,
+) -> list[AgePlan | None]:
+    r"""Best schedule for each bound on the penalty: the trade-off between risk and error.
+
+    Use it to draw the privacy-utility curve of a chain.
+
+    .. math:: f_{max} \mapsto \min \varepsilon^* \quad \text{s.t.} \quad f(A + S, \varepsilon) \le f_{max}
+
+    Source: [A] Fig. 6. Erratum to Corollary 3: its condition fails for the mean square error, so a trade-off exists.
+
+    Args:
+        risk_of: as in `plan_ageing`.
+        penalty: as in `plan_ageing`.
+        max_penalties: bounds, one per result [unit of the penalty].
+        horizon: the largest A + S tried, >= 1 [steps].
+        max_loss: the largest loss of a release [epsilon].
+
+    Returns:
+        One schedule per bound, None where no schedule satisfies it.
+
+    References:
+        [A] Zhang, Wei, Berry, Huang: Age-Dependent Differential Privacy. IEEE Trans. Inf. Theory, 2024.
+        https://doi.org/10.1109/TIT.2023.3340147
+
+    >>> plans = frontier(lambda loss, age, interval: loss, lambda t, e: t + 1 / e, max_penalties=[1, 3], horizon=9)
+    >>> plans[0], round(plans[1].loss, 9)  # 1 + 1 / .5 = 3
+    (None, 0.5)
+    """
+    plans: list[AgePlan | None] = []
+    for max_penalty in max_penalties:
+        try:
+            plans.append(plan_ageing(risk_of, penalty, max_penalty=max_penalty, horizon=horizon, max_loss=max_loss))
+        except ChainError:
+            plans.append(None)
+    return plans
 
 
 def compute_frontier(run: RunFile, model: Model | None, view: ForecastView) -> Frontier:
@@ -225,3 +272,16 @@ class _FrontierSearch:
         return SchedulePoint(
             plan.loss, age, interval, risk, error, noise, days, adds_up_to, ended_by, promised, cheapest
         )
+
+
+def permitted_days(run: RunFile, loss: int) -> int:
+    """Return the number of days with this loss that `epsilon_total` permits at the promised delta.
+
+    Args:
+        run: a run file with a number in `epsilon_total` and a delta.
+        loss: loss of each day [nano-epsilon].
+    """
+    parts = {name: run.notion.part_of_day(name, share_of(series)) for name, series in run.series.items()}
+    promise, curves = run.promise, SpanCurves(run.publication, parts)
+    day, limit = curves.of_planned_day(loss), promise.total_cap or 0
+    return largest_feasible(lambda days: (day.times(days) + curves.draws).epsilon(promise.delta) <= limit, MANY_DAYS)
