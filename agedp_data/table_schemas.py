@@ -153,14 +153,13 @@ COUNTED_STATES = schema_of(
 )
 GOODNESS_OF_FIT = schema_of(
     ("household_id", _IDS, "household"),
-    ("figure", _TEXT, "chain of day totals; chain of half-hours; day or half-hour, given the calendar"),
+    ("figure", _TEXT, "chain of day totals; chain of half-hours"),
     ("days_apart", pa.int32(), "days from the one that was read to the one that is protected"),
     ("powers", pa.float64(), "largest total variation by powers of the chain [-]; NaN: none, or no chain"),
     ("direct", pa.float64(), "largest total variation, counted directly [-]; NaN: nothing to compare"),
     ("low", pa.float64(), "lower end of its interval (whole weeks drawn again) [-]; NaN: not computed"),
     ("high", pa.float64(), "upper end of its interval [-]; NaN: not computed"),
     ("floor", pa.float64(), "what such a count shows where nothing is remembered [-]; NaN: not computed"),
-    ("loss_left", pa.float64(), "largest loss that is left of max_day_epsilon through direct kernels [-]; NaN: none"),
     ("checked", pa.bool_(), "whether powers and direct count were compared"),
     ("rejected", pa.bool_(), "whether the count exceeds the powers by more than the chain explains"),
 )

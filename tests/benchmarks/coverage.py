@@ -4,9 +4,9 @@
 
 Each household is in a high or a low regime for a number of days drawn evenly from a range, and shows it on a day with
 probability .8 or .95. The true total variation at lag t is (2 keep - 1)^2 times the correlation of the regimes t days
-apart, taken from one very long course; it is the same given the calendar. Writes, for each lag, the share of
-households whose nominal 95 % interval (whole weeks drawn again) holds it, and on which side it misses, for both kinds
-of intervals in the report, and the share that the check rejects. The intervals describe sampling noise given the
+apart, taken from one very long course. Writes, for each lag, the share of
+households whose nominal 95 % interval (whole weeks drawn again) holds it, and on which side it misses, and the
+share that the check rejects. The intervals describe sampling noise given the
 regimes seen: coverage below 95 % is what is to be expected, and why they are no confidence bounds for the memory.
 """
 
@@ -17,8 +17,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agedp.calibration.household_memory import parts_of_calendar
-from agedp_data.markov.calendar_effects import calendar_dependence
 from agedp_data.markov.goodness_of_fit import markov_goodness_of_fit
 from tests.source_path import ROOT
 
@@ -44,11 +42,10 @@ class Interval:
 
 @dataclass(frozen=True)
 class Coverage:
-    """By lag (T,): the truth, the coverage of both kinds of intervals, and the share of households rejected."""
+    """By lag (T,): the truth, the coverage of the intervals, and the share of households rejected."""
 
     truth: np.ndarray
-    pooled: Interval
-    calendar: Interval
+    interval: Interval
     rejected: np.ndarray
 
 
@@ -73,25 +70,21 @@ def measure(
     alike = np.array([(long[t:] == long[:-t]).mean() for t in LAGS])
     truth = (2 * keep - 1) ** 2 * np.abs(2 * alike - 1)
     table = markov_goodness_of_fit(seen, LAGS, rng, n_states=2, replicates=replicates)
-    label = parts_of_calendar(np.arange(days))
-    given = calendar_dependence(seen[..., None], seen, label, LAGS, rng, loss=1.0, resamples=100)
-    return Coverage(truth, Interval.of(table, truth), Interval.of(given, truth), table.rejected.mean(axis=0))
+    return Coverage(truth, Interval.of(table, truth), table.rejected.mean(axis=0))
 
 
 def lines(days: int, sojourn: tuple[int, int], keep: float, one: Coverage) -> list[str]:
     """Return the rows of the table in the documents."""
-    start = f"| {days} | {sojourn[0]} to {sojourn[1]} | {keep} |"
+    shares, start = one.interval, f"| {days} | {sojourn[0]} to {sojourn[1]} | {keep} |"
 
     def row(what: str, cells: list[str]) -> str:
         return f"{start} {what} | " + " | ".join(cells) + " |"
 
     return [
         row("true figure", [f"{each:.2f}" for each in one.truth]),
-        *(
-            row(
-                what, [f"{h:.2f} ({b:.2f}, {a:.2f})" for h, b, a in zip(each.held, each.below, each.above, strict=True)]
-            )
-            for what, each in (("pooled: held (below, above)", one.pooled), ("given the calendar", one.calendar))
+        row(
+            "held (below, above)",
+            [f"{h:.2f} ({b:.2f}, {a:.2f})" for h, b, a in zip(shares.held, shares.below, shares.above, strict=True)],
         ),
         row("rejected", [f"{each:.2f}" for each in one.rejected]),
     ]

@@ -281,10 +281,8 @@ def test_the_printed_coverage_is_the_measured_one(homes: int, within: float) -> 
         for keep in (0.8, 0.95)
     ]
     # Of two kinds of homes the worse is printed, so a sample of both lies about it from below.
-    for printed, held in zip(
-        COVERAGE.values(), ([one.pooled.held for one in found], [one.calendar.held for one in found]), strict=True
-    ):
-        np.testing.assert_allclose(np.min(held, axis=0), printed, atol=within)
+    held = np.min([one.interval.held for one in found], axis=0)
+    np.testing.assert_allclose(held, COVERAGE, atol=within)
     # The check finds them at once: the state two days ago says more than the chain of yesterday's.
     assert min(one.rejected[1] for one in found) > 0.85
-    assert PAGE.read_text("utf-8").partition(TABLE)[2].count("\n") > 60
+    assert PAGE.read_text("utf-8").partition(TABLE)[2].count("\n") > 45

@@ -59,8 +59,6 @@ CALLS = {
     "is_reversible(transition) max_total_variation(kernel)",
     "agedp_data.markov.confidence": "sampling_bound(counts, steps, *, level, households)",
     "agedp_data.markov.lagged_counts": "lag_kernel(secret, read, lag, *, n_secret, n_read, part=None)",
-    "agedp_data.markov.empirical_mixing": "empirical_total_variation(states, lags, *, n_states, by, part=None, "
-    "min_visits=1)",
     "agedp_data.markov.goodness_of_fit": "markov_goodness_of_fit(states, lags, rng, *, n_states, ...)",
     "agedp_data.markov.cyclic": "count_cyclic_transitions(states, phases, contiguous, n_states, ...) "
     "merge_phases(counts, *, min_visits) cyclic_kernels(counts, groups, *, direction)",

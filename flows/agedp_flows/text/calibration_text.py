@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from agedp.calibration.bound import Calibration
-from agedp.calibration.household_memory import DAY_GIVEN_CALENDAR, HALF_HOUR_GIVEN_CALENDAR, HALF_HOURS
+from agedp.calibration.household_memory import HALF_HOURS
 from agedp.calibration.member_selection import SelectedMember
 from agedp.calibration.model_check import MemoryCurves
 from agedp.calibration.regime_check import LAGS_DAYS
@@ -190,12 +190,7 @@ def _memory_tables(memory: MemoryCurves, *, cyclic: bool) -> list[str]:
             if memory.checks[name].checked
         ]
         lines += _table(f"Total variation, {name}, {_MEDIAN}", memory.ages_days, rows)
-    aged = [
-        _row(f"given {name.partition(',')[0]}", memory.median(name, "loss_left"))
-        for name in (DAY_GIVEN_CALENDAR, HALF_HOUR_GIVEN_CALENDAR)
-        if name in memory.series_by_name
-    ]
-    return [*lines, *(_table(f"Aged epsilon of {memory.loss:g}, {_MEDIAN}", memory.ages_days, aged) if aged else [])]
+    return lines
 
 
 def _sample_lines(memory: MemoryCurves) -> list[str]:

@@ -2,8 +2,6 @@
 
 * The chain of daily totals, and the model's chain of half-hours: matrix powers against lagged counts
   (`markov_goodness_of_fit`).
-* Dependence of a later day, and of a later half-hour, on the clamped total of a day, for an adversary who knows the
-  calendar (`calendar_dependence`).
 
 A day with more missing readings than the series permits is missing. A half-hour that the clock passes twice counts in
 its day's total, and in no chain.
@@ -26,24 +24,21 @@ from agedp.compute.engine_settings import Engine
 from agedp.store.daily_totals import read_daily_totals
 from agedp.store.month_reader import day_numbers, household_codes
 from agedp_data.config.model_section import EstimatedModel
-from agedp_data.datasets.layout import expected_readings, slot_step
+from agedp_data.datasets.layout import expected_readings
 from agedp_data.datasets.timestamps import date_of_day, day_number
 from agedp_data.datasets.validation import SLOTS, Flags, Ints
-from agedp_data.markov.calendar_effects import calendar_dependence, median_halves
 from agedp_data.markov.cyclic_inference import cyclic_goodness_of_fit
 from agedp_data.markov.goodness_of_fit import Table, markov_goodness_of_fit
 from agedp_data.markov.states import edges_equal_width, edges_quantile, merge_rare, states
 from agedp_data.parameters import watt_hours
 
 DAY_TOTALS, HALF_HOURS = "chain of day totals", "chain of half-hours"
-DAY_GIVEN_CALENDAR, HALF_HOUR_GIVEN_CALENDAR = "day, given the calendar", "half-hour, given the calendar"
-VALUES = ("powers", "direct", "low", "high", "floor", "loss_left", "rejected")
+VALUES = ("powers", "direct", "low", "high", "floor", "rejected")
 LEVEL = 0.95
 
 _DAY_STATES = 4
 _MAX_STATES = 24  # neighbours of more are taken together: kernels of hundreds of states are noise, and slow to compare
 _REPLICATES = {DAY_TOTALS: 39, HALF_HOURS: 19}
-_RESAMPLES = 100
 _MISSING = np.iinfo(np.uint16).max  # half-hours above 65 kWh are in the highest state whatever they are
 SeriesByName = dict[str, dict[str, Floats]]
 """By figure and value (h, T); "rejected" is 0 or 1, NaN where nothing was compared."""
@@ -57,13 +52,11 @@ class MemoryRequest:
         model: settings of the model.
         clamp_wh: clamp of a daily total [Wh].
         max_missing: a day with more missing readings is missing.
-        loss: privacy loss of a day [epsilon].
     """
 
     model: EstimatedModel
     clamp_wh: int
     max_missing: int
-    loss: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +69,6 @@ class PeriodReadings:
         number: number of readings, shape (h, days).
         day: the days, shape (days,).
         expected: number of readings that a day can have, shape (days,).
-        of_half_hours: whether the interval is a half-hour.
     """
 
     readings: np.ndarray[Any, np.dtype[np.uint16]]
@@ -84,7 +76,6 @@ class PeriodReadings:
     number: Ints
     day: Ints
     expected: Ints
-    of_half_hours: bool = True
 
     def select(self, households: Ints) -> PeriodReadings:
         """Return the readings of these households, by their indices."""
@@ -156,22 +147,11 @@ def _empty(households: int, day: Ints, period: Period) -> PeriodReadings:
     expected = np.array([expected_readings(period.store.layout, date_of_day(int(number))) for number in day])
     shape = (households, len(day))
     readings = np.full((*shape, SLOTS), _MISSING, np.uint16)
-    of_half_hours = slot_step(period.store.layout.interval_minutes) == 1
-    return PeriodReadings(readings, np.zeros(shape, np.int64), np.zeros(shape, np.int64), day, expected, of_half_hours)
-
-
-def parts_of_calendar(day: Ints) -> Ints:
-    """Return the public calendar part of days since 1970: 1 for a weekend, plus 2 from April to September.
-
-    >>> parts_of_calendar(np.array([0, 2, 90]))  # Thursday 1 and Saturday 3 January, Wednesday 1 April 1970
-    array([0, 1, 2])
-    """
-    month = day.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64) % 12
-    return ((day + 3) % 7 >= 5) + 2 * ((month >= 3) & (month < 9))
+    return PeriodReadings(readings, np.zeros(shape, np.int64), np.zeros(shape, np.int64), day, expected)
 
 
 def measure_group(readings: PeriodReadings, *, request: MemoryRequest, rng: np.random.Generator) -> SeriesByName:
-    """Measure the memory of a group of households, without intervals of the calendar-conditional dependence.
+    """Measure the memory of a group of households by the chain of their daily totals.
 
     Args:
         readings: the readings of these households in the period.
@@ -181,47 +161,27 @@ def measure_group(readings: PeriodReadings, *, request: MemoryRequest, rng: np.r
     Returns:
         By measure and value an array of shape (households, ages), NaN where a household has too few readings.
     """
-    series_by_name = _calendar_series(readings, request, rng, resamples=0)
     uses_model_states = request.model.step == "day" and request.model.memory == "one"
     chain = _states(daily_totals_wh(readings, request), request.model if uses_model_states else None)
     ages = np.array(request.model.ages_days)
-    return series_by_name | {DAY_TOTALS: _goodness_of_fit(chain, ages, rng, _REPLICATES[DAY_TOTALS], steps_per_day=1)}
+    return {DAY_TOTALS: _goodness_of_fit(chain, ages, rng, _REPLICATES[DAY_TOTALS], steps_per_day=1)}
 
 
 def measure_sample(readings: PeriodReadings, *, request: MemoryRequest, rng: np.random.Generator) -> SeriesByName:
-    """Measure what takes longer: the model's chain of half-hours, and the intervals that `measure_group` leaves out.
+    """Measure what takes longer, for a sample of the households: the model's chain of half-hours, if it has one.
 
-    For a sample of the households. Arguments and result are as in `measure_group`; the results of both are merged.
+    Arguments and result are as in `measure_group`; the results of both are merged.
     """
-    series_by_name = _calendar_series(readings, request, rng, resamples=_RESAMPLES)
-    intervals = {name: {end: values[end] for end in ("low", "high")} for name, values in series_by_name.items()}
     if request.model.step != "half-hour" or request.model.memory != "one":  # no chain of such states: day totals judge
-        return intervals
+        return {}
     chain = _states(_half_hours_wh(readings).reshape(len(readings.total), -1), request.model)
     ages, replicates = np.array(request.model.ages_days), _REPLICATES[HALF_HOURS]
     if request.model.chain == "homogeneous":
-        return intervals | {HALF_HOURS: _goodness_of_fit(chain, ages * SLOTS, rng, replicates, steps_per_day=SLOTS)}
+        return {HALF_HOURS: _goodness_of_fit(chain, ages * SLOTS, rng, replicates, steps_per_day=SLOTS)}
     table = cyclic_goodness_of_fit(
         chain, ages, rng, n_phases=SLOTS, min_visits=request.model.min_visits, level=LEVEL, replicates=replicates
     )
-    return intervals | {HALF_HOURS: _series_of_table(table)}
-
-
-def _calendar_series(
-    readings: PeriodReadings, request: MemoryRequest, rng: np.random.Generator, *, resamples: int
-) -> SeriesByName:
-    label = parts_of_calendar(readings.day)
-    read = median_halves(daily_totals_wh(readings, request)[..., None], label)
-    series_by_name: SeriesByName = {}
-    protected_values = {DAY_GIVEN_CALENDAR: read}
-    if readings.of_half_hours:
-        protected_values[HALF_HOUR_GIVEN_CALENDAR] = median_halves(_half_hours_wh(readings), label)
-    for name, protected in protected_values.items():
-        table = calendar_dependence(
-            protected, read[..., 0], label, request.model.ages_days, rng, loss=request.loss, resamples=resamples
-        )
-        series_by_name[name] = {value: table[value] for value in ("direct", "low", "high", "floor", "loss_left")}
-    return series_by_name
+    return {HALF_HOURS: _series_of_table(table)}
 
 
 def daily_totals_wh(readings: PeriodReadings, request: MemoryRequest) -> Ints:

@@ -8,10 +8,9 @@
 two models of one name have two reports.
 The results are confidential and indicative: they never set noise, are in no statement, and the model's public part does
 not depend on them. One pass over the store (`household_memory`), then households in groups of a fixed size, so that the
-same readings give the same bytes for any blocks, workers and order. Fast measures (three of four, and the hidden
-regimes: 5 ms per household and year) are taken for every checked household; the chain of half-hours, 60 ms per
-household and year, and the intervals of the calendar-conditional dependence for at most 200 of them, evenly spaced over
-the roster.
+same readings give the same bytes for any blocks, workers and order. The chain of daily totals and the
+hidden regimes, 5 ms per household and year, are taken for every checked household; the chain of half-hours, 60 ms per
+household and year, for at most 200 of them, evenly spaced over the roster.
 
 Decisions:
 
@@ -115,12 +114,11 @@ class CheckedSample:
 class MemoryCurves:
     """Empirical memory of the households (confidential): by measure and value (h, T) at `ages_days`, else NaN.
 
-    `loss` is that of a day [epsilon]; `page` is the path of the report; `regimes` the check by hidden regimes; `sample`
+    `page` is the path of the report; `regimes` the check by hidden regimes; `sample`
     says which households were checked.
     """
 
     ages_days: tuple[int, ...]
-    loss: float
     series_by_name: SeriesByName
     page: Path
     regimes: RegimeCheck | None = None
@@ -163,14 +161,11 @@ def count_rejections(values: dict[str, Floats]) -> GoodnessOfFit:
 
 
 def memory_request(run: RunFile, model: EstimatedModel) -> MemoryRequest:
-    """Return the request of a run file: of several series the most revealing one, with the largest clamp.
-
-    The loss is `max_day_epsilon`, the most that a day can have.
-    """
+    """Return the request of a run file: of several series the most revealing one, with the largest clamp."""
     uses = [series for series in run.series.values() if isinstance(series, EnergySeries)]
     unclamped = SLOTS * run.input.max_half_hour_wh, max(series.max_missing for series in run.series.values())
     clamp_wh, max_missing = max(((series.clamp_wh, series.max_missing) for series in uses), default=unclamped)
-    return MemoryRequest(model, clamp_wh, max_missing, float(run.promise.max_day_epsilon))
+    return MemoryRequest(model, clamp_wh, max_missing)
 
 
 def measure_memory(period: Period, request: MemoryRequest, *, folder: Path, engine: Engine) -> MemoryCurves:
@@ -182,7 +177,7 @@ def measure_memory(period: Period, request: MemoryRequest, *, folder: Path, engi
 
     Args:
         period: which readings.
-        request: model settings, treatment of a day, and loss of a day.
+        request: model settings, and treatment of a day.
         folder: the confidential folder.
         engine: runs the pass over the store, and a task for each group with the readings of that group.
     """
@@ -210,7 +205,7 @@ def measure_memory(period: Period, request: MemoryRequest, *, folder: Path, engi
     }
     page = path.with_name(f"{path.name}.html")
     checked = CheckedSample(len(measured), max(with_readings, len(measured)), time.monotonic() - started)
-    return MemoryCurves(request.model.ages_days, request.loss, measured_series, page, regimes, checked)
+    return MemoryCurves(request.model.ages_days, measured_series, page, regimes, checked)
 
 
 def _sampled_period(period: Period, engine: Engine) -> tuple[Period, int]:

@@ -12,13 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from agedp.calibration.household_memory import (
-    DAY_GIVEN_CALENDAR,
-    DAY_TOTALS,
-    HALF_HOUR_GIVEN_CALENDAR,
-    HALF_HOURS,
-    LEVEL,
-)
+from agedp.calibration.household_memory import DAY_TOTALS, HALF_HOURS, LEVEL
 from agedp.calibration.quantize import Floats
 from agedp.calibration.regime_check import LAGS_DAYS
 from agedp.local_files import atomic_files
@@ -26,7 +20,6 @@ from agedp.reports.axes import linear_axis, named_axis
 from agedp.reports.chart_layers import Hover
 from agedp.reports.html import PageSection, anchor_of, paragraph, render_page, table
 from agedp.reports.svg import Line, chart
-from agedp_data.leakage.function import leakage_from_total_variation
 from agedp_data.markov.mixing import MIXING_NAMES
 
 if TYPE_CHECKING:
@@ -35,10 +28,7 @@ if TYPE_CHECKING:
     from agedp.calibration.regime_check import RegimeCheck
 
 COVERED_DAYS = (1, 2, 7, 14, 28)
-COVERAGE = {
-    "total variation by the chains' states": (0.92, 0.91, 0.90, 0.89, 0.73),
-    "total variation given the calendar": (0.81, 0.72, 0.79, 0.77, 0.61),
-}
+COVERAGE = (0.92, 0.91, 0.90, 0.89, 0.73)
 """Measured coverage of nominal 95 % intervals: 400 synthetic households, a year, regimes of 30 to 180 days,
 the worse of two kinds (`python -m tests.benchmarks.coverage`, docs/goodness-of-fit.md)."""
 
@@ -55,10 +45,6 @@ _CHAIN_TEXTS = {
         "The same for the states of half-hours, as the model has them, at lags of whole days. A cyclic chain is "
         "compared half-hour by half-hour in two states, and its line shows the same count on series simulated from it.",
     ),
-}
-_CALENDAR_TEXTS = {
-    DAY_GIVEN_CALENDAR: ("The total of a later day given the calendar", "the total of a later day"),
-    HALF_HOUR_GIVEN_CALENDAR: ("A later half-hour given the calendar", "a later half-hour"),
 }
 
 
@@ -104,7 +90,6 @@ def memory_report_page(curves: MemoryCurves, calibration: Calibration | None = N
             *([] if calibration is None else [_mixing_section(calibration)]),
             *([] if curves.regimes is None else [_regime_section(curves.regimes)]),
             *(_chain_section(curves, name) for name in _CHAIN_TEXTS if name in names),
-            *(_calendar_section(curves, name) for name in _CALENDAR_TEXTS if name in names),
             _how_to_read(),
         ],
     )
@@ -112,7 +97,7 @@ def memory_report_page(curves: MemoryCurves, calibration: Calibration | None = N
 
 def _how_to_read() -> PageSection:
     caption = "Measured coverage of the intervals: synthetic households over a year with regimes of 30 to 180 days"
-    numbers = _table(caption, COVERED_DAYS, list(COVERAGE.items()), digits=2)
+    numbers = _table(caption, COVERED_DAYS, [("total variation by the chains' states", COVERAGE)], digits=2)
     return PageSection("How to read this", "how-to-read", [*map(paragraph, _HOW_TO_READ), numbers])
 
 
@@ -294,43 +279,6 @@ def _chain_section(curves: MemoryCurves, name: str) -> PageSection:
     return _section(
         f"{title} ({households:,} households)", description, chart_html, _medians_table(curves, title, rows)
     )
-
-
-def _calendar_section(curves: MemoryCurves, name: str) -> PageSection:
-    title, secret = _CALENDAR_TEXTS[name]
-    leakage = {share: curves.quantile(name, "loss_left", share) for share in (0.5, _LOW_SHARE, _HIGH_SHARE)}
-    powers = curves.quantile(DAY_TOTALS, "powers", 0.5)
-    chain_leakage = np.where(np.isnan(powers), np.nan, leakage_from_total_variation(np.nan_to_num(powers), curves.loss))
-    lines = {
-        "lagged counts (median household; band: 80 % of households)": (
-            leakage[0.5],
-            (leakage[_LOW_SHARE], leakage[_HIGH_SHARE]),
-        ),
-        "by the chain of daily totals (median household)": (chain_leakage, None),
-    }
-    rows = [
-        ("aged loss", leakage[0.5]),
-        ("a tenth of households above", leakage[_HIGH_SHARE]),
-        ("total variation", curves.quantile(name, "direct", 0.5)),
-        ("interval, lower end", curves.quantile(name, "low", 0.5)),
-        ("interval, upper end", curves.quantile(name, "high", 0.5)),
-        ("null level", curves.quantile(name, "floor", 0.5)),
-        ("largest aged loss at this or a later age", _maximum_from_age(leakage[0.5])),
-    ]
-    description = (
-        f"Aged loss about {secret} of a release with epsilon {curves.loss:g} about one day, for an adversary who knows "
-        "the half-hour, weekday or weekend and the half of the year of both. The largest over these; both sides are "
-        "split in two at the household's own median, which can only lower it."
-    )
-    chart_html = _chart(
-        curves, f"Aged loss about {secret}, of epsilon {curves.loss:g}", lines, "aged loss", curves.loss
-    )
-    return _section(title, description, chart_html, _medians_table(curves, title, rows))
-
-
-def _maximum_from_age(values: Floats) -> Floats:
-    """Return the maximum over this and all later ages: an output remains public at every later age."""
-    return np.fmax.accumulate(values[::-1])[::-1]
 
 
 def _chart(curves: MemoryCurves, title: str, lines: Mapping[str, CurveWithBand], y_title: str, y_top: float) -> str:

@@ -17,7 +17,6 @@ from agedp.calibration.household_memory import (
     MemoryRequest,
     PeriodReadings,
     daily_totals_wh,
-    parts_of_calendar,
 )
 from agedp.calibration.model_check import GoodnessOfFit, MemoryCurves, measure_memory
 from agedp.calibration.quantize import Period
@@ -38,7 +37,7 @@ def request(folder, **given):
         "period": (FIRST, LAST), "step": "half-hour", "states": 3, "edges": "quantile", "chain": "homogeneous",
         "min_visits": 5, "confidence": "plug-in", "ages_days": AGES, "publish": "envelope",
     }  # fmt: skip
-    return MemoryRequest(EstimatedModel(**(settings | given)), CLAMP_WH, MAX_MISSING, 0.5)
+    return MemoryRequest(EstimatedModel(**(settings | given)), CLAMP_WH, MAX_MISSING)
 
 
 @pytest.fixture(scope="module")
@@ -205,15 +204,9 @@ def test_a_rejection_needs_more_than_twice_what_chance_explains(checked, rejecte
     assert GoodnessOfFit(checked, rejected).is_significant is is_significant
 
 
-def test_weekends_and_halves_of_the_year_are_those_of_the_calendar():
-    days = [date(2012, 1, 1) + timedelta(days=offset) for offset in range(0, 800, 13)]
-    expected = [(day.weekday() >= 5) + 2 * (4 <= day.month <= 9) for day in days]
-    assert parts_of_calendar(np.array([(day - date(1970, 1, 1)).days for day in days])).tolist() == expected
-
-
 def test_a_median_is_over_the_households_that_have_a_value(tmp_path):
     values = np.array([[1.0, np.nan, 3.0], [2.0, np.nan, np.nan], [6.0, np.nan, 5.0]])
-    curves = MemoryCurves((1, 2, 3), 0.5, {"x": {"direct": values}}, tmp_path)
+    curves = MemoryCurves((1, 2, 3), {"x": {"direct": values}}, tmp_path)
     np.testing.assert_array_equal(curves.median("x", "direct"), [2.0, np.nan, 4.0])
 
 

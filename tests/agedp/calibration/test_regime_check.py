@@ -86,7 +86,7 @@ def test_a_verdict_follows_its_rules_at_their_edges():
 
 def test_a_year_warns_that_it_cannot_show_habits(tmp_path):
     check = check_of("regimes", households=21)
-    curves = MemoryCurves((1, 2), 0.5, {}, tmp_path / "page.html", check)
+    curves = MemoryCurves((1, 2), {}, tmp_path / "page.html", check)
     lines = regime_verdict(curves)
     assert lines[0].startswith("Verdict on the model: rejected. Its memory")
     assert lines[-1] == YEAR_WARNING

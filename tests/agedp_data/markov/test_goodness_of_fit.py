@@ -1,16 +1,13 @@
-"""The check of the chains: households that are one pass, habits and regimes are found; tests of order against scipy."""
+"""The check of the chains: households that are one pass, habits and regimes are found."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.stats import chi2_contingency, kstest
 
 from agedp_data.markov.cyclic_inference import cyclic_goodness_of_fit
-from agedp_data.markov.diagnostics import diagnose, independence_test
-from agedp_data.markov.empirical_mixing import empirical_total_variation
 from agedp_data.markov.goodness_of_fit import markov_goodness_of_fit
-from agedp_data.markov.transitions import count_transitions
+from agedp_data.markov.lagged_counts import count_lagged_pairs, max_row_distance, predicted_total_variation
 
 LAGS = [1, 2, 7, 14, 28]
 
@@ -73,8 +70,9 @@ def test_the_table_has_a_row_for_each_household_and_lag():
     assert found.shape == (2, 20, 2)
     assert found.dtype.names == ("lag", "powers", "direct", "low", "high", "floor", "rejected")
     np.testing.assert_array_equal(found.lag[1, 2], [1, 3])
-    for by in ("direct", "powers"):
-        np.testing.assert_array_equal(found[by], empirical_total_variation(series, [1, 3], n_states=2, by=by))
+    by_lag = [count_lagged_pairs(series, series, lag, n_secret=2, n_read=2) for lag in (1, 3)]
+    np.testing.assert_array_equal(found.direct, np.stack([max_row_distance(counts) for counts in by_lag], axis=-1))
+    np.testing.assert_array_equal(found.powers, predicted_total_variation(by_lag[0], np.array([1, 3])))
     assert (found.low <= found.high).all()
     np.testing.assert_allclose(np.median(found.direct, axis=(0, 1)), [0.8, 0.8**3], atol=0.08)
     assert (np.median(found.floor, axis=(0, 1)) < 0.2).all()  # of a shifted copy, not of the series itself
@@ -125,44 +123,3 @@ def test_a_habit_that_lasts_over_days_is_found():
     found = checked(clocked(30, rng, habit=True), rng)
     assert found.rejected[:, 2].mean() > 0.9
     assert (found.direct > found.powers)[:, 2].mean() > 0.9
-
-
-def test_one_group_is_the_g_test_of_scipy():
-    counts = np.random.default_rng(1).integers(1, 40, size=(4, 5))
-    expected = chi2_contingency(counts, correction=False, lambda_="log-likelihood")
-    padded = np.zeros((2, 6, 7))
-    padded[1, 1:5, 2:] = counts
-    for table in (counts[None], padded):
-        np.testing.assert_allclose(independence_test(table), [expected.statistic, expected.dof, expected.pvalue])
-
-
-def drawn_by(law_of, length, households, rng):
-    path = np.zeros((households, length), int)
-    for i in range(2, length):
-        path[:, i] = rng.random(households) < law_of(i, path[:, i - 1], path[:, i - 2])
-    return path
-
-
-def test_probabilities_are_even_where_the_hypothesis_holds_and_small_where_not():
-    rng = np.random.default_rng(2)
-    independent = (rng.random((200, 1000)) < 0.4).astype(int)
-    assert kstest(diagnose(independent, n_states=2, segments=3).order_0_p, "uniform").pvalue > 1e-4
-    found = diagnose(drawn_by(lambda i, last, before: 0.2 + 0.5 * last, 1000, 200, rng), n_states=2, segments=3)
-    assert kstest(found.order_1_p, "uniform").pvalue > 1e-4
-    assert kstest(found.stationary_p, "uniform").pvalue > 1e-4
-    assert (found.order_0_p < 1e-6).all()
-    assert (found.order_0_df[0], found.order_1_df[0], found.stationary_df[0]) == (1, 2, 4)
-    second = drawn_by(lambda i, last, before: 0.2 + 0.6 * before, 2000, 5, rng)
-    assert (diagnose(second, n_states=2, segments=2).order_1_p < 1e-9).all()
-    turning = drawn_by(lambda i, last, before: 0.2 + 0.6 * (last ^ (i > 1000)), 2000, 5, rng)
-    assert (diagnose(turning, n_states=2, segments=2).stationary_p < 1e-9).all()
-
-
-def test_gaps_are_not_bridged_and_visits_are_counted():
-    series = np.random.default_rng(4).integers(-1, 3, (2, 3, 300))
-    found = diagnose(series, n_states=4, segments=5)
-    counts = count_transitions(series[1, 2], np.ones(299, bool), 4)
-    assert found.transitions[1, 2] == counts.sum()
-    assert found.order_0[1, 2] == pytest.approx(float(independence_test(counts[None])[0]))
-    assert found.rarest[1, 2] == min((series[1, 2] == state).sum() for state in range(3))
-    assert diagnose([[1] * 50, [-1] * 50], n_states=3, segments=2).order_1_p.tolist() == [1, 1]

@@ -8,13 +8,11 @@ import numpy as np
 import pytest
 
 from agedp_data.errors import ChainError
-from agedp_data.markov.calendar_effects import calendar_dependence
 from agedp_data.markov.confidence import sampling_bound
 from agedp_data.markov.cyclic import cyclic_kernels
 from agedp_data.markov.cyclic_inference import cyclic_goodness_of_fit, cyclic_sampling_bound
-from agedp_data.markov.diagnostics import diagnose
-from agedp_data.markov.empirical_mixing import empirical_total_variation
 from agedp_data.markov.goodness_of_fit import markov_goodness_of_fit
+from agedp_data.markov.lagged_counts import checked_lags, checked_states
 from agedp_data.markov.mixing import reversibilised_bound, spectral_bound, total_variation
 from agedp_data.markov.states import edges_equal_width, edges_quantile, mask_incomplete_days, representative_values
 from agedp_data.markov.transitions import count_transitions, power, reverse, stationary, transition_matrix
@@ -22,11 +20,6 @@ from agedp_data.markov.transitions import count_transitions, power, reverse, sta
 NAN, RNG = np.nan, np.random.default_rng(0)
 BOUNDS = (total_variation, spectral_bound, reversibilised_bound)
 TURNING = [[0.1, 0.8, 0.1], [0.1, 0.1, 0.8], [0.8, 0.1, 0.1]]
-
-
-def calendar(**wrong):
-    keys = {"secret": np.zeros((1, 5, 1), int), "read": np.zeros((1, 5), int), "label": np.zeros(5, int), "lags": [1]}
-    return calendar_dependence(*(keys | wrong).values(), RNG, loss=1.0)
 
 
 def bounded(counts=((9, 1), (1, 9)), steps=(1,), **wrong):
@@ -45,17 +38,13 @@ def by_phase(**wrong):
 
 UNKNOWN_ROWS = [[[0, 1], [0, 0]], [[0, 0], [0, 1]], [[0, 0], [0, 0]]]
 REFUSED = [
-    (calendar, None, {"secret": [np.zeros((1, 5), int), np.full((1, 5, 1), 2)], "read": [np.zeros((1, 4), int)],
-                      "label": [np.zeros(4, int)], "lags": [[-1]]}),
     (bounded, None, {"level": [1.0, 0.0], "households": [0], "counts": [{}, {0: [[1]]}], "steps": [3]}),
     (bounded_by_phase, None, {"level": [1.0], "households": [0], "lag": [2], "groups": [[[0, 1, 2]]], "steps": [3]}),
     (by_phase, None, {"n_phases": [7], "level": [1.0], "replicates": [3]}),
     (partial(markov_goodness_of_fit, [0, 1, 0], [1], RNG, n_states=2), "replicates",
      {"level": [1.0], "steps_per_day": [0]}),
-    (partial(empirical_total_variation, [0, 1], n_states=2, by="direct"), None, {"lags": [[-1], 3]}),
-    (partial(empirical_total_variation, [0, 1], [1], n_states=2), None, {"by": ["guess"]}),
-    (partial(empirical_total_variation, lags=[1], n_states=2, by="direct"), None, {"states": [[0, 4], [0.5, 1.0]]}),
-    (partial(diagnose, [0, 1], n_states=2), "two segments", {"segments": [1]}),
+    (checked_lags, None, {"lags": [[-1], 3]}),
+    (partial(checked_states, n_states=2), None, {"states": [[0, 4], [0.5, 1.0]]}),
     (partial(mask_incomplete_days, [1, 2], max_missing=0), "multiple of 3", {"slots": [3]}),
     (partial(cyclic_kernels, UNKNOWN_ROWS, [0, 1, 2]), "no state that it can be followed", {"direction": ["backward"]}),
     (partial(cyclic_kernels, np.full((2, 2, 2), 9), [0, 1]), '"backward" or "forward"', {"direction": ["sideways"]}),
