@@ -1,4 +1,4 @@
-r"""Private selection among nested choices: the smallest choice that covers enough households, and quantiles.
+r"""Private selection among nested choices: the smallest choice that covers enough households.
 
 The idea: choices 1 to m are nested, choice k covers c_k households, and c_m covers all. What is wanted is the smallest
 k that covers a target T. Its score is 0, and every other score counts the households by which a choice misses the
@@ -13,7 +13,7 @@ Decisions:
   downwards.
 * The margin and the target are rounded up. Counts are integers, so a larger target can only cover more households, and
   it is a function of public numbers, so privacy does not depend on it.
-* A quantile is the same selection: the smallest value of a public grid that a share of the households does not exceed.
+* A private quantile, which 0.2 could draw, is the same selection among the values of a public grid.
 
 [MT] McSherry, Talwar: Mechanism Design via Differential Privacy. FOCS 2007. https://doi.org/10.1109/FOCS.2007.66
 """
@@ -35,8 +35,8 @@ Ints = NDArray[np.int64]
 
 _RANK_RISK = Decimal("0.05")
 """Probability that the rank of a private quantile is off by more than its text says."""
-QUANTILE_GRID: tuple[Decimal, ...] = tuple(Decimal(hundredths) / 100 for hundredths in range(101))
-"""Candidates of a private quantile of a spectral gap or a total variation: 0, .01, ..., 1."""
+_QUANTILE_CHOICES = 101
+"""Candidates of a private quantile: 0, .01, ..., 1."""
 
 _UPWARDS = Context(prec=50, rounding=ROUND_CEILING)
 
@@ -164,68 +164,25 @@ def required_loss(households: int, *, choices: int, coverage: Decimal, failure_p
     return share.quantize(Decimal("0.001"), rounding=ROUND_CEILING)
 
 
-def quantile_counts(values: ArrayLike) -> Ints:
-    r"""Number of households at or below each value of `QUANTILE_GRID`.
+def quantile_lines(public: Mapping[str, Any]) -> list[str]:
+    """Return a sentence for each private quantile that a model of 0.2 has in its public part.
 
-    .. math:: c_j = \#\{i : x_i \le g_j\}
-
-    Source: elementary; one household that is replaced changes each count by at most 1.
-
-    Args:
-        values: one figure of each household, shape (n,), between 0 and 1 [-].
-
-    Returns:
-        Shape (101,) [households].
-
-    >>> quantile_counts([0.0, 0.015, 1.0])[[0, 1, 2, 100]].tolist()
-    [1, 1, 2, 3]
-    """
-    grid = np.array([float(value) for value in QUANTILE_GRID])
-    return np.searchsorted(np.sort(np.asarray(values, np.float64)), grid, side="right").astype(np.int64)
-
-
-def quantile_target(households: int, probability: Decimal) -> int:
-    r"""Rank of a quantile: the smallest number of households that is a share of `probability` of them or more.
-
-    .. math:: r = \max(1, \lceil p n \rceil)
-
-    Source: elementary (inverse of the empirical distribution function).
-
-    Args:
-        households: n.
-        probability: p, between 0 and 1 [-].
-
-    Returns:
-        r.
-
-    >>> quantile_target(60, Decimal("0.05")), quantile_target(5, Decimal("0.01"))
-    (3, 1)
-    """
-    return max(1, math.ceil(Fraction(probability) * households))
-
-
-def private_quantiles(public: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the private quantiles in a model's public part: each question with its `value`, and a `text` for people.
-
-    The text has the error of the rank: with probability .95 the value is a quantile whose rank differs by no more
-    households than `selection_margin` has (two of the same score apart, [MT] Lemma 7).
+    It has the error of the rank: with probability .95 the value is a quantile whose rank differs by no more households
+    than `selection_margin` has (two of the same score apart, [MT] Lemma 7).
 
     >>> question = {"of": "total-variation", "age_days": 7, "probability": "0.95", "epsilon": "0.1"}
-    >>> [quantile] = private_quantiles({"quantiles": [question], "quantile_values": ["0.12"], "households": 5566})
-    >>> quantile["value"], quantile["text"].partition(";")[2]  # (2/.1) ln(101/.05) = 152.2
-    ('0.12', ' its rank among 5,566 households is off by at most 153 with probability 0.95)')
+    >>> [line] = quantile_lines({"quantiles": [question], "quantile_values": ["0.12"], "households": 5566})
+    >>> line.partition(";")[2]  # (2/.1) ln(101/.05) = 152.2
+    ' its rank among 5,566 households is off by at most 153 with probability 0.95): 0.12.'
     """
     answers = zip(public.get("quantiles", ()), public.get("quantile_values", ()), strict=True)
-    return [
-        {**question, "value": value, "text": _quantile_text(question, public["households"])}
-        for question, value in answers
-    ]
+    return [f"{_quantile_text(question, public['households'])}: {value}." for question, value in answers]
 
 
 def _quantile_text(question: Mapping[str, Any], households: int) -> str:
     at = f" at {question['age_days']} d" if "age_days" in question else ""
     figure = f"{question['of'].replace('-', ' ')}{at}"
     loss = Decimal(question["epsilon"])
-    margin = math.ceil(selection_margin(choices=len(QUANTILE_GRID), failure_probability=_RANK_RISK, loss=loss))
+    margin = math.ceil(selection_margin(choices=_QUANTILE_CHOICES, failure_probability=_RANK_RISK, loss=loss))
     error = f"its rank among {households:,} households is off by at most {margin:,} with probability 0.95"
     return f"Private {question['probability']} quantile of the {figure} (epsilon {question['epsilon']}; {error})"

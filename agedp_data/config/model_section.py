@@ -42,8 +42,6 @@ from agedp_data.parameters import (
 Step = Literal["half-hour", "day"]
 Memory = Literal["one", "pair", "trailing-mean"]
 METHODS: tuple[Method, ...] = get_args(Method)
-MAX_STATES = 64
-"""Largest number of states of a chain with longer memory; a year of days visits fewer."""
 
 
 class ModelSection(Section):
@@ -160,22 +158,12 @@ class SelectionTerms:
 
 
 class QuantileQuestion(Section):
-    """A private quantile over the households, drawn on the public grid 0, 0.01, ..., 1 with a loss of its own."""
+    """A private quantile over the households that 0.2 drew, as contracts and stored models have it."""
 
     of: Literal["spectral-gap", "total-variation"]
-    """The figure of a household: the spectral gap of its chain, or the total variation at an age."""
     age_days: Annotated[int, Field(ge=1, le=MANY_DAYS)] | None = None
-    """Age of the total variation, one of the model's `ages_days`."""
     probability: Fraction01
-    """Share of the households at or below the quantile."""
     epsilon: DrawEpsilon
-    """Privacy loss of the draw, about all readings of a household in the period."""
-
-    @model_validator(mode="after")
-    def _age_of_total_variation(self) -> Self:
-        if (self.of == "total-variation") != (self.age_days is not None):
-            raise wrong('takes age_days with of = "total-variation", and only then')
-        return self
 
 
 def _quantiles(value: object) -> tuple[QuantileQuestion, ...]:
@@ -183,8 +171,7 @@ def _quantiles(value: object) -> tuple[QuantileQuestion, ...]:
     try:
         return TypeAdapter(ListOf[QuantileQuestion]).validate_python(value)
     except ValidationError:
-        tables = ('{of = "spectral-gap", probability = 0.05, epsilon = 0.1}', 'of = "total-variation", age_days = 7')
-        raise wrong(f"must be a list of tables such as {tables[0]}, or with {tables[1]}") from None
+        raise wrong("must be the list of tables of 0.2; it is withdrawn, so remove it from a new run file") from None
 
 
 _QUANTILES = WithJsonSchema({"type": "array", "items": {"type": "object"}})
@@ -218,7 +205,7 @@ class EstimatedModel(ModelSection):
     chain: Literal["homogeneous", "cyclic"]
     """One transition matrix (time-homogeneous), or one for each half-hour of the day (cyclic)."""
     memory: Memory = "one"
-    """Memory of a state: one step, a pair of days, or a day and whether the mean of the last week was high or low."""
+    """Withdrawn with 0.3 but for "one", a step: only a population that 0.2 began goes on, under its stored model."""
     min_visits: Annotated[int, Field(ge=1, le=1_000_000_000)]
     """A state with fewer visits counts as total variation 1 at every age, which gives no credit."""
     confidence: Literal["plug-in", "sampling-bound"]
@@ -242,9 +229,7 @@ class EstimatedModel(ModelSection):
     members decay with 1/4, 1/2, 1, ..., 64 days, and not at all.
     """
     quantiles: Annotated[tuple[QuantileQuestion, ...] | None, PlainValidator(_quantiles), _QUANTILES, LATER] = None
-    """Private quantiles over the households, such as {of = "spectral-gap", probability = 0.05, epsilon = 0.1} or
-    {of = "total-variation", age_days = 7, probability = 0.95, epsilon = 0.1}; for "private".
-    """
+    """Withdrawn with 0.3: only a population that 0.2 began goes on, under its stored model; its draws stay charged."""
 
     accept_unverified_model: Annotated[Literal[True] | None, PlainValidator(_acceptance), _TRUE, FREE] = None
     """`true` accepts that `risk` rests on chains that one dataset can contradict but never verify. It is required when
@@ -257,11 +242,6 @@ class EstimatedModel(ModelSection):
         if isinstance(self.edges, str):
             return None
         return RepresentativeValues(self.step, tuple(watt_hours(edge) for edge in self.edges))
-
-    @property
-    def chain_states(self) -> int:
-        """The number of states of the chain: days, pairs of days, or days in one of two regimes."""
-        return {"one": self.states, "pair": self.states**2, "trailing-mean": 2 * self.states}[self.memory]
 
     @property
     def is_private(self) -> bool:
@@ -294,11 +274,6 @@ class EstimatedModel(ModelSection):
             raise wrong(f"must list {self.states - 1} values for {self.states} states", "edges")
         if self.chain == "cyclic" and self.step == "day":
             raise wrong('has a kernel for each half-hour of the day; it needs step = "half-hour"', "chain")
-        if self.memory != "one" and self.step != "day":
-            raise wrong('is of days; it needs step = "day"', "memory")
-        if self.memory != "one" and self.chain_states > MAX_STATES:
-            problem = f'is too many for memory = "{self.memory}", which makes {self.chain_states} of them'
-            raise wrong(f"{problem}; at most {MAX_STATES} are counted", "states")
         if self.confidence == "plug-in" and self.level is not None:
             raise wrong('is not used by confidence = "plug-in"; remove it', "level")
         if self.confidence != "plug-in" and self.level is None:
@@ -314,13 +289,6 @@ class EstimatedModel(ModelSection):
             examples = ", ".join(f"{key} (such as {_SELECTION[key]})" for key in missing)
             if self.is_private:
                 raise wrong(f'is missing; publish = "private" needs {examples}', missing[0])
-        for question in self.quantiles or ():
-            if question.of == "spectral-gap" and self.chain == "cyclic":
-                raise wrong('asks for a spectral gap, which chain = "cyclic" does not have', "quantiles")
-            if question.age_days is not None and question.age_days not in self.ages_days:
-                raise wrong(f"asks for age_days = {question.age_days}; write one of [model] ages_days", "quantiles")
-        if len(set(self.quantiles or ())) != len(self.quantiles or ()):
-            raise wrong("asks for one quantile twice; write each once", "quantiles")
         return self
 
 

@@ -43,9 +43,9 @@ class OutputSection(Section):
     in the confidential folder: copy it into each one that uses the server.
     """
     witness: WitnessLocation = None
-    """Where the newest head of the ledger is confirmed: a file on another disk, an object (`s3://`) or a row
-    (`postgresql://`), without a password. A ledger that was restored from a snapshot is then refused. The place may
-    change; that a witness is used is in the contract, and only `agedp ledger amend` removes it.
+    """Where the newest head of the ledger is confirmed: a file on another disk, or an object (`s3://`). A ledger that
+    was restored from a snapshot is then refused. The place may change; that a witness is used is in the contract, and
+    only `agedp ledger amend` removes it. A row (`postgresql://`) is for populations that 0.2 began.
     """
     title: Text | None = None
     """Title of the release, also in `datapackage.json`."""

@@ -123,9 +123,9 @@ def _witness(value: object, info: ValidationInfo) -> str:
     parts = _split_url(value_text)
     protocol = parts.scheme.partition("+")[0]
     if protocol not in ("s3", "postgresql"):
-        raise wrong("must be a path, or begin with s3:// or postgresql://", hide=True)
+        raise wrong("must be a path, or begin with s3://", hide=True)
     if len(parts.path) < 2 or (protocol == "s3" and not parts.netloc):
-        raise wrong("must name an object, s3://bucket/name, or a database, postgresql://host/database", hide=True)
+        raise wrong("must name an object, s3://bucket/name", hide=True)
     if protocol == "s3" and (parts.query or parts.fragment):
         raise wrong("must end with the name of the object; remove what follows ? or #", hide=True)
     if not _ROW_NAME.fullmatch(parts.fragment):

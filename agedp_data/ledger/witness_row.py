@@ -1,7 +1,7 @@
-"""A witness in a row of a PostgreSQL table: compared and replaced in one statement.
+"""A witness in a row of a PostgreSQL table, of a population that 0.2 began: compared and replaced in one statement.
 
-The table `agedp_witness` is in the first schema of the role's search path and is created with the first record. The
-address names the row after `#`; its default is "ledger". One database can therefore serve several ledgers.
+The table `agedp_witness` is in the first schema of the role's search path. The address names the row after `#`; its
+default is "ledger". No table and no row is made any more: 0.3 withdrew them for new populations.
 """
 
 from __future__ import annotations
@@ -21,15 +21,9 @@ if TYPE_CHECKING:
     import psycopg
 
 _DEFAULT_NAME: Final = "ledger"
-_CREATE: Final = "CREATE TABLE IF NOT EXISTS agedp_witness (name text PRIMARY KEY, state text NOT NULL)"
 _SELECT: Final = "SELECT state FROM agedp_witness WHERE name = %s"
-_INSERT: Final = "INSERT INTO agedp_witness (name, state) VALUES (%s, %s) ON CONFLICT DO NOTHING"
 _UPDATE: Final = "UPDATE agedp_witness SET state = %s WHERE name = %s AND state = %s"
-_NO_TABLE: Final = "42P01"
 _NO_RIGHT: Final = "42501"
-_TABLE_LOCK: Final = "SELECT pg_advisory_lock(hashtextextended('agedp witness ' || current_schema(), 0))"
-"""Serialises the creation of the table: with IF NOT EXISTS alone, a concurrent CREATE fails by several codes. The lock
-ends with the connection."""
 
 
 class _WitnessServer(PostgreSQLDatabase):
@@ -61,45 +55,23 @@ class RowWitness:
     def read(self) -> WitnessState | None:
         """Return the record in the row, None if the row does not exist."""
         with self._open_connection() as connection:
-            row = self._select_row(connection)
+            row = connection.execute(_SELECT, (self._name,)).fetchone()
         try:
             return None if row is None else parse_state(str(row[0]).encode())
         except ValueError:
             raise damaged_record_error(self) from None
 
     def compare_and_set(self, expected: WitnessState | None, state: WitnessState) -> bool:
-        """Insert the row, or update it if it still contains `expected`; return whether a row was written.
-
-        The first record creates the table, unless an administrator did.
+        """Update the row if it still contains `expected`; return whether it was written. A first record is none.
 
         Raises:
             LedgerError: the server refused or does not answer, or the table has other columns.
         """
-        text = format_state(state).decode()
+        if expected is None:
+            return False
         with self._open_connection() as connection:
-            row = self._select_row(connection)
-            if expected is not None:
-                expected_text = format_state(expected).decode()
-                return row is not None and connection.execute(_UPDATE, (text, self._name, expected_text)).rowcount == 1
-            if row is None:
-                self._make_table(connection)
-            return connection.execute(_INSERT, (self._name, text)).rowcount == 1
-
-    def _select_row(self, connection: psycopg.Connection[Any]) -> Any:  # noqa: ANN401 - a row of one text, or None
-        import psycopg  # noqa: PLC0415 - an extra, which only these witnesses need
-
-        try:
-            return connection.execute(_SELECT, (self._name,)).fetchone()
-        except psycopg.Error as error:
-            if error.sqlstate == _NO_TABLE:
-                return None
-            raise
-
-    def _make_table(self, connection: psycopg.Connection[Any]) -> None:
-        """Create the table unless it exists; a role without the right to create tables can use an existing one."""
-        connection.execute(_TABLE_LOCK)
-        if connection.execute("SELECT to_regclass('agedp_witness')").fetchone() == (None,):
-            connection.execute(_CREATE)
+            texts = format_state(state).decode(), self._name, format_state(expected).decode()
+            return connection.execute(_UPDATE, texts).rowcount == 1
 
     @contextmanager
     def _open_connection(self) -> Iterator[psycopg.Connection[Any]]:
@@ -120,5 +92,5 @@ class RowWitness:
 
 def _explanation(code: str | None, error: BaseException) -> str:
     if code is not None and code.startswith("42") and code != _NO_RIGHT:
-        return "its table agedp_witness has other columns. Name another database, or another schema in search_path"
+        return "its table agedp_witness is missing or has other columns. Put it back, or name its schema in search_path"
     return explain_sqlstate(error)

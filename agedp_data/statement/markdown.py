@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from agedp_data.messages import escape_controls
 from agedp_data.notions.notion import CALIBRATION_DAY_BOUND
-from agedp_data.private_selection import private_quantiles
+from agedp_data.private_selection import quantile_lines
 from agedp_data.statement import delta_texts
 from agedp_data.statement.delta_texts import is_of_span, promised_caps, with_delta
 from agedp_data.statement.document import (
@@ -239,7 +239,7 @@ def _model_texts(model: StatedModel) -> list[str]:
     period = " to ".join(model.period) if model.period else "an earlier period"
     source = _SOURCES.get(model.publish or model.source or "", "").format(period=period)
     selection = [" ".join(selection_texts(model.content()))] if model.publish == "private" else []
-    selection += [f"{quantile['text']}: {quantile['value']}." for quantile in private_quantiles(model.content())]
+    selection += quantile_lines(model.content())
     basis = f"Source: {model.basis}" if model.basis is not None else ""
     settings = {key: value for key, value in model.content().items() if key != "draws"}
     return [source, *selection, basis, _list([f"{key} = {value}" for key, value in _leaves(settings)])]

@@ -29,8 +29,9 @@ from agedp_data import mechanisms
 from agedp_data.config import RunFile, contract_part
 from agedp_data.config.contract_values import meaning_of
 from agedp_data.config.schedule import ScheduleSection
+from agedp_data.config.withdrawn import withdrawn_from_run_file
 from agedp_data.epsilon import NANO, format_epsilon
-from agedp_data.errors import LedgerError, Refused
+from agedp_data.errors import LedgerError, Refused, RunFileError
 from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.ledger import ContractRecord, Ledger, ModelRecord, ReleaseRecord
 from agedp_data.ledger.release_headers import AnyRelease
@@ -63,6 +64,17 @@ def check_same_mode(schedule: ScheduleSection, contracts: Iterable[ContractRecor
             raise LedgerError(
                 "rehearsals on synthetic households and on readings need a ledger each; name another in [output] ledger"
             )
+
+
+def check_nothing_withdrawn(run: RunFile, contracts: Sequence[ContractRecord]) -> None:
+    """Check that a run file uses nothing that this version withdrew, but for what its contract in force names.
+
+    Raises:
+        RunFileError: it does; the message names the version that had it, and what to use.
+    """
+    promised = meaning_of(contracts[-1].promise) if contracts else {}
+    for sentence in withdrawn_from_run_file(run, promised):
+        raise RunFileError(f"{run.name}: {sentence}")
 
 
 def binding_models(ledger: Ledger, population: str) -> dict[str, LeakageBound]:

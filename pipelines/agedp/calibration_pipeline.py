@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 
 from agedp.calibration.bound import Calibration, bound, check_model_is_new, has_model
-from agedp.calibration.estimate import Transitions, estimate, estimate_higher_order
+from agedp.calibration.estimate import Transitions, estimate
 from agedp.calibration.leakage_bounds import check_counts_fit, phase_count, subsampling_steps
-from agedp.calibration.member_selection import DrawSummary, check_selection_possible, is_on_roster, questions
+from agedp.calibration.member_selection import DrawSummary, check_selection_possible, is_on_roster, member_question
 from agedp.calibration.model_check import MemoryCurves, measure_memory, memory_request
 from agedp.calibration.quantize import Floats, Period, quantize
 from agedp.compute.engine import task_summary
@@ -35,6 +35,7 @@ from agedp.stages.ingest import ingest
 from agedp.store.store import Store
 from agedp_data.config import RunFile, contract_part
 from agedp_data.config.model_section import EstimatedModel
+from agedp_data.config.withdrawn import withdrawn_from_model
 from agedp_data.errors import InputError, RunFileError
 from agedp_data.model import read_model
 from agedp_data.parameters import watt_hours
@@ -91,6 +92,8 @@ def begin_calibration(
         raise RunFileError(f"{run.name}: agedp calibrate estimates a model from readings; {NEEDS_MODEL}")
     is_stored = model.is_private and has_model(model)
     if not is_stored:
+        for sentence in withdrawn_from_model(run, {}):
+            raise RunFileError(f"{run.name}: {sentence}")
         check_model_is_new(model)
     log_warnings(run.roundings)
     engine = engine_for(run, scheduler, progress)
@@ -111,7 +114,7 @@ def _selection_session(run: RunFile, model: EstimatedModel, roster: Roster, engi
     households = int(is_on_roster(roster, model.period).sum())
     check_selection_possible(model, households)
     session = open_calibration_session(run, roster, engine)
-    check_draws_permitted(session, model, questions(model, _input_terms(run), households))
+    check_draws_permitted(session, model, member_question(model, _input_terms(run), households))
     return session
 
 
@@ -156,8 +159,6 @@ def quantize_households(context: CalibrationContext, period: Period) -> Floats:
 def estimate_transitions(context: CalibrationContext, period: Period, edges: Floats) -> Transitions:
     """Count the transitions of each household between its states, one Dask task for each month."""
     model, engine, steps = context.model, context.engine, _steps(context.model, period)
-    if model.memory != "one":
-        return estimate_higher_order(steps, edges, n_states=model.states, memory=model.memory, engine=engine)
     n_phases, subsampling = phase_count(model), subsampling_steps(model)
     return estimate(steps, edges, n_states=model.states, engine=engine, n_phases=n_phases, subsampling=subsampling)
 
@@ -175,8 +176,8 @@ def bound_mixing(context: CalibrationContext, period: Period, edges: Floats, tra
     if context.session is None:
         return _with_check(context, bound(transitions, edges, context.roster, model, engine=engine), memory)
     session, terms = context.session.checked(create=True), _input_terms(run)
-    model_questions = questions(model, terms, int(is_on_roster(context.roster, model.period).sum()))
-    check_draws_permitted(session, model, model_questions)
+    question = member_question(model, terms, int(is_on_roster(context.roster, model.period).sum()))
+    check_draws_permitted(session, model, question)
     before = len(session.stored_draws)
     answer = ledger_answer(session, model)
     calibration = bound(
@@ -193,7 +194,7 @@ def bound_mixing(context: CalibrationContext, period: Period, edges: Floats, tra
         session.accounts.prepare(session.open_ledger, context.roster, ())
     draws = session.stored_draws
     drawn = len(draws) - before
-    summary = DrawSummary(drawn, len(model_questions) - drawn, len(draws), sum(draw.loss for draw in draws))
+    summary = DrawSummary(drawn, 1 - drawn, len(draws), sum(draw.loss for draw in draws))
     return replace(_with_check(context, calibration, memory), draws=summary)
 
 

@@ -17,6 +17,7 @@ from agedp.budget import (
     ReleaseTerms,
     binding_models,
     check_charges_fit,
+    check_nothing_withdrawn,
     check_same_mode,
     closed_days,
     estimation_periods,
@@ -161,6 +162,7 @@ class LedgerSession:
         ledger = open_ledger(self.run.run_file.output.ledger, self.run.paths.ledger_checkpoint, create=create)
         witness = self._commit_witness()
         if witness is not None:
+            check_nothing_withdrawn(self.run.run_file, ledger.contracts(self.population))  # before it is asked
             ledger.attach(witness)
         return ledger
 

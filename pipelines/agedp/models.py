@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -29,7 +29,6 @@ from agedp_data.errors import ChainError, InputError, RunFileError
 from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.model import PUBLIC_FILE, Model
 from agedp_data.parameters import rounding_lines
-from agedp_data.private_selection import private_quantiles
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -66,13 +65,6 @@ class CalibratedModel:
         """What the calibration found for each household: readings, gaps, rarest state, curves."""
         frame: pd.DataFrame = pq.read_table(self.folder / "households.parquet").to_pandas()
         return frame.set_index("household_id")
-
-    @property
-    def private_quantiles(self) -> pd.DataFrame:
-        """The private quantiles of the model, one row each; public. Empty without any."""
-        import pandas as pd  # noqa: PLC0415
-
-        return pd.DataFrame(private_quantiles(self.public.public)).drop(columns="text", errors="ignore")
 
     @property
     def spectral_gaps(self) -> pd.Series:
@@ -148,7 +140,6 @@ def calibrate(  # noqa: PLR0913  (the keys of [model], all of which decide)
     coverage: Number | None = None,
     failure_probability: Number | None = None,
     family: str | Path | None = None,
-    quantiles: Sequence[Mapping[str, Any]] | None = None,
     scheduler: Scheduler = None,
 ) -> CalibratedModel:
     r"""Estimate the model of a population: the maximum leakage over its households, or a private choice.
@@ -177,7 +168,6 @@ def calibrate(  # noqa: PLR0913  (the keys of [model], all of which decide)
         coverage: share of the households [-].
         failure_probability: probability with which fewer households lie below the choice.
         family: path of the CSV file of the family; a family of ten members if not given.
-        quantiles: private quantiles, as in [model] quantiles.
         scheduler: for a run file, a Dask scheduler or client.
 
     Raises:
@@ -203,7 +193,6 @@ def calibrate(  # noqa: PLR0913  (the keys of [model], all of which decide)
     further = {
         **{key: exact_number(value) for key, value in numbers.items() if value is not None},
         **({} if family is None else {"family": str(Path(family).absolute())}),
-        **({} if quantiles is None else {"quantiles": [_exact_question(question) for question in quantiles]}),
     }
     if not isinstance(source, States):
         if further or publish != "envelope" or any(value is not None for value in keys.values()):
@@ -241,9 +230,3 @@ def calibrate(  # noqa: PLR0913  (the keys of [model], all of which decide)
         engine=source.stored.engine,
     )
     return replace(CalibratedModel(calibration.model, Path(model.file)), _owner=workspace, _states=source)
-
-
-def _exact_question(question: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a private quantile with exact numbers."""
-    is_number = {key: isinstance(value, float) for key, value in question.items()}
-    return {key: exact_number(value) if is_number[key] else value for key, value in question.items()}

@@ -46,13 +46,13 @@ WITHOUT_OPTION = {
     **{("schedule", key): "of the machine, for `agedp serve`" for key in ("cron", "zone")},
     ("model", "source"): "follows from --curve and --kernel",
     ("model", "file"): "a place that the command decides",
-    ("model", "quantiles"): "a list of tables",
+    **{("model", key): "withdrawn with 0.3" for key in ("memory", "quantiles")},
 }
 COMMON = {"min_households": "20", "clamp_kwh": "30", "max_day_epsilon": "0.5", "epsilon_total": "unlimited"}
 ESTIMATED = {
     "assume": "markov", "period": "2013-01-01,2013-01-05", "step": "day", "states": "4", "edges": "1,2,3",
     "chain": "homogeneous", "min_visits": "5", "confidence": "sampling-bound", "level": "0.95", "model_ages": "1,2,7",
-    "memory": "one", "publish_envelope": True,
+    "publish_envelope": True,
 }  # fmt: skip
 PRIVATE = {
     **{option: text for option, text in ESTIMATED.items() if option != "publish_envelope"},

@@ -6,11 +6,8 @@ from decimal import Decimal
 from itertools import product
 
 import numpy as np
-import pytest
 
 from agedp_data.private_selection import (
-    quantile_counts,
-    quantile_target,
     required_households,
     required_loss,
     selection_margin,
@@ -101,11 +98,3 @@ def test_5566_households_suffice_where_60_do_not():
         for loss in (enough, enough - Decimal("0.01"))
     ]
     assert targets == [60, 61]
-
-
-@pytest.mark.parametrize("probability", ["0.05", "0.5", "0.95"])
-def test_a_quantile_without_noise_is_the_smallest_that_a_share_does_not_exceed(probability):
-    values = np.random.default_rng(5).random(1000)
-    scores = selection_scores(quantile_counts(values), quantile_target(1000, Decimal(probability)))
-    exact = np.sort(values)[round(1000 * float(probability)) - 1]
-    assert np.flatnonzero(scores == 0)[0] == np.ceil(100 * exact)

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agedp_data.accounting.higher_order import higher_order_recursion
 from agedp_data.ledger import Ledger, ReleaseRecord
 from tests.agedp.reports.html import faults_of
+from tests.agedp_data.accounting.leaps import recursion_by_leaps
 from tests.agedp_flows.worlds import DECLARED, KERNEL, STICKY, make
 
 PROMISE = """notion = "temporal"
@@ -45,7 +45,7 @@ def test_the_stated_leakage_is_that_of_the_kernel_itself(tmp_path, notion, model
     assert ("Temporal leakage about each day from all releases" in html) == (model == KERNEL)
     assert ("temporal leakage" in bounds) == (model == KERNEL)
     if model == KERNEL:
-        leakage = higher_order_recursion(np.array(STICKY), max_days=7).leakage_totals(losses)
+        leakage = recursion_by_leaps(np.array(STICKY), max_days=7).leakage_totals(losses)
         exact, bound = leakage.total.max(), bounds["temporal leakage"]
         assert exact <= float(bound["epsilon"]) <= (1.5 if notion == "temporal" else exact * 1.1)
         assert bound["limit"] == ("1.5" if notion == "temporal" else "")

@@ -203,7 +203,6 @@ def test_two_populations_that_share_households_go_on(tmp_path: Path) -> None:
         assert account == earlier
 
 
-@pytest.mark.long
 def test_a_witness_in_a_table_goes_on_and_refuses_an_older_copy(tmp_path: Path, postgresql: PostgreSQL) -> None:
     population = unpack("0.2/witness-row", tmp_path / "population")
     before, database = population.rows(), postgresql.database()

@@ -21,7 +21,6 @@ from agedp.reports.model_check_report import (
     reversible_fit_text,
 )
 from agedp_data.messages import sentence_start
-from agedp_data.private_selection import private_quantiles
 from agedp_flows.text.number_text import format_loss
 from agedp_flows.text.run_text import format_path
 from agedp_flows.text.screen import Column, table_lines, text_column, warning
@@ -91,7 +90,6 @@ def _stored_lines(calibration: Calibration) -> list[str]:
     return [
         f"Model {calibration.model.id[:16]} exists already and is complete: member {public['member']}, selected among "
         f"{public['households']:,} households. Nothing was read or drawn.",
-        *quantile_lines(calibration),
     ]
 
 
@@ -108,9 +106,7 @@ def _selection_lines(calibration: Calibration) -> list[str]:
         f"It aims at {selected.target:,} households: {public['coverage']} of {calibration.households:,}, and a margin "
         f"for the failure probability {public['failure_probability']}.",
         f"Households below each member (confidential): {', '.join(f'{count:,}' for count in counts)}.",
-        *quantile_lines(calibration),
-        f"Epsilon of the draws about all readings of a household from {first} to {last}: "
-        f"{format_loss(sum(selected.losses))}.",
+        f"Epsilon of the draw about all readings of a household from {first} to {last}: {format_loss(selected.loss)}.",
     ]
     draws = calibration.draws
     if draws is not None:
@@ -133,18 +129,9 @@ def _decay_text(selected: SelectedMember) -> str:
     return f" (total variation exp(-age / {decay_days[selected.member - 1]} days))"
 
 
-def quantile_lines(calibration: Calibration) -> list[str]:
-    """Return the private quantiles of a model, which are public."""
-    return [f"{quantile['text']}: {quantile['value']}." for quantile in private_quantiles(calibration.model.public)]
-
-
 def calibration_json(calibration: Calibration) -> dict[str, Any]:
     """Return the answer of `agedp calibrate` for programs: public only."""
-    quantiles = [
-        {key: value for key, value in quantile.items() if key != "text"}
-        for quantile in private_quantiles(calibration.model.public)
-    ]
-    return {"model": calibration.model.id, **({"quantiles": quantiles} if quantiles else {})}
+    return {"model": calibration.model.id}
 
 
 def _sampling_lines(calibration: Calibration) -> list[str]:

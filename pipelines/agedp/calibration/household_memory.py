@@ -161,8 +161,7 @@ def measure_group(readings: PeriodReadings, *, request: MemoryRequest, rng: np.r
     Returns:
         By measure and value an array of shape (households, ages), NaN where a household has too few readings.
     """
-    uses_model_states = request.model.step == "day" and request.model.memory == "one"
-    chain = _states(daily_totals_wh(readings, request), request.model if uses_model_states else None)
+    chain = _states(daily_totals_wh(readings, request), request.model if request.model.step == "day" else None)
     ages = np.array(request.model.ages_days)
     return {DAY_TOTALS: _goodness_of_fit(chain, ages, rng, _REPLICATES[DAY_TOTALS], steps_per_day=1)}
 
@@ -172,7 +171,7 @@ def measure_sample(readings: PeriodReadings, *, request: MemoryRequest, rng: np.
 
     Arguments and result are as in `measure_group`; the results of both are merged.
     """
-    if request.model.step != "half-hour" or request.model.memory != "one":  # no chain of such states: day totals judge
+    if request.model.step != "half-hour":  # day totals judge
         return {}
     chain = _states(_half_hours_wh(readings).reshape(len(readings.total), -1), request.model)
     ages, replicates = np.array(request.model.ages_days), _REPLICATES[HALF_HOURS]

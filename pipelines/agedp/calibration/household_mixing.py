@@ -125,7 +125,7 @@ def _bounded_mixing(transitions: Transitions, model: EstimatedModel, ages: Ints,
         curves = {"total_variation": distances[0]}
     else:
         mixes = mixing_households(counts, min_visits=model.min_visits)
-        curves = mixing_curves(counts, mixes, ages, model)
+        curves = mixing_curves(counts, mixes, ages)
         distances = [curves["total_variation"]]
         if composes(model):
             distances.append(_forward_distances(counts, mixes, ages))
@@ -173,7 +173,7 @@ def _are_irreducible(counts: Ints) -> Flags:
     return np.asarray(((distribution > 0) | (counts.sum(axis=2) == 0)).all(axis=1))
 
 
-def mixing_curves(counts: Ints, mixes: Flags, ages: Ints, model: EstimatedModel) -> dict[str, Floats]:
+def mixing_curves(counts: Ints, mixes: Flags, ages: Ints) -> dict[str, Floats]:
     """Return per household its Delta(t) exactly and bounds of it (h, T), and its spectral gap (h,).
 
     All are those of the matrix of the reversed counts, as in `leakage_bound`. Reversal of the forward matrix through
@@ -181,7 +181,7 @@ def mixing_curves(counts: Ints, mixes: Flags, ages: Ints, model: EstimatedModel)
     fit is indicative; a chain of pairs or of days with their week has none, because its steps have a direction.
     """
     shape = (len(counts), len(ages))
-    names = ["total_variation", "reversibilised", "spectral", *(["reversible_fit"] if model.memory == "one" else [])]
+    names = ["total_variation", "reversibilised", "spectral", "reversible_fit"]
     curves: dict[str, Floats] = {name: np.ones(shape) for name in names}
     curves |= {"spectral_gap": np.zeros(len(counts))}
     for batch in _batches(np.flatnonzero(mixes)):

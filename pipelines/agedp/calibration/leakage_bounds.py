@@ -183,7 +183,7 @@ def _bound_block(transitions: Transitions, *, model: EstimatedModel, ages: Ints,
         curves = {"total_variation": variation}
     else:
         mixes = mixing_households(counts, min_visits=model.min_visits)
-        curves = mixing_curves(counts, mixes, ages, model)
+        curves = mixing_curves(counts, mixes, ages)
     if model.confidence == "sampling-bound":
         tables = {1: counts, **transitions.subsampled}
         bounded = partial(sampling_distances, mixes=mixes, groups=groups, model=model, ages=ages, households=households)
@@ -254,7 +254,7 @@ def counts_bytes(model: EstimatedModel, households: int) -> int:
     """Return the bytes that the counts of this many households take at their largest."""
     phases = phase_count(model)
     tables = sum(max(phases // steps, 1) for steps in (1, *subsampling_steps(model)))
-    return households * tables * model.chain_states**2 * _BYTES[model.chain]
+    return households * tables * model.states**2 * _BYTES[model.chain]
 
 
 def check_counts_fit(model: EstimatedModel, households: int) -> None:
@@ -266,7 +266,7 @@ def check_counts_fit(model: EstimatedModel, households: int) -> None:
     needed, available = counts_bytes(model, households), _memory()
     if needed <= available:
         return
-    fitting = max(2, math.isqrt(available * model.chain_states**2 // needed) * model.states // model.chain_states)
+    fitting = max(2, math.isqrt(available * model.states**2 // needed))
     scope = " for each half-hour of the day" if model.chain == "cyclic" else ""
     raise RunFileError(
         f"[model] states = {model.states}: counting the transitions between them{scope} takes {_gib(needed)} of memory "

@@ -1,4 +1,4 @@
-r"""How the households of a period mix -> a member of a public family of bounds, and quantiles, drawn privately.
+r"""How the households of a period mix -> a member of a public family of bounds, drawn privately.
 
 Each household has the smallest member above its own chain at every age (`nested_family.smallest_members`), from its own
 readings alone. The number of households at or below each member is what the selection sees; its loss is about all
@@ -13,8 +13,6 @@ Decisions:
 
 * What can be refused is refused before a reading is read: a roster too small for the coverage, and losses that the caps
   of the promise do not permit.
-* A quantile's question contains only what it depends on, so that the same quantile beside another selection is the same
-  draw.
 * A selected bound is tabulated at the ages of [model] only, so a gap below the smallest of them is credited no age. An
   envelope has the gap of one half-hour too, from the end of a day to the next; a member above every chain there, where
   no chain has mixed yet, would be slow at all other ages.
@@ -35,9 +33,7 @@ import numpy as np
 from agedp.calibration.household_mixing import HouseholdMixing, composes
 from agedp.calibration.leakage_bounds import model_ages, steps_per_day
 from agedp_data import mechanisms
-from agedp_data.arrays import Floats
-from agedp_data.config.contract_values import contract_value
-from agedp_data.config.model_section import EstimatedModel, QuantileQuestion, SelectionTerms
+from agedp_data.config.model_section import EstimatedModel, SelectionTerms
 from agedp_data.datasets.timestamps import day_number
 from agedp_data.datasets.validation import Flags, Ints
 from agedp_data.epsilon import NANO, ceil_nano
@@ -46,9 +42,6 @@ from agedp_data.leakage.nested_family import NestedFamily, smallest_members
 from agedp_data.ledger import canonical
 from agedp_data.model import Model, model_settings, public_text, read_family
 from agedp_data.private_selection import (
-    QUANTILE_GRID,
-    quantile_counts,
-    quantile_target,
     required_households,
     required_loss,
     selection_margin,
@@ -84,16 +77,14 @@ class SelectedMember:
         family: the family; public.
         target: T, the number of households that the selection aims at; a function of public numbers.
         members: the smallest member above each household, shape (h,); confidential.
-        quantiles: each private quantile with its value; public.
-        losses: the loss of each draw [nano-epsilon]; public.
+        loss: the loss of the draw [nano-epsilon]; public.
     """
 
     member: int
     family: NestedFamily
     target: int
     members: Ints
-    quantiles: tuple[tuple[QuantileQuestion, str], ...]
-    losses: tuple[int, ...]
+    loss: int
 
     @property
     def counts(self) -> Ints:
@@ -160,8 +151,8 @@ def _target(terms: SelectionTerms, choices: int, households: int) -> tuple[int, 
     return selection_target(households, coverage=terms.coverage, margin=margin), margin
 
 
-def questions(model: EstimatedModel, input_terms: Mapping[str, Any], households: int) -> list[Question]:
-    """Return the questions of a model: the member first, then its quantiles in the order of the run file.
+def member_question(model: EstimatedModel, input_terms: Mapping[str, Any], households: int) -> Question:
+    """Return the question which member of the model's family is published.
 
     Args:
         model: a model with publish = "private".
@@ -169,22 +160,16 @@ def questions(model: EstimatedModel, input_terms: Mapping[str, Any], households:
         households: number of households on the roster in the period.
     """
     settings, terms = model_settings(model), _terms(model)
-    estimate = {key: settings[key] for key in ("step", "states", "edges", "chain", "memory", "min_visits")}
-    common = {**estimate, "households": households, "input": dict(input_terms)}
-    omitted = ("source", "period", "publish", "quantiles")  # the period has columns of its own in the ledger
+    omitted = ("source", "period", "publish")  # the period has columns of its own in the ledger
     member = {key: value for key, value in settings.items() if key not in omitted}
-    member_questions = [Question({**common, **member, "ask": "member"}, ceil_nano(terms.epsilon))]
-    quantiles = model.quantiles or ()
-    return member_questions + [
-        Question({**common, **contract_value(quantile), "ask": "quantile"}, ceil_nano(quantile.epsilon))
-        for quantile in quantiles
-    ]
+    asked = {**member, "households": households, "input": dict(input_terms), "ask": "member"}
+    return Question(asked, ceil_nano(terms.epsilon))
 
 
 def select_member(
     mixing: HouseholdMixing, model: EstimatedModel, input_terms: Mapping[str, Any], answer: Answer, *, population: str
 ) -> tuple[Model, SelectedMember]:
-    """Draw a member of the model's family, and its quantiles, and return the model that is published.
+    """Draw a member of the model's family, and return the model that is published.
 
     Args:
         mixing: how each household on the roster mixes, at the ages of [model].
@@ -200,51 +185,19 @@ def select_member(
     check_selection_possible(model, households)
     target, _ = _target(_terms(model), family.size, households)
     members = smallest_members(mixing.distances, family.distances(ages, steps_per_day=steps_per_day(model)))
-    member_question, *quantile_questions = questions(model, input_terms, households)
-    scores = selection_scores(member_counts(members, family), target)
-    drawn = [(member_question, _ask(member_question, scores, answer))]
-    for quantile, question in zip(model.quantiles or (), quantile_questions, strict=True):
-        counts = quantile_counts(_figure(mixing.curves, quantile, model))
-        rank = quantile_target(households, quantile.probability)
-        drawn.append((question, _ask(question, selection_scores(counts, rank), answer)))
-    member = drawn[0][1][0]
+    question = member_question(model, input_terms, households)
+    scores, loss = selection_scores(member_counts(members, family), target), Fraction(question.loss, NANO)
+    [member] = answer(question, lambda: [1 + mechanisms.exponential_mechanism(scores, loss=loss)])
     bound = family.member_bound(
         member, ages, steps_per_day=steps_per_day(model), assume=model.assume, forward=composes(model)
     )
-    public = _public_settings(model, households, drawn) | ({"population": population} if population else {})
-    quantiles = tuple(zip(model.quantiles or (), public.get("quantile_values", ()), strict=True))
-    losses = tuple(question.loss for question, _ in drawn)
-    selected = SelectedMember(member, family, target, members, quantiles, losses)
-    return Model(public_text(public, bound), bound), selected
-
-
-def _public_settings(
-    model: EstimatedModel, households: int, drawn: Sequence[tuple[Question, tuple[int, ...]]]
-) -> dict[str, Any]:
-    """Return the public part of a selected model without its bound: its settings, the answers and their draws."""
-    (_, (member,)), *quantiles = drawn
-    values = [f"{QUANTILE_GRID[value - 1]:f}" for _, (value,) in quantiles]
-    draws = [
-        {"query": canonical(question.query), "value": list(value), "loss": question.loss} for question, value in drawn
-    ]
-    answers = {"member": member, **({"quantile_values": values} if values else {})}
-    return {**model_settings(model), "households": households, **answers, "draws": draws}
+    draw = {"query": canonical(question.query), "value": [member], "loss": question.loss}
+    public = {**model_settings(model), "households": households, "member": member, "draws": [draw]}
+    text = public_text(public | ({"population": population} if population else {}), bound)
+    return Model(text, bound), SelectedMember(member, family, target, members, question.loss)
 
 
 def _terms(model: EstimatedModel) -> SelectionTerms:
     if model.selection is None:
         raise RuntimeError("a model without a private selection has no question")
     return model.selection
-
-
-def _ask(question: Question, scores: Ints, answer: Answer) -> tuple[int, ...]:
-    """Return the answer to a question with these scores: the number of the choice, from 1 on."""
-    loss = Fraction(question.loss, NANO)
-    return tuple(answer(question, lambda: [1 + mechanisms.exponential_mechanism(scores, loss=loss)]))
-
-
-def _figure(curves: Mapping[str, Floats], quantile: QuantileQuestion, model: EstimatedModel) -> Floats:
-    """Return the figure of each household of which a quantile is asked, shape (h,)."""
-    if quantile.age_days is None:
-        return curves["spectral_gap"]
-    return curves["total_variation"][:, model.ages_days.index(quantile.age_days)]

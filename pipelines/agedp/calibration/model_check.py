@@ -192,7 +192,7 @@ def measure_memory(period: Period, request: MemoryRequest, *, folder: Path, engi
     items = [(number, is_sample, readings.select(households)) for number, (is_sample, households) in enumerate(groups)]
     group_series = map_items("model-check", items, function=partial(_measure, request=request), engine=engine)
     totals_wh = daily_totals_wh(readings.select(measured), request)
-    regimes = check_regimes(totals_wh, readings.day, memory=request.model.memory, engine=engine)
+    regimes = check_regimes(totals_wh, readings.day, engine=engine)
     size = (len(period.roster.ids), len(request.model.ages_days))
     series_by_name = _combine([households for _, households in groups], group_series, size)
     path = atomic_files.make_private(folder / "forgetting") / report_name(request.model.file, folder)

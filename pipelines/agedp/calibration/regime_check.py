@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import partial
 from typing import Final, Literal
 
 import numpy as np
@@ -27,8 +26,6 @@ from agedp.calibration.quantize import Floats
 from agedp.compute.engine import map_items
 from agedp.compute.engine_settings import Engine
 from agedp.internal_records.model_verdict import ModelVerdict
-from agedp_data.accounting.higher_order import pair_states, regime_states
-from agedp_data.config.model_section import Memory
 from agedp_data.datasets.validation import Ints
 from agedp_data.markov.daily_residuals import SYMBOLS, daily_residuals, quartile_symbols
 from agedp_data.markov.hidden_regimes import chain_pairs, fit_hidden_regimes, predicted_pairs
@@ -56,14 +53,12 @@ class RegimeCheck:
         direct: counted, shape (h, L), NaN where it cannot be.
         chain: predicted by the chain of visible states, NaN where `direct` is.
         regimes: predicted by hidden regimes, NaN where `direct` is.
-        memory: what a state of the visible chain remembers, as [model] memory.
         days: number of days of the period.
     """
 
     direct: Floats
     chain: Floats
     regimes: Floats
-    memory: Memory
     days: int
 
     @property
@@ -88,21 +83,20 @@ class RegimeCheck:
         return self.mean("direct") - self.mean("chain"), np.array(error)
 
 
-def check_regimes(totals_wh: Ints, day: Ints, *, memory: Memory, engine: Engine) -> RegimeCheck:
+def check_regimes(totals_wh: Ints, day: Ints, *, engine: Engine) -> RegimeCheck:
     """Compare direct counts, chain and hidden regimes of all households that have enough days.
 
     Args:
         totals_wh: daily totals of consecutive days, shape (h, T) [Wh], -1 where missing.
         day: the days since 1970, shape (T,).
-        memory: [model] memory, for the visible chain.
         engine: runs a task for each group of households.
     """
     symbols = quartile_symbols(daily_residuals(totals_wh, day % _WEEK))
     symbols = symbols[(symbols >= 0).sum(axis=1) >= _MIN_DAYS]
     groups = [symbols[first : first + _GROUP] for first in range(0, len(symbols), _GROUP)]
-    parts = map_items("model-check", groups, function=partial(_memories, memory=memory), engine=engine)
+    parts = map_items("model-check", groups, function=_memories, engine=engine)
     direct, chain, regimes = np.concatenate([np.zeros((3, 0, len(LAGS_DAYS))), *parts], axis=1)
-    return RegimeCheck(direct, chain, regimes, memory, len(day))
+    return RegimeCheck(direct, chain, regimes, len(day))
 
 
 def judge_model(check: RegimeCheck, *, is_rejected: bool) -> ModelVerdict:
@@ -136,25 +130,9 @@ def _columns(values: Floats) -> list[Floats]:
     return [column[~np.isnan(column)] for column in values.T]
 
 
-def _memories(symbols: Ints, *, memory: Memory) -> Floats:
+def _memories(symbols: Ints) -> Floats:
     """Return direct counts, chain and hidden regimes of a group of households, shape (3, h, L)."""
     direct = signed_memory(counted_pairs(symbols, LAGS_DAYS, n_symbols=SYMBOLS), min_pairs=_MIN_PAIRS)
-    states = _visible_states(symbols, memory)
-    shown = np.tile(np.eye(SYMBOLS), (_number_of_states(memory) // SYMBOLS, 1))
-    chain = signed_memory(chain_pairs(states, LAGS_DAYS, shown=shown))
+    chain = signed_memory(chain_pairs(symbols, LAGS_DAYS, shown=np.eye(SYMBOLS)))
     regimes = signed_memory(predicted_pairs(fit_hidden_regimes(symbols, n_symbols=SYMBOLS), LAGS_DAYS))
     return np.where(np.isnan(direct), np.nan, np.stack([direct, chain, regimes]))
-
-
-def _number_of_states(memory: Memory) -> int:
-    return {"one": SYMBOLS, "pair": SYMBOLS**2, "trailing-mean": 2 * SYMBOLS}[memory]
-
-
-def _visible_states(symbols: Ints, memory: Memory) -> Ints:
-    """Return the states of the visible chain; the symbol of a state is its remainder by the number of symbols."""
-    if memory == "one":
-        return symbols
-    if memory == "pair":
-        return pair_states(symbols, n_states=SYMBOLS)
-    middle = [(SYMBOLS - 1) / 2]
-    return regime_states(symbols, symbols, middle, n_states=SYMBOLS, days=_WEEK)

@@ -177,7 +177,7 @@ def regime_rows(check: RegimeCheck) -> list[tuple[str, Floats]]:
     """Return the figures of the check by hidden regimes as labelled means over households, by lag."""
     return [
         ("direct counts", check.mean("direct")),
-        (f"predicted by {_CHAIN_NAMES[check.memory]}", check.mean("chain")),
+        ("predicted by a chain of days", check.mean("chain")),
         ("predicted by five hidden regimes", check.mean("regimes")),
     ]
 
@@ -207,11 +207,6 @@ def _verdict(curves: MemoryCurves) -> tuple[str, list[str], list[str]]:
 
 
 _TITLE = "Goodness of fit of the Markov model"
-_CHAIN_NAMES = {
-    "one": "a chain of days",
-    "pair": "a chain of pairs of days",
-    "trailing-mean": "a chain of days and their week's mean",
-}
 _ASSUMPTION_FREE = "The epsilon of a day and the total over all days need no model."
 
 

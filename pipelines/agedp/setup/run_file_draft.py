@@ -288,7 +288,7 @@ def _schedule(facts: FileFacts, options: OptionValues) -> list[KeyLine]:
     return [*lines, KeyLine("first_day", f"{facts.first}"), KeyLine("last_day", f"{facts.last}")]
 
 
-_WITNESS: Final = "# refuses a ledger that was restored from a snapshot; or s3://, postgresql://"
+_WITNESS: Final = "# refuses a ledger that was restored from a snapshot; or s3://"
 _MODES: Final = {
     '"archive"': "every day of the files now",
     '"rehearsal"': "a simulated clock: each day is released when it is age_days old",

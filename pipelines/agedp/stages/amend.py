@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import Any
 
-from agedp.budget import binding_models, series_by_contract
+from agedp.budget import binding_models, check_nothing_withdrawn, series_by_contract
 from agedp.effective_promise import EffectivePromise
 from agedp.ledger_session import LedgerSession
 from agedp.planning.forecast import Forecast, ForecastContract, ForecastView, forecast
@@ -165,6 +165,7 @@ def preview_amendment(session: LedgerSession) -> Amendment:
 
     Raises:
         LedgerError: the population has no contract yet, or one that this version cannot read.
+        RunFileError: the run file adds a key that is withdrawn.
     """
     contracts, rows, model = session.contracts, session.history, session.model
     models = binding_models(session.open_ledger, session.population)
@@ -172,6 +173,7 @@ def preview_amendment(session: LedgerSession) -> Amendment:
         raise LedgerError(
             f"the ledger has no contract of {session.population!r} yet; the first `agedp run` registers the run file"
         )
+    check_nothing_withdrawn(session.run.run_file, contracts)
     old, new = comparable(json.loads(contracts[-1].promise), json.loads(canonical(session.promise)))
     adopted = {model.id: model.leakage_bound} if model else {}
     series, charged = series_by_contract(contracts), charges_of(session.stored_draws)

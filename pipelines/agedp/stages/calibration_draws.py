@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from datetime import date
 from typing import TYPE_CHECKING
 
+from agedp.budget import check_nothing_withdrawn
 from agedp.compute.engine_settings import Engine
 from agedp.ledger_session import LedgerSession
 from agedp.run_context import RunContext
@@ -36,24 +37,24 @@ def open_calibration_session(run: RunFile, roster: Roster, engine: Engine) -> Le
 
     Raises:
         LedgerError: the ledger is behind what was published from it, or the witness has rows that it lacks.
+        RunFileError: the witness of a new population is a table, which is withdrawn.
     """
     session = LedgerSession.open(RunContext(run, roster, None, clock.now(), None, engine))
+    check_nothing_withdrawn(run, session.contracts)
     if session.ledger is None:
         session.check_nothing_released()
     return session
 
 
-def check_draws_permitted(session: LedgerSession, model: EstimatedModel, model_questions: Sequence[Question]) -> None:
-    """Check that the promise permits the draws that are not in the ledger yet, beside all that it has.
+def check_draws_permitted(session: LedgerSession, model: EstimatedModel, question: Question) -> None:
+    """Check that the promise permits a draw that is not in the ledger yet, beside all that it has.
 
     Raises:
-        Refused: they leave nothing of a cap for releases; nothing was drawn.
+        Refused: it leaves nothing of a cap for releases; nothing was drawn.
     """
-    stored = {draw.key for draw in session.stored_draws}
-    new = [planned_draw(session, model, question) for question in model_questions]
-    further = [draw for draw in new if draw.key not in stored]
-    if further:
-        session.check_charges_fit(charges_of(further))
+    planned = planned_draw(session, model, question)
+    if planned.key not in {draw.key for draw in session.stored_draws}:
+        session.check_charges_fit(charges_of([planned]))
 
 
 def ledger_answer(session: LedgerSession, model: EstimatedModel) -> Answer:

@@ -26,7 +26,7 @@ from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Literal
 
-from agedp.budget import ReleaseTerms, closed_days, plan_release
+from agedp.budget import ReleaseTerms, check_nothing_withdrawn, closed_days, plan_release
 from agedp.covered_days import by_covered_days, due_series, row_cells
 from agedp.ledger_session import LedgerSession
 from agedp.local_files import atomic_files
@@ -112,9 +112,10 @@ def find_due_days(session: LedgerSession) -> DueDays:
 
     Raises:
         LedgerError: as `plan`.
-        RunFileError: [schedule] rehearsal_on is missing.
+        RunFileError: [schedule] rehearsal_on is missing, or a key is withdrawn.
     """
     run = session.run
+    check_nothing_withdrawn(run.run_file, session.contracts)
     rows: tuple[ReleaseHeader, ...] = ()
     if session.ledger is None:
         session.check_nothing_released()

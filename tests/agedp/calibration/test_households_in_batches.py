@@ -64,7 +64,7 @@ def test_a_batch_gives_each_household_its_own_curves(monkeypatch, k, seed, batch
     monkeypatch.setattr(household_mixing, "_BATCH", batch)
     counts = counts_of(30, k, seed)
     mixes = mixing_households(counts, min_visits=3)
-    curves = mixing_curves(counts, mixes, AGES, model())
+    curves = mixing_curves(counts, mixes, AGES)
     expected = list(zip(*(alone(household, AGES, 3) for household in counts), strict=True))
     assert mixes.tolist() == list(expected[0])
     assert 0 < mixes.sum() < len(mixes)

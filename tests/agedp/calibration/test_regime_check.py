@@ -34,9 +34,9 @@ def _regimes(rng, days):
 
 
 @cache
-def check_of(kind, *, memory="one", **sizes):
+def check_of(kind, **sizes):
     values = totals(kind, **sizes)
-    return check_regimes(values, np.arange(values.shape[1]), memory=memory, engine=Engine())
+    return check_regimes(values, np.arange(values.shape[1]), engine=Engine())
 
 
 @pytest.mark.parametrize("kind", ["no memory", "chain"])
@@ -46,9 +46,8 @@ def test_households_that_are_such_a_chain_are_not_contradicted(kind):
     assert np.abs(check.mean("regimes") - check.mean("direct")).max() < 0.06
 
 
-@pytest.mark.parametrize("memory", ["one", "pair", "trailing-mean"])
-def test_slow_regimes_contradict_every_visible_chain(memory):
-    check = check_of("regimes", memory=memory)
+def test_slow_regimes_contradict_the_visible_chain():
+    check = check_of("regimes")
     verdict = judge_model(check, is_rejected=False)
     assert verdict.verdict == "rejected"
     assert verdict.reason.startswith("Its memory decays too fast: at ")
@@ -77,10 +76,10 @@ def test_a_verdict_follows_its_rules_at_their_edges():
     for excess, verdict in ((0.049, "not rejected"), (0.051, "rejected"), (-0.5, "not rejected")):
         direct = np.zeros((24, len(LAGS_DAYS)))
         direct[:, 4] = excess
-        check = RegimeCheck(direct + spread, np.zeros_like(direct), direct, "one", DAYS)
+        check = RegimeCheck(direct + spread, np.zeros_like(direct), direct, DAYS)
         assert check.excess[1][4] == pytest.approx(0.02 / np.sqrt(23))
         assert judge_model(check, is_rejected=False).verdict == verdict
-    wide = RegimeCheck(direct + 8 * spread, np.zeros_like(direct), direct, "one", DAYS)  # an error above 0.025
+    wide = RegimeCheck(direct + 8 * spread, np.zeros_like(direct), direct, DAYS)  # an error above 0.025
     assert judge_model(wide, is_rejected=False).verdict == "cannot be judged"
 
 
@@ -95,14 +94,14 @@ def test_a_year_warns_that_it_cannot_show_habits(tmp_path):
     ]  # fmt: skip
     page = memory_report_page(curves)
     assert all(text in page for text in ("Memory of days given season", YEAR_WARNING, "Verdict on the model"))
-    assert RegimeCheck(check.direct, check.chain, check.regimes, "one", 731).warning == ""
+    assert RegimeCheck(check.direct, check.chain, check.regimes, 731).warning == ""
 
 
 def test_schedulers_and_missing_days_change_nothing_else():
     values = totals("regimes", households=25, days=200)
     values[3, 50:80], values[4], values[5, 60:] = -1, -1, -1
-    one = check_regimes(values, np.arange(200), memory="one", engine=Engine(workers=1, scheduler="synchronous"))
-    two = check_regimes(values, np.arange(200), memory="one", engine=Engine(workers=2))
+    one = check_regimes(values, np.arange(200), engine=Engine(workers=1, scheduler="synchronous"))
+    two = check_regimes(values, np.arange(200), engine=Engine(workers=2))
     assert one.direct.shape == (23, len(LAGS_DAYS))  # one household without readings, one with 60 days
     for name in ("direct", "chain", "regimes"):
         np.testing.assert_array_equal(getattr(one, name), getattr(two, name))

@@ -88,8 +88,6 @@ REFUSED = [
     ("london-live", "{day}", "day", "[schedule] wait_for: must contain {day}"),
     ("ausgrid", "rate          = 0.99", "rate = 1", '[promise] rate = 1: must lie between 0 and 1 for discount = "exponential"'),
     ("ausgrid-full", '["GC", "CL"]', '["GC", "GG"]', '[input] categories = ["GC", "GG"]: adds generation "GG" to use'),
-    ("ausgrid-full", 'states     = 12', 'states = 9\nmemory = "pair"', '[model] states = 9: is too many for memory = "pair", which makes 81 of them; at most 64 are counted'),
-    ("london-live", 'memory     = "one" ', 'memory = "pair" ', '[model] memory = "pair": is of days; it needs step = "day"'),
     ("ausgrid-full", 'assume     = "markov"', 'assume = "curve"', '[model] assume = "curve": must be "markov" for notion = "temporal"'),
     ("london", NOTION, 'Notion = "classical"', "[promise] notion: is missing and has no default; write it out in place of 'Notion'"),
     ("london-live", "30 6 * * *", "60 6 * * *", '[schedule] cron = "60 6 * * *": has 60 in place of its minute, which is from 0 to 59'),

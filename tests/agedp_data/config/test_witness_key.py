@@ -16,7 +16,7 @@ FOLDERS = {"release": "out/release", "confidential": "out/inside", "ledger": "sq
 SERVER = "postgresql://agedp@db.internal"
 ON_SERVER = {**FOLDERS, "ledger": f"{SERVER}/london"}
 APART = "name a place that no backup puts back together with the ledger"
-A_PATH = "must be a path, or begin with s3:// or postgresql://"
+A_PATH = "must be a path, or begin with s3://"
 
 
 def read(output, witness):

@@ -13,7 +13,7 @@ from agedp_data.ledger import witness_file, witness_object
 from agedp_data.ledger.witness import WitnessState
 from agedp_data.ledger.witness_address import witness_at
 from agedp_data.ledger.witness_file import FileWitness
-from tests.agedp_data.ledger.witnesses import KINDS, place_of
+from tests.agedp_data.ledger.witnesses import KINDS, place_of, stored_row
 
 FIRST = WitnessState("0" * 64, "a" * 64, "pending")
 SECOND = WitnessState("0" * 64, "a" * 64, "confirmed")
@@ -36,20 +36,40 @@ def test_a_record_is_replaced_only_where_it_is_as_expected(kind, tmp_path, reque
     assert witness_at(place).read() == THIRD
     if kind == "file":
         witness.path.write_bytes(b'{"schema":"agedp-witness-2"}')
-    elif kind == "object":
-        s3fs.S3FileSystem().pipe_file(place, b"\xff\x00")
     else:
-        database = place.partition("@/")[2].partition("?")[0]
-        request.getfixturevalue("postgresql").admin("UPDATE agedp_witness SET state = '[[]'", database=database)
+        s3fs.S3FileSystem().pipe_file(place, b"\xff\x00")
     with pytest.raises(LedgerError, match="holds no record that this agedp understands"):
         witness.read()
 
 
-@pytest.mark.parametrize("kind", KINDS)
+def test_a_row_of_an_earlier_version_is_replaced_only_where_it_is_as_expected(postgresql):
+    """A role needs no right to make tables: it updates the record that 0.2 wrote, and begins none."""
+    database = stored_row(postgresql, ("london", FIRST))
+    place = f"{postgresql.url(database)}#london"
+    witness = witness_at(place)
+    assert not witness.compare_and_set(None, SECOND)
+    assert not witness.compare_and_set(SECOND, THIRD)
+    assert witness.read() == FIRST
+    assert witness.compare_and_set(FIRST, SECOND)
+    assert witness_at(place).compare_and_set(SECOND, THIRD)
+    assert witness.read() == THIRD
+    postgresql.admin("UPDATE agedp_witness SET state = '[[]'", database=database)
+    with pytest.raises(LedgerError, match="holds no record that this agedp understands"):
+        witness.read()
+    postgresql.admin("DROP TABLE agedp_witness", database=database)
+    with pytest.raises(LedgerError, match="its table agedp_witness is missing"):
+        witness.read()
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "row"])
 def test_of_many_who_write_at_once_one_succeeds(kind, tmp_path, request):
-    place = place_of(kind, tmp_path, request)
+    if kind == "row":
+        server = request.getfixturevalue("postgresql")
+        place = f"{server.url(stored_row(server, ('london', FIRST)))}#london"
+    else:
+        place = place_of(kind, tmp_path, request)
     states = [WitnessState("a" * 64, f"{number:064d}", "pending") for number in range(8)]
-    for expected in (None, FIRST):
+    for expected in (FIRST,) if kind == "row" else (None, FIRST):
         with ThreadPoolExecutor(4) as pool:
             stored = list(pool.map(lambda state, old=expected: witness_at(place).compare_and_set(old, state), states))
         assert stored.count(True) == 1
@@ -59,23 +79,10 @@ def test_of_many_who_write_at_once_one_succeeds(kind, tmp_path, request):
 
 
 def test_rows_of_two_names_in_one_database_are_two_records(postgresql):
-    url = postgresql.url(postgresql.database())
-    for name, state in (("#london", FIRST), ("#sydney", SECOND), ("", THIRD)):
-        assert witness_at(url + name).compare_and_set(None, state)
+    url = postgresql.url(stored_row(postgresql, ("london", FIRST), ("sydney", SECOND), ("ledger", SECOND)))
+    assert witness_at(url).compare_and_set(SECOND, THIRD)
+    assert witness_at(f"{url}#paris").read() is None
     assert [witness_at(url + name).read() for name in ("#london", "#sydney", "#ledger")] == [FIRST, SECOND, THIRD]
-
-
-def test_a_role_that_may_not_make_tables_uses_a_table_it_finds(postgresql):
-    name = postgresql.database()
-    postgresql.admin(
-        "CREATE TABLE agedp_witness (name text PRIMARY KEY, state text NOT NULL)",
-        "GRANT SELECT, INSERT, UPDATE ON agedp_witness TO agedp",
-        "ALTER SCHEMA public OWNER TO admin",
-        "REVOKE CREATE ON SCHEMA public FROM public, agedp",
-        database=name,
-    )
-    assert witness_at(postgresql.url(name)).compare_and_set(None, FIRST)
-    assert witness_at(postgresql.url(name)).compare_and_set(FIRST, SECOND)
 
 
 def test_a_file_is_its_owners_alone_and_leaves_no_litter(tmp_path):
@@ -100,7 +107,7 @@ def test_places_that_do_not_answer_are_refused_in_one_line(postgresql, bucket, t
     for place in (*places, "s3://no-such-bucket/w"):
         witness = witness_at(place)
         with pytest.raises(LedgerError) as error:
-            witness.compare_and_set(None, FIRST)
+            witness.compare_and_set(SECOND if place.startswith("postgresql") else None, FIRST)
         assert (isinstance(error.value, LedgerBehind), error.value.exit_status) == (False, 3)
         for part in ("\n", str(tmp_path), witness.address):
             assert part not in str(error.value)

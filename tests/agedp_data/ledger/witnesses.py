@@ -7,7 +7,11 @@ from pathlib import Path
 
 import pytest
 
-KINDS = ("file", "object", "row")
+from agedp_data.ledger.witness import WitnessState, format_state
+from tests.postgresql import PostgreSQL
+
+KINDS = ("file", "object")
+"""Kinds of a new population."""
 
 
 def place_of(kind: str, folder: Path, request: pytest.FixtureRequest) -> str:
@@ -15,7 +19,16 @@ def place_of(kind: str, folder: Path, request: pytest.FixtureRequest) -> str:
     name = os.urandom(8).hex()
     if kind == "file":
         return str(folder / f"{name}.witness")
-    if kind == "object":
-        return f"{request.getfixturevalue('bucket')}/{name}/witness.json"
-    server = request.getfixturevalue("postgresql")
-    return f"{server.url(server.database())}#london"
+    return f"{request.getfixturevalue('bucket')}/{name}/witness.json"
+
+
+def stored_row(server: PostgreSQL, *records: tuple[str, WitnessState]) -> str:
+    """Return a database with the table that 0.2 made, and with these records by name; a run file names one behind #."""
+    name = server.database()
+    server.admin(
+        "CREATE TABLE agedp_witness (name text PRIMARY KEY, state text NOT NULL)",
+        "GRANT SELECT, UPDATE ON agedp_witness TO agedp",
+        *(f"INSERT INTO agedp_witness VALUES ('{row}', '{format_state(state).decode()}')" for row, state in records),
+        database=name,
+    )
+    return name

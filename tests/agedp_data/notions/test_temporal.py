@@ -11,7 +11,6 @@ from functools import cache
 import numpy as np
 import pytest
 
-from agedp_data.accounting.higher_order import higher_order_recursion
 from agedp_data.accounting.temporal_leakage import METHODS, allocate_with
 from agedp_data.epsilon import NANO, format_epsilon
 from agedp_data.errors import Refused
@@ -21,6 +20,7 @@ from agedp_data.leakage.population_bound import composition_age_steps, leakage_b
 from agedp_data.markov.transitions import reverse
 from agedp_data.notions import Temporal
 from agedp_data.notions.temporal_loss import LEAKAGE, TemporalLeakage
+from tests.agedp_data.accounting.leaps import recursion_by_leaps
 from tests.laws.promises import Line
 
 FIRST = date(2013, 1, 1)
@@ -212,12 +212,12 @@ def test_a_plan_holds_to_its_end_and_then_the_series_is_over(day):
 
 @pytest.mark.parametrize("kernel", [STAY, QUICK, UNLIKE], ids=["stay", "quick", "unlike"])
 def test_under_a_declared_kernel_no_plan_is_worse_than_the_papers(kernel):
-    known, paper = bound_of(kernel, 1, (1, 2, 3, 7), pieces=True), higher_order_recursion(kernel, max_days=1)
+    known, paper = bound_of(kernel, 1, (1, 2, 3, 7), pieces=True), recursion_by_leaps(kernel, max_days=1)
     plans = {}
     for budget in METHODS:
         rows = released(promise("1", 10, budget), range(10), known)
         plans[budget] = np.array([row.loss for row in rows]) / NANO
-        assert higher_order_recursion(kernel, max_days=7).leakage_totals(plans[budget]).total.max() <= 1 + 1e-12
+        assert recursion_by_leaps(kernel, max_days=7).leakage_totals(plans[budget]).total.max() <= 1 + 1e-12
     for budget in ("even", "supremum", "exact"):
         expected = allocate_with(paper, alpha=1.0, horizon=10, method=budget)
         # whole 1e-9, of a loss that is smaller the more days there are
