@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from agedp_data.config import RunFile
-from agedp_data.config.contract_values import contract_value
+from agedp_data.config.contract import contract_value
 from agedp_data.config.model_section import DeclaredModel, EstimatedModel
 from agedp_data.datasets import filesystem
 from agedp_data.errors import ChainError, RunFileError

@@ -1,60 +1,76 @@
-"""The contract part of a run file: the text that the ledger registers, and the changes that an amendment may make.
+"""The contract: the part of a run file that the ledger registers, its text, and the one value that is parsed from it.
 
-The contract has every key that is not marked FREE: no path, engine, title or schedule of the machine. Defaults are
-written out and numbers have one form, so equal run files make the same contract. A key that is marked LATER is left out
-where it has its default (`contract_values`), so that series that began before the key existed continue.
-
-An amendment may tighten a promise, never loosen it. Each key of a contract has a rule, and each change a verdict. The
-rules of a notion's parameters are the notion's (`Promise.TIGHTENING`); `RULES` has those of the keys that all notions
-share and of the other tables. Example: `promise.max_day_epsilon` may be lowered, `population.min_households` raised.
+A contract's text has every key of the run file that is not marked FREE: no path, engine, title or schedule of the
+machine. Defaults are written out and numbers have one form, so equal run files make the same contract. `Contract` is
+the value that a text means, the same in every form: `ContractRecord.terms` parses each text once.
 
 Decisions:
 
-* A key without a rule never changes: a new key of the run file is refused until its loosening direction is decided.
-* A missing key that bounds something counts as no bound, so writing one is allowed and removing one is not. A missing
-  delta counts as 0: writing one is refused and removing it is allowed, if the released days fit without it.
-* A new model is allowed because it loosens nothing by itself: of all models that the contracts ever named, the one with
-  the larger bound applies to every later release. A model is replaced, never withdrawn: the bounds that rest on it
-  would vanish from the statement.
-* The shares divide the day budget, so they change freely as long as they add up to 1.
-* With epsilon_total = "unlimited" the last day bounds the sum over all days. It may come earlier; it may come later, or
-  be removed, only where a number bounds that sum.
-* Shared households may be refused from a day on, if none is shared then, and are refused for ever after.
-* A series may change from readings to their states and not back; a contract without this key counts readings.
+* A contract is compared, amended, planned and stated by its meaning; its text and its hash stay as they were
+  registered. A key that came later than form 1 is marked `LATER` in the model of its table. A contract's text omits it
+  while it has its default. The default is therefore the meaning of a missing key in every earlier form; a key that
+  every later contract writes has no default, and its `Absent` is that meaning.
+* A contract that writes a later key names its form and the version of agedp that reads this form, {"form":2,
+  "needs":"0.2", ...}. Form 1 names neither. `RENAMED` maps keys that an earlier form had under another name, and
+  removed keys.
+* Each part is parsed when it is asked for: a ledger opens, and a folder is checked, whatever a series of a contract is.
+* A part is the section of the run file that it was, without its free keys: those of paths are missing.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
-from typing import Any, Final, Literal, get_args
+from functools import cached_property, lru_cache
+from typing import Any, Final, get_args
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from agedp_data.config.contract_values import ZONE_CHANGES, contract_value, interval_minutes_of, is_later, meaning_of
-from agedp_data.config.input import INPUTS, LongColumns
+from agedp_data.config.input import INPUTS, InputSection, LongColumns
 from agedp_data.config.model_section import DeclaredModel, EstimatedModel
-from agedp_data.config.output import CompareSection, OutputSection, PopulationSection
+from agedp_data.config.output import OutputSection, PopulationSection
 from agedp_data.config.run_file import RunFile
 from agedp_data.config.schedule import Archive, Live, Rehearsal
+from agedp_data.datasets.layout import Layout
 from agedp_data.datasets.zone_changes import FIXED_ZONES, zone_changes
-from agedp_data.errors import LedgerError
-from agedp_data.format_versions import FORM, NEEDS
+from agedp_data.errors import ChainError, LedgerError
+from agedp_data.format_versions import FORM, NEEDS, format_unknown_version
+from agedp_data.markov.states import RepresentativeValues, representative_values
 from agedp_data.notions import NOTIONS, AnyPromise
 from agedp_data.notions.notion import Notion
 from agedp_data.notions.period_loss import PeriodLoss
-from agedp_data.notions.publication import Publication
-from agedp_data.parameters import Section
-from agedp_data.series.series import AnySeries, series_of
+from agedp_data.parameters import FREE, LATER, TEXT, Absent, Section, exact_text, is_epsilon, watt_hours
+from agedp_data.series.layered_mean import Layer
+from agedp_data.series.series import STATISTICS, AnySeries, series_of
 from agedp_data.series.series_tables import written_contracts
 
-_TABLES = ("input", "population", "schedule", "promise", "model")
-_NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?")
+RENAMED: Final[dict[str, str | None]] = {}
+"""Dotted keys of earlier forms ("series.*.name" for any series): their present name, None for a removed key."""
+ZONE_CHANGES: Final = "zone_changes"
+"""Key of [schedule] in a contract: the clock changes of its period. A contract without this key permits any."""
+TABLES: Final[Mapping[str, tuple[str, Collection[type[Section]]]]] = {
+    "input": ("dataset", INPUTS),
+    "population": ("", (PopulationSection,)),
+    "schedule": ("mode", (Archive, Live, Rehearsal)),
+    "series": ("statistic", (*STATISTICS, Layer)),
+    "promise": ("notion", NOTIONS),
+    "model": ("source", (DeclaredModel, EstimatedModel)),
+    "output": ("", (OutputSection,)),
+}
+"""The sections that a table can be, and the key that chooses one."""
+
+_REGISTERED: Final = ("input", "population", "schedule", "promise", "model")
+_LATER_STATISTICS: Final = ("profile", "coverage")
+_CUT: Final = re.compile(r"([0-9]+\.[0-9]{9})[0-9]+", re.ASCII)
+_NUMBER: Final = re.compile(r"[0-9]+(\.[0-9]+)?")
+_DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 _UNKNOWN_PROMISE: Final = "a contract in the ledger holds no promise that this agedp knows; update agedp"
+_UNKNOWN_STATES: Final = "a contract in the ledger holds states that this agedp does not know; update agedp"
+_MALFORMED: Final = (ValidationError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError)
 _PROMISE: TypeAdapter[AnyPromise] = TypeAdapter(AnyPromise, config=ConfigDict(defer_build=True))
 
 
@@ -66,7 +82,7 @@ def contract_part(run: RunFile, *, model: str | None) -> dict[str, Any]:
         model: SHA-256 of the model's public part; None before there is a model.
     """
     registered: dict[str, Any] = {"version": run.version}
-    registered |= {name: contract_value(getattr(run, name)) for name in _TABLES if getattr(run, name) is not None}
+    registered |= {name: contract_value(getattr(run, name)) for name in _REGISTERED if getattr(run, name) is not None}
     shares = run.shares
     registered["series"] = {
         name: {**contract_value(series), "share": contract_value(shares[name])} for name, series in run.series.items()
@@ -81,295 +97,337 @@ def contract_part(run: RunFile, *, model: str | None) -> dict[str, Any]:
     return {**registered, "form": FORM, "needs": NEEDS[FORM]} if is_later(registered) else registered
 
 
-def promise_of(
-    text: str, earlier: Mapping[str, Mapping[str, AnySeries]] | None = None, charges: Iterable[PeriodLoss] = ()
-) -> Notion:
-    """Return the promise in a contract's text, as it is enforced.
+def contract_value(value: object) -> Any:  # noqa: ANN401 - a JSON value, of any depth
+    """Return a value, or a whole table, of a run file as a contract writes it.
 
-    `earlier` are the series of all contracts, `charges` the losses of the population's calibration draws.
+    Free keys, missing values and later keys with their defaults are omitted.
 
-    >>> text = '{"promise":{"notion":"classical","epsilon_per_day":"0.5","max_day_epsilon":"0.5","epsilon_total":"9"}}'
-    >>> promise_of(text).loss([], "2013-01-01", None)
-    500000000
-
-    Raises:
-        LedgerError: the text contains no promise that this version knows and can enforce.
+    >>> contract_value([Decimal("0.50"), date(2013, 1, 31)])
+    ['0.5', '2013-01-31']
     """
-    try:
-        terms = meaning_of(text)
-        promise = _promise_in(terms)
-        series, schedule = series_of({"series": {}} | terms), terms.get("schedule", {})
-        minutes = interval_minutes_of(terms)
-        first, last = (
-            date.fromisoformat(schedule[key]) if key in schedule else None for key in ("first_day", "last_day")
-        )
-    except (ValidationError, ValueError, LookupError, TypeError, AttributeError):
-        raise LedgerError(_UNKNOWN_PROMISE) from None
-    return promise.for_publication(Publication(series, earlier or {}, first, last, tuple(charges), minutes))
+    if isinstance(value, Section):
+        fields = type(value).model_fields
+        written = {key: getattr(value, key) for key in fields if FREE not in fields[key].metadata}
+        omitted = {key for key in written if LATER in fields[key].metadata and written[key] == fields[key].default}
+        present = {key: element for key, element in written.items() if element is not None and key not in omitted}
+        return {key: contract_value(element) for key, element in present.items()}
+    if isinstance(value, Mapping):
+        return {key: contract_value(element) for key, element in value.items()}
+    if isinstance(value, tuple | list):
+        return [contract_value(element) for element in value]
+    if isinstance(value, Decimal):
+        return exact_text(value)
+    return value.isoformat() if isinstance(value, date) else value
 
 
-def registered_run_file(text: str, *, output: OutputSection, compare: CompareSection, has_curve: bool) -> RunFile:
-    """Return the run file that registered a contract, as far as a statement and a public report depend on it.
+@dataclass(frozen=True)
+class Contract:
+    """A contract, as its text means it: `keys` are those of its text, with those that its form did not have.
 
-    Free keys are no part of a contract: those of paths are missing, those of texts and comparisons are given. Use it
-    to compute again what was published, never to run.
+    Every part raises a LedgerError if this version does not know it.
 
-    Args:
-        text: the contract's text.
-        output: texts and layout of the release.
-        compare: the additional bounds of the statement.
-        has_curve: whether a declared model is a curve, by its public part.
-
-    Raises:
-        LedgerError: the text contains no promise that this version knows and can enforce.
+    >>> keys = {"input": {"dataset": "london"}, "series": {"use": {"statistic": "mean", "clamp_kwh": "9"}}}
+    >>> contract = parse_contract(json.dumps(keys))
+    >>> contract.series["use"].clamp_wh, contract.layout.day_zone, contract.interval_minutes, contract.model
+    (9000, 'GMT', 30, None)
     """
-    terms = meaning_of(text)
-    try:
-        model = terms.get("model")
-        curve = {"curve": ""} if has_curve else {}
-        return RunFile.model_construct(
-            version=1,
-            input=_section(INPUTS, "dataset", _with_columns(terms["input"])),
-            output=output,
-            population=PopulationSection.model_construct(**terms["population"]),
-            schedule=_section((Archive, Live, Rehearsal), "mode", _with_dates(terms["schedule"])),
-            series=series_of(terms),
-            promise=_promise_in(terms),
-            model=None if model is None else _section((DeclaredModel, EstimatedModel), "source", {**model, **curve}),
-            compare=compare,
-        )
-    except (ValidationError, ValueError, LookupError, TypeError, AttributeError, StopIteration):
-        raise LedgerError(_UNKNOWN_PROMISE) from None
 
+    keys: Mapping[str, Any]
 
-def _promise_in(terms: Mapping[str, Any]) -> AnyPromise:
-    return _PROMISE.validate_python({key: _read(value) for key, value in terms["promise"].items()})
+    @cached_property
+    def series(self) -> Mapping[str, AnySeries]:
+        """The series by name, one per layer of a mean and one per level of a hierarchy."""
+        return series_of(self.keys)
 
+    def series_keys(self, name: str) -> Mapping[str, Any]:
+        """Return the keys of a series as text, as the metadata of a table state them."""
+        keys: Mapping[str, Any] = self.keys["series"][name]
+        return keys
 
-def _section(kinds: Iterable[type[Section]], choice: str, table: Mapping[str, Any]) -> Any:  # noqa: ANN401  (any section)
-    """Return a table of a contract as the section of a run file that it was, its values as the contract has them."""
-    kind = next(kind for kind in kinds if table[choice] in get_args(kind.model_fields[choice].annotation))
-    return kind.model_construct(**{key: value for key, value in table.items() if key in kind.model_fields})
+    @property
+    def stated_keys(self) -> dict[str, Any]:
+        """The keys of promise and series as text, as the metadata of a table state them."""
+        return {table: self.keys[table] for table in ("promise", "series")}
 
+    @cached_property
+    def promise(self) -> AnyPromise:
+        """The promise with its caps; `enforced` is what the ledger enforces."""
+        try:
+            return _PROMISE.validate_python({key: _read(value) for key, value in self.keys["promise"].items()})
+        except _MALFORMED:
+            raise LedgerError(_UNKNOWN_PROMISE) from None
 
-def _with_columns(table: Mapping[str, Any]) -> dict[str, Any]:
-    columns = table.get("columns")
-    return {**table, **({} if columns is None else {"columns": LongColumns.model_validate(columns)})}
+    def enforced(
+        self, earlier: Mapping[str, Mapping[str, AnySeries]] | None = None, charges: Iterable[PeriodLoss] = ()
+    ) -> Notion:
+        """Return the promise as it is enforced.
 
+        `earlier` are the series of all contracts, `charges` the losses of the population's calibration draws.
+        """
+        return self.run_file.following(earlier or {}, charges).notion
 
-def _with_dates(table: Mapping[str, Any]) -> dict[str, Any]:
-    dates: dict[str, Any] = {
-        key: date.fromisoformat(table[key]) for key in ("first_day", "last_day") if table.get(key) is not None
-    }
-    if "skip_days" in table:
-        dates["skip_days"] = tuple(map(date.fromisoformat, table["skip_days"]))
-    return {**table, **dates}
+    @cached_property
+    def input(self) -> InputSection:
+        """The layout of the readings and the rules for reading them."""
+        section: InputSection = self._section("input")
+        return section
+
+    @cached_property
+    def layout(self) -> Layout:
+        """The layout of the input files."""
+        return self.input.layout
+
+    @property
+    def interval_minutes(self) -> int:
+        """The length of a reading's interval; 60 where the contract states none, whatever its dataset."""
+        minutes: int = self.keys.get("input", {}).get("interval_minutes", 60)
+        return minutes
+
+    @cached_property
+    def population(self) -> PopulationSection:
+        """The households that the promise protects."""
+        section: PopulationSection = self._section("population")
+        return section
+
+    @cached_property
+    def schedule(self) -> Archive | Live | Rehearsal:
+        """When days are due."""
+        section: Archive | Live | Rehearsal = self._section("schedule")
+        return section
+
+    @property
+    def zone_changes(self) -> tuple[str, ...]:
+        """The clock changes of the period; none if the contract permits any."""
+        return tuple(self.keys.get("schedule", {}).get(ZONE_CHANGES, ()))
+
+    @cached_property
+    def model(self) -> DeclaredModel | EstimatedModel | None:
+        """The settings of the model, None without one."""
+        section: DeclaredModel | EstimatedModel | None = self._section("model") if "model" in self.keys else None
+        return section
+
+    @property
+    def model_hash(self) -> str | None:
+        """The hash of the model's public part, None before there is one."""
+        model = self.keys.get("model")
+        return model.get("hash") if isinstance(model, dict) else None
+
+    @cached_property
+    def states(self) -> RepresentativeValues | None:
+        """The public states of the model, None if it has none.
+
+        >>> Contract({"model": {"step": "day", "edges": ["4", "8"]}}).states.representative_values_wh
+        (2000, 6000, 10000)
+        """
+        model = self.keys.get("model", {})
+        if not isinstance(model.get("edges"), list):
+            return None
+        try:
+            states = RepresentativeValues(model["step"], tuple(watt_hours(Decimal(edge)) for edge in model["edges"]))
+            representative_values(states.edges_wh)
+        except (ChainError, *_MALFORMED):
+            raise LedgerError(_UNKNOWN_STATES) from None
+        return states
+
+    @property
+    def requires_witness(self) -> bool:
+        """Whether a witness must confirm the newest head of the ledger."""
+        return "witness" in self.keys.get("output", {})
+
+    @cached_property
+    def run_file(self) -> RunFile:
+        """The run file that registered the contract; use it to compute again what was published, never to run.
+
+        Free keys are no part of a contract: the tables of texts, comparisons and engine are missing.
+        """
+        tables: dict[str, Any] = {name: getattr(self, name) for name in _REGISTERED}
+        return RunFile.model_construct(version=1, series=dict(self.series), **tables)
+
+    def differences(self, newer: Contract) -> tuple[str, ...]:
+        """Return the differences of a newer contract, one text for each dotted key, layers and levels as one table."""
+        return differences(*written_contracts(self.keys, newer.keys))
+
+    @property
+    def counted(self) -> Contract:
+        """The contract as a run file is compared with it: epsilons as they count, without clock changes."""
+        return Contract(without_zone_changes(with_counted_epsilons(self.keys)))
+
+    def _section(self, name: str) -> Any:  # noqa: ANN401  (any section)
+        """Return a table as the section of a run file that it was."""
+        try:
+            table, (choice, kinds) = self.keys[name], TABLES[name]
+            kind = next(
+                kind for kind in kinds if not choice or table[choice] in get_args(kind.model_fields[choice].annotation)
+            )
+            fields = {key: kind.model_fields[key] for key in table if key in kind.model_fields}
+            texts = {key for key, field in fields.items() if TEXT in field.metadata}
+            values: dict[str, Any] = {key: table[key] if key in texts else _read(table[key]) for key in fields}
+            if "columns" in values:
+                values["columns"] = LongColumns.model_validate(values["columns"])
+            return kind.model_construct(**values)
+        except (*_MALFORMED, StopIteration):
+            raise LedgerError(_UNKNOWN_PROMISE) from None
 
 
 def _read(value: object) -> object:
-    """Return a number that the contract keeps as text; no other text of a promise has this form."""
-    return Decimal(value) if isinstance(value, str) and _NUMBER.fullmatch(value) else value
+    """Return a value of a section from its JSON: a contract keeps numbers and dates as text."""
+    if isinstance(value, list):
+        return tuple(map(_read, value))
+    if isinstance(value, str) and _NUMBER.fullmatch(value):
+        return Decimal(value)
+    return date.fromisoformat(value) if isinstance(value, str) and _DATE.fullmatch(value) else value
 
 
-Rule = Literal["lower", "raise", "delta", "either", "end", "share", "coarser", "witness", "apart", "never"]
-Verdict = Literal["allowed", "refused"]
+@lru_cache(maxsize=256)
+def parse_contract(text: str) -> Contract:
+    """Return the contract that a text means; each text is parsed once.
 
-RULES: Final[Mapping[str, Rule]] = {
-    "input.corrections": "either",
-    "input.file_order": "either",
-    "input.max_half_hour_kwh": "either",
-    "output.witness": "witness",
-    "population.min_households": "raise",
-    "population.shared_households": "apart",
-    "schedule.give_up_days": "either",
-    "schedule.last_day": "end",
-    "schedule.rehearsal_on": "never",
-    "schedule.wait_for": "either",
-    "schedule.zone_changes": "either",
-    "series.*": "share",
-    "series.*.above_kwh": "either",
-    "series.*.bins_kwh": "either",
-    "series.*.by": "either",
-    "series.*.clamp_kwh": "either",
-    "series.*.every": "never",
-    "series.*.half_hour_clamp_kwh": "either",
-    "series.*.max_missing": "either",
-    "series.*.missing_kwh": "either",
-    "series.*.share": "share",
-    "series.*.values": "coarser",
-    "promise.age_days": "raise",
-    "promise.delta": "delta",
-    "promise.epsilon_total": "lower",
-    "promise.max_day_epsilon": "lower",
-    "model.*": "either",
-}
-"""By dotted key; "series.*" is a series as a whole, "model.*" the model or any key of it."""
-
-ABSENT: Final = "(absent)"
-_DECIMAL = re.compile(r'-?[0-9]+|"-?[0-9]+(\.[0-9]+)?"')
-_DATE = re.compile(r'"[0-9]{4}-[0-9]{2}-[0-9]{2}"')
-_WITHOUT_KEY: Final[Mapping[str, Decimal]] = {
-    "lower": Decimal("Infinity"),
-    "raise": Decimal("-Infinity"),
-    "delta": Decimal(0),
-}
-"""What a missing key counts as: no bound; a missing delta is the bound without exception."""
-_WHY_NOT: Final[Mapping[Rule, str]] = {
-    "lower": "it may only be lowered: more would loosen the promise",
-    "raise": "it may only be raised: less would loosen the promise",
-    "delta": "it may only be lowered or removed: more would loosen the promise",
-    "either": "a model may be replaced, not withdrawn",
-    "end": "without a number in epsilon_total it bounds the sum over all days: it may only come earlier",
-    "share": "the shares of the series would not add up to 1",
-    "witness": "it states that a witness is required, or is absent",
-    "apart": "households that are counted elsewhere too would be released: this would loosen the promise",
-    "coarser": "the model covers states only: readings contain more, which would loosen the bounds that rest on it",
-    "never": "it is part of the promise and never changes; another population or ledger may promise it",
-}
-_WHY: Final[Mapping[Rule, str]] = {
-    "lower": "tightens the promise",
-    "raise": "tightens the promise",
-    "delta": "tightens the promise",
-    "either": "the promise stays as it is",
-    "end": "epsilon_total bounds the sum over all days as before",
-    "share": "the promise stays as it is",
-    "witness": "no bound changes; without a witness an older ledger that was put back is not detected",
-    "apart": "tightens the promise",
-    "coarser": "states contain no more information than their readings",
-    "never": "",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class ContractChange:
-    """One difference of two contracts, with its verdict.
-
-    `key` is dotted; `old` and `new` are JSON texts, or `ABSENT`; `why` is the reason for the verdict in a few words.
+    Raises:
+        LedgerError: a form that only a later version of agedp reads.
     """
-
-    key: str
-    old: str
-    new: str
-    verdict: Verdict
-    why: str
+    return Contract(meaning(json.loads(text)))
 
 
-def amendment(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[ContractChange, ...]:
-    """Return every difference of two contracts with its verdict, in the order of their keys.
+def meaning(contract: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a contract with the keys that its form did not have filled in, under the keys' present names.
 
-    >>> [change] = amendment({"promise": {"epsilon": "0.5"}}, {"promise": {"epsilon": "0.4"}})
-    >>> change.key, change.old, change.new, change.verdict
-    ('promise.epsilon', '"0.5"', '"0.4"', 'allowed')
+    >>> meaning({"input": {"dataset": "london"}})["input"]
+    {'interval_minutes': 30, 'accept': [], 'dataset': 'london'}
+
+    Raises:
+        LedgerError: a form that only a later version of agedp reads.
     """
-    old, new = written_contracts(old, new)
-    units = _on_one_side(old, new)
-    old_values, new_values = _entries(old, units), _entries(new, units)
-    fits: dict[Rule, bool] = {"share": _shares_fit(new), "end": _has_total(new)}
-    notions = [_table(terms, "promise").get("notion") for terms in (old, new)]
-    return tuple(
-        _judged(key, rule_of(key, notions), old_values.get(key, ABSENT), new_values.get(key, ABSENT), fits=fits)
-        for key in sorted(old_values.keys() | new_values.keys())
-        if old_values.get(key) != new_values.get(key)
+    form = contract.get("form", 1)
+    if form not in NEEDS:
+        raise LedgerError(format_unknown_version("a contract in the ledger", form, contract.get("needs")))
+    tables = {key: table for key, table in _renamed(contract).items() if key not in ("form", "needs")}
+    filled: dict[str, Any] = {}
+    for name, table in tables.items():
+        if name == "series" and isinstance(table, Mapping):
+            filled[name] = {series: _filled("series", terms) for series, terms in table.items()}
+        else:
+            filled[name] = _filled(name, table)
+    return filled
+
+
+def comparable(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the meanings of two contracts as they are compared: without clock changes unless both record them.
+
+    Raises:
+        LedgerError: as `meaning`.
+    """
+    meanings = with_counted_epsilons(meaning(old)), with_counted_epsilons(meaning(new))
+    if any(ZONE_CHANGES not in terms.get("schedule", {}) for terms in meanings):
+        meanings = without_zone_changes(meanings[0]), without_zone_changes(meanings[1])
+    return meanings
+
+
+def with_counted_epsilons(contract: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the meaning of a contract with the epsilons of its promise as they count; use it to compare contracts.
+
+    Contracts of 0.2 contain up to 15 decimals of an epsilon, of which nine count.
+
+    >>> with_counted_epsilons({"promise": {"notion": "classical", "epsilon_per_day": "0.1000000004"}})["promise"]
+    {'notion': 'classical', 'epsilon_per_day': '0.1'}
+    """
+    promise = contract.get("promise")
+    if not isinstance(promise, Mapping):
+        return dict(contract)
+    fields = next((notion.model_fields for notion in NOTIONS if notion.name == promise.get("notion")), {})
+    texts = {key: str(promise[key]) for key, field in fields.items() if key in promise and is_epsilon(field)}
+    cut = {key: match[1].rstrip("0").rstrip(".") for key, text in texts.items() if (match := _CUT.fullmatch(text))}
+    return {**contract, "promise": {**promise, **cut}}
+
+
+def without_zone_changes(contract: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a contract without the clock changes of its period; use it to compare contracts.
+
+    Recorded clock changes are compared day by day instead (`datasets.zone_changes`), because a new time zone database
+    may move a future one.
+    """
+    schedule = contract.get("schedule")
+    if not isinstance(schedule, Mapping):
+        return dict(contract)
+    return {**contract, "schedule": {key: value for key, value in schedule.items() if key != ZONE_CHANGES}}
+
+
+def is_later(contract: Mapping[str, Any]) -> bool:
+    """Return whether a contract has a key that form 1 does not have, or a list of group columns.
+
+    Such a contract must name its form and the version of agedp that reads it.
+
+    >>> is_later({"input": {"dataset": "london"}}), is_later({"output": {"witness": "required"}})
+    (False, True)
+    """
+    tables = [(name, table) for name, table in contract.items() if name in TABLES and name != "series"]
+    tables += [("series", terms) for terms in contract.get("series", {}).values()]
+    return (
+        "output" in contract
+        or any(table.get("statistic") in _LATER_STATISTICS for name, table in tables if name == "series")
+        or ZONE_CHANGES in contract.get("schedule", {})
+        or any(key in table for name, table in tables for key, _ in _later_defaults(name, table))
+        or any(isinstance(table.get("by"), list) for name, table in tables if name == "series")
+        or any(
+            LATER in LongColumns.model_fields[key].metadata for key in contract.get("input", {}).get("columns") or ()
+        )
     )
 
 
-def _on_one_side(old: Mapping[str, Any], new: Mapping[str, Any]) -> frozenset[str]:
-    """Return the series, and the model, that only one contract has: each is one change."""
-    names = (set(_table(old, "series")) ^ set(_table(new, "series"))) - {""}
-    models = {"model"} if ("model" in old) != ("model" in new) else set()
-    return frozenset({f"series.{name}" for name in names} | models)
+def _filled(name: str, table: Any) -> Any:  # noqa: ANN401  (a JSON value)
+    if name not in TABLES or not isinstance(table, Mapping):
+        return table
+    return {**{key: default for key, default in _later_defaults(name, table) if default is not None}, **table}
 
 
-def _table(contract: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    table = contract.get(name)
-    return table if isinstance(table, Mapping) else {}
+def _later_defaults(name: str, table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the keys of a table that came later than form 1, with their defaults as a contract writes them."""
+    choice, kinds = TABLES[name]
+    for kind in (Layer,) if name == "series" and "above_kwh" in table else kinds:
+        if choice and table.get(choice) not in get_args(kind.model_fields[choice].annotation):
+            continue
+        for key, field in kind.model_fields.items():
+            if LATER in field.metadata and FREE not in field.metadata:
+                meanings = [mark.meaning for mark in field.metadata if isinstance(mark, Absent)]
+                yield key, contract_value(meanings[0] if meanings else field.default)
+        return
 
 
-def _entries(value: Mapping[str, Any], units: frozenset[str], above: str = "") -> dict[str, str]:
-    """Return (dotted key, JSON text) of every value that is not a table, and of the tables that are one change."""
-    entries: dict[str, str] = {}
-    for name, entry in value.items():
-        key = f"{above}{name}"
-        if isinstance(entry, Mapping) and key not in units:
-            entries |= _entries(entry, units, f"{key}.")
-        else:
-            entries[key] = json.dumps(entry, sort_keys=True, ensure_ascii=True)
-    return entries
+def _renamed(contract: Mapping[str, Any]) -> dict[str, Any]:
+    return _with_names(contract, ()) if RENAMED else dict(contract)
 
 
-def _shares_fit(new: Mapping[str, Any]) -> bool:
-    series = _table(new, "series").values()
-    written = [terms.get("share") if isinstance(terms, Mapping) else None for terms in series]
-    of_layers = [share for shares in written for share in (shares if isinstance(shares, list) else [shares])]
-    sizes = [_size(json.dumps(share)) for share in of_layers]
-    shares = [size for size in sizes if size is not None and 0 < size <= 1]
-    return len(shares) == len(sizes) and sum(shares, Decimal()) == 1
+def _with_names(table: Mapping[str, Any], above: tuple[str, ...]) -> dict[str, Any]:
+    renamed: dict[str, Any] = {}
+    for name, value in table.items():
+        path = (*above, "*" if above == ("series",) else name)
+        new = RENAMED.get(".".join(path), name)
+        if new is not None:
+            renamed[new] = _with_names(value, path) if isinstance(value, Mapping) else value
+    return renamed
 
 
-def _has_total(new: Mapping[str, Any]) -> bool:
-    total = _size(json.dumps(_table(new, "promise").get("epsilon_total")))
-    return total is not None and total.is_finite()
+def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the differences between two contracts, one text for each dotted key.
 
-
-def _judged(key: str, rule: Rule, old: str, new: str, *, fits: Mapping[Rule, bool]) -> ContractChange:
-    if rule in _WITHOUT_KEY:
-        allowed = _tightens(rule, old, new)
-    elif rule == "end" and _comes_earlier(old, new):
-        return ContractChange(key, old, new, "allowed", _WHY["lower"])
-    elif rule == "coarser":
-        allowed = new == '"states"' or (old == ABSENT and new == '"readings"')
-    elif rule == "apart":
-        allowed = new == '"refuse"'
-    elif rule == "witness":
-        allowed = {old, new} == {ABSENT, '"required"'}
-    elif rule == "either":
-        allowed = not (key == "model" and new == ABSENT)
-    else:
-        allowed = fits.get(rule, False)
-    return ContractChange(key, old, new, "allowed" if allowed else "refused", (_WHY if allowed else _WHY_NOT)[rule])
-
-
-def _comes_earlier(old: str, new: str) -> bool:
-    """Return whether a last day is before the old one, or replaces no last day; dates are ISO text."""
-    return bool(_DATE.fullmatch(new)) and (old == ABSENT or (bool(_DATE.fullmatch(old)) and new < old))
-
-
-def rule_of(key: str, notions: Collection[object] = ()) -> Rule:
-    """Return the rule for a dotted key of a contract; "never" for a key without a rule.
-
-    `notions` are the names of the notions that the compared contracts promise; if none is known, all notions count.
-
-    >>> rule_of("series.daily_mean.clamp_kwh"), rule_of("promise.epsilon"), rule_of("promise.notion")
-    ('either', 'lower', 'never')
+    >>> differences({"promise": {"epsilon": "0.5"}}, {"promise": {"epsilon": "1"}, "title": "x"})
+    ('promise.epsilon: "0.5" -> "1"', 'title: (absent) -> "x"')
     """
-    parts = key.split(".")
-    if parts[0] == "model":
-        return RULES["model.*"]
-    if parts[0] == "series" and len(parts) > 1:
-        parts[1] = "*"
-    if parts[0] == "promise" and len(parts) == 2 and key not in RULES:
-        return _rule_of_notions(parts[1], notions)
-    return RULES.get(".".join(parts), "never")
+    before, after = dict(_leaves("", old)), dict(_leaves("", new))
+    return tuple(
+        f"{key}: {before.get(key, '(absent)')} -> {after.get(key, '(absent)')}"
+        for key in sorted(before.keys() | after.keys())
+        if before.get(key) != after.get(key)
+    )
 
 
-def _rule_of_notions(parameter: str, notions: Collection[object]) -> Rule:
-    """Return the rule of the notions that have this parameter, "never" where they differ."""
-    promised = [notion for notion in NOTIONS if notion.name in notions] or NOTIONS
-    rules = {notion.TIGHTENING[parameter] for notion in promised if parameter in notion.TIGHTENING}
-    return rules.pop() if len(rules) == 1 else "never"
-
-
-def _tightens(rule: Rule, old: str, new: str) -> bool:
-    """Return whether a bound becomes tighter; False for a text that is not a number."""
-    old_size, new_size = (_WITHOUT_KEY[rule] if text == ABSENT else _size(text) for text in (old, new))
-    if old_size is None or new_size is None:
-        return False
-    return new_size > old_size if rule == "raise" else new_size < old_size
-
-
-def _size(text: str) -> Decimal | None:
-    """Return a contract's number, an integer or decimal text (never a float); "unlimited" is above all."""
-    if text == '"unlimited"':
-        return Decimal("Infinity")
-    match = _DECIMAL.fullmatch(text)
-    return Decimal(text.strip('"')) if match else None
+def _leaves(key: str, value: Any) -> Iterator[tuple[str, str]]:  # noqa: ANN401 - any JSON
+    """Yield (dotted key, canonical value); lists are opened only if they hold objects."""
+    inner: list[tuple[str, Any]] = []
+    if isinstance(value, dict):
+        inner = list(value.items())
+    elif isinstance(value, (list, tuple)) and any(isinstance(item, dict) for item in value):
+        inner = [(str(number), item) for number, item in enumerate(value, start=1)]
+    if not inner:
+        yield key, json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    for name, item in inner:
+        yield from _leaves(f"{key}.{name}" if key else name, item)

@@ -1,6 +1,7 @@
-"""A contract as its text contains it: the keys that agedp reads, validated, with the JSON schema that statements use.
+"""A contract as a document: the keys of its text that agedp reads, validated, with the JSON schema of statements.
 
-The same classes describe a contract in the ledger and in a statement. `DocumentPart` is the base of both documents.
+The same classes check a contract in the ledger and describe it in a statement; `contract.Contract` is what it means.
+`DocumentPart` is the base of both documents.
 
 Decisions:
 
@@ -25,8 +26,10 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from pydantic.json_schema import GenerateJsonSchema
 
 from agedp_data import clock
+from agedp_data.config.contract import Contract, meaning
 from agedp_data.config.input import LongColumns
 from agedp_data.parameters import LATER, AgeDays, Section
+from agedp_data.series.series import AnySeries, series_in
 
 UNCHECKED: Final = WithJsonSchema({})
 EPSILON: Final = r"(0|[1-9][0-9]*)(\.[0-9]{0,8}[1-9])?"
@@ -79,6 +82,10 @@ class DocumentSchema(GenerateJsonSchema):
             if key in generated.get("properties", {}) and schema["cls"].model_fields[key].description is None:
                 generated["properties"][key]["description"] = text
         return generated
+
+    def normalize_name(self, name: str) -> str:
+        """Return the name of a definition; a document's is that of what it describes."""
+        return super().normalize_name(name).removesuffix("Document")
 
     def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ANN401, ARG002  (a core schema)
         """Leave titles out: descriptions say more."""
@@ -248,6 +255,14 @@ class SeriesTerms(DocumentPart):
     ] = None
     values: Annotated[str | None, UNCHECKED] = None
 
+    def parse(self) -> AnySeries:
+        """Return the series.
+
+        Raises:
+            ValueError: the keys are not those of a series.
+        """
+        return series_in(self.content())
+
 
 class PromiseTerms(DocumentPart):
     """The notion and its parameters."""
@@ -293,7 +308,7 @@ class ContractOutput(DocumentPart):
     witness: Annotated[Literal["required"], Field(description="Where it lies is not published.")]
 
 
-class Contract(DocumentPart):
+class ContractDocument(DocumentPart):
     """What is promised, as the ledger registered it: run-file keys with defaults written out, numbers as text."""
 
     optional = frozenset({"form", "needs", "model", "output"})
@@ -310,3 +325,8 @@ class Contract(DocumentPart):
     promise: PromiseTerms
     model: ContractModel | None = None
     output: ContractOutput | None = None
+
+    @property
+    def terms(self) -> Contract:
+        """The contract that the document means."""
+        return Contract(meaning(self.content()))

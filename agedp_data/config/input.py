@@ -20,6 +20,7 @@ from pydantic import (
     model_validator,
 )
 
+from agedp_data.amendment_rules import EITHER
 from agedp_data.config.paths import LOCATION, Pattern
 from agedp_data.datasets.layout import Layout
 from agedp_data.datasets.registry import LAYOUTS, layout_of
@@ -110,11 +111,11 @@ class InputSection(Section):
     """Globs, paths or URLs of the input files: `.csv`, `.gz`, `.zip`, `.zst`, `.parquet`, or folders of them, in any
     order.
     """
-    corrections: Literal["set-aside", "later-file"] = "set-aside"
+    corrections: Annotated[Literal["set-aside", "later-file"], EITHER] = "set-aside"
     """Conflicting readings from two files: "set-aside" keeps neither, "later-file" keeps that of the later file. A new
     live population must write it.
     """
-    file_order: Order | None = Field(default_factory=_order)
+    file_order: Annotated[Order | None, EITHER] = Field(default_factory=_order)
     """Order of the files, for "later-file" only: by name, numbers compared as numbers, or by modification time. "name"
     unless written.
     """
@@ -122,7 +123,7 @@ class InputSection(Section):
     """Minutes between two readings of a household. Shorter readings are added up to half-hours; readings of hours count
     for days only, not for states or chains of half-hours. The publishers' datasets have 30.
     """
-    max_half_hour_kwh: PositiveKwh = exact(50)
+    max_half_hour_kwh: Annotated[PositiveKwh, EITHER] = exact(50)
     """A reading above this is rejected and counted; the same power for readings of other intervals."""
     max_rejected_share: Annotated[Fraction01, FREE] = Decimal("0.2")
     """A first run that rejects a larger share of the rows is refused. Rows without a reading, duplicates and corrected

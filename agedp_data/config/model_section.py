@@ -20,8 +20,7 @@ from pydantic import (
 
 from agedp_data.config.paths import OptionalLocation, SharedFolder
 from agedp_data.config.schedule import day
-from agedp_data.errors import ChainError, LedgerError
-from agedp_data.markov.states import RepresentativeValues, representative_values
+from agedp_data.markov.states import RepresentativeValues
 from agedp_data.parameters import (
     FREE,
     LATER,
@@ -290,26 +289,6 @@ class EstimatedModel(ModelSection):
             if self.is_private:
                 raise wrong(f'is missing; publish = "private" needs {examples}', missing[0])
         return self
-
-
-def contract_states(terms: Mapping[str, Any]) -> RepresentativeValues | None:
-    """Return the public states of a contract's model, None if it has none.
-
-    >>> contract_states({"model": {"step": "day", "edges": ["4", "8"]}}).representative_values_wh
-    (2000, 6000, 10000)
-
-    Raises:
-        LedgerError: the contract's model differs in form from what agedp writes.
-    """
-    model = terms.get("model", {})
-    if not isinstance(model.get("edges"), list):
-        return None
-    try:
-        states = RepresentativeValues(model["step"], tuple(watt_hours(Decimal(edge)) for edge in model["edges"]))
-        representative_values(states.edges_wh)
-    except (ChainError, ArithmeticError, ValueError, LookupError, TypeError):
-        raise LedgerError("a contract in the ledger holds states that this agedp does not know; update agedp") from None
-    return states
 
 
 AnyModel = Annotated[DeclaredModel | EstimatedModel, Discriminator("source")]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal, get_args
 
-from pydantic import Field, PlainValidator
+from pydantic import Field, PlainValidator, WithJsonSchema
 
+from agedp_data.amendment_rules import APART, RAISE, WITNESS
 from agedp_data.config.paths import LedgerUrl, Location, OptionalLocation, RegisterUrl, SharedFolder, WitnessLocation
 from agedp_data.parameters import (
     LATER,
@@ -26,6 +27,16 @@ from agedp_data.parameters import (
 )
 
 FolderLayout = Literal["single", "monthly"]
+AveragesBy = Literal["week", "month", "year"]
+PERIODS: Final = WithJsonSchema({"type": "array", "items": {"enum": list(get_args(AveragesBy))}})
+
+
+def _averages_by(value: object) -> tuple[AveragesBy, ...]:
+    periods: tuple[AveragesBy, ...] = get_args(AveragesBy)
+    names = value if isinstance(value, list | tuple) else [value]
+    if any(name not in periods for name in names) or len(set(names)) < len(names):
+        raise wrong('must be a list of "week", "month" and "year", each at most once')
+    return tuple(period for period in periods if period in names)
 
 
 class OutputSection(Section):
@@ -42,7 +53,7 @@ class OutputSection(Section):
     confidential folder unless written. The key of a file, `household_register.key`, is beside it; that of a server is
     in the confidential folder: copy it into each one that uses the server.
     """
-    witness: WitnessLocation = None
+    witness: Annotated[WitnessLocation, WITNESS] = None
     """Where the newest head of the ledger is confirmed: a file on another disk, or an object (`s3://`). A ledger that
     was restored from a snapshot is then refused. The place may change; that a witness is used is in the contract, and
     only `agedp ledger amend` removes it. A row (`postgresql://`) is for populations that 0.2 began.
@@ -61,6 +72,11 @@ class OutputSection(Section):
     """Files of the release folder: each table in one file, or `"monthly"`: a file for each month of publication, never
     written again once a later month has begun. A change writes the folder anew.
     """
+    averages_by: Annotated[tuple[AveragesBy, ...], PlainValidator(_averages_by), PERIODS] | None = None
+    """Derived averages that are written, such as `["week", "month", "year"]`. Only those of months unless written; a
+    population that 0.1 or 0.2 began keeps all three. Recipients compute the others from the daily values
+    (`ReleaseFolder.period_averages`).
+    """
 
 
 class PopulationSection(Section):
@@ -77,9 +93,9 @@ class PopulationSection(Section):
     the input files are then meters; those that are not in this file count for nobody. A day that lacks a meter is
     missing.
     """
-    min_households: Annotated[int, Field(ge=1, le=1_000_000_000)]
+    min_households: Annotated[int, Field(ge=1, le=1_000_000_000), RAISE]
     """A day or a group with fewer households on the roster is never released."""
-    shared_households: Annotated[Literal["count", "refuse"], LATER] = "count"
+    shared_households: Annotated[Literal["count", "refuse"], LATER, APART] = "count"
     """What follows if a household on the roster is counted in another population, ledger or rehearsal over readings as
     well: its losses are counted together and stated, or the day is refused before it is drawn.
     """

@@ -35,7 +35,6 @@ from agedp_data.notions.publication import Publication
 from agedp_data.notions.temporal import Temporal
 from agedp_data.notions.w_event import WEvent
 from agedp_data.parameters import Section, acceptances, exact_text, rounding_lines, wrong
-from agedp_data.series.profile import Profile
 from agedp_data.series.series import AnySeries
 from agedp_data.series.series_tables import SeriesTable, series_by_name, table_name
 from agedp_data.series.series_terms import EnergySeries
@@ -269,7 +268,7 @@ def _states(run: RunFile) -> Iterator[Problem]:
         if isinstance(run.promise, Neighbourhood):
             what = 'do not go with notion = "neighbourhood": a small change of use may change any of them'
             yield f"series.{name}", "values", f'{what}; write values = "readings"'
-        if isinstance(series, Profile) and public_states is not None and public_states.step != HALF_HOUR:
+        if series.reads_half_hours and public_states is not None and public_states.step != HALF_HOUR:
             what = 'counts states of half-hours; [model] step = "day" has none'
             yield f"series.{name}", "values", f'{what}. Write values = "readings"'
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Discriminator, Field, PlainValidator, model_validator
 
+from agedp_data.amendment_rules import EITHER, END
 from agedp_data.config.paths import DayMarker
 from agedp_data.datasets.validation import FIRST_DAY, LAST_DAY
 from agedp_data.parameters import FREE, LATER, TEXT, Absent, Days, Section, Zone, text, wrong
@@ -73,7 +74,7 @@ class ScheduleSection(Section):
     """
     first_day: Day
     """First day of the series."""
-    last_day: Day | None = None
+    last_day: Annotated[Day | None, END] = None
     """Last day of the series; required for an archive."""
     skip_days: SkipDays | None = None
     """Days of the period that are skipped: no draw, nothing spent. Chosen before the first release and never changed.
@@ -125,7 +126,7 @@ class Archive(ScheduleSection):
     """Archive: all days of the period are due now, with their true publication date."""
 
     mode: Literal["archive"]
-    last_day: Day
+    last_day: Annotated[Day, END]
     """Last day of the series; required for an archive."""
     absent_days: Annotated[Literal["refuse", "missing"], FREE] = "refuse"
     """What follows if no household has a usable reading on some days of a first run: the run is refused and lists them,
@@ -145,9 +146,9 @@ class Rehearsal(ScheduleSection):
     """The households whose use is summed: "synthetic" ones, one for each household on the roster, so that no input file
     is read; or those of the "readings", whose losses then count like those of releases. A new rehearsal must write it.
     """
-    wait_for: DayMarker | None = None
+    wait_for: Annotated[DayMarker | None, EITHER] = None
     """Marker file of a complete delivery, `{day}` standing for the date; without this key age alone decides."""
-    give_up_days: Days | None = Field(default_factory=_patience)
+    give_up_days: Annotated[Days | None, EITHER] = Field(default_factory=_patience)
     """A day without its marker this long after it was due is skipped and spends nothing. 14 with `wait_for`."""
 
     @model_validator(mode="after")
@@ -165,9 +166,9 @@ class Live(ScheduleSection):
     """Live: by the system clock, a day is due at its age and, with `wait_for`, once its marker exists."""
 
     mode: Literal["live"]
-    wait_for: DayMarker | None = None
+    wait_for: Annotated[DayMarker | None, EITHER] = None
     """Marker file of a complete delivery, `{day}` standing for the date; without this key age alone decides."""
-    give_up_days: Days | None = Field(default_factory=_patience)
+    give_up_days: Annotated[Days | None, EITHER] = Field(default_factory=_patience)
     """A day without its marker this long after it was due is skipped and spends nothing. 14 with `wait_for`."""
     cron: Annotated[Cron | None, FREE] = None
     """Cron line for `agedp serve`."""

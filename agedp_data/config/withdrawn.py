@@ -5,9 +5,10 @@ A running series goes on: what its contract in force names is no new use, and is
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Final
 
+from agedp_data.config.contract import Contract
 from agedp_data.config.model_section import EstimatedModel
 from agedp_data.config.run_file import RunFile
 
@@ -25,23 +26,25 @@ _WITNESS: Final = (
 )
 
 
-def withdrawn_from_model(run: RunFile, promised: Mapping[str, Any]) -> Iterator[str]:
+def withdrawn_from_model(run: RunFile, promised: Contract | None) -> Iterator[str]:
     """Yield a sentence for each withdrawn key of [model] that a contract lacks.
 
     Args:
         run: the run file.
-        promised: the contract in force; empty for a new model or population.
+        promised: the contract in force; None for a new model or population.
     """
-    model, of_contract = run.model, promised.get("model", {})
+    model, of_contract = run.model, None if promised is None else promised.model
     if isinstance(model, EstimatedModel):
-        if model.memory not in ("one", of_contract.get("memory")):
+        registered = of_contract if isinstance(of_contract, EstimatedModel) else None
+        if model.memory not in ("one", registered and registered.memory):
             yield _MEMORY.format(model.memory)
-        if model.quantiles and "quantiles" not in of_contract:
+        if model.quantiles and not (registered and registered.quantiles):
             yield _QUANTILES
 
 
-def withdrawn_from_run_file(run: RunFile, promised: Mapping[str, Any]) -> Iterator[str]:
+def withdrawn_from_run_file(run: RunFile, promised: Contract | None) -> Iterator[str]:
     """Yield a sentence for each withdrawn key of a run file that a contract lacks; arguments as for the model's."""
     yield from withdrawn_from_model(run, promised)
-    if (run.output.witness or "").startswith("postgresql") and "witness" not in promised.get("output", {}):
+    has_witness = promised is not None and promised.requires_witness
+    if (run.output.witness or "").startswith("postgresql") and not has_witness:
         yield _WITNESS

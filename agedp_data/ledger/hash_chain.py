@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from agedp_data import clock
+from agedp_data.errors import LedgerError
 from agedp_data.format_versions import NEEDS, format_unknown_version
 from agedp_data.ledger import record_schemas, records
 from agedp_data.ledger.backends import ledger_tables
@@ -34,8 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from agedp_data.ledger.release_headers import ReleaseHeader
-    from agedp_data.series.profile import Profile
-    from agedp_data.series.series import Distribution
+    from agedp_data.series.series import AnySeries
 
 _MAX_SHOWN = 80
 
@@ -61,9 +61,7 @@ class HashChain:
         self.closing_text = ""
         self.form = 1
         self.contracts: dict[str, list[records.ContractRecord]] = defaultdict(list)
-        self.series: dict[str, frozenset[str]] = {}
-        self.periods: dict[str, frozenset[str]] = {}
-        self.vectors: dict[str, dict[str, Distribution | Profile]] = {}
+        self.series: dict[str, Mapping[str, AnySeries]] = {}
         self.models: dict[str, int] = {}
         self.releases: dict[str, list[ReleaseHeader]] = defaultdict(list)
         self.statement_numbers: dict[str, list[int]] = defaultdict(list)
@@ -175,13 +173,9 @@ class HashChain:
     def index_contract(self, row: records.ContractRecord) -> None:
         """Add a checked contract to the index."""
         self.contracts[row.population].append(row)
-        with suppress(ValueError):
-            series = record_schemas.parse_promise(row.promise).series
-            self.series[row.hash] = frozenset(series)
-            self.periods[row.hash] = frozenset(
-                name for name, terms in series.items() if terms.every not in (None, "day")
-            )
-            self.vectors[row.hash] = record_schemas.parse_vectors(row.promise)
+        with suppress(ValueError, LedgerError):
+            record_schemas.parse_promise(row.promise)
+            self.series[row.hash] = row.terms.series
 
     def index_release(self, header: ReleaseHeader) -> None:
         """Add the header of a checked release to the index."""
@@ -291,11 +285,12 @@ class HashChain:
         contracts = self.contracts[row.population]
         if not contracts or contracts[-1].hash != row.contract:
             yield "the contract it names is not the one in force"
-        if row.series not in self.series.get(row.contract, {row.series}):
+        of_contract = self.series.get(row.contract)
+        series = None if of_contract is None else of_contract.get(row.series)
+        if of_contract is not None and series is None:
             yield f"its contract has no series {escape_text(row.series, _MAX_SHOWN)!r}"
-        vector = self.vectors.get(row.contract, {}).get(row.series)
-        if vector is not None and not vector.holds(row.cells):
-            yield f"its cells are not those of its contract's {'half-hours' if _is_profile(vector) else 'bins'}"
+        if series is not None and not series.holds(row.cells):
+            yield f"its cells are not those of its contract's {series.cell_words[0]}"
         if row.model and row.model not in self.models:
             yield "the model it names is not in the ledger"
         if row.published_on < self.published_on:
@@ -304,12 +299,8 @@ class HashChain:
                 f"before {self.published_on} of an earlier row"
             )
         yield from check_dates(row)
-        covers_period = row.series in self.periods.get(row.contract, ())
+        covers_period = series is not None and series.covers_periods
         yield from check_draw(row, counts=HOUSEHOLD_DAYS if covers_period else HOUSEHOLDS)
-
-
-def _is_profile(vector: Distribution | Profile) -> bool:
-    return vector.statistic == "profile"
 
 
 def is_content(row: records.Row) -> bool:

@@ -18,7 +18,7 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, ParamSpec, SupportsIndex, TypeVar
 
 from agedp_data import clock
-from agedp_data.config.contract_values import comparable
+from agedp_data.config.contract import comparable
 from agedp_data.errors import LedgerError
 from agedp_data.format_versions import FORM, NEEDS
 from agedp_data.ledger.hash_chain import HashChain, release_key
@@ -83,7 +83,7 @@ class Ledger(LedgerTransactions):
     ) -> ContractRecord:
         """Return the contract in force from now on: `contract`, stored unless it equals the newest one.
 
-        The caller checks whether the change is permitted (`config.contract`). `after` is the hash of the contract
+        The caller checks whether the change is permitted (`config.amendment`). `after` is the hash of the contract
         that it was compared with, so that the second of two concurrent amendments is refused.
 
         Raises:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from agedp_data.config.contract_values import meaning_of, with_counted_epsilons, without_zone_changes
+from agedp_data.config.contract import parse_contract
 from agedp_data.errors import ContractChanged
 from agedp_data.ledger.backends import connect
 from agedp_data.ledger.backends.backend import run_transaction
@@ -27,10 +27,8 @@ from agedp_data.ledger.records import (
     Row,
     StatementRecord,
     canonical,
-    differences,
 )
 from agedp_data.ledger.release_headers import AnyRelease, ReleaseHeader
-from agedp_data.series.series_tables import written_contracts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -126,6 +124,10 @@ class LedgerReader(ChainReader):
         """Return the newest privacy statement of a population, None before the first."""
         return next(iter(self._statements(self._read().statement_numbers.get(population, [])[-1:])), None)
 
+    def first_statement(self, population: str) -> StatementRecord | None:
+        """Return the first privacy statement of a population, None without one; no others are read."""
+        return next(iter(self._statements(self._read().statement_numbers.get(population, [])[:1])), None)
+
     def newest_statements(self, population: str, number: int) -> tuple[StatementRecord, ...]:
         """Return the newest so many privacy statements of a population, oldest first; no others are read."""
         return self._statements(self._read().statement_numbers.get(population, [])[-number:])
@@ -219,8 +221,7 @@ def require_same_contract(registered: ContractRecord, contract: Mapping[str, Any
     promise = canonical(contract)
     if registered.promise == promise:
         return registered
-    meanings = (with_counted_epsilons(meaning_of(text)) for text in (registered.promise, promise))
-    changes = differences(*written_contracts(*map(without_zone_changes, meanings)))
+    changes = registered.terms.counted.differences(parse_contract(promise).counted)
     if not changes:
         return registered
     raise ContractChanged(

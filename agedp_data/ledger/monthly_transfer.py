@@ -36,7 +36,7 @@ from agedp_data.ledger.records import (
     Row,
     StatementRecord,
 )
-from agedp_data.ledger.transfer import LedgerExport, contract_model, format_lines, parse_lines
+from agedp_data.ledger.transfer import LedgerExport, format_lines, parse_lines
 
 MONTH_SCHEMA: Final = "agedp-ledger-rows-month-1"
 _ADVICE: Final = "ask for the release again"
@@ -94,7 +94,7 @@ def _by_entry(rows: Sequence[Row]) -> list[Row]:
     needed_since: list[int] = []
     for row in sorted(rows, key=lambda row: row.seq):
         if isinstance(row, ContractRecord | ReleaseRecord):
-            model = row.model if isinstance(row, ReleaseRecord) else contract_model(row)
+            model = row.model if isinstance(row, ReleaseRecord) else row.terms.model_hash or ""
             named_since.setdefault(model, row.seq)
         elif isinstance(row, StatementRecord) and isinstance(read_lifecycle_record(row), SINCE_FORM_2):
             needed_since.append(row.seq)

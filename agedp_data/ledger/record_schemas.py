@@ -2,7 +2,7 @@
 
 The hash chain detects a single edited row; somebody who recomputes the complete chain can write anything into these
 three texts. They are validated once, when a row is read or written, so that later code can rely on every key it
-reads. `Contract` and `Statement` describe the first two.
+reads. `ContractDocument` and `Statement` describe the first two.
 """
 
 from __future__ import annotations
@@ -10,26 +10,23 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-from agedp_data.config.contract_document import Contract, DocumentPart, read_document
-from agedp_data.config.contract_values import meaning, meaning_of
+from agedp_data.config.contract import meaning
+from agedp_data.config.contract_document import ContractDocument, DocumentPart, read_document
 from agedp_data.errors import ChainError, LedgerError
 from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.ledger.records import canonical, require_unicode
-from agedp_data.series.profile import Profile
-from agedp_data.series.series import Distribution, series_in
+from agedp_data.series.series import BY_NAME
 from agedp_data.statement.document import Statement
 
 _MAX_DEPTH: Final = 32
 _STEPS_PER_DAY: Final = 86_400
-_LACKS: Final = {"distribution": "form or bins", "profile": "clamps"}
-"""What is wrong with a statistic of several cells that cannot be read."""
 
 
 class _PublicPart(DocumentPart):
     envelope: dict[str, Any]
 
 
-def parse_promise(text: str) -> Contract:
+def parse_promise(text: str) -> ContractDocument:
     """Return a contract's promise, validated.
 
     Raises:
@@ -38,36 +35,20 @@ def parse_promise(text: str) -> Contract:
     value = _parse_json(text, "the promise")
     if canonical(value) != text:
         raise ValueError("the promise is not canonical JSON")
-    promise = read_document(Contract, _meaning_of_promise(value), "the promise")
-    parse_vectors(text)
-    return promise
-
-
-def _meaning_of_promise(value: object) -> object:
     try:
-        return meaning(value) if isinstance(value, dict) else value
+        keys = meaning(value) if isinstance(value, dict) else value
     except LedgerError as error:
         raise ValueError(str(error)) from None
-
-
-def parse_vectors(text: str) -> dict[str, Distribution | Profile]:
-    """Return the series of a contract with several cells for each group, by their names.
-
-    Raises:
-        ValueError: a distribution without form or bins as agedp writes them, or a profile without its clamps.
-    """
-    vectors: dict[str, Distribution | Profile] = {}
-    for name, terms in meaning_of(text)["series"].items():
-        statistic = terms["statistic"]
-        if statistic in _LACKS:
+    promise = read_document(ContractDocument, keys, "the promise")
+    for series in promise.series.values():
+        _, needed = BY_NAME[series.statistic].cell_words
+        if needed:
             try:
-                parsed = series_in(terms)
+                series.parse()
             except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError):
-                problem = f"a {statistic} without its {_LACKS[statistic]}"
+                problem = f"a {series.statistic} without its {needed}"
                 raise ValueError(f"the promise is not as agedp writes one: {problem}") from None
-            if isinstance(parsed, Distribution | Profile):
-                vectors[name] = parsed
-    return vectors
+    return promise
 
 
 def parse_statement(text: str) -> Statement:

@@ -15,8 +15,10 @@ import json
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
+from agedp_data.config.contract import Contract, parse_contract
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
 NO_HASH = "0" * 64
 
@@ -37,6 +39,11 @@ class ContractRecord:
     seq: int = 0
     at: str = ""
     hash: str = ""
+
+    @property
+    def terms(self) -> Contract:
+        """The contract that the text means, parsed once."""
+        return parse_contract(self.promise)
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,33 +236,6 @@ def row_from_text(table: str, text: str, digest: str) -> Row:
     if text_of(row) != text:
         raise ValueError("its text is not written canonically")
     return row
-
-
-def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the differences between two promises, one text for each dotted key.
-
-    >>> differences({"promise": {"epsilon": "0.5"}}, {"promise": {"epsilon": "1"}, "title": "x"})
-    ('promise.epsilon: "0.5" -> "1"', 'title: (absent) -> "x"')
-    """
-    before, after = dict(_leaves("", old)), dict(_leaves("", new))
-    return tuple(
-        f"{key}: {before.get(key, '(absent)')} -> {after.get(key, '(absent)')}"
-        for key in sorted(before.keys() | after.keys())
-        if before.get(key) != after.get(key)
-    )
-
-
-def _leaves(key: str, value: Any) -> Iterator[tuple[str, str]]:  # noqa: ANN401 - any JSON
-    """Yield (dotted key, canonical value); lists are opened only if they hold objects."""
-    inner: list[tuple[str, Any]] = []
-    if isinstance(value, dict):
-        inner = list(value.items())
-    elif isinstance(value, (list, tuple)) and any(isinstance(item, dict) for item in value):
-        inner = [(str(number), item) for number, item in enumerate(value, start=1)]
-    if not inner:
-        yield key, canonical(value)
-    for name, item in inner:
-        yield from _leaves(f"{key}.{name}" if key else name, item)
 
 
 def _field_types(row: type[Row]) -> list[tuple[str, str]]:

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from agedp_data.config.contract_values import meaning_of
 from agedp_data.errors import LedgerError
 from agedp_data.foreign_files import check_nesting, parse_json
 from agedp_data.format_versions import format_reader_version
@@ -198,7 +197,7 @@ def export_outline(ledger: LedgerReader, population: str, *, head: str) -> Ledge
         raise LedgerError("the head that was asked for lies on no row of the ledger")
     contracts = ledger.contracts(population)
     headers = [header for header in ledger.history(population) if header.seq <= newest]
-    model_ids = {row.model for row in headers} | {contract_model(row) for row in contracts if row.seq <= newest}
+    model_ids = {row.model for row in headers} | {row.terms.model_hash for row in contracts if row.seq <= newest}
     models = [row for row in ledger.models() if row.model in model_ids]
     records = ledger.statements(LEDGER_POPULATION)
     found: list[Row] = [*_recovery_rows(records), *_record_rows(records, population), *contracts, *models]
@@ -211,12 +210,6 @@ def complete_rows(ledger: LedgerReader, rows: Sequence[Row]) -> tuple[Row, ...]:
     releases = ledger.rows_of(row for row in rows if isinstance(row, ReleaseRecord))
     by_number = {row.seq: row for row in releases}
     return tuple(by_number.get(row.seq, row) for row in rows)
-
-
-def contract_model(row: ContractRecord) -> str:
-    """Return the id of the model that a contract names, "" without one."""
-    model = meaning_of(row.promise).get("model", {})
-    return str(model.get("hash", "")) if isinstance(model, dict) else ""
 
 
 def _recovery_rows(rows: Iterable[Row]) -> list[StatementRecord]:

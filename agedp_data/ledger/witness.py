@@ -29,6 +29,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, Protocol, TypeVar
 
+from agedp_data.config.contract import parse_contract
 from agedp_data.errors import LedgerBehind, LedgerError
 from agedp_data.ledger.records import NO_HASH, canonical
 
@@ -157,7 +158,7 @@ def names_witness(promise: str | None) -> bool:
     >>> names_witness('{"output":{"witness":"required"}}'), names_witness('{"population":{}}'), names_witness(None)
     (True, False, False)
     """
-    return promise is not None and "witness" in json.loads(promise).get("output", {})
+    return promise is not None and parse_contract(promise).requires_witness
 
 
 class CommitWitness:

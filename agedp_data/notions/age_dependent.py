@@ -9,11 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import repeat
-from typing import ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import PrivateAttr, model_validator
 
 from agedp_data.accounting.temporal_plans import largest_feasible
+from agedp_data.amendment_rules import LOWER, RAISE
 from agedp_data.epsilon import floor_nano, format_epsilon
 from agedp_data.errors import ChainError, Refused
 from agedp_data.leakage.function import LeakageBoundLike
@@ -27,7 +28,6 @@ from agedp_data.notions.notion import (
     Accountant,
     HistoryRow,
     LossBound,
-    TighteningRule,
 )
 from agedp_data.notions.notion_text import NoiseExample, NotionText, OwnBound
 from agedp_data.notions.period_loss import total_charge
@@ -59,7 +59,6 @@ class AgeDependent(EnforcedPromise):
 
     name: ClassVar[str] = "age-dependent"
     needs_model: ClassVar[bool] = True
-    TIGHTENING: ClassVar[Mapping[str, TighteningRule]] = {"epsilon_per_day": "lower", "risk": "lower"}
     TEXT: ClassVar[NotionText] = NotionText(
         epsilon_key="epsilon_per_day",
         own_bound=OwnBound(RISK, "risk at {age_days} days"),
@@ -74,11 +73,11 @@ class AgeDependent(EnforcedPromise):
     )
 
     notion: Literal["age-dependent"]
-    age_days: AgeDays
+    age_days: Annotated[AgeDays, RAISE]
     """Age of a day at its release, in days; required for "live", "rehearsal" and "age-dependent"."""
-    epsilon_per_day: Epsilon | None = None
+    epsilon_per_day: Annotated[Epsilon | None, LOWER] = None
     """Epsilon of one day; write this key or `risk`."""
-    risk: Epsilon | None = None
+    risk: Annotated[Epsilon | None, LOWER] = None
     """Bound on the age-dependent loss about the present. The epsilon of a day is solved from the model's public part,
     within the caps.
     """

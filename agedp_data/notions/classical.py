@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from typing import ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import model_validator
 
+from agedp_data.amendment_rules import LOWER
 from agedp_data.epsilon import NANO, floor_nano
 from agedp_data.leakage.function import LeakageBoundLike
 from agedp_data.notions.alternatives import Alternative, Comparison, Keys, part
@@ -20,7 +21,6 @@ from agedp_data.notions.notion import (
     TOTAL_BOUND,
     HistoryRow,
     LossBound,
-    TighteningRule,
 )
 from agedp_data.notions.notion_text import NoiseExample, NotionText, OwnBound, name_at_delta
 from agedp_data.notions.span_curves import SpanCurves
@@ -43,7 +43,6 @@ class Classical(EnforcedPromise):
     """
 
     name: ClassVar[str] = "classical"
-    TIGHTENING: ClassVar[Mapping[str, TighteningRule]] = {"epsilon_per_day": "lower"}
     TEXT: ClassVar[NotionText] = NotionText(
         epsilon_key="epsilon_per_day",
         own_bound=OwnBound("day", "day"),
@@ -51,7 +50,7 @@ class Classical(EnforcedPromise):
     )
 
     notion: Literal["classical"]
-    epsilon_per_day: Epsilon
+    epsilon_per_day: Annotated[Epsilon, LOWER]
     """Epsilon of one day."""
 
     @model_validator(mode="after")

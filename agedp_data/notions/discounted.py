@@ -15,13 +15,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import PrivateAttr, model_validator
 
 from agedp_data.accounting.discount_schedules import Exponential, Hyperbolic
 from agedp_data.accounting.discounting import DiscountName, DiscountWeights
+from agedp_data.amendment_rules import LOWER
 from agedp_data.epsilon import NANO, floor_nano
 from agedp_data.errors import Refused
 from agedp_data.leakage.function import LeakageBoundLike
@@ -35,7 +36,6 @@ from agedp_data.notions.notion import (
     Accountant,
     HistoryRow,
     LossBound,
-    TighteningRule,
     day_number,
     losses_by_day_number,
 )
@@ -86,7 +86,6 @@ class Discounted(EnforcedPromise):
     name: ClassVar[str] = "discounted"
     slides: ClassVar[bool] = True
     written_as: ClassVar[Mapping[str, str]] = {"alpha": "rate", "beta": "rate"}
-    TIGHTENING: ClassVar[Mapping[str, TighteningRule]] = {"epsilon": "lower", "horizon_days": "lower"}
     TEXT: ClassVar[NotionText] = NotionText(
         epsilon_key="epsilon",
         own_bound=OwnBound("discounted sum ({discount} {rate})", "discounted sum"),
@@ -112,11 +111,11 @@ class Discounted(EnforcedPromise):
     """Weight of a loss that is j days old: rate^j, or 1 / (1 + rate j)."""
     rate: Amount
     """Discount rate; below 1 if exponential."""
-    epsilon: Epsilon
+    epsilon: Annotated[Epsilon, LOWER]
     """Bound on the discounted sum of the losses, on every day."""
     schedule: ScheduleName
     """Allocation of the losses to the days; [the notions](notions.md) compare them."""
-    horizon_days: Days | None = None
+    horizon_days: Annotated[Days | None, LOWER] = None
     """Number of releases after which the series closes; required for "optimal"."""
     clock: Clock
     """Whether the age of a loss counts from the day of the data or from the day of publication."""

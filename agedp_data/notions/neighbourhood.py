@@ -19,12 +19,13 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import repeat
 from math import ceil
-from typing import Any, ClassVar, Final, Literal, Self
+from typing import Annotated, ClassVar, Final, Literal, Self
 
 import numpy as np
 from pydantic import PrivateAttr, model_validator
 
 from agedp_data.accounting.windows import window_budgets
+from agedp_data.amendment_rules import LOWER, RAISE
 from agedp_data.epsilon import NANO, floor_nano, format_epsilon
 from agedp_data.leakage.function import LeakageBoundLike
 from agedp_data.notions.alternatives import Alternative, Comparison, promise_keys, unavailable
@@ -34,7 +35,6 @@ from agedp_data.notions.notion import (
     Accountant,
     HistoryRow,
     LossBound,
-    TighteningRule,
 )
 from agedp_data.notions.notion_text import NoiseExample, NotionText, OwnBound
 from agedp_data.notions.publication import Publication
@@ -69,7 +69,6 @@ class Neighbourhood(EnforcedPromise):
 
     name: ClassVar[str] = "neighbourhood"
     slides: ClassVar[bool] = True
-    TIGHTENING: ClassVar[Mapping[str, TighteningRule]] = {"epsilon_per_window": "lower", "window_days": "raise"}
     TEXT: ClassVar[NotionText] = NotionText(
         epsilon_key="epsilon_per_window",
         own_bound=OwnBound("change of {delta_kwh} kWh, window of {window_days} days", "change of {delta_kwh} kWh"),
@@ -92,9 +91,9 @@ class Neighbourhood(EnforcedPromise):
     notion: Literal["neighbourhood"]
     delta_kwh: PositiveKwh
     """Size of the change of a household's day that is protected."""
-    window_days: Days
+    window_days: Annotated[Days, RAISE]
     """Length of the window, in days."""
-    epsilon_per_window: Epsilon
+    epsilon_per_window: Annotated[Epsilon, LOWER]
     """Epsilon of any `window_days` consecutive days about changes of at most `delta_kwh` a day."""
     spend: Spend
     """Epsilon of a day: a fraction of what the window has left, an equal part of it, or a plan for known days."""
@@ -176,12 +175,12 @@ class Neighbourhood(EnforcedPromise):
             "more noise"
         )
 
-    @classmethod
-    def shared_quantity(cls, terms: Mapping[str, Any]) -> str:
+    @property
+    def shared_quantity(self) -> str:
         """Return what the shares of several series refer to: a day's loss about a small change."""
         return (
-            f"each day's loss about a change by at most {terms['delta_kwh']} kWh; its share of a day's loss about "
-            "larger changes differs"
+            f"each day's loss about a change by at most {exact_text(self.delta_kwh)} kWh; its share of a day's loss "
+            "about larger changes differs"
         )
 
     def part_of_day(self, series: str, share: Fraction) -> Fraction:

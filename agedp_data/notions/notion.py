@@ -12,10 +12,11 @@ from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
-from typing import Annotated, Any, ClassVar, Final, Literal, Protocol, Self
+from typing import Annotated, ClassVar, Final, Literal, Protocol, Self
 
 from pydantic import PrivateAttr
 
+from agedp_data.amendment_rules import DELTA, LOWER, RAISE
 from agedp_data.epsilon import floor_nano
 from agedp_data.leakage.function import LeakageBoundLike
 from agedp_data.notions.alternatives import Alternative, Comparison
@@ -25,8 +26,6 @@ from agedp_data.notions.publication import Publication, ReleasedRow
 from agedp_data.parameters import FREE, LATER, Acceptances, AgeDays, Delta, Epsilon, Section, Total
 
 Kind = Literal["assumption-free", "conditional"]
-TighteningRule = Literal["lower", "raise"]
-"""Direction in which an amendment may change a parameter: the one that tightens the promise."""
 
 ASSUMPTION_FREE: Final = "assumption-free"
 DAY_BOUND: Final = "day"
@@ -170,20 +169,18 @@ class Promise(Section):
     needs_model: ClassVar[bool] = False
     composes_ahead: ClassVar[bool] = False
     slides: ClassVar[bool] = False
-    TIGHTENING: ClassVar[Mapping[str, TighteningRule]] = {}
-    """Keys of the notion that an amendment may change, each in one direction; any other key of it never changes."""
     TEXT: ClassVar[NotionText]
     """Wording and example values of the notion."""
 
     notion: str
     """Which promise is made; one of six."""
-    age_days: AgeDays | None = None
+    age_days: Annotated[AgeDays | None, RAISE] = None
     """Age of a day at its release, in days; required for "live", "rehearsal" and "age-dependent"."""
-    max_day_epsilon: Epsilon
+    max_day_epsilon: Annotated[Epsilon, LOWER]
     """Cap on the epsilon of a day. No model, age or discount raises it."""
-    epsilon_total: Total
+    epsilon_total: Annotated[Total, LOWER]
     """Cap on the sum of epsilon over all days, at which the series ends."""
-    delta: Annotated[Delta | None, LATER] = None
+    delta: Annotated[Delta | None, LATER, DELTA] = None
     """Probability in the bounds over several days (`epsilon_total`, `epsilon_per_window` of w-event, `alpha`), which
     are (epsilon, delta) bounds with it; the caps of a day stay without exception."""
     accept: Annotated[Acceptances | None, FREE] = None
@@ -245,10 +242,9 @@ class Promise(Section):
         del series
         return share
 
-    @classmethod
-    def shared_quantity(cls, terms: Mapping[str, Any]) -> str:
-        """Return the quantity that several series share, in words, for a promise as a contract records it."""
-        del terms
+    @property
+    def shared_quantity(self) -> str:
+        """Return the quantity that several series share, in words."""
         return "each day's epsilon"
 
     @property

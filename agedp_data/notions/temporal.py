@@ -22,13 +22,14 @@ from datetime import date
 from decimal import Decimal
 from itertools import repeat
 from operator import le
-from typing import ClassVar, Literal, Self, get_args
+from typing import Annotated, ClassVar, Literal, Self, get_args
 
 from pydantic import PrivateAttr, model_validator
 
 from agedp_data.accounting.temporal_allocation import Budget, temporal_allocation
 from agedp_data.accounting.temporal_plans import Plan, largest_feasible
 from agedp_data.accounting.temporal_recursion import TemporalLosses
+from agedp_data.amendment_rules import LOWER
 from agedp_data.epsilon import floor_nano, format_epsilon
 from agedp_data.errors import Refused
 from agedp_data.leakage.function import LeakageBoundLike
@@ -40,7 +41,6 @@ from agedp_data.notions.notion import (
     Accountant,
     HistoryRow,
     LossBound,
-    TighteningRule,
     day_number,
     losses_by_day_number,
 )
@@ -76,7 +76,6 @@ class Temporal(EnforcedPromise):
     needs_model: ClassVar[bool] = True
     composes_ahead: ClassVar[bool] = True
     slides: ClassVar[bool] = True
-    TIGHTENING: ClassVar[Mapping[str, TighteningRule]] = {"alpha": "lower", "horizon_days": "lower"}
     TEXT: ClassVar[NotionText] = NotionText(
         epsilon_key="alpha",
         own_bound=OwnBound(LEAKAGE, LEAKAGE),
@@ -96,9 +95,9 @@ class Temporal(EnforcedPromise):
     )
 
     notion: Literal["temporal"]
-    alpha: Epsilon
+    alpha: Annotated[Epsilon, LOWER]
     """Bound on the temporal privacy leakage of all releases about any one day."""
-    horizon_days: Horizon
+    horizon_days: Annotated[Horizon, LOWER]
     """Number of releases after which the series closes; "unlimited" leaves it open."""
     budget: Budget
     """Allocation of alpha to the days; [the notions](notions.md) compare them."""

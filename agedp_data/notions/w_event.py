@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
 from itertools import repeat
-from typing import ClassVar, Final, Literal, Self, get_args
+from typing import Annotated, ClassVar, Final, Literal, Self, get_args
 
 from pydantic import model_validator
 
 from agedp_data.accounting.temporal_plans import largest_feasible
+from agedp_data.amendment_rules import LOWER, RAISE
 from agedp_data.epsilon import floor_nano
 from agedp_data.leakage.function import LeakageBoundLike
 from agedp_data.notions.alternatives import Alternative, Comparison, promise_keys
@@ -26,7 +27,6 @@ from agedp_data.notions.notion import (
     Accountant,
     HistoryRow,
     LossBound,
-    TighteningRule,
     day_losses,
 )
 from agedp_data.notions.notion_text import NoiseExample, NotionText, OwnBound, name_at_delta
@@ -56,7 +56,6 @@ class WEvent(EnforcedPromise):
 
     name: ClassVar[str] = "w-event"
     slides: ClassVar[bool] = True
-    TIGHTENING: ClassVar[Mapping[str, TighteningRule]] = {"epsilon_per_window": "lower", "window_days": "raise"}
     TEXT: ClassVar[NotionText] = NotionText(
         epsilon_key="epsilon_per_window",
         own_bound=OwnBound("window of {window_days} days", "window of {window_days} days"),
@@ -72,9 +71,9 @@ class WEvent(EnforcedPromise):
     )
 
     notion: Literal["w-event"]
-    window_days: Days
+    window_days: Annotated[Days, RAISE]
     """Length of the window, in days."""
-    epsilon_per_window: Epsilon
+    epsilon_per_window: Annotated[Epsilon, LOWER]
     """Epsilon of any `window_days` consecutive days."""
     spend: Spend
     """Epsilon of a day: an equal part of the window's, or half of what the window has left."""

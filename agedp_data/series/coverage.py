@@ -12,17 +12,65 @@ Decisions:
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 import numpy as np
+import pyarrow as pa
 
-from agedp_data.datasets.validation import Flags
+from agedp_data.series.result_table import NOISE_TEXT, Chart, Columns, ContractTerms, Noise, PublishedRow, ResultTable
 from agedp_data.series.sensitivity import Change
-from agedp_data.series.series_terms import OneCell, Series, Wh
+from agedp_data.series.series_terms import Counted, HouseholdDays, Series
+from agedp_data.table_schemas import released_schema
+
+_DAILY_COVERAGE = released_schema(
+    ("households", pa.int64(), "households on the roster that day, of the group"),
+    ("usable_noisy", pa.int64(), "what was drawn: how many of these have a usable day, plus noise"),
+    ("noise_sd", pa.float64(), "standard deviation of the noise of usable_noisy, households"),
+    ("coverage", pa.float64(), "usable_noisy / households, below 0 or above 1 where the noise is [-]"),
+    ("low", pa.float64(), "lower end of the noise interval of coverage [-]"),
+    ("high", pa.float64(), "upper end of the noise interval of coverage [-]"),
+)
 
 
-class Coverage(OneCell, Series):
+def _lines(row: PublishedRow, terms: ContractTerms, noise: Noise) -> Columns:
+    del terms
+    deviation, half_width = noise.deviation(row.scale), noise.half_width(row.scale)
+    counts = list(zip(row.values, row.households, strict=True))
+    return {
+        "group": row.cells,
+        "households": row.households,
+        "usable_noisy": row.values,
+        "noise_sd": [deviation] * len(counts),
+        "coverage": [value / households for value, households in counts],
+        "low": [(value - half_width) / households for value, households in counts],
+        "high": [(value + half_width) / households for value, households in counts],
+    }
+
+
+COVERAGES: Final = ResultTable(
+    "daily_coverage",
+    _DAILY_COVERAGE,
+    "day and group",
+    f"number of households with a usable day, by day, {NOISE_TEXT}",
+    _lines,
+    Chart("coverage", ("low", "high"), unit="share"),
+    ("max_missing",),
+)
+
+
+class Coverage(Series):
     """Number of households with a usable day: one exact count per group, to which noise is added."""
+
+    KIND = "coverage"
+    PLURAL = "numbers of households with a usable day"
+    TABLES = (COVERAGES,)
+    counted_share = "share of usable days"
+    stated = (
+        "number of households with a usable day{by}: at most {max_missing} of its {readings} have no reading. Noise is "
+        "added to the count (discrete Laplace, scale = 1 / epsilon: a household changes the count by one at most). "
+        "Counts are published as drawn: whole numbers that may be negative or exceed the number of households on the "
+        "roster"
+    )
 
     statistic: Literal["coverage"]
 
@@ -34,19 +82,7 @@ class Coverage(OneCell, Series):
         del change
         return 1
 
-    def largest_move(self, change: Change, *, minutes: int) -> int:
-        """Return the most that one cell changes [households]."""
-        del change, minutes
-        return 1
-
-    def exact(self, usable: Flags) -> tuple[int, ...]:
-        """Return the exact vector of one group, to which noise is added: its number of usable days.
-
-        Args:
-            usable: which households of the group have a usable day, shape (n,).
-        """
-        return (int(usable.sum()),)
-
-    def is_possible(self, exact: Wh, households: int) -> bool:
-        """Return whether this number of households can have this exact vector: a count from 0 to all of them."""
-        return bool(np.all((exact >= 0) & (exact <= households)))
+    def counted(self, days: HouseholdDays) -> Counted:
+        """Return 1 for each usable household-day."""
+        number = len(days.energy_wh)
+        return Counted(np.ones((number, 1), np.int64), np.zeros(number, np.bool_))

@@ -12,6 +12,8 @@ from datetime import date
 from typing import Final, Literal
 
 DayKind = Literal["weekday", "weekend"]
+Kind = DayKind | Literal[""]
+"""The kind of a day; "" where days are not told apart."""
 DAY_KINDS: Final[tuple[DayKind, ...]] = ("weekday", "weekend")
 _SATURDAY: Final = 5
 

@@ -20,7 +20,7 @@ Decisions:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -28,9 +28,8 @@ from pydantic import ValidatorFunctionWrapHandler
 
 from agedp_data.parameters import wrong
 from agedp_data.roster import group_columns
-from agedp_data.series.layers import SEPARATOR, common_keys
 from agedp_data.series.series import AnySeries, series_in
-from agedp_data.series.series_terms import MOST_LEVELS, check_group_columns
+from agedp_data.series.series_terms import MOST_LEVELS, SEPARATOR, check_group_columns
 
 _EXAMPLES: Final[Mapping[int, str]] = {
     2: "[0.6, 0.4]",
@@ -125,3 +124,13 @@ def joined_levels(name: str, tables: Mapping[str, Any]) -> dict[str, Any] | None
     if not are_levels or [*tables] != [level_name(name, column) for column in columns] or others is None:
         return None
     return {**others, "by": list(columns), "share": shares}
+
+
+def common_keys(terms: Sequence[Mapping[str, Any]], *, without: Collection[str]) -> dict[str, Any] | None:
+    """Return the keys of several tables that are not `without`; None if the tables differ in one of them.
+
+    >>> common_keys([{"by": "area", "share": 1}, {"by": "area", "share": 2}], without=("share",))
+    {'by': 'area'}
+    """
+    first, *others = ({key: value for key, value in of.items() if key not in without} for of in terms)
+    return first if all(keys == first for keys in others) else None

@@ -24,7 +24,6 @@ Decisions:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import date
 from typing import Any, Final
 
@@ -34,7 +33,6 @@ from numpy.typing import ArrayLike
 from agedp_data.datasets.layout import Layout, slot_step
 from agedp_data.datasets.validation import SLOTS
 from agedp_data.errors import ChainError
-from agedp_data.markov.states import RepresentativeValues
 from agedp_data.series.periods import days_of
 from agedp_data.series.sensitivity import Change
 
@@ -179,62 +177,6 @@ def profile_sensitivity(change: Change, *, slots: int, half_hour_clamp: int, day
         return min(day_clamp, slots * half_hour_clamp)
     half = slots // 2
     return min(day_clamp, half * half_hour_clamp) + min(day_clamp, (slots - half) * half_hour_clamp)
-
-
-@dataclass(frozen=True, slots=True)
-class ProfileRule:
-    """What counts as a household's profile of a day; series with equal rules add up the same vectors. All public.
-
-    Attributes:
-        half_hour_clamp_wh: largest energy of a half-hour [Wh].
-        day_clamp_wh: largest energy of a day [Wh].
-        missing_wh: energy of a missing household-day [Wh].
-        max_missing: readings that a usable household-day may lack.
-        states: the states of half-hours, each of which counts as its representative value; None: readings.
-
-    Raises:
-        ChainError: states of days, which say nothing about half-hours.
-    """
-
-    half_hour_clamp_wh: int
-    day_clamp_wh: int
-    missing_wh: int
-    max_missing: int
-    states: RepresentativeValues | None = None
-
-    def __post_init__(self) -> None:
-        if self.states is not None and self.states.step != "half-hour":
-            raise ChainError("a profile counts states of half-hours, not of days")
-
-    def represent(self, half_hours_wh: Wh) -> Wh:
-        """Return energies before the clamps, shape of `half_hours_wh` [Wh]: readings, or the values of their states."""
-        if self.states is None:
-            return half_hours_wh
-        is_present = half_hours_wh != MISSING_HALF_HOUR
-        return np.where(is_present, self.states.represent(np.maximum(half_hours_wh, 0)), MISSING_HALF_HOUR)
-
-    def clamp(self, energy_wh: Wh, *, step: int) -> Wh:
-        """Return usable household-days as they count, by both clamps.
-
-        Args:
-            energy_wh: energies, shape (n, S) [Wh], see `represent`; a missing one counts as 0.
-            step: half-hours of a reading: 2 for hours, whose clamp is twice that of a half-hour, else 1.
-
-        >>> ProfileRule(4000, 6000, 0, 2).clamp(np.array([[5000, -1, 3000]]), step=1).tolist()
-        [[3428, 0, 2571]]
-        """
-        return reduced_profile(
-            energy_wh, half_hour_clamp_wh=self.half_hour_clamp_wh * step, day_clamp_wh=self.day_clamp_wh
-        )
-
-    def missing_day(self, slots: int, *, step: int) -> Wh:
-        """Return the vector that counts for a missing household-day, shape (slots,) [Wh]; `step` as in `clamp`."""
-        return default_profile(
-            self.missing_wh,
-            slots=slots,
-            half_hour_clamp_wh=self.half_hour_clamp_wh * step,
-            day_clamp_wh=self.day_clamp_wh,
-        )
 
 
 def _check_clamps(slots: int, half_hour_clamp: int, day_clamp: int) -> None:

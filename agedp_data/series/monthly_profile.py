@@ -23,45 +23,19 @@ Decisions:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from datetime import date
 from typing import Any, Final
 
 import numpy as np
 
-from agedp_data.series.day_kinds import DAY_KINDS, DayKind, day_kind
+from agedp_data.series.day_kinds import DayKind, day_kind
 from agedp_data.series.periods import days_of
 
 Wh = np.ndarray[Any, np.dtype[np.int64]]
 
 WEIGHTS: Final[Mapping[DayKind, int]] = {"weekday": 2, "weekend": 5}
 """How often a half-hour counts in the vector, by the kind of its day."""
-
-
-def month_vector(days: Iterable[tuple[date, Sequence[int], Wh]]) -> dict[DayKind, dict[int, int]]:
-    r"""Return the weighted sums of the half-hours of a period's days, by kind of day and slot, slots ascending.
-
-    .. math:: v_{k,s} = w_k \sum_{d \in k} z_{d,s}
-
-    Source: elementary (sums).
-
-    Args:
-        days: day, its slots, and the sum of each of them over households, counted under both clamps [Wh].
-
-    Returns:
-        Exact integers by kind and slot [weighted Wh]; both kinds have every slot that a day has.
-
-    >>> of_days = [(date(2013, 1, day), [0, 1], np.array([100, day])) for day in (4, 5, 6)]  # Friday to Sunday
-    >>> month_vector(of_days)
-    {'weekday': {0: 200, 1: 8}, 'weekend': {0: 1000, 1: 55}}
-    """
-    sums: dict[DayKind, dict[int, int]] = {kind: {} for kind in DAY_KINDS}
-    for day, slots, sum_wh in days:
-        kind = day_kind(day)
-        for slot, energy_wh in zip(slots, sum_wh.tolist(), strict=True):
-            sums[kind][slot] = sums[kind].get(slot, 0) + WEIGHTS[kind] * energy_wh
-    slots_of_all = sorted({slot for of_kind in sums.values() for slot in of_kind})
-    return {kind: {slot: of_kind.get(slot, 0) for slot in slots_of_all} for kind, of_kind in sums.items()}
 
 
 def month_sensitivity(first_day: date, last_day: date, *, day_sensitivity: int) -> int:

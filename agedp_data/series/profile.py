@@ -15,28 +15,25 @@ Decisions:
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from datetime import date
-from functools import lru_cache
-from itertools import groupby
 from typing import Annotated, Final, Literal, Self
 
+import numpy as np
 from pydantic import model_validator
 
+from agedp_data.amendment_rules import EITHER
 from agedp_data.datasets.layout import slot_step
 from agedp_data.datasets.validation import SLOTS
-from agedp_data.markov.states import RepresentativeValues
 from agedp_data.parameters import LATER, PositiveKwh, watt_hours, wrong
-from agedp_data.roster import ALL
-from agedp_data.series.day_kinds import DAY_KINDS, DayKind, day_kind
-from agedp_data.series.load_profile import ProfileRule, profile_sensitivity
+from agedp_data.series.day_kinds import DAY_KINDS, Kind, day_kind
+from agedp_data.series.load_profile import default_profile, profile_sensitivity, reduced_profile
 from agedp_data.series.monthly_profile import WEIGHTS, month_sensitivity
-from agedp_data.series.periods import period_of
+from agedp_data.series.periods import Every
+from agedp_data.series.profile_tables import PROFILE_BY_MONTH, PROFILE_RELEASES, PROFILES
 from agedp_data.series.sensitivity import Change
-from agedp_data.series.series_terms import EnergySeries, Wh
+from agedp_data.series.series_terms import Counted, EnergySeries, HouseholdDays, Place, Wh
 
-_CLOCK: Final = re.compile(r"([01][0-9]|2[0-3]):([03])0")
 _LEAST_SLOTS: Final = 46
 """Half-hours of a day on which the clock goes forward by an hour."""
 
@@ -44,8 +41,17 @@ _LEAST_SLOTS: Final = 46
 class Profile(EnergySeries):
     """Mean use of each half-hour: an exact vector per group and day, to which noise is added in each cell."""
 
+    KIND = "profile"
+    PLURAL = "load profiles"
+    TABLES = (PROFILES, PROFILE_RELEASES)
+    DERIVED = (PROFILE_BY_MONTH,)
+    unit = "kWh"
+    reads_half_hours = True
+    stated = ""
+    cell_words = ("half-hours", "clamps")
+
     statistic: Literal["profile"]
-    half_hour_clamp_kwh: PositiveKwh
+    half_hour_clamp_kwh: Annotated[PositiveKwh, EITHER]
     """Upper bound on a household's half-hour; a larger one counts as this, then the day is reduced in proportion to
     `clamp_kwh`. Public, never derived from the data. Of hourly readings an hour has twice this bound.
     """
@@ -56,13 +62,9 @@ class Profile(EnergySeries):
     """
 
     @property
-    def covers_periods(self) -> bool:
-        """Return whether a row covers a month."""
-        return self.every != "day"
-
-    def covered_days(self, day: date) -> tuple[date, date]:
-        """Return the first and last day of the month that contains a day; for daily profiles the day itself."""
-        return period_of(day, self.every)
+    def period(self) -> Every:
+        """Return what a row covers: a day or month."""
+        return self.every
 
     def row_sensitivity(self, day: date) -> int:
         """Return the L1 sensitivity of the row named by a day to any change of all days of a household in it [Wh].
@@ -76,27 +78,18 @@ class Profile(EnergySeries):
             else sensitivity
         )
 
-    def counted_parts(self, counts: Mapping[date, Mapping[str, int]]) -> dict[str, int]:
-        """Return the household-days of each part of a row that has cells of its own: a group, and its kinds of day.
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """Return the kinds of day that a row of a month keeps apart."""
+        return DAY_KINDS if self.covers_periods else ("",)
 
-        Args:
-            counts: households by group, of each covered day.
-        """
-        totals: dict[str, int] = {}
-        for day, households in counts.items():
-            for group, number in households.items():
-                part = self.part_of(group, day_kind(day)) if self.covers_periods else group
-                totals[part] = totals.get(part, 0) + number
-        return totals
+    def kind_of(self, day: date) -> Kind:
+        """Return the kind of a day of a month."""
+        return day_kind(day) if self.covers_periods else ""
 
-    def part_of(self, group: str, kind: DayKind) -> str:
-        """Return the name of a group's kind of day in cells.
-
-        >>> terms = {"statistic": "profile", "clamp_kwh": 50, "half_hour_clamp_kwh": 4, "by": "tariff"}
-        >>> Profile.model_validate(terms | {"every": "weekday-month"}).part_of("Std", "weekend")
-        'Std weekend'
-        """
-        return kind if self.by is None else f"{group} {kind}"
+    def weight(self, kind: Kind) -> int:
+        """Return how often a day of a kind counts in the row of a month; see `monthly_profile`."""
+        return WEIGHTS[kind] if kind else 1
 
     @property
     def half_hour_clamp_wh(self) -> int:
@@ -107,23 +100,6 @@ class Profile(EnergySeries):
     def quantity(self) -> tuple[int, int, int, int, str]:
         """Return what counts as a household's day; profiles of one quantity add up over days."""
         return self.half_hour_clamp_wh, self.clamp_wh, self.missing_wh, self.max_missing, self.values
-
-    def rule(self, states: RepresentativeValues | None) -> ProfileRule:
-        """Return what counts as a household's profile; series with equal rules add up the same vectors.
-
-        Args:
-            states: the states that series of the run file count, if any.
-
-        Raises:
-            ChainError: the series counts states, and they are of days.
-        """
-        return ProfileRule(
-            self.half_hour_clamp_wh,
-            self.clamp_wh,
-            self.missing_wh,
-            self.max_missing,
-            states if self.counts_states else None,
-        )
 
     def sensitivity(self, change: Change) -> int:
         """Return the L1 sensitivity of all cells together to a change of one household's day [Wh].
@@ -138,86 +114,47 @@ class Profile(EnergySeries):
             day_clamp=self.clamp_wh,
         )
 
+    def most(self, minutes: int) -> int:
+        """Return the most that a household's day adds to one cell [Wh]: a half-hour at its clamp, an hour at twice."""
+        return self.half_hour_clamp_wh * slot_step(minutes)
+
     def largest_move(self, change: Change, *, minutes: int) -> int:
-        """Return the most that one cell changes [Wh]: a half-hour at its clamp, or an hour at twice that.
+        """Return the most that one cell changes [Wh]; any change of a day may move a cell from 0 to its clamp."""
+        return min(self.clamp_wh, super().largest_move(change, minutes=minutes))
 
-        Args:
-            change: change of one household's day; any may move a cell from 0 to its clamp.
-            minutes: length of a reading's interval.
+    def counted(self, days: HouseholdDays) -> Counted:
+        """Return the half-hours of each day under both clamps [Wh]; one without a reading counts as 0."""
+        counted_wh = reduced_profile(
+            days.energy_wh, half_hour_clamp_wh=self.most(days.minutes), day_clamp_wh=self.clamp_wh
+        )
+        return Counted(counted_wh, np.asarray((counted_wh < days.energy_wh).any(axis=1)))
+
+    def missing(self, slots: Sequence[int], *, minutes: int) -> Wh:
+        """Return the vector that counts for a household-day without enough readings [Wh]: `missing_wh`, spread evenly.
+
+        >>> terms = {"statistic": "profile", "clamp_kwh": 50, "half_hour_clamp_kwh": 4, "missing_kwh": 1}
+        >>> Profile.model_validate(terms).missing([0, 1, 2], minutes=30).tolist()
+        [333, 333, 334]
         """
-        step = slot_step(minutes)
-        return min(self.half_hour_clamp_wh * step, self.clamp_wh, self.sensitivity(change))
+        return default_profile(
+            self.missing_wh, slots=len(slots), half_hour_clamp_wh=self.most(minutes), day_clamp_wh=self.clamp_wh
+        )
 
-    def cells(self, group: str, *, slots: Sequence[int]) -> tuple[str, ...]:
-        """Return the names of a group's cells on a day with these half-hours (`load_profile.day_slots`).
+    @property
+    def names(self) -> Mapping[str, Place]:
+        """Return the half-hours of a day, slots 0 to 47, by the clock at which they begin.
 
         >>> terms = {"statistic": "profile", "clamp_kwh": 50, "half_hour_clamp_kwh": 4, "by": "tariff"}
-        >>> Profile.model_validate(terms).cells("Std", slots=[0, 37])
+        >>> from agedp_data.series.series_terms import Cell
+        >>> profile = Profile.model_validate(terms)
+        >>> profile.write_cells(profile.cells([Cell("Std")], slots=[0, 37]))
         ('Std 00:00', 'Std 18:30')
         """
-        of = "" if self.by is None and not self.covers_periods else f"{group} "
-        return tuple(f"{of}{clock_of(slot)}" for slot in slots)
+        return _SLOTS
 
-    def holds(self, cells: Sequence[str]) -> bool:
-        """Return whether the cells of a stored release can be of this series: the same half-hours of each group."""
-        try:
-            places = [self.place(cell) for cell in cells]
-        except ValueError:
-            return False
-        slots_by_group = [
-            (group, [slot for _, slot in of]) for group, of in groupby(places, key=lambda place: place[0])
-        ]
-        expected = sorted({slot for _, slot in places})
-        is_once = len({group for group, _ in slots_by_group}) == len(slots_by_group)
-        return is_once and all(slots == expected for _, slots in slots_by_group)
-
-    def group_of(self, cell: str) -> str:
-        """Return the group of a cell, by its name; see `place`."""
-        part = self.place(cell)[0]
-        return self.split_part(part)[0] if self.covers_periods else part
-
-    def place(self, cell: str) -> tuple[str, int]:
-        """Return the group and the half-hour (slot 0 to 47) of a cell, by its name; of months a group's kind of day.
-
-        Raises:
-            ValueError: the name is not a cell of this series.
-        """
-        group, slot = _place(cell, self.by is not None or self.covers_periods)
-        if self.covers_periods:
-            self.split_part(group)
-        return group, slot
-
-    def split_part(self, part: str) -> tuple[str, DayKind]:
-        """Return the group and the kind of day of a name by `part_of`.
-
-        Raises:
-            ValueError: the name is not one.
-        """
-        group, separator, name = part.rpartition(" ")
-        kind = next((kind for kind in DAY_KINDS if kind == name), None)
-        if kind is None or bool(separator) != (self.by is not None):
-            raise ValueError("the cell is not of a kind of day of this series")
-        return group if separator else ALL, kind
-
-    def by_group(self, cells: Sequence[str], households: Sequence[int]) -> dict[str, int]:
-        """Return the number of households of a release by group; household-days of both kinds of day, of months.
-
-        Args:
-            cells: names of the release's cells.
-            households: number of households, or household-days of the kind, of each cell in the same order.
-
-        Raises:
-            ValueError: a name is not a cell of this series.
-        """
-        parts = _groups_of(tuple(cells), self.by is not None or self.covers_periods)  # releases repeat them
-        by_part = dict(zip(parts, households, strict=True))
-        if not self.covers_periods:
-            return by_part
-        totals: dict[str, int] = {}
-        for part, number in by_part.items():
-            group = self.split_part(part)[0]
-            totals[group] = totals.get(group, 0) + number
-        return totals
+    def places(self, slots: Sequence[int] = ()) -> tuple[Place, ...]:
+        """Return the half-hours of a row's days."""
+        return tuple(slots)
 
     def is_possible(self, exact: Wh, households: int) -> bool:
         """Return whether this number of households can have these sums of half-hours: all are within both clamps.
@@ -238,20 +175,6 @@ class Profile(EnergySeries):
         return self
 
 
-@lru_cache(maxsize=8)
-def _groups_of(cells: tuple[str, ...], is_grouped: bool) -> tuple[str, ...]:
-    """Return the group of each cell."""
-    return tuple(_place(cell, is_grouped)[0] for cell in cells)
-
-
-def _place(cell: str, is_grouped: bool) -> tuple[str, int]:
-    group, separator, clock = cell.rpartition(" ")
-    match = _CLOCK.fullmatch(clock)
-    if match is None or bool(separator) != is_grouped:
-        raise ValueError("the cell is not a half-hour of this series")
-    return group if separator else ALL, 2 * int(match[1]) + int(match[2]) // 3
-
-
 def clock_of(slot: int) -> str:
     """Return the time of day at which a half-hour begins.
 
@@ -259,3 +182,6 @@ def clock_of(slot: int) -> str:
     ('00:00', '18:30')
     """
     return f"{slot // 2:02d}:{slot % 2 * 3}0"
+
+
+_SLOTS: Final[Mapping[str, int]] = {clock_of(slot): slot for slot in range(SLOTS)}

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-
-from agedp_data.series.series import AnySeries, is_daily_mean
+from typing import Any
 
 Columns = tuple[str, ...]
 """Group columns, the finest first; none: all households."""
@@ -26,7 +25,7 @@ def next_coarser(columns: Columns, drawn: Collection[Columns]) -> Columns | None
     return next((suffix for suffix in suffixes if suffix in drawn), None)
 
 
-def totals_with_groups(series: Mapping[str, AnySeries]) -> list[tuple[str, ...]]:
+def totals_with_groups(series: Mapping[str, Any]) -> list[tuple[str, ...]]:
     """Return the names of means that add up to each other: all households, groups, and groups within these.
 
     Args:
@@ -43,7 +42,7 @@ def totals_with_groups(series: Mapping[str, AnySeries]) -> list[tuple[str, ...]]
     [('total', 'tariffs')]
     """
     by_quantity: dict[tuple[int, int, int, int, str], list[str]] = {}
-    means = {name: mean for name, mean in series.items() if is_daily_mean(mean)}
+    means = {name: mean for name, mean in series.items() if mean.statistic == "mean" and not mean.covers_periods}
     for name in sorted(means, key=lambda name: (len(means[name].columns), means[name].columns, name)):
         by_quantity.setdefault(means[name].quantity, []).append(name)
     sums = (_with_sums({name: means[name].columns for name in names}) for names in by_quantity.values())

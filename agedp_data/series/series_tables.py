@@ -1,25 +1,28 @@
 """Tables [series.NAME] of the run file <-> the series below it: one, or one per layer or level.
 
-A list of clamps is a mean in layers, "use/1" and "use/2" (`layers`); a list of group columns is a hierarchy of levels,
-"use/feeder" and "use/area" (`levels`). Everything below the run file sees ordinary series.
+A list of clamps is a mean in layers, "use/1" and "use/2" (`layered_mean`); a list of group columns is a hierarchy of
+levels, "use/feeder" and "use/area" (`levels`). Everything below the run file sees ordinary series.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from decimal import Decimal
 from itertools import groupby
 from typing import Annotated, Any, Final
 
 from pydantic import ConfigDict, TypeAdapter, ValidatorFunctionWrapHandler, WrapValidator
 
-from agedp_data.parameters import wrong
-from agedp_data.series.layers import SEPARATOR, LayeredMean, joined_layers, layer_number
-from agedp_data.series.levels import LevelSeries, has_levels, joined_levels, level_name, read_levels
-from agedp_data.series.series import AnySeries
+from agedp_data.parameters import exact_text, wrong
+from agedp_data.series.layered_mean import LayeredMean
+from agedp_data.series.levels import LevelSeries, common_keys, has_levels, joined_levels, level_name, read_levels
+from agedp_data.series.mean import Mean
+from agedp_data.series.series import AnySeries, series_in
+from agedp_data.series.series_terms import SEPARATOR, layer_number
 
 _LAYERED: Final = TypeAdapter(dict[str, LayeredMean], config=ConfigDict(defer_build=True))
-
-
+_PER_LAYER: Final = ("clamp_kwh", "above_kwh", "share", "missing_kwh")
+"""Keys in which the layers of a mean differ."""
 _PERIODS_OF_MEANS: Final = ("week", "month", "year")
 _NO_PERIOD_OF_PROFILES: Final = (
     'must be "day" or "weekday-month", which has a profile of the weekdays and one of the weekends of a month. From '
@@ -136,3 +139,27 @@ def _with_tables(
         return dict(contract)
     kept = {name: terms for name, terms in contract["series"].items() if table_name(name) not in used}
     return {**contract, "series": {**kept, **used}}
+
+
+def joined_layers(name: str, tables: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the table of lists of these layers, the lowest first; None if they are not those of one table.
+
+    Args:
+        name: the table.
+        tables: terms of its layers in a contract.
+    """
+    terms = list(tables.values())
+    try:
+        layers = [series_in(of_layer) for of_layer in terms]
+        shared = {key: getattr(layers[0], key) for key in ("statistic", "by", "max_missing", "values")}
+        lists = {key: [getattr(layer, key) for layer in layers] for key in ("clamp_kwh", "share")}
+        missing_kwh = sum((layer.missing_kwh for layer in layers if isinstance(layer, Mean)), Decimal())
+        written = LayeredMean.model_validate({**shared, **lists, "missing_kwh": missing_kwh})
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return None
+    others = common_keys(terms, without=_PER_LAYER)
+    names = [f"{name}{SEPARATOR}{number}" for number in range(1, len(layers) + 1)]
+    if [*tables] != names or [*written.layers] != layers or others is None:
+        return None
+    of_layers = {key: [of[key] for of in terms] for key in ("clamp_kwh", "share")}
+    return {**others, **of_layers, "missing_kwh": exact_text(missing_kwh)}

@@ -3,26 +3,67 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
-from typing import Annotated, Any, Final, Literal, Self
+from functools import lru_cache
+from itertools import groupby
+from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple, Self
 
 import numpy as np
 from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
 
+from agedp_data.amendment_rules import COARSER, EITHER, SHARE
+from agedp_data.datasets.validation import INTERVAL_MINUTES, Flags
 from agedp_data.errors import ChainError
 from agedp_data.parameters import Kwh, PositiveKwh, Section, exact, share, text, watt_hours, wrong
 from agedp_data.roster import ALL, FIXED_COLUMNS, GroupColumns, columns_of
+from agedp_data.series.day_kinds import Kind
+from agedp_data.series.periods import Every, period_of
+from agedp_data.series.result_table import DerivedTable, ResultTable
 from agedp_data.series.sensitivity import Change, Move
 
 Wh = np.ndarray[Any, np.dtype[np.int64]]
+Place = int | tuple[Decimal, Decimal] | None
+
+
+class Cell(NamedTuple):
+    """What one value of a row is about; without a place it is a *part* of the row, all cells of a group and kind.
+
+    `group` is "all" without group columns, `kind` that of the day ("weekday", "weekend"; "" where days are not told
+    apart), and `place` tells the cells of a part apart: a half-hour (slot 0 to 47), a range of use [kWh], or nothing.
+    """
+
+    group: str = ALL
+    kind: Kind = ""
+    place: Place = None
+
+
+class HouseholdDays(NamedTuple):
+    """Usable household-days (n): their energies [Wh], and how long a reading is [minutes]; confidential.
+
+    Energies are daily totals, shape (n, 1). For a statistic that `reads_half_hours` they have shape (n, 48), and -1 is
+    a half-hour without a reading.
+    """
+
+    energy_wh: Wh
+    minutes: int = INTERVAL_MINUTES
+
+
+class Counted(NamedTuple):
+    """What household-days add to the cells of their part, shape (n, places), and which are clamped, shape (n,)."""
+
+    values: Wh
+    clamped: Flags
+
 
 # The day on which the clock goes forward has 46 half-hours; a day without any reading is always missing.
 Missing = Annotated[int, Field(ge=0, le=45)]
 
 
 MOST_LEVELS: Final = 6
+SEPARATOR: Final = "/"
+"""Between the name of a table and the number of a layer, or the column of a level."""
 _LEVEL: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
@@ -68,21 +109,88 @@ DayShare = Annotated[
 """A share of each day's epsilon; in a table with layers or levels, a list of them."""
 
 
+def mean_name(series: str) -> str:
+    """Return the name of the mean that a series is, or is a layer of: layers share it, levels do not.
+
+    >>> mean_name("daily_mean/2"), mean_name("daily_mean"), mean_name("daily_mean/feeder")
+    ('daily_mean', 'daily_mean', 'daily_mean/feeder')
+    """
+    return series.partition(SEPARATOR)[0] if layer_number(series) else series
+
+
+def layer_number(series: str) -> int:
+    """Return which layer of its mean a series is, from 1; 0 for a series that is no layer.
+
+    >>> layer_number("daily_mean/2"), layer_number("daily_mean")
+    (2, 0)
+    """
+    number = series.partition(SEPARATOR)[2]
+    return int(number) if number.isdecimal() else 0
+
+
+def layers_of(series: str, names: Iterable[str]) -> list[str]:
+    """Return the layers of the mean that a series is a layer of, or the series alone.
+
+    >>> layers_of("use/1", ["use/1", "use/2", "night"]), layers_of("night", ["use/1", "use/2", "night"])
+    (['use/1', 'use/2'], ['night'])
+    """
+    return [name for name in names if mean_name(name) == mean_name(series)]
+
+
 class Series(Section):
-    """Keys and rules that all statistics share."""
+    """Keys and rules that all statistics share, and what they have by default: a count of households, one cell a group.
+
+    A statistic defines `statistic`, `counted` and `sensitivity`. It has several cells by `names`.
+    """
+
+    unit: ClassVar[Literal["kWh", "households"]] = "households"
+    """Of published values: energy, divided by the households or household-days of its part, or a number of them."""
+    reads_half_hours: ClassVar[bool] = False
+    """Whether the half-hours of a day count, in place of its total."""
+    true_values: ClassVar[Literal["means", "counts", ""]] = ""
+    """Confidential table of true values, if any. Of others the rows of coverage show that a day is recorded."""
+    cell_words: ClassVar[tuple[str, str]] = ("", "")
+    """Of several named cells in a part: what they are, and the keys that a contract needs for them."""
+    counted_share: ClassVar[str] = "counted share"
+    """Of a number of households: what it is of all of them."""
+    stated: ClassVar[str] = (
+        "number of households that are counted{by}, of those whose day lacks at most {max_missing} of its {readings}. "
+        "Noise is added to each count (discrete Laplace, scale = sensitivity / epsilon). Counts are published as "
+        "drawn: whole numbers that may be negative"
+    )
+    """Sentences of STATEMENT.md on what is counted and how noise is added."""
+
+    @classmethod
+    def has_one_cell(cls) -> bool:
+        """Return whether a part has one cell, by the name of the group: no place is named."""
+        return not cls.cell_words[0]
+
+    @classmethod
+    def has_one_mean(cls) -> bool:
+        """Return whether a row has one mean of the households for each group [kWh]."""
+        return cls.unit == "kWh" and cls.has_one_cell()
+
+    KIND: ClassVar[str]
+    """`statistic` of the run file."""
+    PLURAL: ClassVar[str]
+    """What its values are called in the description of a release."""
+    TABLES: ClassVar[tuple[ResultTable, ...]]
+    """Of its released rows: of single days, and of longer periods if it has rows of these."""
+    DERIVED: ClassVar[tuple[DerivedTable, ...]] = ()
+    """Tables that follow from its daily rows."""
 
     statistic: str
     """Published statistic of a day."""
-    share: DayShare | None = None
+    share: Annotated[DayShare | None, SHARE] = None
     """Share of each day's epsilon (under "neighbourhood": of its epsilon for small changes). Required with several
     series; the shares add up to 1. With a list of clamps, or of columns in `by`: a list, one share for each.
     """
-    by: Annotated[str | tuple[str, ...], PlainValidator(_group_columns), _COLUMNS] | None = None
+    by: Annotated[Annotated[str | tuple[str, ...], PlainValidator(_group_columns), _COLUMNS] | None, EITHER] = None
     """Group column of the roster; the series then has one value per group and day. A list of 2 to 6 columns, the
     finest first, such as ["feeder", "substation", "area"], is a hierarchy: each column is a level, a series with a
     share of its own, and groups are named by their path, "north/S1/F12".
     """
-    max_missing: Missing = 2
+    max_missing: Annotated[Missing, EITHER] = 2
     """A household-day that lacks more readings than this counts as missing: of half-hours, or of hours where [input]
     interval_minutes = 60.
     """
@@ -98,18 +206,38 @@ class Series(Section):
         return self.columns[0] if self.columns else ALL
 
     @property
+    def table(self) -> ResultTable:
+        """Return the table of its rows."""
+        return self.TABLES[-1 if self.covers_periods else 0]
+
+    @property
+    def derived(self) -> tuple[DerivedTable, ...]:
+        """Return the tables that follow from its rows: those of single days add up."""
+        return () if self.covers_periods else self.DERIVED
+
+    @property
     def counts_states(self) -> bool:
         """Return whether the series counts the states of readings in place of the readings."""
         return False
 
     @property
+    def compares_states(self) -> bool:
+        """Return whether daily totals by readings and by states are both added up, so that their difference shows."""
+        return self.counts_states and not self.reads_half_hours
+
+    @property
+    def period(self) -> Every:
+        """Return what a row covers: a day, or a week, month or year of the calendar."""
+        return "day"
+
+    @property
     def covers_periods(self) -> bool:
         """Return whether a row of the series covers a period of several days."""
-        return False
+        return self.period != "day"
 
     def covered_days(self, day: date) -> tuple[date, date]:
-        """Return the first and last day that the row named by a day covers: for most series the day itself."""
-        return day, day
+        """Return the first and last day that the row named by a day covers: the day itself, or the period with it."""
+        return period_of(day, self.period)
 
     def row_sensitivity(self, day: date) -> int:
         """Return the L1 sensitivity of the row named by a day to any change of all days of a household in it."""
@@ -120,25 +248,136 @@ class Series(Section):
         """Return the L1 sensitivity of one covered day to a change of a household's day."""
         raise NotImplementedError
 
-    def group_of(self, cell: str) -> str:
-        """Return the group of a cell, by its name; where a group has one cell, it has the group's name.
-
-        Raises:
-            ValueError: the name is not a cell of this series.
-        """
-        return cell
-
-    def by_group(self, cells: Sequence[str], households: Sequence[int]) -> dict[str, int]:
-        """Return the number of households of a release by group; all cells of a group have the same number.
+    def largest_move(self, change: Change, *, minutes: int) -> int:
+        """Return the most that one cell changes by a change of a household's day [Wh, or households].
 
         Args:
-            cells: names of the release's cells.
-            households: number of households of the group of each cell, in the same order.
+            change: change of one household's day.
+            minutes: length of a reading's interval.
+        """
+        return min(self.most(minutes), self.sensitivity(change))
+
+    def most(self, minutes: int) -> int:
+        """Return the most that a household's day adds to one cell [Wh, or households]."""
+        del minutes
+        return 1
+
+    @property
+    def rule(self) -> tuple[object, ...]:
+        """Return what a household's day counts; series of one rule count the same, in other groups or periods."""
+        others = ("by", "share", "every")
+        return type(self), *(getattr(self, key) for key in type(self).model_fields if key not in others)
+
+    def counted(self, days: HouseholdDays) -> Counted:
+        """Return what usable household-days count. Their sum, and `missing` of all others, is the exact vector.
 
         Raises:
-            ValueError: a name is not a cell of this series.
+            ChainError: a day counts outside the range that the sensitivity is of.
         """
-        return {self.group_of(cell): number for cell, number in zip(cells, households, strict=True)}
+        raise NotImplementedError
+
+    def missing(self, slots: Sequence[int], *, minutes: int) -> Wh:
+        """Return what a household-day without enough readings adds to each place of its part; public."""
+        del minutes
+        return np.zeros(len(self.places(slots)), np.int64)
+
+    def is_possible(self, exact: Wh, households: int) -> bool:
+        """Return whether this number of household-days can have this exact vector of a part.
+
+        The bound is not taken from the sensitivity: a wrong one would be drawn with.
+        """
+        return bool((exact >= 0).all() and (exact <= households * self.most(INTERVAL_MINUTES)).all())
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """Return the kinds of day that a row keeps apart."""
+        return ("",)
+
+    def kind_of(self, day: date) -> Kind:
+        """Return the kind of a day."""
+        del day
+        return ""
+
+    def weight(self, kind: Kind) -> int:
+        """Return how often a day of a kind counts in a row."""
+        del kind
+        return 1
+
+    @property
+    def names(self) -> Mapping[str, Place]:
+        """Return the places that a part can have cells for, by their names in the ledger."""
+        return {"": None}
+
+    def places(self, slots: Sequence[int] = ()) -> tuple[Place, ...]:
+        """Return the places of a row's parts, in order; `slots` are the half-hours of its days."""
+        del slots
+        return tuple(self.names.values())
+
+    def cells(self, parts: Iterable[Cell], *, slots: Sequence[int] = ()) -> tuple[Cell, ...]:
+        """Return the cells of parts, in order; `slots` are the half-hours of the row's days."""
+        places = self.places(slots)
+        return tuple(Cell(part.group, part.kind, place) for part in parts for place in places)
+
+    def write_cells(self, cells: Iterable[Cell]) -> tuple[str, ...]:
+        """Return cells as the ledger has them: group, kind and place, such as "Std weekend 18:30".
+
+        Of a series without group columns kind and place alone, if it has places.
+        """
+        if self.has_one_cell():
+            return tuple(cell.group for cell in cells)
+        words = {of: text for text, of in _words(self.kinds, tuple(self.names.items())).items()}
+        if self.by is None:
+            return tuple(words[cell.kind, cell.place] for cell in cells)
+        return tuple(f"{cell.group} {words[cell.kind, cell.place]}" for cell in cells)
+
+    def write_part(self, part: Cell) -> str:
+        """Return a part as confidential tables have it: its group, and the kind of day after or in place of it."""
+        if not part.kind:
+            return part.group
+        return part.kind if self.by is None else f"{part.group} {part.kind}"
+
+    def read_cells(self, texts: Sequence[str]) -> tuple[Cell, ...]:
+        """Return the cells of a row of the ledger.
+
+        Raises:
+            ValueError: a text is no cell of this series.
+        """
+        return _read_cells(self, tuple(texts))
+
+    def by_part(self, texts: Sequence[str], households: Sequence[int]) -> dict[Cell, int]:
+        """Return the number of households, or household-days, of each part of a row: all its cells have the same.
+
+        Args:
+            texts: the cells of the row.
+            households: number of households of each cell, in the same order.
+
+        Raises:
+            ValueError: a text is no cell of this series.
+        """
+        return {part: households[i] for part, i in _last_of_parts(self, tuple(texts)).items()}
+
+    def by_group(self, texts: Sequence[str], households: Sequence[int]) -> dict[str, int]:
+        """Return the number of households, or household-days, of each group of a row; see `by_part`."""
+        totals: dict[str, int] = {}
+        for part, number in self.by_part(texts, households).items():
+            totals[part.group] = totals.get(part.group, 0) + number
+        return totals
+
+    def holds(self, texts: Sequence[str]) -> bool:
+        """Return whether the cells of a stored row can be of this series: the same places, in order, of each part once.
+
+        A part of one cell is any group.
+        """
+        if self.has_one_cell():
+            return True
+        try:
+            cells = self.read_cells(texts)
+        except ValueError:
+            return False
+        runs = [(part, [cell.place for cell in run]) for part, run in groupby(cells, key=lambda cell: cell[:2])]
+        present = {cell.place for cell in cells}
+        expected = [place for place in self.names.values() if place in present or not self.reads_half_hours]
+        return len({part for part, _ in runs}) == len(runs) and all(places == expected for _, places in runs)
 
     @model_validator(mode="after")
     def _by_a_group_column(self) -> Self:
@@ -146,18 +385,31 @@ class Series(Section):
         return self
 
 
-class OneCell:
-    """Cells of a series whose groups have one value a row each; to be inherited beside `Series`."""
+@lru_cache(maxsize=64)
+def _words(kinds: tuple[Kind, ...], names: tuple[tuple[str, Place], ...]) -> dict[str, tuple[Kind, Place]]:
+    """Return the kind and place of the cells of a group by their words."""
+    return {" ".join(filter(None, [kind, name])): (kind, place) for kind in kinds for name, place in names}
 
-    def cells(self, group: str, *, slots: Sequence[int] = ()) -> tuple[str, ...]:
-        """Return the cells of a group: one, which has the group's name, whatever the half-hours of the day."""
-        del slots
-        return (group,)
 
-    def holds(self, cells: Sequence[str]) -> bool:
-        """Return whether the cells of a stored release can be of this series: always, because any group is one cell."""
-        del cells
-        return True
+@lru_cache(maxsize=8)  # rows repeat their cells, up to 19,200 of a profile
+def _read_cells(series: Series, texts: tuple[str, ...]) -> tuple[Cell, ...]:
+    if series.has_one_cell():
+        return tuple(map(Cell, texts))
+    words = _words(series.kinds, tuple(series.names.items()))
+    spaces = next(iter(words)).count(" ") + 1
+    try:
+        if series.by is None:
+            return tuple(Cell(ALL, *words[text]) for text in texts)
+        parted = (text.rsplit(" ", spaces) for text in texts)
+        return tuple(Cell(group, *words[" ".join(of)]) for group, *of in parted)
+    except KeyError:
+        raise ValueError(f"the cell is not one of the {series.cell_words[0]} of this series") from None
+
+
+@lru_cache(maxsize=8)
+def _last_of_parts(series: Series, texts: tuple[str, ...]) -> dict[Cell, int]:
+    """Return the place in a row of the last cell of each part."""
+    return {Cell(cell.group, cell.kind): i for i, cell in enumerate(_read_cells(series, texts))}
 
 
 class EnergySeries(Series):
@@ -166,14 +418,14 @@ class EnergySeries(Series):
     A household's day counts as its energy, at most `clamp_kwh`; a missing household-day counts as `missing_kwh`.
     """
 
-    clamp_kwh: PositiveKwh
+    clamp_kwh: Annotated[PositiveKwh, EITHER]
     """Upper bound on a household's daily total; a larger total counts as this. Public, never derived from the data.
     Only with statistic = "mean" and every = "day", a list of 2 to 4 ascending bounds cuts the day into layers, each a
     series with a share of its own.
     """
-    missing_kwh: Kwh = exact(0)
+    missing_kwh: Annotated[Kwh, EITHER] = exact(0)
     """Value of a missing household-day."""
-    values: Literal["readings", "states"] = "readings"
+    values: Annotated[Literal["readings", "states"], COARSER] = "readings"
     """Readings as they are, or the representative values of their states under public `[model]` edges."""
 
     @property
@@ -199,20 +451,28 @@ class EnergySeries(Series):
         """
         return "replacement" if self.counts_states and isinstance(change, Move) else change
 
-    def clamp_energy(self, energy_wh: Wh, usable: np.ndarray[Any, np.dtype[np.bool_]]) -> Wh:
-        """Return the energies of one day as they count in a release.
+    def clamp_energy(self, energy_wh: Wh) -> Wh:
+        """Return energies of usable days as they count in a release, from 0 to `clamp_wh`, of any shape [Wh]."""
+        return np.asarray(np.clip(energy_wh, 0, self.clamp_wh))
 
-        Args:
-            energy_wh: energy of each household-day, shape (n,) [Wh].
-            usable: which household-days have enough readings, shape (n,).
+    def clamped_days(self, days: HouseholdDays, most_wh: int) -> Counted:
+        """Return the daily totals as they count, checked to be within 0 and the most that a day counts.
 
-        Returns:
-            Energies, shape (n,) [Wh]: from 0 to `clamp_wh`, and `missing_wh` for an unusable day.
+        Raises:
+            ChainError: they are not; the sensitivity holds for no others.
         """
-        return np.where(usable, np.clip(energy_wh, 0, self.clamp_wh), self.missing_wh)
+        days_wh = self.clamp_energy(days.energy_wh)
+        self.check_counted(days_wh, most_wh)
+        return Counted(days_wh, days.energy_wh[:, 0] > self.clamp_wh)
+
+    def missing(self, slots: Sequence[int], *, minutes: int) -> Wh:
+        """Return what a household-day without enough readings adds: a day of `missing_wh`; public."""
+        del slots
+        day: Wh = np.array([[self.missing_wh]])
+        return self.counted(HouseholdDays(day, minutes)).values.reshape(-1)
 
     def check_counted(self, days_wh: Wh, most_wh: int) -> None:
-        """Check that counted days are within 0 and the most that a day counts; the sensitivity holds for no others.
+        """Check that counted days are within 0 and the most that a day counts.
 
         Raises:
             ChainError: they are not.

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from agedp_data.config.contract_document import Contract
+from agedp_data.config.contract_document import ContractDocument
 from agedp_data.series.quantities import Columns, next_coarser, totals_with_groups
-from agedp_data.series.series import series_in
 
 _CONSISTENT = (
     "`consistent_daily_averages.parquet` contains least-squares estimates in which {sums}. They are computed "
@@ -15,9 +14,9 @@ _CONSISTENT = (
 )
 
 
-def consistency_texts(contract: Contract) -> list[str]:
+def consistency_texts(contract: ContractDocument) -> list[str]:
     """Return one sentence for each quantity of which a contract releases means that add up to each other."""
-    series = {name: series_in(terms.content()) for name, terms in contract.series.items()}
+    series = contract.terms.series
     return [
         _CONSISTENT.format(sums=_sums_text({name: series[name].columns for name in names}))
         for names in totals_with_groups(series)

@@ -22,8 +22,12 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from agedp_data.series.layers import layer_text
+from agedp_data.series.layered_mean import layer_text
+from agedp_data.series.mean_tables import AVERAGES
+from agedp_data.series.result_table import DerivedTable, ResultTable
+from agedp_data.series.series import DERIVED_TABLES, RESULT_TABLES, STATISTICS
 from agedp_data.statement.document import Statement
+from agedp_data.table_schemas import LEVEL
 
 _PROFILES: Final = "https://datapackage.org/profiles/2.0/"
 _KEY: Final = (
@@ -58,68 +62,12 @@ _ABOUT: Final = {
     "smoothing.json": "what the estimates were computed from, the model, its amplitudes, and what they are not",
     "smoothed.html": "published values and estimates with their intervals on one page",
 }
-_STATISTICS: Final = {
-    "mean": "averages",
-    "distribution": "counts by range of use",
-    "profile": "load profiles",
-    "coverage": "numbers of households with a usable day",
-}
 _CREDITS: Final = ("licenses", "sources", "contributors")
-_NOISE_TEXT: Final = (
-    "with noise that keeps the promise of the statement; the guarantee is in the metadata of the Parquet schema, key "
-    '"agedp"'
-)
-_AVERAGES: Final = f"averages over households by day, {_NOISE_TEXT}"
 _LAYER_1: Final = "{layer}: {averages}; the layers above it are in a table of their own, to be added to it"
-_COUNTS: Final = f"number of households by day and range of use, {_NOISE_TEXT}"
-_PROFILE: Final = f"averages over households by day and time of day (load profiles), {_NOISE_TEXT}"
-_COVERAGE: Final = f"number of households with a usable day, by day, {_NOISE_TEXT}"
-
-_PERIODS: Final = (
-    "averages over households and days of a week, month or year, each drawn once for all days from first_day to day, "
-    f"{_NOISE_TEXT}"
-)
-_LAYERS: Final = (
-    f"upper layers of the daily averages: parts of a mean, {_NOISE_TEXT}; {{ranges}}; add to layer 1 for the mean up "
-    "to the end of a layer; the smoothed table of `agedp smooth` has the sum"
-)
-_CONSISTENT: Final = (
-    "averages over households by day in which the groups add up to the total: least-squares estimates from the "
-    "released averages and nothing else"
-)
-_DERIVED_PERIODS: Final = (
-    "averages over households and days by period, with their noise: sums of the released days and nothing else; a row "
-    "for each way of counting a household's day, and a period once none of its days is still to be released"
-)
-_PROFILE_MONTHS: Final = (
-    "mean half-hours over households and the weekdays or weekends of a month, with their noise: sums of the released "
-    "days and nothing else; a row for each way of counting a household's day, and a month once none of its days is "
-    "still to be released"
-)
-_PROFILE_RELEASES: Final = (
-    "averages over households and the weekdays or weekends of a month by time of day, each drawn once for all days "
-    f"from first_day to day, {_NOISE_TEXT}"
-)
-_QUANTILES: Final = (
-    "quantiles of the households' daily use with an interval for the noise: computed from the released counts and "
-    "nothing else; the share 1 is the largest use, of which only the lower end says something"
-)
 _SMOOTHED: Final = (
     "published averages over households by day, and beside them estimates from these averages, the calendar and the "
     'weather; the sources are in the metadata of the Parquet schema, key "agedp"'
 )
-_BY_COLUMN: Final = {
-    "weight": _PROFILE_RELEASES,
-    "day_kind": _PROFILE_MONTHS,
-    "days_in_period": _DERIVED_PERIODS,
-    "share": _QUANTILES,
-    "bin_low_kwh": _COUNTS,
-    "start_minute": _PROFILE,
-    "usable_noisy": _COVERAGE,
-    "live_kwh": _SMOOTHED,
-    "household_days": _PERIODS,
-}
-"""Description of a table by the first of these columns that it has."""
 
 
 class StoredFile(NamedTuple):
@@ -191,7 +139,7 @@ def _left_out(statement: Statement) -> str:
 
 def _statistics_text(statement: Statement) -> str:
     kinds = {series.statistic for series in statement.contract.series.values()}
-    *others, last = (name for kind, name in _STATISTICS.items() if kind in kinds)
+    *others, last = (statistic.PLURAL for statistic in STATISTICS if statistic.KIND in kinds)
     return f"{', '.join(others)} and {last}" if others else last
 
 
@@ -233,13 +181,15 @@ def _resources(files: Mapping[str, bytes], statement: Statement) -> Iterator[dic
 
 def table_description(schema: pa.Schema, statement: Statement) -> str:
     """Return what a table contains, by its columns and its guarantee."""
-    if text := next((text for column, text in _BY_COLUMN.items() if column in schema.names), ""):
-        return text
+    if "live_kwh" in schema.names:
+        return _SMOOTHED
+    names = {*schema.names} - {LEVEL.name}
+    tables: tuple[ResultTable | DerivedTable, ...] = (*RESULT_TABLES, *DERIVED_TABLES)
+    table = next((table for table in tables if {*table.schema.names} == names), AVERAGES)
     if "layer" in schema.names:
-        return _LAYERS.format(ranges=_layer_ranges(schema))
-    averages = _CONSISTENT if "based_on" in schema.names else _AVERAGES
-    layer = _lowest_layer(schema, statement)
-    return _LAYER_1.format(layer=layer, averages=averages) if layer else averages
+        return table.description.format(ranges=_layer_ranges(schema))
+    layer = _lowest_layer(schema, statement) if table is AVERAGES else ""
+    return _LAYER_1.format(layer=layer, averages=table.description) if layer else table.description
 
 
 def _lowest_layer(schema: pa.Schema, statement: Statement) -> str:

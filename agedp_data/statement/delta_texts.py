@@ -17,10 +17,11 @@ Decisions:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
-from typing import Any, Final
+from typing import Final
 
+from agedp_data.config.contract_document import ContractDocument
 from agedp_data.config.delta_size import is_large_delta
 from agedp_data.epsilon import format_delta
 from agedp_data.notions.cap_bounds import is_total_at_delta
@@ -234,8 +235,8 @@ def part_text(delta: Decimal) -> str:
     return f"one in {int(1 / delta):,}"
 
 
-def large_delta_warnings(contract: Mapping[str, Any]) -> Iterator[str]:
+def large_delta_warnings(contract: ContractDocument) -> Iterator[str]:
     """Yield a warning if the delta of a contract is large for its fewest households."""
-    delta, households = contract["promise"].get("delta"), contract["population"]["min_households"]
+    delta, households = contract.promise.delta, contract.population.min_households
     if delta is not None and is_large_delta(Decimal(delta), households):
         yield LARGE_DELTA.format(delta=format_delta(Decimal(delta)), households=households)

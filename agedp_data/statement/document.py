@@ -24,7 +24,7 @@ from pydantic import AfterValidator, ConfigDict, Field, WithJsonSchema
 from agedp_data import clock
 from agedp_data.config.contract_document import (
     EPSILON,
-    Contract,
+    ContractDocument,
     DocumentPart,
     DocumentSchema,
     IsoDate,
@@ -265,7 +265,7 @@ class Statement(DocumentPart):
     population: Annotated[str, Field(description="Name of the people to whom the promise is made.")]
     days: ReleasedDays
     published: PublicationDates
-    contract: Contract
+    contract: ContractDocument
     version: Annotated[
         int, Field(ge=1, description="How many contracts there were by then; the one in force is given above.")
     ]

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Literal
 
-from agedp_data.config.contract_document import Contract
+from agedp_data.config.contract_document import ContractDocument
 from agedp_data.epsilon import format_epsilon
 from agedp_data.notions.notion import DAY_BOUND, TOTAL_BOUND, LossBound
 from agedp_data.notions.notion_text import name_at_delta
@@ -144,7 +144,7 @@ class StatementFacts:
     """
 
     title: Mapping[str, str]
-    contract: Mapping[str, Any]
+    contract: ContractDocument
     days: Sequence[str]
     skipped: Sequence[str]
     published_on: Sequence[str]
@@ -185,14 +185,13 @@ class StatementFacts:
 
 def build_statement(facts: StatementFacts) -> Statement:
     """Return the statement as it is written to statement.json and stored in the ledger."""
-    contract = Contract.model_validate(facts.contract)
-    is_rehearsal = contract.schedule.mode == "rehearsal"
+    is_rehearsal = facts.contract.schedule.mode == "rehearsal"
     # no bound is unconditional for the days from which a published leakage bound was estimated
     conditional_days = {"conditional_days": ", ".join(facts.estimated_from)} if facts.estimated_from else {}
     statement = Statement(
         schema=SCHEMA,
         rehearsal=1 if is_rehearsal else 0,
-        population=contract.population.name,
+        population=facts.contract.population.name,
         days=ReleasedDays(
             first=min(facts.days, default=""),
             last=max(facts.days, default=""),
@@ -200,7 +199,7 @@ def build_statement(facts: StatementFacts) -> Statement:
             skipped=list(facts.skipped),
         ),
         published=PublicationDates(first=min(facts.published_on, default=""), last=max(facts.published_on, default="")),
-        contract=contract,
+        contract=facts.contract,
         version=len(facts.versions),
         versions=list(facts.versions),
         protects=_protects(facts),
@@ -283,7 +282,7 @@ def _warnings(facts: StatementFacts) -> Iterator[str]:
             yield BEYOND.format(
                 name=loss_bound.name, said=format_epsilon(loss_bound.value), bound=format_epsilon(limit)
             )
-    if any(series["statistic"] == "mean" for series in facts.contract["series"].values()):
+    if any(series.statistic == "mean" for series in facts.contract.series.values()):
         yield SMOOTHING
 
 

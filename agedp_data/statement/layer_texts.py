@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from decimal import Decimal
 
-from agedp_data.config.contract_document import Contract, SeriesTerms
+from agedp_data.config.contract_document import ContractDocument, SeriesTerms
+from agedp_data.notions import Neighbourhood
 from agedp_data.parameters import exact_text
 from agedp_data.roster import columns_text
-from agedp_data.series.layers import layer_number, layer_width_kwh, mean_name
+from agedp_data.series.series_terms import layer_number, mean_name
 
 _LAYERS = (
     "{names} are layers of one mean. Before noise, the layers of a household's day add up to its daily total, at most "
@@ -25,7 +27,7 @@ _SMALL = (
 def layer_series_text(name: str, series: SeriesTerms) -> str:
     """Return what a layer counts, up to the rule for missing days."""
     above, clamp = series.above_kwh or "0", series.clamp_kwh or "0"
-    width = exact_text(layer_width_kwh(clamp, above))
+    width = exact_text(Decimal(clamp) - Decimal(above))
     by = f", by {columns_text(series.by)} of the roster" if series.by is not None else ""
     if series.above_kwh is None:
         return (
@@ -38,14 +40,14 @@ def layer_series_text(name: str, series: SeriesTerms) -> str:
     )
 
 
-def layers_texts(contract: Contract) -> Iterator[str]:
+def layers_texts(contract: ContractDocument) -> Iterator[str]:
     """Yield the sentences on each mean of a contract that has layers."""
     by_table: dict[str, list[str]] = {}
     for name in sorted(contract.series):
         if layer_number(name):
             by_table.setdefault(mean_name(name), []).append(name)
-    delta_kwh = contract.promise.content().get("delta_kwh")
-    small = "" if delta_kwh is None else _SMALL.format(delta_kwh=delta_kwh)
+    promise = contract.terms.promise
+    small = _SMALL.format(delta_kwh=exact_text(promise.delta_kwh)) if isinstance(promise, Neighbourhood) else ""
     for names in by_table.values():
         listed = f"{', '.join(names[:-1])} and {names[-1]}"
         yield _LAYERS.format(names=listed, clamp=contract.series[names[-1]].clamp_kwh) + small

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from agedp_data.config.contract_document import Contract
+from agedp_data.config.contract_document import ContractDocument
 from agedp_data.roster import PATH_SEPARATOR, columns_of
 from agedp_data.series.levels import level_column
 from agedp_data.series.series_tables import table_name
@@ -17,7 +17,7 @@ _LEVELS = (
 )
 
 
-def levels_texts(contract: Contract) -> Iterator[str]:
+def levels_texts(contract: ContractDocument) -> Iterator[str]:
     """Yield the sentences on each table of a contract that has levels."""
     by_table: dict[str, list[str]] = {}
     for name in sorted(contract.series, key=lambda name: -len(columns_of(contract.series[name].by))):

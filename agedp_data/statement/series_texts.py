@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from agedp_data.config.contract_document import Contract, SeriesTerms
-from agedp_data.config.model_section import contract_states
+from agedp_data.config.contract_document import ContractDocument, SeriesTerms
 from agedp_data.datasets.validation import SLOTS
 from agedp_data.messages import sentence_start
-from agedp_data.notions import NOTIONS, Promise
 from agedp_data.parameters import exact_text, watt_hours
 from agedp_data.roster import columns_text
-from agedp_data.series.layers import layer_number
 from agedp_data.series.load_profile import profile_sensitivity
 from agedp_data.series.monthly_profile import WEIGHTS
+from agedp_data.series.series import BY_NAME
+from agedp_data.series.series_terms import layer_number
 from agedp_data.statement.consistency_text import consistency_texts
 from agedp_data.statement.layer_texts import layer_series_text, layers_texts
 from agedp_data.statement.level_texts import levels_texts
@@ -66,23 +65,15 @@ _PROFILE_OF_MONTHS = (
     "0 are published as drawn. The loss of a row counts in full on each day that it covers and in every window of "
     "days that touches one of them, and once in the total"
 )
-_COVERAGE = (
-    "number of households with a usable day{by}: at most {max_missing} of its {readings} have no reading. Noise is "
-    "added to the count (discrete Laplace, scale = 1 / epsilon: a household changes the count by one at most). Counts "
-    "are published as drawn: whole numbers that may be negative or exceed the number of households on the roster"
-)
 
 
-def series_paragraphs(contract: Contract) -> list[str]:
+def series_paragraphs(contract: ContractDocument) -> list[str]:
     """Return what each series counts and how noise is added to it, and what holds for several of them."""
     small = (
         f"A day, or a group, with fewer than {contract.population.min_households} households on the roster is never "
         "released."
     )
-    terms = contract.promise
-    shared = {notion.name: notion.shared_quantity for notion in NOTIONS}.get(terms.notion, Promise.shared_quantity)(
-        terms.content()
-    )
+    shared = contract.terms.promise.shared_quantity
     states = _states_text(contract) if any(series.values == "states" for series in contract.series.values()) else ""
     readings = "hours" if contract.input.interval_minutes == 60 else "half-hours"
     texts = [_series_text(name, series, shared, states, readings) for name, series in sorted(contract.series.items())]
@@ -90,9 +81,9 @@ def series_paragraphs(contract: Contract) -> list[str]:
     return ["\n".join(f"* {text}" for text in texts), *paragraphs, small]
 
 
-def _states_text(contract: Contract) -> str:
+def _states_text(contract: ContractDocument) -> str:
     """Return the sentences on public states and their representative values, "" without such states."""
-    states = contract_states(contract.content())
+    states = contract.terms.states
     if states is None:
         return ""
     edges, values_kwh = (
@@ -109,12 +100,14 @@ def _states_text(contract: Contract) -> str:
 
 def _series_text(name: str, series: SeriesTerms, shared: str, states: str, readings: str) -> str:
     share = f" The share of the series is {series.share} of {shared}." if series.share != "1" else ""
-    if series.statistic == "profile":
-        return f"{name}: {_profile_text(series, states, readings)}.{share}"
-    if series.statistic == "coverage":
-        text = _COVERAGE.format(by=_group_text(series), max_missing=series.max_missing, readings=readings)
-        return f"{name}: {text}.{share}"
-    return f"{_day_text(name, series, states, readings)}.{share}"
+    kind = BY_NAME[series.statistic]
+    if kind.stated:
+        text = kind.stated.format(by=_group_text(series), max_missing=series.max_missing, readings=readings)
+    elif kind.reads_half_hours:
+        text = _profile_text(series, states, readings)
+    else:
+        return f"{_day_text(name, series, states, readings)}.{share}"
+    return f"{name}: {text}.{share}"
 
 
 def _group_text(series: SeriesTerms) -> str:
@@ -148,7 +141,8 @@ def _profile_text(series: SeriesTerms, states: str, readings: str) -> str:
 
 
 def _day_text(name: str, series: SeriesTerms, states: str, readings: str) -> str:
-    is_distribution, range_name = series.statistic == "distribution", "clamp" if series.above_kwh is None else "width"
+    is_distribution = BY_NAME[series.statistic].unit == "households"
+    range_name = "clamp" if series.above_kwh is None else "width"
     covers_periods = series.every not in (None, "day")
     if layer_number(name):
         text = layer_series_text(name, series)

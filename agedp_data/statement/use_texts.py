@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from decimal import ROUND_CEILING, Context, Decimal
 from typing import Final
 
+from agedp_data.series.series import BY_NAME
 from agedp_data.statement.document import Statement
 from agedp_data.statement.odds import short_number
 from agedp_data.statement.stated_accuracy import StatedAccuracy
@@ -109,8 +110,11 @@ def _counted(number: int, every: str) -> str:
 
 
 def _months(statement: Statement, means: list[StatedAccuracy]) -> Iterator[str]:
-    daily = [entry for entry in means if statement.contract.series[entry.series].every in (None, "day")]
-    daily = [entry for entry in daily if statement.contract.series[entry.series].statistic == "mean"]
+    terms = {entry.series: statement.contract.series[entry.series] for entry in means}
+    daily_means = [
+        name for name, of in terms.items() if of.every in (None, "day") and BY_NAME[of.statistic].has_one_mean()
+    ]
+    daily = [entry for entry in means if entry.series in daily_means]
     if daily:
         day = max(Decimal(entry.within) for entry in daily)
         change = day * Decimal(2).sqrt()  # of two days, whose noise is independent
@@ -121,8 +125,7 @@ def _months(statement: Statement, means: list[StatedAccuracy]) -> Iterator[str]:
 
 def use_paragraphs(statement: Statement) -> list[str]:
     """Return whether groups and days may be added up, how errors add, and what missing days and corrections mean."""
-    kinds = {series.statistic for series in statement.contract.series.values()}
-    has_means = bool(kinds & {"mean", "profile"})
+    has_means = any(BY_NAME[series.statistic].unit == "kWh" for series in statement.contract.series.values())
     number = len(statement.days.skipped)
     are = "is" if number == 1 else "are"
     skipped = (

@@ -26,8 +26,9 @@ from agedp_data.config.schedule import Archive, Live, Rehearsal
 from agedp_data.notions import NOTIONS
 from agedp_data.parameters import FREE, Section
 from agedp_data.series.coverage import Coverage
+from agedp_data.series.distribution import Distribution
+from agedp_data.series.mean import Mean
 from agedp_data.series.profile import Profile
-from agedp_data.series.series import Distribution, Mean
 
 TABLES: dict[str, tuple[type[Section], ...]] = {
     "input": INPUTS,

@@ -39,7 +39,7 @@ from agedp_data.model import Model
 from agedp_data.notions.notion import single_and_period_losses
 from agedp_data.notions.period_loss import covered_losses
 from agedp_data.notions.publication import Publication
-from agedp_data.series.layers import is_upper
+from agedp_data.series.layered_mean import is_upper
 from agedp_flows.text import run_text
 from agedp_flows.text.number_text import count_text
 from agedp_flows.text.plan_text import plan_table
@@ -174,7 +174,7 @@ def _lines(run: RunContext, row: ReleaseRecord) -> list[dict[str, Any]]:
     noise, unit = noise_deviation(row, series)
     day: Mapping[str, Any] = {"day": row.day, "series": row.series}
     cost = {"epsilon": format_epsilon(row.loss), "published on": row.published_on}
-    if series.statistic != "mean":
+    if not series.has_one_mean():
         households = sum(series.by_group(row.cells, row.households).values())
         of_noise = {"noise sd kWh": f"{noise:.3f}"} if unit == "kwh" else {f"noise sd {unit}": noise}
         return [{**day, "group": "all", "households": households, "mean kWh": "", **of_noise, **cost}]

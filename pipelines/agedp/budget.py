@@ -17,17 +17,16 @@ Decisions:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from fractions import Fraction
-from typing import Any
 
 from agedp.effective_promise import DISTANT_DAY, DayBudget, EffectivePromise
 from agedp.stage_values import DueDay, PlannedRelease
 from agedp_data import mechanisms
-from agedp_data.config import RunFile, contract_part
-from agedp_data.config.contract_values import meaning_of
+from agedp_data.config import RunFile
+from agedp_data.config.model_section import EstimatedModel, ModelSection
 from agedp_data.config.schedule import ScheduleSection
 from agedp_data.config.withdrawn import withdrawn_from_run_file
 from agedp_data.epsilon import NANO, format_epsilon
@@ -38,16 +37,11 @@ from agedp_data.ledger.release_headers import AnyRelease
 from agedp_data.model import Model
 from agedp_data.notions.notion import HistoryRow, Notion
 from agedp_data.notions.period_loss import PeriodLoss, total_charge
+from agedp_data.notions.publication import Publication
 from agedp_data.notions.span_curves import DISCRETE_LAPLACE
 from agedp_data.series.load_profile import period_slots
-from agedp_data.series.periods import days_of, period_of
-from agedp_data.series.series import AnySeries, series_of
-
-
-def model_id(contract: ContractRecord) -> str | None:
-    """Return the id of the model that a contract names, None without a model."""
-    model_hash: str | None = meaning_of(contract.promise).get("model", {}).get("hash")
-    return model_hash
+from agedp_data.series.periods import days_of
+from agedp_data.series.series import AnySeries
 
 
 def check_same_mode(schedule: ScheduleSection, contracts: Iterable[ContractRecord]) -> None:
@@ -57,10 +51,10 @@ def check_same_mode(schedule: ScheduleSection, contracts: Iterable[ContractRecor
         LedgerError: a contract of the ledger is of another of these modes than the run file.
     """
     for contract in contracts:
-        registered = meaning_of(contract.promise)["schedule"]
-        if (registered["mode"] == "rehearsal") != (schedule.mode == "rehearsal"):
+        registered = contract.terms.schedule
+        if (registered.mode == "rehearsal") != (schedule.mode == "rehearsal"):
             raise LedgerError("a rehearsal needs a ledger of its own; name another in [output] ledger")
-        if (registered.get("rehearsal_on") != "synthetic") != schedule.reads_input:
+        if registered.reads_input != schedule.reads_input:
             raise LedgerError(
                 "rehearsals on synthetic households and on readings need a ledger each; name another in [output] ledger"
             )
@@ -72,8 +66,7 @@ def check_nothing_withdrawn(run: RunFile, contracts: Sequence[ContractRecord]) -
     Raises:
         RunFileError: it does; the message names the version that had it, and what to use.
     """
-    promised = meaning_of(contracts[-1].promise) if contracts else {}
-    for sentence in withdrawn_from_run_file(run, promised):
+    for sentence in withdrawn_from_run_file(run, contracts[-1].terms if contracts else None):
         raise RunFileError(f"{run.name}: {sentence}")
 
 
@@ -98,39 +91,40 @@ def models_in_force(
         LedgerError: a named model is missing.
     """
     stored = {model.model: model.envelope for model in models}
-    model_ids = [model_id(contract) for contract in contracts]
+    model_ids = [contract.terms.model_hash for contract in contracts]
     needed = dict.fromkeys([*filter(None, model_ids), *(row.model for row in rows if row.model)])
     if not needed.keys() <= stored.keys():
         raise LedgerError("the ledger lacks a model that its contracts name; put back a good copy")
     return {model: Model.from_text(stored[model]).leakage_bound for model in needed}
 
 
-def estimation_periods(contracts: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return the periods, "first to last", of all models that these contracts publish without noise, oldest first."""
-    models = (contract.get("model", {}) for contract in contracts)
-    periods = [
-        model["period"] for model in models if model.get("source") == "estimated" and model.get("publish") != "private"
-    ]
+def estimation_periods(models: Iterable[ModelSection | None]) -> list[str]:
+    """Return the periods, "first to last", of those of these models that are published without noise, oldest first."""
+    periods = [model.period for model in models if isinstance(model, EstimatedModel) and not model.is_private]
     return sorted({f"{first} to {last}" for first, last in periods})
 
 
-def series_by_contract(contracts: Sequence[ContractRecord]) -> dict[str, dict[str, AnySeries]]:
+def series_by_contract(contracts: Sequence[ContractRecord]) -> dict[str, Mapping[str, AnySeries]]:
     """Return the series of every contract, by the contract's hash."""
-    return {contract.hash: series_of(meaning_of(contract.promise)) for contract in contracts}
+    return {contract.hash: contract.terms.series for contract in contracts}
 
 
-def closed_days(rows: Sequence[AnyRelease], contracts: Sequence[ContractRecord]) -> set[tuple[str, str]]:
+def closed_days(
+    rows: Sequence[AnyRelease], contracts: Sequence[ContractRecord], further: Collection[str] | None = None
+) -> set[tuple[str, str]]:
     """Return (day, series) of released days, and of those that never will be: a series begins after earlier releases.
 
     A series that was ended and added again begins after the days released before the contract that added it again. A
-    row releases all days that it covers: their readings may be deleted with it.
+    row releases all days that it covers: their readings may be deleted with it. `further` are the series of a contract
+    that is still to come.
     """
     since: dict[str, int] = {}
     previous_names: set[str] = set()
-    for contract in contracts:
-        series_names = set(meaning_of(contract.promise)["series"])
-        since |= dict.fromkeys(series_names - previous_names, contract.seq)
-        previous_names = series_names
+    next_seq = max((row.seq for row in rows), default=0) + 1
+    coming = [] if further is None else [(next_seq, further)]
+    for seq, names in [*((contract.seq, contract.terms.series) for contract in contracts), *coming]:
+        since |= dict.fromkeys(set(names) - previous_names, seq)
+        previous_names = set(names)
     closed = {(row.day, row.series) for row in rows}
     if all(row.seq > seq for row in rows for seq in since.values()):
         return closed
@@ -147,11 +141,11 @@ def days_by_row(
     rows: Iterable[AnyRelease], contracts: Sequence[ContractRecord]
 ) -> Iterator[tuple[AnyRelease, tuple[str, ...]]]:
     """Yield each row with the days that it covers, ISO text: its own day, or all days of a week, month or year."""
-    series = {contract.hash: meaning_of(contract.promise)["series"] for contract in contracts}
+    covered = Publication(earlier=series_by_contract(contracts)).covered_days
     for row in rows:
-        every = series.get(row.contract, {}).get(row.series, {}).get("every", "day")
-        first, last = period_of(date.fromisoformat(row.day), every)
-        yield row, (row.day,) if first == last else tuple(day.isoformat() for day in days_of(first, last))
+        first, last = covered(row)
+        days = () if first == last else days_of(date.fromisoformat(first), date.fromisoformat(last))
+        yield row, tuple(day.isoformat() for day in days) or (row.day,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,11 +171,6 @@ class ReleaseTerms:
     def leakage_bounds(self) -> tuple[LeakageBound | None, ...]:
         """Return the leakage bounds of all models in force, the newest first."""
         return (self.leakage_bound, *self.earlier_models.values())
-
-    @property
-    def text(self) -> dict[str, Any]:
-        """Return the contract text of the run file, as a mapping."""
-        return contract_part(self.run, model=self.model or None)
 
     @property
     def effective_promise(self) -> EffectivePromise:
@@ -301,18 +290,18 @@ def format_end_reason(terms: ReleaseTerms, history: Sequence[AnyRelease]) -> str
 
 def _row(terms: ReleaseTerms, due: DueDay, series: str, *, state: str, scale: float, loss: int) -> ReleaseRecord:
     statistic = terms.run.series[series]
-    groups = due.cells[series] if state == RELEASED else ()
+    parts = due.cells[series] if state == RELEASED else ()
     slots = period_slots(terms.run.input.layout, *statistic.covered_days(due.day))
-    cells = [(cell, number) for group, number in groups for cell in statistic.cells(group, slots=slots)]
+    cells = statistic.cells([part for part, _ in parts], slots=slots)
     return ReleaseRecord(
         population=terms.run.population.name,
         series=series,
         day=due.day.isoformat(),
         revision=0,
         state=state,
-        cells=tuple(cell for cell, _ in cells),
+        cells=statistic.write_cells(cells),
         values=(),
-        households=tuple(number for _, number in cells),
+        households=tuple(number for _, number in parts for _ in statistic.places(slots)),
         sensitivity=statistic.row_sensitivity(due.day),
         scale=scale,
         mechanism=DISCRETE_LAPLACE,

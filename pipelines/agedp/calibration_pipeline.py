@@ -33,7 +33,8 @@ from agedp.run_context import NEEDS_MODEL, engine_for, load_meters, load_run_fil
 from agedp.stages.calibration_draws import check_draws_permitted, ledger_answer, open_calibration_session
 from agedp.stages.ingest import ingest
 from agedp.store.store import Store
-from agedp_data.config import RunFile, contract_part
+from agedp_data.config import RunFile
+from agedp_data.config.contract import contract_value
 from agedp_data.config.model_section import EstimatedModel
 from agedp_data.config.withdrawn import withdrawn_from_model
 from agedp_data.errors import InputError, RunFileError
@@ -92,7 +93,7 @@ def begin_calibration(
         raise RunFileError(f"{run.name}: agedp calibrate estimates a model from readings; {NEEDS_MODEL}")
     is_stored = model.is_private and has_model(model)
     if not is_stored:
-        for sentence in withdrawn_from_model(run, {}):
+        for sentence in withdrawn_from_model(run, None):
             raise RunFileError(f"{run.name}: {sentence}")
         check_model_is_new(model)
     log_warnings(run.roundings)
@@ -120,7 +121,7 @@ def _selection_session(run: RunFile, model: EstimatedModel, roster: Roster, engi
 
 def _input_terms(run: RunFile) -> Mapping[str, Any]:
     """Return the rules for reading the input files as a contract contains them; public, without paths."""
-    terms: Mapping[str, Any] = contract_part(run, model=None)["input"]
+    terms: Mapping[str, Any] = contract_value(run.input)
     return terms
 
 

@@ -17,16 +17,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date, timedelta
 from typing import Protocol
 
-import numpy as np
-
 from agedp.stage_values import Cells, DailySum, DueDay
 from agedp_data.config import RunFile
 from agedp_data.roster import GroupColumns
-from agedp_data.series.day_kinds import DAY_KINDS
-from agedp_data.series.monthly_profile import month_vector
 from agedp_data.series.periods import days_of
-from agedp_data.series.profile import Profile
 from agedp_data.series.series import AnySeries
+from agedp_data.series.series_terms import Cell
 
 
 def whole_periods(
@@ -76,11 +72,13 @@ def by_covered_days(series: Mapping[str, AnySeries], names: Iterable[str], day: 
 class CountedRoster(Protocol):
     """A roster, as far as households are counted by group."""
 
-    def cells(self, day: date, by: GroupColumns) -> Cells:
+    def cells(self, day: date, by: GroupColumns) -> tuple[tuple[str, int], ...]:
         """Return the groups of a column on a day and the number of households in each."""
 
 
-def period_cells(roster: CountedRoster, by: GroupColumns, days: Sequence[date], min_households: int) -> Cells:
+def period_cells(
+    roster: CountedRoster, by: GroupColumns, days: Sequence[date], min_households: int
+) -> tuple[tuple[str, int], ...]:
     """Return the groups of a column with enough households on every covered day, each with its household-days."""
     by_day = [dict(roster.cells(covered, by)) for covered in days]
     groups = [group for group in by_day[-1] if all(cells.get(group, 0) >= min_households for cells in by_day)]
@@ -88,16 +86,13 @@ def period_cells(roster: CountedRoster, by: GroupColumns, days: Sequence[date], 
 
 
 def row_cells(roster: CountedRoster, series: AnySeries, days: Sequence[date], min_households: int) -> Cells:
-    """Return the parts of a row that have cells of their own with their household-days: groups, as `period_cells`.
-
-    Of a profile of months, a group has a part for its weekdays and one for its weekends.
-    """
-    cells = period_cells(roster, series.by, days, min_households)
-    if not isinstance(series, Profile) or not series.covers_periods:
-        return cells
-    totals = series.counted_parts({day: dict(roster.cells(day, series.by)) for day in days})
-    parts = [series.part_of(group, kind) for group, _ in cells for kind in DAY_KINDS]
-    return tuple((part, totals[part]) for part in parts)
+    """Return the parts of a row with their household-days: of groups as `period_cells`, by kind of day."""
+    by_day = {day: dict(roster.cells(day, series.by)) for day in days}
+    return tuple(
+        (Cell(group, kind), sum(cells[group] for day, cells in by_day.items() if series.kind_of(day) == kind))
+        for group, _ in period_cells(roster, series.by, days, min_households)
+        for kind in series.kinds
+    )
 
 
 def covered_by(due: Iterable[DueDay], series: Mapping[str, AnySeries]) -> set[date]:
@@ -158,50 +153,5 @@ def sum_periods(
     for last, name in sorted(lasts):
         days = days_of(*series[name].covered_days(last))
         if all((day, name) in by_day for day in days):
-            of_days = {day: by_day[day, name] for day in days}
-            sums[last, name] = _month_of_profiles(of_days) or _added(list(of_days.values()))
+            sums[last, name] = DailySum.of_period({day: by_day[day, name] for day in days})
     return sums
-
-
-def _month_of_profiles(sums: Mapping[date, DailySum]) -> DailySum | None:
-    """Return the sum of a month's daily profiles by group and kind of day; None for another statistic."""
-    series = next(iter(sums.values())).series
-    if not isinstance(series, Profile):
-        return None
-    slots = tuple(sorted({slot for of_day in sums.values() for slot in of_day.slots}))
-    exact: dict[str, tuple[int, ...]] = {}
-    for group in dict.fromkeys(group for of_day in sums.values() for group in of_day.exact):
-        days = ((day, of.slots, np.array(of.exact[group], np.int64)) for day, of in sums.items() if group in of.exact)
-        for kind, by_slot in month_vector(days).items():
-            exact[series.part_of(group, kind)] = tuple(by_slot.get(slot, 0) for slot in slots)
-    households, usable, clamped = (
-        dict.fromkeys(exact, 0) | series.counted_parts({day: getattr(of, count) for day, of in sums.items()})
-        for count in ("households", "usable", "clamped")
-    )
-    return DailySum(series, exact, households, usable, clamped, slots=slots)
-
-
-def _added(sums: Sequence[DailySum]) -> DailySum:
-    """Return the sum over days, by group: of exact vectors, household-days, usable and clamped ones."""
-    exact: dict[str, tuple[int, ...]] = {}
-    for daily_sum in sums:
-        for group, values in daily_sum.exact.items():
-            before = exact.get(group, (0,) * len(values))
-            exact[group] = tuple(old + new for old, new in zip(before, values, strict=True))
-    return DailySum(
-        sums[-1].series,
-        exact,
-        _added_counts(of_day.households for of_day in sums),
-        _added_counts(of_day.usable for of_day in sums),
-        _added_counts(of_day.clamped for of_day in sums),
-        _added_counts(of_day.readings_wh for of_day in sums),
-        _added_counts(of_day.states_wh for of_day in sums),
-    )
-
-
-def _added_counts(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    added: dict[str, int] = {}
-    for of_day in counts:
-        for group, number in of_day.items():
-            added[group] = added.get(group, 0) + number
-    return added

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from agedp.signal_against_noise import three_digits
 from agedp_data import mechanisms
 from agedp_data.ledger import ReleaseRecord
-from agedp_data.series.layers import layer_number, mean_name
+from agedp_data.series.series_terms import layer_number, mean_name
 
 
 def sum_noises(rows: Iterable[ReleaseRecord]) -> dict[str, dict[str, float]]:

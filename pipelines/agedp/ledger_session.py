@@ -21,7 +21,6 @@ from agedp.budget import (
     check_same_mode,
     closed_days,
     estimation_periods,
-    model_id,
     series_by_contract,
 )
 from agedp.covered_days import first_day_without, first_period_without
@@ -39,7 +38,6 @@ from agedp.release_folder.known_origins import known_origins
 from agedp.release_folder.origin import ReleaseOrigin, check_ledger_not_behind
 from agedp.run_context import RunContext
 from agedp_data.config import contract_part
-from agedp_data.config.contract_values import meaning, meaning_of
 from agedp_data.datasets.filesystem import is_url
 from agedp_data.errors import LedgerBehind, RunFileError
 from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord
@@ -199,7 +197,7 @@ class LedgerSession:
         began without pieces keeps its grid, one with rounded total variations keeps these: anything else would be one
         more model in force.
         """
-        promised_model = model_id(self.contracts[-1]) if self.contracts else None
+        promised_model = self.contracts[-1].terms.model_hash if self.contracts else None
         if self.ledger is None or self.model is None or promised_model in {None, self.model.id}:
             return None
         envelopes = (record.envelope for record in self.ledger.models() if record.model == promised_model)
@@ -297,8 +295,8 @@ class LedgerSession:
     @property
     def envelope_days(self) -> str:
         """Return the periods of the models that contracts or run file publish without noise, in words; "" for none."""
-        contracts = [*(meaning_of(contract.promise) for contract in self.contracts), meaning(self.promise)]
-        return " and ".join(estimation_periods(contracts))
+        models = [*(contract.terms.model for contract in self.contracts), self.run.run_file.model]
+        return " and ".join(estimation_periods(models))
 
     @property
     def promise(self) -> dict[str, Any]:

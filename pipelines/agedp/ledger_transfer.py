@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agedp.local_files import atomic_files
-from agedp.release_folder.partitions import stated_checksums
+from agedp.release_folder.partitions import partitions_of, stated_checksums
 from agedp.release_folder.release_folder import ROWS, SUMS, ReleaseFolder, open_release
 from agedp.release_folder.table_comparison import check_tables
 from agedp_data import clock
@@ -36,6 +36,7 @@ from agedp_data.ledger.records import Row
 from agedp_data.ledger.transfer import (
     LedgerExport,
     complete_export,
+    export_population,
     format_export,
     is_folder_record,
     parse_export,
@@ -208,13 +209,13 @@ def verify_against(folder: ReleaseFolder, ledger: Ledger) -> None:
         LedgerError: another ledger, other values, or files of which the ledger has no statement.
     """
     statement = folder.read_statement()
-    seq, population = ledger.row_number(statement.ledger.head), statement.population
-    if seq is None:
+    population = statement.population
+    if ledger.row_number(statement.ledger.head) is None:
         raise _not_on_chain(statement, ledger)
-    rows = [row for row in ledger.rows(population) if row.seq <= seq]
-    contracts = [contract for contract in ledger.contracts(population) if contract.seq <= seq]
+    rows = export_population(ledger, population, head=statement.ledger.head).rows
+    tables = folder.series_tables()  # months together: those of a recovered ledger have other row numbers
     try:
-        check_tables(folder.series_tables(), statement, rows, contracts)
+        check_tables(tables, tables.__getitem__, statement, partitions_of(rows, monthly=False))
     except InputError as error:
         raise LedgerError(f"the folder and the ledger contain different values: {error}") from None
     files = _stated_files(folder)

@@ -27,14 +27,12 @@ from agedp_data.ledger import ReleaseRecord
 from agedp_data.notions.cap_bounds import own_bound_name
 from agedp_data.notions.notion import DAY_BOUND, single_and_period_losses
 from agedp_data.notions.period_loss import covered_losses
-from agedp_data.series.layers import is_upper, mean_name, series_text
-from agedp_data.series.series import AnySeries, Distribution
+from agedp_data.series.layered_mean import is_upper, series_text
+from agedp_data.series.series import AnySeries
+from agedp_data.series.series_terms import mean_name
 
 if TYPE_CHECKING:
     import pandas as pd
-
-_ENERGIES = ("mean", "profile")
-"""Statistics whose noise is in kWh per household."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +135,7 @@ def _planned_table(plan_of_run: RunForecast, run_file: RunFile) -> pd.DataFrame:
             label = " ".join(filter(None, [of.group, of.day_kind]))
             place = row.series, label, planned.skip_reason
             rows.append((row.day, row.published_on, of.households, row.loss / NANO, of.noise_sd, *place))
-    error = "noise_sd_kwh" if all(series.statistic in _ENERGIES for series in run_file.series.values()) else "noise_sd"
+    error = "noise_sd_kwh" if all(series.unit == "kWh" for series in run_file.series.values()) else "noise_sd"
     names = ["day", "publish_on", "households", "epsilon", error, "series", "group", "skipped"]
     table = pd.DataFrame(rows, columns=names)
     table["day"], table["publish_on"] = pd.to_datetime(table["day"]), pd.to_datetime(table["publish_on"])
@@ -145,9 +143,9 @@ def _planned_table(plan_of_run: RunForecast, run_file: RunFile) -> pd.DataFrame:
 
 
 def _noises(row: ReleaseRecord, series: AnySeries) -> tuple[GroupNoise, ...]:
-    """Return the lines of a planned row: its groups, of a distribution its counts."""
+    """Return the lines of a planned row: its groups, of counts its cells."""
     noises = group_noises(row, series)
-    if not isinstance(series, Distribution) or not noises:
+    if series.unit == "kWh" or series.has_one_cell() or not noises:
         return noises
     cells = zip(row.cells, row.households, strict=True)
     return tuple(GroupNoise(cell, households, noises[0].noise_sd) for cell, households in cells)

@@ -33,7 +33,7 @@ import numpy as np
 
 from agedp.compute.engine_settings import SILENT, ProgressReporter
 from agedp.stages.release import ImpossibleSum
-from agedp.synthetic_counts import sensitivity_of
+from agedp.synthetic_counts import rules_of
 from agedp.synthetic_releases import PublicRecord, PublishedNight, SeriesValues, SyntheticReleases
 from agedp.synthetic_worlds import (
     BIT_DAYS,
@@ -260,7 +260,7 @@ def _is_redrawn(first: SeriesValues, last: SeriesValues | None) -> bool:
 
 
 def _is_unscaled(series: AnySeries, published: SeriesValues) -> bool:
-    sensitivity = sensitivity_of(series)
+    sensitivity = rules_of(series).sensitivity
     return any(
         mechanisms.recorded_loss(sensitivity=sensitivity, scale=scale) > round_nano(epsilon)
         for scale, epsilon in zip(published.scale.tolist(), published.epsilon.tolist(), strict=True)
@@ -355,7 +355,7 @@ def _audited_release(
     run: RunFile, name: str, day: int, epsilon: float, household_worlds: Sequence[Ints]
 ) -> AuditedRelease:
     change = np.abs(household_worlds[1][0] - household_worlds[0][0])
-    span = float(change.sum()) / sensitivity_of(run.series[name])
+    span = float(change.sum()) / rules_of(run.series[name]).sensitivity
     moved_cells = max(1, int(np.count_nonzero(change)))
     return AuditedRelease((FIRST_DAY + timedelta(days=day)).isoformat(), name, epsilon, moved_cells, span)
 

@@ -31,8 +31,9 @@ from typing import Any, Final
 import numpy as np
 import pyarrow.parquet as pq
 
-from agedp.budget import ReleaseTerms, model_id, models_in_force, series_by_contract
+from agedp.budget import ReleaseTerms, models_in_force, series_by_contract
 from agedp.planning.forecast import ForecastView
+from agedp.release_folder.derived_tables import whole_table
 from agedp.release_folder.folder_content import json_bytes
 from agedp.release_folder.folder_files import (
     PACKAGE,
@@ -42,12 +43,11 @@ from agedp.release_folder.folder_files import (
     WORDS,
     partitioned_tables,
 )
+from agedp.release_folder.partitioned_tables import kind_of
 from agedp.release_folder.partitions import is_monthly, partition_of
-from agedp.release_folder.period_averages import PERIOD_FILES, period_table
-from agedp.release_folder.published_series import FILES
-from agedp.release_folder.release_check import contracts_and_releases
 from agedp.release_folder.release_folder import ReleaseFolder
-from agedp.release_folder.result_tables import read_guarantee
+from agedp.release_folder.statement_check import contracts_and_releases
+from agedp.release_folder.table_comparison import interval_coverage
 from agedp.reports.released_rows import ReleasedRows, charted_rows
 from agedp.statement_facts import (
     ACROSS_POPULATIONS,
@@ -57,7 +57,6 @@ from agedp.statement_facts import (
     facts_of_records,
     stated_comparison,
 )
-from agedp_data.config.contract import registered_run_file
 from agedp_data.config.output import OutputSection
 from agedp_data.epsilon import round_nano
 from agedp_data.errors import AgedpError, InputError
@@ -71,6 +70,8 @@ from agedp_data.model import Model
 from agedp_data.notions.notion import ASSUMPTION_FREE, DAY_BOUND, TOTAL_BOUND, LossBound
 from agedp_data.parameters import exact_text
 from agedp_data.roster import Roster
+from agedp_data.series.mean_tables import AVERAGES_BY
+from agedp_data.series.result_table import Noise
 from agedp_data.statement.datapackage import datapackage
 from agedp_data.statement.document import StatedBound, Statement
 from agedp_data.statement.facts import StatementFacts, build_statement
@@ -125,7 +126,7 @@ class _FolderRows:
     @property
     def model(self) -> Model | None:
         """Return the model of the contract in force, None without one."""
-        newest = model_id(self.contracts[-1])
+        newest = self.contracts[-1].terms.model_hash
         stored = {record.model: record.envelope for record in self.models}
         return None if newest is None else Model.from_text(stored[newest])
 
@@ -134,13 +135,14 @@ class _FolderRows:
         in_force = models_in_force(self.models, self.contracts, self.releases).items()
         statement, model = self.statement, self.model
         texts: dict[str, Any] = {key: getattr(statement, key) or None for key in TITLES}
-        run = registered_run_file(
-            self.contracts[-1].promise,
-            output=OutputSection.model_construct(**texts, interval=self.coverage),
-            compare=stated_comparison(statement),
-            has_curve=model is not None and model.public.get("given") == "curve",
-        )
-        run = run.charging(charges_of(calibration_draws(self.export.rows)))
+        run = self.contracts[-1].terms.run_file
+        tables: dict[str, Any] = {
+            "output": OutputSection.model_construct(**texts, interval=self.coverage),
+            "compare": stated_comparison(statement),
+        }
+        if run.model is not None and model is not None and model.public.get("given") == "curve":
+            tables["model"] = run.model.model_copy(update={"curve": ""})
+        run = run.model_copy(update=tables).charging(charges_of(calibration_draws(self.export.rows)))
         newest = "" if model is None else model.id
         return ReleaseTerms(
             run.following(series_by_contract(self.contracts)),
@@ -209,10 +211,10 @@ def _installed(name: str) -> str:
 
 def _coverage(folder: ReleaseFolder) -> Decimal:
     """Return the coverage of the intervals, which the tables of all series share."""
-    tables = [path for path in sorted(folder.checksums) if path.startswith(tuple(FILES.values()))]
+    tables = [path for path in sorted(folder.checksums) if kind_of(path.partition("/")[0].removesuffix(".parquet"))]
     if not tables:
         raise InputError(f"it has no table of a series. {_ADVICE}")
-    return Decimal(read_guarantee(pq.read_schema(folder.path / tables[0]))["interval"]["coverage"])
+    return interval_coverage(pq.read_schema(folder.path / tables[0]).empty_table())
 
 
 def _is_across(bound: StatedBound) -> bool:
@@ -365,14 +367,11 @@ def _report(folder: ReleaseFolder, rows: _FolderRows, terms: ReleaseTerms) -> by
     from agedp.reports.public_report import public_report  # noqa: PLC0415  (charts and templates)
 
     listed, statement, contracts = folder.checksums, rows.statement, rows.contracts
+    charted, history = rows.releases, rows.releases
     if is_monthly(listed):
-        charted = charted_rows(rows.releases)
-        months = period_table("month", statement, charted, contracts, coverage=rows.coverage)
-        released = ReleasedRows(charted, [*map(outline_of, rows.releases)], months)
-    else:
-        file = PERIOD_FILES["month"]
-        months = pq.read_table(folder.path / file) if file in listed else None
-        released = ReleasedRows(rows.releases, rows.releases, months)
+        charted, history = charted_rows(rows.releases), [*map(outline_of, rows.releases)]
+    months = whole_table(AVERAGES_BY["month"], {}, charted, contracts, Noise(rows.coverage))
+    released = ReleasedRows(charted, history, months)
     return public_report(terms.run, rows.models, statement, released, contracts, file_names={*listed})
 
 

@@ -10,10 +10,9 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from agedp_data import mechanisms
-from agedp_data.config.contract_values import meaning_of
 from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord
 from agedp_data.ledger.release_headers import AnyRelease, ReleaseHeader
-from agedp_data.series.series import is_daily_mean, series_of
+from agedp_data.series.mean import is_daily_mean
 
 _WH_PER_KWH: Final = 1000.0
 
@@ -56,7 +55,7 @@ def rows_of_means(rows: Sequence[AnyRelease], contracts: Sequence[ContractRecord
 
 
 def _mean_rows(rows: Sequence[AnyRelease], contracts: Sequence[ContractRecord]) -> list[AnyRelease]:
-    series = {contract.hash: series_of(meaning_of(contract.promise)) for contract in contracts}
+    series = {contract.hash: contract.terms.series for contract in contracts}
     return [row for row in rows if is_daily_mean(series[row.contract].get(row.series))]
 
 

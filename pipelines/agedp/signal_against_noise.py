@@ -40,7 +40,8 @@ from numpy.typing import NDArray
 from agedp.row_means import noisy_means
 from agedp_data.arrays import Floats
 from agedp_data.ledger import ReleaseRecord
-from agedp_data.series.layers import is_upper, layer_number, mean_name
+from agedp_data.series.layered_mean import is_upper
+from agedp_data.series.series_terms import layer_number, mean_name
 from agedp_data.smoothing.signal_estimate import SPANS, SignalEstimate, Verdict, estimate_change
 
 MIN_PAIRS: Final[Mapping[int, int]] = {1: 7, 7: 3, 28: 3, 365: 1}

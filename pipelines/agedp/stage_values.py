@@ -10,17 +10,24 @@ Values only; nothing here reads or writes. A run is their sequence (`agedp.pipel
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from fractions import Fraction
+from typing import Final
+
+import numpy as np
 
 from agedp.local_files.internal_files import FileNotice
 from agedp_data import clock
 from agedp_data.config import RunFile
-from agedp_data.errors import Refused
+from agedp_data.datasets.validation import Ints
+from agedp_data.errors import ChainError, Refused
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.ledger.release_headers import AnyRelease
+from agedp_data.roster import PATH_SEPARATOR
+from agedp_data.series.day_kinds import Kind
 from agedp_data.series.series import AnySeries
+from agedp_data.series.series_terms import Cell
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,33 +55,92 @@ class Delivery:
     first_days: Mapping[str, int] = field(default_factory=dict, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+COUNTS: Final = ("households", "usable", "clamped", "readings_wh", "states_wh")
+"""Columns of `DailySum.counts`."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class DailySum:
-    """One day of one series, by group (confidential): the exact vector of each group's cells.
+    """The exact vectors of a day, or of the days of a row, of one series (confidential): a line for each part.
 
-    `slots` are the half-hours of the day, from which the cells of a profile follow.
+    All numbers are exact integers. Sums of disjoint households, or of days, add up in any order.
 
-    Counts by group: `households`, those with a `usable` day, and those of them that are `clamped`. If the series counts
-    states, also the sums of the daily totals by readings and by states.
+    Attributes:
+        series: what is counted.
+        slots: the half-hours of the days.
+        parts: groups, in the order of the roster, each with its kinds of day.
+        counts: households, those with a usable day, those of them that are clamped; where totals are counted by states,
+            also the sums of totals by readings and by states [Wh]; shape (parts, 5).
+        exact: the exact vector of each part, shape (parts, places).
     """
 
     series: AnySeries
-    exact: dict[str, tuple[int, ...]]
-    households: dict[str, int]
-    usable: dict[str, int]
-    clamped: dict[str, int]
-    readings_wh: dict[str, int] = field(default_factory=dict)
-    states_wh: dict[str, int] = field(default_factory=dict)
-    slots: tuple[int, ...] = ()
-
-    def cells(self, group: str) -> tuple[str, ...]:
-        """Return the names of a group's cells, in the order of its exact vector."""
-        return self.series.cells(group, slots=self.slots)
+    slots: tuple[int, ...]
+    parts: tuple[Cell, ...]
+    counts: Ints
+    exact: Ints
 
     @property
-    def sum_wh(self) -> dict[str, int]:
-        """Return the sums of a mean by group, Wh."""
-        return {group: exact[0] for group, exact in self.exact.items()}
+    def cells(self) -> tuple[Cell, ...]:
+        """Return the cells, in the order of the exact vectors."""
+        return self.series.cells(self.parts, slots=self.slots)
+
+    @property
+    def households(self) -> Ints:
+        """Return the households, or household-days, of each part."""
+        return self.counts[:, 0]
+
+    @property
+    def usable(self) -> Ints:
+        """Return how many of them have a usable day."""
+        return self.counts[:, 1]
+
+    def lines(self) -> dict[Cell, int]:
+        """Return the line of each part."""
+        return {part: i for i, part in enumerate(self.parts)}
+
+    @classmethod
+    def added(cls, sums: Sequence[DailySum]) -> DailySum:
+        """Return the sum over disjoint households or over days.
+
+        Raises:
+            ChainError: a sum exceeds 64 bits.
+        """
+        series, slots = sums[0].series, tuple(sorted({slot for of in sums for slot in of.slots}))
+        is_path = len(series.columns) > 1
+        order = {
+            part: part.group.split(PATH_SEPARATOR) if is_path else [part.group] for of in sums for part in of.parts
+        }
+        parts = tuple(sorted(order, key=lambda part: (order[part], part.kind)))
+        line, places = {part: i for i, part in enumerate(parts)}, series.places(slots)
+        counts = np.zeros((len(parts), len(COUNTS)), np.int64)
+        exact = np.zeros((len(parts), len(places)), np.int64)
+        for of in sums:
+            lines = np.array([line[part] for part in of.parts], np.int64)
+            counts[lines] += of.counts
+            columns = np.array([places.index(place) for place in series.places(of.slots)], np.int64)
+            exact[np.ix_(lines, columns)] += of.exact
+            if (counts < 0).any() or (exact < 0).any():
+                raise ChainError("a sum exceeds 64-bit integers: take smaller clamps")
+        return cls(series, slots, parts, counts, exact)
+
+    @classmethod
+    def of_period(cls, sums: Mapping[date, DailySum]) -> DailySum:
+        r"""Return the vector of a row from those of the days that it covers: by kind of day k, weighted.
+
+        .. math:: v_{k,s} = w_k \sum_{d \in k} z_{d,s}
+
+        Raises:
+            ChainError: as `added`.
+        """
+        return cls.added([of._of_kind(of.series.kind_of(day)) for day, of in sums.items()])
+
+    def _of_kind(self, kind: Kind) -> DailySum:
+        weight = self.series.weight(kind)
+        if self.exact.max(initial=0) > np.iinfo(np.int64).max // weight:
+            raise ChainError("a sum exceeds 64-bit integers: take smaller clamps")
+        parts = tuple(Cell(part.group, kind) for part in self.parts)
+        return replace(self, parts=parts, exact=weight * self.exact)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +161,8 @@ class DailySums:
     notices: tuple[FileNotice, ...] = ()
 
 
-Cells = tuple[tuple[str, int], ...]
-"""Groups of a release and the number of households in each."""
+Cells = tuple[tuple[Cell, int], ...]
+"""Parts of a release, its groups and their kinds of day, and the number of households, or household-days, of each."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,13 +14,14 @@ from datetime import date, timedelta
 from decimal import Decimal
 from importlib.metadata import version
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from agedp.budget import ReleaseTerms, estimation_periods, series_by_contract
-from agedp.planning.forecast import ForecastContract, ForecastView, forecast
+from agedp.planning.forecast import ForecastView, forecast
 from agedp.release_folder.value_accuracy import value_accuracy
 from agedp.row_means import read_newest_rows
-from agedp_data.config.contract_values import meaning_of
+from agedp_data.config.contract_document import ContractDocument
+from agedp_data.config.input import LongInput
 from agedp_data.config.output import CompareSection, OutputSection
 from agedp_data.datasets.zone_changes import tzdata_version
 from agedp_data.epsilon import format_epsilon
@@ -28,18 +29,17 @@ from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord, canonical
 from agedp_data.ledger.calibration_charges import charges_of
 from agedp_data.ledger.lifecycle import CalibrationDraw, HouseholdAccount
-from agedp_data.ledger.records import differences
 from agedp_data.ledger.release_headers import AnyRelease
 from agedp_data.ledger.witness import names_witness
+from agedp_data.markov.states import RepresentativeValues
 from agedp_data.model import Model
-from agedp_data.notions import NOTIONS
+from agedp_data.notions import NOTIONS, WEvent
 from agedp_data.notions.cap_bounds import spent_bounds
 from agedp_data.notions.notion import Accountant, LossBound, single_and_period_losses
 from agedp_data.notions.period_accountant import compared_accountants
 from agedp_data.notions.publication import Publication
 from agedp_data.notions.span_loss import span_figures
 from agedp_data.roster import Roster
-from agedp_data.series.series_tables import written_contracts
 from agedp_data.statement.document import ContractVersion, Statement, read_statement
 from agedp_data.statement.facts import AccountFacts, SeriesEnd, StatementFacts
 from agedp_data.statement.note_texts import (
@@ -154,7 +154,7 @@ def facts_of_records(
     beyond_states, represented = counted_states_flags(contracts, rows)
     return StatementFacts(
         title=release_titles(terms.run.output),
-        contract=json.loads(contracts[-1].promise),
+        contract=ContractDocument.model_validate_json(contracts[-1].promise),
         days=sorted(released),
         skipped=sorted({row.day for row in rows} - released),  # a day that one series only skipped is released
         published_on=sorted({row.published_on for row in rows if row.state == "released"}),
@@ -172,7 +172,7 @@ def facts_of_records(
         opening=terms.run.promise.for_publication(terms.run.publication).opening,
         beyond_states=beyond_states,
         represented=represented,
-        estimated_from=estimation_periods([meaning_of(contract.promise) for contract in contracts]),
+        estimated_from=estimation_periods(contract.terms.model for contract in contracts),
         draws=[state_draw(draw) for draw in records.draws],
         accuracy=value_accuracy(records.newest_rows, contracts),
     )
@@ -262,7 +262,7 @@ def series_end(terms: ReleaseTerms, view: ForecastView) -> SeriesEnd:
     """Return the end of the series if every day is released when it is due; today is the newest date of publication."""
     rows, promise = view.rows, terms.run.promise
     newest = date.fromisoformat(max(row.published_on for row in rows))
-    expected = forecast(ForecastContract.of(terms), replace(view, today=newest), days_ahead=_DAYS_AHEAD)
+    expected = forecast(terms, replace(view, today=newest), days_ahead=_DAYS_AHEAD)
     last, newest_day = terms.run.schedule.last_day, max(row.day for row in rows)
     end = SeriesEnd("", "", promise.total_cap, promise.delta)
     if expected.stopped:
@@ -277,8 +277,7 @@ def series_end(terms: ReleaseTerms, view: ForecastView) -> SeriesEnd:
 
 def contract_versions(contracts: Sequence[ContractRecord]) -> list[ContractVersion]:
     """Return every contract of a population, with its changes to the contract before it."""
-    texts = [meaning_of(contract.promise) for contract in contracts]
-    changes = [(), *(differences(*written_contracts(old, new)) for old, new in pairwise(texts))]
+    changes = [(), *(old.terms.differences(new.terms) for old, new in pairwise(contracts))]
     return [
         ContractVersion(registered=contract.at, changes=list(changed))
         for contract, changed in zip(contracts, changes, strict=True)
@@ -290,12 +289,15 @@ def statement_notes(
 ) -> list[str]:
     """Return notes on the origin of ledger, roster and model that a reader must know."""
     account = records.account
-    accepted, read_off = (", ".join(_input_words(contracts, key)) for key in ("accept", "read_off"))
+    inputs = [contract.terms.input for contract in contracts]
+    accepted, read_off = (
+        ", ".join(sorted({word for of in inputs for word in getattr(of, key, ())})) for key in ("accept", "read_off")
+    )
     notes = {
         **_rehearsal_notes(contracts),
         RECOVERED: records.is_recovered,
         **{note: note in records.notes for note in (TAKEN_OVER, TEMPORARY_LEDGER, ROSTER_FROM_FILES)},
-        NET_EXPORTS: any(_nets_exports(contract) for contract in contracts),
+        NET_EXPORTS: any(isinstance(of, LongInput) and of.columns.negative == "net" for of in inputs),
         ACCEPTED_FINDINGS.format(names=accepted): bool(accepted),
         READ_OFF_KEYS.format(names=read_off): bool(read_off),
         OWN_DAYS_TOO: _is_of_released_days(contracts, rows),
@@ -317,10 +319,10 @@ def _is_read_off(roster: Roster, ledger: Ledger, population: str) -> bool:
 
 def _rehearsal_notes(contracts: Sequence[ContractRecord]) -> dict[str, bool]:
     """Return the notes on the households of a rehearsal; a contract without the key began before there was a choice."""
-    schedules = [json.loads(contract.promise)["schedule"] for contract in contracts]
-    if schedules[0]["mode"] != "rehearsal":
+    schedule = ContractDocument.model_validate_json(contracts[0].promise).schedule
+    if schedule.mode != "rehearsal":
         return {}
-    registered = schedules[0].get("rehearsal_on")
+    registered = schedule.rehearsal_on
     return {
         REHEARSED_ON_SYNTHETIC: registered == "synthetic",
         REHEARSED_ON_READINGS: registered == "readings",
@@ -328,20 +330,10 @@ def _rehearsal_notes(contracts: Sequence[ContractRecord]) -> dict[str, bool]:
     }
 
 
-def _input_words(contracts: Sequence[ContractRecord], key: str) -> list[str]:
-    """Return the words that the contracts list under a key of [input], such as the findings that they accept."""
-    return sorted({word for contract in contracts for word in json.loads(contract.promise)["input"].get(key, ())})
-
-
-def _nets_exports(contract: ContractRecord) -> bool:
-    """Return whether negative energies of a contract's input are subtracted from positive ones."""
-    return (json.loads(contract.promise)["input"].get("columns") or {}).get("negative") == "net"
-
-
 def _is_of_released_days(contracts: Sequence[ContractRecord], rows: Sequence[AnyRelease]) -> bool:
     """Return whether a leakage bound that is published without noise was estimated from a released day."""
     released = {row.day for row in rows if row.state == "released"}
-    periods = estimation_periods(meaning_of(contract.promise) for contract in contracts)
+    periods = estimation_periods(contract.terms.model for contract in contracts)
     return any(first <= day <= last for first, last in (text.split(" to ") for text in periods) for day in released)
 
 
@@ -350,23 +342,13 @@ def counted_states_flags(contracts: Sequence[ContractRecord], rows: Sequence[Any
 
     States of a model with other edges, or another step, are not the states of the newest model.
     """
-    terms = {contract.hash: meaning_of(contract.promise) for contract in contracts}
-    newest = _state_terms(terms[contracts[-1].hash])
-    state_terms = set()
-    for row in rows:
-        if row.state == "released":
-            contract_terms = terms[row.contract]
-            # contracts of an earlier agedp lack this key: their distributions count readings
-            state_terms.add(
-                _state_terms(contract_terms) if contract_terms["series"][row.series].get("values") == "states" else None
-            )
-    return not state_terms <= {newest}, bool(state_terms - {None})
-
-
-def _state_terms(terms: Mapping[str, Any]) -> str:
-    """Return step and edges of a contract's states, as JSON text."""
-    model = terms.get("model", {})
-    return json.dumps([model.get("step"), model.get("edges")])
+    terms = {contract.hash: contract.terms for contract in contracts}
+    counted: set[RepresentativeValues | Literal["readings"] | None] = {
+        terms[row.contract].states if terms[row.contract].series[row.series].counts_states else "readings"
+        for row in rows
+        if row.state == "released"
+    }
+    return not counted <= {contracts[-1].terms.states}, bool(counted - {"readings"})
 
 
 def newest_head(ledger: Ledger) -> str:
@@ -383,8 +365,8 @@ def release_titles(output: OutputSection) -> dict[str, str]:
 def stated_comparison(statement: Statement) -> CompareSection:
     """Return the [compare] that gives the bounds which a statement has beside those of its promise, by their names."""
     matches = [match for bound in statement.bounds if (match := _COMPARED.fullmatch(bound.name))]
-    promise = statement.contract.promise.content()
-    promised = promise.get("window_days") if promise["notion"] == "w-event" else None
+    promise = statement.contract.terms.promise
+    promised = promise.window_days if isinstance(promise, WEvent) else None
     windows = [int(match["window"]) for match in matches if match["window"]]
     rates: dict[str, Any] = {match["discount"]: Decimal(match["rate"]) for match in matches if match["discount"]}
     return CompareSection.model_construct(

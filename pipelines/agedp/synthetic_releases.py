@@ -48,9 +48,10 @@ from agedp_data.ledger import Ledger, ReleaseRecord
 from agedp_data.model import read_model
 from agedp_data.parameters import Acceptance
 from agedp_data.roster import read_roster
-from agedp_data.series.layers import is_upper, layer_number
+from agedp_data.series.layered_mean import is_upper
 from agedp_data.series.levels import level_column
 from agedp_data.series.series_tables import table_name
+from agedp_data.series.series_terms import layer_number
 
 NIGHTS = 2
 _GROUP = "street"

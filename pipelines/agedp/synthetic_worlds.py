@@ -25,21 +25,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import csv
 
-from agedp.synthetic_counts import DayTotals, above_of, cell_values
+from agedp.synthetic_counts import DayTotals, Pair, above_of, rules_of
 from agedp_data.arrays import Floats, Mask
 from agedp_data.audit.power import FAULTS_OF_SUMS, AuditDatasets
 from agedp_data.config import RunFile
-from agedp_data.datasets.validation import SLOTS, Ints
+from agedp_data.datasets.validation import INTERVAL_MINUTES, SLOTS, Ints
 from agedp_data.errors import InputError
-from agedp_data.series.coverage import Coverage
-from agedp_data.series.profile import Profile
-from agedp_data.series.series import AnySeries, Layer
+from agedp_data.series.series import AnySeries
 from agedp_data.series.series_terms import EnergySeries
 
 FIRST_DAY = date(2013, 1, 1)
@@ -48,8 +45,6 @@ BIT_DAYS = 2
 _OTHER_FAULTS = ("households left out", "the sums of the day before", "the sums of the next day")
 _SEED = 20130101
 _REPEATED_PART = 8  # of the varying households, whose readings arrive twice
-Pair = Literal["total", "moved", "incomplete"]
-"""In what a day of two worlds differs: the energy, the half-hours that have it, or whether the day is usable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +84,9 @@ class SyntheticWorlds:
         absent, incomplete = (source.random(shape) < 1 / 16 for _ in range(2))
         varying_wh[absent] = -1
         varying_wh[incomplete, source.integers(SLOTS)] = -1
-        least_missing = min((of.max_missing for of in run.series.values() if isinstance(of, Coverage)), default=0)
-        moved_slots = min((_moved_slots(of) for of in run.series.values() if isinstance(of, Profile)), default=0)
+        pairs = {name: rules_of(series).pair for name, series in run.series.items()}
+        least_missing = min((run.series[name].max_missing for name in pairs if pairs[name] == "incomplete"), default=0)
+        moved_slots = min((_moved_slots(run.series[name]) for name in pairs if pairs[name] == "moved"), default=0)
         return cls(datasets, max_wh, varying_wh, group_bits, household_bits, _pairs(run), least_missing, moved_slots)
 
     def opposite(self) -> SyntheticWorlds:
@@ -165,8 +161,8 @@ class SyntheticWorlds:
         # a fault may take a neighbouring day: the first and last days have themselves as neighbours
         near = np.clip(np.array(days)[:, None] + np.arange(-1, 2), 0, self.datasets.days - 1)
         return (
-            DayTotals.of(self.varying_wh[:, near], series, states),
-            DayTotals.of(self._alternating_wh[:, near], series, states),
+            rules_of(series).totals(self.varying_wh[:, near], states),
+            rules_of(series).totals(self._alternating_wh[:, near], states),
         )
 
 
@@ -195,21 +191,22 @@ class ExactValues:
         """Return the values of the worlds that the bits choose."""
         group_bits, household_bits = (bits.astype(int) for bits in (worlds.group_bits, worlds.household_bits))
         varying_groups = worlds.datasets.varying_groups
+        cell_values = rules_of(series).cells
         size = worlds.datasets.households_per_group * (np.array(days) < BIT_DAYS)[:, None, None]
 
         def values_of(
             totals: str, *, near: int = 1, group: Ints = group_bits, household: Ints = household_bits
         ) -> Ints:
             single, worlds_wh = (getattr(of, totals)[:, :, near] for of in (varying, alternating))
-            by_world = cell_values(series, worlds_wh).swapaxes(0, 1)
-            values = cell_values(series, single).swapaxes(0, 1).copy()
+            by_world = cell_values(worlds_wh).swapaxes(0, 1)
+            values = cell_values(single).swapaxes(0, 1).copy()
             values[:, varying_groups:] += by_world[:, household] + size * by_world[:, group]
             return values
 
         zeros = np.zeros_like(group_bits)
         values = values_of("counted_wh")
         shifts = (
-            cell_values(series, varying.counted_wh[:, :, 1]).swapaxes(0, 1),
+            cell_values(varying.counted_wh[:, :, 1]).swapaxes(0, 1),
             values_of("doubled_wh") - values,
             values_of("unclamped_wh") - values,
             -values,
@@ -233,13 +230,13 @@ def _pairs(run: RunFile) -> tuple[Pair, ...]:
     """
     if any(series.covers_periods for series in run.series.values()):
         raise InputError("[series] every: rows of weeks, months and years are not audited; audit them as rows of days")
-    pairs: dict[type[AnySeries], Pair] = {Profile: "moved", Coverage: "incomplete"}
-    return tuple(dict.fromkeys(pairs.get(type(series), "total") for series in run.series.values()))
+    return tuple(dict.fromkeys(rules_of(series).pair for series in run.series.values()))
 
 
-def _moved_slots(series: Profile) -> int:
+def _moved_slots(series: AnySeries) -> int:
     """Return how many half-hours at their clamp fill a day: the fewer, the less noise hides their change."""
-    return min(SLOTS // 2, series.clamp_wh // series.half_hour_clamp_wh)
+    most = series.clamp_wh if isinstance(series, EnergySeries) else 0
+    return min(SLOTS // 2, most // series.most(INTERVAL_MINUTES))
 
 
 def _middles_wh(run: RunFile) -> Floats:
@@ -248,7 +245,7 @@ def _middles_wh(run: RunFile) -> Floats:
     Coverage has no clamp. Alone it is audited on days of any use.
     """
     clamps = [series.clamp_wh for series in run.series.values() if isinstance(series, EnergySeries)]
-    layers = [series for series in run.series.values() if isinstance(series, Layer)]
+    layers = [series for series in run.series.values() if isinstance(series, EnergySeries) and above_of(series)]
     lowest = min(clamps, default=SLOTS * run.input.max_half_hour_wh)
     return np.array([lowest / 2, *((above_of(layer) + layer.clamp_wh) / 2 for layer in layers)])
 

@@ -9,13 +9,13 @@ from decimal import Decimal
 import pytest
 
 from agedp.local_files import atomic_files
-from agedp.stage_values import DailySum
-from agedp.stages.aggregate import aggregate
-from agedp.stages.daily_sums import write_sums
+from agedp.stages.aggregate import aggregate, write_sums
 from agedp_data import table_schemas
 from agedp_data.datasets.synthetic import write_ausgrid, write_london
+from agedp_data.series.mean import Mean
 from agedp_data.series.periods import days_of
-from agedp_data.series.series import Mean
+from agedp_data.series.series_terms import Cell
+from tests.exact_sums import sum_wh
 
 FIRST = date(2012, 12, 28)
 
@@ -83,7 +83,8 @@ def test_sums_are_those_of_plain_dictionaries(house, dataset, seed):
         expected = 46 if (dataset, day) == ("ausgrid", date(2012, 10, 7)) else 48
         one = COUNTING[name]
         homes, usable, clamped, total = brute(use, spans, day, one, expected=expected)
-        assert result == DailySum(one, {"all": (total,)}, {"all": homes}, {"all": usable}, {"all": clamped})
+        assert (result.series, result.parts, result.exact.tolist()) == (one, (Cell("all"),), [[total]])
+        assert result.counts.tolist() == [[homes, usable, clamped, 0, 0]]
         assert rows[day, name] == (usable, clamped)
 
 
@@ -95,7 +96,7 @@ def test_a_day_may_lack_max_missing_readings_and_not_one_more(house, readings, m
     next_day = FIRST + timedelta(days=1)
     house.london({("A", FIRST, slot): 100 for slot in range(readings)} | {("A", next_day, 0): 1})
     found = sums_of(house, [("A", FIRST, None)], [FIRST], mean(max_missing=max_missing))
-    assert found[FIRST, "m"].sum_wh == {"all": wh}
+    assert sum_wh(found[FIRST, "m"]) == {"all": wh}
 
 
 def day_rows(home, day, chance):
@@ -122,14 +123,14 @@ def test_one_households_day_moves_that_days_sum_by_at_most_the_clamp(house, seed
     house.london(others, extra=day_rows("B", touched, chance))
     after = sums_of(house, spans, days, one, store="after")
     for day in days:
-        moved = abs(after[day, "m"].sum_wh["all"] - before[day, "m"].sum_wh["all"])
+        moved = abs(int((after[day, "m"].exact - before[day, "m"].exact).sum()))
         assert moved <= (20_000 if day == touched else 0)
-        assert after[day, "m"].households == before[day, "m"].households == {"all": 3}
+        assert after[day, "m"].households.tolist() == before[day, "m"].households.tolist() == [3]
 
 
 def test_days_before_any_reading_are_missing_and_no_day_is_no_sum(house):
     house.london({("A", FIRST, 0): 100})
     spans = [("A", date(2012, 1, 1), None)]
     found = sums_of(house, spans, [date(2012, 5, 31), date(2012, 6, 1)], mean())
-    assert [one.sum_wh for one in found.values()] == [{"all": 7}, {"all": 7}]
+    assert [sum_wh(one) for one in found.values()] == [{"all": 7}, {"all": 7}]
     assert sums_of(house, spans, [], COUNTING) == {}

@@ -15,14 +15,14 @@ import pytest
 from agedp import pipeline, privacy_audit, statement_facts, synthetic_releases
 from agedp.privacy_audit import AuditResult, MeasuredLoss
 from agedp.stages import release
-from agedp.store.month_matrix import MonthMatrix
+from agedp.store.group_sums import DayBlock
 from agedp_data import mechanisms
 from agedp_data.audit.power import AuditDatasets
 from agedp_data.errors import Refused
+from agedp_data.series import profile
 from agedp_data.series.coverage import Coverage
-from agedp_data.series.load_profile import ProfileRule
+from agedp_data.series.mean import Mean
 from agedp_data.series.profile import Profile
-from agedp_data.series.series import Mean
 from agedp_flows.text.audit_text import PromiseBroken, audit_json, audit_lines, require_no_violation
 
 CLASSICAL = 'notion = "classical"\nepsilon_per_day = {0}\nmax_day_epsilon = {0}\nepsilon_total = "unlimited"\n'
@@ -105,11 +105,11 @@ def unclamped_after_the_record(sound, exact, sensitivity, loss):
 
 
 def doubled_readings(monkeypatch):
-    monkeypatch.setattr(MonthMatrix, "energy_of", lambda self, series: 2 * self.energy_wh)
+    monkeypatch.setattr(DayBlock, "energy_of", lambda self, series: 2 * self.energy_wh)
 
 
 def unclamped_readings(monkeypatch):
-    monkeypatch.setattr(Mean, "clamp_energy", lambda self, energy, usable: energy)
+    monkeypatch.setattr(Mean, "clamp_energy", lambda self, energy: energy)
     monkeypatch.setattr(Mean, "check_counted", lambda *_: None)
 
 
@@ -170,7 +170,7 @@ def test_each_planted_fault_is_exposed(large, monkeypatch, fault):
 
 def usable(sums, day):
     """Return the confidential number of households with a usable day."""
-    return sum(number for (of, _), total in sums.by_day.items() if of == day for number in total.usable.values())
+    return sum(number for (of, _), total in sums.by_day.items() if of == day for number in total.usable.tolist())
 
 
 def on_each_day(change):
@@ -211,7 +211,7 @@ def in_the_row(change):
         def release_the_days(ledger, terms, due, sums, *rest):
             def planned(*of):
                 rows = plan(*of).items()
-                totals = {f"{day}": sum(map(sum, total.exact.values())) for (day, _), total in sums.items()}
+                totals = {f"{day}": int(total.exact.sum()) for (day, _), total in sums.items()}
                 return {key: replace(row, row=change(row.row, totals[key[0]])) for key, row in rows}
 
             monkeypatch.setattr(release, "_plan_transaction", planned)
@@ -305,12 +305,12 @@ FEW = AuditDatasets(60, 1, varying_groups=20, days=2, ledgers=2)
 
 
 def doubled_profiles(monkeypatch):
-    sound = ProfileRule.represent
-    monkeypatch.setattr(ProfileRule, "represent", lambda self, wh: np.where(wh < 0, wh, 2 * sound(self, wh)))
+    sound = DayBlock.energy_of
+    monkeypatch.setattr(DayBlock, "energy_of", lambda of, series: sound(of, series) * np.where(of.energy_wh < 0, 1, 2))
 
 
 def unclamped_profiles(monkeypatch):
-    monkeypatch.setattr(ProfileRule, "clamp", lambda self, wh, **_: np.maximum(wh, 0))
+    monkeypatch.setattr(profile, "reduced_profile", lambda wh, **_: np.maximum(wh, 0))
 
 
 def one_clamp(monkeypatch):
@@ -318,7 +318,7 @@ def one_clamp(monkeypatch):
 
 
 def counted_as_usable(monkeypatch):
-    monkeypatch.setattr(Coverage, "exact", lambda self, usable: (len(usable),))
+    monkeypatch.setattr(Coverage, "missing", lambda self, slots, *, minutes: np.ones(1, np.int64))
 
 
 UNSCALED = "recorded noise scale is too small for the recorded loss"

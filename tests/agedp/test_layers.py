@@ -21,8 +21,8 @@ from agedp_data import mechanisms
 from agedp_data.audit.power import AuditDatasets
 from agedp_data.epsilon import NANO
 from agedp_data.errors import InputError
-from agedp_data.series.layers import layer_number, mean_name
-from agedp_data.series.series import Layer
+from agedp_data.series.layered_mean import Layer
+from agedp_data.series.series_terms import layer_number, mean_name
 from agedp_flows.text.amendment_text import amendment_lines
 from tests.agedp.conftest import ended_in_draw
 from tests.agedp.release_folder.resealed import reseal
@@ -287,7 +287,7 @@ def test_the_audit_moves_a_household_through_all_layers(house):
         ),
         (
             "clamp_energy",
-            lambda layer, energy_wh, usable: np.where(usable, np.minimum(energy_wh, layer.width_wh), 0),
+            lambda layer, energy_wh: np.minimum(energy_wh, layer.width_wh),
             "series daily_mean/2: on .* days the sums that noise was added to differ",
         ),
     ],

@@ -160,7 +160,7 @@ def vector_of(house, use, series):
     roster = read_roster(house.folder / "roster.csv")
     by_day = aggregate(store, delivery, roster, days=FEBRUARY, series={"months": series})
     month = sum_periods(by_day, {"months": series}, ())[FEBRUARY[-1], "months"]
-    return np.concatenate([month.exact[part] for part in sorted(month.exact)])
+    return month.exact.ravel()
 
 
 def test_no_other_use_of_all_days_moves_the_row_further_and_one_as_far(houses, tmp_path_factory):

@@ -8,7 +8,6 @@ from decimal import Decimal
 from functools import cache
 from itertools import product
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -21,6 +20,7 @@ from agedp_data.config import load
 from agedp_data.errors import ChainError, RunFileError
 from agedp_data.roster import read_roster
 from agedp_data.series.series import series_in
+from agedp_data.series.series_terms import EnergySeries
 from agedp_data.statement.note_texts import NET_EXPORTS
 from tests.agedp.test_neighbours import (
     AGED,
@@ -32,6 +32,7 @@ from tests.agedp.test_neighbours import (
     largest_changes,
     shared,
 )
+from tests.exact_sums import vector
 from tests.minimal import run_file
 
 DAY = date(2013, 1, 30)
@@ -95,7 +96,7 @@ def vectors(folder, series, negative, replaced: Day):
     days, states = (DAY, SECOND), run.counted_states
     compute_state_days(store, delivery, days, states, engine=INLINE)
     sums = aggregate(store, delivery, roster, days=days, series=run.series, states=states, engine=INLINE)
-    exact = {key: np.array([value for of in sum_.exact.values() for value in of]) for key, sum_ in sums.items()}
+    exact = {key: sum_.exact.ravel() for key, sum_ in sums.items()}
     return run.series, exact
 
 
@@ -162,12 +163,13 @@ def test_a_half_hour_below_0_counts_as_0_in_a_profile_and_is_no_missing_one(worl
 
 
 @pytest.mark.parametrize("terms", [{"statistic": "mean"}, {"statistic": "distribution", "bins_kwh": ["0", "2", "9"]}])
-def test_a_vector_of_days_outside_their_range_is_refused(terms):
+def test_a_vector_of_days_outside_their_range_is_refused(terms, monkeypatch):
     series = series_in({**terms, "clamp_kwh": "9"})
-    assert sum(series.exact(np.array([0, 9_000]))) > 0
+    monkeypatch.setattr(EnergySeries, "clamp_energy", lambda _, energy_wh: energy_wh)
+    assert sum(vector(series, [0, 9_000])) > 0
     for day_wh in (-1, 9_001):
         with pytest.raises(ChainError, match="outside its range"):
-            series.exact(np.array([4_000, day_wh]))
+            vector(series, [4_000, day_wh])
 
 
 @pytest.mark.parametrize(("negative", "is_noted"), [("reject", False), ("zero", False), ("net", True)])

@@ -181,7 +181,7 @@ def vectors(folder: Path, dataset: str, day: date, series: Mapping[str, Mapping[
     delivery = ingest(store, list(run.input.files), engine=INLINE)
     compute_state_days(store, delivery, days, states, engine=INLINE)
     sums = aggregate(store, delivery, roster, days=days, series=run.series, states=states, engine=INLINE)
-    exact = {key: np.array([value for of in sum_.exact.values() for value in of]) for key, sum_ in sums.items()}
+    exact = {key: sum_.exact.ravel() for key, sum_ in sums.items()}
     return run.series, exact
 
 

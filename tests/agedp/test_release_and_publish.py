@@ -185,7 +185,7 @@ def test_days_with_too_few_households_are_skipped_and_never_drawn(homes):
 
 def test_a_sum_beyond_the_clamp_is_noticed_before_the_draw(homes, monkeypatch):
     write(homes, clamp="0.01", promise=SMALL.format(4.5))
-    monkeypatch.setattr(EnergySeries, "clamp_energy", lambda series, energy_wh, usable: energy_wh)
+    monkeypatch.setattr(EnergySeries, "clamp_energy", lambda series, energy_wh: energy_wh)
     with pytest.raises(ChainError, match="outside its range"):
         homes.run(today=TODAY)
     monkeypatch.setattr(EnergySeries, "check_counted", lambda *_: None)

@@ -24,8 +24,9 @@ from agedp_data.datasets.registry import LAYOUTS
 from agedp_data.errors import RunFileError
 from agedp_data.notions import NOTIONS
 from agedp_data.series.coverage import Coverage
+from agedp_data.series.distribution import Distribution
+from agedp_data.series.mean import Mean
 from agedp_data.series.profile import Profile
-from agedp_data.series.series import Distribution, Mean
 
 FACTS = FileFacts("london", ("incoming/*.csv",), date(2013, 1, 1), date(2013, 1, 10), 40)
 COLUMNS = {

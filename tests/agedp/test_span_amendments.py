@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 
 from agedp.stages.amend import amend, preview_amendment
-from agedp_data.config.contract import amendment
+from agedp_data.config.amendment import amendment
 from agedp_data.epsilon import NANO
 from agedp_data.errors import ContractChanged, Refused
 from agedp_flows.text.amendment_text import amendment_lines

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import agedp
-from agedp.release_folder.derived_tables import DERIVED_FILES
 from agedp_data import mechanisms
 from agedp_data.errors import InputError
+from agedp_data.series.series import DERIVED_TABLES
 from tests.agedp.conftest import CLASSICAL
 
 FIRST, LAST = date(2013, 1, 30), date(2013, 3, 2)  # February alone is a whole month
@@ -74,7 +74,7 @@ def wh(group):
 
 def test_a_folder_of_all_statistics_and_levels_verifies(kept):
     kept.release.verify()
-    assert set(DERIVED_FILES) <= set(kept.release.checksums)
+    assert {f"{table.file}.parquet" for table in DERIVED_TABLES} <= set(kept.release.checksums)
 
 
 @pytest.mark.parametrize("name", BY)
@@ -100,9 +100,9 @@ def test_a_table_has_the_groups_and_values_of_its_levels(kept, statistic, name):
         assert set(table["coverage"]) == {1.0}
 
 
-@pytest.mark.parametrize("file", DERIVED_FILES)
+@pytest.mark.parametrize("file", [table.file for table in DERIVED_TABLES])
 def test_derived_tables_name_the_level_of_each_group(kept, file):
-    table = kept.release.table(file.removesuffix(".parquet"))
+    table = kept.release.table(file)
     groups = {(level, group) for level, of_level in GROUPS.items() for group in of_level}
     assert set(table[["group_column", "group"]].itertuples(index=False, name=None)) == groups
     of = "counts" if "quantiles" in file else "profile" if "profile" in file else "mean"

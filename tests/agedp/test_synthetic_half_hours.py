@@ -9,15 +9,14 @@ import pytest
 
 from agedp.stages.aggregate import aggregate_synthetic
 from agedp.stages.synthetic_half_hours import sum_synthetic_half_hours
-from agedp.store.half_hour_sums import GroupedProfile
 from agedp_data.datasets.ausgrid import Ausgrid
-from agedp_data.series.load_profile import ProfileRule
+from agedp_data.series.mean import Mean
 from agedp_data.series.periods import days_of
-from agedp_data.series.series import Mean
 from tests.agedp.test_synthetic_rehearsal import FIRST, half_hours, synthetic
+from tests.exact_sums import by_group, profile_of
 
 DAYS = days_of(FIRST, FIRST + timedelta(days=9))
-RULE = ProfileRule(450, 9_000, 48 * 46, 0)
+RULE = profile_of(450, 9_000, 48 * 46, 0, by="area")
 
 
 def counted(day: date, household: int) -> list[int]:
@@ -28,37 +27,35 @@ def counted(day: date, household: int) -> list[int]:
         return [RULE.missing_wh // len(slots)] * len(slots)
     clipped = [min(wh, RULE.half_hour_clamp_wh) for wh in use]
     total = sum(clipped)
-    return [wh * RULE.day_clamp_wh // total for wh in clipped] if total > RULE.day_clamp_wh else clipped
+    return [wh * RULE.clamp_wh // total for wh in clipped] if total > RULE.clamp_wh else clipped
 
 
 def test_sums_are_those_of_chains_that_plain_loops_follow(house):
     context = synthetic(house).context()
-    profiles = {"p": GroupedProfile(RULE, "area")}
-    sums = sum_synthetic_half_hours(context.run_file, context.roster, days=DAYS, profiles=profiles)
+    profiles = {"p": RULE}
+    sums = sum_synthetic_half_hours(context.run_file, context.roster, days=DAYS, series=profiles)
     assert {len(sums[day, "p"].slots) for day in DAYS} == {46, 48}
     for day in DAYS:
         areas = [(area, number) for area, number in context.roster.cells(day, "area")]
-        assert sums[day, "p"].households == dict(areas)
+        assert by_group(sums[day, "p"], "households") == dict(areas)
         first = 0
         for area, number in areas:
             members = [counted(day, household) for household in range(first, first + number)]
-            assert sums[day, "p"].sum_wh[area].tolist() == [sum(cell) for cell in zip(*members, strict=True)]
+            assert [*by_group(sums[day, "p"])[area]] == [sum(cell) for cell in zip(*members, strict=True)]
             first += number
-    assert sum(sum(one.clamped.values()) for one in sums.values()) > 5
-    assert sum(sum(one.usable.values()) for one in sums.values()) < sum(
-        sum(one.households.values()) for one in sums.values()
-    )
+    assert sum(sum(by_group(one, "clamped").values()) for one in sums.values()) > 5
+    assert sum(one.usable.sum() for one in sums.values()) < sum(one.households.sum() for one in sums.values())
 
 
 @pytest.mark.parametrize("dataset", ["london", "ausgrid"])
 def test_half_hours_add_up_to_the_daily_sums(house, dataset):
     context = synthetic(house, dataset=dataset).context()
-    profiles = {"p": GroupedProfile(ProfileRule(10**5, 10**6, 96, 2))}
-    sums = sum_synthetic_half_hours(context.run_file, context.roster, days=DAYS, profiles=profiles)
+    profiles = {"p": profile_of(10**5, 10**6, 96, 2)}
+    sums = sum_synthetic_half_hours(context.run_file, context.roster, days=DAYS, series=profiles)
     mean = Mean(statistic="mean", clamp_kwh=Decimal(1000), missing_kwh=Decimal("0.096"))
     run = context.run_file.model_copy(update={"series": {"p": mean}})
     daily = aggregate_synthetic(run, context.roster, days=DAYS)
-    assert {key: int(one.sum_wh["all"].sum()) for key, one in sums.items()} == {
-        key: one.sum_wh["all"] for key, one in daily.items()
+    assert {key: int(one.exact.sum()) for key, one in sums.items()} == {
+        key: int(one.exact.sum()) for key, one in daily.items()
     }
-    assert sum_synthetic_half_hours(run, context.roster, days=DAYS, profiles={}) == {}
+    assert sum_synthetic_half_hours(run, context.roster, days=DAYS, series={}) == {}

@@ -12,6 +12,7 @@ from importlib.resources import files
 import jsonschema
 import pytest
 
+from agedp_data.config.contract_document import ContractDocument
 from agedp_data.notions.notion import LossBound
 from agedp_data.notions.period_loss import PeriodLoss
 from agedp_data.smoothing.measured_coverage import coverage_text
@@ -39,7 +40,9 @@ CONTRACT = {
     "input": {"dataset": "london"},
     "population": {"name": "homes", "min_households": 30},
     "schedule": {"mode": "archive", "first_day": "2013-01-01", "last_day": "2013-01-05"},
-    "promise": {"notion": "classical", "max_day_epsilon": "0.000000005", "epsilon_total": "9"},
+    "promise": {
+        "notion": "classical", "epsilon_per_day": "0.000000005", "max_day_epsilon": "0.000000005", "epsilon_total": "9",
+    },
     "series": {
         "use": {
             "statistic": "mean", "clamp_kwh": "50", "share": "1", "by": "tariff", "max_missing": 2, "missing_kwh": "0",
@@ -49,7 +52,7 @@ CONTRACT = {
 DAY_BOUND = LossBound("day", 5, "assumption-free", "any one day")
 FACTS = StatementFacts(
     title={"title": "T", "source": "S", "licence": "CC-BY-4.0", "contact": ""},
-    contract=CONTRACT,
+    contract=ContractDocument.model_validate(CONTRACT),
     days=("2013-01-02", "2013-01-01"),
     skipped=("2013-01-03",),
     published_on=("2026-01-01",),
@@ -70,6 +73,8 @@ REHEARSED = {**CONTRACT, "schedule": {**CONTRACT["schedule"], "mode": "rehearsal
 
 
 def claim(**changed):
+    if "contract" in changed:
+        changed["contract"] = ContractDocument.model_validate(changed["contract"])
     return build_statement(replace(FACTS, **changed)).content()
 
 

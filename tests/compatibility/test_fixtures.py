@@ -21,7 +21,7 @@ from agedp.ledger_transfer import export_ledger, import_ledger, recover, verify_
 from agedp.release_folder.release_folder import open_release
 from agedp.stages.publish import publish_release, write_folder_of_statement
 from agedp_data.config import contract_part
-from agedp_data.config.contract_values import comparable
+from agedp_data.config.contract import comparable
 from agedp_data.ledger import Ledger, StatementRecord, canonical
 from tests.command import agedp
 from tests.compatibility.fixtures import (

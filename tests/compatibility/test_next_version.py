@@ -40,7 +40,7 @@ _OTHER: Final = (
     (_TABLES_FILE, 'VERSION = "1"', 'VERSION = "2"'),
     (_TABLES_FILE, '{"1": "0.1"}', f'{{"1": "0.1", "2": "{VERSION}"}}'),
     (
-        "agedp_data/config/contract_values.py",
+        "agedp_data/config/contract.py",
         "RENAMED: Final[dict[str, str | None]] = {}",
         f'RENAMED = {{"series.*.{RENAMED[0]}": "{RENAMED[1]}"}}',
     ),

@@ -24,7 +24,7 @@ from agedp_data.leakage.exact import PROBABILITY_UNIT, PiecewiseLeakage
 from agedp_data.notions import NOTIONS, Promise
 from agedp_data.notions.period_loss import PeriodLoss
 from agedp_data.notions.publication import Publication
-from agedp_data.series.series import Mean
+from agedp_data.series.mean import Mean
 
 Keys = dict[str, Any]
 NANO = Decimal("0.000000001")

@@ -24,7 +24,9 @@ from agedp_data.notions import AnyPromise
 from agedp_data.notions.period_loss import PeriodLoss
 from agedp_data.notions.publication import Publication
 from agedp_data.notions.span_loss import SpanLoss
-from agedp_data.series.series import AnySeries, Distribution, Mean
+from agedp_data.series.distribution import Distribution
+from agedp_data.series.mean import Mean
+from agedp_data.series.series import AnySeries
 from tests.laws.promises import CHARGES, leakage_bound
 
 FIRST = date(2013, 3, 1)

@@ -10,14 +10,14 @@ import pytest
 
 from agedp.compute.engine_settings import Engine
 from agedp.stages.ingest import ingest
-from agedp.store.half_hour_sums import GroupedProfile, sum_half_hours
+from agedp.store.half_hour_sums import sum_half_hours
 from agedp.store.store import Store
 from agedp_data.datasets.validation import ReadingRules
 from agedp_data.roster import read_roster
-from agedp_data.series.load_profile import ProfileRule
 from agedp_data.series.periods import days_of
+from tests.exact_sums import by_group, profile_of
 
-WIDE, NARROW = ProfileRule(10**5, 10**6, 0, 2), ProfileRule(1_500, 12_000, 48 * 200, 2)
+WIDE, NARROW = (10**5, 10**6, 0, 2), (1_500, 12_000, 48 * 200, 2)
 
 
 def sums_of(folder, files, dataset, roster_text, profiles, days):
@@ -25,14 +25,14 @@ def sums_of(folder, files, dataset, roster_text, profiles, days):
     delivery = ingest(store, files, engine=Engine("threads", 2))
     (folder / "roster.csv").write_text(roster_text)
     roster = read_roster(folder / "roster.csv")
-    return sum_half_hours(store, delivery, roster, days=days, profiles=profiles, engine=Engine("threads", 2))
+    return sum_half_hours(store, delivery, roster, days=days, series=profiles, engine=Engine("threads", 2))
 
 
 def counted(readings, rule):
     """Return what household-days (n, 48), -1 where missing, add to a profile, and which of them are usable."""
     clipped = np.clip(readings, 0, rule.half_hour_clamp_wh)
     total = clipped.sum(axis=1, keepdims=True)
-    reduced = np.where(total > rule.day_clamp_wh, clipped * rule.day_clamp_wh // np.maximum(total, 1), clipped)
+    reduced = np.where(total > rule.clamp_wh, clipped * rule.clamp_wh // np.maximum(total, 1), clipped)
     usable = (readings >= 0).sum(axis=1) >= 48 - rule.max_missing
     return np.where(usable[:, None], reduced, rule.missing_wh // 48), usable
 
@@ -43,19 +43,19 @@ def test_profiles_of_london_are_those_counted_by_hand(tmp_path, kaggle, househol
     roster_text = "household_id,from,to,area\n" + "".join(
         f"{household},2013-01-01,,{area}\n" for household, area in areas.items()
     )
-    profiles = {"wide": GroupedProfile(WIDE), "narrow": GroupedProfile(NARROW, "area")}
+    profiles = {"wide": profile_of(*WIDE), "narrow": profile_of(*NARROW, by="area")}
     sums = sums_of(tmp_path, [str(kaggle / "*.csv")], "london", roster_text, profiles, days)
     for i, day in enumerate(days):
         for name, profile in profiles.items():
             groups = {household: areas[household] if profile.by else "all" for household in areas}
             for group in set(groups.values()):
                 readings = np.stack([households[home][i] for home in sorted(groups) if groups[home] == group])
-                energy_wh, usable = counted(readings, profile.rule)
-                assert sums[day, name].sum_wh[group].tolist() == energy_wh.sum(axis=0).tolist()
-                assert sums[day, name].usable[group] == usable.sum()
-                assert sums[day, name].households[group] == len(readings)
-    assert sum(one.clamped["all"] for (_, name), one in sums.items() if name == "wide") == 0
-    assert sum(sum(one.clamped.values()) for (_, name), one in sums.items() if name == "narrow") > 1_000
+                energy_wh, usable = counted(readings, profile)
+                assert [*by_group(sums[day, name])[group]] == energy_wh.sum(axis=0).tolist()
+                assert by_group(sums[day, name], "usable")[group] == usable.sum()
+                assert by_group(sums[day, name], "households")[group] == len(readings)
+    assert sum(one.counts[:, 2].sum() for (_, name), one in sums.items() if name == "wide") == 0
+    assert sum(one.counts[:, 2].sum() for (_, name), one in sums.items() if name == "narrow") > 1_000
 
 
 @pytest.mark.parametrize("name", ["ausgrid-2011-2012-customer12.csv", "ausgrid-2012-2013-9rows.csv"])
@@ -70,17 +70,17 @@ def test_profiles_of_ausgrid_are_those_of_its_columns(tmp_path, real_data, name)
             use[row[0], day] = use.get((row[0], day), 0) + energy_wh
     days = sorted({day for _, day in use})
     roster_text = "household_id,from,to\n" + "".join(f"{home},2011-01-01,\n" for home in {home for home, _ in use})
-    profiles = {"wide": GroupedProfile(WIDE), "narrow": GroupedProfile(NARROW)}
+    profiles = {"wide": profile_of(*WIDE), "narrow": profile_of(*NARROW)}
     sums = sums_of(tmp_path, [str(path)], "ausgrid", roster_text, profiles, days)
     for (day, series), one in sums.items():
         slots = [slot for slot in range(48) if day != date(2011, 10, 2) or slot not in (4, 5)]
         assert one.slots == tuple(slots)
-        rule, homes = profiles[series].rule, {home for home, _ in use}
+        rule, homes = profiles[series], {home for home, _ in use}
         expected = np.zeros(len(slots), np.int64)
         for home in homes:
             if (home, day) in use:
                 expected += counted(use[home, day][None], rule)[0][0][slots]
             else:
                 expected += rule.missing_wh // len(slots)
-        assert one.sum_wh["all"].tolist() == expected.tolist()
+        assert one.exact[0].tolist() == expected.tolist()
     assert len(sums) == 2 * len(days)

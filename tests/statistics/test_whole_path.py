@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from datetime import date, timedelta
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from agedp.release_folder.result_tables import averages_table
+from agedp.release_folder.result_tables import contract_terms, released_table
 from agedp_data import mechanisms
 from agedp_data.epsilon import NANO
 from agedp_data.ledger import Ledger, ReleaseRecord
+from agedp_data.series.mean_tables import AVERAGES
+from agedp_data.series.result_table import Noise
 from tests.agedp_data.ledger.texts import promise
 from tests.statistics.fit import CANNOT_FLAKE, p_value
 
@@ -63,9 +66,10 @@ def test_a_published_mean_is_a_function_of_the_noisy_sum_alone(url):
     """Whatever the true sum, equal noisy sums give equal bits, so a mean says nothing that its sum does not."""
     bits: dict[int, set[bytes]] = {}
     with Ledger.open(url) as ledger:
+        terms = contract_terms([ledger.register(promise("homes", series=("m",)), at="2014-01-01")])
         for number, true in enumerate((0, 1, 5)):
             row = release(ledger, number, np.full(500, true, np.int64), sensitivity=2, loss=Fraction(1))
-            table = averages_table([row], coverage=Fraction(19, 20), versions={row.contract: 1})
+            table = released_table(AVERAGES, [row], terms, Noise(Decimal("0.95")))
             assert table["noisy_sum_wh"].to_pylist() == list(row.values)
             for noisy, mean in zip(row.values, table["mean_kwh"].to_numpy(), strict=True):
                 assert mean == noisy / 7 / 1000 or mean == noisy / 7000

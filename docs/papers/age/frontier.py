@@ -22,8 +22,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from agedp.planning.change_yardstick import ChangeYardstick, change_yardstick
-from agedp.planning.forecast import ForecastView
-from agedp.planning.simulated_days import smallest_group_size
+from agedp.planning.forecast import ForecastView, smallest_group_size
 from agedp.row_means import rows_of_means
 from agedp_data import mechanisms
 from agedp_data.accounting.age_planner import AgePlan, PeakRiskFunction, Penalty, plan_ageing, plan_least_penalty
@@ -40,7 +39,7 @@ from agedp_data.notions.publication import share_of
 from agedp_data.notions.span_curves import SpanCurves
 from agedp_data.parameters import MANY_DAYS, Method
 from agedp_data.roster import Roster
-from agedp_data.series.series import is_daily_mean
+from agedp_data.series.mean import is_daily_mean
 
 HORIZON_DAYS = 28
 

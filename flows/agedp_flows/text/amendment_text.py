@@ -14,7 +14,7 @@ from agedp.signal_against_noise import three_digits
 from agedp.stages.amend import Amendment
 from agedp_data.epsilon import format_epsilon
 from agedp_data.notions.notion import LossBound
-from agedp_data.series.layers import layer_number, mean_name
+from agedp_data.series.series_terms import layer_number, mean_name
 from agedp_flows.text.number_text import format_loss
 from agedp_flows.text.run_text import skips_json, skips_text
 from agedp_flows.text.screen import Column, heading, table_lines, text_column

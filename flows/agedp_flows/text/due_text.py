@@ -14,7 +14,6 @@ from agedp.planning.row_noise import GroupNoise, group_noises, smallest_group
 from agedp.signal_against_noise import three_digits
 from agedp.stage_values import PlannedRelease
 from agedp_data.config import RunFile
-from agedp_data.series.profile import Profile
 from agedp_flows.text.layer_text import layer_lines, period_lines
 from agedp_flows.text.number_text import count_text, format_loss
 from agedp_flows.text.run_text import noise_deviation, skips_count_text, skips_text
@@ -108,7 +107,7 @@ def _row_texts(run: RunFile, release: PlannedRelease) -> _RowTexts:
     texts = replace(texts, epsilon=format_loss(row.loss), noise=three_digits(sd))
     if unit != "kwh":
         return replace(texts, unit="households per count")
-    if not isinstance(series, Profile):
+    if not series.reads_half_hours:
         return replace(texts, unit="kWh per household")
     interval = "half-hour" if run.input.interval_minutes < _HOUR else "hour"
     return replace(texts, unit=f"kWh per {interval}", remark=by_day_kind(smallest_group(row, series)))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from agedp_data.parameters import exact_text
-from agedp_data.series.layers import mean_name
-from agedp_data.series.series import AnySeries, Layer, Mean, is_daily_mean
+from agedp_data.series.layered_mean import is_upper, layer_range
+from agedp_data.series.mean import is_daily_mean
+from agedp_data.series.series import AnySeries
+from agedp_data.series.series_terms import mean_name
 
 
 def layer_lines(series: Mapping[str, AnySeries]) -> list[str]:
@@ -18,10 +19,10 @@ def layer_lines(series: Mapping[str, AnySeries]) -> list[str]:
     'use/2 is an upper layer of use: daily use above 30 and up to 75 kWh'
     """
     return [
-        f"{name} is an upper layer of {mean_name(name)}: daily use above {exact_text(layer.above_kwh)} and up to "
-        f"{exact_text(layer.clamp_kwh)} kWh. Add it to the layers below; one day is mostly noise."
+        f"{name} is an upper layer of {mean_name(name)}: daily use {layer_range(layer)} kWh. Add it to the layers "
+        "below; one day is mostly noise."
         for name, layer in series.items()
-        if isinstance(layer, Layer)
+        if is_upper(name)
     ]
 
 
@@ -33,10 +34,10 @@ def period_lines(series: Mapping[str, AnySeries]) -> list[str]:
     >>> period_lines({"use": series_in(mean), "months": series_in({**mean, "every": "month"})})[0].partition(" (")[0]
     'months: the average of each month follows from the days of use at no loss'
     """
-    daily = {mean.counted_days: name for name, mean in series.items() if is_daily_mean(mean)}
+    daily = {(mean.by, mean.rule): name for name, mean in series.items() if is_daily_mean(mean)}
     return [
-        f"{name}: the average of each {mean.every} follows from the days of {daily[mean.counted_days]} at no loss "
-        f"(`averages_by_{mean.every}.parquet`). A series of its own is for those who publish no days."
-        for name, mean in series.items()
-        if isinstance(mean, Mean) and mean.covers_periods and mean.counted_days in daily
+        f"{name}: the average of each {of.period} follows from the days of {daily[of.by, of.rule]} at no loss "
+        f"(`averages_by_{of.period}.parquet`). A series of its own is for those who publish no days."
+        for name, of in series.items()
+        if of.covers_periods and (of.by, of.rule) in daily
     ]

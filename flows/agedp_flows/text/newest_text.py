@@ -14,7 +14,7 @@ from agedp.release_folder.result_tables import METADATA_KEY
 from agedp.signal_against_noise import three_digits
 from agedp_data.config import RunFile
 from agedp_data.roster import ALL
-from agedp_data.series.layers import series_text
+from agedp_data.series.layered_mean import series_text
 from agedp_data.table_schemas import LEVEL
 from agedp_flows.text.number_text import format_column
 from agedp_flows.text.screen import Column, table_lines, text_column

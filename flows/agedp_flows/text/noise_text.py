@@ -15,11 +15,11 @@ from agedp.signal_against_noise import planned_noise_text, three_digits
 from agedp_data.config import RunFile
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.roster import ALL, Roster, columns_of
-from agedp_data.series.coverage import Coverage
-from agedp_data.series.layers import is_upper, layer_number, series_text
-from agedp_data.series.profile import Profile
-from agedp_data.series.series import AnySeries, Mean, is_daily_mean
+from agedp_data.series.layered_mean import is_upper, series_text
+from agedp_data.series.mean import is_daily_mean
+from agedp_data.series.series import AnySeries
 from agedp_data.series.series_tables import table_name
+from agedp_data.series.series_terms import layer_number
 
 _TYPICAL_HALF_HOUR_KWH: Final = 0.3
 """A mean half-hour of a household has 0.2 to 0.4 kWh."""
@@ -58,15 +58,15 @@ def _sentences(name: str, row: ReleaseRecord, run: RunFile) -> Iterator[str]:
         return
     label = f"{_label(name, series, noises[0])}: noise"
     noise = max(of.noise_sd for of in noises)
-    if isinstance(series, Profile):
+    if series.reads_half_hours:
         yield f"{label} {_profile_text(noises, run.input.interval_minutes)}"
-    elif isinstance(series, Coverage):
+    elif series.unit == "households" and series.has_one_cell():
         share = noise / noises[0].households
-        hidden = " The share of usable days cannot be told from noise." if share >= 1 else ""
+        hidden = f" The {series.counted_share} cannot be told from noise." if share >= 1 else ""
         yield f"{label} {three_digits(noise)} households, {share:,.1%} of them.{hidden}"
-    elif isinstance(series, Mean) and series.covers_periods:
+    elif series.covers_periods:
         share = noise / _TYPICAL_DAY_KWH
-        of_period = f"kWh per household and day of a {series.every}"
+        of_period = f"kWh per household and day of a {series.period}"
         yield f"{label} {three_digits(noise)} {of_period}, {share:,.1%} of a day of {_TYPICAL_DAY_KWH:g} kWh."
 
 

@@ -41,8 +41,8 @@ from agedp_data.ledger import ReleaseRecord
 from agedp_data.messages import escape_text, sentence_start
 from agedp_data.notions.cap_bounds import is_total_at_delta, own_bound_name
 from agedp_data.notions.notion import Notion
-from agedp_data.series.layers import layer_number
 from agedp_data.series.series import AnySeries
+from agedp_data.series.series_terms import layer_number
 from agedp_data.statement.delta_texts import is_of_span, with_delta
 from agedp_data.statement.document import StatedBound
 from agedp_data.statement.markdown import markdown
@@ -272,7 +272,7 @@ def noise_deviation(row: ReleaseRecord, series: AnySeries) -> tuple[float, str]:
     For a mean, or each half-hour of a profile: that of its smallest group [kWh]. For counts: that of each [households].
     """
     sd = max(of.noise_sd for of in group_noises(row, series))
-    return sd, "kwh" if series.statistic in ("mean", "profile") else "households"
+    return sd, "kwh" if series.unit == "kWh" else "households"
 
 
 def publish_folder(run_file: Path, day: date | None, *, statement: int | None = None) -> tuple[dict[str, Any], str]:

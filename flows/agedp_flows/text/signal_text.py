@@ -19,7 +19,7 @@ from agedp.signal_against_noise import (
     smallest_group_signal,
     three_digits,
 )
-from agedp_data.series.series import is_daily_mean
+from agedp_data.series.mean import is_daily_mean
 
 
 def released_signals(session: LedgerSession) -> list[SeriesSignal]:

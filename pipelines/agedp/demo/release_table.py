@@ -23,15 +23,15 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from agedp.demo.mixing_table import Mixing
-from agedp.release_folder.release_folder import AVERAGES, ReleaseFolder
+from agedp.release_folder.release_folder import ReleaseFolder
 from agedp.reports.axes import format_rounded_up
 from agedp.signal_against_noise import SpanSignal, span_signals
 from agedp_data.accounting.ageing import compose
 from agedp_data.accounting.temporal_half_hourly import daily_release_leakage
+from agedp_data.config.contract import contract_value
 from agedp_data.datasets.synthetic.households import Floats
 from agedp_data.datasets.validation import SLOTS
 from agedp_data.messages import sentence_start
-from agedp_data.notions import NOTIONS
 from agedp_data.statement.document import Statement
 
 _DAY, _TOTAL = "day", "total"
@@ -114,7 +114,7 @@ def summarise_release(dataset_folder: Path, notion: str) -> ReleaseSummary:
     """
     folder = ReleaseFolder(dataset_folder / notion / "release")
     statement = folder.read_statement()
-    days: list[Mapping[str, Any]] = [dict(row) for row in folder.averages()[AVERAGES].to_pylist()]
+    days: list[Mapping[str, Any]] = [dict(row) for row in folder.averages()["daily_averages.parquet"].to_pylist()]
     true_means = _true_means(dataset_folder / notion / "confidential" / "true_means.parquet", days)
     return ReleaseSummary(
         dataset=dataset_folder.name,
@@ -159,9 +159,8 @@ def _root_mean_square(values: Sequence[float]) -> float:
 
 def _own_bound(statement: Statement) -> NotionBound:
     """Return the bound that the statement's promise is about."""
-    promise = statement.contract.promise.content()
-    notion = next(notion for notion in NOTIONS if notion.name == promise["notion"])
-    key, shown = notion.TEXT.own_bound.of(promise)
+    promise = statement.contract.terms.promise
+    key, shown = promise.TEXT.own_bound.of(contract_value(promise))
     bound = next(bound for bound in statement.bounds if bound.name == key)
     return NotionBound(shown, bound.epsilon, bound.limit)
 

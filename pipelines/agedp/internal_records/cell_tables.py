@@ -39,11 +39,10 @@ import pyarrow.parquet as pq
 from agedp.local_files import atomic_files, locks
 from agedp.local_files.checksums import check_parquet
 from agedp.local_files.internal_files import FileKind, FileNotice, read_content
-from agedp.stage_values import DailySum
+from agedp.stage_values import COUNTS, DailySum
 from agedp_data import table_schemas
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.ledger.release_headers import AnyRelease
-from agedp_data.series.series import Distribution
 
 TableRow = dict[str, Any]
 
@@ -209,13 +208,22 @@ def _row_key(line: TableRow) -> tuple[Any, ...]:
     return tuple(line[name] for name in _KEY)
 
 
+def _released_lines(row: ReleaseRecord, daily_sum: DailySum) -> Iterator[tuple[TableRow, dict[str, int]]]:
+    """Yield cell and households of each part of a row, and all its counts; small groups are not released."""
+    released, texts = set(row.cells), daily_sum.series.write_cells(daily_sum.cells)
+    places = daily_sum.exact.shape[1]
+    for i, (part, counts) in enumerate(zip(daily_sum.parts, daily_sum.counts.tolist(), strict=True)):
+        if released.issuperset(texts[i * places : (i + 1) * places]):
+            by_name = dict(zip(COUNTS, counts, strict=True))
+            yield {"cell": daily_sum.series.write_part(part), "households": by_name["households"]}, by_name
+
+
 def _state_rows(row: ReleaseRecord, daily_sum: DailySum) -> Iterator[TableRow]:
-    for group, states_wh in daily_sum.states_wh.items():
-        if set(daily_sum.cells(group)) <= set(row.cells):  # small groups are not released
-            households = daily_sum.households[group]
-            means = {"readings_kwh": daily_sum.readings_wh[group], "states_kwh": states_wh}
-            kwh = {name: wh / (1000.0 * households) for name, wh in means.items()}
-            yield {"cell": group, "households": households, **kwh}
+    if daily_sum.series.compares_states:
+        for line, counts in _released_lines(row, daily_sum):
+            wh_per_kwh_mean = 1000.0 * counts["households"]
+            means = {f"{of}_kwh": counts[f"{of}_wh"] / wh_per_kwh_mean for of in ("readings", "states")}
+            yield line | means
 
 
 COUNTED_STATES = CellTable(
@@ -226,11 +234,8 @@ COUNTED_STATES = CellTable(
 
 
 def _coverage_rows(row: ReleaseRecord, daily_sum: DailySum) -> Iterator[TableRow]:
-    released = set(row.cells)
-    for group, households in daily_sum.households.items():
-        if released.issuperset(daily_sum.cells(group)):  # small groups are not released
-            counts = {"usable": daily_sum.usable[group], "clamped": daily_sum.clamped[group]}
-            yield {"cell": group, "households": households, **counts}
+    for line, counts in _released_lines(row, daily_sum):
+        yield line | {name: counts[name] for name in ("usable", "clamped")}
 
 
 COVERAGE = CellTable(
@@ -240,24 +245,27 @@ COVERAGE = CellTable(
 )
 
 
+def _exact_by_cell(daily_sum: DailySum) -> dict[str, int]:
+    cells = daily_sum.series.write_cells(daily_sum.cells)
+    return dict(zip(cells, daily_sum.exact.ravel().tolist(), strict=True))
+
+
 def _mean_rows(row: ReleaseRecord, daily_sum: DailySum) -> Iterator[TableRow]:
-    if daily_sum.series.statistic == "mean":
-        for group, value, households in zip(row.cells, row.values, row.households, strict=True):
+    if daily_sum.series.true_values == "means":
+        exact = _exact_by_cell(daily_sum)
+        for cell, value, households in zip(row.cells, row.values, row.households, strict=True):
             wh_per_kwh_mean = 1000.0 * households
             means = {
-                "true_mean_kwh": daily_sum.exact[group][0] / wh_per_kwh_mean,
+                "true_mean_kwh": exact[cell] / wh_per_kwh_mean,
                 "released_mean_kwh": value / wh_per_kwh_mean,
             }
-            yield {"cell": group, "households": households, **means}
+            yield {"cell": cell, "households": households, **means}
 
 
 def _count_rows(row: ReleaseRecord, daily_sum: DailySum) -> Iterator[TableRow]:
-    if not isinstance(daily_sum.series, Distribution) or not daily_sum.series.holds(row.cells):
+    if daily_sum.series.true_values != "counts" or not daily_sum.series.holds(row.cells):
         return  # released with other bins: true counts for these are not computed
-    groups = daily_sum.exact.items()
-    exact = {
-        cell: count for group, counts in groups for cell, count in zip(daily_sum.cells(group), counts, strict=True)
-    }
+    exact = _exact_by_cell(daily_sum)
     for cell, value, households in zip(row.cells, row.values, row.households, strict=True):
         counts = {"true_households": exact[cell], "released_households": value}
         yield {"cell": cell, "households": households, **counts}

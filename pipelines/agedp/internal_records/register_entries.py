@@ -18,7 +18,6 @@ from typing import Final
 from agedp.internal_records.register_key import REBUILT
 from agedp.internal_records.register_members import record_roster
 from agedp.internal_records.roster_ranges import HouseholdKey, RosterRanges
-from agedp_data.config.contract_values import meaning_of
 from agedp_data.datasets.timestamps import day_number
 from agedp_data.ledger import Ledger, canonical
 from agedp_data.ledger.lifecycle import CalibrationDraw
@@ -26,7 +25,6 @@ from agedp_data.ledger.register_rows import CountedDraw, RegisterRows, RegisterS
 from agedp_data.ledger.release_headers import AnyRelease
 from agedp_data.notions.publication import Publication
 from agedp_data.roster import Roster
-from agedp_data.series.series import series_of
 
 CALIBRATION: Final = "calibration"
 LEDGER_SOURCE: Final = "ledger "
@@ -84,8 +82,7 @@ CoveredDays = Callable[[AnyRelease], tuple[str, str]]
 
 def covered_days_in(ledger: Ledger, population: str) -> CoveredDays:
     """Return the function that gives the days of the population's releases, by their contracts."""
-    contracts = ledger.contracts(population)
-    series = {contract.hash: series_of(meaning_of(contract.promise)) for contract in contracts}
+    series = {contract.hash: contract.terms.series for contract in ledger.contracts(population)}
     return Publication(earlier=series).covered_days
 
 

@@ -28,13 +28,12 @@ from agedp.local_files import atomic_files, locks
 from agedp.local_files.internal_files import FileKind, read_content
 from agedp.stage_values import BeforeDraw
 from agedp_data import table_schemas
-from agedp_data.config.contract_values import meaning_of
+from agedp_data.config.contract import Contract
 from agedp_data.errors import LedgerBehind, Refused
 from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord
 from agedp_data.ledger.release_headers import AnyRelease
-from agedp_data.roster import GroupColumns, columns_of, group_columns
-from agedp_data.series.periods import days_of, period_of
-from agedp_data.series.series import series_in
+from agedp_data.roster import columns_of
+from agedp_data.series.periods import days_of
 
 _Key = tuple[str, str, date]
 _RosterRow = dict[str, Any]
@@ -95,8 +94,8 @@ class RosterHistory:
         Raises:
             Refused: the first released day on which members or groups differ.
         """
-        lines, contract_texts = self._read(), _contract_texts(contracts)
-        released = _released_by_day(ledger.history(self.population), contract_texts)
+        lines, terms = self._read(), {contract.hash: contract.terms for contract in contracts}
+        released = _released_by_day(ledger.history(self.population), terms)
         recorded = {day: self._recorded(lines, day) for day in released}
         records = {day: _record_text(recorded[day], day_rows) for day, day_rows in released.items()}
         compared = self._checks.last_compared(roster_digest, records)
@@ -109,7 +108,7 @@ class RosterHistory:
                 _check_same_roster(roster_digest, recorded_roster)
                 continue
             for row in (complete[header.seq] for header in released[day]):
-                if not _has_same_counts(roster_digest, row, contract_texts[row.contract]):
+                if not _has_same_counts(roster_digest, row, terms[row.contract]):
                     raise Refused(_roster_changed_text(day, has_meters=roster_digest.has_meters))
         self._checks.store(roster_digest, records)
 
@@ -154,13 +153,13 @@ class RosterHistory:
             DamagedFile: the history is damaged.
             InputError: it cannot be read or written.
         """
-        contract_texts = _contract_texts(contracts)
+        terms = {contract.hash: contract.terms for contract in contracts}
         with locks.exclusive_lock(self.path.parent):
             lines = self._read()
             before = {key: dict(line) for key, line in lines.items()}
             history = ledger.history(self.population)
-            for day, day_rows in _released_by_day(history, contract_texts).items():
-                by = {_group_columns(row, contract_texts[row.contract]) for row in day_rows}
+            for day, day_rows in _released_by_day(history, terms).items():
+                by = {terms[row.contract].series[row.series].by for row in day_rows}
                 columns = {column for of_row in by for column in columns_of(of_row)}
                 if self._key(day) not in lines:
                     lines[self._key(day)] = self._roster_row(roster_digest, day, sorted(columns), released=False)
@@ -230,25 +229,17 @@ def _has_group_digests(line: _RosterRow) -> bool:
 
 
 def _released_by_day(
-    rows: Sequence[AnyRelease], contract_texts: Mapping[str, Mapping[str, Any]] | None = None
+    rows: Sequence[AnyRelease], terms: Mapping[str, Contract] | None = None
 ) -> dict[date, list[AnyRelease]]:
     """Return the released rows by day; with the contracts a row of a period is at every day that it covers."""
     by_day: dict[date, list[AnyRelease]] = {}
     for row in rows:
         if row.state == "released":
             day = date.fromisoformat(row.day)
-            every = contract_texts[row.contract]["series"][row.series].get("every", "day") if contract_texts else "day"
-            for covered in days_of(*period_of(day, every)):
+            ends = terms[row.contract].series[row.series].covered_days(day) if terms else (day, day)
+            for covered in days_of(*ends):
                 by_day.setdefault(covered, []).append(row)
     return {day: by_day[day] for day in sorted(by_day)}
-
-
-def _contract_texts(contracts: Sequence[ContractRecord]) -> dict[str, dict[str, Any]]:
-    return {contract.hash: meaning_of(contract.promise) for contract in contracts}
-
-
-def _group_columns(row: AnyRelease, promise: Mapping[str, Any]) -> GroupColumns:
-    return group_columns(promise["series"][row.series].get("by"))
 
 
 def _check_same_roster(roster_digest: RosterDigest, recorded: Mapping[str, Any]) -> None:
@@ -264,12 +255,12 @@ def _check_same_roster(roster_digest: RosterDigest, recorded: Mapping[str, Any])
             )
 
 
-def _has_same_counts(roster_digest: RosterDigest, row: ReleaseRecord, promise: Mapping[str, Any]) -> bool:
+def _has_same_counts(roster_digest: RosterDigest, row: ReleaseRecord, contract: Contract) -> bool:
     """Return whether the roster has the same number of households in each cell as the release."""
-    by, min_households = _group_columns(row, promise), promise["population"]["min_households"]
-    days = days_of(*series_in(promise["series"][row.series]).covered_days(date.fromisoformat(row.day)))
+    series, min_households = contract.series[row.series], contract.population.min_households
+    by, days = series.by, days_of(*series.covered_days(date.fromisoformat(row.day)))
     # a distribution has each group once per range
-    released = series_in(promise["series"][row.series]).by_group(row.cells, row.households)
+    released = series.by_group(row.cells, row.households)
     if not roster_digest.has(by):  # sizes of groups below min_households are not in the ledger
         return sum(number for day in days for _, number in roster_digest.cells(day, None)) >= sum(released.values())
     return dict(period_cells(roster_digest, by, days, min_households)) == released

@@ -39,7 +39,8 @@ from agedp.planning.notion_comparison import (
     smallest_epsilon,
 )
 from agedp.planning.simulated_days import SimulatedDays
-from agedp_data.config import RunFile, contract_part
+from agedp_data.config import RunFile
+from agedp_data.config.contract import contract_value
 from agedp_data.config.delta_size import applies_to_a_bound
 from agedp_data.epsilon import NANO, floor_nano
 from agedp_data.errors import AgedpError, RunFileError
@@ -49,7 +50,7 @@ from agedp_data.notions.cap_bounds import own_bound_name
 from agedp_data.notions.notion import DAY_BOUND, Notion
 from agedp_data.notions.period_loss import total_charge
 from agedp_data.roster import columns_text
-from agedp_data.series.layers import series_text
+from agedp_data.series.layered_mean import series_text
 
 _NEGLIGIBLE_NANO: Final = 1000
 
@@ -176,7 +177,7 @@ class _PromiseSearch:
             for bound in notion.bounds(self.days.view.rows, self.days.leakage_bounds[0], None)
             if bound.name == bound_name
         )
-        keys = contract_part(run, model=None)["promise"]
+        keys = contract_value(run.promise)
         spent_bound = bound.value or 0
         met = self._meets_target(series, target, spent_bound) and len(series.losses) == len(self.days.households)
         is_promised = promise == self.run.promise

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from fractions import Fraction
-from functools import lru_cache
 from itertools import islice
-from typing import Any
 
 from agedp.budget import ReleaseTerms, closed_days
 from agedp.covered_days import whole_periods
 from agedp.effective_promise import WHOLE_DAY, EffectivePromise
 from agedp_data import clock, mechanisms
-from agedp_data.datasets.registry import layout_of
+from agedp_data.config import RunFile
+from agedp_data.datasets.layout import Layout
 from agedp_data.epsilon import NANO
 from agedp_data.errors import Refused
-from agedp_data.ledger import ContractRecord, canonical
+from agedp_data.ledger import ContractRecord
 from agedp_data.ledger.release_headers import AnyRelease
 from agedp_data.notions.notion import HistoryRow, LossBound
-from agedp_data.parameters import watt_hours
-from agedp_data.roster import Roster, group_columns
-from agedp_data.series.layers import layer_width_kwh
-from agedp_data.series.series import AnySeries, series_of
+from agedp_data.roster import GroupColumns, Roster
+from agedp_data.series.mean import is_daily_mean
 
 _MAX_DAYS_AHEAD = 3652
 """Days that a forecast covers: ten years, or one year if epsilon_total is unlimited."""
@@ -57,33 +53,6 @@ class Forecast:
     refusal: str
     bounds: tuple[LossBound, ...]
     history: tuple[HistoryRow, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ForecastContract:
-    """A contract to forecast: its parsed text, and its promise with all models in force, its own model first."""
-
-    contract: Mapping[str, Any]
-    effective_promise: EffectivePromise
-
-    @property
-    def has_periods(self) -> bool:
-        """Return whether a series has rows that cover several days."""
-        return _has_periods(self.contract)
-
-    @property
-    def series(self) -> dict[str, AnySeries]:
-        """Return the series by name."""
-        return _series_of(canonical(self.contract["series"]))
-
-    def due_names(self, day: date) -> tuple[str, ...]:
-        """Return the series that have a row of a day."""
-        return _due_names(self.contract, self.series, day)
-
-    @classmethod
-    def of(cls, terms: ReleaseTerms) -> ForecastContract:
-        """Return the contract of a run file under these terms."""
-        return cls(terms.text, terms.effective_promise)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,73 +97,69 @@ class SimulatedSeries:
     refusal: str = ""
 
 
-def forecast(contract: ForecastContract, view: ForecastView, *, days_ahead: int | None = None) -> Forecast:
-    """Return the forecast under a contract, over `days_ahead` days or as far as forecasts go."""
-    bounds = tuple(
-        contract.effective_promise.notion.bounds(view.rows, contract.effective_promise.leakage_bounds[0], None)
-    )
-    days = list(islice(upcoming_days(contract.contract, view.rows), days_ahead))
-    simulated = simulate_days(contract, view, days)
+def forecast(terms: ReleaseTerms, view: ForecastView, *, days_ahead: int | None = None) -> Forecast:
+    """Return the forecast of a run file, or of a contract, over `days_ahead` days or as far as forecasts go."""
+    bounds = tuple(terms.notion.bounds(view.rows, terms.leakage_bound, None))
+    days = list(islice(upcoming_days(terms.run, view.rows), days_ahead))
+    simulated = simulate_days(terms, view, days)
     if not days:
         return Forecast(None, 0, {}, None, False, tuple(simulated.skipped), simulated.stopped, "", bounds, view.rows)
     last = date.fromisoformat(simulated.released[-1].day) if simulated.released else None
     first = [row.loss for row in simulated.released if row.day == days[0].isoformat()]
     loss = first[0] if first else 0
-    sd = _noise_sd(contract, loss, _smallest_groups(contract.contract, view.roster, days[0]))
+    sd = _noise_sd(terms, loss, view.roster, days[0])
     reasons, history = (simulated.stopped, simulated.refusal), tuple(simulated.history)
     return Forecast(days[0], loss, sd, last, simulated.ended, tuple(simulated.skipped), *reasons, bounds, history)
 
 
-def upcoming_days(terms: Mapping[str, Any], rows: Sequence[AnyRelease]) -> Iterator[date]:
+def upcoming_days(run: RunFile, rows: Sequence[AnyRelease]) -> Iterator[date]:
     """Yield the days after the newest in the ledger, without skip_days, as far as forecasts go."""
-    schedule = terms["schedule"]
+    schedule, skipped, has_periods = run.schedule, run.schedule.skipped_days, _has_periods(run)
     next_days = [date.fromisoformat(row.day) + timedelta(days=1) for row in rows]
-    day = max(next_days, default=date.fromisoformat(schedule["first_day"]))
-    unlimited = terms["promise"]["epsilon_total"] == "unlimited"
-    end = day + timedelta(days=_MAX_DAYS_AHEAD // (10 if unlimited else 1))
-    last = date.fromisoformat(schedule["last_day"]) if "last_day" in schedule else end
-    skipped = frozenset(schedule.get("skip_days", ()))
-    series = _series_of(canonical(terms["series"])) if _has_periods(terms) else {}
-    while day <= min(last, end):
-        if day.isoformat() not in skipped and (not series or _due_names(terms, series, day)):
+    day = max(next_days, default=schedule.first_day)
+    end = day + timedelta(days=_MAX_DAYS_AHEAD // (10 if run.promise.total_cap is None else 1))
+    last = end if schedule.last_day is None else min(schedule.last_day, end)
+    while day <= last:
+        if day not in skipped and (not has_periods or _due_names(run, day)):
             yield day
         day += timedelta(days=1)
 
 
-def simulate_days(contract: ForecastContract, view: ForecastView, days: Sequence[date]) -> SimulatedSeries:
+def simulate_days(terms: ReleaseTerms, view: ForecastView, days: Sequence[date]) -> SimulatedSeries:
     """Return the simulated release of half-released days and of `days`, each when due, up to the first refusal."""
-    simulated = SimulatedSeries(list(view.rows))
+    simulated, run, promise = SimulatedSeries(list(view.rows)), terms.run, terms.effective_promise
+    layout, has_periods = run.input.layout, _has_periods(run)
     try:
-        contract.effective_promise.review(view.rows)
+        promise.review(view.rows)
     except Refused as refused:
         simulated.ended, simulated.stopped = True, str(refused)
     newest = max((row.published_on for row in view.rows), default="")
-    not_before = max(newest, earliest_date(contract.contract, view.today))
-    for day, series in [*_half_released_days(contract.contract, view), *((day, "") for day in days)]:
+    not_before = max(newest, earliest_date(run, view.today))
+    for day, series in [*_half_released_days(run, view), *((day, "") for day in days)]:
         if simulated.ended:
             break
-        row = replace(simulated_release(contract.contract, day, not_before=not_before), series=series)
-        if series or not contract.has_periods:
-            _simulate_row(contract, simulated, row, day)
+        row = replace(simulated_release(run, layout, day, not_before=not_before), series=series)
+        if series or not has_periods:
+            _simulate_row(run, promise, simulated, row)
             continue
-        whole = contract.effective_promise.day_budget(simulated.history, row.day, row.published_on).loss
+        whole = promise.day_budget(simulated.history, row.day, row.published_on).loss
         before = len(simulated.history)
-        for name in contract.due_names(day):
+        for name in _due_names(run, day):
             if not simulated.ended:
-                _simulate_row(contract, simulated, replace(row, series=name), day)
+                _simulate_row(run, promise, simulated, replace(row, series=name))
         if len(simulated.history) > before:
             simulated.released.append(replace(row, loss=whole))
     return simulated
 
 
-def _simulate_row(contract: ForecastContract, simulated: SimulatedSeries, row: SimulatedRelease, day: date) -> None:
+def _simulate_row(run: RunFile, promise: EffectivePromise, simulated: SimulatedSeries, row: SimulatedRelease) -> None:
     """Add the simulated row of a series, or of all together, to the history; skip it, or end the series."""
-    promise = contract.effective_promise
-    if not contract.has_periods:
-        share = _share(contract, row.series) if row.series else WHOLE_DAY
+    day = date.fromisoformat(row.day)
+    if not _has_periods(run):
+        share = _share(promise, run, row.series) if row.series else WHOLE_DAY
         budget = promise.day_budget(simulated.history, row.day, row.published_on, share=share)
     else:
-        series = contract.series[row.series]
+        series = run.series[row.series]
         budget = promise.series_budget(simulated.history, day, row.published_on, name=row.series, series=series)
         budget = promise.largest_admitted(simulated.history, budget, lambda loss: replace(row, loss=loss))
     if budget.skipped:
@@ -210,45 +175,35 @@ def _simulate_row(contract: ForecastContract, simulated: SimulatedSeries, row: S
         simulated.released.append(row)
 
 
-def _half_released_days(terms: Mapping[str, Any], view: ForecastView) -> Iterator[tuple[date, str]]:
+def _half_released_days(run: RunFile, view: ForecastView) -> Iterator[tuple[date, str]]:
     """Yield the days that some series published and others did not: a run was interrupted between them."""
-    next_seq = max((row.seq for row in view.rows), default=0) + 1
-    contracts = (*view.contracts, ContractRecord("", canonical(terms), seq=next_seq))
-    closed = closed_days(view.rows, contracts)
+    closed = closed_days(view.rows, view.contracts, run.series)
     for day in sorted({row.day for row in view.rows}):
-        for series in _due_names(terms, _series_of(canonical(terms["series"])), date.fromisoformat(day)):
+        for series in _due_names(run, date.fromisoformat(day)):
             if (day, series) not in closed:
                 yield date.fromisoformat(day), series
 
 
-@lru_cache(maxsize=16)
-def _series_of(text: str) -> dict[str, AnySeries]:
-    return series_of({"series": json.loads(text)})
+def _has_periods(run: RunFile) -> bool:
+    return any(series.covers_periods for series in run.series.values())
 
 
-def _has_periods(terms: Mapping[str, Any]) -> bool:
-    return any(series.get("every", "day") != "day" for series in terms["series"].values())
+def _due_names(run: RunFile, day: date) -> tuple[str, ...]:
+    series = dict(sorted(run.series.items()))  # as a contract's text has them
+    return whole_periods(series, day, since=run.schedule.first_day, skipped=run.schedule.skipped_days)
 
 
-def _due_names(terms: Mapping[str, Any], series: Mapping[str, AnySeries], day: date) -> tuple[str, ...]:
-    schedule = terms["schedule"]
-    skipped = [date.fromisoformat(skip_day) for skip_day in schedule.get("skip_days", ())]
-    return whole_periods(series, day, since=date.fromisoformat(schedule["first_day"]), skipped=skipped)
+def earliest_date(run: RunFile, today: date) -> str:
+    """Return the first date on which the days are published, ISO text; "" for that of a simulated clock."""
+    return "" if run.schedule.mode == "rehearsal" else today.isoformat()
 
 
-def earliest_date(terms: Mapping[str, Any], today: date) -> str:
-    """Return the first date on which a contract's days are published, ISO text; "" for that of a simulated clock."""
-    return "" if terms["schedule"]["mode"] == "rehearsal" else today.isoformat()
-
-
-def simulated_release(terms: Mapping[str, Any], day: date, *, not_before: str) -> SimulatedRelease:
+def simulated_release(run: RunFile, layout: Layout, day: date, *, not_before: str) -> SimulatedRelease:
     """Return a row of a day that is published when it is due, on `not_before` (ISO date) at the earliest."""
-    day_end = layout_of(terms["input"]["dataset"], terms["input"].get("columns")).day_end(day)
-    due = clock.due_on(day_end, age_days=terms["promise"].get("age_days", 0)).isoformat()
-    population = terms["population"]["name"]
-    return SimulatedRelease(
-        population, "", day.isoformat(), "released", 0, clock.format_instant(day_end), max(due, not_before)
-    )
+    day_end = layout.day_end(day)
+    due = clock.due_on(day_end, age_days=run.promise.age_days or 0).isoformat()
+    ended_at, published_on = clock.format_instant(day_end), max(due, not_before)
+    return SimulatedRelease(run.population.name, "", day.isoformat(), "released", 0, ended_at, published_on)
 
 
 def _refusal(
@@ -262,31 +217,27 @@ def _refusal(
     return ""
 
 
-def _share(contract: ForecastContract, series: str) -> Fraction:
+def _share(promise: EffectivePromise, run: RunFile, series: str) -> Fraction:
     """Return the share of a day's budget that a series has."""
-    return contract.effective_promise.notion.part_of_day(series, Fraction(contract.contract["series"][series]["share"]))
+    return promise.notion.part_of_day(series, Fraction(run.shares[series]))
 
 
-def _noise_sd(contract: ForecastContract, loss: int, households: Mapping[str, int]) -> dict[str, float]:
-    """Return the noise standard deviation of each daily mean for a day with this loss [kWh per household]."""
+def _noise_sd(terms: ReleaseTerms, loss: int, roster: Roster, day: date) -> dict[str, float]:
+    """Return the noise standard deviation of each daily mean for a day with this loss [kWh per household].
+
+    It is that of the smallest published group; means without such a group are left out.
+    """
     noise_sd_kwh: dict[str, float] = {}
-    for name, series in contract.contract["series"].items():
-        part = int(_share(contract, name) * loss)
-        if part > 0 and households.get(name):
-            width = watt_hours(layer_width_kwh(series["clamp_kwh"], series.get("above_kwh")))
-            scale = mechanisms.laplace_scale(sensitivity=width, loss=Fraction(part, NANO))
-            noise_sd_kwh[name] = mechanisms.standard_deviation(scale) / (1000.0 * households[name])
+    for name, series in sorted(terms.run.series.items()):
+        if is_daily_mean(series) and roster.has(series.by):
+            part = int(_share(terms.effective_promise, terms.run, name) * loss)
+            households = smallest_group_size(roster, day, series.by, terms.run.population.min_households)
+            if part > 0 and households:
+                scale = mechanisms.laplace_scale(sensitivity=series.width_wh, loss=Fraction(part, NANO))
+                noise_sd_kwh[name] = mechanisms.standard_deviation(scale) / (1000.0 * households)
     return noise_sd_kwh
 
 
-def _smallest_groups(terms: Mapping[str, Any], roster: Roster, day: date) -> dict[str, int]:
-    """Return the size of the smallest published group of each daily mean; series without such a group are left out."""
-    min_households = terms["population"]["min_households"]
-    groups = {
-        name: [number for _, number in roster.cells(day, group_columns(series.get("by"))) if number >= min_households]
-        for name, series in terms["series"].items()
-        if series["statistic"] == "mean"
-        and series.get("every", "day") == "day"
-        and roster.has(group_columns(series.get("by")))
-    }
-    return {name: min(numbers) for name, numbers in groups.items() if numbers}
+def smallest_group_size(roster: Roster, day: date, by: GroupColumns, min_households: int = 1) -> int:
+    """Return the size of the smallest published group of roster columns on a day, 0 without such a group."""
+    return min((households for _, households in roster.cells(day, by) if households >= min_households), default=0)

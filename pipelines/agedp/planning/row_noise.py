@@ -16,21 +16,17 @@ Decisions:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections import Counter
 from datetime import date
 from typing import Final, NamedTuple
 
 from agedp_data import mechanisms
 from agedp_data.ledger import ReleaseRecord
-from agedp_data.series.coverage import Coverage
-from agedp_data.series.day_kinds import day_kind
-from agedp_data.series.monthly_profile import WEIGHTS
 from agedp_data.series.periods import days_of
-from agedp_data.series.profile import Profile
-from agedp_data.series.series import AnySeries, Distribution
+from agedp_data.series.series import AnySeries
+from agedp_data.series.series_terms import Cell
 
 _WH_PER_KWH: Final = 1000.0
-_HALF_HOUR: Final = 30
 
 
 class GroupNoise(NamedTuple):
@@ -49,26 +45,18 @@ class GroupNoise(NamedTuple):
 def group_noises(row: ReleaseRecord, series: AnySeries) -> tuple[GroupNoise, ...]:
     """Return the groups of a row with their noise; of a profile of months, the kinds of day of each group."""
     deviation = mechanisms.standard_deviation(row.scale) if row.state == "released" else math.nan
-    if isinstance(series, Profile) and series.covers_periods:
-        return tuple(_kinds_of_months(row, series, deviation))
-    days = len(days_of(*series.covered_days(date.fromisoformat(row.day))))
-    counts = series.by_group(row.cells, row.households).items()
-    if isinstance(series, Coverage | Distribution):
-        return tuple(GroupNoise(group, households, deviation) for group, households in counts)
+    days = Counter(map(series.kind_of, days_of(*series.covered_days(date.fromisoformat(row.day)))))
     return tuple(
-        GroupNoise(group, number // days, deviation / (_WH_PER_KWH * number) if number else math.nan)
-        for group, number in counts
+        GroupNoise(part.group, number // days[part.kind], _noise(series, part, number, deviation), part.kind)
+        for part, number in series.by_part(row.cells, row.households).items()
     )
 
 
-def _kinds_of_months(row: ReleaseRecord, series: Profile, deviation: float) -> Iterator[GroupNoise]:
-    days = [day_kind(day) for day in days_of(*series.covered_days(date.fromisoformat(row.day)))]
-    parts = {series.place(cell)[0]: number for cell, number in zip(row.cells, row.households, strict=True)}
-    for part, household_days in parts.items():
-        group, kind = series.split_part(part)
-        wh_per_kwh = _WH_PER_KWH * WEIGHTS[kind] * household_days
-        noise = deviation / wh_per_kwh if household_days else math.nan
-        yield GroupNoise(group, household_days // days.count(kind), noise, kind)
+def _noise(series: AnySeries, part: Cell, households: int, deviation: float) -> float:
+    """Return the noise of a value of a part with so many households, or household-days."""
+    if series.unit == "households":
+        return deviation
+    return deviation / (_WH_PER_KWH * series.weight(part.kind) * households) if households else math.nan
 
 
 def smallest_group(row: ReleaseRecord, series: AnySeries) -> tuple[GroupNoise, ...]:
@@ -86,8 +74,5 @@ def value_range(series: AnySeries, households: int, interval_minutes: int) -> fl
     It is the clamp of a mean, or the width of its layer, and that of a half-hour or hour of a profile [kWh]; of a count
     all households.
     """
-    if isinstance(series, Coverage | Distribution):
-        return float(households)
-    if isinstance(series, Profile):
-        return series.half_hour_clamp_wh * max(interval_minutes, _HALF_HOUR) / _HALF_HOUR / _WH_PER_KWH
-    return series.width_wh / _WH_PER_KWH
+    most = series.most(interval_minutes)
+    return float(households * most) if series.unit == "households" else most / _WH_PER_KWH

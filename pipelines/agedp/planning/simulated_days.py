@@ -9,25 +9,32 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import date
 from fractions import Fraction
 from itertools import islice
 from typing import Final
 
 from agedp.budget import ReleaseTerms
-from agedp.effective_promise import DISTANT_DAY, EffectivePromise
+from agedp.effective_promise import DISTANT_DAY
 from agedp.planning.change_yardstick import change_yardstick
-from agedp.planning.forecast import ForecastContract, ForecastView, SimulatedSeries, simulate_days, upcoming_days
+from agedp.planning.forecast import (
+    ForecastView,
+    SimulatedSeries,
+    simulate_days,
+    smallest_group_size,
+    upcoming_days,
+)
 from agedp.planning.notion_comparison import SeriesCost
 from agedp.row_means import rows_of_means
 from agedp_data import mechanisms
-from agedp_data.config import RunFile, contract_part
+from agedp_data.config import RunFile
 from agedp_data.epsilon import NANO, ceil_nano
 from agedp_data.errors import RunFileError
 from agedp_data.notions.notion import Notion
-from agedp_data.roster import GroupColumns, Roster
-from agedp_data.series.layers import is_upper, layers_of
-from agedp_data.series.series import is_daily_mean
+from agedp_data.series.layered_mean import is_upper
+from agedp_data.series.mean import is_daily_mean
+from agedp_data.series.series_terms import layers_of
 
 _MAX_DAYS_AHEAD: Final = 366
 
@@ -40,6 +47,7 @@ class SimulatedDays:
     """
 
     def __init__(self, terms: ReleaseTerms, view: ForecastView) -> None:
+        self.terms = terms
         self.run: RunFile = terms.run
         self.model = terms.model
         self.leakage_bounds = terms.leakage_bounds
@@ -75,7 +83,7 @@ class SimulatedDays:
 
     def _days(self) -> list[date]:
         """Return the days after the newest release, at most a year of them."""
-        return list(islice(upcoming_days(contract_part(self.run, model=None), self.view.rows), _MAX_DAYS_AHEAD))
+        return list(islice(upcoming_days(self.run, self.view.rows), _MAX_DAYS_AHEAD))
 
     @property
     def is_endless(self) -> bool:
@@ -94,10 +102,7 @@ class SimulatedDays:
 
     def simulate(self, run: RunFile, bound_name: str) -> SeriesCost | None:
         """Return the cost of releasing the days under a run file's promise, None if no day is released."""
-        terms = contract_part(run, model=self.model or None)
-        simulated = simulate_days(
-            ForecastContract(terms, EffectivePromise(run.notion, self.leakage_bounds)), self.view, list(self.households)
-        )
+        simulated = simulate_days(replace(self.terms, run=run), self.view, list(self.households))
         if not simulated.released:
             return None
         bounds = run.notion.bounds(simulated.history, self.leakage_bounds[0], None)
@@ -148,11 +153,6 @@ class SimulatedDays:
 
 def _root_mean_square(values: Sequence[float]) -> float:
     return math.sqrt(sum(value**2 for value in values) / len(values))
-
-
-def smallest_group_size(roster: Roster, day: date, by: GroupColumns, min_households: int = 1) -> int:
-    """Return the size of the smallest published group of roster columns on a day, 0 without such a group."""
-    return min((households for _, households in roster.cells(day, by) if households >= min_households), default=0)
 
 
 def _ended_by(notion: Notion, simulated: SimulatedSeries) -> str:

@@ -46,9 +46,8 @@ from agedp_data.notions.period_loss import total_charge
 from agedp_data.notions.publication import share_of
 from agedp_data.parameters import Acceptance
 from agedp_data.roster import Roster
-from agedp_data.series.layers import series_text
+from agedp_data.series.layered_mean import series_text
 from agedp_data.series.periods import days_of
-from agedp_data.series.series import AnySeries
 
 NO_CREDIT: Final = Fraction(95, 100)
 """Part of the sum of the pure losses from which on a notion's own bound credits nothing; public."""
@@ -309,9 +308,9 @@ def _credit(terms: ReleaseTerms, planned: Mapping[str, Rows], today: date) -> Cr
     unit = "rows" if has_periods else "days"
     if limit is not None and limit < NO_CREDIT * total:
         return Credit(name, limit, total, len(by_series), unit, is_limit=True)
-    contract, not_before = terms.text, earliest_date(terms.text, today)
+    layout, not_before = run.input.layout, earliest_date(run, today)
     rows = [
-        replace(simulated_release(contract, day, not_before=not_before), series=series, loss=loss)
+        replace(simulated_release(run, layout, day, not_before=not_before), series=series, loss=loss)
         for series, day, loss in by_series
     ]
     bounds = {bound.name: bound.value for bound in notion.bounds(rows, terms.leakage_bound, None)}
@@ -367,8 +366,4 @@ def _row_noise(
         for of in group_noises(planned_row(terms, due, name, part), series)
     ]
     noise, value = min(groups, key=lambda group: group[0] / group[1])
-    yield noise, value, _unit(series)
-
-
-def _unit(series: AnySeries) -> str:
-    return "kWh" if series.statistic in ("mean", "profile") else "households"
+    yield noise, value, series.unit

@@ -80,7 +80,7 @@ def _coverage_alerts(
 ) -> Iterator[Alert]:
     counts: dict[date, list[tuple[int, int]]] = {}
     for (day, _), daily_sum in sums.items():
-        counts.setdefault(day, []).append((sum(daily_sum.usable.values()), sum(daily_sum.households.values())))
+        counts.setdefault(day, []).append((int(daily_sum.usable.sum()), int(daily_sum.households.sum())))
     for day in sorted(counts.keys() & days):
         usable, households = min(counts[day])
         if usable == 0 or (min_coverage is not None and usable < min_coverage * households):
@@ -101,8 +101,9 @@ def format_alerts(alerts: Sequence[Alert]) -> list[str]:
     At most five days or files are named, first the days with the smallest coverage or the most conflicts. The lines are
     confidential.
     """
-    few = sorted((alert for alert in alerts if alert.kind == "coverage"), key=lambda alert: alert.share)
-    lost = sorted((alert for alert in alerts if alert.kind == "conflicts"), key=lambda alert: -alert.share)
+    few, lost = ([alert for alert in alerts if alert.kind == kind] for kind in ("coverage", "conflicts"))
+    few.sort(key=lambda alert: alert.share)
+    lost.sort(key=lambda alert: -alert.share)
     lines = []
     if few:
         below = f"below [alerts] min_coverage = {few[0].limit:g}" if few[0].limit else "0"

@@ -304,6 +304,6 @@ def _coverage(days: Sequence[date], sums: Mapping[tuple[date, str], DailySum]) -
     for (day, _), daily_sum in sums.items():
         if day in coverage:
             most = coverage[day]
-            households, usable = sum(daily_sum.households.values()), sum(daily_sum.usable.values())
+            households, usable = int(daily_sum.households.sum()), int(daily_sum.usable.sum())
             coverage[day] = DayCoverage(max(most.households, households), max(most.usable, usable))
     return coverage

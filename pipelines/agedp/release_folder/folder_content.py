@@ -7,25 +7,33 @@ known by their checksum and size.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from agedp.release_folder.folder_files import PACKAGE
+from agedp.release_folder.derived_tables import monthly_partitions
+from agedp.release_folder.folder_files import PACKAGE, ROWS
 from agedp.release_folder.folder_writer import file_checksums, listing_of
-from agedp.release_folder.monthly_tables import monthly_tables
-from agedp.release_folder.partitions import ROWS_TABLE, months_by_table, partition_of, partition_path, stated_checksums
-from agedp.release_folder.published_months import published_months
+from agedp.release_folder.partitions import (
+    ROWS_TABLE,
+    months_by_table,
+    partition_of,
+    partition_path,
+    partitions_of,
+    release_tables,
+    stated_checksums,
+)
 from agedp.release_folder.result_tables import parquet_bytes
 from agedp.release_folder.unchanged_partitions import UnchangedPartitions
 from agedp_data.ledger.ledger_reader import LedgerReader
 from agedp_data.ledger.monthly_transfer import format_month, rows_by_month
 from agedp_data.ledger.records import sha256
-from agedp_data.ledger.transfer import LedgerExport, complete_rows
+from agedp_data.ledger.transfer import LedgerExport, complete_rows, format_export
+from agedp_data.series.result_table import DerivedTable, Noise
+from agedp_data.series.series import DERIVED_TABLES
 from agedp_data.statement.datapackage import datapackage
 from agedp_data.statement.document import Statement
 from agedp_data.statement.partition_resources import (
@@ -84,42 +92,56 @@ class FolderContent:
         return stated_checksums(checksums, listing_of(checksums))
 
 
-def monthly_content(
+def release_content(
     statement: Statement,
-    outline: LedgerExport,
-    ledger: LedgerReader,
+    export: LedgerExport,
     words: Mapping[str, bytes],
+    noise: Noise,
+    derived: Sequence[DerivedTable] = DERIVED_TABLES,
     *,
-    coverage: Decimal,
-    unchanged: UnchangedPartitions,
+    ledger: LedgerReader | None = None,
+    unchanged: UnchangedPartitions | None = None,
 ) -> FolderContent:
-    """Return statement, ledger rows and tables by month; only rows of the months to be written are read completely.
+    """Return statement, ledger rows and tables of a release, with one partition or one for each month.
 
     Args:
         statement: of the release.
-        outline: the ledger rows of the population, releases without their vectors (`export_outline`).
-        ledger: that of these rows.
+        export: the ledger rows of the population; with the layout "monthly" releases without their vectors
+            (`export_outline`).
         words: the files of the statement.
-        coverage: of the intervals.
-        unchanged: the files of closed months that stay as they are.
+        noise: of the values.
+        derived: the derived tables to write.
+        ledger: that of these rows, of which only those of the months to be written are read completely.
+        unchanged: with the layout "monthly", the files of closed months that stay as they are.
     """
+    if unchanged is None or ledger is None:
+        files = {**words, ROWS: format_export(export).encode()}
+        tables = release_tables(statement, partitions_of(export.rows, monthly=False), noise, derived=derived)
+        return FolderContent(files | {path: parquet_bytes(table) for path, table in tables})
+    unchanged = unchanged.without(table.file for table in DERIVED_TABLES if table not in derived)
+    kept = months_by_table(unchanged.checksums)
     months = [
         month if month.month < unchanged.since else replace(month, rows=complete_rows(ledger, month.rows))
-        for month in rows_by_month(outline.rows)
+        for month in rows_by_month(export.rows)
     ]
-    files = dict(words)
-    previous = ""
+    files, previous = dict(words), ""
     for month in months:
         path = partition_path(ROWS_TABLE, month.month)
         if month.month < unchanged.since:
             previous = unchanged.checksums[path]
         else:
-            text = format_month(month, ledger=outline.ledger, previous=previous)
+            text = format_month(month, ledger=export.ledger, previous=previous)
             files[path], previous = text.encode("ascii"), sha256(text)
-    published = published_months(months)
-    tables = monthly_tables(statement, published, coverage=coverage, since=unchanged.since, ledger=ledger)
-    files |= {table.path: parquet_bytes(table.table) for table in tables}
-    return FolderContent(files, unchanged)
+    tables = release_tables(
+        statement,
+        monthly_partitions(months),
+        noise,
+        derived=derived,
+        since=unchanged.since,
+        added=[table for table in derived if table.file not in kept],
+        ledger=ledger,
+    )
+    return FolderContent(files | {path: parquet_bytes(table) for path, table in tables}, unchanged)
 
 
 def json_bytes(document: Mapping[str, Any]) -> bytes:

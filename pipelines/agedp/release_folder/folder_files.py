@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
 
-from agedp.release_folder.derived_tables import DERIVED_FILES
 from agedp.release_folder.parquet_limits import read_limited_schema
+from agedp.release_folder.partitioned_tables import kind_of
 from agedp.release_folder.partitions import (
     ROWS_TABLE,
     SUMS_FILE,
@@ -20,7 +19,6 @@ from agedp.release_folder.partitions import (
     partition_of,
     partition_path,
 )
-from agedp.release_folder.published_series import FILES
 from agedp_data.errors import InputError
 from agedp_data.foreign_files import (
     MAX_FILE_BYTES,
@@ -31,13 +29,14 @@ from agedp_data.foreign_files import (
     regular_file,
 )
 from agedp_data.messages import escape_text
+from agedp_data.series.series import DERIVED_TABLES
 from agedp_data.statement import datapackage, partition_resources
 from agedp_data.statement.document import Statement
 from agedp_data.statement.partition_resources import PartitionedTable, PartitionFile
 
-AVERAGES, STATEMENT, WORDS, SUMS = "daily_averages.parquet", "statement.json", "STATEMENT.md", SUMS_FILE
+STATEMENT, WORDS, SUMS = "statement.json", "STATEMENT.md", SUMS_FILE
 ROWS, PACKAGE, REPORT = "ledger_rows.jsonl", "datapackage.json", "report.html"
-_RELEASE_FILE = re.compile(rf"({'|'.join(FILES.values())})(_.+)?\.parquet|report\.html")
+_DERIVED = frozenset(table.file for table in DERIVED_TABLES)
 WITHOUT_PACKAGE = ("agedp-statement-1",)
 _NOT_LISTED = f"not listed in {SUMS}"
 _MAX_ROWS_ALONE = 10**7
@@ -47,11 +46,12 @@ _MAX_NAMED = 10
 
 def is_release_file(name: str) -> bool:
     """Return whether a release folder may contain a file of this name; other files are neither checked nor removed."""
-    names = {AVERAGES, *DERIVED_FILES, STATEMENT, WORDS, ROWS, PACKAGE, SUMS}
     table, is_inside, _ = name.partition("/")
     if is_inside:  # a folder of partitions has no other files: readers of data sets read all
         return table == ROWS_TABLE or is_release_file(f"{table}.parquet")
-    return name in names or _RELEASE_FILE.fullmatch(name) is not None
+    stem = name.removesuffix(".parquet")
+    is_table = stem in _DERIVED or kind_of(stem) is not None
+    return (is_table and stem != name) or name in (STATEMENT, WORDS, ROWS, PACKAGE, SUMS, REPORT)
 
 
 def max_bytes(name: str) -> int:
@@ -70,7 +70,7 @@ def check_sums(folder: Path, listed: str, expected: Mapping[str, str]) -> None:
     Raises:
         InputError: files that are missing, differ or are not listed; the message names them.
     """
-    tables = [name for name in expected if name.startswith(tuple(FILES.values()))]
+    tables = [name for name in expected if kind_of(name.partition("/")[0].removesuffix(".parquet"))]
     has_rows = is_monthly(expected) or ROWS in expected
     if not tables or not has_rows or not {STATEMENT, WORDS} <= set(expected):
         raise InputError(f"{SUMS} does not name every file of a release")

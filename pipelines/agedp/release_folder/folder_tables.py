@@ -54,16 +54,20 @@ class FolderTables:
         except _DAMAGED:
             raise InputError("a table of a month is missing or damaged; ask for the release again") from None
 
-    def read(self, name: str) -> pa.Table:
-        """Return a table of the layout "single" as it is stored.
+    def read(self, path: str, *, max_rows: int) -> pa.Table:
+        """Return a table, or a month of one, as it is stored.
+
+        Args:
+            path: of its file.
+            max_rows: the largest number of rows, `max_rows` of the folder; it is the same for all its tables.
 
         Raises:
             InputError: it is missing or damaged.
         """
         try:
-            return read_limited_table(regular_file(self.path, name), name, max_rows=self.max_rows)
+            return read_limited_table(regular_file(self.path, path), path, max_rows=max_rows)
         except (OSError, pa.ArrowException):
-            raise InputError(f"{name} is missing or damaged; ask for the release again") from None
+            raise InputError(f"{escape_text(path)} is missing or damaged; ask for the release again") from None
 
     def join(self, table: str, statement: Statement, months: Collection[str] = ()) -> pa.Table:
         """Return the months of a table together.
@@ -94,7 +98,7 @@ class FolderTables:
             InputError: a file or month that is missing or damaged.
         """
         if not self.is_monthly:
-            return self.read(name)
+            return self.read(name, max_rows=self.max_rows)
         return self.join(self.files().get(name, name), read_folder_statement(self.path), months)
 
     def ledger_rows(self) -> LedgerExport:

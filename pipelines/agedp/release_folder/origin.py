@@ -15,13 +15,10 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from agedp.release_folder.derived_tables import DERIVED_FILES
 from agedp.release_folder.folder_files import max_bytes
 from agedp.release_folder.parquet_limits import read_limited_schema
 from agedp.release_folder.partitions import ROWS_TABLE, list_files, months_by_table, partition_of
-from agedp.release_folder.published_series import FILES, MEANS
 from agedp.release_folder.release_folder import (
-    AVERAGES,
     PACKAGE,
     REPORT,
     ROWS,
@@ -40,12 +37,14 @@ from agedp_data.foreign_files import (
     regular_file,
 )
 from agedp_data.ledger import Ledger
+from agedp_data.series.mean_tables import AVERAGES
+from agedp_data.series.series import DERIVED_TABLES, RESULT_TABLES
 
 _DAMAGED = (ValueError, LookupError, TypeError, AttributeError, RecursionError, pa.ArrowException)
 _REPORT_HEAD = re.compile("Ledger <code>[0-9a-f]{64}</code>, head\\s+<code>([0-9a-f]{64})</code>")
 _REPORT_END = 2**16
 """The footer of the report, which names the head, is in the last bytes."""
-_CERTAIN_FILES = (STATEMENT, WORDS, ROWS, AVERAGES, SUMS)
+_CERTAIN_FILES = (STATEMENT, WORDS, ROWS, f"{AVERAGES.file}.parquet", SUMS)
 
 
 class ReleaseOrigin(NamedTuple):
@@ -158,9 +157,9 @@ def _carries_guarantee(folder: Path, name: str) -> bool:
         if path.suffix == ".jsonl":
             return bool(_origin_of_rows(path).head)
         series = _guarantee(path)["of"]
-        names = [f"{file}_{series}.parquet" for file in FILES.values()]
-        plain = [f"{file}.parquet" for file in FILES.values() if file != MEANS]
-        return path.name in (*names, *plain, *DERIVED_FILES)
+        names = [f"{table.file}_{series}.parquet" for table in RESULT_TABLES]
+        plain = [f"{table.file}.parquet" for table in RESULT_TABLES if table is not AVERAGES]
+        return path.name in (*names, *plain, *(f"{table.file}.parquet" for table in DERIVED_TABLES))
     return False
 
 

@@ -6,7 +6,7 @@ from then on; in the months before, it is filled in from their guarantees.
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -14,44 +14,28 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from agedp.release_folder.monthly_tables import DERIVED_TABLES
 from agedp.release_folder.parquet_limits import read_limited_schema, read_limited_table
 from agedp.release_folder.partitions import MONTH_KEY, partition_path
-from agedp.release_folder.published_series import FILES
-from agedp.release_folder.result_tables import METADATA_KEY, common_guarantee, read_guarantee
+from agedp.release_folder.result_tables import common_guarantee, read_guarantee, with_guarantee
 from agedp_data.foreign_files import regular_file
 from agedp_data.roster import ALL
+from agedp_data.series.result_table import ResultTable
+from agedp_data.series.series import DERIVED_TABLES, RESULT_TABLES
 from agedp_data.statement.document import Statement
 from agedp_data.table_schemas import LEVEL
 
-_ORDER: Final = {
-    "consistent_daily_averages": ("day",),
-    "averages_by_week": ("first_day", "series", "version"),
-    "averages_by_month": ("first_day", "series", "version"),
-    "averages_by_year": ("first_day", "series", "version"),
-    "profile_by_month": ("first_day", "series", "version"),
-    "daily_quantiles": ("day", "series"),
-}
-_PERIOD_LINE: Final = ("first_day", "series", "group_column", "group", "version")
-_PROFILE_LINE: Final = ("first_day", "series", "group_column", "group", "version", "day_kind", "start_minute")
-_LINES: Final = {
-    "averages_by_week": _PERIOD_LINE,
-    "averages_by_month": _PERIOD_LINE,
-    "averages_by_year": _PERIOD_LINE,
-    "profile_by_month": _PROFILE_LINE,
-}
-"""What names a line of tables in which a later month may replace a line."""
+_DERIVED: Final = {table.file: table for table in DERIVED_TABLES}
 _DEPTH: Final = "depth"
 _MONTHLY_ONLY: Final = (MONTH_KEY, "first_row", "levels_by_version")
 
 
-def kind_of(table: str) -> str | None:
-    """Return the kind of the series that a folder of partitions is of, None for another name.
+def kind_of(table: str) -> ResultTable | None:
+    """Return the kind of the series that a table of a release is of, by its name; None for another name.
 
-    >>> kind_of("daily_average_layers_use"), kind_of("daily_quantiles")
+    >>> kind_of("daily_average_layers_use").file, kind_of("daily_quantiles")
     ('daily_average_layers', None)
     """
-    return next((file for file in FILES.values() if table.startswith(f"{file}_")), None)
+    return next((kind for kind in RESULT_TABLES if re.fullmatch(rf"{kind.file}(_.+)?", table)), None)
 
 
 def tables_by_file(folder: Path, months: Mapping[str, Sequence[str]]) -> dict[str, str]:
@@ -64,12 +48,12 @@ def tables_by_file(folder: Path, months: Mapping[str, Sequence[str]]) -> dict[st
     Raises:
         OSError, LookupError, TypeError, ValueError: a file is missing or damaged.
     """
-    files = {f"{table}.parquet": table for table in DERIVED_TABLES if table in months}
-    for kind in FILES.values():
-        of_kind = sorted(table for table in months if kind_of(table) == kind)
+    files = {f"{table}.parquet": table for table in _DERIVED if table in months}
+    for kind in RESULT_TABLES:
+        of_kind = sorted(table for table in months if kind_of(table) is kind)
         first_rows = {table: _first_row(folder, table, months[table]) for table in of_kind}
         of_kind.sort(key=lambda table: (first_rows[table] or np.inf, table))
-        files |= {f"{kind}.parquet" if not i else f"{table}.parquet": table for i, table in enumerate(of_kind)}
+        files |= {f"{kind.file}.parquet" if not i else f"{table}.parquet": table for i, table in enumerate(of_kind)}
     return files
 
 
@@ -110,14 +94,14 @@ def joined_table(table: str, parts: Mapping[str, pa.Table], statement: Statement
     """
     ordered = [part for _, part in sorted(parts.items())]
     guarantees = [read_guarantee(part.schema) for part in ordered]
-    if table in _ORDER:
-        joined = _newest_lines(table, pa.concat_tables([part.replace_schema_metadata() for part in ordered]))
-        joined = _sorted(joined, _ORDER[table])
+    if (derived := _DERIVED.get(table)) is not None:
+        joined = _newest_lines(derived.line, pa.concat_tables([part.replace_schema_metadata() for part in ordered]))
+        joined = _sorted(joined, derived.order)
     else:
         joined = _joined_series(ordered, guarantees)
     kept = {key: value for key, value in guarantees[-1].items() if key not in _MONTHLY_ONLY}
     guarantee = {**kept, **common_guarantee(statement)}
-    return joined.replace_schema_metadata({METADATA_KEY: json.dumps(guarantee, sort_keys=True, ensure_ascii=True)})
+    return with_guarantee(joined, guarantee)
 
 
 def _joined_series(parts: Sequence[pa.Table], guarantees: Sequence[Mapping[str, Any]]) -> pa.Table:
@@ -140,12 +124,12 @@ def _filled(part: pa.Table, levels: Mapping[str, Mapping[str, Mapping[str, Any]]
     return part.add_column(part.schema.get_field_index("group") + 1, LEVEL, pa.array(values, LEVEL.type))
 
 
-def _newest_lines(table: str, joined: pa.Table) -> pa.Table:
-    """Return a table without the lines that a later month replaced."""
-    if table not in _LINES or not joined.num_rows:
+def _newest_lines(line: Sequence[str], joined: pa.Table) -> pa.Table:
+    """Return a table without the lines that a later month replaced; `line` are the columns that name one."""
+    if not line or not joined.num_rows:
         return joined
-    lines = joined.select(_LINES[table]).append_column("number", pa.array(np.arange(joined.num_rows)))
-    newest = lines.group_by(list(_LINES[table])).aggregate([("number", "max")])["number_max"].to_numpy()
+    lines = joined.select(line).append_column("number", pa.array(np.arange(joined.num_rows)))
+    newest = lines.group_by([*line]).aggregate([("number", "max")])["number_max"].to_numpy()
     return joined if len(newest) == joined.num_rows else joined.take(pa.array(np.sort(newest)))
 
 

@@ -1,4 +1,7 @@
-"""Paths of a release folder with the layout "monthly": a folder for each table, with a file for each month.
+"""The two layouts of a release folder: one partition of all rows, or one for each month of publication.
+
+A partition has a file of each table. With the layout "single" there is one partition, and the file of a table has its
+name. With the layout "monthly" there is a folder for each table, with a file for each month.
 
     daily_averages_use/published_month=2026-11/daily_averages_use.parquet
     ledger_rows/published_month=2026-11/ledger_rows.jsonl
@@ -12,18 +15,49 @@ Decisions:
   releases of periods are published after others of the same days, so a file by month of the days could never be closed.
 * A series has its name in the name of its folder, also the first one of a statistic: which one was first may be open
   when its first file is written.
+* Each table of a month is a function of the rows of its month, of those of earlier months that its lines are made from,
+  and of the contracts up to its month. Nothing that is published later changes it.
+* A series has a table in a month in which it has a row, also a skipped one, or in which a contract names it. So each
+  series has a table before its first release. Tables of derived lines are written if they have lines.
+* The guarantee of a table of a month does not repeat what changes from night to night: bounds, title and licence are in
+  the statement and in datapackage.json. Its `ledger` names the newest row of its month, its `promise` the contract of
+  that month.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+import pyarrow as pa
+
+from agedp.release_folder.derived_tables import (
+    Partition,
+    complete_units,
+    derived_table,
+    monthly_partitions,
+    newly_closed,
+)
+from agedp.release_folder.result_tables import (
+    PublishedSeries,
+    common_guarantee,
+    contract_terms,
+    list_published_series,
+    series_table,
+)
 from agedp_data.errors import InputError
+from agedp_data.ledger import ContractRecord, ReleaseRecord
+from agedp_data.ledger.ledger_reader import LedgerReader
+from agedp_data.ledger.monthly_transfer import rows_by_month
+from agedp_data.ledger.records import Row
+from agedp_data.series.levels import level_column
+from agedp_data.series.result_table import DerivedTable, Noise
+from agedp_data.series.series import DERIVED_TABLES
+from agedp_data.statement.document import Statement
 
 MONTH_KEY: Final = "published_month"
 ROWS_TABLE: Final = "ledger_rows"
@@ -120,3 +154,95 @@ def stated_checksums(checksums: Mapping[str, str], listing: bytes) -> dict[str, 
         return dict(checksums)
     plain = {path: digest for path, digest in checksums.items() if "/" not in path}
     return {**plain, SUMS_FILE: hashlib.sha256(listing).hexdigest()}
+
+
+def partitions_of(rows: Sequence[Row], *, monthly: bool) -> tuple[Partition, ...]:
+    """Return the partitions of all ledger rows of a population: one for each month, or one of all."""
+    if monthly:
+        return monthly_partitions(rows_by_month(rows))
+    contracts = tuple(row for row in rows if isinstance(row, ContractRecord))
+    return (Partition("", "", tuple(row for row in rows if isinstance(row, ReleaseRecord)), contracts),)
+
+
+def release_tables(
+    statement: Statement,
+    partitions: Sequence[Partition],
+    noise: Noise,
+    *,
+    derived: Iterable[DerivedTable] = DERIVED_TABLES,
+    since: str = "",
+    added: Collection[DerivedTable] = (),
+    ledger: LedgerReader | None = None,
+) -> Iterator[tuple[str, pa.Table]]:
+    """Yield the tables of partitions with their paths: those of series, then the derived ones.
+
+    Args:
+        statement: of the newest partition.
+        partitions: all partitions of the population, oldest first.
+        noise: of the values.
+        derived: the derived tables to compute.
+        since: the first month to compute; the rows of the partitions since then are complete.
+        added: derived tables of which all months are computed, because none is there yet.
+        ledger: that of the rows before it which derived lines are made from; None if all rows are complete.
+    """
+    complete = [partition for partition in partitions if partition.month >= since]
+    for partition in complete:
+        for series in list_published_series(partition.rows, partition.contracts):
+            if not partition.month or partition.amended & series.series.keys() or any(map(series.has, partition.rows)):
+                common = _guarantee(statement, partition, series)
+                yield (
+                    _path(partition, series),
+                    series_table(series, common, partition.rows, partition.contracts, noise),
+                )
+    closed = [
+        (table, partition, units)
+        for table in derived
+        if table.has_source(contract_terms(partitions[-1].contracts))
+        for partition, units in newly_closed(partitions, table, since="" if table in added else since)
+    ]
+    rows = complete_units(complete, [unit for _, _, units in closed for unit in units], ledger)
+    for table, partition, outlines in closed:
+        units = [unit.completed(rows) for unit in outlines]
+        of_partition = derived_table(table, _guarantee(statement, partition), units, partition.contracts, noise)
+        if of_partition.num_rows or not partition.month:
+            path = partition_path(table.file, partition.month) if partition.month else f"{table.file}.parquet"
+            yield path, of_partition
+
+
+def _path(partition: Partition, series: PublishedSeries) -> str:
+    return partition_path(series_folder(series), partition.month) if partition.month else series.file
+
+
+def series_folder(series: PublishedSeries) -> str:
+    """Return the name of the folder of a series with the layout "monthly", such as "daily_averages_use"."""
+    return f"{series.table.file}_{series.name}"
+
+
+def _guarantee(statement: Statement, partition: Partition, series: PublishedSeries | None = None) -> dict[str, Any]:
+    """Return the part of the guarantee of a table that does not depend on its lines.
+
+    That of a series' table of a month names its first row, and the level of each version's groups.
+    """
+    if not partition.month:
+        return common_guarantee(statement)
+    contract = partition.contracts[-1].terms
+    common = {
+        "population": statement.population,
+        "rehearsal": statement.rehearsal,
+        "ledger": {"id": statement.ledger.id, "head": partition.head},
+        **contract.stated_keys,
+        "day_zone": contract.layout.day_zone,
+        MONTH_KEY: partition.month,
+    }
+    if series is None:
+        return common
+    terms = contract_terms(partition.contracts)
+    levels = {
+        str(terms[contract].version): {
+            name: {"level": level_column(name) or of.level, "depth": len(of.columns)}
+            for name, of in of_contract.items()
+        }
+        for contract, of_contract in series.series.items()
+    }
+    first_row = min((row.seq for row in partition.rows if series.has(row)), default=0)
+    return {**common, "first_row": first_row, "levels_by_version": levels}

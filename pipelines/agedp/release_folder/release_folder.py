@@ -7,15 +7,14 @@ from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from agedp.release_folder.consistent_table import CONSISTENT_FILE
-from agedp.release_folder.derived_tables import DERIVED_FILES, derived_table
+from agedp.release_folder.derived_tables import whole_table
 from agedp.release_folder.folder_files import (
-    AVERAGES,
     PACKAGE,
     REPORT,
     ROWS,
@@ -36,34 +35,22 @@ from agedp.release_folder.folder_statement import (
     release_path,
 )
 from agedp.release_folder.folder_tables import FolderTables
-from agedp.release_folder.monthly_check import check_months
-from agedp.release_folder.partitions import list_files
-from agedp.release_folder.period_averages import PERIOD_FILES
-from agedp.release_folder.period_parts import Period
-from agedp.release_folder.profile_months import PROFILE_MONTHS_FILE
-from agedp.release_folder.published_series import (
-    COVERAGE,
-    DISTRIBUTION,
-    FILES,
-    LAYERS,
-    MEANS,
-    PERIODS,
-    PROFILE,
-    PROFILE_MONTHS,
-)
-from agedp.release_folder.quantile_table import QUANTILE_FILE
-from agedp.release_folder.release_check import (
-    check_claims,
-    check_release,
-    check_rows,
-    contracts_and_releases,
-    interval_coverage,
-)
+from agedp.release_folder.partitioned_tables import kind_of
+from agedp.release_folder.partitions import list_files, partitions_of
+from agedp.release_folder.result_tables import common_guarantee
 from agedp.release_folder.span_bounds import SpanBound, span_bounds
+from agedp.release_folder.statement_check import check_claims, check_rows, contracts_and_releases
+from agedp.release_folder.table_comparison import check_tables, interval_coverage
 from agedp_data.errors import InputError
 from agedp_data.foreign_files import read_small_file
 from agedp_data.ledger.transfer import LedgerExport
 from agedp_data.messages import escape_text
+from agedp_data.series.coverage import COVERAGES
+from agedp_data.series.distribution_tables import DISTRIBUTIONS, QUANTILES
+from agedp_data.series.mean_tables import AVERAGES, AVERAGES_BY, CONSISTENT, LAYERS, PERIOD_RELEASES, Period
+from agedp_data.series.profile_tables import PROFILE_BY_MONTH, PROFILE_RELEASES, PROFILES
+from agedp_data.series.result_table import DerivedTable, Noise, ResultTable
+from agedp_data.series.series import RESULT_TABLES
 from agedp_data.statement.document import SCHEMA, Statement
 
 if TYPE_CHECKING:
@@ -72,7 +59,6 @@ if TYPE_CHECKING:
     from agedp.release_verification import Verification
 
 __all__ = [
-    "AVERAGES",
     "PACKAGE",
     "REPORT",
     "ROWS",
@@ -112,11 +98,11 @@ class ReleaseFolder:
         present = sorted(
             Path(file).stem for file in (stored.files() if stored.is_monthly else map(str, self.path.glob("*.parquet")))
         )
-        kinds = [kind for kind in FILES.values() if kind != LAYERS]  # no layer is a mean
+        kinds = [kind.file for kind in RESULT_TABLES if kind is not LAYERS]  # no layer is a mean
         first = (stem for kind in kinds for stem in present if re.fullmatch(rf"{kind}(_.+)?", stem))
         if name and present and name not in present and f"{name}.parquet" not in stored.checksums:
             raise InputError(f"{escape_text(name)}: the release has no such table; it has {', '.join(present)}")
-        name = name or next(first, MEANS)
+        name = name or next(first, AVERAGES.file)
         frame: pd.DataFrame = self._arrow(f"{name}.parquet", months).to_pandas(date_as_object=False)
         return frame
 
@@ -126,7 +112,7 @@ class ReleaseFolder:
         Raises:
             InputError: the release has no total beside groups, is of an early version, or the table is damaged.
         """
-        return self.table(CONSISTENT_FILE.removesuffix(".parquet"))
+        return self.table(CONSISTENT.file)
 
     def period_averages(self, period: Period) -> pd.DataFrame:
         """Return the averages of weeks, months or years, per household and day: derived from released days at no loss.
@@ -140,9 +126,9 @@ class ReleaseFolder:
         Raises:
             InputError: another period, a release without averages, or files that are missing or damaged.
         """
-        if period not in PERIOD_FILES:
-            raise InputError(f"period = {period!r}: must be one of {', '.join(map(repr, PERIOD_FILES))}")
-        return self._derived(PERIOD_FILES[period])
+        if period not in AVERAGES_BY:
+            raise InputError(f"period = {period!r}: must be one of {', '.join(map(repr, AVERAGES_BY))}")
+        return self._derived(AVERAGES_BY[period])
 
     def profiles_by_month(self) -> pd.DataFrame:
         """Return the mean profiles of weekdays and weekends by month, as `period_averages`: a row for each half-hour.
@@ -150,7 +136,7 @@ class ReleaseFolder:
         Raises:
             InputError: a release without daily profiles, or files that are missing or damaged.
         """
-        return self._derived(PROFILE_MONTHS_FILE)
+        return self._derived(PROFILE_BY_MONTH)
 
     def quantiles(self) -> pd.DataFrame:
         """Return quantiles of the households' daily use and their intervals, derived from the released counts.
@@ -161,18 +147,23 @@ class ReleaseFolder:
         Raises:
             InputError: a release without a distribution, or files that are missing or damaged.
         """
-        return self._derived(QUANTILE_FILE)
+        return self._derived(QUANTILES)
 
-    def _derived(self, name: str) -> pd.DataFrame:
+    def _derived(self, table: DerivedTable) -> pd.DataFrame:
+        """Return a derived table, computed from the rows of a folder that lacks it."""
+        name = f"{table.file}.parquet"
         if name in self._all_tables().files():
-            return self.table(name.removesuffix(".parquet"))
+            return self.table(table.file)
         contracts, rows = contracts_and_releases(self.ledger_rows())
         try:
-            coverage = interval_coverage(self.series_tables())
-            table = derived_table(name, self.read_statement(), rows, contracts, coverage=coverage)
+            tables = self.series_tables()
+            noise = Noise(interval_coverage(tables[min(tables)]))
+            computed = whole_table(table, common_guarantee(self.read_statement()), rows, contracts, noise)
         except _INCOMPLETE:
             raise InputError(f"{name}: {_INCOMPLETE_TEXT}") from None
-        return table.to_pandas(date_as_object=False)  # type: ignore[no-any-return]
+        if computed is None:
+            raise InputError(f"{name}: the release has no daily {table.source}, from which it would be derived")
+        return computed.to_pandas(date_as_object=False)  # type: ignore[no-any-return]
 
     def averages(self) -> dict[str, pa.Table]:
         """Return the daily averages by file name: one file for each series that is a mean.
@@ -180,7 +171,7 @@ class ReleaseFolder:
         Raises:
             InputError: a file that is missing or damaged.
         """
-        return self._tables(MEANS)
+        return self._tables(AVERAGES)
 
     def periods(self) -> dict[str, pa.Table]:
         """Return the means over weeks, months or years that were drawn as such: one file for each such series.
@@ -190,7 +181,7 @@ class ReleaseFolder:
         Raises:
             InputError: a file that is missing or damaged.
         """
-        return self._tables(PERIODS)
+        return self._tables(PERIOD_RELEASES)
 
     def layers(self) -> dict[str, pa.Table]:
         """Return the upper layers of daily averages by file name: one file for each mean with a list of clamps.
@@ -208,7 +199,7 @@ class ReleaseFolder:
         Raises:
             InputError: a file that is missing or damaged.
         """
-        return self._tables(DISTRIBUTION)
+        return self._tables(DISTRIBUTIONS)
 
     def profiles(self) -> dict[str, pa.Table]:
         """Return the daily profiles by file name, one file for each such series: a row for each half-hour and group.
@@ -216,7 +207,7 @@ class ReleaseFolder:
         Raises:
             InputError: a file that is missing or damaged.
         """
-        return self._tables(PROFILE)
+        return self._tables(PROFILES)
 
     def profile_releases(self) -> dict[str, pa.Table]:
         """Return the profiles of months that were drawn as such, by file name: a row for each half-hour of each kind.
@@ -224,7 +215,7 @@ class ReleaseFolder:
         Raises:
             InputError: a file that is missing or damaged.
         """
-        return self._tables(PROFILE_MONTHS)
+        return self._tables(PROFILE_RELEASES)
 
     def coverages(self) -> dict[str, pa.Table]:
         """Return the numbers of households with a usable day by file name, one file for each series of coverage.
@@ -232,7 +223,7 @@ class ReleaseFolder:
         Raises:
             InputError: a file that is missing or damaged.
         """
-        return self._tables(COVERAGE)
+        return self._tables(COVERAGES)
 
     def series_tables(self) -> dict[str, pa.Table]:
         """Return the tables of all series by file name.
@@ -240,11 +231,11 @@ class ReleaseFolder:
         Raises:
             InputError: a file that is missing or damaged.
         """
-        kinds = (MEANS, PERIODS, LAYERS, DISTRIBUTION, PROFILE, PROFILE_MONTHS, COVERAGE)
-        return {name: table for kind in kinds for name, table in self._tables(kind).items()}
+        return {name: table for kind in RESULT_TABLES for name, table in self._tables(kind).items()}
 
-    def _tables(self, kind: str) -> dict[str, pa.Table]:
-        return {name: self._arrow(name) for name in self._all_tables().files() if name.startswith(kind)}
+    def _tables(self, kind: ResultTable) -> dict[str, pa.Table]:
+        files = self._all_tables().files()
+        return {name: self._arrow(name) for name in files if kind_of(name.removesuffix(".parquet")) is kind}
 
     def _all_tables(self) -> FolderTables:
         return FolderTables(self.path, self.checksums)
@@ -343,19 +334,19 @@ class ReleaseFolder:
         check_one_layout(stored.checksums.keys())
         export = self.ledger_rows()
         try:
-            if stored.is_monthly:
-                contracts, releases = contracts_and_releases(export)
-                check_rows(statement, releases, contracts)
-                check_months(self.path, stored.checksums, statement, export)
-                check_claims(statement, export, words=self._words())
-            else:
-                released, derived_names = self.series_tables(), self.checksums.keys() & DERIVED_FILES
-                derived = {name: self._arrow(name) for name in sorted(derived_names)}
-                check_release(statement, export, words=self._words(), released=released, derived=derived)
+            contracts, releases = contracts_and_releases(export)
+            check_rows(statement, releases, contracts)
+            self._check_tables(stored, statement, export)
+            check_claims(statement, export, words=self._words())
         except _INCOMPLETE:
             raise InputError(_INCOMPLETE_TEXT) from None
         check_package(self.path, stored.checksums, statement)
         return export
+
+    def _check_tables(self, stored: FolderTables, statement: Statement, export: LedgerExport) -> None:
+        paths = [path for path in stored.checksums if path.endswith(".parquet")]
+        read = partial(stored.read, max_rows=stored.max_rows)
+        check_tables(paths, read, statement, partitions_of(export.rows, monthly=stored.is_monthly))
 
     def _words(self) -> str:
         return read_small_file(self.path, WORDS).decode()

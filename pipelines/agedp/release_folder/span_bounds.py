@@ -16,7 +16,6 @@ from typing import Final
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from agedp.budget import estimation_periods, series_by_contract
-from agedp_data.config.contract_values import interval_minutes_of, meaning_of
 from agedp_data.epsilon import NANO
 from agedp_data.errors import InputError
 from agedp_data.ledger import ContractRecord, ReleaseRecord
@@ -68,8 +67,8 @@ def span_bounds(rows: Sequence[Row], days: int | None, delta: str | float | Deci
     releases = [row for row in rows if isinstance(row, ReleaseRecord)]
     curves = SpanCurves(publication)
     spans = [None] if days is None else [days, None]
-    contracts = (meaning_of(row.promise) for row in rows if isinstance(row, ContractRecord))
-    conditional_days = " and ".join(estimation_periods(contracts))
+    models = (row.terms.model for row in rows if isinstance(row, ContractRecord))
+    conditional_days = " and ".join(estimation_periods(models))
     bounds = (_span_bound(SpanLoss(publication, probability, span, curves), releases) for span in spans)
     return tuple(replace(bound, conditional_days=conditional_days) for bound in bounds)
 
@@ -99,7 +98,7 @@ def publication_of(rows: Sequence[Row]) -> Publication:
     contracts = [row for row in rows if isinstance(row, ContractRecord)]
     series = series_by_contract(contracts)
     newest = series[contracts[-1].hash] if contracts else {}
-    minutes = interval_minutes_of(meaning_of(contracts[-1].promise)) if contracts else 60
+    minutes = contracts[-1].terms.interval_minutes if contracts else 60
     return Publication(newest, series, charges=charges_of(calibration_draws(rows)), interval_minutes=minutes)
 
 

@@ -8,6 +8,8 @@ from decimal import Decimal
 from typing import Final
 
 from agedp.budget import series_by_contract
+from agedp.release_folder.folder_files import ROWS
+from agedp.release_folder.table_comparison import check_losses
 from agedp.release_folder.value_accuracy import value_accuracy
 from agedp_data.epsilon import format_epsilon, round_nano
 from agedp_data.errors import InputError
@@ -133,3 +135,33 @@ def check_words(words: str, statement: Statement) -> None:
             raise InputError("STATEMENT.md and statement.json contain different bounds")
     if statement.household_account is not None and statement.household_account.text not in lines:
         raise InputError("STATEMENT.md and statement.json contain different accounts of households")
+
+
+def check_rows(statement: Statement, releases: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]) -> None:
+    """Check that ledger rows are of the statement's population and contract, and that each loss follows from its row.
+
+    Raises:
+        InputError: they are not; one line.
+    """
+    check_rows_belong(statement, releases, contracts)
+    check_losses(ROWS, releases, contracts)
+
+
+def check_claims(statement: Statement, export: LedgerExport, *, words: str) -> None:
+    """Check that the statement and its words follow from the ledger rows.
+
+    Raises:
+        InputError: a value that differs; one line.
+        LookupError, TypeError, ValueError, ArithmeticError: entries of a release are missing.
+    """
+    contracts, releases = contracts_and_releases(export)
+    check_statement(statement, releases, contracts)
+    check_bounds(statement, export.rows)
+    check_account(statement, export)
+    check_words(words, statement)
+
+
+def contracts_and_releases(export: LedgerExport) -> tuple[list[ContractRecord], list[ReleaseRecord]]:
+    """Return the contracts and the release rows of a folder's ledger rows."""
+    contracts = [row for row in export.rows if isinstance(row, ContractRecord)]
+    return contracts, [row for row in export.rows if isinstance(row, ReleaseRecord)]

@@ -1,14 +1,14 @@
 """Comparison of published tables with those that their ledger rows give: column by column, then row by row.
 
 Rows are compared as Python values only if their columns differ in them, and if rows are missing, only those of the
-first such day. So a table of millions of rows is verified in seconds. Messages are those of `check_table`.
+first such day. So a table of millions of rows is verified in seconds.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
@@ -19,13 +19,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from agedp.budget import series_by_contract
-from agedp.release_folder.published_series import list_published_series
-from agedp.release_folder.result_tables import read_guarantee, series_table
+from agedp.release_folder.derived_tables import Partition
+from agedp.release_folder.partitioned_tables import kind_of
+from agedp.release_folder.partitions import release_tables
+from agedp.release_folder.result_tables import read_guarantee
+from agedp_data.arrays import Floats
 from agedp_data.epsilon import ceil_nano, format_epsilon
 from agedp_data.errors import InputError
 from agedp_data.ledger import ContractRecord, ReleaseRecord
 from agedp_data.messages import escape_text
 from agedp_data.roster import ALL
+from agedp_data.series.result_table import DerivedTable, Noise
+from agedp_data.series.series import DERIVED_TABLES
 from agedp_data.statement.document import Statement
 
 _ROUNDED: Final = ("noise_sd", "noise_sd_kwh")
@@ -34,23 +39,45 @@ _ADVICE: Final = "Ask for the release again."
 
 
 def check_tables(
-    tables: Mapping[str, pa.Table],
+    stored: Collection[str],
+    read: Callable[[str], pa.Table],
     statement: Statement,
-    rows: Sequence[ReleaseRecord],
-    contracts: Sequence[ContractRecord],
+    partitions: Sequence[Partition],
 ) -> None:
-    """Check that tables, by file name, are those of a folder's ledger rows.
+    """Check that the tables of a folder are those of its ledger rows.
+
+    Args:
+        stored: their paths.
+        read: returns a table by its path.
+        statement: of the folder.
+        partitions: the ledger rows, of the folder's layout.
 
     Raises:
         InputError: a file, guarantee, row or cell that differs; the message names file, day and column.
         LookupError, TypeError, ValueError, ArithmeticError: entries of a release are missing.
     """
-    published = {series.file: series for series in list_published_series(rows, contracts)}
-    for name in sorted(published.keys() ^ tables.keys()):
-        raise InputError(f"{name}: the {'folder' if name in published else 'ledger'} lacks this table. {_ADVICE}")
-    for name, table in tables.items():
-        expected = series_table(published[name], statement, rows, contracts, coverage=interval_coverage(table))
-        check_large_table(name, table, expected, rounded=_ROUNDED)
+    derived = {table.file: table for table in DERIVED_TABLES}
+    of_series = [path for path in stored if _table_of(path) not in derived]
+    if foreign := [path for path in of_series if kind_of(_table_of(path)) is None]:
+        raise InputError(f"{escape_text(min(foreign))}: no table of a release has this name. {_ADVICE}")
+    if not of_series:
+        raise InputError("the release has no tables of series, from which other tables would be derived")
+    noise = Noise(interval_coverage(read(min(of_series))))
+    present = {_table_of(path) for path in stored}
+    computed = [table for file, table in sorted(derived.items()) if file in present]
+    missing = set(stored)
+    for path, expected in release_tables(statement, partitions, noise, derived=computed):
+        if path not in stored:
+            raise InputError(f"{escape_text(path)}: the folder lacks this table. {_ADVICE}")
+        missing.discard(path)
+        check_table(path, read(path), expected, derived.get(_table_of(path)))
+    for path in sorted(missing):
+        raise InputError(f"{escape_text(path)}: the ledger lacks this table. {_ADVICE}")
+
+
+def _table_of(path: str) -> str:
+    """Return the name of the table that a path is of, in either layout."""
+    return path.partition("/")[0].removesuffix(".parquet")
 
 
 def interval_coverage(table: pa.Table) -> Decimal:
@@ -62,22 +89,64 @@ def interval_coverage(table: pa.Table) -> Decimal:
     return Decimal(read_guarantee(table.schema)["interval"]["coverage"])
 
 
-def check_large_table(name: str, table: pa.Table, expected: pa.Table | None, *, rounded: Sequence[str]) -> None:
-    """Check that a table is the expected one; `rounded` columns may differ by 1e-9 of themselves.
+def check_table(path: str, table: pa.Table, expected: pa.Table, derived: DerivedTable | None = None) -> None:
+    """Check that a table is the expected one; columns that platforms round may differ by 1e-9 of themselves.
+
+    Args:
+        path: of its file.
+        table: as it is stored.
+        expected: that of the ledger rows.
+        derived: which derived table it is.
 
     Raises:
-        InputError: a guarantee, row or cell that differs, or a table of which the ledger has none.
+        InputError: a guarantee, row or cell that differs.
         LookupError, TypeError, ValueError: its guarantee lacks entries.
     """
-    has_form = expected is not None and table.schema.remove_metadata() == expected.schema.remove_metadata()
-    if expected is not None and has_form:
+    if derived is not None and derived.has_intervals and interval_coverage(table) != interval_coverage(expected):
+        problem = "the interval in its guarantee has another coverage than those of the released values"
+        raise InputError(f"{path}: {problem}. {_ADVICE}")
+    if derived is not None and derived.kwh_of_wh is not None:
+        expected = with_equal_intervals(expected, table, kwh_of_wh=derived.kwh_of_wh(expected))
+    rounded = _ROUNDED if derived is None else derived.rounded
+    table, expected = _by_day(table), _by_day(expected)
+    if table.schema.remove_metadata() == expected.schema.remove_metadata():
         if table.num_rows == expected.num_rows:
             is_different = pa.array(_differing_rows(table, expected, rounded))
             table, expected = table.filter(is_different), expected.filter(is_different)
         elif "day" in expected.column_names:
             day = _first_incomplete_day(table, expected)
             table, expected = (rows.filter(pc.equal(rows["day"], day)) for rows in (table, expected))
-    check_table(name, table, expected, rounded=rounded)
+    _check_lines(path, table, expected, rounded)
+
+
+def with_equal_intervals(expected: pa.Table, stored: pa.Table, *, kwh_of_wh: Floats) -> pa.Table:
+    """Return the expected table with the stored ends of intervals that differ by a watt-hour or 1e-9 of their length.
+
+    Inversion rounds differently on other platforms, and an end is a whole watt-hour of the sum.
+
+    Args:
+        expected: table that the ledger rows give.
+        stored: table of a folder.
+        kwh_of_wh: what a watt-hour of the sum is in the mean of each expected row [kWh].
+    """
+    if expected.schema.remove_metadata() != stored.schema.remove_metadata() or expected.num_rows != stored.num_rows:
+        return expected
+    low_kwh, high_kwh = expected["low_kwh"].to_numpy(), expected["high_kwh"].to_numpy()
+    tolerance_kwh = 1.5 * kwh_of_wh + _TOLERANCE * (high_kwh - low_kwh)
+    for name, ends_kwh in (("low_kwh", low_kwh), ("high_kwh", high_kwh)):
+        stored_kwh = stored[name].to_numpy()
+        ends = np.where(np.abs(ends_kwh - stored_kwh) <= tolerance_kwh, stored_kwh, ends_kwh)
+        place = expected.schema.get_field_index(name)
+        expected = expected.set_column(place, expected.schema.field(place), pa.array(ends))
+    return expected
+
+
+def _by_day(table: pa.Table) -> pa.Table:
+    """Return a table of periods with their first day as the day that names its rows in messages."""
+    if "day" in table.column_names:
+        return table
+    columns = [column.with_name("day") if column.name == "first_day" else column for column in table.schema]
+    return pa.Table.from_arrays(table.columns, schema=pa.schema(columns, metadata=table.schema.metadata))
 
 
 def _first_incomplete_day(table: pa.Table, expected: pa.Table) -> pa.Scalar:
@@ -105,15 +174,7 @@ def _differing_rows(
     return result
 
 
-def check_table(name: str, table: pa.Table, expected: pa.Table | None, *, rounded: Sequence[str] = _ROUNDED) -> None:
-    """Check that a table is the expected one; `rounded` columns may differ by 1e-9 of themselves.
-
-    Raises:
-        InputError: a guarantee, row or cell that differs, or a table of which the ledger has none.
-        LookupError, TypeError, ValueError: its guarantee lacks entries.
-    """
-    if expected is None:
-        raise InputError(f"{name}: the ledger lacks this table. {_ADVICE}")
+def _check_lines(name: str, table: pa.Table, expected: pa.Table, rounded: Sequence[str]) -> None:
     guarantee = read_guarantee(table.schema)
     if table.schema.remove_metadata() != expected.schema.remove_metadata():
         raise InputError(f"{name} has other columns than a published table. {_ADVICE}")

@@ -15,9 +15,9 @@ Decisions:
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
@@ -45,6 +45,12 @@ class UnchangedPartitions:
     since: str = ""
     checksums: Mapping[str, str] = field(default_factory=dict)
     sizes: Mapping[str, int] = field(default_factory=dict)
+
+    def without(self, tables: Iterable[str]) -> UnchangedPartitions:
+        """Return the files that are not of these tables, which are not written any more."""
+        removed = {*tables}
+        kept = {path: digest for path, digest in self.checksums.items() if path.partition("/")[0] not in removed}
+        return replace(self, checksums=kept)
 
 
 def unchanged_partitions(

@@ -19,8 +19,6 @@ from agedp.budget import series_by_contract
 from agedp_data import mechanisms
 from agedp_data.epsilon import ceil_nano, format_epsilon
 from agedp_data.ledger import ContractRecord, ReleaseRecord
-from agedp_data.series.monthly_profile import WEIGHTS
-from agedp_data.series.profile import Profile
 from agedp_data.series.series import AnySeries
 from agedp_data.statement.stated_accuracy import StatedAccuracy
 
@@ -40,29 +38,17 @@ def value_accuracy(rows: Iterable[ReleaseRecord], contracts: Sequence[ContractRe
 
 
 def _accuracy(row: ReleaseRecord, series: AnySeries) -> StatedAccuracy:
-    half_width = mechanisms.interval(row.scale, COVERAGE)
-    is_mean = series.statistic in ("mean", "profile")
-    divisor, households, group = (1, min(row.households), "") if not is_mean else _smallest_divisor(row, series)
+    parts = series.by_part(row.cells, row.households).items()
+    divisor, households, group = 1, min(row.households), ""
+    if series.unit == "kWh":  # what the noisy sums of a part are divided by [Wh per kWh]
+        divisor, households, group = min(
+            (_WH_PER_KWH * series.weight(part.kind) * number, number, series.write_part(part)) for part, number in parts
+        )
     return StatedAccuracy(
         series=row.series,
         day=row.day,
         group=group,
         households=households,
-        unit="kWh" if is_mean else "households",
-        within=format_epsilon(ceil_nano(Fraction(half_width, divisor))),
+        unit=series.unit,
+        within=format_epsilon(ceil_nano(Fraction(mechanisms.interval(row.scale, COVERAGE), divisor))),
     )
-
-
-def _smallest_divisor(row: ReleaseRecord, series: AnySeries) -> tuple[int, int, str]:
-    """Return what the noisy sums of a group are divided by [Wh per kWh], its households and its name."""
-    if not isinstance(series, Profile):
-        return min(
-            (_WH_PER_KWH * households, households, cell)
-            for cell, households in zip(row.cells, row.households, strict=True)
-        )
-    found = []
-    for cell, households in zip(row.cells, row.households, strict=True):
-        group, _ = series.place(cell)
-        weight = WEIGHTS[series.split_part(group)[1]] if series.covers_periods else 1
-        found.append((_WH_PER_KWH * weight * households, households, group))
-    return min(found)

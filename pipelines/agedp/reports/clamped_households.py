@@ -22,7 +22,7 @@ from agedp.reports.report_data import InternalSources
 from agedp.store.bucketed_roster import write_bucketed_roster
 from agedp.store.month_matrix import load_month_matrix
 from agedp_data.roster import Roster
-from agedp_data.series.layers import is_upper
+from agedp_data.series.layered_mean import is_upper
 from agedp_data.series.series_terms import EnergySeries
 
 MAX_MONTHS: Final = 13

@@ -42,7 +42,7 @@ from agedp.reports.utility import (
 )
 from agedp_data import table_schemas
 from agedp_data.ledger import ReleaseRecord
-from agedp_data.series.layers import is_upper
+from agedp_data.series.layered_mean import is_upper
 
 REPORT = "report.html"
 _KWH = "kWh per household"
@@ -160,7 +160,7 @@ def _mean_parts(
     results: Mapping[SeriesCell, Utility],
 ) -> Iterator[str]:
     if not utilities:
-        if any(result.statistic == "mean" for result in sources.run.series.values()):
+        if any(result.true_values == "means" for result in sources.run.series.values()):
             yield paragraph("No true mean is recorded yet.")
         return
     yield paragraph(_ERROR_NOTE, "soft")

@@ -20,7 +20,7 @@ from agedp_data.ledger import ReleaseRecord
 _MAX_DAILY_ROWS = 31
 _UNIT = "% of the households"
 _COLUMNS = ("day", "group", "households", "usable_noisy", "noise_sd", "coverage", "low", "high")
-"""Names and meanings of the published table (`table_schemas.DAILY_COVERAGE`)."""
+"""Names and meanings of the published table (`series.coverage`)."""
 
 
 def coverage_parts(

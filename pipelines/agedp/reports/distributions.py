@@ -9,7 +9,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
 
 from agedp.reports.axes import Scale, format_number, linear_axis, named_axis
 from agedp.reports.chart_layers import Hover
@@ -18,9 +17,10 @@ from agedp.reports.html import paragraph, side_by_side, table
 from agedp.reports.mean_series import percent
 from agedp.reports.svg import Bars, Line, chart
 from agedp_data import mechanisms
+from agedp_data.config.contract import Contract
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.parameters import exact_text
-from agedp_data.series.series import Distribution, series_in
+from agedp_data.series.distribution import Distribution
 
 MAX_GROUPS = 6
 """Number of groups on a page, the largest ones."""
@@ -55,10 +55,10 @@ def group_histograms(
     cells = len(series.ranges_kwh)
     for row in sorted((row for row in rows if row.state == "released"), key=lambda row: (row.day, row.revision)):
         half_width, sd = mechanisms.interval(row.scale, coverage), mechanisms.standard_deviation(row.scale)
+        of_cells = series.read_cells(row.cells)
         for start in range(0, len(row.cells), cells):
-            group, _, _ = series.place(row.cells[start])
             values = row.values[start : start + cells]
-            by_group.setdefault(group, []).append(
+            by_group.setdefault(of_cells[start].group, []).append(
                 GroupHistogram(row.day, row.households[start], values, half_width, sd)
             )
     return by_group
@@ -67,7 +67,7 @@ def group_histograms(
 def distribution_parts(
     name: str,
     rows: Sequence[ReleaseRecord],
-    contracts: Mapping[str, Mapping[str, Any]],
+    contracts: Mapping[str, Contract],
     *,
     coverage: Decimal,
     file: str = "",
@@ -76,10 +76,8 @@ def distribution_parts(
 
     `file` is the Parquet file of the series, beside the page.
     """
-    series_by_contract = {
-        key: series_in(contract["series"][name]) for key, contract in contracts.items() if name in contract["series"]
-    }
-    distributions = {key: series for key, series in series_by_contract.items() if isinstance(series, Distribution)}
+    of_name = {key: contract.series.get(name) for key, contract in contracts.items()}
+    distributions = {key: series for key, series in of_name.items() if isinstance(series, Distribution)}
     newest = [*distributions.values()][-1]
     released = [row for row in rows if row.state == "released"]
     with_newest_ranges = [row for row in released if _ranges(distributions[row.contract]) == _ranges(newest)]

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from fractions import Fraction
 from functools import cache
-from typing import Any, NamedTuple, SupportsFloat
+from typing import NamedTuple, SupportsFloat
 
 from agedp.reports.axes import (
     Scale,
@@ -37,9 +37,10 @@ from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.leakage.function import LeakageBoundLike
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.markov.mixing import MIXING_NAMES
+from agedp_data.notions import Promise, Temporal
 from agedp_data.notions.aged_loss import AgedLeakage
 from agedp_data.notions.notion import Accountant, LossBound, day_losses, losses_by_day_number
-from agedp_data.parameters import Method
+from agedp_data.parameters import Method, exact_text
 
 POINTS = 32
 """Number of days at which a curve is computed: a chart shows no more."""
@@ -275,7 +276,7 @@ def _age_axis(ages: Sequence[int]) -> Scale:
 
 
 def leakage_parts(
-    leakage_bound: LeakageBound, rows: Sequence[ReleaseRecord], promise: Mapping[str, Any], charge: int = 0
+    leakage_bound: LeakageBound, rows: Sequence[ReleaseRecord], promise: Promise, charge: int = 0
 ) -> Iterator[str]:
     """Yield backward, forward and total temporal leakage by day as a chart, and by month as a table.
 
@@ -298,8 +299,8 @@ def leakage_parts(
         Line(name, positions, [to_float(value) for value in values], letter=letter, style=index, dots=False)
         for index, (letter, name, values) in enumerate(curves)
     ]
-    alpha = float(promise["alpha"]) if "alpha" in promise else None
-    levels = [] if alpha is None else [Level(f"alpha of the promise, {promise['alpha']}", alpha)]
+    promised = promise.alpha if isinstance(promise, Temporal) else None
+    levels = [] if promised is None else [Level(f"alpha of the promise, {exact_text(promised)}", float(promised))]
     largest = max(day_leakages, key=lambda leakage: leakage.total)
     largest_own = max(leakage.day_loss for leakage in day_leakages)
     largest_total, everything = to_float(largest.total + charge), _everything(charge)
@@ -308,7 +309,7 @@ def leakage_parts(
         f"{format_rounded_up(largest_total)} (about {_day_text(largest)}). The loss of the day's own release "
         f"is at most {format_rounded_up(to_float(largest_own))}."
     )
-    y = linear_axis([largest_total, *([] if alpha is None else [alpha])], zero=True)
+    y = linear_axis([largest_total, *([] if promised is None else [float(promised)])], zero=True)
     x = date_axis(date.fromordinal(day_leakages[0].day), date.fromordinal(day_leakages[-1].day))
     title = f"Temporal leakage about each day from {everything}"
     yield chart(title, description, [*lines, *levels, _DAY_HOVER], x=x, y=y, y_title="epsilon", height=220)

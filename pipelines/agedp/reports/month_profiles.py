@@ -15,8 +15,7 @@ from datetime import date
 from decimal import Decimal
 from typing import Any
 
-from agedp.release_folder.monthly_profile_table import monthly_profile_table
-from agedp.release_folder.profile_table import ProfileTerms
+from agedp.release_folder.result_tables import released_table
 from agedp.reports.axes import Scale, format_number, linear_axis
 from agedp.reports.chart_layers import Hover
 from agedp.reports.downloads import Values, download_links
@@ -28,6 +27,8 @@ from agedp.reports.profile_charts import MOST_GROUPS
 from agedp.reports.svg import Line, chart
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.series.day_kinds import DAY_KINDS
+from agedp_data.series.profile_tables import PROFILE_RELEASES
+from agedp_data.series.result_table import Noise, Terms
 
 _NAMES = {"weekday": "weekdays", "weekend": "weekend days"}
 _COLUMNS = ("first_day", "group", "day_kind", "start_minute", "mean_kwh", "low_kwh", "high_kwh", "noise_sd_kwh")
@@ -63,7 +64,7 @@ def month_profile_parts(
     name: str,
     rows: Sequence[ReleaseRecord],
     *,
-    terms: Mapping[str, ProfileTerms],
+    terms: Terms,
     coverage: Decimal,
     file: str = "",
 ) -> Iterator[str]:
@@ -76,7 +77,7 @@ def month_profile_parts(
         coverage: of the intervals.
         file: the Parquet file of the series, beside the page; "" without one.
     """
-    published = monthly_profile_table(rows, terms=terms, coverage=coverage).to_pylist()
+    published = released_table(PROFILE_RELEASES, rows, terms, Noise(coverage)).to_pylist()
     if not published:
         yield paragraph(f"{name}: no month is released yet.")
         return

@@ -102,7 +102,7 @@ def monthly_parts(
 
     Args:
         name: the series.
-        rows: its rows of the table of averages by period (`derived_schemas.PERIOD_AVERAGES`).
+        rows: its rows of the table of averages by period (`mean_tables.AVERAGES_BY`).
         coverage: that of the intervals.
         label: what titles call the series, "" for nothing.
         file: the Parquet file of the table, beside the page; "" without one.

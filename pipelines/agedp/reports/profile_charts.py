@@ -1,6 +1,6 @@
 """Load profiles in the report: mean of weekdays and of weekend days by clock, and a map of days by half-hours. Public.
 
-The functions take rows of the published table (`table_schemas.DAILY_PROFILE`).
+The functions take rows of the published table (`profile_tables.PROFILES`).
 
 Decisions:
 

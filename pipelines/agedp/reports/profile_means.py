@@ -1,4 +1,4 @@
-"""Load profiles by group, and their means over days, from the published table (`table_schemas.DAILY_PROFILE`). Public.
+"""Load profiles by group, and their means over days, from the published table (`profile_tables.PROFILES`). Public.
 
 Decisions:
 

@@ -15,14 +15,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
-from fractions import Fraction
 
 from agedp.budget import series_by_contract
-from agedp.release_folder.derived_tables import DERIVED_FILES
-from agedp.release_folder.monthly_tables import series_folder
-from agedp.release_folder.partitions import is_monthly, months_by_table
-from agedp.release_folder.period_averages import PERIOD_FILES
-from agedp.release_folder.published_series import list_published_series
+from agedp.release_folder.partitions import is_monthly, months_by_table, series_folder
+from agedp.release_folder.result_tables import list_published_series
 from agedp.reports.html import PageSection, anchor_of, paragraph, part, render_page, statement_to_html
 from agedp.reports.loss_over_time import leakage_parts, losses_over_time, model_parts, noise_factors, schedule_noise_kwh
 from agedp.reports.privacy_loss import (
@@ -42,8 +38,6 @@ from agedp.reports.spending import spending_parts
 from agedp.statement_facts import stated_comparison
 from agedp_data import mechanisms
 from agedp_data.config import RunFile
-from agedp_data.config.contract import promise_of
-from agedp_data.config.contract_values import meaning_of
 from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.ledger import ContractRecord, ModelRecord, ReleaseRecord
 from agedp_data.model import Model
@@ -51,8 +45,9 @@ from agedp_data.notions import NOTIONS
 from agedp_data.notions.notion import Promise
 from agedp_data.notions.period_accountant import compared_accountants
 from agedp_data.notions.period_loss import total_charge
-from agedp_data.parameters import watt_hours
-from agedp_data.series.layers import mean_name
+from agedp_data.notions.publication import share_of
+from agedp_data.series.series import DERIVED_TABLES, AnySeries
+from agedp_data.series.series_terms import EnergySeries, mean_name
 from agedp_data.smoothing.measured_coverage import coverage_text
 from agedp_data.statement.delta_texts import is_of_span
 from agedp_data.statement.document import Statement
@@ -104,7 +99,7 @@ def public_report(
 ) -> bytes:
     """Return report.html for a statement and its rows and contracts; `file_names` are the paths of the tables."""
     series_of_contracts = series_by_contract(contracts)
-    promise = promise_of(contracts[-1].promise, series_of_contracts, statement.charges)
+    promise = contracts[-1].terms.enforced(series_of_contracts, statement.charges)
     terms = {
         "promise": promise,
         "series": series_of_contracts[contracts[-1].hash],
@@ -116,8 +111,7 @@ def public_report(
     accountants = [promise, *compared_accountants(NOTIONS, run.comparison)]
     days = len({row.day for row in released.history if row.state == "released"})
     noise_means = promise.alternatives(max(days, 1)) if isinstance(promise, Promise) else {}
-    contract_texts = {contract.hash: meaning_of(contract.promise) for contract in contracts}
-    model_hash = contract_texts[contracts[-1].hash].get("model", {}).get("hash")
+    model_hash = contracts[-1].terms.model_hash
     stored_models = {model.model: model.envelope for model in models}
     leakage_bound = Model.from_text(stored_models[model_hash]).leakage_bound if model_hash in stored_models else None
     coverage = run_file.output.interval
@@ -125,7 +119,7 @@ def public_report(
         ReportData(
             statement,
             released.charted,
-            contract_texts,
+            {contract.hash: contract.terms for contract in contracts},
             accountants,
             leakage_bound,
             coverage,
@@ -143,14 +137,12 @@ def public_report(
 def _files(
     rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord], file_names: Collection[str]
 ) -> dict[tuple[str, str], str]:
-    """Return the Parquet files beside the page by statistic and series; with the layout "monthly" their folders."""
+    """Return the Parquet files beside the page by kind and series, derived ones without; by month their folders."""
     published, is_by_month = list_published_series(rows, contracts), is_monthly(file_names)
     by_series = {
-        (series.kind, series.name): series_folder(series) if is_by_month else series.file for series in published
+        (series.table.file, series.name): series_folder(series) if is_by_month else series.file for series in published
     }
-    derived = {file: file.removesuffix(".parquet") if is_by_month else file for file in DERIVED_FILES}
-    by_series["month", ""] = derived[PERIOD_FILES["month"]]
-    by_series |= {("derived", file): name for file, name in derived.items()}
+    by_series |= {(table.file, ""): table.file if is_by_month else f"{table.file}.parquet" for table in DERIVED_TABLES}
     present = months_by_table(file_names) if is_by_month else file_names
     return {key: f"{name}/" if is_by_month else name for key, name in by_series.items() if name in present}
 
@@ -227,7 +219,7 @@ def _guarantee_subsections(
 
 def _model_sections(report: ReportData) -> Iterator[PageSection]:
     """Yield the sections of the loss by age and of temporal leakage, where there is a model."""
-    bound, promise = report.leakage_bound, report.statement.contract.promise.content()
+    bound, promise = report.leakage_bound, report.statement.contract.terms.promise
     if bound is None:
         return
     days, publication = report.publication.separated(report.all_rows)
@@ -270,13 +262,13 @@ def _newest_mean(report: ReportData) -> ReleaseRecord | None:
 
 
 def _schedules(report: ReportData, newest: ReleaseRecord) -> str:
-    current_series = report.statement.contract.content()["series"]
-    series = current_series.get(newest.series, report.contracts[newest.contract]["series"][newest.series])
+    *_, current = report.contracts.values()
+    series = current.series.get(newest.series, report.contracts[newest.contract].series[newest.series])
     return schedules_table(
         schedule_noise_kwh(
             report.noise_means,
-            clamp_wh=watt_hours(Decimal(series["clamp_kwh"])),
-            share=float(report.promise.part_of_day(newest.series, Fraction(series["share"]))),
+            clamp_wh=_clamp_wh(series),
+            share=float(report.promise.part_of_day(newest.series, share_of(series))),
             households=min(newest.households),
         )
     )
@@ -284,6 +276,9 @@ def _schedules(report: ReportData, newest: ReleaseRecord) -> str:
 
 def _full_wh(report: ReportData) -> int:
     """Return the largest possible change of a day's use: the largest clamp of all contracts [Wh]."""
-    all_series = [terms for contract in report.contracts.values() for terms in contract["series"].values()]
-    clamps = (watt_hours(Decimal(terms["clamp_kwh"])) for terms in all_series if "clamp_kwh" in terms)
-    return max(clamps, default=1000)  # without a clamp (coverage alone) a change of any size counts the same
+    clamps = [_clamp_wh(series) for contract in report.contracts.values() for series in contract.series.values()]
+    return max(clamps) or 1000  # without a clamp (coverage alone) a change of any size counts the same
+
+
+def _clamp_wh(series: AnySeries) -> int:
+    return series.clamp_wh if isinstance(series, EnergySeries) else 0

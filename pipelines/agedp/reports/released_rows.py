@@ -20,7 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from agedp_data.ledger import ReleaseRecord
-from agedp_data.series.layers import is_upper, mean_name
+from agedp_data.series.layered_mean import is_upper
+from agedp_data.series.series_terms import mean_name
 
 _EARLIER_MONTHS: Final = 12
 

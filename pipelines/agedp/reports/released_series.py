@@ -9,15 +9,11 @@ Decisions:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 from agedp.layer_noise import newest_sum_noise
-from agedp.release_folder.consistent_table import CONSISTENT_FILE
-from agedp.release_folder.period_averages import PERIOD_FILES
-from agedp.release_folder.profile_months import PROFILE_MONTHS_FILE
-from agedp.release_folder.profile_table import ProfileTerms, profile_table
-from agedp.release_folder.quantile_table import QUANTILE_FILE
+from agedp.release_folder.result_tables import released_table
 from agedp.reports.axes import format_number
 from agedp.reports.coverage_series import coverage_parts
 from agedp.reports.distributions import distribution_parts
@@ -30,21 +26,21 @@ from agedp.reports.profile_charts import MOST_DAYS, profile_parts
 from agedp.reports.released_rows import month_rows
 from agedp.reports.report_data import ReportData, period_names, period_releases, series_names, series_rows
 from agedp.reports.signal_table import signal_parts
-from agedp_data.datasets.registry import layout_of
+from agedp.reports.table_charts import table_parts
 from agedp_data.ledger import ReleaseRecord
-from agedp_data.roster import columns_of
-from agedp_data.series.layers import layer_number, layer_text, mean_name
+from agedp_data.series.coverage import COVERAGES
+from agedp_data.series.distribution_tables import DISTRIBUTIONS
+from agedp_data.series.layered_mean import layer_text
+from agedp_data.series.mean import Mean
+from agedp_data.series.mean_tables import AVERAGES, AVERAGES_BY, LAYERS, PERIOD_RELEASES
 from agedp_data.series.periods import Every
-from agedp_data.series.profile import Profile
-from agedp_data.series.series import series_in
+from agedp_data.series.profile_tables import PROFILE_BY_MONTH, PROFILE_RELEASES, PROFILES
+from agedp_data.series.result_table import ContractTerms, DerivedTable, Noise, ResultTable, Terms
+from agedp_data.series.series import DERIVED_TABLES, RESULT_TABLES
+from agedp_data.series.series_terms import layer_number, mean_name
 
-_DERIVED = {
-    CONSISTENT_FILE: "daily averages in which groups add up to their total",
-    **{file: f"averages by {period}" for period, file in PERIOD_FILES.items()},
-    PROFILE_MONTHS_FILE: "mean profiles of weekdays and weekends by month",
-    QUANTILE_FILE: "quantiles of the households' daily use",
-}
-"""What the derived tables contain, by file."""
+_WITH_PICTURES: Final = (AVERAGES, LAYERS, PERIOD_RELEASES, PROFILES, PROFILE_RELEASES, COVERAGES, DISTRIBUTIONS)
+"""Kinds of table with a section of their own."""
 
 
 def released_sections(report: ReportData) -> Iterator[PageSection]:
@@ -61,17 +57,27 @@ def released_sections(report: ReportData) -> Iterator[PageSection]:
         yield _section(report, name, "Load profiles of months", _month_profile_parts(report, name))
     counts = _ordered(report, series_names(report, "coverage"))
     for name in counts:
-        rows, file = series_rows(report, name, "coverage"), _file(report, "coverage", name)
+        rows, file = series_rows(report, name, "coverage"), _file(report, COVERAGES, name)
         label = name if len(counts) > 1 else ""
         shares = coverage_parts(name, rows, coverage=report.coverage, label=label, file=file)
         yield _section(report, name, "Coverage", shares)
     for name in _ordered(report, series_names(report, "distribution")):
-        rows, file = series_rows(report, name, "distribution"), _file(report, "distribution", name)
+        rows, file = series_rows(report, name, "distribution"), _file(report, DISTRIBUTIONS, name)
         ranges = distribution_parts(name, rows, report.contracts, coverage=report.coverage, file=file)
         yield _section(report, name, "Households by use", ranges)
-    derived = {file: report.files[key] for file in _DERIVED if (key := ("derived", file)) in report.files}
-    if files := [(name, _DERIVED[file]) for file, name in derived.items()]:
+    for kind in [table for table in RESULT_TABLES if table not in _WITH_PICTURES]:
+        for name in dict.fromkeys(row.series for row in report.all_rows if _table_of(report, row) is kind):
+            released = [row for row in report.rows if row.series == name and row.state == "released"]
+            rows = [row for row in released if _table_of(report, row) is kind]
+            lines = released_table(kind, rows, _terms(report), Noise(report.coverage))
+            pictures = table_parts(name, lines, kind.chart, file=_file(report, kind, name))
+            yield _section(report, name, kind.title, pictures)
+    if files := [(file, table.about) for table in DERIVED_TABLES if (file := _file(report, table))]:
         yield PageSection("Derived tables", "derived-tables", [part("file_list", files)], kind="get")
+
+
+def _table_of(report: ReportData, row: ReleaseRecord) -> ResultTable:
+    return report.contracts[row.contract].series[row.series].table
 
 
 def _mean_sections(report: ReportData) -> Iterator[PageSection]:
@@ -97,15 +103,15 @@ def _ordered(report: ReportData, names: Sequence[str]) -> list[str]:
 
 def _depth(report: ReportData, name: str) -> int:
     """Return the number of group columns of a series."""
-    all_terms = [terms["series"] for terms in report.contracts.values()]
-    of_name = [series[key] for series in all_terms for key in (name, f"{name}/1") if key in series]
-    return len(columns_of(of_name[-1].get("by"))) if of_name else 0
+    all_series = [contract.series for contract in report.contracts.values()]
+    of_name = [series[key] for series in all_series for key in (name, f"{name}/1") if key in series]
+    return len(of_name[-1].columns) if of_name else 0
 
 
 def _section(report: ReportData, name: str, content: str, parts: Iterable[str]) -> PageSection:
     """Return the section of a series; that of a finer level of a hierarchy is closed."""
     table, _, level = name.partition("/")
-    siblings = {of for terms in report.contracts.values() for of in terms["series"] if of.startswith(f"{table}/")}
+    siblings = {of for contract in report.contracts.values() for of in contract.series if of.startswith(f"{table}/")}
     coarsest = min((_depth(report, of) for of in siblings), default=0)
     is_finer = bool(level) and len(siblings) > 1 and _depth(report, name) > coarsest
     title = f"{content} by {level}: {table}" if level else f"{content}: {name}"
@@ -119,30 +125,31 @@ def _since(report: ReportData) -> Iterator[str]:
 
 
 def _day_parts(report: ReportData, name: str, label: str) -> Iterator[str]:
-    rows, file = series_rows(report, name, "mean"), _file(report, "mean", name)
+    rows, file = series_rows(report, name, "mean"), _file(report, AVERAGES, name)
     yield from series_parts(name, rows, coverage=report.coverage, label=label, file=file)
 
 
 def _month_parts(report: ReportData, name: str, label: str) -> Iterator[str]:
     months, hidden = month_rows(report.months, name, most=MOST_GROUPS)
-    file = _file(report, "month", "")
+    file = _file(report, AVERAGES_BY["month"])
     yield from monthly_parts(name, months, coverage=report.coverage, label=label, file=file, hidden=hidden)
 
 
-def _file(report: ReportData, statistic: str, name: str) -> str:
+def _file(report: ReportData, table: ResultTable | DerivedTable, name: str = "") -> str:
     """Return the Parquet file beside the page that has a series, "" without one; the levels of a series share one."""
     by_series = report.files
-    return by_series.get((statistic, name), by_series.get((statistic, name.partition("/")[0]), ""))
+    return by_series.get((table.file, name), by_series.get((table.file, name.partition("/")[0]), ""))
 
 
 def _period_parts(report: ReportData, name: str) -> Iterator[str]:
     """Yield the parts of a mean that was released by week, month or year."""
     by_every: dict[Every, list[ReleaseRecord]] = {}
-    for row, terms in period_releases(report, name):
-        by_every.setdefault(terms["every"], []).append(row)
+    for row, series in period_releases(report, name):
+        if isinstance(series, Mean):
+            by_every.setdefault(series.every, []).append(row)
     if not by_every:
         yield paragraph(f"{name}: no period is released yet.")
-    file = _file(report, "periods", name)
+    file = _file(report, PERIOD_RELEASES, name)
     for every, rows in by_every.items():
         period, periods = ShownPeriod(every, is_drawn=True), period_rows(rows, every=every, coverage=report.coverage)
         yield from monthly_parts(name, periods, coverage=report.coverage, label=name, file=file, period=period)
@@ -152,27 +159,25 @@ def _profile_parts(report: ReportData, name: str) -> Iterator[str]:
     """Yield the parts of a series of profiles, of its newest days."""
     released = [row for row in series_rows(report, name, "profile") if row.state == "released"]
     newest = sorted(released, key=lambda row: row.day)[-MOST_DAYS:]
-    rows = profile_table(newest, terms=_profile_terms(report, name), coverage=report.coverage)
-    file = _file(report, "profile", name)
+    rows = released_table(PROFILES, newest, _terms(report), Noise(report.coverage))
+    file = _file(report, PROFILES, name)
     yield from profile_parts(name, rows, coverage=report.coverage, label=name, file=file)
-    if months := report.files.get(("derived", PROFILE_MONTHS_FILE)):
+    if months := _file(report, PROFILE_BY_MONTH):
         yield part("downloads", months, "", "", "", "", "")
 
 
 def _month_profile_parts(report: ReportData, name: str) -> Iterator[str]:
     """Yield the parts of a series of profiles that was released by month."""
     rows = [row for row, _ in period_releases(report, name)]
-    file, terms = _file(report, "profile months", name), _profile_terms(report, name)
+    file, terms = _file(report, PROFILE_RELEASES, name), _terms(report)
     yield from month_profile_parts(name, rows, terms=terms, coverage=report.coverage, file=file)
 
 
-def _profile_terms(report: ReportData, name: str) -> dict[str, ProfileTerms]:
-    layout = report.statement.contract.input
-    of_input = layout_of(layout.dataset, layout.columns, layout.interval_minutes)
+def _terms(report: ReportData) -> Terms:
+    of_input = report.statement.contract.terms.layout
     return {
-        key: ProfileTerms(profile, of_input, version)
-        for version, (key, terms) in enumerate(report.contracts.items(), 1)
-        if name in terms["series"] and isinstance(profile := series_in(terms["series"][name]), Profile)
+        key: ContractTerms(contract.series, of_input, version)
+        for version, (key, contract) in enumerate(report.contracts.items(), 1)
     }
 
 
@@ -190,16 +195,13 @@ def sum_noise_text(report: ReportData, name: str) -> str:
 
 def _layer_parts(report: ReportData, name: str) -> Iterator[str]:
     """Yield one sentence on the layers of a mean, if the newest contract has any."""
-    layers: list[tuple[str, Mapping[str, Any]]] = [
-        (series, terms)
-        for series, terms in sorted(report.statement.contract.content()["series"].items())
-        if mean_name(series) == name and layer_number(series)
-    ]
+    of_contract = sorted(report.statement.contract.series.items())
+    layers = [(of, series) for of, series in of_contract if mean_name(of) == name and layer_number(of)]
     if layers:
         noise = sum_noise_text(report, name)
         of_sum = f" The sum of the layers has noise of {noise}, the root of their summed variances." if noise else ""
-        ranges = "; ".join(f"{of} from {terms['above_kwh']} to {terms['clamp_kwh']} kWh" for of, terms in layers[1:])
-        lowest = layers[0][1]["clamp_kwh"]
+        ranges = "; ".join(f"{of} from {series.above_kwh} to {series.clamp_kwh} kWh" for of, series in layers[1:])
+        lowest = layers[0][1].clamp_kwh
         yield paragraph(
             f"{name} is published in layers: the values above are of layer 1, in which a household's day counts at "
             f"most {lowest} kWh. The upper layers ({ranges}) are parts of the mean in a Parquet "

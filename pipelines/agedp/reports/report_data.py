@@ -29,6 +29,7 @@ from agedp.stage_values import Delivery
 from agedp.store.store import Store
 from agedp_data import table_schemas
 from agedp_data.config import RunFile
+from agedp_data.config.contract import Contract
 from agedp_data.config.model_section import EstimatedModel
 from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.ledger import ReleaseRecord
@@ -36,8 +37,10 @@ from agedp_data.markov.transitions import transition_matrix
 from agedp_data.notions.notion import Accountant, Notion
 from agedp_data.notions.publication import Publication
 from agedp_data.roster import Roster
-from agedp_data.series.layers import is_upper, mean_name
-from agedp_data.series.series import Distribution, series_in
+from agedp_data.series.distribution import Distribution
+from agedp_data.series.layered_mean import is_upper
+from agedp_data.series.series import AnySeries
+from agedp_data.series.series_terms import mean_name
 from agedp_data.statement.document import Statement
 
 
@@ -45,7 +48,7 @@ from agedp_data.statement.document import Statement
 class ReportData:
     """Data of a page: the statement, its rows, and the accountants of all notions.
 
-    `contracts` are the texts of all contracts by hash, oldest first; `noise_means` gives by schedule the mean noise
+    `contracts` are all contracts by hash, oldest first; `noise_means` gives by schedule the mean noise
     scale as a multiple of the clamp, the promised one first. `files` are the Parquet files of the folder by statistic
     and series, that of the months by ("month", ""), or with the layout "monthly" their folders; `months` is the table
     of the averages by month. `history` are outlines of all rows if `rows` are those of the days since `since` only.
@@ -53,7 +56,7 @@ class ReportData:
 
     statement: Statement
     rows: Sequence[ReleaseRecord]
-    contracts: Mapping[str, Mapping[str, Any]]
+    contracts: Mapping[str, Contract]
     accountants: Sequence[Accountant]
     leakage_bound: LeakageBound | None
     coverage: Decimal
@@ -78,8 +81,8 @@ def series_names(report: ReportData, statistic: str) -> list[str]:
     """
     in_contracts = [
         name
-        for terms in report.contracts.values()
-        for name, series in terms["series"].items()
+        for contract in report.contracts.values()
+        for name, series in contract.series.items()
         if _is_daily(series, statistic)
     ]
     released = [row.series for row in report.all_rows if _has_statistic(report, row, statistic)]
@@ -90,28 +93,28 @@ def period_names(report: ReportData, statistic: str) -> list[str]:
     """Return the series with this statistic whose rows cover a week, month or year, in the order of the contracts."""
     names = [
         name
-        for terms in report.contracts.values()
-        for name, series in terms["series"].items()
-        if series["statistic"] == statistic and series.get("every", "day") != "day"
+        for contract in report.contracts.values()
+        for name, series in contract.series.items()
+        if series.statistic == statistic and series.covers_periods
     ]
     return list(dict.fromkeys(names))
 
 
-def period_releases(report: ReportData, name: str) -> Iterator[tuple[ReleaseRecord, Mapping[str, Any]]]:
-    """Yield the released rows of a series that cover a week, month or year, each with the terms of its contract."""
+def period_releases(report: ReportData, name: str) -> Iterator[tuple[ReleaseRecord, AnySeries]]:
+    """Yield the released rows of a series that cover a week, month or year, each with the series of its contract."""
     for row in report.rows:
-        terms = report.contracts[row.contract]["series"][row.series]
-        if row.series == name and row.state == "released" and terms.get("every", "day") != "day":
-            yield row, terms
+        series = report.contracts[row.contract].series[row.series]
+        if row.series == name and row.state == "released" and series.covers_periods:
+            yield row, series
 
 
 def _has_statistic(report: ReportData, row: ReleaseRecord, statistic: str) -> bool:
-    return _is_daily(report.contracts[row.contract]["series"][row.series], statistic)
+    return _is_daily(report.contracts[row.contract].series[row.series], statistic)
 
 
-def _is_daily(series: Mapping[str, Any], statistic: str) -> bool:
+def _is_daily(series: AnySeries, statistic: str) -> bool:
     """Return whether a series has this statistic and a row for each day; rows of periods are no part of its charts."""
-    return (series["statistic"], series.get("every", "day")) == (statistic, "day")
+    return series.statistic == statistic and not series.covers_periods
 
 
 def series_rows(report: ReportData, name: str, statistic: str) -> list[ReleaseRecord]:
@@ -133,7 +136,7 @@ def household_counts(report: ReportData) -> Iterator[tuple[int, ReleaseRecord]]:
     if not series_names(report, "mean"):
         for name in series_names(report, "distribution")[:1]:
             for row in series_rows(report, name, "distribution"):
-                series = series_in(report.contracts[row.contract]["series"][name])
+                series = report.contracts[row.contract].series[name]
                 if row.state == "released" and isinstance(series, Distribution):
                     yield sum(row.households) // len(series.ranges_kwh), row
 

@@ -13,7 +13,7 @@ from agedp.reports.privacy_loss import LabelledBound
 from agedp.reports.released_series import layer_label, sum_noise_text
 from agedp.reports.report_data import ReportData, household_counts, released_means, series_names
 from agedp_data import mechanisms
-from agedp_data.series.layers import mean_name
+from agedp_data.series.series_terms import mean_name
 from agedp_data.statement.delta_texts import with_delta
 from agedp_data.statement.odds import short_number
 

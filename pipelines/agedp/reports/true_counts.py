@@ -24,7 +24,7 @@ from agedp.reports.svg import Line, chart
 from agedp_data import mechanisms
 from agedp_data.datasets.validation import Ints
 from agedp_data.ledger import ReleaseRecord
-from agedp_data.series.series import Distribution
+from agedp_data.series.distribution import Distribution
 
 _GROUPS = 12
 _COLUMNS = ("population", "day", "series", "cell", "true_households")
@@ -79,9 +79,9 @@ def _newest_charts(
     ranges, counts = len(series.ranges_kwh), true.of(row)
     half_width = mechanisms.interval(row.scale, sources.run.output.interval)
     for start in range(0, min(len(row.cells), _GROUPS * ranges), ranges):
-        cells, values = row.cells[start : start + ranges], row.values[start : start + ranges]
+        values = row.values[start : start + ranges]
         true_counts = [] if counts is None else [float(count) for count in counts[start : start + ranges]]
-        label = ", ".join([name, *([series.place(cells[0])[0]] if series.by is not None else [])])
+        label = ", ".join([name, *([series.read_cells(row.cells)[start].group] if series.by is not None else [])])
         line_name = f"published, with the interval of its noise ({percent(sources.run.output.interval)})"
         layers = [
             whiskers(line_name, [float(value) for value in values], half_width, style=0),

@@ -32,8 +32,9 @@ from agedp.row_means import noisy_means
 from agedp_data.arrays import Floats
 from agedp_data.ledger import ContractRecord, ReleaseRecord
 from agedp_data.roster import GroupColumns, columns_of
-from agedp_data.series.layers import mean_name
-from agedp_data.series.series import Mean, is_daily_mean
+from agedp_data.series.layered_mean import layer_quantities
+from agedp_data.series.mean import is_daily_mean
+from agedp_data.series.series_terms import mean_name
 
 _LEAST_VARIANCE: Final = 1e-12
 """Of a figure with hardly any noise [kWh^2]: the mathematics needs a positive one."""
@@ -119,7 +120,7 @@ def published_means(rows: Sequence[ReleaseRecord], contracts: Sequence[ContractR
     }
     released = sorted((row for row in rows if row.series in by_contract[row.contract]), key=lambda row: row.seq)
     layers = {
-        (contract, table): _layers(table, means)
+        (contract, table): layer_quantities({name: mean for name, mean in means.items() if mean_name(name) == table})
         for contract, means in by_contract.items()
         for table in {mean_name(name) for name in means}
     }
@@ -136,14 +137,6 @@ def published_means(rows: Sequence[ReleaseRecord], contracts: Sequence[ContractR
         )
         for row in released
     ]
-
-
-def _layers(table: str, means: Mapping[str, Mean]) -> dict[str, Quantity]:
-    """Return the quantities of all layers of a series by name, the lowest first."""
-    layers = {name: mean for name, mean in means.items() if mean_name(name) == table}
-    order = sorted(layers, key=lambda name: layers[name].clamp_wh)
-    first = layers[order[0]].quantity
-    return {name: (*layers[name].quantity, *first) if name != order[0] else first for name in order}
 
 
 def _orders(

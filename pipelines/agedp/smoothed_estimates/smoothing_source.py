@@ -15,9 +15,8 @@ from importlib.metadata import version
 from typing import Any, Final
 
 from agedp.smoothed_estimates.weather_table import WeatherTable
-from agedp_data.datasets.registry import layout_of
 from agedp_data.errors import InputError
-from agedp_data.series.layers import layer_number, mean_name
+from agedp_data.series.series_terms import layer_number, mean_name
 from agedp_data.smoothing.measured_coverage import coverage_text
 from agedp_data.smoothing.public_calendar import calendar_source
 from agedp_data.statement.document import Statement
@@ -60,8 +59,7 @@ MODEL: Final = {
 
 def usual_region(statement: Statement) -> str | None:
     """Return the region of a release by its dataset or the time zone of its days, None if neither names one."""
-    layout = statement.contract.input
-    return _REGIONS.get(layout.dataset) or _REGIONS.get(layout_of(layout.dataset, layout.columns).day_zone)
+    return _REGIONS.get(statement.contract.input.dataset) or _REGIONS.get(statement.contract.terms.layout.day_zone)
 
 
 def default_region(statement: Statement) -> str:
@@ -72,8 +70,7 @@ def default_region(statement: Statement) -> str:
     """
     region = usual_region(statement)
     if region is None:
-        layout = statement.contract.input
-        zone = layout_of(layout.dataset, layout.columns).day_zone
+        zone = statement.contract.terms.layout.day_zone
         raise InputError(
             f"the release does not say in which region its households are: its days are of zone {zone}, and those of a "
             "table of readings are of UTC or GMT wherever they come from. Give the region (region, --region), such as "
@@ -85,9 +82,9 @@ def default_region(statement: Statement) -> str:
 def _layer_clamps(statement: Statement) -> dict[str, list[str]]:
     """Return the clamps of each mean that the newest contract has in layers [kWh]."""
     clamps: dict[str, list[str]] = {}
-    for name, terms in sorted(statement.contract.content()["series"].items()):
+    for name, series in sorted(statement.contract.series.items()):
         if layer_number(name):
-            clamps.setdefault(mean_name(name), []).append(terms["clamp_kwh"])
+            clamps.setdefault(mean_name(name), []).append(series.clamp_kwh or "0")
     return clamps
 
 

@@ -16,11 +16,14 @@ input. A later run sums these days again, as long as their readings are retained
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from functools import partial
 from itertools import groupby, product
+from pathlib import Path
+
+import pyarrow as pa
 
 from agedp.compute.engine import map_reduce
 from agedp.compute.engine_settings import Engine
@@ -34,29 +37,28 @@ from agedp.internal_records.cell_tables import (
     recorded_days,
 )
 from agedp.ledger_session import LedgerSession
+from agedp.local_files import atomic_files
 from agedp.local_files.internal_files import FileNotice, InternalPaths
 from agedp.preflight.alerts import check_alerts, count_reported
-from agedp.stage_values import DailySum, DailySums, Delivery, DueDays
-from agedp.stages.daily_sums import add_daily_sums, daily_sum, sort_daily_sum, write_sums
+from agedp.stage_values import COUNTS, DailySum, DailySums, Delivery, DueDays
 from agedp.stages.ingest import reread_damaged
-from agedp.stages.profile_sums import grouped_profiles, profile_sums
 from agedp.store.bucketed_roster import BucketedRoster, write_bucketed_roster
 from agedp.store.buckets import size_notice
+from agedp.store.group_sums import Members, Sums, add_sums, sum_household_days
 from agedp.store.half_hour_sums import sum_half_hours
 from agedp.store.month_matrix import MonthMatrix, load_month_matrix
 from agedp.store.state_days import compute_state_days
 from agedp.store.store import Store
+from agedp_data import table_schemas
 from agedp_data.config import RunFile
 from agedp_data.datasets.layout import Layout
-from agedp_data.datasets.validation import Ints
 from agedp_data.errors import InputError
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.ledger.release_headers import AnyRelease, ReleaseHeader
 from agedp_data.markov.states import RepresentativeValues
-from agedp_data.roster import GroupColumns, Roster
+from agedp_data.roster import Roster
 from agedp_data.series.periods import days_of
-from agedp_data.series.profile import Profile
-from agedp_data.series.series import AnySeries, Distribution, Mean
+from agedp_data.series.series import AnySeries
 
 
 def check_records(paths: InternalPaths) -> tuple[FileNotice, ...]:
@@ -92,8 +94,7 @@ def _unrecorded_rows(session: LedgerSession, rows: Sequence[ReleaseHeader]) -> l
     with_true_values = recorded_days(run.paths.true_means, run.paths.true_counts, run.population)
     counted = counted_days(run.paths.coverage, run.population) if _has_no_true_values(run.run_file) else set()
     recorded = {
-        name: with_true_values if isinstance(series, Mean | Distribution) else counted
-        for name, series in run.run_file.series.items()
+        name: with_true_values if series.true_values else counted for name, series in run.run_file.series.items()
     }
     missing = [row for row in rows if _is_missing(session, row, recorded)]
     retained_from = run.store.retained_from()
@@ -108,7 +109,7 @@ def _covered_days(session: LedgerSession, row: AnyRelease) -> tuple[date, ...]:
 
 
 def _has_no_true_values(run: RunFile) -> bool:
-    return not all(isinstance(series, Mean | Distribution) for series in run.series.values())
+    return not all(series.true_values for series in run.series.values())
 
 
 def _is_missing(session: LedgerSession, row: AnyRelease, recorded: Mapping[str, set[tuple[str, str]]]) -> bool:
@@ -188,7 +189,7 @@ def aggregate(  # noqa: PLR0913 -- what is summed, of whom, and how
     states: RepresentativeValues | None = None,
     engine: Engine | None = None,
     wanted: Collection[tuple[date, str]] | None = None,
-) -> dict[tuple[date, str], DailySum]:
+) -> Sums:
     """Return the SUMS of these days by day and series.
 
     `states` are those that series count; `engine` says how months and household buckets are summed. `wanted`
@@ -206,21 +207,28 @@ def aggregate(  # noqa: PLR0913 -- what is summed, of whom, and how
     if states is None and any(series[name].counts_states for _, name in wanted):
         raise ValueError("a series counts states, but no states are given")
     bucketed, engine = write_bucketed_roster(store.folder.parent, roster, store.buckets), engine or Engine()
-    function = partial(
-        _sum_bucket, store=store, delivery=delivery, roster=bucketed, series=series, states=states, wanted=wanted
+    totals, profiles = _by_resolution(series)
+    function = partial(_sum_bucket, store=store, delivery=delivery, roster=bucketed, series=totals, states=states)
+    items = list(product(_by_month(_days_of(totals, wanted)), range(store.buckets)))
+    sums = map_reduce("sums", items, function=function, combine=add_sums, engine=engine)
+    sums |= sum_half_hours(
+        store, delivery, bucketed, days=_days_of(profiles, wanted), series=profiles, states=states, engine=engine
     )
-    summed_days = sorted({day for day, name in wanted if not isinstance(series[name], Profile)})
-    items = list(product(_by_month(summed_days), range(store.buckets)))
-    added = map_reduce("sums", items, function=function, combine=_add_sums, engine=engine)
-    sums = {key: sort_daily_sum(added[key]) for key in _in_order(days, series) if key in added}
-    profiles = grouped_profiles(series, states)
-    profile_days = _days_of_profiles(series, wanted)
-    half_hours = sum_half_hours(store, delivery, bucketed, days=profile_days, profiles=profiles, engine=engine)
-    return sums | profile_sums(series, {key: half_hours[key] for key in half_hours if key in wanted})
+    return _in_order(sums, days, totals, wanted) | _in_order(sums, days, profiles, wanted)
 
 
-def _in_order(days: Sequence[date], series: Mapping[str, AnySeries]) -> Iterator[tuple[date, str]]:
-    return ((day, name) for day in days for name in series)
+def _by_resolution(series: Mapping[str, AnySeries]) -> tuple[dict[str, AnySeries], dict[str, AnySeries]]:
+    """Return the series of daily totals, and those of half-hours."""
+    totals = {name: of for name, of in series.items() if not of.reads_half_hours}
+    return totals, {name: of for name, of in series.items() if of.reads_half_hours}
+
+
+def _in_order(sums: Sums, days: Sequence[date], series: Iterable[str], wanted: Collection[tuple[date, str]]) -> Sums:
+    return {key: sums[key] for key in product(days, series) if key in wanted}
+
+
+def _days_of(series: Collection[str], wanted: Iterable[tuple[date, str]]) -> list[date]:
+    return sorted({day for day, name in wanted if name in series})
 
 
 def _sum_bucket(
@@ -231,62 +239,57 @@ def _sum_bucket(
     roster: BucketedRoster,
     series: Mapping[str, AnySeries],
     states: RepresentativeValues | None,
-    wanted: Collection[tuple[date, str]],
-) -> dict[tuple[date, str], DailySum]:
+) -> Sums:
     """Return the sums of the households of one bucket on some days of one month: the unit of work."""
     days, bucket = month_bucket
     of_bucket = roster.bucket(bucket)
     matrix = load_month_matrix(store, delivery, of_bucket, f"{days[0]:%Y-%m}", bucket=bucket, states=states, days=days)
-    return _sum_months([(days, matrix)], series, store.layout, of_bucket.members, wanted)
+    return _sum_matrix(matrix, days, series, store.layout, of_bucket.members)
 
 
-def _add_sums(results: Sequence[Mapping[tuple[date, str], DailySum]]) -> dict[tuple[date, str], DailySum]:
-    """Return the sums of months and buckets together."""
-    total: dict[tuple[date, str], DailySum] = {}
-    for result in results:
-        for key, of_key in result.items():
-            total[key] = add_daily_sums(total[key], of_key) if key in total else of_key
-    return total
-
-
-def _days_of_profiles(series: Mapping[str, AnySeries], wanted: Iterable[tuple[date, str]]) -> list[date]:
-    return sorted({day for day, name in wanted if isinstance(series[name], Profile)})
+def _sum_matrix(
+    matrix: MonthMatrix, days: Sequence[date], series: Mapping[str, AnySeries], layout: Layout, members: Members
+) -> Sums:
+    households = len(matrix.readings)
+    blocks = matrix.blocks(days)
+    return sum_household_days(blocks, days, households=households, members=members, layout=layout, series=series)
 
 
 def aggregate_synthetic(
     run: RunFile, roster: Roster, *, days: Sequence[date], wanted: Collection[tuple[date, str]] | None = None
-) -> dict[tuple[date, str], DailySum]:
+) -> Sums:
     """Return the SUMS of synthetic households on these days by day and series; `wanted` as in `aggregate`."""
     from agedp.stages.synthetic_days import synthetic_members, synthetic_month  # noqa: PLC0415  (for rehearsals)
     from agedp.stages.synthetic_half_hours import sum_synthetic_half_hours  # noqa: PLC0415
 
-    matrices = ((month_days, synthetic_month(run, roster, month_days)) for month_days in _by_month(days))
+    members, layout = partial(synthetic_members, roster), run.input.layout
+    totals, profiles = _by_resolution(run.series)
     wanted = {(day, name) for day in days for name in run.series} if wanted is None else wanted
-    sums = _sum_months(matrices, run.series, run.input.layout, partial(synthetic_members, roster), wanted)
-    profiles, profile_days = grouped_profiles(run.series, run.counted_states), _days_of_profiles(run.series, wanted)
-    half_hours = sum_synthetic_half_hours(run, roster, days=profile_days, profiles=profiles)
-    return sums | profile_sums(run.series, {key: half_hours[key] for key in half_hours if key in wanted})
+    sums: Sums = {}
+    for month_days in _by_month(_days_of(totals, wanted)):
+        sums |= _sum_matrix(synthetic_month(run, roster, month_days), month_days, totals, layout, members)
+    sums |= sum_synthetic_half_hours(run, roster, days=_days_of(profiles, wanted), series=profiles)
+    return _in_order(sums, days, totals, wanted) | _in_order(sums, days, profiles, wanted)
 
 
 def _by_month(days: Sequence[date]) -> list[list[date]]:
     return [list(month_days) for _, month_days in groupby(days, lambda day: (day.year, day.month))]
 
 
-def _sum_months(
-    matrices: Iterable[tuple[Sequence[date], MonthMatrix]],
-    series: Mapping[str, AnySeries],
-    layout: Layout,
-    members: Callable[[date, GroupColumns], Mapping[str, Ints]],
-    wanted: Collection[tuple[date, str]],
-) -> dict[tuple[date, str], DailySum]:
-    """Return the sums of the days of each month, without profiles: a matrix has daily totals.
+def write_sums(path: Path, sums: Mapping[tuple[date, str], DailySum]) -> None:
+    """Write a confidential copy of the SUMS; a release uses the values in memory, never this file."""
+    tables = [_sums_table(day, name, daily_sum) for (day, name), daily_sum in sums.items()]
+    atomic_files.write_table(path, pa.concat_tables([table_schemas.SUMS.empty_table(), *tables]))
 
-    `members` gives a day's households by group, as rows of the matrix.
-    """
-    return {
-        (day, name): daily_sum(day_series, members(day, day_series.by), day, layout, matrix)
-        for days, matrix in matrices
-        for day in days
-        for name, day_series in series.items()
-        if not isinstance(day_series, Profile) and (day, name) in wanted
-    }
+
+def _sums_table(day: date, name: str, daily_sum: DailySum) -> pa.Table:
+    """Return the rows of one day and series, by columns: a profile has thousands."""
+    number, counts = daily_sum.exact.size, daily_sum.counts.repeat(daily_sum.exact.shape[1], axis=0)
+    return table_schemas.table_from_columns(
+        table_schemas.SUMS,
+        day=[day] * number,
+        series=[name] * number,
+        cell=daily_sum.series.write_cells(daily_sum.cells),
+        **{count: counts[:, i] for i, count in enumerate(COUNTS[:3])},
+        value=daily_sum.exact.ravel(),
+    )

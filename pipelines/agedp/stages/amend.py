@@ -15,23 +15,20 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
-from typing import Any
 
-from agedp.budget import binding_models, check_nothing_withdrawn, series_by_contract
-from agedp.effective_promise import EffectivePromise
+from agedp.budget import ReleaseTerms, binding_models, check_nothing_withdrawn, series_by_contract
 from agedp.ledger_session import LedgerSession
-from agedp.planning.forecast import Forecast, ForecastContract, ForecastView, forecast
+from agedp.planning.forecast import Forecast, ForecastView, forecast
 from agedp.run_context import RunContext
 from agedp.stages.calibration_draws import adopt_draws
 from agedp_data import clock
-from agedp_data.config.contract import ContractChange, amendment, promise_of
-from agedp_data.config.contract_values import ZONE_CHANGES, comparable, meaning_of
+from agedp_data.config.amendment import ContractChange, amendment
+from agedp_data.config.contract import ZONE_CHANGES, Contract, comparable
 from agedp_data.config.model_acceptance import missing_acceptance
 from agedp_data.config.run_file import RunFile
 from agedp_data.datasets.zone_changes import begins_as_recorded, first_moved_day, tzdata_version
 from agedp_data.errors import ContractChanged, LedgerError, Refused
-from agedp_data.leakage.bound_table import LeakageBound
-from agedp_data.ledger import ContractRecord, canonical
+from agedp_data.ledger import ContractRecord
 from agedp_data.ledger.calibration_charges import charges_of
 from agedp_data.ledger.release_headers import AnyRelease
 
@@ -42,8 +39,7 @@ def check_day_boundaries(run: RunFile, contracts: Sequence[ContractRecord], rows
     Raises:
         ContractChanged: a day differs; the message names the first one and the remedies.
     """
-    contract = meaning_of(contracts[-1].promise) if contracts else {}
-    moved = first_moved_day_of_contract(contract, run, rows)
+    moved = _first_moved_day(contracts[-1].terms, run, rows) if contracts else None
     if moved is not None:
         raise ContractChanged(
             f"{run.name}: by this time zone database{_version()} days of {run.input.layout.day_zone} from {moved} on "
@@ -52,9 +48,9 @@ def check_day_boundaries(run: RunFile, contracts: Sequence[ContractRecord], rows
         )
 
 
-def first_moved_day_of_contract(contract: Mapping[str, Any], run: RunFile, rows: Sequence[AnyRelease]) -> date | None:
+def _first_moved_day(contract: Contract, run: RunFile, rows: Sequence[AnyRelease]) -> date | None:
     """Return the first unreleased day that differs from a contract; None if none does or none is registered."""
-    recorded = contract.get("schedule", {}).get(ZONE_CHANGES)
+    recorded = contract.zone_changes
     if not recorded:
         return None
     return first_moved_day(recorded, run.input.layout.day_zone, first_unreleased(run, rows), run.schedule.last_day)
@@ -67,7 +63,7 @@ def first_unreleased(run: RunFile, rows: Sequence[AnyRelease]) -> date:
 
 
 def judge_zone_changes(
-    changes: Sequence[ContractChange], old: Mapping[str, Any], run: RunFile, rows: Sequence[AnyRelease]
+    changes: Sequence[ContractChange], old: Contract, run: RunFile, rows: Sequence[AnyRelease]
 ) -> tuple[ContractChange, ...]:
     """Return the changes of an amendment, with a change of the clock changes only if it moves an unreleased day.
 
@@ -75,13 +71,13 @@ def judge_zone_changes(
     """
     key = f"schedule.{ZONE_CHANGES}"
     other_changes = [change for change in changes if change.key != key]
-    moved = first_moved_day_of_contract(old, run, rows)
-    if moved is None:
+    change = next((change for change in changes if change.key == key), None)
+    moved = _first_moved_day(old, run, rows)
+    if moved is None or change is None:
         return tuple(other_changes)
-    change = next(change for change in changes if change.key == key)
     change = replace(change, old="as registered", new=f"other days from {moved} on")
     since = first_unreleased(run, rows)
-    if rows and not begins_as_recorded(old["schedule"][ZONE_CHANGES], run.input.layout.day_zone, since):
+    if rows and not begins_as_recorded(old.zone_changes, run.input.layout.day_zone, since):
         reason = f"{since} would overlap the day released before it, or leave a gap; install the earlier database"
         change = replace(change, verdict="refused", why=reason)
     return tuple(sorted([*other_changes, change], key=lambda amended: amended.key))
@@ -167,30 +163,25 @@ def preview_amendment(session: LedgerSession) -> Amendment:
         LedgerError: the population has no contract yet, or one that this version cannot read.
         RunFileError: the run file adds a key that is withdrawn.
     """
-    contracts, rows, model = session.contracts, session.history, session.model
+    contracts, rows = session.contracts, session.history
     models = binding_models(session.open_ledger, session.population)
     if not contracts:
         raise LedgerError(
             f"the ledger has no contract of {session.population!r} yet; the first `agedp run` registers the run file"
         )
     check_nothing_withdrawn(session.run.run_file, contracts)
-    old, new = comparable(json.loads(contracts[-1].promise), json.loads(canonical(session.promise)))
-    adopted = {model.id: model.leakage_bound} if model else {}
-    series, charged = series_by_contract(contracts), charges_of(session.stored_draws)
-    before = ForecastContract(
-        old, EffectivePromise(promise_of(contracts[-1].promise, series, charged), _bounds_in_order(old, models))
+    in_force, series = contracts[-1].terms, series_by_contract(contracts)
+    before = ReleaseTerms(
+        in_force.run_file.following(series, charges_of(session.stored_draws)),
+        models[in_force.model_hash] if in_force.model_hash else None,
+        {name: leakage_bound for name, leakage_bound in models.items() if name != in_force.model_hash},
     )
-    after = ForecastContract(
-        new,
-        EffectivePromise(
-            promise_of(canonical(session.promise), series, session.charges), _bounds_in_order(new, adopted | models)
-        ),
-    )
+    after = session.terms()
     view = ForecastView(rows, session.run.roster, clock.today(), contracts)
-    promise = after.effective_promise
-    broken, exceeded = promise.violations(rows), promise.notion.exceeded_spans(rows)
-    changes = tuple(_judge_change(change, broken, exceeded) for change in amendment(old, new))
-    changes = judge_zone_changes(changes, old, session.run.run_file, rows)
+    broken, exceeded = after.effective_promise.violations(rows), after.notion.exceeded_spans(rows)
+    compared = comparable(json.loads(contracts[-1].promise), session.promise)
+    changes = tuple(_judge_change(change, broken, exceeded) for change in amendment(*compared))
+    changes = judge_zone_changes(changes, in_force, session.run.run_file, rows)
     changes = tuple(_judge_acceptance(session, _judge_sharing(session, change)) for change in changes)
     return Amendment(changes, forecast(before, view), forecast(after, view), contracts[-1].hash)
 
@@ -231,12 +222,3 @@ def _judge_acceptance(session: LedgerSession, change: ContractChange) -> Contrac
     run = session.run.run_file
     reason = missing_acceptance(run.promise, run.model)
     return replace(change, verdict="refused", why=reason) if reason and change.key in _MODEL_KEYS else change
-
-
-def _bounds_in_order(terms: Mapping[str, Any], models: Mapping[str, LeakageBound]) -> tuple[LeakageBound | None, ...]:
-    """Return the leakage bounds in force: first that of the model that a contract names, or None, then all others."""
-    own_model = terms.get("model", {}).get("hash")
-    return (
-        models[own_model] if own_model else None,
-        *(leakage_bound for name, leakage_bound in models.items() if name != own_model),
-    )

@@ -30,7 +30,7 @@ from agedp.budget import ReleaseTerms, check_nothing_withdrawn, closed_days, pla
 from agedp.covered_days import by_covered_days, due_series, row_cells
 from agedp.ledger_session import LedgerSession
 from agedp.local_files import atomic_files
-from agedp.planning.forecast import Forecast, ForecastContract, forecast
+from agedp.planning.forecast import Forecast, forecast
 from agedp.planning.verdict import Verdict, judge_first_release
 from agedp.stage_values import Cells, DueDay, DueDays, DuePlan, PlannedRelease, due_date
 from agedp.stages.amend import check_day_boundaries
@@ -346,7 +346,7 @@ def forecast_run(session: LedgerSession) -> RunForecast:
     due_days = find_due_days(session)
     spent, terms = sum(row.loss for row in session.history) + total_charge(session.charges), session.terms()
     due_plan = plan_due_days(terms, due_days.due, session.history)
-    expected = forecast(ForecastContract.of(terms), session.forecast_view)
+    expected = forecast(terms, session.forecast_view)
     return RunForecast(spent, due_days, due_plan, expected, terms, find_verdict(session, due_days))
 
 
@@ -355,7 +355,7 @@ def end_within_30_days(session: LedgerSession) -> date | None:
     session = session.opened()
     if session.ledger is None:
         return None
-    expected = forecast(ForecastContract.of(session.terms()), session.forecast_view, days_ahead=30)
+    expected = forecast(session.terms(), session.forecast_view, days_ahead=30)
     first_day = session.run.run_file.schedule.first_day
     newest = max((date.fromisoformat(row.day) for row in session.history), default=first_day)
     return expected.last_day or newest if expected.ended_by_promise else None

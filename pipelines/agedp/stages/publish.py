@@ -20,12 +20,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from agedp.ledger_session import LedgerSession
-from agedp.release_folder.derived_tables import derived_files
-from agedp.release_folder.folder_content import FolderContent, json_bytes, monthly_content
+from agedp.release_folder.derived_tables import whole_table
+from agedp.release_folder.folder_content import FolderContent, json_bytes, release_content
 from agedp.release_folder.folder_writer import locked_release_folder, write_release_files
-from agedp.release_folder.period_averages import PERIOD_FILES, period_table
-from agedp.release_folder.release_folder import REPORT, ROWS, STATEMENT, SUMS, WORDS, ReleaseFolder, open_release
-from agedp.release_folder.result_tables import stored_table, table_files
+from agedp.release_folder.release_folder import REPORT, STATEMENT, SUMS, WORDS, ReleaseFolder, open_release
 from agedp.release_folder.unchanged_partitions import UnchangedPartitions, unchanged_partitions
 from agedp.reports.released_rows import ReleasedRows, charted_rows
 from agedp.stage_values import DueDays
@@ -35,7 +33,10 @@ from agedp.statement_facts import statement_facts
 from agedp_data.config import RunFile
 from agedp_data.errors import InputError, LedgerError
 from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord, StatementRecord
-from agedp_data.ledger.transfer import export_outline, export_population, format_export
+from agedp_data.ledger.transfer import export_outline, export_population
+from agedp_data.series.mean_tables import AVERAGES_BY, PERIODS
+from agedp_data.series.result_table import DerivedTable, Noise
+from agedp_data.series.series import DERIVED_TABLES
 from agedp_data.statement.document import Statement, read_statement
 from agedp_data.statement.facts import build_statement
 from agedp_data.statement.markdown import markdown
@@ -164,29 +165,36 @@ def folder_content(
     *,
     unchanged: UnchangedPartitions,
 ) -> FolderContent:
-    """Return a release folder without its checksums; it depends on the run file by interval and layout only."""
+    """Return a release folder without its checksums; of the run file it depends on interval, layout and averages."""
     from agedp.reports.public_report import public_report  # noqa: PLC0415  (charts and templates)
 
-    coverage, head = run.output.interval, statement.ledger.head
+    noise, head, derived = Noise(run.output.interval), statement.ledger.head, _derived_tables(run, ledger)
     words = {STATEMENT: json_bytes(statement.content()), WORDS: markdown(statement).encode()}
     if run.output.layout == "monthly":
         outline = export_outline(ledger, run.population.name, head=head)
-        content = monthly_content(statement, outline, ledger, words, coverage=coverage, unchanged=unchanged)
+        content = release_content(statement, outline, words, noise, derived, ledger=ledger, unchanged=unchanged)
         history = [row for row in outline.rows if isinstance(row, ReleaseRecord)]
         rows = ledger.rows_of(charted_rows(history))
-        months = period_table("month", statement, rows, contracts, coverage=coverage)
     else:
         export = export_population(ledger, run.population.name, head=head)
         rows = tuple(row for row in export.rows if isinstance(row, ReleaseRecord))
         history = [*rows]
-        derived = derived_files(statement, rows, contracts, coverage=coverage)
-        tables = table_files(statement, rows, contracts, coverage=coverage)
-        content = FolderContent({**words, ROWS: format_export(export).encode(), **tables, **derived})
-        months = stored_table(derived.get(PERIOD_FILES["month"]))
+        content = release_content(statement, export, words, noise, derived)
+    months = whole_table(AVERAGES_BY["month"], {}, rows, contracts, noise)
     released = ReleasedRows(rows, history, months)
     report = public_report(run, ledger.models(), statement, released, contracts, file_names=content.paths)
     # the data package lists all other files, so it comes last
     return content.with_files({REPORT: report}).with_package(statement)
+
+
+def _derived_tables(run: RunFile, ledger: Ledger) -> list[DerivedTable]:
+    """Return the derived tables that are written: of averages those of [output] averages_by, or the usual ones."""
+    first = ledger.first_statement(run.population.name)
+    version = json.loads(first.software).get("agedp", "0.1") if first is not None else ""
+    usual = PERIODS if version.startswith(("0.1", "0.2")) else ("month",)
+    periods = usual if run.output.averages_by is None else run.output.averages_by
+    left_out = [AVERAGES_BY[period] for period in PERIODS if period not in periods]
+    return [table for table in DERIVED_TABLES if table not in left_out]
 
 
 def write_folder_as_of(session: LedgerSession, day: date) -> bool:
@@ -225,7 +233,7 @@ def _write_folder(session: LedgerSession, statement_record: StatementRecord) -> 
     statement = read_statement(statement_record.claim)
     newest = ledger.row_number(statement.ledger.head) or 0
     contracts = [contract for contract in session.contracts if contract.seq <= newest]
-    run = _with_layout_of(session.run.run_file, statement_record)
+    run = _as_published(session.run.run_file, statement_record)
     content = folder_content(run, ledger, statement, contracts, unchanged=UnchangedPartitions())
     is_same = content.stated_checksums() == dict(statement_record.files)
     if not is_same:
@@ -235,10 +243,15 @@ def _write_folder(session: LedgerSession, statement_record: StatementRecord) -> 
     return is_same
 
 
-def _with_layout_of(run: RunFile, record: StatementRecord) -> RunFile:
-    """Return a run file with the layout of the files that a statement lists; [output] layout may have changed since."""
-    layout = "monthly" if SUMS in dict(record.files) else "single"  # `stated_checksums`
-    return run.model_copy(update={"output": run.output.model_copy(update={"layout": layout})}) if record.files else run
+def _as_published(run: RunFile, record: StatementRecord) -> RunFile:
+    """Return a run file with the layout and averages of the files that a statement lists; [output] may have changed."""
+    if not record.files:
+        return run
+    files, as_published = dict(record.files), {"layout": "monthly"}
+    if SUMS not in files:  # `stated_checksums`; with the layout "monthly" it names no tables
+        periods = tuple(period for period in PERIODS if f"{AVERAGES_BY[period].file}.parquet" in files)
+        as_published = {"layout": "single", "averages_by": periods}  # type: ignore[dict-item]
+    return run.model_copy(update={"output": run.output.model_copy(update=as_published)})
 
 
 def _check_bounds_agree(files: Mapping[str, bytes]) -> None:

@@ -248,12 +248,13 @@ def _release_series(
     return ledger.release(terms.run.population.name, series, due.day, admit=admit, draw=draw)
 
 
-def _exact_values(daily_sum: DailySum, groups: Cells, series: AnySeries) -> Ints:
-    """Return the exact vector over the cells of these groups, checked to be within the sensitivity's domain."""
-    if any(daily_sum.households.get(group) != number for group, number in groups):
+def _exact_values(daily_sum: DailySum, parts: Cells, series: AnySeries) -> Ints:
+    """Return the exact vector over the cells of these parts, checked to be within the sensitivity's domain."""
+    counted = dict(zip(daily_sum.parts, daily_sum.households.tolist(), strict=True))
+    if any(counted.get(part) != number for part, number in parts):
         raise InputError("the roster changed while the run was under way; run again")
-    vectors = [np.array(daily_sum.exact[group], np.int64) for group, _ in groups]
-    possible = [series.is_possible(exact, number) for exact, (_, number) in zip(vectors, groups, strict=True)]
-    if daily_sum.series != series or not all(possible):
+    lines = daily_sum.lines()
+    vectors = [(daily_sum.exact[lines[part]], number) for part, number in parts]
+    if daily_sum.series != series or not all(series.is_possible(exact, number) for exact, number in vectors):
         raise ImpossibleSum("a sum is outside what its sensitivity protects; nothing was drawn")
-    return np.concatenate(vectors)
+    return np.concatenate([exact for exact, _ in vectors])

@@ -13,7 +13,7 @@ from agedp_data import table_schemas
 
 FIRST = date(2013, 1, 1)
 DECLARED = {name: found for name, found in vars(table_schemas).items() if isinstance(found, pa.Schema)}
-CONFIDENTIAL = sorted(DECLARED.keys() - {"DAILY_AVERAGES", "DAILY_DISTRIBUTION", "DAILY_AVERAGE_SMOOTHED"})
+CONFIDENTIAL = sorted(DECLARED.keys() - {"DAILY_AVERAGE_SMOOTHED"})
 ROSTERS = "released_rosters.parquet"
 
 

@@ -15,6 +15,7 @@ from agedp.stages.publish import publish_release
 from agedp_data.errors import Refused
 from agedp_data.ledger import ContractRecord, ReleaseRecord
 from agedp_data.ledger.hash_chain import HashChain
+from agedp_data.series.series import series_of
 from agedp_flows.text.amendment_text import amendment_lines
 
 FIRST = date(2013, 1, 1)
@@ -23,6 +24,8 @@ AGED = (
     "max_day_epsilon = 5\nepsilon_total = 1000\n"
 )
 MODEL = '[model]\nsource = "declared"\nbasis = "made up"\nassume = "{}"\ncurve = "{}.csv"\n'
+
+MEAN = {"statistic": "mean", "clamp_kwh": "50", "share": "1"}
 
 
 def day(number):
@@ -86,7 +89,7 @@ def test_forecasts_include_the_earlier_model(homes):
 
 
 def contract(seq, *series):
-    return ContractRecord("homes", json.dumps({"series": {name: {} for name in series}}), seq=seq)
+    return ContractRecord("homes", json.dumps({"series": dict.fromkeys(series, MEAN)}), seq=seq)
 
 
 def row(seq, number, series):
@@ -116,7 +119,7 @@ def test_a_series_is_open_after_the_days_before_it_was_added(rows, contracts, da
 
 
 def monthly(seq, **every):
-    promise = {"series": {name: {} if days == "day" else {"every": days} for name, days in every.items()}}
+    promise = {"series": {name: {**MEAN, "every": days} for name, days in every.items()}}
     return ContractRecord("homes", json.dumps(promise), seq=seq, hash=f"c{seq}")
 
 
@@ -129,7 +132,7 @@ def test_a_series_begins_after_all_days_that_earlier_rows_cover():
 
 def test_a_row_of_a_year_may_count_more_household_days_than_households():
     chain = HashChain()
-    chain.periods["c"] = frozenset({"years"})
+    chain.series["c"] = series_of({"series": {"years": {**MEAN, "every": "year"}, "days": MEAN}})
     for series, number, is_refused in (("years", 5 * 10**9, False), ("years", 10**12, True), ("days", 5 * 10**9, True)):
         faults = chain.broken_rules(replace(row(2, 0, series), households=(number,)))
         assert any("a number of household" in fault for fault in faults) == is_refused

@@ -14,9 +14,10 @@ import pytest
 from frictionless import Package
 
 from agedp import release_verification
-from agedp.release_folder.consistent_table import consistent_table
 from agedp_data.errors import InputError
 from agedp_data.ledger import ContractRecord
+from agedp_data.series.mean_tables import CONSISTENT
+from tests.agedp.release_folder.derived import derived_from
 from tests.agedp.release_folder.resealed import reseal
 
 FIRST, LAST = date(2013, 1, 1), date(2013, 1, 3)
@@ -100,7 +101,7 @@ def test_groups_without_their_total_keep_their_values(kept, changed, methods):
     rows = [row for row in kept.rows() if row.day == day]
     rows = [replace(row, **changed) if row.series == "daily_mean" else row for row in rows]
     contracts = [row for row in kept.release.ledger_rows().rows if isinstance(row, ContractRecord)]
-    table = consistent_table(kept.release.read_statement(), rows, contracts).to_pylist()
+    table = derived_from(CONSISTENT, kept.release.read_statement(), rows, contracts)
     reasons = [row["method"].removeprefix("released value: ").split() for row in table if str(row["day"]) == day]
     assert Counter(" ".join(words[:2]) for words in reasons) == methods
     released = {(row.series, cell): value for row in rows for cell, value in zip(row.cells, row.values, strict=True)}

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from frictionless import FrictionlessException, Package
 
-from agedp_data import derived_schemas, table_schemas
+from agedp_data.series.mean_tables import AVERAGES, AVERAGES_BY
 from agedp_data.statement.datapackage import datapackage
 from agedp_data.statement.document import read_statement
 
@@ -62,7 +62,7 @@ def test_the_library_accepts_the_package_and_reads_every_table(release, package)
     assert problems(package) == []
     report = Package(str(release.path / "datapackage.json")).validate()
     assert report.valid, report.flatten(["title", "note"])
-    assert [task.stats["rows"] for task in report.tasks if task.type == "table"] == [2] * 5
+    assert [task.stats["rows"] for task in report.tasks if task.type == "table"] == [2] * 3
 
 
 def test_every_file_is_listed_with_its_size_and_checksum(release, package):
@@ -79,7 +79,7 @@ def test_every_column_has_type_unit_and_meaning(release, package):
     assert set(dictionaries) == {path.name for path in release.path.glob("*.parquet")}
     for path, dictionary in dictionaries.items():
         is_daily = path.startswith("daily")
-        schema = table_schemas.DAILY_AVERAGES if is_daily else derived_schemas.PERIOD_AVERAGES
+        schema = AVERAGES.schema if is_daily else AVERAGES_BY["month"].schema
         meanings = {field.name: field.metadata[b"description"].decode() for field in schema}
         table = pq.read_table(release.path / path)
         fields, rows = dictionary["fields"], table.to_pylist()

@@ -7,12 +7,13 @@ from decimal import Decimal
 
 import pytest
 
-from agedp.release_folder.monthly_profile_table import monthly_profile_table
-from agedp.release_folder.profile_table import ProfileTerms
+from agedp.release_folder.result_tables import released_table
 from agedp_data.datasets.ausgrid import Ausgrid
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.mechanisms import interval, standard_deviation
 from agedp_data.series.profile import Profile
+from agedp_data.series.profile_tables import PROFILE_RELEASES
+from agedp_data.series.result_table import ContractTerms, Noise
 
 COVERAGE = Decimal("0.9")
 KEYS = {"clamp_kwh": Decimal(50), "half_hour_clamp_kwh": Decimal(4), "every": "weekday-month"}
@@ -24,8 +25,8 @@ def lines_of(last, cells, values, households, profile=MONTHS):
     row = ReleaseRecord(
         "homes", "p", str(last), 0, "released", cells, values, households, profile.row_sensitivity(last), 2e5, *terms
     )
-    terms_by_contract = {"hash": ProfileTerms(profile, Ausgrid(), 3)}
-    return monthly_profile_table([row], terms=terms_by_contract, coverage=COVERAGE).to_pylist()
+    of_contract = {"hash": ContractTerms({"p": profile}, Ausgrid(), 3)}
+    return released_table(PROFILE_RELEASES, [row], of_contract, Noise(COVERAGE)).to_pylist()
 
 
 def test_each_cell_is_a_line_with_its_mean_and_interval():

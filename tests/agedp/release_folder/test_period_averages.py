@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import io
 import json
 from dataclasses import replace
 from datetime import date, timedelta
-from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
-from agedp.release_folder.period_averages import check_period_averages, period_files, period_table
-from agedp.release_folder.period_parts import PERIODS, closed_parts
-from agedp.release_folder.result_tables import averages_table, read_guarantee
+from agedp.release_folder.derived_tables import closed_units, whole_table
+from agedp.release_folder.result_tables import contract_terms, read_guarantee, released_table
 from agedp_data import mechanisms
 from agedp_data.errors import InputError
 from agedp_data.ledger import ContractRecord, ReleaseRecord
+from agedp_data.series.mean_tables import AVERAGES, AVERAGES_BY, PERIODS
 from agedp_data.series.noise_sums import sum_interval
 from agedp_data.series.periods import period_of
+from agedp_data.series.result_table import Noise
+from tests.agedp.release_folder.derived import COVERAGE, check_published, derived_from, published_tables
 
-COVERAGE = Decimal("0.95")
 MEAN = {"statistic": "mean", "clamp_kwh": "50", "share": "1"}
 FIRST = date(2013, 1, 1)
 MONTH = "averages_by_month.parquet"
@@ -81,11 +79,7 @@ def days(first, number):
 
 @pytest.fixture
 def rows_of(statement):
-    def table_rows(period, rows, *contracts):
-        table = period_table(period, statement, rows, contracts, coverage=COVERAGE)
-        return table.to_pylist()
-
-    return table_rows
+    return lambda period, rows, *contracts: derived_from(AVERAGES_BY[period], statement, rows, contracts)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +118,7 @@ def test_a_mean_is_energy_by_household_and_day(rows_of, contract):
 def test_a_period_of_one_day_has_the_values_of_the_day(rows_of, contract):
     row = released(date(2013, 1, 31), (-7_654, 123_457), (7, 11), ("Std", "ToU"), scale=1_234.5)
     terms = contract(row.day, first=row.day, daily_mean={**MEAN, "by": "tariff"})
-    daily = averages_table([row], coverage=COVERAGE, versions={"contract 1": 1}).to_pylist()
+    daily = released_table(AVERAGES, [row], contract_terms([terms]), Noise(COVERAGE)).to_pylist()
     for period in PERIODS:
         for group, day in zip(rows_of(period, [row], terms), daily, strict=True):
             assert (group["group_column"], group["group"], group["is_complete"]) == ("tariff", day["group"], 0)
@@ -280,10 +274,13 @@ def test_rows_are_only_added_when_layers_come_and_go(rows_of, contract, layered)
 def test_a_distribution_has_no_averages(statement, contract):
     bins = {"statistic": "distribution", "clamp_kwh": "50", "share": "1", "bins_kwh": ["0", "10", "50"]}
     terms = contract(FIRST, daily_mean=bins)
-    assert period_files(statement, [], [terms], coverage=COVERAGE) == {}
+    for of_period in AVERAGES_BY.values():
+        assert whole_table(of_period, {}, [], [terms], Noise(COVERAGE)) is None
+    tables = published_tables(statement, [], [terms])
+    assert {*tables} == {"daily_distribution.parquet", "daily_quantiles.parquet"}
     table = pa.table({"first_day": [FIRST]}).replace_schema_metadata({b"agedp": b'{"interval": {"coverage": "0.9"}}'})
-    with pytest.raises(InputError, match="the ledger lacks this table"):
-        check_period_averages({MONTH: table}, statement, [], [terms])
+    with pytest.raises(InputError, match=f"{MONTH}: the ledger lacks this table"):
+        check_published({**tables, MONTH: table}, statement, [], [terms])
 
 
 def test_sums_beyond_64_bits_are_exact(rows_of, contract):
@@ -297,18 +294,18 @@ def published(statement, contract):
     """Tables by name, as read from their files, with the rows and contracts that they follow from."""
     rng = np.random.default_rng(9)
     rows = [
-        released(day, (int(rng.integers(10**6)),), scale=1_000.0 + number) for number, day in enumerate(days(FIRST, 90))
+        released(day, (int(rng.integers(10**6)),), scale=1_000.0 + number, seq=2 + number)
+        for number, day in enumerate(days(FIRST, 90))
     ]
     terms = contract(date(2013, 3, 31))
-    files = period_files(statement, rows, [terms], coverage=COVERAGE)
-    return {name: pq.read_table(io.BytesIO(content)) for name, content in files.items()}, rows, [terms]
+    return published_tables(statement, rows, [terms]), rows, [terms]
 
 
 def test_verification_accepts_what_is_published(statement, published):
     tables, rows, contracts = published
-    assert list(tables) == [f"averages_by_{period}.parquet" for period in PERIODS]
+    assert list(tables) == ["daily_averages.parquet", *(f"averages_by_{period}.parquet" for period in PERIODS)]
     assert tables[MONTH].num_rows == 3
-    check_period_averages(tables, statement, rows, contracts)
+    check_published(tables, statement, rows, contracts)
     guarantee = read_guarantee(tables[MONTH].schema)
     assert guarantee["schema"] == "agedp-averages-by-month-1"
     assert guarantee["interval"]["coverage"] == "0.95"
@@ -325,7 +322,7 @@ def test_verification_finds_a_changed_cell(statement, published, column):
     field = table.schema.field(place)
     tables[MONTH] = table.set_column(place, field, pa.array(values, field.type))
     with pytest.raises(InputError, match=rf"{MONTH}: 2013-02-01, column {column}"):
-        check_period_averages(tables, statement, rows, contracts)
+        check_published(tables, statement, rows, contracts)
 
 
 def test_an_interval_may_differ_by_a_watt_hour(statement, published):
@@ -334,19 +331,19 @@ def test_an_interval_may_differ_by_a_watt_hour(statement, published):
     for excess_wh, is_accepted in ((1, True), (2, False)):
         highs = [high + excess_wh / (1_000 * 310) for high in table["high_kwh"].to_pylist()]
         place = table.schema.get_field_index("high_kwh")
-        changed = {MONTH: table.set_column(place, table.schema.field(place), pa.array(highs))}
+        changed = {**tables, MONTH: table.set_column(place, table.schema.field(place), pa.array(highs))}
         if is_accepted:
-            check_period_averages(changed, statement, rows, contracts)
+            check_published(changed, statement, rows, contracts)
         else:
             with pytest.raises(InputError, match="column high_kwh"):
-                check_period_averages(changed, statement, rows, contracts)
+                check_published(changed, statement, rows, contracts)
 
 
 def test_verification_finds_a_missing_row(statement, published):
     tables, rows, contracts = published
     for table in (tables[MONTH].slice(1), pa.concat_tables([tables[MONTH], tables[MONTH].slice(0, 1)])):
         with pytest.raises(InputError, match=f"{MONTH}: 2013-01-01: the (ledger|table) lacks this row"):
-            check_period_averages({MONTH: table}, statement, rows, contracts)
+            check_published({**tables, MONTH: table}, statement, rows, contracts)
 
 
 def test_a_month_closes_when_its_mean_covers_the_days_after_the_end_of_a_series(contract):
@@ -354,6 +351,6 @@ def test_a_month_closes_when_its_mean_covers_the_days_after_the_end_of_a_series(
     contracts = [contract(daily_mean=MEAN, months=months), contract(number=2, seq=20, months=months)]
     daily = [released(day) for day in days(FIRST, 15)]
     january = released(date(2013, 1, 31), series="months", contract="contract 2", seq=21)
-    assert closed_parts("month", daily, contracts) == []
-    (part,) = closed_parts("month", [*daily, january], contracts)
-    assert (part.series, len(part.values)) == ("daily_mean", 15)
+    assert closed_units(AVERAGES_BY["month"], daily, contracts) == []
+    (unit,) = closed_units(AVERAGES_BY["month"], [*daily, january], contracts)
+    assert (unit.series, len(unit.rows)) == ("daily_mean", 15)

@@ -2,35 +2,28 @@
 
 from __future__ import annotations
 
-import io
 import json
 from dataclasses import replace
 from datetime import date, timedelta
-from decimal import Decimal
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
-from agedp.release_folder.profile_months import (
-    PROFILE_MONTHS_FILE,
-    check_profile_months,
-    profile_month_files,
-    profile_month_table,
-    profile_terms,
-)
-from agedp.release_folder.profile_table import profile_table
-from agedp.release_folder.result_tables import read_guarantee
+from agedp.release_folder.derived_tables import whole_table
+from agedp.release_folder.result_tables import contract_terms, read_guarantee, released_table
 from agedp_data import mechanisms
 from agedp_data.datasets.ausgrid import Ausgrid
 from agedp_data.errors import InputError
 from agedp_data.ledger import ContractRecord, ReleaseRecord
 from agedp_data.series.load_profile import day_slots
 from agedp_data.series.noise_sums import sum_interval
+from agedp_data.series.profile_tables import PROFILE_BY_MONTH, PROFILES
+from agedp_data.series.result_table import Noise
+from tests.agedp.release_folder.derived import COVERAGE, check_published, derived_from, published_tables
 
-COVERAGE = Decimal("0.95")
+FILE = "profile_by_month.parquet"
 PROFILE = {"statistic": "profile", "clamp_kwh": "50", "half_hour_clamp_kwh": "4", "share": "1"}
 BY = {**PROFILE, "by": "area"}
 FIRST = date(2013, 1, 1)
@@ -77,7 +70,7 @@ def days(first, number):
 
 @pytest.fixture
 def lines_of(statement):
-    return lambda rows, *contracts: profile_month_table(statement, rows, contracts, coverage=COVERAGE).to_pylist()
+    return lambda rows, *contracts: derived_from(PROFILE_BY_MONTH, statement, rows, contracts)
 
 
 def columns_of(lines, *names):
@@ -102,9 +95,7 @@ def test_a_month_is_what_pandas_makes_of_the_daily_profile(lines_of, contract, f
     """October 2012 has a day without 2:00 and 2:30, April 2013 one that has them twice, both Sundays."""
     rows = sydney_rows(np.random.default_rng(5), first, number)
     terms = contract(days(first, number)[-1], first=first, dataset="ausgrid", profile=BY)
-    daily = profile_table(
-        rows, terms={"contract 1": profile_terms([terms])["contract 1"]["profile"]}, coverage=COVERAGE
-    ).to_pandas()
+    daily = released_table(PROFILES, rows, contract_terms([terms]), Noise(COVERAGE)).to_pandas()
     daily["scale"] = 1_000.0 * (1 + pd.to_datetime(daily["day"]).dt.day % 2)
     daily["first_day"] = pd.to_datetime(daily["day"]).dt.to_period("M").dt.start_time.dt.date
     weekend = pd.to_datetime(daily["day"]).dt.day_name().isin(["Saturday", "Sunday"])
@@ -204,24 +195,28 @@ def test_sums_beyond_64_bits_are_exact(lines_of, contract):
 
 def test_a_mean_has_no_monthly_profile(statement, contract):
     terms = contract(FIRST, profile={"statistic": "mean", "clamp_kwh": "50", "share": "1"})
-    assert profile_month_files(statement, [], [terms], coverage=COVERAGE) == {}
+    assert whole_table(PROFILE_BY_MONTH, {}, [], [terms], Noise(COVERAGE)) is None
+    assert FILE not in published_tables(statement, [], [terms])
 
 
 @pytest.fixture
 def published(statement, contract):
-    """The table as read from its file, with the rows and contracts that it follows from."""
+    """Tables by name, as read from their files, with the rows and contracts that they follow from."""
     rng = np.random.default_rng(9)
-    rows = [released(day, rng.integers(10**6, size=48).tolist()) for day in days(FIRST, 59)]
+    rows = [
+        released(day, rng.integers(10**6, size=48).tolist(), seq=number)
+        for number, day in enumerate(days(FIRST, 59), 2)
+    ]
     contracts = [contract(date(2013, 2, 28))]
-    files = profile_month_files(statement, rows, contracts, coverage=COVERAGE)
-    return pq.read_table(io.BytesIO(files[PROFILE_MONTHS_FILE])), rows, contracts
+    return published_tables(statement, rows, contracts), rows, contracts
 
 
 def test_verification_accepts_what_is_published(statement, published):
-    table, rows, contracts = published
-    assert table.num_rows == 2 * 2 * 48
-    check_profile_months(table, statement, rows, contracts)
-    guarantee = read_guarantee(table.schema)
+    tables, rows, contracts = published
+    assert list(tables) == ["daily_profile.parquet", FILE]
+    assert tables[FILE].num_rows == 2 * 2 * 48
+    check_published(tables, statement, rows, contracts)
+    guarantee = read_guarantee(tables[FILE].schema)
     assert guarantee["schema"] == "agedp-profile-by-month-1"
     assert guarantee["interval"]["coverage"] == "0.95"
 
@@ -230,23 +225,20 @@ def test_verification_accepts_what_is_published(statement, published):
     "column", ["mean_kwh", "noise_sd_kwh", "low_kwh", "day_kind", "household_minutes", "days_in_period"]
 )
 def test_verification_finds_a_changed_cell(statement, published, column):
-    table, rows, contracts = published
+    tables, rows, contracts = published
+    table = tables[FILE]
     values = table[column].to_pylist()
     values[148] = "weekday" if column == "day_kind" else values[148] + (1e-4 if column.endswith("kwh") else 1)
     place = table.schema.get_field_index(column)
     field = table.schema.field(place)
     changed = table.set_column(place, field, pa.array(values, field.type))
-    with pytest.raises(InputError, match=rf"{PROFILE_MONTHS_FILE}: 2013-02-01, weekend, 02:00, column {column}"):
-        check_profile_months(changed, statement, rows, contracts)
+    with pytest.raises(InputError, match=rf"{FILE}: 2013-02-01, weekend, 02:00, column {column}"):
+        check_published({**tables, FILE: changed}, statement, rows, contracts)
 
 
 def test_verification_finds_a_missing_row(statement, published):
-    table, rows, contracts = published
-    with pytest.raises(
-        InputError, match=f"{PROFILE_MONTHS_FILE}: 2013-01-01, weekday, 00:00: the ledger lacks this row"
-    ):
-        check_profile_months(pa.concat_tables([table, table.slice(0, 1)]), statement, rows, contracts)
-    with pytest.raises(
-        InputError, match=f"{PROFILE_MONTHS_FILE}: 2013-01-01, weekday, 00:00: the table lacks this row"
-    ):
-        check_profile_months(table.slice(1), statement, rows, contracts)
+    tables, rows, contracts = published
+    table = tables[FILE]
+    for changed, side in ((pa.concat_tables([table, table.slice(0, 1)]), "ledger"), (table.slice(1), "table")):
+        with pytest.raises(InputError, match=f"{FILE}: 2013-01-01, weekday, 00:00: the {side} lacks this row"):
+            check_published({**tables, FILE: changed}, statement, rows, contracts)

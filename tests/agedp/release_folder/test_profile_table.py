@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import pytest
 
-from agedp.release_folder.profile_table import ProfileTerms, profile_table
+from agedp.release_folder.result_tables import released_table
 from agedp_data.datasets.ausgrid import Ausgrid
 from agedp_data.datasets.registry import layout_of
 from agedp_data.datasets.validation import NamedColumns
@@ -16,6 +16,9 @@ from agedp_data.ledger import ReleaseRecord
 from agedp_data.mechanisms import interval, standard_deviation
 from agedp_data.series.load_profile import day_slots
 from agedp_data.series.profile import Profile
+from agedp_data.series.profile_tables import PROFILES
+from agedp_data.series.result_table import ContractTerms, Noise
+from tests import exact_sums
 
 TERMS = {"statistic": "profile", "clamp_kwh": Decimal(50), "half_hour_clamp_kwh": Decimal(4)}
 PROFILE = Profile.model_validate(TERMS | {"by": "area"})
@@ -32,8 +35,8 @@ def row(day: date, cells: tuple[str, ...], **changes: object) -> ReleaseRecord:
 
 
 def lines_of(rows, layout=None, profile=PROFILE):
-    table = profile_table(rows, terms={"hash": ProfileTerms(profile, layout or Ausgrid(), 3)}, coverage=Decimal("0.9"))
-    return table.to_pylist()
+    terms = {"hash": ContractTerms({"p": profile}, layout or Ausgrid(), 3)}
+    return released_table(PROFILES, rows, terms, Noise(Decimal("0.9"))).to_pylist()
 
 
 def test_each_cell_is_a_line_with_its_mean_and_interval():
@@ -65,7 +68,7 @@ def test_each_cell_is_a_line_with_its_mean_and_interval():
 
 @pytest.mark.parametrize(("day", "cells", "hours"), [(BACK, 48, 25), (FORWARD, 46, 23), (date(2013, 4, 8), 48, 24)])
 def test_the_half_hours_of_a_day_make_up_its_hours(day, cells, hours):
-    lines = lines_of([row(day, PROFILE.cells("x", slots=day_slots(Ausgrid(), day)))])
+    lines = lines_of([row(day, exact_sums.cells(PROFILE, "x", slots=day_slots(Ausgrid(), day)))])
     assert len(lines) == cells
     assert sum(line["minutes"] for line in lines) == 60 * hours
     assert [line["start_minute"] for line in lines if line["minutes"] == 60] == ([120, 150] if day == BACK else [])
@@ -74,7 +77,7 @@ def test_the_half_hours_of_a_day_make_up_its_hours(day, cells, hours):
 @pytest.mark.parametrize(("day", "hours"), [(date(2013, 10, 27), 25), (date(2013, 3, 31), 23), (date(2013, 6, 1), 24)])
 def test_hourly_readings_have_a_line_an_hour(day, hours):
     layout = layout_of("long", COLUMNS, 60)
-    lines = lines_of([row(day, PROFILE.cells("x", slots=day_slots(layout, day)))], layout)
+    lines = lines_of([row(day, exact_sums.cells(PROFILE, "x", slots=day_slots(layout, day)))], layout)
     assert len(lines) == min(hours, 24)
     assert sum(line["minutes"] for line in lines) == 60 * hours
 
@@ -84,5 +87,5 @@ def test_a_series_without_a_release_has_an_empty_table():
 
 
 def test_a_cell_of_another_series_has_no_line():
-    with pytest.raises(ValueError, match="not a half-hour of this series"):
+    with pytest.raises(ValueError, match="not one of the half-hours of this series"):
         lines_of([row(BACK, ("x 0-2",))])

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import io
 import json
 from dataclasses import replace
 from datetime import date
-from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
-from agedp.release_folder.quantile_table import QUANTILE_FILE, SHARES, check_quantile_table, quantile_files
+from agedp.release_folder.derived_tables import whole_table
 from agedp_data.errors import InputError
 from agedp_data.ledger import ContractRecord, ReleaseRecord
+from agedp_data.series.distribution_tables import QUANTILES, SHARES
+from agedp_data.series.result_table import Noise
 from agedp_data.series.series import series_in
+from tests.agedp.release_folder.derived import COVERAGE, check_published, published_tables
+from tests.exact_sums import cells, vector
 
-COVERAGE = Decimal("0.95")
+FILE = "daily_quantiles.parquet"
 EDGES = ["0", "2", "5", "9", "14", "20", "50"]
 SERIES = {
     "uses": {"statistic": "distribution", "clamp_kwh": "50", "bins_kwh": EDGES, "share": "0.5"},
@@ -49,32 +50,32 @@ def inputs(published_twice):
             released(example, "below", USES), day="2013-01-02", state="skipped", cells=(), values=(), households=()
         ),
     ]
+    rows = [replace(row, seq=number) for number, row in enumerate(rows, 2)]
     return statement, rows, [contract]
 
 
 def released(example, name, uses_by_group) -> ReleaseRecord:
     series = series_in(SERIES[name])
-    cells, values, households = [], [], []
+    names, values, households = [], [], []
     for group, uses in uses_by_group.items():
-        cells += series.cells(group)
-        values += series.exact(uses)
-        households += [uses.size] * len(series.cells(group))
-    changed = {"cells": tuple(cells), "values": tuple(values), "households": tuple(households)}
+        names += cells(series, group)
+        values += vector(series, uses)
+        households += [uses.size] * len(cells(series, group))
+    changed = {"cells": tuple(names), "values": tuple(values), "households": tuple(households)}
     return replace(example, series=name, scale=0.01, contract="contract", **changed)
 
 
 @pytest.fixture
-def table(inputs):
-    (content,) = quantile_files(*inputs, coverage=COVERAGE).values()
-    return pq.read_table(io.BytesIO(content))
+def tables(inputs):
+    return published_tables(*inputs)
 
 
-def test_the_household_of_each_share_is_in_its_range(table):
+def test_the_household_of_each_share_is_in_its_range(tables):
     uses_of = {
         ("uses", "all"): np.sort(np.concatenate(list(USES.values()))),
         **{("below", key): USES[key] for key in USES},
     }
-    lines = table.to_pylist()
+    lines = tables[FILE].to_pylist()
     assert [(line["series"], line["group"]) for line in lines[:: len(SHARES)]] == [
         ("below", "Std"),
         ("below", "ToU"),
@@ -90,19 +91,22 @@ def test_the_household_of_each_share_is_in_its_range(table):
         assert line["day"] == date(2013, 1, 1)
 
 
-def test_a_published_table_is_verified(inputs, table):
-    check_quantile_table(table, *inputs)
+def test_a_published_table_is_verified(inputs, tables):
+    assert {*tables} == {"daily_distribution.parquet", "daily_distribution_below.parquet", FILE}
+    check_published(tables, *inputs)
+    table = tables[FILE]
     for column in ("value_kwh", "low_kwh", "share"):
         values = table[column].to_pylist()
         values[3] += 1e-6
         place = table.schema.get_field_index(column)
         changed = table.set_column(place, table.schema.field(place), pa.array(values))
-        with pytest.raises(InputError, match=f"{QUANTILE_FILE}: 2013-01-01, Std, column {column}"):
-            check_quantile_table(changed, *inputs)
+        with pytest.raises(InputError, match=f"{FILE}: 2013-01-01, Std, column {column}"):
+            check_published({**tables, FILE: changed}, *inputs)
 
 
 def test_a_mean_has_no_quantiles(inputs):
     statement, _, (terms,) = inputs
     mean = {"daily_mean": {"statistic": "mean", "clamp_kwh": "50", "share": "1"}}
     contract = replace(terms, promise=json.dumps({**json.loads(terms.promise), "series": mean}))
-    assert quantile_files(statement, [], [contract], coverage=COVERAGE) == {}
+    assert whole_table(QUANTILES, {}, [], [contract], Noise(COVERAGE)) is None
+    assert FILE not in published_tables(statement, [], [contract])

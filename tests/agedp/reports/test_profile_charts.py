@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from agedp.release_folder.profile_table import ProfileTerms, profile_table
+from agedp.release_folder.result_tables import released_table
 from agedp.reports import profile_charts
 from agedp.reports.coverage_series import coverage_parts
 from agedp.reports.heat_map import COLOURS, step_of
@@ -23,6 +23,9 @@ from agedp_data.ledger import ReleaseRecord
 from agedp_data.mechanisms import interval, standard_deviation
 from agedp_data.series.load_profile import day_slots
 from agedp_data.series.profile import Profile
+from agedp_data.series.profile_tables import PROFILES
+from agedp_data.series.result_table import ContractTerms, Noise
+from tests import exact_sums
 from tests.agedp.released_rows import Row
 from tests.agedp.reports.test_page import luminance
 from tests.agedp.reports.test_values_at_the_pointer import figures_of, saved, titles_of
@@ -40,7 +43,7 @@ def rows_of(first: date, days: int, groups: tuple[str, ...] = (), *, gap: int = 
     for i in range(days):
         day = first + timedelta(days=i)
         slots = [*day_slots(Ausgrid(), day)]
-        cells = tuple(cell for group in groups or ("all",) for cell in profile.cells(group, slots=slots))
+        cells = tuple(text for group in groups or ("all",) for text in exact_sums.cells(profile, group, slots=slots))
         values = tuple(random.integers(5_000, 60_000, len(cells)).tolist())
         households = tuple(100 + 10 * (j // len(slots)) for j in range(len(cells)))
         terms = ("discrete-laplace", 500_000_000, "2013-05-01T00:00:00Z", "2013-05-02", "hash", "")
@@ -52,7 +55,7 @@ def rows_of(first: date, days: int, groups: tuple[str, ...] = (), *, gap: int = 
 
 def table_of(rows: list[ReleaseRecord], *, by: str | None = None):
     profile = Profile.model_validate(TERMS | ({"by": by} if by else {}))
-    return profile_table(rows, terms={"hash": ProfileTerms(profile, Ausgrid(), 1)}, coverage=SHARE)
+    return released_table(PROFILES, rows, {"hash": ContractTerms({"p": profile}, Ausgrid(), 1)}, Noise(SHARE))
 
 
 def parts_of(table, **keys) -> str:

@@ -20,7 +20,6 @@ from agedp.reports.loss_over_time import losses_over_time, noise_factors
 from agedp.reports.mean_series import cell_means
 from agedp.reports.public_report import public_report_page
 from agedp.reports.report_data import ReportData
-from agedp_data.config.contract import promise_of
 from agedp_data.epsilon import NANO
 from agedp_data.notions.w_event import WindowLoss
 from agedp_data.statement.document import read_statement
@@ -75,8 +74,8 @@ def data(made):
     with made.ledger() as ledger:
         rows, contracts = ledger.rows("homes"), ledger.contracts("homes")
         statement = read_statement(ledger.statements("homes")[-1].claim)
-    promise = promise_of(contracts[-1].promise)
-    by_hash = {one.hash: json.loads(one.promise) for one in contracts}
+    promise = contracts[-1].terms.enforced()
+    by_hash = {one.hash: one.terms for one in contracts}
     bound = made.context().model.leakage_bound
     return ReportData(statement, rows, by_hash, [promise, WindowLoss(7)], bound, Decimal("0.95"), promise, {})
 

@@ -17,15 +17,18 @@ from agedp.compute.engine_settings import Engine
 from agedp.stages.aggregate import aggregate
 from agedp.stages.ingest import ingest
 from agedp.store import half_hour_sums, month_reader
-from agedp.store.half_hour_sums import GroupedProfile, sum_half_hours
+from agedp.store.half_hour_sums import sum_half_hours
 from agedp.store.store import Store
 from agedp_data.datasets.synthetic import write_ausgrid, write_london
 from agedp_data.datasets.validation import NamedColumns, ReadingRules
+from agedp_data.errors import ChainError
 from agedp_data.markov.states import RepresentativeValues
 from agedp_data.roster import read_roster
-from agedp_data.series.load_profile import ProfileRule, profile_sensitivity
+from agedp_data.series.load_profile import profile_sensitivity
+from agedp_data.series.mean import Mean
 from agedp_data.series.periods import days_of
-from agedp_data.series.series import Mean
+from agedp_data.series.profile import Profile
+from tests.exact_sums import by_group, profile_of
 
 FIRST = date(2012, 12, 28)
 SPRING = date(2012, 10, 7)
@@ -75,7 +78,7 @@ def ausgrid_use(files: Iterable[Path]) -> Use:
     }
 
 
-def counted_by_hand(use: Use, household: str, day: date, rule: ProfileRule) -> tuple[list[int], bool, bool]:
+def counted_by_hand(use: Use, household: str, day: date, rule: Profile) -> tuple[list[int], bool, bool]:
     """Return what a household adds to the cells of a day, whether the day is usable, and whether it is clamped."""
     slots = [slot for slot in range(48) if day != SPRING or slot not in (4, 5)]
     present = use.get((household, day), {})
@@ -84,8 +87,8 @@ def counted_by_hand(use: Use, household: str, day: date, rule: ProfileRule) -> t
         assert rest == 0  # the tests choose defaults that are divisible
         return [number] * len(slots), False, False
     clipped = [min(present.get(slot, 0), rule.half_hour_clamp_wh) for slot in slots]
-    if sum(clipped) > rule.day_clamp_wh:
-        return [wh * rule.day_clamp_wh // sum(clipped) for wh in clipped], True, True
+    if sum(clipped) > rule.clamp_wh:
+        return [wh * rule.clamp_wh // sum(clipped) for wh in clipped], True, True
     return clipped, True, sum(clipped) < sum(present.values())
 
 
@@ -104,21 +107,19 @@ def as_lists(sums):
     return {
         key: (
             one.slots,
-            {group: wh.tolist() for group, wh in one.sum_wh.items()},
-            one.households,
-            one.usable,
-            one.clamped,
+            {group: [*wh] for group, wh in by_group(one).items()},
+            *(by_group(one, count) for count in ("households", "usable", "clamped")),
         )
         for key, one in sums.items()
     }
 
 
 RULES = {
-    "wide": ProfileRule(10**5, 10**6, 0, 2),
-    "narrow": ProfileRule(400, 7_000, 48 * 46, 0),
-    "lenient": ProfileRule(900, 9_000, 0, 45),
+    "wide": (10**5, 10**6, 0, 2),
+    "narrow": (400, 7_000, 48 * 46, 0),
+    "lenient": (900, 9_000, 0, 45),
 }
-PROFILES = {f"{name} {by}": GroupedProfile(rule, by) for name, rule in RULES.items() for by in (None, "area")}
+PROFILES = {f"{name} {by}": profile_of(*rule, by=by) for name, rule in RULES.items() for by in (None, "area")}
 
 
 def sums_by_hand(use: Use, spans: Iterable[tuple[str, date, date, str]], days: Iterable[date]):
@@ -128,7 +129,7 @@ def sums_by_hand(use: Use, spans: Iterable[tuple[str, date, date, str]], days: I
         for name, profile in PROFILES.items():
             by_group: dict[str, list[tuple[list[int], bool, bool]]] = {} if profile.by else {"all": []}
             for household, area in sorted(members, key=lambda member: member[1]):
-                counted = counted_by_hand(use, household, day, profile.rule)
+                counted = counted_by_hand(use, household, day, profile)
                 by_group.setdefault(area if profile.by else "all", []).append(counted)
             sums[day, name] = (
                 {
@@ -156,10 +157,10 @@ def test_sums_are_those_of_plain_dictionaries(tmp_path, dataset):
             spans.append((household, end + timedelta(days=1), days[-1] + timedelta(days=1), "d"))
     roster = roster_of(tmp_path, [f"{household},{begin},{end},{area}" for household, begin, end, area in spans])
     store, delivery = stored(tmp_path, account.files, dataset=dataset)
-    sums = sum_half_hours(store, delivery, roster, days=days, profiles=PROFILES, engine=INLINE)
+    sums = sum_half_hours(store, delivery, roster, days=days, series=PROFILES, engine=INLINE)
     expected = sums_by_hand(use, spans, days)
     assert {key: counts for key, (_, *counts) in as_lists(sums).items()} == {k: list(v) for k, v in expected.items()}
-    assert sum(sum(one.clamped.values()) for one in sums.values()) > 100
+    assert sum(sum(by_group(one, "clamped").values()) for one in sums.values()) > 100
     assert {len(one.slots) for (day, _), one in sums.items() if day == SPRING} <= {46}
     assert {len(one.slots) for (day, _), one in sums.items() if day != SPRING} == {48}
 
@@ -168,14 +169,16 @@ def test_sums_of_wide_clamps_add_up_to_the_daily_sum(tmp_path):
     account = write_london(tmp_path / "in", households=20, first_day=FIRST, days=9, seed=6)
     roster = roster_of(tmp_path, [f"{household},{FIRST},,a" for household in account.household_ids])
     store, delivery = stored(tmp_path, account.files)
-    profiles = {"p": GroupedProfile(ProfileRule(10**5, 10**6, 4_321, 2))}
-    sums = sum_half_hours(store, delivery, roster, days=account.days(), profiles=profiles, engine=INLINE)
+    profiles = {"p": profile_of(10**5, 10**6, 4_321, 2)}
+    sums = sum_half_hours(store, delivery, roster, days=account.days(), series=profiles, engine=INLINE)
     mean = Mean(statistic="mean", clamp_kwh=Decimal(1000), missing_kwh=Decimal("4.321"))
     daily = aggregate(store, delivery, roster, days=account.days(), series={"p": mean})
-    assert {key: int(one.sum_wh["all"].sum()) for key, one in sums.items()} == {
-        key: one.sum_wh["all"] for key, one in daily.items()
+    assert {key: int(one.exact.sum()) for key, one in sums.items()} == {
+        key: int(one.exact.sum()) for key, one in daily.items()
     }
-    assert {key: one.usable for key, one in sums.items()} == {key: one.usable for key, one in daily.items()}
+    assert {key: one.usable.tolist() for key, one in sums.items()} == {
+        key: one.usable.tolist() for key, one in daily.items()
+    }
 
 
 def test_no_partition_or_order_of_files_changes_a_sum(tmp_path, monkeypatch):
@@ -200,7 +203,7 @@ def test_no_partition_or_order_of_files_changes_a_sum(tmp_path, monkeypatch):
         store, delivery = stored(tmp_path / str(number), files, chunk_bytes=chunk_bytes)
         monkeypatch.setattr(half_hour_sums, "_BLOCK", block)
         engine = Engine("threads", 2) if number % 2 else INLINE
-        sums = sum_half_hours(store, delivery, roster, days=account.days(), profiles=PROFILES, engine=engine)
+        sums = sum_half_hours(store, delivery, roster, days=account.days(), series=PROFILES, engine=engine)
         results.append(as_lists(sums))
     assert results[0] == results[1] == results[2] == results[3]
     assert any(sum(wh) for _, by_group, *_ in results[0].values() for wh in by_group.values())
@@ -219,7 +222,7 @@ def write_days(path: Path, days: Mapping[tuple[str, date], Iterable[int]]) -> Pa
 
 def l1_change(before, after) -> int:
     """The L1 change of a release: of all groups and half-hours together."""
-    return sum(int(np.abs(before.sum_wh[group] - after.sum_wh[group]).sum()) for group in before.sum_wh)
+    return int(np.abs(before.exact - after.exact).sum())
 
 
 @pytest.mark.parametrize(("half_hour", "day_clamp"), [(3_000, 20_000), (500, 20_000)])
@@ -241,15 +244,12 @@ def test_one_households_day_moves_a_profile_by_at_most_its_sensitivity(tmp_path,
         [1] * 47,
     ]
     roster = roster_of(tmp_path, [f"A,{days[0]},,x", f"B,{days[0]},,y", f"C,{days[0]},,y"])
-    profiles = {
-        str(missing): GroupedProfile(ProfileRule(half_hour, day_clamp, missing, 2), "area")
-        for missing in (0, day_clamp)
-    }
+    profiles = {str(missing): profile_of(half_hour, day_clamp, missing, 2, by="area") for missing in (0, day_clamp)}
     sums = []
     for number, version in enumerate(versions):
         path = write_days(tmp_path / str(number) / "a.csv", base | {touched: version})
         store, delivery = stored(tmp_path / str(number), [path])
-        sums.append(sum_half_hours(store, delivery, roster, days=days, profiles=profiles, engine=INLINE))
+        sums.append(sum_half_hours(store, delivery, roster, days=days, series=profiles, engine=INLINE))
     bound = profile_sensitivity("replacement", slots=48, half_hour_clamp=half_hour, day_clamp=day_clamp)
     changes = [
         (day, l1_change(before[day, name], after[day, name]))
@@ -266,13 +266,17 @@ def test_half_hours_count_as_the_values_of_their_states(tmp_path):
     days = {("A", FIRST): readings, ("B", FIRST): readings[:47]}
     store, delivery = stored(tmp_path, [write_days(tmp_path / "in" / "a.csv", days)])
     roster = roster_of(tmp_path, [f"A,{FIRST},,x", f"B,{FIRST},,x"])
-    rule = ProfileRule(10**4, 10**6, 0, 2, RepresentativeValues("half-hour", (100, 300)))
-    narrow = ProfileRule(150, 10**6, 0, 2, rule.states)
-    profiles = {"states": GroupedProfile(rule), "clamped": GroupedProfile(narrow)}
-    sums = sum_half_hours(store, delivery, roster, days=[FIRST], profiles=profiles, engine=INLINE)
-    assert sums[FIRST, "states"].sum_wh["all"].tolist() == [100, 100, 400, 800] * 11 + [100, 100, 400, 400]
-    assert sums[FIRST, "clamped"].sum_wh["all"].tolist() == [100, 100, 300, 300] * 11 + [100, 100, 300, 150]
-    assert (sums[FIRST, "states"].clamped, sums[FIRST, "clamped"].clamped) == ({"all": 0}, {"all": 2})
+    profiles = {
+        "states": profile_of(10**4, 10**6, 0, 2, values="states"),
+        "clamped": profile_of(150, 10**6, 0, 2, values="states"),
+    }
+    states = RepresentativeValues("half-hour", (100, 300))
+    sums = sum_half_hours(store, delivery, roster, days=[FIRST], series=profiles, states=states, engine=INLINE)
+    assert sums[FIRST, "states"].exact.tolist() == [[100, 100, 400, 800] * 11 + [100, 100, 400, 400]]
+    assert sums[FIRST, "clamped"].exact.tolist() == [[100, 100, 300, 300] * 11 + [100, 100, 300, 150]]
+    assert [by_group(sums[FIRST, name], "clamped") for name in profiles] == [{"all": 0}, {"all": 2}]
+    with pytest.raises(ChainError, match="states of half-hours, not of days"):
+        half_hour_sums.half_hour_states(profiles, RepresentativeValues("day", (100, 300)))
 
 
 COLUMNS = NamedColumns("home", "at", "iso", "start", "Europe/London", "Europe/London", "wh", "Wh", ("",))
@@ -295,14 +299,14 @@ def test_hours_have_every_second_slot_and_twice_the_clamp(tmp_path, minutes, sum
     path.write_text("\n".join(["home,at,wh", *rows]) + "\n")
     rules = ReadingRules(columns=COLUMNS, interval_minutes=minutes)
     store, delivery = stored(tmp_path, [path], dataset="long", rules=rules)
-    profiles = {"p": GroupedProfile(ProfileRule(300, 10**5, 0, 0))}
+    profiles = {"p": profile_of(300, 10**5, 0, 0)}
     result = sum_half_hours(
-        store, delivery, roster_of(tmp_path, [f"A,{day},,x"]), days=[day], profiles=profiles, engine=INLINE
+        store, delivery, roster_of(tmp_path, [f"A,{day},,x"]), days=[day], series=profiles, engine=INLINE
     )[day, "p"]
-    by_slot = dict(zip(result.slots, result.sum_wh["all"].tolist(), strict=True))
+    by_slot = dict(zip(result.slots, result.exact[0].tolist(), strict=True))
     assert list(by_slot.items())[: len(sums)] == sums
     assert (len(by_slot), by_slot[40]) == ((46, 300) if minutes < 60 else (23, 600))
-    assert (result.usable, result.clamped) == ({"all": 1}, {"all": 1})
+    assert result.counts.tolist() == [[1, 1, 1, 0, 0]]
 
 
 def test_the_repeated_hour_is_in_its_two_half_hours(tmp_path):
@@ -311,10 +315,10 @@ def test_the_repeated_hour_is_in_its_two_half_hours(tmp_path):
     use = ausgrid_use(account.files)
     roster = roster_of(tmp_path, [f"{household},2013-04-01,,x" for household in account.household_ids])
     store, delivery = stored(tmp_path, account.files, dataset="ausgrid")
-    profiles = {"p": GroupedProfile(ProfileRule(10**5, 10**6, 0, 0))}
-    result = sum_half_hours(store, delivery, roster, days=[day], profiles=profiles, engine=INLINE)[day, "p"]
+    profiles = {"p": profile_of(10**5, 10**6, 0, 0)}
+    result = sum_half_hours(store, delivery, roster, days=[day], series=profiles, engine=INLINE)[day, "p"]
     by_hand = [sum(use[household, day][slot] for household in account.household_ids) for slot in range(48)]
-    assert (len(result.slots), result.sum_wh["all"].tolist()) == (48, by_hand)
+    assert (len(result.slots), result.exact[0].tolist()) == (48, by_hand)
 
 
 def test_only_parts_with_the_requested_days_are_opened(tmp_path, monkeypatch):
@@ -328,7 +332,7 @@ def test_only_parts_with_the_requested_days_are_opened(tmp_path, monkeypatch):
     again = write_days(tmp_path / "in" / "again.csv", {("A", days[0]): [1] * 24 + list(base["A", days[0]])[24:]})
     store, delivery = stored(tmp_path, [*files, again])
     roster = roster_of(tmp_path, [f"A,{days[0]},,x", f"B,{days[0]},,y"])
-    every_day = sum_half_hours(store, delivery, roster, days=days, profiles=PROFILES, engine=INLINE)
+    every_day = sum_half_hours(store, delivery, roster, days=days, series=PROFILES, engine=INLINE)
     opened, real = [], month_reader.load_part_rows
 
     def load(*arguments, **keys):
@@ -339,7 +343,7 @@ def test_only_parts_with_the_requested_days_are_opened(tmp_path, monkeypatch):
     by_day: dict[tuple[date, str], object] = {}
     for number, day in enumerate(days):
         opened.clear()
-        by_day |= as_lists(sum_half_hours(store, delivery, roster, days=[day], profiles=PROFILES, engine=INLINE))
+        by_day |= as_lists(sum_half_hours(store, delivery, roster, days=[day], series=PROFILES, engine=INLINE))
         assert len(set(opened)) == (2 if number == 0 else 1)  # the first day was delivered twice, and disagrees
     assert by_day == as_lists(every_day)
 
@@ -347,14 +351,14 @@ def test_only_parts_with_the_requested_days_are_opened(tmp_path, monkeypatch):
 def test_days_without_readings_are_missing_and_no_day_is_no_sum(tmp_path):
     store, delivery = stored(tmp_path, [write_days(tmp_path / "in" / "a.csv", {("A", FIRST): [5] * 48})])
     roster = roster_of(tmp_path, ["A,2012-01-01,,x", "B,2012-12-01,,y"])
-    profiles = {"p": GroupedProfile(ProfileRule(100, 500, 96, 2), "area")}
+    profiles = {"p": profile_of(100, 500, 96, 2, by="area")}
     days = [date(2012, 5, 31), date(2012, 12, 1), FIRST]
-    sums = sum_half_hours(store, delivery, roster, days=days, profiles=profiles, engine=INLINE)
-    assert [{group: set(wh.tolist()) for group, wh in one.sum_wh.items()} for one in sums.values()] == [
+    sums = sum_half_hours(store, delivery, roster, days=days, series=profiles, engine=INLINE)
+    assert [{group: {*wh} for group, wh in by_group(one).items()} for one in sums.values()] == [
         {"x": {2}},
         {"x": {2}, "y": {2}},
         {"x": {5}, "y": {2}},
     ]
-    assert [one.usable for one in sums.values()] == [{"x": 0}, {"x": 0, "y": 0}, {"x": 1, "y": 0}]
-    assert sum_half_hours(store, delivery, roster, days=[], profiles=profiles, engine=INLINE) == {}
-    assert sum_half_hours(store, delivery, roster, days=days, profiles={}, engine=INLINE) == {}
+    assert [by_group(one, "usable") for one in sums.values()] == [{"x": 0}, {"x": 0, "y": 0}, {"x": 1, "y": 0}]
+    assert sum_half_hours(store, delivery, roster, days=[], series=profiles, engine=INLINE) == {}
+    assert sum_half_hours(store, delivery, roster, days=days, series={}, engine=INLINE) == {}

@@ -12,6 +12,7 @@ from agedp.setup.init_run_file import init
 from agedp.stages.amend import amend
 from agedp.store import store as store_module
 from agedp_data.errors import InputError
+from tests.exact_sums import sum_wh
 
 FIRST = date(2026, 3, 1)
 PROMISE = 'notion = "classical"\nage_days = 2\nepsilon_per_day = 0.5\nmax_day_epsilon = 0.5\nepsilon_total = 30\n'
@@ -83,7 +84,7 @@ def clear_away(house) -> None:
 
 
 def sums(work) -> dict[date, dict[str, int]]:
-    return {of: found.sum_wh for (of, _), found in work.checked.sums.by_day.items()}
+    return {of: sum_wh(found) for (of, _), found in work.checked.sums.by_day.items()}
 
 
 def test_after_a_lower_bound_each_row_counts_once_under_the_new_one(released):

@@ -4,11 +4,27 @@ from __future__ import annotations
 
 import copy
 from pathlib import Path
+from typing import Annotated
 
 import pytest
 
+from agedp_data.amendment_rules import (
+    APART,
+    COARSER,
+    DELTA,
+    EITHER,
+    END,
+    LOWER,
+    NEVER,
+    RAISE,
+    SHARE,
+    WITNESS,
+    Rule,
+)
+from agedp_data.amendment_rules import MODEL as WHOLE_MODEL
 from agedp_data.config import contract_part, load, parse
-from agedp_data.config.contract import RULES, amendment, rule_of
+from agedp_data.config.amendment import amendment, rule_of
+from agedp_data.config.contract import TABLES
 from agedp_data.notions import NOTIONS, Promise, WEvent
 
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
@@ -35,6 +51,28 @@ LOOSER_ANYHOW = {"version", "dataset", "categories", "missing_controlled_load", 
                  "discount", "rate", "schedule", "clock", "delta_kwh"}  # fmt: skip
 HARMLESS = {"corrections", "file_order", "max_half_hour_kwh", "wait_for", "give_up_days", "clamp_kwh", "by",
             "max_missing", "missing_kwh", "bins_kwh", "above_kwh", "half_hour_clamp_kwh"}  # fmt: skip
+RULES = {
+    "input.corrections": EITHER, "input.file_order": EITHER, "input.max_half_hour_kwh": EITHER,
+    "output.witness": WITNESS,
+    "population.min_households": RAISE, "population.shared_households": APART,
+    "schedule.give_up_days": EITHER, "schedule.last_day": END, "schedule.rehearsal_on": NEVER,
+    "schedule.wait_for": EITHER, "schedule.zone_changes": EITHER,
+    "series.*": SHARE, "series.*.above_kwh": EITHER, "series.*.bins_kwh": EITHER, "series.*.by": EITHER,
+    "series.*.clamp_kwh": EITHER, "series.*.every": NEVER, "series.*.half_hour_clamp_kwh": EITHER,
+    "series.*.max_missing": EITHER, "series.*.missing_kwh": EITHER, "series.*.share": SHARE,
+    "series.*.values": COARSER,
+    "promise.age_days": RAISE, "promise.delta": DELTA, "promise.epsilon_total": LOWER,
+    "promise.max_day_epsilon": LOWER,
+    "model": WHOLE_MODEL, "model.*": EITHER,
+}  # fmt: skip
+TIGHTENED = {
+    "classical": {"epsilon_per_day": LOWER},
+    "w-event": {"epsilon_per_window": LOWER, "window_days": RAISE},
+    "age-dependent": {"epsilon_per_day": LOWER, "risk": LOWER},
+    "temporal": {"alpha": LOWER, "horizon_days": LOWER},
+    "discounted": {"epsilon": LOWER, "horizon_days": LOWER},
+    "neighbourhood": {"epsilon_per_window": LOWER, "window_days": RAISE},
+}
 NOT_JUDGED_HERE = (("form",), ("needs",), ("schedule", "zone_changes"))  # day by day in `agedp.stages.amend`
 
 
@@ -194,22 +232,40 @@ def test_a_model_may_be_adopted_and_exchanged_but_not_withdrawn():
 
 
 def test_a_key_that_nobody_decided_about_never_changes():
-    assert rule_of("promise.anything") == rule_of("anything") == rule_of("series.a.anything") == "never"
+    assert rule_of("promise.anything") is rule_of("anything") is rule_of("series.a.anything") is NEVER
     assert not allowed({}, {"promise": {"anything": 1}})
-    assert all(rule_of(key.replace("*", "x")) == rule for key, rule in RULES.items())
+    assert all(rule_of(key.replace("*", "x")) is rule for key, rule in RULES.items())
+
+
+def test_no_key_has_a_rule_that_is_not_written_down_here():
+    ruled = {
+        f"{table}.{'*.' * (table == 'series')}{key}"
+        for table, (_, kinds) in TABLES.items()
+        for kind in kinds
+        for key, field in kind.model_fields.items()
+        if any(isinstance(mark, Rule) for mark in field.metadata)
+    }
+    of_notions = {f"promise.{key}" for keys in TIGHTENED.values() for key in keys}
+    assert ruled <= RULES.keys() | of_notions
 
 
 def test_a_notion_says_itself_which_of_its_own_keys_may_be_tightened():
     for notion in NOTIONS:
         own = notion.model_fields.keys() - Promise.model_fields.keys()
-        assert notion.TIGHTENING.keys() <= own | {"age_days"}
+        marks = {key: notion.model_fields[key].metadata for key in own}
+        beside = {key: rule for key in own for rule in (LOWER, RAISE) if rule in marks[key]}
+        assert beside == TIGHTENED.get(notion.name, beside)
         for key in own:
-            assert rule_of(f"promise.{key}", [notion.name]) == notion.TIGHTENING.get(key, "never")
-        strangers = {key for each in NOTIONS for key in each.TIGHTENING} - notion.TIGHTENING.keys()
-        assert {rule_of(f"promise.{key}", [notion.name]) for key in strangers} <= {"never"}
+            assert rule_of(f"promise.{key}", [notion.name]) is beside.get(key, NEVER)
+        strangers = {key for each in NOTIONS for key in each.model_fields} - notion.model_fields.keys()
+        assert {rule_of(f"promise.{key}", [notion.name]) for key in strangers} <= {NEVER}
 
 
 def test_a_key_tightened_in_opposite_directions_does_not_change(monkeypatch):
-    monkeypatch.setattr(WEvent, "TIGHTENING", {"epsilon_per_window": "lower", "alpha": "raise"})
-    assert rule_of("promise.alpha", ["temporal", "w-event"]) == rule_of("promise.alpha") == "never"
-    assert (rule_of("promise.alpha", ["temporal"]), rule_of("promise.alpha", ["w-event"])) == ("lower", "raise")
+    class Opposite(WEvent):
+        alpha: Annotated[int, RAISE] = 1
+
+    monkeypatch.setattr("agedp_data.config.amendment.NOTIONS", (*NOTIONS[2:], Opposite))
+    assert {notion.name for notion in (*NOTIONS[2:], Opposite)} > {"temporal", "w-event"}
+    assert rule_of("promise.alpha", ["temporal", "w-event"]) is rule_of("promise.alpha") is NEVER
+    assert (rule_of("promise.alpha", ["temporal"]), rule_of("promise.alpha", ["w-event"])) == (LOWER, RAISE)

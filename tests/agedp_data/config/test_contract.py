@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agedp_data.config import contract_part, load, parse
-from agedp_data.config.model_section import contract_states
+from agedp_data.config.contract import Contract
 from agedp_data.errors import LedgerError
 
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
@@ -101,7 +101,7 @@ def test_what_a_dataset_adds_to_the_input_table_is_registered():
 def test_states_of_a_contract_that_no_agedp_wrote_are_refused():
     for edges in ([], ["2", "1"], ["much"], ["NaN"], ["1e99"], [None]):
         with pytest.raises(LedgerError, match="holds states that this agedp does not know"):
-            contract_states({"model": {"step": "day", "edges": edges}})
+            assert Contract({"model": {"step": "day", "edges": edges}}).states
     with pytest.raises(LedgerError, match="holds states"):
-        contract_states({"model": {"edges": ["1"]}})
-    assert contract_states({}) is contract_states({"model": {"step": "day", "edges": "quantile"}}) is None
+        assert Contract({"model": {"edges": ["1"]}}).states
+    assert Contract({}).states is Contract({"model": {"step": "day", "edges": "quantile"}}).states is None

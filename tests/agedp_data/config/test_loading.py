@@ -12,8 +12,8 @@ import jsonschema
 import pytest
 
 from agedp_data.config import contract_part, load, parse
-from agedp_data.config.contract import amendment
-from agedp_data.config.contract_values import comparable
+from agedp_data.config.amendment import amendment
+from agedp_data.config.contract import comparable
 from agedp_data.config.loading import from_keys
 from agedp_data.config.run_file_schema import run_file_schema
 from agedp_data.errors import ContractChanged, RunFileError

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from agedp_data.config import contract_part, parse
-from agedp_data.config.contract import amendment
-from agedp_data.config.contract_values import comparable
+from agedp_data.config.amendment import amendment
+from agedp_data.config.contract import comparable
 from agedp_data.errors import RunFileError
 from tests.minimal import run_file
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from agedp_data.config.contract_document import ContractDocument
 from agedp_data.notions.notion import LossBound
 from agedp_data.statement.document import ContractVersion
 from agedp_data.statement.facts import SeriesEnd, StatementFacts, build_statement
@@ -40,7 +41,8 @@ def promise(
 def claim(contract: Mapping[str, Any], *, head: str, title: str = "") -> str:
     """What is claimed to the people of a contract before anything was released."""
     facts = StatementFacts(
-        title={"title": title}, contract=contract, days=(), skipped=(), published_on=(),
+        title={"title": title}, contract=ContractDocument.model_validate(contract), days=(), skipped=(),
+        published_on=(),
         bounds=[LossBound(name, 0, "assumption-free", name) for name in ("day", "total")],
         limits={"day": 10**9, "total": 9 * 10**9}, ending=SeriesEnd("", "", None), model=None, notes=(),
         ledger_id=head, head=head, versions=[ContractVersion(registered="2013-01-01", changes=[])],

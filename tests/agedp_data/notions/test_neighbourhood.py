@@ -16,7 +16,8 @@ from agedp_data.errors import Refused
 from agedp_data.notions import Neighbourhood
 from agedp_data.notions.bounded_change import BoundedChangeLoss
 from agedp_data.notions.publication import Publication
-from agedp_data.series.series import Distribution, Mean
+from agedp_data.series.distribution import Distribution
+from agedp_data.series.mean import Mean
 from tests.laws.promises import Line
 
 FIRST = date(2013, 1, 1)

@@ -20,8 +20,9 @@ from tests.source_path import source_path
 ROOT = Path(__file__).parents[3]
 LIMITED = '''"""A made-up notion: at most so many days are released, each with at most the same epsilon."""
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
+from agedp_data.amendment_rules import LOWER
 from agedp_data.errors import Refused
 from agedp_data.epsilon import floor_nano
 from agedp_data.notions.alternatives import Alternative, part
@@ -37,7 +38,6 @@ class Limited(EnforcedPromise):
     """At most `most_releases` days, each with at most `epsilon_each`."""
 
     name: ClassVar[str] = "limited"
-    TIGHTENING = {"epsilon_each": "lower", "most_releases": "lower"}
     TEXT = NotionText(
         epsilon_key="epsilon_each",
         own_bound=OwnBound(BOUND, BOUND),
@@ -47,9 +47,9 @@ class Limited(EnforcedPromise):
     )
 
     notion: Literal["limited"]
-    epsilon_each: Epsilon
+    epsilon_each: Annotated[Epsilon, LOWER]
     """Epsilon of a released day."""
-    most_releases: Days
+    most_releases: Annotated[Days, LOWER]
     """Number of days that are released at most."""
 
     @property

@@ -12,14 +12,16 @@ import numpy as np
 import pytest
 
 from agedp_data.config import contract_part, parse
-from agedp_data.config.contract import amendment
-from agedp_data.config.contract_values import meaning
+from agedp_data.config.amendment import amendment
+from agedp_data.config.contract import meaning
 from agedp_data.errors import ContractChanged, LedgerError
 from agedp_data.ledger import ContractRecord, canonical
 from agedp_data.ledger.ledger_reader import require_same_contract
+from agedp_data.series.layered_mean import Layer
 from agedp_data.series.sensitivity import Move
-from agedp_data.series.series import Layer, series_of
+from agedp_data.series.series import series_of
 from agedp_data.series.series_tables import written_contracts
+from tests import exact_sums
 
 LONDON = (Path(__file__).parents[3] / "docs" / "examples" / "london.toml").read_text("utf-8")
 SHARES = {2: "[0.77, 0.23]", 3: "[0.5, 0.3, 0.2]", 4: "[0.4, 0.3, 0.2, 0.1]"}
@@ -39,8 +41,7 @@ def layers(clamps, *keys):
 
 def vector(of, day_wh, usable=True):
     """The layers of one household's day: what each exact sum gains by it."""
-    counted = [layer.clamp_energy(np.array([day_wh]), np.array([usable])) for layer in of]
-    return tuple(layer.exact(energy)[0] for layer, energy in zip(of, counted, strict=True))
+    return tuple(exact_sums.vector(layer, day_wh, usable)[0] for layer in of)
 
 
 @pytest.mark.parametrize("clamps", SMALL)

@@ -11,14 +11,15 @@ import numpy as np
 import pytest
 
 from agedp_data.config import contract_part, parse
-from agedp_data.config.contract import amendment
-from agedp_data.config.contract_values import meaning
+from agedp_data.config.amendment import amendment
+from agedp_data.config.contract import meaning
 from agedp_data.errors import InputError, RunFileError
 from agedp_data.ledger import canonical
 from agedp_data.roster import read_roster
 from agedp_data.series.levels import level_column
 from agedp_data.series.series import series_of
 from agedp_data.series.series_tables import written_contracts
+from tests.exact_sums import vector
 
 LONDON = (Path(__file__).parents[3] / "docs" / "examples" / "london.toml").read_text("utf-8")
 BY = ["feeder", "substation", "area"]
@@ -188,7 +189,7 @@ def test_a_replaced_day_moves_every_level_by_the_clamp_at_once(tmp_path, clamp_w
     def vectors(energy_wh, usable):
         """The exact vectors of all levels, one after the other."""
         return [
-            np.concatenate([level.exact(level.clamp_energy(energy_wh, usable)[of]) for of in groups.values()])
+            np.concatenate([vector(level, energy_wh[of], usable[of]) for of in groups.values()])
             for level in series.values()
             for groups in [homes.members(DAY, level.by)]
         ]

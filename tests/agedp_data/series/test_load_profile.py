@@ -12,17 +12,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agedp.store.half_hour_sums import half_hour_block, half_hour_states
 from agedp_data.datasets.ausgrid import Ausgrid
 from agedp_data.errors import ChainError
 from agedp_data.markov.states import RepresentativeValues
 from agedp_data.series.load_profile import (
-    ProfileRule,
     day_slots,
     default_profile,
     profile_sensitivity,
     reduced_profile,
 )
 from agedp_data.series.sensitivity import Move
+from agedp_data.series.series_terms import HouseholdDays
+from tests.exact_sums import profile_of
 
 CLAMPS = st.tuples(st.integers(1, 10**5), st.integers(1, 10**6))
 DAYS = st.lists(st.integers(-1, 3 * 10**5), min_size=1, max_size=50)
@@ -147,12 +149,14 @@ def test_the_largest_products_are_exact():
 
 
 def test_states_count_as_their_values_and_gaps_as_none():
-    rule = ProfileRule(10**4, 10**6, 0, 2, RepresentativeValues("half-hour", (100, 300)))
-    represented = rule.represent(np.array([[0, 99, 100, -1, 5000]]))
-    assert represented.tolist() == [[50, 50, 200, -1, 400]]
-    assert rule.clamp(represented, step=1).tolist() == [[50, 50, 200, 0, 400]]
+    readings, states = np.array([[0, 99, 100, -1, 5000]]), RepresentativeValues("half-hour", (100, 300))
+    block = half_hour_block(np.array([0]), np.array([0]), readings, states)
+    assert block.states_wh.tolist() == [[50, 50, 200, -1, 400]]
+    assert block.readings.tolist() == [4]
+    rule = profile_of(10**4, 10**6, 0, 2)
+    assert rule.counted(HouseholdDays(block.states_wh)).values.tolist() == [[50, 50, 200, 0, 400]]
     with pytest.raises(ChainError, match="of half-hours, not of days"):
-        ProfileRule(10**4, 10**6, 0, 2, RepresentativeValues("day", (100, 300)))
+        half_hour_states({"p": rule.model_copy(update={"values": "states"})}, RepresentativeValues("day", (100, 300)))
 
 
 def test_a_day_has_the_half_hours_of_its_clock():

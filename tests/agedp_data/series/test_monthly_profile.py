@@ -9,8 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from agedp.stage_values import DailySum
 from agedp_data.series.load_profile import default_profile, profile_sensitivity, reduced_profile
-from agedp_data.series.monthly_profile import month_sensitivity, month_vector
+from agedp_data.series.monthly_profile import month_sensitivity
+from agedp_data.series.series_terms import Cell
+from tests.exact_sums import profile_of
 
 DAYS = [date(2013, 1, 4) + timedelta(days=i) for i in range(3)]
 """Friday, Saturday and Sunday."""
@@ -25,14 +28,26 @@ def l1(first, second):
     return sum(abs(at[0][key] - at[1][key]) for key in keys)
 
 
+MONTHS = profile_of(4_000, 50_000, 0, 2, by="area", every="weekday-month")
+
+
+def month_vectors(days):
+    """Return the vectors of a period by group, kind of day and slot, of days with their group, slots and sums."""
+    month = DailySum.of_period(
+        {
+            day: DailySum(MONTHS, tuple(of), (Cell(group),), np.ones((1, 5), np.int64), np.array([wh], np.int64))
+            for day, group, of, wh in days
+        }
+    )
+    found = {}
+    for cell, energy_wh in zip(month.cells, month.exact.ravel().tolist(), strict=True):
+        found.setdefault(cell.group, {}).setdefault(cell.kind, {})[cell.place] = energy_wh
+    return found
+
+
 def by_group(counted, groups, slots):
     """Return the vectors of all groups: a household's counted days, each in the group of the day."""
-    return {
-        group: month_vector(
-            (day, of_day, wh) for day, of_day, wh, of in zip(DAYS, slots, counted, groups, strict=True) if of == group
-        )
-        for group in set(groups)
-    }
+    return month_vectors(zip(DAYS, groups, slots, counted, strict=True))
 
 
 @pytest.mark.parametrize(("half_hour", "clamp"), [(2, 3), (2, 9), (3, 4)])
@@ -88,7 +103,7 @@ def test_the_vector_is_what_pandas_counts():
         for day, of, wh in zip(days, slots, sums, strict=True)
     )
     counted = frame.groupby(["kind", "slot"])["wh"].sum()
-    result = month_vector((day.date(), of, wh) for day, of, wh in zip(days, slots, sums, strict=True))
+    result = month_vectors((day.date(), "a", of, wh) for day, of, wh in zip(days, slots, sums, strict=True))["a"]
     assert {kind: list(of_kind) for kind, of_kind in result.items()} == {
         kind: list(range(48)) for kind in ("weekday", "weekend")
     }

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from agedp_data.markov.states import RepresentativeValues
-from agedp_data.series.load_profile import ProfileRule
 from agedp_data.series.profile import Profile
 from agedp_data.series.sensitivity import Move
+from agedp_data.series.series_terms import Cell
+from tests.exact_sums import cells
 
 TERMS = {"statistic": "profile", "clamp_kwh": Decimal(50), "half_hour_clamp_kwh": Decimal(4)}
 SPRING = [*range(4), *range(6, 48)]
@@ -32,20 +32,20 @@ def test_the_sensitivity_is_twice_the_day_or_all_half_hours(clamp, half_hour, wh
 def test_cells_are_named_by_the_clock_and_found_again():
     for series, group in [(profile(), "all"), (profile(by="area"), "North End")]:
         for slots in (range(48), SPRING, range(0, 48, 2)):
-            cells = series.cells(group, slots=slots)
-            assert [series.place(cell) for cell in cells] == [(group, slot) for slot in slots]
-            assert series.holds(cells)
-    assert profile().cells("all", slots=SPRING)[2:6] == ("01:00", "01:30", "03:00", "03:30")
+            texts = cells(series, group, slots=slots)
+            assert [*series.read_cells(texts)] == [Cell(group, "", slot) for slot in slots]
+            assert series.holds(texts)
+    assert cells(profile(), "all", slots=SPRING)[2:6] == ("01:00", "01:30", "03:00", "03:30")
 
 
 def test_a_release_has_the_same_half_hours_of_each_group_once():
     series = profile(by="area")
-    first, second = series.cells("a", slots=range(48)), series.cells("b", slots=range(48))
+    first, second = cells(series, "a", slots=range(48)), cells(series, "b", slots=range(48))
     assert series.holds([*first, *second])
     assert series.by_group([*first, *second], [3] * 48 + [5] * 48) == {"a": 3, "b": 5}
-    for cells in (
+    for texts in (
         [*first, *second[:-1]],
-        [*first, *series.cells("b", slots=SPRING)],
+        [*first, *cells(series, "b", slots=SPRING)],
         [*first, *first],
         [*first[:24], *second, *first[24:]],
         first[::-1],
@@ -54,20 +54,21 @@ def test_a_release_has_the_same_half_hours_of_each_group_once():
         ["00:00"],
         ["a 0-2"],
     ):
-        assert not series.holds(cells), cells[-1]
+        assert not series.holds(texts), texts[-1]
 
 
 def test_a_month_has_cells_and_household_days_of_each_kind_of_day():
     for by, group, parts in [(None, "all", ("weekday", "weekend")), ("area", "a b", ("a b weekday", "a b weekend"))]:
         months = profile(every="weekday-month", by=by)
-        cells = [cell for part in parts for cell in months.cells(part, slots=range(48))]
-        assert cells[37] == f"{parts[0]} 18:30"
-        assert months.holds(cells)
-        assert not months.holds([*cells[:48], *cells[48:95]])
-        assert {months.group_of(cell) for cell in cells} == {group}
-        assert months.by_group(cells, [46] * 48 + [16] * 48) == {group: 62}
-        with pytest.raises(ValueError, match=r"kind of day|half-hour"):
-            months.place("a 18:30" if by else "18:30")
+        texts = cells(months, group, slots=range(48))
+        assert (texts[37], texts[85]) == (f"{parts[0]} 18:30", f"{parts[1]} 18:30")
+        assert months.holds(texts)
+        assert not months.holds([*texts[:48], *texts[48:95]])
+        assert {cell.group for cell in months.read_cells(texts)} == {group}
+        assert months.by_group(texts, [46] * 48 + [16] * 48) == {group: 62}
+        assert [*map(months.write_part, months.by_part(texts, [46] * 48 + [16] * 48))] == [*parts]
+        with pytest.raises(ValueError, match="half-hours"):
+            months.read_cells(["a 18:30" if by else "18:30"])
 
 
 def test_a_month_is_as_sensitive_as_its_weighted_days():
@@ -90,10 +91,9 @@ def test_impossible_sums_are_noticed():
 
 
 def test_series_with_the_same_rule_count_the_same_vectors():
-    states = RepresentativeValues("half-hour", (100, 300))
-    rule = ProfileRule(4_000, 50_000, 0, 2)
-    assert profile().rule(states) == profile(by="area").rule(None) == rule
-    assert profile(values="states").rule(states) == ProfileRule(4_000, 50_000, 0, 2, states)
+    assert profile().rule == profile(by="area").rule == profile(every="weekday-month", share=Decimal("0.5")).rule
+    others = ({"values": "states"}, {"max_missing": 3}, {"clamp_kwh": 49}, {"missing_kwh": 1})
+    assert len({profile().rule, *(profile(**{key: value}).rule for of in others for key, value in of.items())}) == 5
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,12 @@ from agedp_data.config.contract import contract_part
 from agedp_data.errors import LedgerError
 from agedp_data.markov.states import RepresentativeValues
 from agedp_data.series.coverage import Coverage
+from agedp_data.series.distribution import Distribution
+from agedp_data.series.mean import Mean
 from agedp_data.series.sensitivity import Move
-from agedp_data.series.series import Distribution, Mean, series_in, series_of
+from agedp_data.series.series import series_in, series_of
+from agedp_data.series.series_terms import Cell
+from tests.exact_sums import cells, vector
 
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
 FORMS = ("histogram", "cumulative")
@@ -38,11 +42,11 @@ def test_counts_are_those_made_by_hand_of_every_small_dataset(edges, form):
     for days in product(range(edges[-1] + 1), repeat=3):
         inside = [sum(low <= day < high or (day == high == edges[-1]) for day in days) for low, high in pairwise(edges)]
         below = [sum(day < edge for day in days) for edge in edges[1:-1]]
-        exact = series.exact(np.array(days))
+        exact = vector(series, days)
         assert exact == tuple(inside if form == "histogram" else below)
         assert series.is_possible(np.array(exact), 3)
         assert not series.is_possible(np.array(exact), 2) or form == "cumulative"
-        assert len(exact) == len(series.cells("all")) == len(series.ranges_kwh)
+        assert len(exact) == len(cells(series, "all")) == len(series.ranges_kwh)
 
 
 @pytest.mark.parametrize("series", [*(distribution((0, 1, 3, 4), form) for form in FORMS), mean(4)], ids=str)
@@ -50,7 +54,7 @@ def test_sensitivities_are_the_largest_change_over_all_small_datasets(series):
     wh = range(series.clamp_wh + 1)
     for size in wh:
         largest = max(
-            sum(abs(np.subtract(series.exact(np.array((day, third))), series.exact(np.array((other, third))))))
+            sum(abs(np.subtract(vector(series, (day, third)), vector(series, (other, third)))))
             for day, third, other in product(wh, repeat=3)
             if abs(other - day) <= size
         )
@@ -76,18 +80,27 @@ def test_a_cell_tells_its_group_and_range_by_its_name(form, by):
     bins = tuple(map(Decimal, ("0", "0.50", "2", "1E+1")))
     series = Distribution(statistic="distribution", form=form, clamp_kwh=Decimal(10), bins_kwh=bins, by=by)
     groups = ["all"] if by is None else ["Std", "two words", "0-2", "", "all"]
-    names = [cell for group in groups for cell in series.cells(group)]
+    names = [cell for group in groups for cell in cells(series, group)]
     assert len(set(names)) == len(names)
     ranges = ("0-0.5", "0.5-2" if form == "histogram" else "0-2")
     assert names[:2] == [f"{'' if by is None else 'Std '}{text}" for text in ranges]
-    places = [series.place(cell) for cell in names]
-    assert places == [(group, *edges) for group in groups for edges in series.ranges_kwh]
-    assert [series.holds(cells) for cells in (names, names[1:], names[::-1])] == [True, False, False]
-    households = [groups.index(group) for group, *_ in places]
+    found = series.read_cells(names)
+    assert found == tuple(Cell(group, "", edges) for group in groups for edges in series.ranges_kwh)
+    assert [series.holds(of) for of in (names, names[1:], names[::-1])] == [True, False, False]
+    households = [groups.index(cell.group) for cell in found]
     assert series.by_group(names, households) == {group: i for i, group in enumerate(groups)}
     for wrong in ("all", "0-1", "x 0-1", "0-0.50", "Std 0-0.5" if by is None else "0-0.5"):
-        with pytest.raises(ValueError, match="not a range"):
-            series.place(wrong)
+        with pytest.raises(ValueError, match="not one of the bins"):
+            series.read_cells([wrong])
+
+
+@pytest.mark.parametrize(("by", "text"), [(None, "0-0.001"), ("tariff", "a b 0-0.001")])
+def test_the_one_count_below_an_edge_is_named_by_its_range(by, text):
+    series = distribution((0, 1, 4), "cumulative", by=by)
+    (cell,) = series.cells([Cell("all" if by is None else "a b")])
+    assert series.write_cells([cell]) == (text,)
+    assert series.read_cells([text]) == (cell,)
+    assert [series.holds([text]), series.holds(["all"])] == [True, False]
 
 
 @pytest.mark.parametrize("bins", [[0, 4], [0], [1, 2, 4], [0, 2, 2, 4], [0, 2, 3]])
@@ -118,7 +131,7 @@ def test_of_states_a_small_change_never_moves_more_than_is_charged(step, series)
     for used in product(range(8), repeat=2):
         energy = np.array(used)
         total = states.represent(energy).sum() if step == "half-hour" else states.represent(energy.sum()[None])[0]
-        exact.setdefault(sum(used), set()).add(series.exact(np.array([min(int(total), 4)])))
+        exact.setdefault(sum(used), set()).add(vector(series, min(int(total), 4)))
     for size in range(5):
         pairs = [
             pair for a, b in product(exact, repeat=2) if abs(a - b) <= size for pair in product(exact[a], exact[b])

@@ -23,15 +23,19 @@ Decisions:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, ClassVar, Final, Literal, Self
 
+import numpy as np
 from pydantic import PlainValidator, model_validator
 
+from agedp_data.amendment_rules import EITHER
 from agedp_data.parameters import (
+    LATER,
     NUMBERS,
     Kwh,
+    PositiveKwh,
     Section,
     Text,
     ascending,
@@ -39,16 +43,23 @@ from agedp_data.parameters import (
     exact_text,
     positive_kwh,
     share,
+    watt_hours,
     wrong,
 )
-from agedp_data.series.series import AnySeries, Layer, Mean, series_in
-from agedp_data.series.series_terms import Missing, check_group_columns
+from agedp_data.series.mean import Mean
+from agedp_data.series.mean_tables import LAYERS
+from agedp_data.series.result_table import ResultTable
+from agedp_data.series.series_terms import (
+    Missing,
+    Series,
+    Wh,
+    check_group_columns,
+    layer_number,
+    mean_name,
+)
 
 MOST_LAYERS: Final = 4
-SEPARATOR: Final = "/"
 _EXAMPLES: Final[Mapping[int, str]] = {2: "[0.77, 0.23]", 3: "[0.7, 0.2, 0.1]", 4: "[0.7, 0.15, 0.1, 0.05]"}
-_PER_LAYER: Final = ("clamp_kwh", "above_kwh", "share", "missing_kwh")
-"""Keys in which the layers of a mean differ."""
 
 
 def _clamps(values: object) -> tuple[Decimal, ...]:
@@ -65,6 +76,41 @@ def _shares(values: object) -> tuple[Decimal, ...]:
     if any(not 0 < value <= 1 for value in numbers):
         raise wrong("each share must be above 0 and at most 1")
     return tuple(map(share, values))
+
+
+class Layer(Mean):
+    r"""Mean of the part of the households' days above one public clamp and up to the next: an upper layer.
+
+    .. math:: y_j = \min(\max(x - U_{j-1}, 0), U_j - U_{j-1})
+
+    A change of one household's day changes the sum by at most the width U_j - U_(j-1). Written by `series.layers`,
+    never by users; layer 1 is a `Mean`.
+    """
+
+    TABLES: ClassVar[tuple[ResultTable, ...]] = (LAYERS,)
+
+    above_kwh: Annotated[PositiveKwh, LATER, EITHER]
+    """Clamp of the layer below; the day counts as its energy above this, at most `clamp_kwh` less this."""
+
+    @property
+    def above_wh(self) -> int:
+        """Return the clamp of the layer below, in whole watt-hours."""
+        return watt_hours(self.above_kwh)
+
+    def clamp_energy(self, energy_wh: Wh) -> Wh:
+        """Return the part of each day's energy in this layer [Wh]; see `EnergySeries`."""
+        return np.clip(energy_wh - self.above_wh, 0, self.width_wh)
+
+    def missing(self, slots: Sequence[int], *, minutes: int) -> Wh:
+        """Return what a household-day without enough readings adds: `missing_wh`, which is cut already [Wh]."""
+        del slots, minutes
+        return np.array([self.missing_wh])
+
+    @model_validator(mode="after")
+    def _has_a_width(self) -> Self:
+        if self.missing_wh > self.width_wh or self.width_wh <= 0:
+            raise wrong("must exceed above_kwh, by missing_kwh or more", "clamp_kwh")
+        return self
 
 
 class LayeredMean(Section):
@@ -107,25 +153,6 @@ class LayeredMean(Section):
         return self
 
 
-def mean_name(series: str) -> str:
-    """Return the name of the mean that a series is, or is a layer of: layers share it, levels do not.
-
-    >>> mean_name("daily_mean/2"), mean_name("daily_mean"), mean_name("daily_mean/feeder")
-    ('daily_mean', 'daily_mean', 'daily_mean/feeder')
-    """
-    return series.partition(SEPARATOR)[0] if layer_number(series) else series
-
-
-def layer_number(series: str) -> int:
-    """Return which layer of its mean a series is, from 1; 0 for a series that is no layer.
-
-    >>> layer_number("daily_mean/2"), layer_number("daily_mean")
-    (2, 0)
-    """
-    number = series.partition(SEPARATOR)[2]
-    return int(number) if number.isdecimal() else 0
-
-
 def layer_text(series: str, clamp_kwh: Decimal | str) -> str:
     """Return the name of a mean for people, with the layer that it is and the clamp of that.
 
@@ -136,63 +163,28 @@ def layer_text(series: str, clamp_kwh: Decimal | str) -> str:
     return f"{mean_name(series)}, layer {number}, up to {Decimal(clamp_kwh):f} kWh" if number else series
 
 
-def series_text(name: str, series: AnySeries) -> str:
+def layer_range(series: Series) -> str:
+    """Return which part of a household's day a mean counts [kWh].
+
+    >>> layer_range(series_in({"statistic": "mean", "clamp_kwh": "75", "above_kwh": "30", "share": "0.23"}))
+    'above 30 and up to 75'
+    """
+    clamp = f"up to {exact_text(series.clamp_kwh)}" if isinstance(series, Mean) else ""
+    return f"above {exact_text(series.above_kwh)} and {clamp}" if isinstance(series, Layer) else clamp
+
+
+def layer_quantities(means: Mapping[str, Mean]) -> dict[str, tuple[object, ...]]:
+    """Return what each layer of one mean counts as a household's day, the lowest first: an upper one beside that."""
+    order = sorted(means, key=lambda name: means[name].clamp_wh)
+    first = means[order[0]].quantity
+    return {name: (*means[name].quantity, *first) if name != order[0] else first for name in order}
+
+
+def series_text(name: str, series: Series) -> str:
     """Return the name of a series for people; of a layer as `layer_text`."""
     return layer_text(name, series.clamp_kwh) if isinstance(series, Mean) else name
-
-
-def layers_of(series: str, names: Iterable[str]) -> list[str]:
-    """Return the layers of the mean that a series is a layer of, or the series alone.
-
-    >>> layers_of("use/1", ["use/1", "use/2", "night"]), layers_of("night", ["use/1", "use/2", "night"])
-    (['use/1', 'use/2'], ['night'])
-    """
-    return [name for name in names if mean_name(name) == mean_name(series)]
-
-
-def layer_width_kwh(clamp_kwh: str, above_kwh: str | None) -> Decimal:
-    """Return the most that a household's day counts in a layer, or in a mean, from its keys in a contract.
-
-    >>> layer_width_kwh("75", "30"), layer_width_kwh("50", None)
-    (Decimal('45'), Decimal('50'))
-    """
-    return Decimal(clamp_kwh) - Decimal(above_kwh or "0")
 
 
 def is_upper(series: str) -> bool:
     """Return whether a series is a layer above the first: a part of a mean, which is none by itself."""
     return layer_number(series) > 1
-
-
-def joined_layers(name: str, tables: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the table of lists of these layers, the lowest first; None if they are not those of one table.
-
-    Args:
-        name: the table.
-        tables: terms of its layers in a contract.
-    """
-    terms = list(tables.values())
-    try:
-        layers = [series_in(of_layer) for of_layer in terms]
-        shared = {key: getattr(layers[0], key) for key in ("statistic", "by", "max_missing", "values")}
-        lists = {key: [getattr(layer, key) for layer in layers] for key in ("clamp_kwh", "share")}
-        missing_kwh = sum((layer.missing_kwh for layer in layers if isinstance(layer, Mean)), Decimal())
-        written = LayeredMean.model_validate({**shared, **lists, "missing_kwh": missing_kwh})
-    except (ValueError, LookupError, TypeError, AttributeError):
-        return None
-    others = common_keys(terms, without=_PER_LAYER)
-    names = [f"{name}{SEPARATOR}{number}" for number in range(1, len(layers) + 1)]
-    if [*tables] != names or [*written.layers] != layers or others is None:
-        return None
-    of_layers = {key: [of[key] for of in terms] for key in ("clamp_kwh", "share")}
-    return {**others, **of_layers, "missing_kwh": exact_text(missing_kwh)}
-
-
-def common_keys(terms: Sequence[Mapping[str, Any]], *, without: Collection[str]) -> dict[str, Any] | None:
-    """Return the keys of several tables that are not `without`; None if the tables differ in one of them.
-
-    >>> common_keys([{"by": "area", "share": 1}, {"by": "area", "share": 2}], without=("share",))
-    {'by': 'area'}
-    """
-    first, *others = ({key: value for key, value in of.items() if key not in without} for of in terms)
-    return first if all(keys == first for keys in others) else None

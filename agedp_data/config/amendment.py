@@ -1,0 +1,103 @@
+"""Every difference of two contracts, each with a verdict: an amendment may tighten a promise, never loosen it.
+
+Each key of the run file carries its rule in its type (`amendment_rules`). Example: `promise.max_day_epsilon` may be
+lowered, `population.min_households` raised. A key without a rule never changes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from agedp_data.amendment_rules import ABSENT, EITHER, MODEL, NEVER, SHARE, Rule, Verdict
+from agedp_data.config.contract import TABLES, ZONE_CHANGES
+from agedp_data.notions import NOTIONS
+from agedp_data.series.series_tables import written_contracts
+
+_BESIDE_FIELDS: Final = {"model": MODEL, "model.*": EITHER, "series.*": SHARE, f"schedule.{ZONE_CHANGES}": EITHER}
+"""Rules of whole tables, and of the key that only a contract has; clock changes are judged by the days they move."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContractChange:
+    """One difference of two contracts, with its verdict.
+
+    `key` is dotted; `old` and `new` are JSON texts, or `ABSENT`; `why` is the reason for the verdict in a few words.
+    """
+
+    key: str
+    old: str
+    new: str
+    verdict: Verdict
+    why: str
+
+
+def amendment(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[ContractChange, ...]:
+    """Return every difference of two contracts with its verdict, in the order of their keys.
+
+    >>> [change] = amendment({"promise": {"epsilon": "0.5"}}, {"promise": {"epsilon": "0.4"}})
+    >>> change.key, change.old, change.new, change.verdict
+    ('promise.epsilon', '"0.5"', '"0.4"', 'allowed')
+    """
+    old, new = written_contracts(old, new)
+    units = _on_one_side(old, new)
+    old_values, new_values = _entries(old, units), _entries(new, units)
+    notions = [_table(contract, "promise").get("notion") for contract in (old, new)]
+    changes = []
+    for key in sorted(old_values.keys() | new_values.keys()):
+        before, after = old_values.get(key, ABSENT), new_values.get(key, ABSENT)
+        if before != after:
+            changes.append(ContractChange(key, before, after, *rule_of(key, notions).judge(before, after, new)))
+    return tuple(changes)
+
+
+def _on_one_side(old: Mapping[str, Any], new: Mapping[str, Any]) -> frozenset[str]:
+    """Return the series, and the model, that only one contract has: each is one change."""
+    names = (set(_table(old, "series")) ^ set(_table(new, "series"))) - {""}
+    models = {"model"} if ("model" in old) != ("model" in new) else set()
+    return frozenset({f"series.{name}" for name in names} | models)
+
+
+def _table(contract: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    table = contract.get(name)
+    return table if isinstance(table, Mapping) else {}
+
+
+def _entries(value: Mapping[str, Any], units: frozenset[str], above: str = "") -> dict[str, str]:
+    """Return (dotted key, JSON text) of every value that is not a table, and of the tables that are one change."""
+    entries: dict[str, str] = {}
+    for name, entry in value.items():
+        key = f"{above}{name}"
+        if isinstance(entry, Mapping) and key not in units:
+            entries |= _entries(entry, units, f"{key}.")
+        else:
+            entries[key] = json.dumps(entry, sort_keys=True, ensure_ascii=True)
+    return entries
+
+
+def rule_of(key: str, notions: Collection[object] = ()) -> Rule:
+    """Return the rule beside a dotted key of a contract, `NEVER` for a key without one or with different ones.
+
+    `notions` are the names of the notions that the compared contracts promise; if none is known, all notions count.
+
+    >>> rule_of("series.daily_mean.clamp_kwh").why, rule_of("promise.epsilon").why_not.partition(":")[0]
+    ('the promise stays as it is', 'it may only be lowered')
+    >>> rule_of("promise.notion") is NEVER
+    True
+    """
+    table, *below = key.split(".")
+    if table == "series" and below:
+        below[0] = "*"
+    pattern = "model.*" if table == "model" and below else ".".join((table, *below))
+    if pattern in _BESIDE_FIELDS:
+        return _BESIDE_FIELDS[pattern]
+    if len(below) != (2 if table == "series" else 1):
+        return NEVER
+    _, kinds = TABLES.get(table, ("", ()))
+    if table == "promise":
+        kinds = [notion for notion in NOTIONS if notion.name in notions] or NOTIONS
+    fields = [kind.model_fields[below[-1]] for kind in kinds if below[-1] in kind.model_fields]
+    rules = {mark for field in fields for mark in field.metadata if isinstance(mark, Rule)}
+    return rules.pop() if len(rules) == 1 else NEVER
