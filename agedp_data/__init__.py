@@ -10,7 +10,7 @@ Twelve nouns, each a class, in the order in which a newcomer meets them. This mo
 * `Promise` (`notions.notion`): a notion of privacy with its parameters and caps.
 * `Model` (`model`): a leakage bound and where it comes from, declared or estimated.
 * `ContractRecord` (`ledger.records`): the registered text that a population's releases are bound to.
-* `DayBudget` (`agedp.effective_promise`): the loss that one day may spend, in nano-epsilon.
+* `DayBudget` (`agedp.budget`): the loss that one day may spend, in nano-epsilon.
 * `ReleaseRecord` (`ledger.records`): one draw for one series and day.
 * `Ledger` (`ledger.ledger`): contracts, models, releases and statements, append-only and hash-chained.
 * `Statement` (`statement.document`): what a release guarantees, for people as Markdown and for programs as JSON.

@@ -33,7 +33,7 @@ from agedp_data.leakage.population_bound import composition_age_steps, leakage_b
 from agedp_data.markov.transitions import reverse, stationary
 from agedp_data.messages import escape_text
 from agedp_data.parameters import MANY_DAYS
-from agedp_data.statement.model_texts import share_text
+from agedp_data.statement.note_texts import share_text
 
 PUBLIC_FILE = "public.json"
 DIGEST_FILE = "public.sha256"

@@ -17,18 +17,28 @@ https://doi.org/10.1109/TIT.2023.3340147
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
-from functools import lru_cache
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache, partial
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from agedp_data.accounting.approximate_ageing import approximate_risk, compose_approximate
-from agedp_data.accounting.composition import GapLeakage, compose_with, compose_without_markov, sum_rule
+from agedp_data.accounting.composition import (
+    GapLeakage,
+    compose_with,
+    compose_without_markov,
+    composed_losses,
+    sum_rule,
+)
+from agedp_data.accounting.renyi import Curve, approximate_epsilon
 from agedp_data.arrays import Floats, checked_loss, checked_steps, step_list
+from agedp_data.epsilon import EpsilonLike, ceil_nano, to_float
 from agedp_data.errors import ChainError
-from agedp_data.leakage.function import leakage, leakage_from_total_variation, supremum
-from agedp_data.leakage.pieces import fixed_point
+from agedp_data.leakage.exact import round_up_with_slack
+from agedp_data.leakage.function import fixed_point, leakage, leakage_from_total_variation, supremum
 from agedp_data.markov.cyclic import ascending_products
 from agedp_data.markov.mixing import reversibilised_bound, spectral_bound, total_variation
 from agedp_data.markov.transitions import ascending_powers, power, reverse
@@ -46,6 +56,187 @@ __all__ = [
     "risk_of_curve",
     "sum_rule",
 ]
+
+
+# --------------------------------------------------------------------------------------------------
+# Approximate age-dependent privacy: (epsilon, delta) of old releases, an extension of [A].
+#
+# A mechanism that is (eps, delta)-DP is, at age t, (ln(1 + Delta(t)(e^eps - 1)), Delta(t) delta)-age-dependent DP
+# about the present: advanced joint convexity of the hockey-stick divergence, applied to two input distributions that
+# share all but Delta of their mass. Example: Delta = 0.64 turns (0.5, 1e-6) into (0.347, 6.4e-7).
+#
+# All pure releases of a span have a whole profile of such pairs, one for each epsilon. `aged_epsilon` ages the
+# profile: at Delta = 0.05, a year of epsilon 0.1 a day with 10.75 at delta = 1e-6 has 6.59 about the present.
+#
+# Decisions:
+#
+# * The Gaussian mechanism is admitted by the first two functions only. Releases of this project are pure: delta = 0.
+# * Only total variation is used; a tight (eps, delta) form through the kernel is not known.
+# * A span needs the Markov assumption: given the newest input, the earlier ones say nothing more about the present.
+#   Only then is the distance of whole pasts that of the newest inputs. A declared curve alone does not age a span.
+# --------------------------------------------------------------------------------------------------
+
+_AGE_GAPS = 8
+
+
+def approximate_risk(
+    transition: ArrayLike, loss: ArrayLike, delta: ArrayLike, age_steps: ArrayLike
+) -> tuple[Floats, Floats]:
+    r"""Age-dependent (epsilon, delta) about the present of one release.
+
+    Use it for a mechanism with delta > 0; `risk` is sharper for delta = 0.
+
+    .. math:: \varepsilon(t) = \ln(1 + \Delta(t)(e^{\varepsilon_C} - 1)), \qquad \delta(t) = \Delta(t)\, \delta_C
+
+    Source: Theorem 2 of Balle, Barthe, Gaboardi on the setting of [A] Theorem 1; [A] leaves the case open.
+
+    Args:
+        transition: forward transition matrix, shape (..., k, k), probabilities [-].
+        loss: epsilon of the mechanism, shape (...), >= 0 [epsilon].
+        delta: delta of the mechanism, shape (...), from 0 to 1 [probability].
+        age_steps: ages, shape (T,), integers >= 0 [steps].
+
+    Returns:
+        Loss [epsilon] and delta [probability], shape (..., T) each.
+
+    Raises:
+        ChainError: a delta outside [0, 1]; as `risk`.
+
+    References:
+        Balle, Barthe, Gaboardi: Privacy Amplification by Subsampling. NeurIPS 2018.
+        https://doi.org/10.48550/arXiv.1807.01647
+        [A] Zhang, Wei, Berry, Huang: Age-Dependent Differential Privacy. IEEE Trans. Inf. Theory, 2024.
+        https://doi.org/10.1109/TIT.2023.3340147
+
+    >>> loss, delta = approximate_risk([[0.9, 0.1], [0.1, 0.9]], 0.5, 1e-6, [2])  # Delta(2) = .8^2 = .64
+    >>> loss.round(6).tolist(), delta.round(12).tolist()
+    ([0.347258], [6.4e-07])
+    """
+    losses, deltas = checked_loss(loss)[..., None], _probability(delta)[..., None]
+    distance = total_variation(transition, step_list(age_steps, "ages"))
+    shape = np.broadcast_shapes(losses.shape, deltas.shape, distance.shape)
+    aged = (
+        np.broadcast_to(leakage_from_total_variation(distance, losses), shape),
+        np.broadcast_to(distance * deltas, shape),
+    )
+    return aged[0].copy(), aged[1].copy()
+
+
+def compose_approximate(
+    transition: ArrayLike,
+    published: ArrayLike,
+    ages: ArrayLike,
+    losses: ArrayLike,
+    deltas: ArrayLike,
+    at: ArrayLike,
+) -> tuple[Floats, Floats]:
+    r"""Age-dependent (epsilon, delta) about the present of all releases published so far.
+
+    Use it for schedules of mechanisms with delta > 0; `compose` is sharper for delta = 0.
+
+    .. math:: z_k = \varepsilon_k + \ln(1 + \Delta(e^{z_{k-1}} - 1)), \qquad d_k = \delta_k + \Delta\, d_{k-1}
+
+    with Delta over the gap between consecutive inputs, and once more from the newest input to t. Equal input times add.
+    A delta above 1 means that the bound is void.
+
+    Source: [A] Theorem 3, corrected as in `compose_with`; the delta part as in `approximate_risk`.
+
+    Args:
+        transition: forward transition matrix, shape (..., k, k), probabilities [-].
+        published: S, instants of publication, shape (n,), integers [steps].
+        ages: A, age of each input at publication, shape (n,), integers >= 0 [steps].
+        losses: epsilon of each release, shape (n,), >= 0 [epsilon].
+        deltas: delta of each release, shape (n,), from 0 to 1 [probability].
+        at: t, shape (T,), integers [steps].
+
+    Returns:
+        Loss [epsilon] and delta [probability], shape (..., T) each.
+
+    Raises:
+        ChainError: a delta outside [0, 1]; as `compose`.
+
+    References:
+        Balle, Barthe, Gaboardi: Privacy Amplification by Subsampling. NeurIPS 2018.
+        https://doi.org/10.48550/arXiv.1807.01647
+        [A] Zhang, Wei, Berry, Huang: Age-Dependent Differential Privacy. IEEE Trans. Inf. Theory, 2024.
+        https://doi.org/10.1109/TIT.2023.3340147
+
+    >>> loss, delta = compose_approximate([[0.9, 0.1], [0.1, 0.9]], [1, 2], [0, 0], [0.0, 0.0], [0.1, 0.1], [3])
+    >>> delta.round(12).tolist()  # (.1 * .8 + .1) * .8
+    [0.144]
+    """
+    epsilons, probabilities = checked_loss(losses), _probability(deltas)
+    if epsilons.ndim != 1 or epsilons.shape != probabilities.shape:
+        raise ChainError(f"one delta per loss: losses of shape {epsilons.shape}, deltas of shape {probabilities.shape}")
+    variation_over = lru_cache(_AGE_GAPS)(lambda gap: total_variation(transition, [gap])[..., 0])
+
+    def gap_leakage(gap: int, pair: Floats) -> Floats:
+        variation = variation_over(gap)
+        return np.stack(
+            np.broadcast_arrays(leakage_from_total_variation(variation, pair[..., 0]), variation * pair[..., 1]),
+            axis=-1,
+        )
+
+    composed = composed_losses(
+        published, ages, np.stack((epsilons, probabilities), axis=-1), at, gap_leakage=gap_leakage
+    )
+    table = np.stack(np.broadcast_arrays(*composed), axis=-1) if composed else np.zeros((2, 0))
+    return table[..., 0, :], table[..., 1, :]
+
+
+def aged_epsilon(curve: Curve, distance: float, delta: EpsilonLike, *, pure: int) -> int:
+    r"""Epsilon at a delta, about the present, of all releases of a span together.
+
+    .. math:: \varepsilon'(\delta) = \ln \bigl( 1 + \Delta\,(e^{\varepsilon(\delta / \Delta)} - 1) \bigr)
+
+    with epsilon(.) that of `approximate_epsilon`: two present states imply two laws of the household's past that share
+    all but Delta of their mass, and the releases are (epsilon, delta)-DP in the whole past at every epsilon.
+
+    Source: Theorem 2 of Balle, Barthe, Gaboardi on the setting of [A] Theorem 1, at each point of the profile.
+
+    Args:
+        curve: Rényi curve of the releases together, shape (64,) [1e-12 epsilon].
+        distance: Delta, total variation of the reversed chain from the present to the newest input, 0 to 1 [-].
+        delta: probability, 0 <= delta < 1 [-].
+        pure: sum of the pure losses [nano-epsilon].
+
+    Returns:
+        Integer from 0 to that of the span, rounded up [nano-epsilon].
+
+    Raises:
+        ChainError: a distance or a delta outside its range.
+
+    References:
+        Balle, Barthe, Gaboardi: Privacy Amplification by Subsampling. NeurIPS 2018.
+        https://doi.org/10.48550/arXiv.1807.01647
+        [A] https://doi.org/10.1109/TIT.2023.3340147
+
+    >>> from agedp_data.accounting.renyi import laplace_curve
+    >>> year = 365 * laplace_curve(50_000, 500_000.0)  # epsilon 0.1 a day
+    >>> [aged_epsilon(year, distance, 1e-6, pure=36_500_000_000) for distance in (1.0, 0.05, 0.0)]
+    [10748499677, 6591931362, 0]
+    """
+    if not 0 <= distance <= 1:
+        raise ChainError("a total variation is a number from 0 to 1")
+    if not 0 <= delta < 1:
+        raise ChainError(f"delta = {delta}: a probability from 0 to below 1")
+    if distance <= delta:  # the two laws differ by no more than delta
+        return 0
+    unaged = approximate_epsilon(curve, Fraction(delta) / Fraction(distance), pure=pure)
+    aged = round_up_with_slack(leakage_from_total_variation(distance, to_float(unaged)))
+    return min(unaged, ceil_nano(float(aged)))
+
+
+def _probability(delta: ArrayLike) -> Floats:
+    values = np.asarray(delta, dtype=np.float64)
+    if not ((values >= 0) & (values <= 1)).all():
+        raise ChainError("a delta is a probability, from 0 to 1")
+    return values
+
+
+# --------------------------------------------------------------------------------------------------
+# Age-dependent differential privacy [A]: the loss of old releases about the present.
+# --------------------------------------------------------------------------------------------------
 
 _GAPS = 8  # kernels of a stack in memory at a time; schedules repeat few gaps
 
@@ -348,3 +539,240 @@ def cyclic_risk(kernels: ArrayLike, loss: ArrayLike, age_steps: ArrayLike) -> Fl
     for t, product in ascending_products(kernels, steps, direction="backward"):
         result[..., steps == t] = leakage(product, losses[..., None]).max(axis=-1)[..., None]
     return result
+
+
+# --------------------------------------------------------------------------------------------------
+# Age planner: age, interval and loss of a periodic schedule with the least peak risk and a bounded error.
+#
+# Inputs of a periodic schedule are at most A + S old (age at publication plus interval). For a penalty f(A + S, eps)
+# that increases with age and decreases with the loss, the smallest feasible loss depends on A + S alone; the rest is a
+# search over integer ages and intervals. Example: with f = t + 1/eps <= 4, a total of 3 steps needs a loss of 1.
+#
+# Decisions:
+#
+# * The search is exact for every chain and penalty. [A] Algorithms 1 and 2 need geometric decay and round at the end
+#   (`plan_geometric_decay` in docs/papers/age).
+# * Erratum: by [A] eq. 24 the largest age of information on integer steps is A + S - 1; f(A + S) is the value an
+#   instant before the next publication.
+# --------------------------------------------------------------------------------------------------
+
+Penalty = Callable[[float, float], float]
+PeakRiskFunction = Callable[..., float]
+
+_MIN_LOSS, _MAX_LOSS = 1e-12, 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class AgePlan:
+    r"""Periodic schedule with its peak risk and penalty.
+
+    Use it as the result of `plan_ageing` and `plan_least_penalty`.
+
+    .. math:: A_n = A, \quad S_{n+1} - S_n = S, \quad \varepsilon_n = \varepsilon \text{ for all releases } n
+
+    Source: [A] Definition 12, eq. 29.
+
+    Attributes:
+        loss: loss of each release about its input [epsilon].
+        age: A, from an input to its publication [steps].
+        interval: S, from one publication to the next [steps].
+        risk: supremum of the loss about the present [epsilon].
+        penalty: f(A + S, loss) [unit of the penalty].
+
+    References:
+        [A] Zhang, Wei, Berry, Huang: Age-Dependent Differential Privacy. IEEE Trans. Inf. Theory, 2024.
+        https://doi.org/10.1109/TIT.2023.3340147
+
+    >>> plan = AgePlan(loss=1.0, age=2, interval=1, risk=0.25, penalty=4.0)
+    >>> plan.age + plan.interval
+    3
+    """
+
+    loss: float
+    age: float
+    interval: float
+    risk: float
+    penalty: float
+
+
+def plan_ageing(
+    risk_of: PeakRiskFunction, penalty: Penalty, *, max_penalty: float, horizon: int, max_loss: float = _MAX_LOSS
+) -> AgePlan:
+    r"""Schedule of least peak risk whose penalty is within a bound.
+
+    Use it to choose age, interval and loss of releases for a required accuracy. Of equal risks the smallest age wins.
+    At most horizon (horizon + 1)/2 calls of `risk_of`.
+
+    .. math:: \min_{A \ge 0,\, S \ge 1,\, \varepsilon > 0} \varepsilon^*(A, S, \varepsilon)
+        \quad \text{s.t.} \quad f(A + S, \varepsilon) \le f_{max}, \quad A + S \le \text{horizon}
+
+    Source: [A] eqs. 28 and 39, solved over integers. Erratum: Algorithms 1 and 2 do not run as printed.
+
+    Args:
+        risk_of: (loss, age=A, interval=S) -> peak risk, not decreasing in the loss, such as
+            `functools.partial(peak, chain, method="tight")`; called by position if it has no such parameters [epsilon].
+        penalty: (A + S, loss) -> f, not increasing in the loss.
+        max_penalty: the largest f permitted [unit of the penalty].
+        horizon: the largest A + S tried, >= 1 [steps].
+        max_loss: the largest loss of a release [epsilon].
+
+    Returns:
+        The schedule.
+
+    Raises:
+        ChainError: no loss satisfies the penalty at any age, or a horizon below one step.
+
+    References:
+        [A] Zhang, Wei, Berry, Huang: Age-Dependent Differential Privacy. IEEE Trans. Inf. Theory, 2024.
+        https://doi.org/10.1109/TIT.2023.3340147
+
+    >>> def risk_of(loss, age, interval):
+    ...     return loss * 0.5**age
+    >>> plan = plan_ageing(risk_of, lambda t, loss: t + 1 / loss, max_penalty=4, horizon=9)
+    >>> plan.age, plan.interval, round(plan.loss, 9), round(plan.risk, 9)  # A + S = 3 needs a loss of 1
+    (2, 1, 1.0, 0.25)
+    """
+    _check_horizon(horizon)
+    peak_risk = _named_risk(risk_of)
+    best: AgePlan | None = None
+    for total in range(1, horizon + 1):
+        loss = smallest_loss(penalty, total, max_penalty=max_penalty, max_loss=max_loss)
+        if loss is None:
+            continue
+        smallest_penalty = float(penalty(total, loss))
+        for age in range(total):
+            risk = peak_risk(loss, age, total - age)
+            if best is None or risk < best.risk:
+                best = AgePlan(loss, age, total - age, risk, smallest_penalty)
+    if best is None:
+        raise ChainError(f"no loss keeps the penalty within {max_penalty} at any age up to {horizon}; allow more")
+    return best
+
+
+def plan_least_penalty(
+    risk_of: PeakRiskFunction,
+    penalty: Penalty,
+    *,
+    max_risk: float,
+    horizon: int,
+    max_loss: float,
+    max_interval: int | None = None,
+) -> AgePlan | None:
+    r"""Schedule of least penalty whose peak risk is within a bound; None if there is none.
+
+    Use it to find the most accurate schedule for a required privacy. Of equal penalties the least risk wins, then the
+    smallest age. The loss is the largest that satisfies the bound, to the last digit.
+
+    .. math:: \min_{A \ge 0,\, S \ge 1,\, \varepsilon} f(A + S, \varepsilon)
+        \quad \text{s.t.} \quad \varepsilon^*(A, S, \varepsilon) \le \varepsilon_{max}, \quad A + S \le \text{horizon}
+
+    Source: [A] eq. 28 with objective and constraint exchanged.
+
+    Args:
+        risk_of: as in `plan_ageing`.
+        penalty: as in `plan_ageing`.
+        max_risk: the largest peak risk permitted [epsilon].
+        horizon: the largest A + S tried, >= 1 [steps].
+        max_loss: the largest loss of a release [epsilon].
+        max_interval: the largest S tried [steps]; None for no bound.
+
+    Returns:
+        The schedule, or None.
+
+    Raises:
+        ChainError: a horizon below one step.
+
+    References:
+        [A] Zhang, Wei, Berry, Huang: Age-Dependent Differential Privacy. IEEE Trans. Inf. Theory, 2024.
+        https://doi.org/10.1109/TIT.2023.3340147
+
+    >>> def risk_of(loss, age, interval):
+    ...     return loss * 0.5**age
+    >>> plan = plan_least_penalty(risk_of, lambda t, loss: t + 1 / loss, max_risk=0.3, horizon=9, max_loss=2.0)
+    >>> plan.age, plan.interval, round(plan.loss, 9), round(plan.penalty, 6)  # A = 1 permits .6: 2 + 1 / .6
+    (1, 1, 0.6, 3.666667)
+    """
+    _check_horizon(horizon)
+    peak_risk = _named_risk(risk_of)
+    best: AgePlan | None = None
+    for total in range(1, horizon + 1):
+        for age in range(max(0, total - (max_interval or total)), total):
+            # The loss must beat the best penalty, or this split has no better schedule.
+            smallest = _MIN_LOSS if best is None else smallest_loss(penalty, total, max_penalty=best.penalty)
+            if smallest is None or smallest > max_loss or peak_risk(smallest, age, total - age) > max_risk:
+                continue
+            loss = _largest_satisfying(
+                smallest, max_loss, partial(_is_within_risk, peak_risk, age, total - age, max_risk)
+            )
+            candidate = AgePlan(loss, age, total - age, peak_risk(loss, age, total - age), float(penalty(total, loss)))
+            if best is None or (candidate.penalty, candidate.risk) < (best.penalty, best.risk):
+                best = candidate
+    return best
+
+
+def smallest_loss(penalty: Penalty, total: float, *, max_penalty: float, max_loss: float = _MAX_LOSS) -> float | None:
+    r"""Smallest loss whose penalty is within a bound, to the last digit; None if `max_loss` does not suffice.
+
+    Use it for the loss that an accuracy requires at a fixed age.
+
+    .. math:: \min \{\varepsilon : f(t, \varepsilon) \le f_{max}\}
+
+    Source: [A] eq. 39c; bisection, since f does not increase with the loss.
+
+    Args:
+        penalty: (t, loss) -> f, not increasing in the loss.
+        total: t = A + S [steps].
+        max_penalty: the largest f permitted [unit of the penalty].
+        max_loss: the largest loss tried [epsilon].
+
+    Returns:
+        Loss [epsilon], at least 1e-12, or None.
+
+    References:
+        [A] Zhang, Wei, Berry, Huang: Age-Dependent Differential Privacy. IEEE Trans. Inf. Theory, 2024.
+        https://doi.org/10.1109/TIT.2023.3340147
+
+    >>> smallest_loss(lambda t, loss: t / loss, 3, max_penalty=2)
+    1.5
+    """
+
+    def is_feasible(loss: float) -> bool:
+        return bool(penalty(total, loss) <= max_penalty)
+
+    if not is_feasible(max_loss):
+        return None
+    return _MIN_LOSS if is_feasible(_MIN_LOSS) else _bisect(_MIN_LOSS, max_loss, lambda loss: not is_feasible(loss))[1]
+
+
+def _is_within_risk(
+    peak_risk: Callable[[float, int, int], float], age: int, interval: int, max_risk: float, loss: float
+) -> bool:
+    return peak_risk(loss, age, interval) <= max_risk
+
+
+def _largest_satisfying(low: float, high: float, holds: Callable[[float], bool]) -> float:
+    """Largest number up to `high` for which `holds` is true; it is true for `low`."""
+    return high if holds(high) else _bisect(low, high, holds)[0]
+
+
+def _bisect(low: float, high: float, below: Callable[[float], bool]) -> tuple[float, float]:
+    """Two neighbouring floats between which `below`, true at `low`, becomes false."""
+    while True:
+        # Halve the exponent first, then the number: some sixty steps to neighbouring floats.
+        middle = float(np.sqrt(low * high)) if high > 2 * low else (low + high) / 2
+        if not low < middle < high:
+            return low, high
+        low, high = (middle, high) if below(middle) else (low, middle)
+
+
+def _check_horizon(horizon: int) -> None:
+    if horizon < 1:
+        raise ChainError(f"a plan looks at least one step ahead, got a horizon of {horizon}")
+
+
+def _named_risk(risk_of: PeakRiskFunction) -> Callable[[float, int, int], float]:
+    try:
+        inspect.signature(risk_of).bind(0.0, age=0, interval=1)
+    except (TypeError, ValueError):
+        return lambda loss, age, interval: float(risk_of(loss, age, interval))
+    return lambda loss, age, interval: float(risk_of(loss, age=age, interval=interval))

@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 from agedp_data.accounting.windows import window_budgets
 from agedp_data.arrays import Number, Whole, as_written, on_one_scale
 from agedp_data.errors import ChainError
-from agedp_data.series.histograms import cumulative_counts, shifted_histograms
+from agedp_data.series.sensitivity import cumulative_counts, shifted_histograms
 
 __all__ = [
     "cumulative_counts",

@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfft
 
-from agedp_data.accounting.discount_closed_forms import renewal_by_transforms
+from agedp_data.accounting.discounting import renewal_by_transforms
 from agedp_data.arrays import Floats, Mask
 
 _BOUND_TOLERANCE = 1e-12  # a sum within this distance of its bound is at it

@@ -26,13 +26,17 @@ from typing import Final
 
 import numpy as np
 
-from agedp_data.accounting.discount_closed_forms import (
+from agedp_data.accounting.discounting import (
+    Discount,
+    Exponential,
+    Hyperbolic,
+    Weights,
     certified_constant,
+    discounted_loss,
     paper_constant,
     parse_number,
     renewal,
 )
-from agedp_data.accounting.discounting import Discount, Exponential, Hyperbolic, Weights, discounted_loss
 from agedp_data.arrays import Floats
 from agedp_data.errors import ChainError
 
@@ -157,7 +161,7 @@ def exponential_optimum(alpha: float, releases: int) -> Floats:
     .. math:: r_{k+1} = \sqrt\alpha \, r_k \text{ for } k < m, \quad r_k = 1 - \alpha \text{ for } k > m, \quad
        m = \min \{ k : \alpha^{k/2} \le 1/(1 + \sqrt\alpha) \}
 
-    Source: optimality conditions of the programme of `discount_closed_forms` under [F] Theorem 11 (eq. 10). The
+    Source: optimality conditions of the programme of `discounting` under [F] Theorem 11 (eq. 10). The
     discounted loss reaches 1 at m and stays there.
 
     Args:

@@ -25,22 +25,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from agedp_data.accounting.temporal_allocation import METHODS, allocate, allocate_with, round_up_losses
-from agedp_data.accounting.temporal_half_hourly import (
-    daily_leakage_with,
-    daily_recursion,
-    daily_release_leakage,
-    temporal_kernels,
-)
 from agedp_data.accounting.temporal_recursion import (
     LeakageTotals,
     OneSidedRecursion,
     Recursion,
     checked_loss_series,
+    daily_leakage_with,
+    daily_recursion,
+    daily_release_leakage,
+    temporal_kernels,
     temporal_recursion,
 )
 from agedp_data.arrays import Floats
 from agedp_data.errors import ChainError
-from agedp_data.leakage.batched import Kernels, PairwiseLeakage
+from agedp_data.leakage.function import Kernels, PairwiseLeakage
 
 __all__ = [
     "METHODS",

@@ -7,7 +7,7 @@ Example: with equal noise on successive days all 60 of 60 pairs are equal, where
 
 Decisions:
 
-* Every p-value is an exact tail or a proven bound of it (`tail_bounds`), valid for any number of draws.
+* Every p-value is an exact tail or a proven bound of it (`noise_tests`), valid for any number of draws.
 * A pair of draws is compared in three ways. Equality finds copies, even of few draws. Equal signs find copies of
   another scale. Sizes on the same side of the median find noise that is mirrored.
 * Pairs are disjoint, so that their results are independent.
@@ -21,10 +21,356 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from numpy.typing import ArrayLike
+from scipy.optimize import brentq, minimize_scalar
+from scipy.stats import binom, norm
 
 from agedp_data.arrays import Floats, Whole
-from agedp_data.audit.noise_law import equality_probability, expected_sign, noise_width, tail_probability
-from agedp_data.audit.tail_bounds import count_tails, sign_sum_tail, size_tails
+
+# --------------------------------------------------------------------------------------------------
+# The discrete Laplace law of a recorded noise scale: tails, quantiles, equal draws, expected signs.
+#
+# The idea: the noise of an audited release is known, because the audit knows the exact values of its synthetic
+# households. Every test compares it with the law that the ledger records,
+#
+# .. math:: P(X = k) = \frac{1 - q}{1 + q} q^{|k|}, \quad q = e^{-1/\mathrm{scale}}, \quad k \in \mathbb{Z}
+#    \quad \text{[GRS]}
+#
+# Example: at a scale of 100,000 Wh two independent draws are equal with probability 2.5e-6.
+#
+# Decisions:
+#
+# * Closed forms of the discrete law, no continuous approximation: counts may have a scale below 1.
+#
+# [GRS] Ghosh, Roughgarden, Sundararajan: Universally Utility-Maximizing Privacy Mechanisms. STOC 2009.
+# https://doi.org/10.1145/1536414.1536464
+# --------------------------------------------------------------------------------------------------
+
+
+def tail_probability(scale: ArrayLike, width: ArrayLike) -> Floats:
+    r"""Return the probability that noise is larger than a width.
+
+    .. math:: P(|X| > w) = \frac{2 q^{w+1}}{1 + q}, \quad w \ge 0
+
+    Source: tail of the law of [GRS].
+
+    Args:
+        scale: noise scale, shape (...), > 0 [any unit].
+        width: shape (...), integers; below 0 the probability is 1 [unit of `scale`].
+
+    Returns:
+        Shape (...) [-].
+
+    References:
+        [GRS] Ghosh, Roughgarden, Sundararajan: Universally Utility-Maximizing Privacy Mechanisms. STOC 2009.
+        https://doi.org/10.1145/1536414.1536464
+
+    >>> tail_probability(1.0, [-1, 0, 1]).round(3).tolist()  # q = 1/e: 1 - .462, and 2 q^2/(1 + q)
+    [1.0, 0.538, 0.198]
+    """
+    rate, widths = 1 / np.asarray(scale, np.float64), np.asarray(width, np.float64)
+    return np.asarray(np.where(widths < 0, 1.0, 2 * np.exp(-rate * (widths + 1)) / (1 + np.exp(-rate))))
+
+
+def noise_width(scale: ArrayLike, tail: float) -> Floats:
+    r"""Return the smallest width that noise exceeds with at most a given probability.
+
+    .. math:: w = \min \{ w \ge 0 : P(|X| > w) \le \mathrm{tail} \}
+
+    Source: inverse of `tail_probability`.
+
+    Args:
+        scale: noise scale, shape (...), > 0 [any unit].
+        tail: probability, in (0, 1) [-].
+
+    Returns:
+        Shape (...), integers as floats [unit of `scale`].
+
+    >>> noise_width([1.0, 100_000.0], 0.5).tolist()  # about ln 2 * 100,000
+    [1.0, 69315.0]
+    """
+    scales = np.asarray(scale, np.float64)
+    width = np.ceil(-scales * np.log(tail * (1 + np.exp(-1 / scales)) / 2) - 1)
+    return np.asarray(np.maximum(0.0, np.where(tail_probability(scales, width) > tail, width + 1, width)))
+
+
+def equality_probability(scale: ArrayLike, second_scale: ArrayLike) -> Floats:
+    r"""Return the probability that two independent draws are equal.
+
+    .. math:: P(X = Y) = \frac{(1 - q)(1 - r)}{(1 + q)(1 + r)} \cdot \frac{1 + q r}{1 - q r}
+
+    Source: sum of the product of two laws of [GRS], with q and r of the two scales.
+
+    Args:
+        scale: noise scale of the first draw, shape (...), > 0 [any unit].
+        second_scale: noise scale of the second draw, shape (...), > 0 [unit of `scale`].
+
+    Returns:
+        Shape (...) [-].
+
+    References:
+        [GRS] Ghosh, Roughgarden, Sundararajan: Universally Utility-Maximizing Privacy Mechanisms. STOC 2009.
+        https://doi.org/10.1145/1536414.1536464
+
+    >>> equality_probability(100_000.0, 100_000.0).round(9).item()  # 1/(4 scale)
+    2.5e-06
+    """
+    rate, second_rate = 1 / np.asarray(scale, np.float64), 1 / np.asarray(second_scale, np.float64)
+    return np.asarray(np.tanh(rate / 2) * np.tanh(second_rate / 2) / np.tanh((rate + second_rate) / 2))
+
+
+def expected_sign(scale: ArrayLike, shift: ArrayLike) -> Floats:
+    r"""Return the expected sign of noise around a shifted value.
+
+    .. math:: E \, \mathrm{sign}(X + m) = \mathrm{sign}(m) \, (1 - q^{|m|})
+
+    Source: distribution function of the law of [GRS].
+
+    Args:
+        scale: noise scale, shape (...), > 0 [any unit].
+        shift: shift m, shape (...), integers [unit of `scale`].
+
+    Returns:
+        Shape (...), from -1 to 1 [-].
+
+    References:
+        [GRS] Ghosh, Roughgarden, Sundararajan: Universally Utility-Maximizing Privacy Mechanisms. STOC 2009.
+        https://doi.org/10.1145/1536414.1536464
+
+    >>> expected_sign(1.0, [-1, 0, 2]).round(3).tolist()  # 1 - 1/e and 1 - 1/e^2
+    [-0.632, 0.0, 0.865]
+    """
+    shifts = np.asarray(shift, np.float64)
+    return np.asarray(-np.sign(shifts) * np.expm1(-np.abs(shifts) / np.asarray(scale, np.float64)))
+
+
+def nonzero_probability(scale: ArrayLike, shift: ArrayLike = 0) -> Floats:
+    r"""Return the probability that noise around a shifted value differs from 0.
+
+    .. math:: P(X + m \ne 0) = 1 - \frac{1 - q}{1 + q} q^{|m|}
+
+    Source: the law of [GRS].
+
+    Args:
+        scale: noise scale, shape (...), > 0 [any unit].
+        shift: shift m, shape (...), integers [unit of `scale`].
+
+    Returns:
+        Shape (...) [-].
+
+    References:
+        [GRS] Ghosh, Roughgarden, Sundararajan: Universally Utility-Maximizing Privacy Mechanisms. STOC 2009.
+        https://doi.org/10.1145/1536414.1536464
+
+    >>> nonzero_probability(1.0).round(3).item()  # 1 - (1 - 1/e)/(1 + 1/e)
+    0.538
+    """
+    rate = 1 / np.asarray(scale, np.float64)
+    return np.asarray(1 - np.tanh(rate / 2) * np.exp(-rate * np.abs(np.asarray(shift, np.float64))))
+
+
+def size_log_moment(scale: ArrayLike, rate: ArrayLike) -> Floats:
+    r"""Return the logarithm of the moment generating function of the size of noise.
+
+    .. math:: \ln E \, e^{\theta |X|} = \ln \frac{(1 - q)(1 + q z)}{(1 + q)(1 - q z)}, \quad z = e^\theta, \quad q z < 1
+
+    Source: geometric series over the law of [GRS].
+
+    Args:
+        scale: noise scale, shape (...), > 0 [any unit].
+        rate: theta, shape (...), below 1/scale [1/unit of `scale`].
+
+    Returns:
+        Shape (...) [-].
+
+    References:
+        [GRS] Ghosh, Roughgarden, Sundararajan: Universally Utility-Maximizing Privacy Mechanisms. STOC 2009.
+        https://doi.org/10.1145/1536414.1536464
+
+    >>> size_log_moment(2.0, [0.0, -0.1]).round(3).tolist()
+    [0.0, -0.173]
+    """
+    decay = 1 / np.asarray(scale, np.float64)
+    return np.asarray(np.log(np.tanh(decay / 2)) - np.log(np.tanh((decay - np.asarray(rate, np.float64)) / 2)))
+
+
+def size_moments(scale: ArrayLike) -> tuple[Floats, Floats]:
+    r"""Return mean and variance of the size of noise.
+
+    .. math:: E|X| = \frac{2 q}{1 - q^2} = \frac{1}{\sinh(1/\mathrm{scale})}, \quad
+       \mathrm{Var}|X| = \frac{2 q}{(1 - q)^2} - (E|X|)^2
+
+    Source: moments of the law of [GRS].
+
+    Args:
+        scale: noise scale, shape (...), > 0 [any unit].
+
+    Returns:
+        Mean [unit of `scale`] and variance [its square], shape (...).
+
+    References:
+        [GRS] Ghosh, Roughgarden, Sundararajan: Universally Utility-Maximizing Privacy Mechanisms. STOC 2009.
+        https://doi.org/10.1145/1536414.1536464
+
+    >>> [moment.round(3).item() for moment in size_moments(1.0)]
+    [0.851, 1.117]
+    """
+    decay = 1 / np.asarray(scale, np.float64)
+    mean = 2 * np.exp(-decay) / -np.expm1(-2 * decay)
+    return np.asarray(mean), np.asarray(2 * np.exp(-decay) / np.expm1(-decay) ** 2 - mean**2)
+
+
+# --------------------------------------------------------------------------------------------------
+# Bounds of tail probabilities that hold for every number of trials: the p-values of the tests of an audit.
+#
+# The idea: an alarm forbids every release, so a p-value of 1e-8 must be one. Normal approximations are wrong by
+# factors so far out. Each function returns an exact tail, or a proven upper bound of it:
+#
+# * counts: the binomial tail, exact for equal probabilities and an upper bound for different ones [Ho];
+# * weighted sums of signs: 3.178 times the normal tail [BD];
+# * sums of the sizes of noise: the exponential moment [C].
+#
+# Example: 60 of 60 equal signs have a p-value of 2^-60.
+#
+# [Ho] Hoeffding: On the Distribution of the Number of Successes in Independent Trials. Annals of Mathematical
+# Statistics 27, 1956, Theorem 4. [BD] Bentkus, Dzindzalieta: A Tight Gaussian Bound for Weighted Sums of Rademacher
+# Random Variables. Bernoulli 21, 2015. https://doi.org/10.3150/14-BEJ603 [C] Chernoff: A Measure of Asymptotic
+# Efficiency for Tests of a Hypothesis Based on the Sum of Observations. Annals of Mathematical Statistics 23, 1952.
+# --------------------------------------------------------------------------------------------------
+
+_SIGN_FACTOR: Final = 1 / (4 * float(norm.sf(math.sqrt(2))))
+
+
+def count_tails(count: int, trials: int, probability: float) -> tuple[float, float]:
+    r"""Return bounds of the probabilities of at most, and of at least, this number of successes.
+
+    .. math:: P(S \le k) \le P\bigl( \mathrm{Bin}(n, \bar p) \le k \bigr), \; k \le n \bar p - 1, \qquad
+       P(S \ge k) \le P\bigl( \mathrm{Bin}(n, \bar p) \ge k \bigr), \; k \ge n \bar p + 1
+
+    Nearer to the mean the bound is 1. Source: [Ho] Theorem 4; equality for equal probabilities.
+
+    Args:
+        count: number k of successes.
+        trials: number n of independent trials.
+        probability: mean of their probabilities of success [-].
+
+    Returns:
+        Two bounds [-].
+
+    >>> [round(p, 4) for p in count_tails(0, 10, 0.5)]
+    [0.001, 1.0]
+    """
+    mean = trials * probability
+    low = float(binom.cdf(count, trials, probability)) if count <= mean - 1 else 1.0
+    high = float(binom.sf(count - 1, trials, probability)) if count >= mean + 1 else 1.0
+    return low, high
+
+
+def sign_sum_tail(total: float, norm_of_weights: float) -> float:
+    r"""Return a bound of the probability that a weighted sum of fair signs is at least `total`.
+
+    .. math:: P\Bigl( \sum_i w_i s_i \ge t \Bigr) \le c \, P(Z \ge t / \|w\|_2), \quad
+       c = \frac{1}{4 P(Z \ge \sqrt 2)} = 3.178...
+
+    Source: [BD] Theorem 1.1, Z standard normal.
+
+    Args:
+        total: sum t [-].
+        norm_of_weights: Euclidean norm of the weights, >= 0 [-].
+
+    Returns:
+        Bound, at most 1 [-].
+
+    References:
+        [BD] Bentkus, Dzindzalieta: A Tight Gaussian Bound for Weighted Sums of Rademacher Random Variables. Bernoulli
+        21, 2015. https://doi.org/10.3150/14-BEJ603
+
+    >>> round(sign_sum_tail(2**0.5, 1.0), 9), round(sign_sum_tail(6.0, 1.0), 11)
+    (0.25, 3.14e-09)
+    """
+    if total <= 0 or norm_of_weights <= 0:
+        return 1.0
+    return min(1.0, _SIGN_FACTOR * float(norm.sf(total / norm_of_weights)))
+
+
+def sign_sum_threshold(significance: float) -> float:
+    r"""Return the smallest sum of fair signs, in norms of the weights, that is significant.
+
+    .. math:: x = \Phi^{-1}(1 - \alpha / c)
+
+    Source: inverse of `sign_sum_tail`.
+
+    Args:
+        significance: probability of a false alarm, in (0, 1) [-].
+
+    Returns:
+        Threshold [norms of the weights].
+
+    >>> round(sign_sum_threshold(sign_sum_tail(6.0, 1.0)), 6)
+    6.0
+    """
+    return float(norm.isf(significance / _SIGN_FACTOR))
+
+
+def size_tails(total: float, scales: ArrayLike, draws: int) -> tuple[float, float]:
+    r"""Return bounds of the probabilities that sizes of noise add up to at most, and to at least, `total`.
+
+    .. math:: T = \sum_{j} \sum_{i=1}^{n} \frac{|X_{ji}|}{\mathrm{scale}_j}, \quad P(T \le t) \le \inf_{\theta < 0}
+       e^{-\theta t} E \, e^{\theta T}, \quad P(T \ge t) \le \inf_{\theta > 0} e^{-\theta t} E \, e^{\theta T}
+
+    Source: [C] Theorem 1, with the moments of `size_log_moment`.
+
+    Args:
+        total: sum t of sizes, each over its scale [-].
+        scales: recorded noise scales of the releases, shape (m,), > 0 [any unit].
+        draws: number n of draws of each release.
+
+    Returns:
+        Two bounds; the tail on the side of the mean is 1 [-].
+
+    >>> low, high = size_tails(900.0, [1000.0], 1000)  # sd 31.6: 3.2 deviations
+    >>> 0.0008 < low < 0.006, high
+    (True, 1.0)
+    """
+    scale = np.atleast_1d(np.asarray(scales, np.float64))
+
+    def exponent(theta: float) -> float:
+        return float(draws * size_log_moment(scale, theta / scale).sum() - theta * total)
+
+    lower = minimize_scalar(exponent, bounds=(-50.0, 0.0), method="bounded", options={"xatol": 1e-6}).fun
+    upper = minimize_scalar(exponent, bounds=(0.0, 1 - 1e-9), method="bounded", options={"xatol": 1e-6}).fun
+    return math.exp(min(0.0, lower)), math.exp(min(0.0, upper))
+
+
+def small_size_threshold(scales: Floats, draws: int, *, significance: float) -> float:
+    r"""Return the largest sum of sizes of noise that is significantly small.
+
+    .. math:: \max \{ t : P(T \le t) \text{ is bounded by } \alpha \}
+
+    Source: inverse of the first bound of `size_tails`.
+
+    Args:
+        scales: recorded noise scales of the releases, shape (m,) [any unit].
+        draws: number of draws of each release.
+        significance: probability of a false alarm, in (0, 1) [-].
+
+    Returns:
+        Threshold [-]; below 0 if no sum is significant.
+
+    >>> 840 < small_size_threshold(np.array([1000.0]), 1000, significance=1e-6) < 860  # 5.3 deviations for a normal law
+    True
+    """
+    mean = draws * float(np.sum(size_moments(scales)[0] / scales))
+
+    def excess(total: float) -> float:
+        return size_tails(total, scales, draws)[0] - significance
+
+    return float(brentq(excess, 0.0, mean)) if excess(0.0) < 0 < excess(mean) else -1.0
+
+
+# --------------------------------------------------------------------------------------------------
+# Tests of the noise in an audit: its law, its scale, where it lies, and whether it is drawn anew each time.
+# --------------------------------------------------------------------------------------------------
 
 SCALE, SHAPE, PLACE, SIZES = "scale", "shape", "place", "sizes"
 _SIZES_FAULT = "too many or too few draws have similar sizes for independent noise of the recorded scale"

@@ -36,17 +36,52 @@ from agedp_data.config.output import OutputSection, PopulationSection
 from agedp_data.config.run_file import RunFile
 from agedp_data.config.schedule import Archive, Live, Rehearsal
 from agedp_data.datasets.layout import Layout
-from agedp_data.datasets.zone_changes import FIXED_ZONES, zone_changes
+from agedp_data.datasets.timestamps import FIXED_ZONES, zone_changes
 from agedp_data.errors import ChainError, LedgerError
-from agedp_data.format_versions import FORM, NEEDS, format_unknown_version
 from agedp_data.markov.states import RepresentativeValues, representative_values
 from agedp_data.notions import NOTIONS, AnyPromise
 from agedp_data.notions.notion import Notion
-from agedp_data.notions.period_loss import PeriodLoss
+from agedp_data.notions.publication import PeriodLoss
 from agedp_data.parameters import FREE, LATER, TEXT, Absent, Section, exact_text, is_epsilon, watt_hours
 from agedp_data.series.layered_mean import Layer
+from agedp_data.series.levels import written_contracts
 from agedp_data.series.series import STATISTICS, AnySeries, series_of
-from agedp_data.series.series_tables import written_contracts
+
+# --------------------------------------------------------------------------------------------------
+# Format versions that agedp has written: of contracts, of ledger rows, of the files that hold rows.
+#
+# Every released format stays readable. A newer format begins at the row that states it, on the same hash chain, and
+# rewrites nothing. Software that does not know a format refuses it and names the version that does.
+# --------------------------------------------------------------------------------------------------
+
+FORM: Final = 2
+"""The newest form of contracts and rows; form 1 is that of agedp 0.1."""
+NEEDS: Final[Mapping[int, str]] = {1: "0.1", 2: "0.2"}
+"""The first version of agedp that reads each form."""
+
+
+def format_reader_version(version: object) -> str:
+    """Return the name of the agedp that reads something whose format requires a version, or does not state one.
+
+    >>> format_reader_version("0.5"), format_reader_version(None)
+    ('agedp 0.5 or newer', 'a newer agedp')
+    """
+    return f"agedp {version} or newer" if isinstance(version, str) else "a newer agedp"
+
+
+def format_unknown_version(subject: str, form: object, needs: object) -> str:
+    """Return why something of an unknown format is refused, and what to do.
+
+    >>> format_unknown_version("the ledger", 3, "0.5")
+    'the ledger has form 3, which agedp 0.5 or newer reads; this agedp reads forms 1 to 2. Update agedp'
+    """
+    reader = format_reader_version(needs)
+    return f"{subject} has form {form}, which {reader} reads; this agedp reads forms 1 to {FORM}. Update agedp"
+
+
+# --------------------------------------------------------------------------------------------------
+# The contract: the part of a run file that the ledger registers, its text, and the one value that is parsed from it.
+# --------------------------------------------------------------------------------------------------
 
 RENAMED: Final[dict[str, str | None]] = {}
 """Dotted keys of earlier forms ("series.*.name" for any series): their present name, None for a removed key."""

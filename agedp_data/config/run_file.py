@@ -2,42 +2,207 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
-from decimal import Decimal
+from decimal import ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Final, Self
 
 from pydantic import AfterValidator, Field, PlainValidator, PrivateAttr, ValidationInfo, WithJsonSchema, model_validator
 from pydantic_core import PydanticCustomError
 
-from agedp_data.config.delta_size import delta_problems
 from agedp_data.config.input import AnyInput
-from agedp_data.config.model_acceptance import acceptance_problems
-from agedp_data.config.model_section import AnyModel, DeclaredModel, EstimatedModel
+from agedp_data.config.model_section import AnyModel, DeclaredModel, EstimatedModel, acceptance_problems
 from agedp_data.config.output import AlertsSection, CompareSection, EngineSection, OutputSection, PopulationSection
-from agedp_data.config.place_rules import Problem, place_problems
+from agedp_data.config.paths import database_of, is_url, ledger_path, schema_of
 from agedp_data.config.schedule import AnySchedule
 from agedp_data.datasets.layout import slot_step
 from agedp_data.datasets.validation import INTERVAL_MINUTES, SLOTS
+from agedp_data.epsilon import format_delta
 from agedp_data.errors import RunFileError
 from agedp_data.markov.states import RepresentativeValues
 from agedp_data.messages import format_value
 from agedp_data.notions import AnyPromise
-from agedp_data.notions.age_dependent import AgeDependent
-from agedp_data.notions.aged_loss import HALF_HOUR
-from agedp_data.notions.alternatives import Comparison
+from agedp_data.notions.age_dependent import HALF_HOUR, AgeDependent
 from agedp_data.notions.classical import Classical
+from agedp_data.notions.enforcement import own_bound_name
 from agedp_data.notions.neighbourhood import Neighbourhood
-from agedp_data.notions.notion import Notion, Promise
-from agedp_data.notions.period_loss import PeriodLoss
-from agedp_data.notions.publication import Publication
+from agedp_data.notions.notion import Notion, Promise, name_at_delta
+from agedp_data.notions.publication import Comparison, PeriodLoss, Publication
 from agedp_data.notions.temporal import Temporal
 from agedp_data.notions.w_event import WEvent
 from agedp_data.parameters import Section, acceptances, exact_text, rounding_lines, wrong
+from agedp_data.series.levels import SeriesTable, series_by_name, table_name
 from agedp_data.series.series import AnySeries
-from agedp_data.series.series_tables import SeriesTable, series_by_name, table_name
 from agedp_data.series.series_terms import EnergySeries
+
+# --------------------------------------------------------------------------------------------------
+# Rules of a run file about its places: nothing confidential in the release folder, witness and register apart.
+# --------------------------------------------------------------------------------------------------
+
+Problem = tuple[str, str, str]
+"""Table, key, and the problem in a few words."""
+
+
+def place_problems(output: OutputSection, population: PopulationSection, model: AnyModel | None) -> Iterator[Problem]:
+    """Yield what is wrong with the places of a run file: [output], the files of [population], the model's file."""
+    yield from _has_confidential_statistic(output, population, model)
+    yield from _witness_apart(output)
+    yield from _register_apart(output)
+
+
+def _has_confidential_statistic(
+    output: OutputSection, population: PopulationSection, model: AnyModel | None
+) -> Iterator[Problem]:
+    release = output.release
+    inside = {("output", "confidential"): output.confidential}
+    inside["population", "roster"] = population.roster
+    if population.meters is not None:
+        inside["population", "meters"] = population.meters
+    if isinstance(model, EstimatedModel):
+        inside["model", "file"] = model.file
+    inside["output", "ledger"] = ledger_path(output.ledger)
+    for (table, key), place in inside.items():
+        if _within(place, release):
+            yield table, key, "lies in the release folder, which is handed over; move it"
+    if _within(release, output.confidential):
+        yield "output", "release", "lies in the confidential folder, which is never handed over; move it"
+
+
+def _witness_apart(output: OutputSection) -> Iterator[Problem]:
+    """Refuse a witness that a backup copies and restores together with the ledger or a folder."""
+    witness = output.witness
+    if witness is None:
+        return
+    ledger, elsewhere = ledger_path(output.ledger), "name a place that no backup puts back together with the ledger"
+    folders = {"the release folder": output.release, "the confidential folder": output.confidential}
+    if not is_url(ledger):
+        folders["the ledger's folder"] = str(Path(ledger).parent)
+    for name, folder in folders.items():
+        if _within(witness, folder):
+            yield "output", "witness", f"lies in {name}; {elsewhere}"
+    if is_url(ledger) and witness.startswith("postgresql") and database_of(witness) == database_of(ledger):
+        yield "output", "witness", f"lies in the ledger's database; {elsewhere}"
+
+
+def _register_apart(output: OutputSection) -> Iterator[Problem]:
+    """Refuse a register in the release folder, which is handed over, and one in the ledger's file or schema."""
+    register = output.household_register
+    if register is None:
+        return
+    if _within(ledger_path(register), output.release):
+        yield "output", "household_register", "lies in the release folder, which is handed over; move it"
+    is_same = ledger_path(register) == ledger_path(output.ledger)
+    if is_url(ledger_path(register)) and is_url(ledger_path(output.ledger)):
+        is_same = schema_of(register) == schema_of(output.ledger)
+    if is_same:
+        yield "output", "household_register", "is the ledger; name a file, or a schema, of its own"
+
+
+def _within(place: str, folder: str) -> bool:
+    if is_url(place) != is_url(folder):
+        return False
+    if is_url(place):
+        return (place.rstrip("/") + "/").startswith(folder.rstrip("/") + "/")
+    return any(Path(seen(place)).is_relative_to(seen(folder)) for seen in (os.path.normpath, os.path.realpath))
+
+
+# --------------------------------------------------------------------------------------------------
+# The size of a promised delta against the number of households, and what a delta needs to apply to.
+#
+# A bound with delta lets every set of results be more probable by delta than e^epsilon times, for each household
+# alone. Of n households, n being `min_households`, one in n might therefore be revealed in full if delta were 1/n.
+#
+# Decisions:
+#
+# * A delta above 1/n is refused whenever a run file is read; between 1/n^2 and 1/n it is a warning of plan, run and
+#   statement. After `min_households` was raised, delta must be lowered as well where it exceeds the new 1/n.
+# * A delta that no bound of the promise has is refused: it would read as a promise and be none.
+# --------------------------------------------------------------------------------------------------
+
+_TWO_DIGITS_DOWN: Final = Context(prec=2, rounding=ROUND_FLOOR)
+
+
+def delta_problems(promise: Promise, min_households: int) -> Iterator[str]:
+    """Yield what is wrong with the delta of a promise to so many households; nothing without a delta.
+
+    Source: definition of (epsilon, delta)-differential privacy; the rules are those of the module.
+
+    Args:
+        promise: the promise with its caps.
+        min_households: fewest households of a released day.
+
+    Yields:
+        The problem and its remedy, following "[promise] delta = 0.01: ".
+    """
+    if promise.delta is None:
+        return
+    if Fraction(promise.delta) * min_households > 1:
+        yield (
+            f"exceeds 1/min_households = 1/{min_households}: the bounds would permit to reveal one of these households "
+            f"in full. Write 1/{min_households}^2 = {_rounded(min_households)} or less"
+        )
+    if not applies_to_a_bound(promise):
+        yield (
+            'applies to no bound: epsilon_total = "unlimited", and a day\'s epsilon has no delta. Write a number in '
+            "epsilon_total, or remove delta"
+        )
+
+
+def applies_to_a_bound(promise: Promise) -> bool:
+    """Return whether the delta of a promise applies to one of its bounds; True without a delta.
+
+    Source: data structure, without a formula.
+
+    Args:
+        promise: the promise with its caps.
+    """
+    return promise.total_cap is not None or own_bound_name(promise.limits).endswith(name_at_delta("", promise.delta))
+
+
+def is_large_delta(delta: Decimal | Fraction, min_households: int) -> bool:
+    """Return whether a delta deserves a warning: it exceeds 1/n^2 for n households.
+
+    Source: convention; of n households a mechanism with delta may reveal n delta on average.
+
+    Args:
+        delta: probability [-].
+        min_households: fewest households n of a released day.
+
+    >>> is_large_delta(Decimal("1e-6"), 1000), is_large_delta(Decimal("1e-6"), 1001)
+    (False, True)
+    """
+    return Fraction(delta) * min_households**2 > 1
+
+
+def delta_warning(promise: Promise, min_households: int) -> str:
+    """Return one line about a delta above 1/n^2, "" for a smaller one or none.
+
+    Source: as `is_large_delta`.
+
+    Args:
+        promise: the promise.
+        min_households: fewest households n of a released day.
+    """
+    if promise.delta is None or not is_large_delta(promise.delta, min_households):
+        return ""
+    return (
+        f"warning: [promise] delta = {format_delta(promise.delta)} is above 1/min_households^2 = "
+        f"{_rounded(min_households)}: every set of results may be more probable by delta than e^epsilon times, for "
+        f"each of {min_households} households. Lower delta"
+    )
+
+
+def _rounded(min_households: int) -> str:
+    """Return 1/n^2 in two digits, rounded down."""
+    return format_delta(_TWO_DIGITS_DOWN.divide(Decimal(1), Decimal(min_households**2)))
+
+
+# --------------------------------------------------------------------------------------------------
+# The run file as one frozen value, and the rules that hold between its tables.
+# --------------------------------------------------------------------------------------------------
 
 
 def _version(value: object) -> int:

@@ -9,19 +9,29 @@ Decisions:
 
 from __future__ import annotations
 
+import codecs
 import errno
+import gzip
+import hashlib
+import lzma
 import os
 import re
 import stat
+import zipfile
+import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from glob import escape, glob, has_magic
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any, Final, Protocol, cast
 
-from agedp_data.errors import InputError, Unavailable
+import pyarrow as pa
+
+from agedp_data.datasets.csv_lines import LONGEST_LINE
+from agedp_data.datasets.table_text import text_decoder
+from agedp_data.errors import InputError, Unavailable, UnreadableFile
 from agedp_data.messages import escape_text
 
 _ANY_DEPTH = re.compile(r"(?:^|(?<=/))\*\*(?:/|$)")
@@ -353,3 +363,429 @@ def _is_transient(error: Exception) -> bool:
     if isinstance(error, OSError) and error.errno in _TRANSIENT_NUMBERS:
         return True
     return any(kind.__name__ in _TRANSIENT_NAMES for kind in type(error).__mro__)
+
+
+# --------------------------------------------------------------------------------------------------
+# Files as streams of UTF-8: .gz, .zip with one member, .zst, and other encodings.
+#
+# Compressed files and those of another encoding can only be read from their beginning.
+# --------------------------------------------------------------------------------------------------
+
+UTF_8 = "utf-8"
+_TRANSCODED_BYTES = 2**20
+_SYSTEM_FILES = (".ds_store", "thumbs.db", "desktop.ini")
+_EXTENSIONS = (".gz", ".zip", ".zst")
+_DAMAGED = "the archive is cut off or damaged; fetch it again"
+
+NO_MEMORY = (
+    "needs more memory than this process can have; a small compressed file can expand to any size. Check how large it "
+    "becomes, or lower [engine] block_mib or workers"
+)
+
+
+class DescribesErrors(Protocol):
+    """A file that can return one-line errors about itself."""
+
+    @property
+    def location(self) -> str:
+        """Path or URL."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file as stored."""
+
+    @property
+    def encoding(self) -> str:
+        """Encoding of its text."""
+
+    def error(self, problem: str, *, private: str | None = None) -> InputError:
+        """Return the error to raise."""
+
+    def unreadable(self, problem: str, *, private: str | None = None) -> InputError:
+        """Return the error to raise about the content of the file."""
+
+
+def is_compressed(location: str) -> bool:
+    """Return whether a file is compressed, by its name.
+
+    >>> is_compressed("chunk_1.csv.GZ"), is_compressed("chunk_1.csv")
+    (True, False)
+    """
+    return location.lower().endswith(_EXTENSIONS)
+
+
+def is_stream(source: DescribesErrors) -> bool:
+    """Return whether a file can only be read from its beginning."""
+    return is_compressed(source.location) or source.encoding != UTF_8
+
+
+@contextmanager
+def open_decompressed(source: DescribesErrors) -> Iterator[IO[bytes]]:
+    """Open a file for reading, decompressed if it is compressed, and as UTF-8 if it is in another encoding.
+
+    Bytes that are no text of the encoding become U+FFFD.
+
+    Raises:
+        InputError: truncated or damaged archive, unsupported compression, no permission.
+    """
+    compressed = is_compressed(source.location)
+    if compressed and source.size == 0:  # gzip reads this as an empty file
+        raise source.unreadable(_DAMAGED)
+    try:
+        with ExitStack() as stack:
+            stream = _decompressed_stream(source, stack)
+            yield stream if source.encoding == UTF_8 else cast(IO[bytes], _Utf8Stream(stream, source.encoding))
+    except NotImplementedError:
+        raise source.unreadable(
+            "this kind of zip (deflate64?) cannot be read; extract it and compress it again as .gz"
+        ) from None
+    except MemoryError:  # before ArrowException, which Arrow's is as well
+        raise source.error(NO_MEMORY) from None
+    except (EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, gzip.BadGzipFile, pa.ArrowException):
+        if not compressed:
+            raise
+        raise source.unreadable(_DAMAGED) from None
+    except RuntimeError as error:  # zipfile raises it for an encrypted member
+        if not compressed or "encrypted" not in str(error):
+            raise
+        raise source.unreadable("the archive is encrypted; extract it first") from None
+    except OSError as error:
+        if compressed and error.errno in (None, errno.EINVAL):  # an offset before the archive's beginning
+            raise source.unreadable(_DAMAGED) from None
+        raise source.error(f"cannot be read ({error.strerror or type(error).__name__})") from None
+
+
+class _Utf8Stream:
+    """A stream of text in another encoding, read as UTF-8 without a byte-order mark."""
+
+    def __init__(self, stream: IO[bytes], encoding: str) -> None:
+        self._stream, self._rest, self._is_first = stream, b"", True
+        self._encoding = encoding
+        self._decoder: codecs.IncrementalDecoder | None = None
+
+    def read(self, size: int = -1) -> bytes:
+        """Return at most so many bytes; all that follow if negative."""
+        while size < 0 or len(self._rest) < size:
+            raw = self._stream.read(_TRANSCODED_BYTES)
+            self._decoder = self._decoder or text_decoder(self._encoding, raw)
+            text = self._decoder.decode(raw, final=not raw)
+            self._rest += text.removeprefix("\ufeff").encode() if self._is_first else text.encode()
+            self._is_first &= not text
+            if not raw:
+                break
+        taken, self._rest = (self._rest, b"") if size < 0 else (self._rest[:size], self._rest[size:])
+        return taken
+
+
+def _decompressed_stream(source: DescribesErrors, stack: ExitStack) -> IO[bytes]:
+    stream = stack.enter_context(open_at(source.location))
+    match source.location.lower().rpartition(".")[2]:
+        case "gz":
+            return cast(IO[bytes], stack.enter_context(gzip.GzipFile(fileobj=stream)))
+        case "zip":
+            return stack.enter_context(_member(source, stack.enter_context(zipfile.ZipFile(stream))))
+        case "zst":
+            return stack.enter_context(pa.CompressedInputStream(pa.PythonFile(stream), "zstd"))
+        case _:
+            return stream
+
+
+def _is_of_system(name: str) -> bool:
+    """Return whether a name in an archive is that of a file which an operating system adds unasked.
+
+    >>> [_is_of_system(name) for name in ("__MACOSX/._a.csv", "in/.DS_Store", "Thumbs.db", "in/._a.csv", "in/a.csv")]
+    [True, True, True, True, False]
+    """
+    base = name.rpartition("/")[2]
+    return name.startswith("__MACOSX/") or base.startswith("._") or base.lower() in _SYSTEM_FILES
+
+
+def _member(source: DescribesErrors, archive: zipfile.ZipFile) -> IO[bytes]:
+    members = [member for member in archive.infolist() if not member.is_dir() and not _is_of_system(member.filename)]
+    if len(members) != 1:
+        raise source.unreadable(f"the archive holds {len(members)} files; one is expected; extract it first")
+    return archive.open(members[0])
+
+
+# --------------------------------------------------------------------------------------------------
+# Input files: their list, their order and the hashes of their content.
+#
+# Only the private text of a message names a file: file names can be household ids.
+# --------------------------------------------------------------------------------------------------
+
+PARQUET_EXTENSIONS = (".parquet", ".pq")
+EXTENSIONS = (".csv", ".gz", ".zip", ".zst", *PARQUET_EXTENSIONS)
+HEAD_BYTES = 64 * 1024
+SEGMENT_BYTES = 32 * 1024 * 1024
+_HASH_BYTES = 256 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class InputFile:
+    """One input file at the time of listing.
+
+    Only `label` ("input 12 of 40") is public. `fingerprint` changes whenever the content may have changed. `encoding`
+    is that of its text, as declared.
+    """
+
+    location: str
+    label: str
+    size: int
+    modified_ns: int
+    touched_ns: int
+    fingerprint: str
+    encoding: str = UTF_8
+
+    @property
+    def name(self) -> str:
+        """Return the file name without its folder."""
+        return self.location.rpartition("/")[2]
+
+    def error(self, problem: str, *, private: str | None = None) -> InputError:
+        """Return the error to raise about this file.
+
+        Args:
+            problem: public text, after the label.
+            private: text after the file's name, if it may say more than `problem`.
+        """
+        return InputError(f"{self.label}: {problem}", private=f"{format_location(self.location)}: {private or problem}")
+
+    def unreadable(self, problem: str, *, private: str | None = None) -> UnreadableFile:
+        """Return the error to raise about the content of the file; texts as in `error`."""
+        error = self.error(problem, private=private)
+        return UnreadableFile(str(error), private=error.private)
+
+    def check_unchanged(self) -> None:
+        """Check that the file has not changed since it was listed.
+
+        Raises:
+            InputError: it has.
+        """
+        with input_errors(f"{self.label}:", self.location):
+            current = file_status(self.location)
+        if current.fingerprint != self.fingerprint:
+            raise self.error("changed while it was read; run again when the delivery is complete")
+
+
+@dataclass(frozen=True, slots=True)
+class InputListing:
+    """The input files in reading order, and the number of names that were skipped."""
+
+    sources: tuple[InputFile, ...]
+    ignored: int
+
+
+def list_input_files(patterns: Sequence[str], *, excluding: Sequence[str] = (), required: bool = True) -> InputListing:
+    """Return the files that paths, globs and URLs name, in natural order.
+
+    Hidden files, unknown extensions and files of `excluding` (a roster in the folder of the readings) are skipped and
+    counted.
+
+    Raises:
+        InputError: no usable file, or a file that cannot be opened.
+    """
+    locations = sorted({location for pattern in patterns for location in list_locations(pattern)}, key=natural_sort_key)
+    named = [location for location in locations if _has_input_extension(location)]
+    excluded = {canonical_location(location) for location in excluding}
+    canonical = canonical_locations(named)
+    candidates = [location for location, address in zip(named, canonical, strict=True) if address not in excluded]
+    usable = [location for location in candidates if _is_file(location)]
+    if not usable and required:
+        problem = "no usable input file"
+        hint = "names end in .csv, .gz, .zip, .zst or .parquet" if locations else "nothing is there by that name"
+        raise InputError(
+            f"[input] files: {problem} ({len(locations)} passed over); {hint}",
+            private=f"{escape_text(', '.join(map(format_location, patterns)), 500)}: {problem}; {hint}",
+        )
+    sources = (_input_file(location, f"input {i} of {len(usable)}") for i, location in enumerate(usable, 1))
+    return InputListing(tuple(sources), len(locations) - len(usable))
+
+
+def _has_input_extension(location: str) -> bool:
+    name = location.rpartition("/")[2]
+    return not name.startswith(".") and name.lower().endswith(EXTENSIONS)
+
+
+def is_parquet(location: str) -> bool:
+    """Return whether a file is Parquet, by its name."""
+    return location.lower().endswith(PARQUET_EXTENSIONS)
+
+
+def _is_file(location: str) -> bool:
+    with input_errors("[input] files: a named file", location):
+        return is_regular(location)
+
+
+def _input_file(location: str, label: str) -> InputFile:
+    with input_errors(f"{label}:", location):
+        status = file_status(location)
+        if not is_url(location):
+            with Path(location).open("rb"):  # report a missing permission now rather than in the middle
+                pass
+    return InputFile(location, label, status.size, status.modified_ns, status.touched_ns, status.fingerprint)
+
+
+def natural_sort_key(name: str) -> list[tuple[int, int, str]]:
+    """Return the sort key of the natural order of names, in which digits compare as numbers.
+
+    >>> sorted(["chunk_10.csv", "chunk_2.csv"], key=natural_sort_key)
+    ['chunk_2.csv', 'chunk_10.csv']
+    """
+    parts = re.split(r"([0-9]+)", name)
+    return [(0, int(part), part) if part.isdecimal() and part.isascii() else (1, 0, part) for part in parts]
+
+
+def read_head(source: InputFile) -> bytes:
+    """Return the first bytes of a file, decompressed.
+
+    Raises:
+        InputError: as `open_decompressed`.
+    """
+    with open_decompressed(source) as stream:
+        return bytes(stream.read(HEAD_BYTES))
+
+
+@dataclass(frozen=True, slots=True)
+class FileSegment:
+    """A byte range of a file as stored, hashed independently of the other segments."""
+
+    source: InputFile
+    start: int
+
+
+def file_segments(source: InputFile) -> list[FileSegment]:
+    """Return the segments of a file, which can be hashed in parallel; an empty file has one.
+
+    See `combine_digests` for the content hash that results.
+    """
+    return [FileSegment(source, start) for start in range(0, max(source.size, 1), SEGMENT_BYTES)]
+
+
+def hash_segment(segment: FileSegment) -> bytes:
+    """Return the SHA-256 of a segment, 32 bytes.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    digest = hashlib.sha256()
+    remaining = SEGMENT_BYTES
+    location = segment.source.location
+    with input_errors(f"{segment.source.label}:", location), open_at(location) as stream:
+        stream.seek(segment.start)
+        while remaining and (
+            chunk := stream.read(min(remaining, _HASH_BYTES))
+        ):  # small: hashed while the caches hold it
+            digest.update(chunk)
+            remaining -= len(chunk)
+    return digest.digest()
+
+
+def combine_digests(digests: Sequence[bytes]) -> str:
+    """Return the content hash of a file: the SHA-256 of the hashes of its segments, in their order.
+
+    Args:
+        digests: result of `hash_segment` for each of `file_segments`.
+
+    Returns:
+        64 hexadecimal digits.
+    """
+    return hashlib.sha256(b"".join(digests)).hexdigest()
+
+
+# --------------------------------------------------------------------------------------------------
+# Files as chunks of whole lines: files are split at line ends, and results never depend on where.
+# --------------------------------------------------------------------------------------------------
+
+_WINDOW = 4 * 1024
+_STEP = 8 * 1024 * 1024
+_MAX_LINE_BYTES = LONGEST_LINE + len(b"\r\n")
+"""Bytes that are passed on of a line that is too long: enough to recognise it as too long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Bytes [start, stop) of one file: whole lines, parsed independently of the other chunks.
+
+    `number` counts the chunks of a file from 0; `stop` None means the end, for a compressed file.
+    """
+
+    source: InputFile
+    number: int
+    start: int
+    stop: int | None
+
+
+def split_into_chunks(
+    source: InputFile, *, start: int, chunk_bytes: int, block_start: bytes = b"\n"
+) -> tuple[Chunk, ...]:
+    """Split a file from `start` (its first data row) into chunks of whole lines of at least `chunk_bytes`.
+
+    Each but the first begins after the line end of a `block_start`, such as a line end and the first cell of a block.
+
+    A compressed file is one chunk, as is one of another encoding: it can only be read from its beginning.
+    """
+    if is_stream(source):
+        return (Chunk(source, 0, start, None),)
+    with open_decompressed(source) as stream:
+        ends = [*_line_ends(stream, start, source.size, chunk_bytes, block_start), source.size]
+    starts = [start, *ends[:-1]]
+    pairs = [(a, b) for a, b in zip(starts, ends, strict=True) if b > a]
+    return tuple(Chunk(source, i, a, b) for i, (a, b) in enumerate(pairs))
+
+
+def read_lines(chunk: Chunk, *, batch_bytes: int) -> Iterator[bytes]:
+    """Yield the lines of a chunk in batches of about `batch_bytes` bytes, each of whole lines.
+
+    A line longer than `LONGEST_LINE` is truncated, so that no line needs more memory than that.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    with open_decompressed(chunk.source) as stream:
+        if is_stream(chunk.source):
+            yield from _read_stream(stream, chunk.start, batch_bytes)
+        else:
+            yield from _read_seekable(stream, chunk, batch_bytes)
+
+
+def _read_stream(stream: IO[bytes], start: int, batch_bytes: int) -> Iterator[bytes]:
+    while start > 0 and (skipped := stream.read(min(start, _STEP))):
+        start -= len(skipped)
+    rest = b""
+    while data := stream.read(batch_bytes):
+        data = rest + data
+        end = data.rfind(b"\n") + 1
+        if end:
+            yield data[:end]
+        rest = data[end : end + _MAX_LINE_BYTES]
+    if rest:
+        yield rest
+
+
+def _read_seekable(stream: IO[bytes], chunk: Chunk, batch_bytes: int) -> Iterator[bytes]:
+    """Yield batches that are read at once and never copied: their ends are searched first."""
+    stop = chunk.source.size if chunk.stop is None else chunk.stop
+    start, max_bytes = chunk.start, batch_bytes + _MAX_LINE_BYTES
+    for end in (*_line_ends(stream, start, stop, batch_bytes), stop):
+        stream.seek(start)
+        data = stream.read(min(end - start, max_bytes))
+        if end - start > max_bytes:  # its last line is too long: it continues where the batch could have ended
+            data = data[: data.rfind(b"\n") + 1 + _MAX_LINE_BYTES] + b"\n"
+        yield data
+        start = end
+
+
+def _line_ends(stream: IO[bytes], start: int, stop: int, chunk_bytes: int, block_start: bytes = b"\n") -> Iterator[int]:
+    """Yield positions after line ends that begin `block_start`, before `stop` and at least `chunk_bytes` apart."""
+    position, kept = start + chunk_bytes, len(block_start) - 1
+    while position < stop:
+        stream.seek(position - 1)
+        window, end = b"", -1
+        while end < 0 and (following := stream.read(_WINDOW)):
+            window = window[max(len(window) - kept, 0) :] + following  # it may begin in one window and end in the next
+            end = window.find(block_start)
+            position += len(following) if end < 0 else end + len(following) - len(window)
+        if end < 0 or position >= stop:
+            return
+        yield position
+        position += chunk_bytes

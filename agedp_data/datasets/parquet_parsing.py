@@ -21,12 +21,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from agedp_data.datasets.chunking import Chunk
-from agedp_data.datasets.compression import NO_MEMORY
 from agedp_data.datasets.csv_lines import LONGEST_LINE
 from agedp_data.datasets.csv_parsing import ParsedChunk, parse_number_cells, parse_timestamp_cells, quarter_times
-from agedp_data.datasets.file_listing import InputFile
-from agedp_data.datasets.filesystem import open_at
+from agedp_data.datasets.filesystem import NO_MEMORY, Chunk, InputFile, open_at
 from agedp_data.datasets.layout import Columns, Header, Layout, QuarterTimes, fill_nulls, is_null
 from agedp_data.datasets.timestamps import EPOCHS
 from agedp_data.datasets.validation import Flags, Ints, ReadingRules, RejectionReason

@@ -38,8 +38,7 @@ from agedp_data.leakage.exact import (
     round_up_with_slack,
     to_integers,
 )
-from agedp_data.leakage.function import leakage_from_total_variation
-from agedp_data.leakage.pieces import fixed_point, frontier_of, gain
+from agedp_data.leakage.function import fixed_point, frontier_of, gain, leakage_from_total_variation
 
 _ROUNDING_STEP = 1e-9  # what one evaluation may add by rounding up
 

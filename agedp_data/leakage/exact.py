@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from agedp_data.arrays import Floats
 from agedp_data.errors import ChainError
-from agedp_data.leakage.pieces import fixed_point, frontier, gain
+from agedp_data.leakage.function import fixed_point, frontier, gain
 
 NanoNumbers = Sequence[int | str]
 

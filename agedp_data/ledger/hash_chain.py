@@ -11,10 +11,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from agedp_data import clock
+from agedp_data.config.contract import NEEDS, format_unknown_version
 from agedp_data.errors import LedgerError
-from agedp_data.format_versions import NEEDS, format_unknown_version
-from agedp_data.ledger import record_schemas, records
-from agedp_data.ledger.backends import ledger_tables
+from agedp_data.ledger import records
+from agedp_data.ledger.backends import backend
 from agedp_data.ledger.lifecycle import (
     LEDGER_POPULATION,
     SINCE_FORM_2,
@@ -27,14 +27,13 @@ from agedp_data.ledger.lifecycle import (
     Takeover,
     read_lifecycle_record,
 )
-from agedp_data.ledger.release_headers import header_of
-from agedp_data.ledger.release_rules import HOUSEHOLD_DAYS, HOUSEHOLDS, INT64, check_dates, check_draw
+from agedp_data.ledger.records import HOUSEHOLD_DAYS, HOUSEHOLDS, INT64, check_dates, check_draw, header_of
 from agedp_data.messages import escape_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from agedp_data.ledger.release_headers import ReleaseHeader
+    from agedp_data.ledger.records import ReleaseHeader
     from agedp_data.series.series import AnySeries
 
 _MAX_SHOWN = 80
@@ -93,7 +92,7 @@ class HashChain:
             Every fault of the row; () for a valid row.
         """
         seq = columns["seq"]
-        if not ledger_tables.is_row_number(seq):
+        if not backend.is_row_number(seq):
             return (
                 records.Fault(seq if isinstance(seq, int) else 0, table, "an inserted row: it has no valid number"),
             )
@@ -174,7 +173,7 @@ class HashChain:
         """Add a checked contract to the index."""
         self.contracts[row.population].append(row)
         with suppress(ValueError, LedgerError):
-            record_schemas.parse_promise(row.promise)
+            records.parse_promise(row.promise)
             self.series[row.hash] = row.terms.series
 
     def index_release(self, header: ReleaseHeader) -> None:
@@ -241,12 +240,12 @@ class HashChain:
             yield "a calibration draw without a period"
         if not 0 < draw.loss < INT64.stop or not all(value in INT64 for value in draw.value):
             yield "a calibration draw without a loss, or with a number beyond 64 bits"
-        if not record_schemas.is_canonical(draw.query):
+        if not records.is_canonical(draw.query):
             yield "a calibration draw whose query is not canonical JSON"
 
     def _check_privacy_statement(self, row: records.StatementRecord) -> Iterator[str]:
         try:
-            statement = record_schemas.parse_statement(row.claim)
+            statement = records.parse_statement(row.claim)
         except ValueError as error:
             yield str(error)
             return
@@ -257,7 +256,7 @@ class HashChain:
 
     def _check_contract(self, row: records.ContractRecord) -> Iterator[str]:
         try:
-            promise = record_schemas.parse_promise(row.promise)
+            promise = records.parse_promise(row.promise)
         except ValueError as error:
             yield str(error)
             return
@@ -272,7 +271,7 @@ class HashChain:
         if row.model in self.models:
             yield "a model stored twice"
         try:
-            record_schemas.require_leakage_bound(row.envelope)
+            records.require_leakage_bound(row.envelope)
         except ValueError as error:
             yield str(error)
 

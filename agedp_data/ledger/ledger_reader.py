@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import threading
+from dataclasses import asdict, dataclass, fields
+from datetime import date
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+
+from sqlalchemy import Connection, select
+from sqlalchemy.exc import DBAPIError
 
 from agedp_data.config.contract import parse_contract
-from agedp_data.errors import ContractChanged
-from agedp_data.ledger.backends import connect
-from agedp_data.ledger.backends.backend import run_transaction
-from agedp_data.ledger.chain_reader import ChainReader, rows_of_population
-from agedp_data.ledger.ledger_faults import ledger_faults
+from agedp_data.errors import ContractChanged, LedgerBehind, LedgerError
+from agedp_data.ledger.backends import backend, connect
+from agedp_data.ledger.backends.backend import LedgerDatabase, TransactionAborted, run_transaction
+from agedp_data.ledger.hash_chain import HashChain, check_hash
 from agedp_data.ledger.lifecycle import (
     CalibrationDraw,
     HouseholdAccount,
@@ -19,19 +27,500 @@ from agedp_data.ledger.lifecycle import (
     read_lifecycle_record,
 )
 from agedp_data.ledger.records import (
+    HEADER_FIELDS,
     NO_HASH,
+    AnyRelease,
     ContractRecord,
     Fault,
     ModelRecord,
+    ReleaseHeader,
     ReleaseRecord,
     Row,
     StatementRecord,
     canonical,
+    row_from_columns,
+    row_from_text,
+    sha256,
+    text_from_columns,
+    text_of,
 )
-from agedp_data.ledger.release_headers import AnyRelease, ReleaseHeader
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+
+# --------------------------------------------------------------------------------------------------
+# A checkpoint: the end of a reading of a ledger that verified every row, so that the next one goes on from there.
+#
+# It holds what `HashChain` holds: numbers and hashes of all rows, contracts, records of the ledger's life, headers of
+# releases. It is derived. A checkpoint that is missing, damaged or of another version costs one complete reading.
+#
+#     {"checkpoint": 1, "ledger": "../l.sqlite", "sha256": "5b1c...", "software": "0.2.0", "verified_on": "2026-03-04"}
+#     {"content_head": "9f3c...", "hashes": ["1b7a...", ...], "releases": {"day": ["2013-01-01", ...], ...}, ...}
+#
+# Decisions.
+#
+# * The checksum finds damage, not forgery: who can write here can write the ledger too. Hashes on release folders and
+#   at the witness, and complete readings by the calendar, are what finds a forged ledger.
+# * The software's version is part of it: another version may have further rules for rows, so it reads all of them. The
+#   hashes of an earlier version's checkpoint are still compared, so that an older copy is noticed.
+# --------------------------------------------------------------------------------------------------
+
+FORMAT: Final = 1
+_HEADER_TYPES: Final = tuple((field.name, str(field.type)) for field in fields(ReleaseHeader))
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerCheckpoint:
+    """The state of a hash chain after a reading.
+
+    Attributes:
+        state: the state, as JSON.
+        verified_on: the date of the last reading of all rows (UTC).
+        address: where the ledger is, in the words of whoever keeps the checkpoint.
+    """
+
+    state: Mapping[str, Any]
+    verified_on: date
+    address: str = ""
+
+    @classmethod
+    def of(cls, chain: HashChain, verified_on: date) -> LedgerCheckpoint:
+        """Return the checkpoint of a chain without faults."""
+        headers = sorted((header for of_name in chain.releases.values() for header in of_name), key=_number)
+        contracts = sorted((row for of_name in chain.contracts.values() for row in of_name), key=_number)
+        state = {
+            "hashes": list(chain.heads),
+            "content_head": chain.content_head,
+            "contracts": [text_of(row) for row in contracts],
+            "models": dict(chain.models),
+            "releases": {name: [getattr(header, name) for header in headers] for name in HEADER_FIELDS},
+            "statement_numbers": dict(chain.statement_numbers),
+            "lifecycle": [text_of(row) for row in chain.lifecycle_rows],
+            "accounts": [asdict(account) for account in chain.accounts.values()],
+            "newest_dates": dict(chain.newest_dates),
+        }
+        return cls(state, verified_on)
+
+    @property
+    def length(self) -> int:
+        """The number of rows up to the checkpoint."""
+        return len(self.state["hashes"])
+
+    @property
+    def ledger(self) -> str:
+        """The id of the ledger: the hash of its first row, "" for an empty one."""
+        return next(iter(self.state["hashes"]), "")
+
+    def ends_after(self, content_head: str) -> bool:
+        """Return whether a ledger with this newest row, statements left out, is an earlier part of this one."""
+        return content_head in self.state["hashes"] and content_head != self.state["content_head"]
+
+    def is_part_of(self, numbers: Mapping[str, int]) -> bool:
+        """Return whether a ledger, the numbers of whose rows are given by hash, has exactly these rows so far."""
+        stored = {digest: number for digest, number in numbers.items() if number <= self.length}
+        return stored == {digest: number for number, digest in enumerate(self.state["hashes"], start=1)}
+
+    def chain(self) -> HashChain:
+        """Return a new chain that goes on from here."""
+        state, chain = self.state, HashChain()
+        hashes: list[str] = state["hashes"]
+        chain.heads = {digest: number for number, digest in enumerate(hashes, start=1)}
+        chain.length, chain.content_head = len(hashes), state["content_head"]
+        chain.head = hashes[-1] if hashes else chain.head
+        chain.models = dict(state["models"])
+        for text in state["contracts"]:
+            contract = _row("contract", text, hashes)
+            if isinstance(contract, ContractRecord):
+                chain.index_contract(contract)
+        for header in zip(*(state["releases"][name] for name in HEADER_FIELDS), strict=True):
+            chain.index_release(ReleaseHeader(*header))
+        for text in state["lifecycle"]:
+            record = _row("statement", text, hashes)
+            if isinstance(record, StatementRecord):
+                chain.index_lifecycle(record)
+        for name, numbers in state["statement_numbers"].items():
+            chain.statement_numbers[name] = list(numbers)
+        for account in state["accounts"]:
+            chain.accounts[account["population"]] = HouseholdAccount(**{**account, "gaps": tuple(account["gaps"])})
+        chain.newest_dates = dict(state["newest_dates"])
+        return chain
+
+    def format(self) -> bytes:
+        """Return the content of a checkpoint's file."""
+        body = json.dumps(self.state, separators=(",", ":")).encode()
+        heading = _heading(body, self.verified_on.isoformat(), self.address)
+        return json.dumps(heading, sort_keys=True).encode() + b"\n" + body + b"\n"
+
+
+def parse_checkpoint(content: bytes) -> LedgerCheckpoint:
+    """Return the checkpoint in the content of a file.
+
+    Raises:
+        ValueError: it is damaged, or of another version; the ledger has to be read completely.
+    """
+    checkpoint = parse_checkpoint_of_any_version(content)
+    if json.loads(content.partition(b"\n")[0])["software"] != version("agedp"):
+        raise ValueError("a checkpoint of another version")
+    _check_headers(checkpoint.chain())
+    return checkpoint
+
+
+def _check_headers(chain: HashChain) -> None:
+    """Check the types of headers, and that the chain has the contracts and models that they name.
+
+    Raises:
+        ValueError: a header that no ledger has.
+    """
+    contracts = {row.hash for of_name in chain.contracts.values() for row in of_name}
+    for header in (header for of_name in chain.releases.values() for header in of_name):
+        is_typed = all(type(getattr(header, name)).__name__ == kind for name, kind in _HEADER_TYPES)
+        if not is_typed or header.contract not in contracts or (header.model and header.model not in chain.models):
+            raise ValueError("a checkpoint with a header that no ledger has")
+
+
+def parse_checkpoint_of_any_version(content: bytes) -> LedgerCheckpoint:
+    """Return the checkpoint in the content of a file, whose hashes can be compared; no chain may go on from it.
+
+    Raises:
+        ValueError: it is damaged, or of another format.
+    """
+    first_line, _, body = content.partition(b"\n")
+    body, heading = body.removesuffix(b"\n"), json.loads(first_line)
+    verified_on, address = heading["verified_on"], heading["ledger"]
+    if heading != {**_heading(body, verified_on, address), "software": heading["software"]}:
+        raise ValueError("a checkpoint that is damaged, or of another format")
+    return LedgerCheckpoint(json.loads(body), date.fromisoformat(verified_on), address)
+
+
+def _heading(body: bytes, verified_on: str, address: str) -> dict[str, Any]:
+    digest = hashlib.sha256(verified_on.encode() + body).hexdigest()
+    facts = {"checkpoint": FORMAT, "software": version("agedp"), "verified_on": verified_on, "ledger": address}
+    return {**facts, "sha256": digest}
+
+
+def _row(table: str, text: str, hashes: list[str]) -> object:
+    return row_from_text(table, text, hashes[json.loads(text)["seq"] - 1])
+
+
+def _number(row: ReleaseHeader | ContractRecord) -> int:
+    return row.seq
+
+
+# --------------------------------------------------------------------------------------------------
+# The chain of an open ledger: rows are read once, checked, and read again from the database when they are asked for.
+#
+# Each refresh reads only the rows added since the last one, and the last row seen must still exist. An edited row, a
+# file restored from an older copy, or a standby that lacks rows of its primary therefore raises an error.
+#
+# Of a release its header is held. Cells and values are read from the database when they are asked for; so are models
+# and statements. Each such row is hashed again and compared with the chain.
+#
+# With a checkpoint (`checkpoint`) the rows below it are not read at all when the ledger is opened; their numbers and
+# hashes are compared with those of the checkpoint. Before a draw their texts are hashed again (`compare_restored`).
+# --------------------------------------------------------------------------------------------------
+
+_Numbered = TypeVar("_Numbered", ContractRecord, ReleaseHeader)
+_Result = TypeVar("_Result")
+
+
+class ChainReader:
+    """The rows of one ledger, read within transactions of the database; `LedgerReader` has the questions about them."""
+
+    def __init__(self, database: LedgerDatabase) -> None:
+        self._database = database
+        self._chain = HashChain()
+        self._last_head = NO_HASH
+        self._lock = threading.RLock()
+        self._connection: Connection | None = None
+        self._url = ""
+        self._checkpoint: LedgerCheckpoint | None = None
+        self._is_restored = False
+        self._is_compared = False
+
+    @classmethod
+    def open(cls, url: str, *, create: bool = False, checkpoint: LedgerCheckpoint | None = None) -> Self:
+        """Open the ledger at `url`; with `create`, create it if it does not exist (a file gets mode 0600).
+
+        Args:
+            url: address of the ledger.
+            create: whether a missing ledger is created.
+            checkpoint: where an earlier reading of this ledger ended; without one all rows are read.
+
+        Raises:
+            LedgerError: an address, file or server that cannot be used; the message states reason and remedy.
+        """
+        database = connect.database_at(url)
+        connect.require_ledger(database, create=create)
+        opened = cls(database)
+        opened._url, opened._checkpoint = url, checkpoint
+        return opened
+
+    @property
+    def url(self) -> str:
+        """The address at which the ledger was opened, as [output] ledger names it."""
+        return self._url
+
+    def close(self) -> None:
+        """Close the database connection and discard the rows that were read.
+
+        The next call reads the rows again: all of them, or those after the checkpoint.
+        """
+        self._database.engine.dispose()
+        self._chain, self._last_head = HashChain(), NO_HASH
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def advance_checkpoint(self, *, verified_on: date) -> LedgerCheckpoint | None:
+        """Return where this reading ends, from which a later one may go on; None if no row was added since the last.
+
+        A reading that began from a checkpoint keeps its date; `verified_on` is that of a complete reading.
+        """
+        if self._connection is not None:
+            return None  # its rows may never be committed
+        chain, begun = self._read(), self._checkpoint
+        if not chain.length or (begun is not None and begun.length == chain.length):
+            return None
+        self._checkpoint = LedgerCheckpoint.of(chain, begun.verified_on if begun is not None else verified_on)
+        return self._checkpoint
+
+    @property
+    def is_read_completely(self) -> bool:
+        """Whether the text of every row was read since the ledger was opened, and none is taken from a checkpoint."""
+        return not self._is_restored
+
+    def compare_restored(self) -> None:
+        """Read the rows below the checkpoint and compare them with it; call it before the first draw of a run.
+
+        Each text is hashed again. Columns, headers and contracts must be those of the texts. Lists of thousands of
+        cells are compared as text and not parsed. A ledger that was read completely is not read again.
+
+        Raises:
+            LedgerError: a row was changed or damaged, or the checkpoint is not that of the ledger.
+        """
+        self._read()
+        if self._is_restored and not self._is_compared and self._checkpoint is not None:
+            self._within(partial(self._compare_texts, last=self._checkpoint.length))
+        self._is_compared = True
+
+    def _compare_texts(self, connection: Connection, *, last: int) -> None:
+        chain, hashes = self._chain, [NO_HASH, *self._chain.heads]
+        headers = {header.seq: header for header in rows_of_population(chain.releases, None)}
+        contracts = rows_of_population(chain.contracts, None)
+        texts = {row.seq: text_of(row) for row in contracts} | {row.seq: text_of(row) for row in chain.lifecycle_rows}
+        number_of_rows = 0
+        for table in backend.TABLES:
+            for columns in backend.rows_up_to(connection, table, last):
+                number, text, header = columns["seq"], columns["text"], headers.get(columns["seq"])
+                if (
+                    columns["hash"] != hashes[number]
+                    or sha256(f"{hashes[number - 1]}{text}") != hashes[number]
+                    or not _is_text_of(table, columns)
+                    or texts.get(number, text) != text
+                    or (table == "release" and (header is None or not _is_header_of(header, columns)))
+                ):
+                    raise _changed_row_error(number, "it is another row than before")
+                number_of_rows += 1
+        if number_of_rows != last:
+            raise _ledger_behind_error()
+
+    def _read(self) -> HashChain:
+        """Return the chain after reading all rows that are stored now."""
+        return self._within(lambda _: self._chain)
+
+    def _within(self, work: Callable[[Connection], _Result]) -> _Result:
+        """Return the result of `work` in the open transaction, or in one of its own, after reading all stored rows."""
+
+        def read(connection: Connection) -> _Result:
+            self._refresh(connection)
+            return work(connection)
+
+        with self._lock:
+            if self._connection is not None:
+                return read(self._connection)
+            result = run_transaction(self._database, self._with_fresh_chain(read), write=False)
+            self._last_head = self._chain.head
+            return result
+
+    def _with_fresh_chain(self, work: Callable[[Connection], _Result]) -> Callable[[Connection], _Result]:
+        """Return `work` such that each retry begins with an empty chain: an aborted attempt may have read lost rows."""
+        begun = False
+
+        def attempt(connection: Connection) -> _Result:
+            nonlocal begun
+            if begun:
+                self._reset_chain()
+            begun = True
+            return work(connection)
+
+        return attempt
+
+    def _reset_chain(self) -> None:
+        self._chain = HashChain()
+
+    def _stored_rows(self, table: str, numbers: Sequence[int]) -> tuple[Row, ...]:
+        """Return rows of one table, read from the database and hashed again."""
+        if not numbers:
+            return ()
+        return self._within(lambda connection: tuple(self._checked_rows(connection, table, numbers)))
+
+    def _checked_rows(self, connection: Connection, table: str, numbers: Sequence[int]) -> Iterator[Row]:
+        hashes = [NO_HASH, *self._chain.heads]
+        awaited = sorted(numbers, reverse=True)
+        for name, columns in backend.rows_numbered(connection, table, sorted(numbers)):
+            number = awaited.pop()
+            try:
+                row = row_from_columns(name, columns)
+                problems = [*check_hash(row, columns, previous=hashes[number - 1])]
+            except ValueError as error:
+                problems = [str(error)]
+            if problems or columns["seq"] != number or columns["hash"] != hashes[number]:
+                raise _changed_row_error(number, next(iter(problems), "it is another row than before"))
+            yield row
+        if awaited:
+            raise _changed_row_error(awaited[-1], "it is missing")
+
+    def _all_rows(self) -> tuple[Row, ...]:
+        """Return all rows, oldest first."""
+
+        def work(connection: Connection) -> tuple[Row, ...]:
+            chain = self._chain
+            numbers = {
+                "contract": [row.seq for row in rows_of_population(chain.contracts, None)],
+                "model": [*chain.models.values()],
+                "release": [row.seq for row in rows_of_population(chain.releases, None)],
+                "statement": [number for of_name in chain.statement_numbers.values() for number in of_name],
+            }
+            rows = [row for table in numbers for row in self._checked_rows(connection, table, numbers[table])]
+            return tuple(sorted(rows, key=lambda row: row.seq))
+
+        return self._within(work)
+
+    def _refresh(self, connection: Connection) -> None:
+        """Read the rows added since the last refresh, and check that the last row seen still exists."""
+        if not self._chain.length and self._checkpoint is not None:
+            self._restore(connection, self._checkpoint)
+        self._read_newer(connection)
+        if self._last_head != NO_HASH and self._last_head not in self._chain.heads:
+            raise _ledger_behind_error()
+
+    def _restore(self, connection: Connection, checkpoint: LedgerCheckpoint) -> None:
+        """Begin with a checkpoint if the ledger has all its rows, and its triggers; otherwise it is read completely."""
+        is_unchanged = not self._database.changed_parts(connection)
+        self._is_restored = is_unchanged and checkpoint.is_part_of(backend.stored_hashes(connection))
+        if self._is_restored:
+            self._chain = checkpoint.chain()
+        else:
+            self._checkpoint = None
+
+    def _read_newer(self, connection: Connection) -> None:
+        last, head = self._chain.length, self._chain.head
+        heads = backend.heads_since(connection, last) if last else []
+        if last and [(number, digest) for number, digest, _ in heads] == [(last, head)]:
+            return
+        page_of_heads = backend.page_of_heads(connection, heads)
+        pages = backend.pages_since(connection, last) if page_of_heads is None else [page_of_heads]
+        for page in pages:
+            newer = page
+            if last and head:
+                if not page or page[0][1]["hash"] != head:
+                    raise _ledger_behind_error()
+                newer, head = page[1:], ""
+            for table, columns in newer:
+                faults = self._chain.add(table, columns)
+                if faults:
+                    self._chain = HashChain()
+                    raise _changed_row_error(faults[0].seq, faults[0].problem)
+
+
+def _is_text_of(table: str, columns: Mapping[str, Any]) -> bool:
+    """Return whether stored columns are those of the text that is stored beside them."""
+    try:
+        return bool(text_from_columns(table, columns) == columns["text"])
+    except TypeError:
+        return False
+
+
+def _is_header_of(header: ReleaseHeader, columns: Mapping[str, Any]) -> bool:
+    """Return whether a header has the values of stored columns; a scale is stored as the text of a number."""
+    values = [getattr(header, name) for name in HEADER_FIELDS]
+    stored = [repr(value) if isinstance(value, float) else value for value in values]
+    return stored == [columns[name] for name in HEADER_FIELDS]
+
+
+def _changed_row_error(number: int, problem: str) -> LedgerError:
+    return LedgerError(
+        f"row {number} of the ledger was changed or damaged ({problem});"
+        " put back a good copy; `agedp ledger verify` lists all faults"
+    )
+
+
+def _ledger_behind_error() -> LedgerBehind:
+    return LedgerBehind("the ledger was replaced or shortened while it was open; put back the newest copy")
+
+
+def rows_of_population(rows_by_population: Mapping[str, list[_Numbered]], population: str | None) -> list[_Numbered]:
+    """Return the rows of one population or of all, in the order of the ledger."""
+    if population is not None:
+        return rows_by_population.get(population, [])
+    return sorted((row for rows in rows_by_population.values() for row in rows), key=lambda row: row.seq)
+
+
+# --------------------------------------------------------------------------------------------------
+# Complete verification of a ledger: every row is read and hashed again, whatever a checkpoint says.
+# --------------------------------------------------------------------------------------------------
+
+
+def ledger_faults(database: LedgerDatabase, connection: Connection) -> tuple[Fault, ...]:
+    """Return every fault of the rows and of the database; each hash is recomputed from the columns."""
+    return (*_row_faults(database, connection), *_database_faults(database, connection))
+
+
+def _row_faults(database: LedgerDatabase, connection: Connection) -> list[Fault]:
+    chain, rows, faults = HashChain(), list[backend.StoredRow](), list[Fault]()
+    for name in backend.TABLES:
+        try:
+            with connection.begin_nested():  # else one unreadable table would hide the rest
+                rows += backend.table_rows_since(connection, name, 0)
+        except DBAPIError as error:
+            faults.append(Fault(0, f"table {name}", f"cannot be read: {_permanent_error_text(database, error)}"))
+    for table, columns in backend.sort_rows(rows):
+        faults += chain.add(table, columns)
+    return faults
+
+
+def _database_faults(database: LedgerDatabase, connection: Connection) -> list[Fault]:
+    """Return the faults of everything but the rows: triggers, indices, tables, schema version, pages."""
+    try:
+        faults = [Fault(0, part, difference) for part, difference in database.changed_parts(connection)]
+        is_intact = database.is_intact(connection)
+        meta = [(name, content) for name, content in connection.execute(select(backend.META))]
+    except DBAPIError as error:
+        return [Fault(0, "file", _permanent_error_text(database, error))]
+    if not is_intact:
+        faults.append(Fault(0, "file", "the database is damaged"))
+    if dict(meta).get("version") not in backend.READABLE_VERSIONS or not {name for name, _ in meta} <= {
+        "version",
+        "needs",
+    }:
+        faults.append(Fault(0, "table meta", "holds something other than the schema version"))
+    return faults
+
+
+def _permanent_error_text(database: LedgerDatabase, error: DBAPIError) -> str:
+    """Return the explanation of a permanent error; raise an error that a retry may solve."""
+    if isinstance(database.ledger_error(error), TransactionAborted):
+        raise error
+    return database.explain(error)
+
+
+# --------------------------------------------------------------------------------------------------
+# Questions about a ledger: contracts, models, releases and statements, by population; heads, and faults.
+# --------------------------------------------------------------------------------------------------
 
 History = tuple[ReleaseHeader, ...]
 

@@ -21,10 +21,12 @@ Each is a statement row without population, so that it is part of the hash chain
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Final
+from typing import Any, Final
 
-from agedp_data.ledger.records import StatementRecord, canonical
+from agedp_data.ledger.records import Row, StatementRecord, canonical
+from agedp_data.notions.publication import Charges, PeriodLoss
 
 LEDGER_POPULATION: Final = ""
 """The population of a lifecycle record: none, because the record is about the ledger."""
@@ -225,3 +227,28 @@ def _integers(values: list[object]) -> tuple[int, ...]:
 
 def _texts(hashes: list[object]) -> tuple[str, ...]:
     return tuple(str(digest) for digest in hashes)
+
+
+# --------------------------------------------------------------------------------------------------
+# Calibration draws of a ledger -> the losses that notions count.
+# --------------------------------------------------------------------------------------------------
+
+
+def charges_of(draws: Iterable[CalibrationDraw]) -> Charges:
+    """Return the losses of calibration draws, as notions count them."""
+    return tuple(PeriodLoss(draw.first_day, draw.last_day, draw.loss) for draw in draws)
+
+
+def draws_of_model(public: Mapping[str, Any], population: str) -> tuple[CalibrationDraw, ...]:
+    """Return the draws that a model's public part contains, as they are charged to a population; () for most models."""
+    first, last = public.get("period", ("", ""))
+    return tuple(
+        CalibrationDraw(population, first, last, str(draw["query"]), tuple(draw["value"]), int(draw["loss"]))
+        for draw in public.get("draws", ())
+    )
+
+
+def calibration_draws(rows: Iterable[Row]) -> tuple[CalibrationDraw, ...]:
+    """Return the calibration draws among the rows of a release folder, oldest first."""
+    records = (read_lifecycle_record(row) for row in rows if isinstance(row, StatementRecord))
+    return tuple(record for record in records if isinstance(record, CalibrationDraw))

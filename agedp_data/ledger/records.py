@@ -13,12 +13,21 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from datetime import UTC, datetime
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Final
 
-from agedp_data.config.contract import Contract, parse_contract
+from agedp_data import clock, epsilon
+from agedp_data.config.contract import Contract, meaning, parse_contract
+from agedp_data.config.contract_document import ContractDocument, DocumentPart, read_document
+from agedp_data.errors import ChainError, LedgerError
+from agedp_data.leakage.bound_table import LeakageBound
+from agedp_data.series.series import BY_NAME
+from agedp_data.statement.document import Statement
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
+
 
 NO_HASH = "0" * 64
 
@@ -300,3 +309,217 @@ def require_unicode(text: str, value: object) -> None:
     """
     if "\\u" in text:
         json.dumps(value, ensure_ascii=False).encode()
+
+
+# --------------------------------------------------------------------------------------------------
+# Schemas of the JSON inside a row: a contract's promise, a privacy statement and the public part of a model.
+#
+# The hash chain detects a single edited row; somebody who recomputes the complete chain can write anything into these
+# three texts. They are validated once, when a row is read or written, so that later code can rely on every key it
+# reads. `ContractDocument` and `Statement` describe the first two.
+# --------------------------------------------------------------------------------------------------
+
+_MAX_DEPTH: Final = 32
+_STEPS_PER_DAY: Final = 86_400
+
+
+class _PublicPart(DocumentPart):
+    envelope: dict[str, Any]
+
+
+def parse_promise(text: str) -> ContractDocument:
+    """Return a contract's promise, validated.
+
+    Raises:
+        ValueError: the text differs in form from what agedp writes; the message names the key.
+    """
+    value = _parse_canonical(text, "the promise")
+    if canonical(value) != text:
+        raise ValueError("the promise is not canonical JSON")
+    try:
+        keys = meaning(value) if isinstance(value, dict) else value
+    except LedgerError as error:
+        raise ValueError(str(error)) from None
+    promise = read_document(ContractDocument, keys, "the promise")
+    for series in promise.series.values():
+        _, needed = BY_NAME[series.statistic].cell_words
+        if needed:
+            try:
+                series.parse()
+            except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError):
+                problem = f"a {series.statistic} without its {needed}"
+                raise ValueError(f"the promise is not as agedp writes one: {problem}") from None
+    return promise
+
+
+def parse_statement(text: str) -> Statement:
+    """Return a privacy statement, validated.
+
+    Raises:
+        ValueError: the text differs in form from what agedp writes; the message names the key.
+    """
+    return read_document(Statement, _parse_canonical(text, "the statement"), "the statement")
+
+
+def require_leakage_bound(text: str) -> None:
+    """Check that a model's public part contains a valid leakage bound, under the key `envelope`.
+
+    Raises:
+        ValueError: the leakage bound is missing or invalid, has more than one step per second, or no total variations.
+    """
+    public = read_document(_PublicPart, _parse_canonical(text, "the model"), "the model")
+    try:
+        bound = LeakageBound.from_json(public.envelope)
+    except (ChainError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError):
+        raise ValueError("the model contains no leakage bound") from None
+    if bound.steps_per_day > _STEPS_PER_DAY or "total_variation" not in bound.methods:
+        raise ValueError("the model contains a bound of more than one step per second, or without total variations")
+
+
+def is_canonical(text: str) -> bool:
+    """Return whether a text is the canonical JSON of an object.
+
+    >>> is_canonical('{"a":1}'), is_canonical('{"a": 1}'), is_canonical("[1]")
+    (True, False, False)
+    """
+    try:
+        value = _parse_canonical(text, "the query")
+    except ValueError:
+        return False
+    return isinstance(value, dict) and canonical(value) == text
+
+
+def _parse_canonical(text: str, subject: str) -> object:
+    """Return the JSON value of a text; it may contain only strings, integers, booleans, lists and objects."""
+    try:
+        value: object = json.loads(text)
+        require_unicode(text, value)
+        _require_shallow(value, _MAX_DEPTH)
+    except (ValueError, RecursionError):
+        raise ValueError(f"{subject} is not canonical JSON") from None
+    return value
+
+
+def _require_shallow(value: object, depth: int) -> None:
+    match value:
+        case str() | int() if depth:
+            return
+        case list() if depth:
+            for item in value:
+                _require_shallow(item, depth - 1)
+        case dict() if depth:
+            for item in value.values():
+                _require_shallow(item, depth - 1)
+        case _:
+            raise ValueError("neither text, nor a whole number, nor a list or object of them")
+
+
+# --------------------------------------------------------------------------------------------------
+# Headers of releases: what promises, plans and statements need of a row, without its vector.
+#
+# A row of 20 groups x 100 bins has 2,000 cells, values and numbers of households; its header has none of them, so that
+# years of history are small. The complete row is read from the database where values are needed (`LedgerReader.rows`).
+# --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseHeader:
+    """All fields of a release but cells, values and households; see `ReleaseRecord` for their meaning."""
+
+    population: str
+    series: str
+    day: str
+    revision: int
+    state: str
+    sensitivity: int
+    scale: float
+    mechanism: str
+    loss: int
+    input_ended_at: str
+    published_on: str
+    contract: str
+    model: str
+    seq: int = 0
+    at: str = ""
+    hash: str = ""
+
+
+AnyRelease = ReleaseHeader | ReleaseRecord
+"""A release with or without its vector, for functions that do not read the vector."""
+HEADER_FIELDS = tuple(field.name for field in fields(ReleaseHeader))
+
+
+def outline_of(row: AnyRelease) -> ReleaseRecord:
+    """Return a release without its vector as a record, for functions of complete records that do not read the vector.
+
+    Nothing is computed from the empty vector: the complete row takes its place first (`LedgerReader.rows_of`).
+    """
+    fields_of_row = {name: getattr(row, name) for name in HEADER_FIELDS}
+    return ReleaseRecord(**fields_of_row, cells=(), values=(), households=())
+
+
+def header_of(row: ReleaseRecord) -> ReleaseHeader:
+    """Return the header of a release."""
+    return ReleaseHeader(*(getattr(row, name) for name in HEADER_FIELDS))
+
+
+# --------------------------------------------------------------------------------------------------
+# Rules of a release that follow from its own fields: dates, cells, values, numbers of households, scale and loss.
+# --------------------------------------------------------------------------------------------------
+
+STATES = ("released", "skipped")
+INT32, INT64 = range(2**31), range(-(2**63), 2**63)
+HOUSEHOLDS = range(1, 10**9 + 1)
+HOUSEHOLD_DAYS = range(1, 366 * 10**9 + 1)
+MAX_SENSITIVITY, MAX_SCALE = 2**62, 2.0**55  # as `mechanisms` draws
+
+
+def check_dates(row: ReleaseRecord) -> Iterator[str]:
+    """Yield the faults of a release's dates."""
+    for name in ("day", "published_on"):
+        if not clock.is_date(getattr(row, name)):
+            yield f"{name} is not an ISO date"
+    if not _is_utc(row.input_ended_at):
+        yield "input_ended_at is not a UTC instant"
+
+
+def check_draw(row: ReleaseRecord, *, counts: range) -> Iterator[str]:
+    """Yield the faults of state, cells and loss; a skipped day has no values and no loss.
+
+    `counts` are the possible numbers of households, or of household-days in a row that covers a week, month or year.
+    """
+    if row.state not in STATES:
+        yield f"state is neither {' nor '.join(STATES)}"
+    if len(set(row.cells)) < len(row.cells):
+        yield "a cell is named twice"
+    if not all(value in INT64 for value in row.values):
+        yield "a value is beyond 64 bits"
+    if row.revision not in INT32:
+        yield "the revision is negative, or beyond 32 bits"
+    if not all(count in counts for count in row.households):
+        yield f"a number of {'households' if counts == HOUSEHOLDS else 'household-days'} is not from 1 to {counts[-1]}"
+    if row.sensitivity not in range(1, MAX_SENSITIVITY + 1):
+        yield "sensitivity is not positive, or beyond 2^62"
+        return
+    if row.state == "skipped":
+        if row.cells or row.values or row.households or row.loss:
+            yield "a skipped day with cells, values or a loss"
+        return
+    if not row.cells or not len(row.cells) == len(row.values) == len(row.households):
+        yield f"{len(row.cells)} cells, {len(row.values)} values, {len(row.households)} numbers of households"
+    if not 0 < row.scale <= MAX_SCALE:
+        yield "scale is not positive, or beyond 2^55"
+    elif not epsilon.ceil_nano(Fraction(row.sensitivity) / Fraction(row.scale)) <= row.loss < INT64.stop:
+        yield (
+            f"loss {epsilon.format_epsilon(row.loss)} is below sensitivity {row.sensitivity} / scale {row.scale!r},"
+            " or beyond 64 bits"
+        )
+
+
+def _is_utc(text: str) -> bool:
+    """Return whether a text is an instant as `clock.format_instant` writes it."""
+    try:
+        instant = datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+    except ValueError:
+        return False
+    return clock.format_instant(instant) == text and clock.is_date(instant.date().isoformat())

@@ -24,14 +24,29 @@ Decisions.
 
 from __future__ import annotations
 
+import fcntl
 import json
-from collections.abc import Callable
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal, Protocol, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar
+
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError
 
 from agedp_data.config.contract import parse_contract
-from agedp_data.errors import LedgerBehind, LedgerError
+from agedp_data.datasets.filesystem import format_location, input_errors, system_at
+from agedp_data.errors import InputError, LedgerBehind, LedgerError
+from agedp_data.ledger.backends.postgresql import PostgreSQLDatabase, explain_sqlstate
 from agedp_data.ledger.records import NO_HASH, canonical
+from agedp_data.messages import escape_text
+
+if TYPE_CHECKING:
+    import psycopg
+
 
 SCHEMA: Final = "agedp-witness-1"
 _ATTEMPTS: Final = 20
@@ -247,3 +262,289 @@ class CommitWitness:
 
     def _overtaken_error(self) -> LedgerBehind:
         return witness_error(LedgerBehind, self._witness, _OVERTAKEN)
+
+
+# --------------------------------------------------------------------------------------------------
+# A witness in a file: replaced atomically by renaming, synced with its folder, compared under a lock.
+#
+# The folder is never created: an unmounted disk must not look like a witness that was never used.
+# --------------------------------------------------------------------------------------------------
+
+LOCK_SECONDS: Final = 60.0
+_PAUSE_SECONDS: Final = 0.02
+
+
+class FileWitness:
+    """A file on another disk than the ledger, as a `Witness`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @property
+    def address(self) -> str:
+        """Return the path, quoted."""
+        return repr(escape_text(str(self.path)))
+
+    def read(self) -> WitnessState | None:
+        """Return the record in the file, None if the file does not exist."""
+        try:
+            return parse_state(self.path.read_bytes())
+        except FileNotFoundError:
+            self._require_folder()
+            return None
+        except OSError as error:
+            raise self._access_error("cannot be read", error) from None
+        except ValueError:
+            raise damaged_record_error(self) from None
+
+    def compare_and_set(self, expected: WitnessState | None, state: WitnessState) -> bool:
+        """Replace the file under an exclusive lock; return False if its record is not `expected`.
+
+        Raises:
+            LedgerError: the folder does not exist or cannot be written, or the lock is held for a minute.
+        """
+        self._require_folder()
+        try:
+            with self._exclusive_lock():
+                if self.read() != expected:
+                    return False
+                self._replace(format_state(state))
+                return True
+        except OSError as error:
+            raise self._access_error("cannot be written", error) from None
+
+    def _replace(self, content: bytes) -> None:
+        """Replace the content of the file; the lock makes sure that no other process uses the temporary name."""
+        temporary = self.path.with_name(f".{self.path.name}.new")
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.replace(self.path)
+        folder = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+    @contextmanager
+    def _exclusive_lock(self) -> Iterator[None]:
+        lock = self.path.with_name(f".{self.path.name}.lock")
+        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            deadline = time.monotonic() + LOCK_SECONDS
+            while not _is_locked(descriptor):
+                if time.monotonic() > deadline:
+                    problem = "is held by another process for a minute. End that process if it hangs, and run again"
+                    raise witness_error(LedgerError, self, problem)
+                time.sleep(_PAUSE_SECONDS)
+            yield
+        finally:
+            os.close(descriptor)
+
+    def _require_folder(self) -> None:
+        if not self.path.parent.is_dir():
+            raise witness_error(
+                LedgerError, self, "lies in a folder that does not exist. Mount its disk, or make the folder"
+            )
+
+    def _access_error(self, problem: str, error: OSError) -> LedgerError:
+        return witness_error(
+            LedgerError, self, f"{problem} ({error.strerror or type(error).__name__}). Check its permissions"
+        )
+
+
+def _is_locked(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+# --------------------------------------------------------------------------------------------------
+# A witness in an object store: compared and replaced by conditional writes (If-Match, If-None-Match).
+#
+# A store that ignores these conditions would let two copies of a ledger write over each other. A new record is
+# therefore written twice more, under conditions that are false; a store that accepts either is refused.
+# --------------------------------------------------------------------------------------------------
+
+_CONFLICTS: Final = frozenset(("PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey", "404", "409", "412"))
+_NO_TAG: Final = f'"{"0" * 32}"'
+
+
+class ObjectWitness:
+    """One object, named by an s3:// URL, as a `Witness`."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    @property
+    def address(self) -> str:
+        """Return the URL."""
+        return format_location(self.url)
+
+    def read(self) -> WitnessState | None:
+        """Return the record in the object, None if the object does not exist."""
+        return self._fetch()[0]
+
+    def compare_and_set(self, expected: WitnessState | None, state: WitnessState) -> bool:
+        """Write the object on the condition that it has not changed; return whether it was written.
+
+        Raises:
+            LedgerError: the service does not answer, or it ignores conditions (tried when the record is created).
+        """
+        current, tag = self._fetch()
+        if current != expected:
+            return False
+        content = format_state(state)
+        if expected is not None:
+            return self._put(content, IfMatch=tag)
+        if not self._put(content, IfNoneMatch="*"):
+            return False
+        if self._put(content, IfNoneMatch="*") or self._put(content, IfMatch=_NO_TAG):
+            problem = (
+                "lies in a store that ignores If-Match and If-None-Match, so that two machines could both write it"
+            )
+            raise witness_error(LedgerError, self, f"{problem}. Name another place")
+        return True
+
+    def _fetch(self) -> tuple[WitnessState | None, str]:
+        """Return the record and an entity tag read before it: a change in between makes the conditional write fail."""
+        try:
+            with input_errors("the witness", self.url):
+                system, path = system_at(self.url)
+                system.invalidate_cache()
+                try:
+                    tag = str(system.info(path)["ETag"])
+                    content = bytes(system.cat_file(path))
+                except FileNotFoundError:
+                    return None, ""
+            return parse_state(content), tag
+        except InputError as error:
+            raise LedgerError(str(error), private=error.private) from None
+        except ValueError:
+            raise damaged_record_error(self) from None
+
+    def _put(self, content: bytes, **condition: str) -> bool:
+        try:
+            with input_errors("the witness", self.url):
+                system, path = system_at(self.url)
+                try:
+                    system.pipe_file(path, content, **condition)
+                except OSError as error:
+                    if _is_conflict(error):
+                        return False
+                    raise
+            return True
+        except InputError as error:
+            raise LedgerError(str(error), private=error.private) from None
+
+
+def _is_conflict(error: OSError) -> bool:
+    """Return whether the store refused a write because its condition did not hold."""
+    cause: Any = error.__cause__
+    response = getattr(cause, "response", None)
+    code = response.get("Error", {}).get("Code") if isinstance(response, dict) else None
+    return isinstance(error, FileExistsError) or str(code) in _CONFLICTS
+
+
+# --------------------------------------------------------------------------------------------------
+# A witness in a row of a PostgreSQL table, of a population that 0.2 began: compared and replaced in one statement.
+#
+# The table `agedp_witness` is in the first schema of the role's search path. The address names the row after `#`; its
+# default is "ledger". No table and no row is made any more: 0.3 withdrew them for new populations.
+# --------------------------------------------------------------------------------------------------
+
+_DEFAULT_NAME: Final = "ledger"
+_SELECT: Final = "SELECT state FROM agedp_witness WHERE name = %s"
+_UPDATE: Final = "UPDATE agedp_witness SET state = %s WHERE name = %s AND state = %s"
+_NO_RIGHT: Final = "42501"
+
+
+class _WitnessServer(PostgreSQLDatabase):
+    """A server whose errors are about the witness."""
+
+    subject = "the witness"
+
+
+class RowWitness:
+    """One row of a table, as a `Witness`."""
+
+    def __init__(self, url: str) -> None:
+        url_without_name, _, name = url.partition("#")
+        try:
+            parts = make_url(url_without_name)
+        except (ArgumentError, ValueError):
+            raise LedgerError("the address of the witness cannot be read; write postgresql://host/database") from None
+        if parts.password is not None or any("pass" in key.lower() for key in parts.query):
+            raise LedgerError("the address of the witness contains a password; use ~/.pgpass or PGSERVICE instead")
+        self._server = _WitnessServer.of(parts)
+        self._name = name or _DEFAULT_NAME
+        self._address = f"{self._name!r} in {parts.database!r} on {parts.host!r}"
+
+    @property
+    def address(self) -> str:
+        """Return the names of row, database and host."""
+        return self._address
+
+    def read(self) -> WitnessState | None:
+        """Return the record in the row, None if the row does not exist."""
+        with self._open_connection() as connection:
+            row = connection.execute(_SELECT, (self._name,)).fetchone()
+        try:
+            return None if row is None else parse_state(str(row[0]).encode())
+        except ValueError:
+            raise damaged_record_error(self) from None
+
+    def compare_and_set(self, expected: WitnessState | None, state: WitnessState) -> bool:
+        """Update the row if it still contains `expected`; return whether it was written. A first record is none.
+
+        Raises:
+            LedgerError: the server refused or does not answer, or the table has other columns.
+        """
+        if expected is None:
+            return False
+        with self._open_connection() as connection:
+            texts = format_state(state).decode(), self._name, format_state(expected).decode()
+            return connection.execute(_UPDATE, texts).rowcount == 1
+
+    @contextmanager
+    def _open_connection(self) -> Iterator[psycopg.Connection[Any]]:
+        """Yield a connection in autocommit mode: each statement is one transaction."""
+        try:
+            import psycopg  # noqa: PLC0415
+        except ImportError:
+            problem = "needs the driver psycopg. Install agedp with its extra postgresql"
+            raise witness_error(LedgerError, self, problem) from None
+        connection = self._server.connect()
+        try:
+            yield connection
+        except psycopg.Error as error:
+            raise witness_error(LedgerError, self, f"cannot be used: {_explanation(error.sqlstate, error)}") from None
+        finally:
+            connection.close()
+
+
+def _explanation(code: str | None, error: BaseException) -> str:
+    if code is not None and code.startswith("42") and code != _NO_RIGHT:
+        return "its table agedp_witness is missing or has other columns. Put it back, or name its schema in search_path"
+    return explain_sqlstate(error)
+
+
+# --------------------------------------------------------------------------------------------------
+# From the address in [output] witness to its witness: a file, an object or a row.
+# --------------------------------------------------------------------------------------------------
+
+
+def witness_at(address: str) -> Witness:
+    """Return the witness at a path, an s3:// URL or a postgresql:// URL; nothing is opened.
+
+    >>> witness_at("/mnt/other/london.witness").address
+    "'/mnt/other/london.witness'"
+    """
+    protocol = address.partition("://")[0] if "://" in address else ""
+    if protocol == "s3":
+        return ObjectWitness(address)
+    return RowWitness(address) if protocol.startswith("postgresql") else FileWitness(Path(address))

@@ -13,16 +13,27 @@ Decisions:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from agedp_data.arrays import Floats, Mask, checked_kernel, checked_steps
 from agedp_data.errors import ChainError
-from agedp_data.markov.transitions import transition_matrix
-
-Ints = NDArray[np.int64]
+from agedp_data.markov.confidence import propagate_radii, weissman_radii
+from agedp_data.markov.memory_check import (
+    SmallInts,
+    Table,
+    count_state_pairs,
+    exceeds_replicates,
+    goodness_of_fit_table,
+    max_exceedances,
+    pick_uniformly,
+    random_uint32,
+    smallest_state_type,
+)
+from agedp_data.markov.transitions import Ints, checked_lags, checked_states, normalise_rows, transition_matrix
 
 
 def count_cyclic_transitions(
@@ -255,3 +266,297 @@ def _kernels_over(one_step: Floats, steps: int, phase_step: int, absent: Mask) -
         if remaining:
             doubled, length = _product(doubled, doubled, length, phase_step), 2 * length
     return result
+
+
+# --------------------------------------------------------------------------------------------------
+# Inference for cyclic chains: goodness of fit, and the sampling bound of Delta(t) of an estimated chain.
+#
+# Goodness of fit: does a household have longer memory over days than its cyclic chain explains? As
+# `markov_goodness_of_fit`, conditional on the half-hour of the day: for each half-hour, the total variation between
+# the states whole days earlier for its two halves (split at the household's own median there), maximum over the day.
+# It is compared with the same in series simulated from the household's own cyclic chain with the same readings
+# missing. The chain's prediction is the mean over the simulated series, so the sampling error of such counts is in
+# both.
+#
+# Sampling bound: upper confidence bound of Delta(t) of chains that are themselves estimates. The recursion is that of
+# `propagate_radii` with one row per phase. Two things differ:
+#
+# * The phases that share a kernel were chosen by looking at the counts, so radii hold for every group of adjacent
+#   phases that could have been chosen, p (p - 1) + 1 of them.
+# * U_t is computed over two days only; larger ages follow from U_t <= U_a U_(t-a), which is all that the recursion
+#   yields once the sampling errors are included.
+#
+# Decisions:
+#
+# * A household with a state that has no row at a phase to which its kernels lead (a neighbour that shares the kernel
+#   had visits, this phase never) keeps the bound at 1: its mixing there is unknown.
+# --------------------------------------------------------------------------------------------------
+
+_MIN_VISITS = 20
+_SHIFTS = 8
+
+
+def cyclic_goodness_of_fit(
+    states: Ints,
+    lags_days: Ints,
+    rng: np.random.Generator,
+    *,
+    n_phases: int,
+    min_visits: int,
+    level: float = 0.95,
+    replicates: int = 99,
+) -> Table:
+    r"""Goodness-of-fit test of a cyclic chain against lagged counts, for each household and lag in whole days.
+
+    Only memory LONGER than the chain's counts against it. A row with fewer than 20 visits is left out.
+
+    .. math:: T = \max_t \frac{\hat\Delta(t) - \bar\Delta(t)}{s_t}
+
+    with mean and standard deviation over the household and its replicates.
+
+    Source: parametric bootstrap test, Davison and Hinkley section 4.2.
+
+    Args:
+        states: one state per step, shape (h, days * n_phases) int, beginning with a day, -1 if missing.
+        lags_days: shape (T,) [days].
+        rng: source of randomness.
+        n_phases: steps of a day.
+        min_visits: phases with a rarer state are merged with their neighbours (`merge_phases`).
+        level: share of cyclic chains that pass at all lags together.
+        replicates: simulated series per household.
+
+    Returns:
+        A record array (h, T) with the fields of `markov_goodness_of_fit`; lag in days; low and high are NaN.
+
+    Raises:
+        ChainError: states or lags of a wrong kind, no whole days, or too few replicates for the level.
+
+    References:
+        Davison, Hinkley: Bootstrap Methods and their Application, 1997. https://doi.org/10.1017/CBO9780511802843
+
+    >>> weekend = (np.arange(364) % 7 >= 5).astype(int)[None]  # one reading a day: repeats itself every 7 days
+    >>> table = cyclic_goodness_of_fit(weekend, np.array([7]), np.random.default_rng(1), n_phases=1, min_visits=1)
+    >>> table.direct.tolist(), table.rejected.tolist()
+    ([[1.0]], [[True]])
+    """
+    n_states = int(np.max(states, initial=0)) + 1
+    series, lags = checked_states(states, n_states), checked_lags(lags_days)
+    if series.ndim != 2 or series.shape[1] % n_phases:
+        raise ChainError(f"a cyclic chain is checked on whole days of {n_phases} steps, got shape {series.shape}")
+    exceedances = max_exceedances(level, replicates)
+    small_states = np.where(series >= 0, series, n_states).astype(smallest_state_type(n_states))
+    replicate_series = _simulate_cyclic(small_states, n_states, n_phases, replicates, min_visits, rng)
+    median_states = _median_states(small_states, n_states, n_phases)
+    halves, replicate_halves = (
+        _split_at_median(small_states, median_states, n_states),
+        _split_at_median(replicate_series, median_states[:, None], n_states),
+    )
+    shifts = rng.integers(halves.shape[-1] // 4, max(1, halves.shape[-1] * 3 // 4 + 1), _SHIFTS)
+    direct = np.stack([_max_variation(halves, halves, lag) for lag in lags.tolist()], axis=-1)
+    replicate_distances = np.stack(
+        [_max_variation(replicate_halves, replicate_halves, lag) for lag in lags.tolist()], axis=-1
+    )
+    floor = np.stack(
+        [
+            np.mean([_max_variation(halves, np.roll(halves, shift, axis=-1), lag) for shift in shifts.tolist()], axis=0)
+            for lag in lags.tolist()
+        ],
+        axis=-1,
+    )
+    is_counted = ~np.isnan(replicate_distances)
+    powers = np.where(is_counted, replicate_distances, 0.0).sum(axis=1) / np.maximum(is_counted.sum(axis=1), 1)
+    powers = np.where(is_counted.any(axis=1) & ~np.isnan(direct), powers, np.nan)
+    missing = np.full_like(direct, np.nan)
+    measures = {"powers": powers, "direct": direct, "low": missing, "high": missing, "floor": floor}
+    return goodness_of_fit_table(
+        lags, measures, exceeds_replicates(direct, replicate_distances, exceedances) & ~np.isnan(powers), direct.shape
+    )
+
+
+def _simulate_cyclic(
+    series: SmallInts, k: int, phases: int, replicates: int, min_visits: int, rng: np.random.Generator
+) -> SmallInts:
+    """Return series simulated from the cyclic chains, missing where the household is: (h, m) -> (h, replicates, m).
+
+    From a state that was never left at its phase, the household's own states of the next phase continue the series.
+    """
+    size, length = series.shape
+    household_rows = [_successor_counts(household_states, k, phases, min_visits) for household_states in series]
+    table, groups = (
+        np.stack([rows_per_household[step] for rows_per_household in household_rows]) for step in range(2)
+    )  # (h, phases (k + 1), k), (h, phases)
+    values = np.repeat(np.tile(np.arange(k), table[..., 0].size), table.ravel())
+    row_size = table.sum(axis=-1).ravel()
+    start, rows_per_household = row_size.cumsum() - row_size, table.shape[1]
+    household_of_path = np.repeat(np.arange(size), replicates)
+    paths = np.empty((length, household_of_path.size), dtype=smallest_state_type(k))
+    current = np.full(household_of_path.size, k)
+    for step in range(length):
+        phase_row = household_of_path * rows_per_household + phases * k + step % phases
+        row = np.where(
+            current < k,
+            household_of_path * rows_per_household + groups[household_of_path, (step - 1) % phases] * k + current,
+            phase_row,
+        )
+        row = np.where(row_size[row] > 0, row, phase_row)
+        current = np.where(
+            row_size[row] > 0,
+            pick_uniformly(values, start[row], row_size[row], random_uint32(rng, household_of_path.size)),
+            k,
+        )
+        paths[step] = current
+    simulated = np.ascontiguousarray(paths.T).reshape(size, replicates, length)
+    simulated[np.broadcast_to((series >= k)[:, None], simulated.shape)] = k
+    return simulated
+
+
+def _successor_counts(household_states: SmallInts, k: int, phases: int, min_visits: int) -> tuple[Ints, Ints]:
+    """Return successor counts, k rows per group of phases, then the visits of each phase; and the group of each."""
+    state, phase = (
+        np.where(household_states < k, household_states.astype(np.int64), -1),
+        np.arange(household_states.size) % phases,
+    )
+    counts = count_cyclic_transitions(
+        state, phase, np.ones(max(household_states.size - 1, 0), dtype=np.bool_), k, n_phases=phases
+    )
+    group, _ = merge_phases(counts, min_visits=min_visits)
+    pooled, visits = np.zeros_like(counts), np.zeros((phases, k), dtype=np.int64)
+    np.add.at(pooled, group, counts)
+    np.add.at(visits, (phase[state >= 0], state[state >= 0]), 1)
+    return np.concatenate([pooled.reshape(-1, k), visits]), group
+
+
+def _median_states(series: SmallInts, k: int, phases: int) -> Ints:
+    """Return for each phase the largest state of the lower half of its visits: (h, m) -> (h, phases)."""
+    by_phase = series.reshape(len(series), -1, phases).astype(np.int64)
+    ascending = np.sort(by_phase, axis=1)  # missing last
+    valid_count = (by_phase < k).sum(axis=1, keepdims=True)
+    middle = np.take_along_axis(ascending, np.maximum(valid_count - 1, 0) // 2, axis=1)[:, 0]
+    top = np.take_along_axis(ascending, np.maximum(valid_count - 1, 0), axis=1)[:, 0]
+    return np.where(middle == top, top - 1, middle)
+
+
+def _split_at_median(series: SmallInts, cut: Ints, k: int) -> SmallInts:
+    """Return the half of each state, 2 where missing: (..., m), (..., phases) -> (..., phases, days)."""
+    by_phase = series.reshape(*series.shape[:-1], -1, cut.shape[-1])
+    half = np.where(by_phase >= k, 2, by_phase > cut[..., None, :]).astype(np.uint8)
+    return np.ascontiguousarray(half.swapaxes(-1, -2))
+
+
+def _max_variation(
+    later: NDArray[np.unsignedinteger[Any]], earlier: NDArray[np.unsignedinteger[Any]], lag: int
+) -> Floats:
+    """Return the largest total variation over phases, NaN where no phase can be compared: (..., p, days) -> (...)."""
+    counts = count_state_pairs(later, earlier, lag, 2)
+    rows = normalise_rows(counts)
+    is_compared = (counts.sum(axis=-1) >= _MIN_VISITS).all(axis=-1)
+    distance = np.where(is_compared, np.abs(rows[..., 0, 0] - rows[..., 1, 0]), -1.0).max(axis=-1)
+    return np.where(distance >= 0, distance, np.nan)
+
+
+_DAYS = 2
+_HOUSEHOLDS_PER_BATCH = 16
+
+
+def cyclic_sampling_bound(
+    counts: Mapping[int, ArrayLike],
+    groups: Mapping[int, ArrayLike],
+    steps: ArrayLike,
+    *,
+    level: float,
+    households: int,
+) -> Floats:
+    r"""Upper confidence bound U_t of Delta(t), maximum over phases, of the true chains, for all households at once.
+
+    Of several lags each gives a bound and the smallest is taken; the level is divided among them. A lag of L steps has
+    p / L phases, which begin at multiples of L: any t steps contain (t + 1) // L - 1 of its steps.
+
+    .. math:: U_t = \max_p U_{p, t}, \qquad e_x = \sqrt{(2 / N_x) \ln((2^k - 2)\, n k (p (p - 1) + 1) N / \beta)}
+
+    with U_(p, t) as in `propagate_radii` and the other symbols as in `sampling_bound`.
+
+    Source: Weissman radii, propagated; not in the papers, whose chains are treated as known.
+
+    Args:
+        counts: by lag L (1 for all readings), transitions by the phase that they leave of the series subsampled every L
+            steps, shape (h, p / L, k, k) [transitions].
+        groups: by lag, group of each phase (`merge_phases`), shape (h, p / L) int.
+        steps: ages, shape (T,), integers >= 0 [steps].
+        level: confidence, for example 0.95, in (0, 1).
+        households: number n of households for which the bound holds at once.
+
+    Returns:
+        Shape (h, T), between 0 and 1 [-].
+
+    Raises:
+        ChainError: a level outside (0, 1), fewer than one household or lag, or shapes that do not fit.
+
+    References:
+        Weissman, Ordentlich, Seroussi, Verdu, Weinberger: Inequalities for the L1 Deviation of the Empirical
+        Distribution. HP Labs HPL-2003-97, 2003. https://www.hpl.hp.com/techreports/2003/HPL-2003-97R1.pdf
+
+    >>> tables = {1: np.full((1, 2, 2, 2), 5000)}  # independent readings: Delta is 0, known up to a radius of .0401
+    >>> cyclic_sampling_bound(tables, {1: [[0, 0]]}, [1], level=0.95, households=1).round(4).tolist()
+    [[0.0401]]
+    """
+    if not 0 < level < 1 or households < 1:
+        raise ChainError(f"a sampling bound needs a level between 0 and 1 and a household, got {level}, {households}")
+    ages = checked_steps(steps)
+    if ages.ndim != 1:
+        raise ChainError(f"steps are a list of whole numbers, got shape {ages.shape}")
+    if not counts or min(counts) < 1 or set(counts) != set(groups):
+        raise ChainError("transitions are counted at one or more lags of at least 1 step, each with its groups")
+    failure_probability = (1 - level) / len(counts) / households
+    bounds = [
+        _bound(np.asarray(counts[lag]), np.asarray(groups[lag]), _contained_steps(ages, lag), failure_probability)
+        for lag in counts
+    ]
+    return np.asarray(np.min(np.stack(bounds), axis=0))
+
+
+def _contained_steps(ages: NDArray[np.int64], lag: int) -> NDArray[np.int64]:
+    """Return how many whole steps of a lag are contained in this many single steps, wherever they begin."""
+    return ages if lag == 1 else np.maximum((ages + 1) // lag - 1, 0)
+
+
+def _bound(
+    counts: NDArray[np.int64], groups: NDArray[np.int64], ages: NDArray[np.int64], failure_probability: float
+) -> Floats:
+    if counts.ndim != 4 or counts.shape[2] != counts.shape[3] or groups.shape != counts.shape[:2]:
+        raise ChainError("a cyclic chain has a square table of counts and a group for each phase")
+    h, p = groups.shape
+    result = np.ones((h, ages.size))
+    horizon = min(int(ages.max(initial=0)), _DAYS * p)
+    for start in range(0, h, _HOUSEHOLDS_PER_BATCH):
+        households = slice(start, start + _HOUSEHOLDS_PER_BATCH)
+        usable, kernels, radius = _reversed_rows(counts[households], groups[households], failure_probability)
+        if usable.size:
+            direct_bound = propagate_radii(kernels, radius, horizon)
+            result[start + usable] = _extend_by_products(direct_bound, int(ages.max(initial=0)))[:, ages]
+    return result
+
+
+def _reversed_rows(
+    counts: NDArray[np.int64], groups: NDArray[np.int64], failure_probability: float
+) -> tuple[NDArray[np.int64], Floats, Floats]:
+    """Return the households that have all rows to which their kernels lead, these kernels (rows), and their radii."""
+    p, k = counts.shape[1], counts.shape[-1]
+    number = pool_counts(counts, groups)
+    left_visits, entered = number.sum(axis=-1), np.roll(number.sum(axis=-2), 1, axis=1)
+    has_states = (counts.sum(axis=(1, 2)) + counts.sum(axis=(1, 3)) > 0).sum(axis=-1) > 1
+    usable = np.flatnonzero(((left_visits == 0) | (entered > 0)).all(axis=(1, 2)) & has_states)
+    flow = np.roll(np.swapaxes(number[usable], -1, -2), 1, axis=1)
+    visits = entered[usable]
+    kernels = flow / np.where(visits > 0, visits, 1.0)[..., None]
+    union_size = k * (p * (p - 1) + 1) * counts[usable].sum(axis=(1, 2, 3))[:, None, None]
+    return usable, kernels, weissman_radii(visits, union_size, failure_probability)
+
+
+def _extend_by_products(direct_bound: Floats, last: int) -> Floats:
+    """Return U_0 to U_last from U_0 to U_horizon: the smallest products."""
+    horizon = direct_bound.shape[1] - 1
+    bound = np.concatenate((direct_bound, np.ones((len(direct_bound), max(last - horizon, 0)))), axis=1)
+    for t in range(horizon + 1, last + 1):
+        products = bound[:, 1 : horizon + 1] * bound[:, t - 1 : t - horizon - 1 : -1]
+        bound[:, t] = np.minimum(bound[:, t - 1], products.min(axis=1))
+    return bound

@@ -5,22 +5,29 @@ Example: with risk = 0.1 and age_days = 2, a chain that mixes fast lets each day
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from datetime import datetime, timedelta
-from itertools import repeat
-from typing import Annotated, ClassVar, Literal, Self
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from functools import partial
+from itertools import groupby, repeat
+from operator import attrgetter
+from typing import Annotated, ClassVar, Final, Literal, Self, SupportsFloat
 
+import numpy as np
 from pydantic import PrivateAttr, model_validator
 
-from agedp_data.accounting.temporal_plans import largest_feasible
+from agedp_data.accounting.ageing import aged_epsilon
+from agedp_data.accounting.composition import Composition, SumComposition
+from agedp_data.accounting.renyi import compose
+from agedp_data.accounting.temporal_allocation import largest_feasible
 from agedp_data.amendment_rules import LOWER, RAISE
-from agedp_data.epsilon import floor_nano, format_epsilon
+from agedp_data.epsilon import NANO, floor_nano, format_epsilon, to_float
 from agedp_data.errors import ChainError, Refused
+from agedp_data.leakage.exact import to_integers
 from agedp_data.leakage.function import LeakageBoundLike
-from agedp_data.notions.aged_loss import ABOUT, DAY, RISK, AgedLeakage, AgedLoss, Secret, utc_midnight
-from agedp_data.notions.aged_span import AgedSpanLoss
-from agedp_data.notions.alternatives import Alternative, Comparison, promise_keys
 from agedp_data.notions.classical import refuse_day_above_caps
 from agedp_data.notions.enforcement import EnforcedPromise, ModelCache, refuse_above
 from agedp_data.notions.notion import (
@@ -28,11 +35,367 @@ from agedp_data.notions.notion import (
     Accountant,
     HistoryRow,
     LossBound,
+    NoiseExample,
+    NotionText,
+    OwnBound,
+    day_losses,
+    day_number,
 )
-from agedp_data.notions.notion_text import NoiseExample, NotionText, OwnBound
-from agedp_data.notions.period_loss import total_charge
-from agedp_data.notions.span_loss import stated_deltas
+from agedp_data.notions.publication import Alternative, Comparison, Publication, promise_keys, total_charge
+from agedp_data.notions.spans import Span, SpanCurves, bound_at_delta, stated_deltas
 from agedp_data.parameters import AgeDays, Epsilon, Method, wrong
+
+# --------------------------------------------------------------------------------------------------
+# Age-dependent loss of released rows under a leakage bound, in nano-epsilon ([A] Theorems 1 and 3).
+#
+# All arithmetic is on integers, rounded up at each use of the leakage bound, so that the planned, the admitted and the
+# stated numbers are the same.
+#
+# Decisions. A gap between inputs is a gap between days of the data: a day counts as one day of the chain also when the
+# clock changes. Days that are released out of order are composed by the time of their input.
+# --------------------------------------------------------------------------------------------------
+
+Secret = Literal["day", "half-hour"]
+DAY: Final = "day"
+HALF_HOUR: Final = "half-hour"
+
+ABOUT: dict[Secret, str] = {
+    DAY: "the total of one household's current day",
+    HALF_HOUR: "one household's current half-hour",
+}
+ASSUMED = {
+    "markov": "each household is an independent Markov chain that mixes at least as fast as the model",
+    "curve": "each household is independent of the others and mixes at least as fast as the model",
+}
+_OF_A_SHARE = {
+    "markov": "the household is one of those whose estimated chains lie below the model's curve ({share}; which ones "
+    "is not published) and mixes as its chain says, by a Markov chain, independently of the others",
+    "curve": "the household is one of those whose estimated chains lie below the model's curve ({share}; which ones is "
+    "not published) and mixes as its chain says, independently of the others",
+}
+NO_MODEL = "there is no model"
+RISK: Final = "risk"
+
+# From 1000 epsilon on floats are coarser than the slack that covers them, and no promise is about such losses.
+_NOTHING_CREDITED: Final = 1000 * NANO
+
+
+def _float_to_nano(loss: SupportsFloat) -> int | None:
+    """Return a float loss [epsilon] in nano-epsilon, rounded up; None if infinite.
+
+    The float nearest to a whole number of nano-epsilon counts as that number (`epsilon.ceil_nano` would take its binary
+    value and go one further).
+
+    >>> _float_to_nano(0.1), _float_to_nano(0.1000000001), _float_to_nano(float("inf"))
+    (100000000, 100000001, None)
+    """
+    nano = to_integers([float(loss)])[0]
+    return nano if isinstance(nano, int) else None
+
+
+class AgedLeakage:
+    r"""The leakage function L at an age in steps, in nano-epsilon; each value is computed once.
+
+    .. math:: (t, a) \mapsto L_{\hat P^t}(a)
+
+    Source: [A] Theorem 1 with the tight L, in integers [nano-epsilon].
+
+    References:
+        [A] https://doi.org/10.1109/TIT.2023.3340147
+    """
+
+    def __init__(self, leakage_bound: LeakageBoundLike, *, method: Method) -> None:
+        self.leakage_bound = leakage_bound
+        self.method = method
+        self._cache: dict[tuple[int, int], int] = {}
+        self._composition = self.composition()
+
+    def __call__(self, age_steps: int, loss: int) -> int:
+        r"""Leakage L_{\hat P^t}(a) of a loss at an age t, rounded up and never above `loss`.
+
+        Args:
+            age_steps: age t [steps of the chain].
+            loss: privacy loss a about the input [nano-epsilon].
+
+        Returns:
+            [nano-epsilon].
+        """
+        if age_steps <= 0 or loss == 0 or loss >= _NOTHING_CREDITED:
+            return loss
+        key = (age_steps, loss)
+        if key not in self._cache:
+            remaining = self.leakage_bound(age_steps, to_float(loss), direction="backward", method=self.method)
+            rounded = _float_to_nano(remaining)
+            self._cache[key] = loss if rounded is None else min(rounded, loss)
+        return self._cache[key]
+
+    def peak(self, loss: int, age_steps: int) -> int | None:
+        r"""Largest risk of a daily series without end, each day with the same loss.
+
+        .. math:: L_{\hat P^A}(z^*), \qquad z^* = \sup_z \; e + L_{\hat P^{1\,day}}(z)
+
+        Source: [A] Theorem 3 and eq. 30, with the tight L.
+
+        Args:
+            loss: loss e of each day [nano-epsilon].
+            age_steps: age A of a day at its release [steps].
+
+        Returns:
+            [nano-epsilon]; None if the risk is infinite.
+        """
+        composed = self.leakage_bound.supremum(
+            self.leakage_bound.steps_per_day, to_float(loss), direction="backward", method=self.method
+        )
+        at_age = _float_to_nano(self.leakage_bound(age_steps, composed, direction="backward", method=self.method))
+        return at_age if age_steps > 0 else _float_to_nano(composed)
+
+    def composition(self) -> Composition[int]:
+        """Return an empty composition of losses [nano-epsilon] by the instant of their input (`instant`)."""
+        composed = Composition if self.leakage_bound.assume == "markov" else SumComposition
+        return composed(lambda gap: partial(self, gap))
+
+    def of(self, losses: Mapping[str, int]) -> Composition[int]:
+        """Return the composition of days with these losses; the caller must not change it.
+
+        A series asks for the same days and one more: only what changed is composed again.
+        """
+        releases = sorted((self.instant(day), loss) for day, loss in losses.items())
+        self._composition.replace([instant for instant, _ in releases], [loss for _, loss in releases])
+        return self._composition
+
+    def instant(self, day: str) -> int:
+        """Return the instant of a day's input [steps of the chain], from a common origin."""
+        return day_number(day) * self.leakage_bound.steps_per_day
+
+
+@dataclass(frozen=True, slots=True)
+class AgedLoss:
+    """Accountant of the age-dependent loss: the largest risk at any instant, about the current day or half-hour.
+
+    `age_days` is the age below which nothing is released; where the publication date alone proves a larger age, that
+    one counts. For the secret "day" ages are rounded down to whole days, since the current day began then. A model
+    without bounds by `method` (an earlier curve beside a newer kernel) is read by its total variations; a bound that is
+    reported for its method alone is then left out. `charge` is the loss of all calibration draws, added unaged
+    (`publication`).
+
+    Source: [A] Definition 10 and Theorem 3, composed as in `Composition` [nano-epsilon].
+
+    References:
+        [A] https://doi.org/10.1109/TIT.2023.3340147
+    """
+
+    age_days: int
+    method: Method
+    secret: Secret
+    bound_name: str = RISK
+    charge: int = 0
+    name: ClassVar[str] = "age-dependent"
+
+    def bounds(
+        self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None, at: str | None
+    ) -> list[LossBound]:
+        """Return the largest risk at `at` and at every later publication; without a model None, and why."""
+        if leakage_bound is None:
+            return [LossBound(self.bound_name, None, "conditional", ABOUT[self.secret], NO_MODEL)]
+        if self.bound_name != RISK and self.method not in leakage_bound.methods:
+            return []
+        method: Method = self.method if self.method in leakage_bound.methods else "total_variation"
+        assumption = f"{assumed(leakage_bound)} (method {method})"
+        value = self._largest(history, AgedLeakage(leakage_bound, method=method), at) + self.charge
+        return [LossBound(self.bound_name, value, "conditional", ABOUT[self.secret], assumption)]
+
+    def by(self, method: Method) -> AgedLoss:
+        """Return the same of another method, under a name of its own."""
+        return replace(self, method=method, bound_name=f"{RISK} ({method.replace('_', ' ')})")
+
+    def _largest(self, history: Sequence[HistoryRow], aged: AgedLeakage, at: str | None) -> int:
+        composition, largest = aged.composition(), 0
+        for rows, age in self.publications(history, at, aged.leakage_bound.steps_per_day):
+            for row in rows:
+                composition.add(aged.instant(row.day), row.loss)
+            if age is not None:
+                largest = max(largest, composition.leakage(composition.inputs[-1] + age))
+        return largest
+
+    def publications(
+        self, history: Sequence[HistoryRow], at: str | None, steps_per_day: int
+    ) -> Iterator[tuple[list[HistoryRow], int | None]]:
+        """Yield the rows of each publication date, and the age of the newest input then [steps]; no age before `at`.
+
+        Between publications the risk only falls: only `at` and later publications matter.
+        """
+        rows, newest = sorted((row for row in history if row.state == "released"), key=_published), ""
+        dates = {row.published_on: () for row in rows} | ({at: ()} if at is not None else {})
+        of_date = {on: list(released) for on, released in groupby(rows, key=_published)}
+        for on in sorted(dates):
+            published = of_date.get(on, [])
+            newest = max([newest, *(f"{row.day} {row.input_ended_at}" for row in published)])
+            is_asked = newest and (at is None or on >= at)
+            yield published, self.age_steps(newest.partition(" ")[2], on, steps_per_day) if is_asked else None
+
+    def risk_at(self, rows: Sequence[HistoryRow], aged: AgedLeakage, on: str) -> int:
+        """Return the risk of `rows`, all of them released and public on the date `on`."""
+        if not rows:
+            return 0
+        newest = max(rows, key=attrgetter("day"))
+        age = self.age_steps(newest.input_ended_at, on, aged.leakage_bound.steps_per_day)
+        return aged.of(day_losses(rows)).leakage(aged.instant(newest.day) + age)
+
+    def age_steps(self, input_ended_at: str, on: str, steps_per_day: int) -> int:
+        """Return the age of an input at 00:00 UTC of a date, rounded down, and at least `age_days`.
+
+        >>> AgedLoss(2, "tight", "half-hour").age_steps("2013-10-05T14:00:00Z", "2013-10-09", 48)
+        164
+        """
+        elapsed = utc_midnight(on) - datetime.fromisoformat(input_ended_at)
+        steps = elapsed * steps_per_day // timedelta(days=1)
+        if self.secret == DAY:
+            steps -= steps % steps_per_day
+        return max(self.age_days * steps_per_day, steps)
+
+
+def assumed(leakage_bound: LeakageBoundLike) -> str:
+    """Return the assumption of a bound under a model: about each household, or about those that the model bounds.
+
+    Source: text, without a formula.
+
+    Args:
+        leakage_bound: the model.
+    """
+    if leakage_bound.share:
+        return _OF_A_SHARE[leakage_bound.assume].format(share=leakage_bound.share)
+    return ASSUMED[leakage_bound.assume]
+
+
+def utc_midnight(day: str) -> datetime:
+    """Return the first instant of a UTC date.
+
+    Source: ISO 8601 date, 00:00 UTC.
+
+    Args:
+        day: ISO date.
+
+    Returns:
+        An instant with time zone UTC.
+
+    Raises:
+        ValueError: not an ISO date.
+    """
+    return datetime.combine(date.fromisoformat(day), time(), UTC)
+
+
+def _published(row: HistoryRow) -> str:
+    return row.published_on
+
+
+# --------------------------------------------------------------------------------------------------
+# Loss about the present of all aged releases together, as (epsilon, delta) bounds under a chain.
+#
+# The idea: the bound of a span (`spans`) is about everything that a household did on the released days. Under a
+# Markov chain the whole past says about the present what the newest released day says, and that has the total
+# variation Delta of its age. So the profile of the span ages as one release does (`accounting.approximate_ageing`).
+#
+# Decisions:
+#
+# * Without the Markov assumption nothing is returned: a declared curve bounds what one day says about the present, and
+#   leaving one release of many to it gains next to nothing.
+# * It is returned where it says more than both bounds beside it: the risk, composed from pure losses, and the bound of
+#   the span without ageing. Households that mix fast have the smaller risk, those that hardly mix the one of the span.
+#   A pure risk has a smaller epsilon at a delta already; less than that says nothing.
+# * Calibration draws are not aged. A draw with loss c has probabilities within e^c for all pasts of a household, so c
+#   is added, and delta of the releases is divided by e^c first.
+# --------------------------------------------------------------------------------------------------
+
+_ROUNDED_DOWN = 1 - 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class AgedSpanLoss:
+    r"""Accountant of the (epsilon, delta) loss of all releases about the present, at each of `deltas`.
+
+    For any two states s, s' of the household now, and every set S of results,
+
+    .. math:: \Pr[S \mid s] \le e^{\varepsilon} \Pr[S \mid s'] + \delta, \qquad
+        \varepsilon = c + \ln \bigl( 1 + \Delta\,(e^{\varepsilon_R(\delta e^{-c} / \Delta)} - 1) \bigr)
+
+    with R the curve of all rows published until then, Delta the total variation at the age of the newest of them, and c
+    the loss of the calibration draws; the largest over `at` and all later publications.
+
+    `risk` is the accountant of the smallest pure risk: its age, secret and draws. `publication` is what is published.
+
+    Source: `aged_epsilon`; the ages as in `AgedLoss` [nano-epsilon].
+    """
+
+    risk: AgedLoss
+    publication: Publication = field(hash=False)
+    deltas: tuple[Decimal, ...]
+    name: ClassVar[str] = "age-dependent"
+
+    def bounds(
+        self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None, at: str | None
+    ) -> list[LossBound]:
+        """Return the loss at each delta; nothing without a chain, or if it says no more than the bounds beside it."""
+        if leakage_bound is None or leakage_bound.assume != "markov":
+            return []
+        spans = self._spans(history, leakage_bound, at)
+        total = SpanCurves(self.publication).total(history)
+        unaged = [total.epsilon(delta) for delta in self.deltas]
+        losses = [min(loss, self._loss(spans, delta)) for loss, delta in zip(unaged, self.deltas, strict=True)]
+        if losses == unaged:
+            return []
+        pure_risk = self.risk.bounds(history, leakage_bound, at)[0].value
+        if pure_risk is not None:
+            if all(loss >= _at_delta(pure_risk, delta) for loss, delta in zip(losses, self.deltas, strict=True)):
+                return []
+            losses = [min(loss, pure_risk) for loss in losses]
+        scope = f"{ABOUT[self.risk.secret]}, by all releases together{self._age_text}"
+        name, assumption = f"{RISK} of all days", assumed(leakage_bound)
+        return [
+            bound_at_delta(name, loss, "conditional", scope, delta=delta, assumption=assumption)
+            for delta, loss in zip(self.deltas, losses, strict=True)
+        ]
+
+    @property
+    def _age_text(self) -> str:
+        days = self.risk.age_days
+        return f", the newest of whose days is at least {days} day{'s' * (days > 1)} old" if days else ""
+
+    def _spans(
+        self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike, at: str | None
+    ) -> list[tuple[float, Span]]:
+        """Return total variation and span of those publications that no later one of the same age contains."""
+        curves, spans, rows_at_age = SpanCurves(self.publication), [], {}
+        for rows, age in self.risk.publications(history, at, leakage_bound.steps_per_day):
+            spans += [curves.of_row(row) for row in rows]
+            if age is not None:
+                rows_at_age[age] = len(spans)
+        return [(leakage_bound.total_variation(age), _together(spans[:count])) for age, count in rows_at_age.items()]
+
+    def _loss(self, spans: Sequence[tuple[float, Span]], delta: Decimal) -> int:
+        """Return the largest aged loss at a delta, with the calibration draws."""
+        charge = self.risk.charge
+        part = Fraction(delta) * Fraction(math.exp(-to_float(charge)) * _ROUNDED_DOWN) if charge else delta
+        aged = (aged_epsilon(span.curve, distance, part, pure=span.pure) for distance, span in spans)
+        return max(aged, default=0) + charge
+
+
+def _at_delta(risk: int, delta: Decimal) -> int:
+    """Return the epsilon at a delta of any release with this pure loss [nano-epsilon].
+
+    Randomised response, the worst of them, is (x, delta)-private for e^x = e^risk - delta (1 + e^risk).
+    """
+    epsilon = to_float(risk)
+    part = float(delta) * (1 + math.exp(-epsilon))
+    return max(0, floor_nano(epsilon + math.log1p(-part))) if part < 1 else 0
+
+
+def _together(spans: Sequence[Span]) -> Span:
+    return Span(compose(np.array([span.curve for span in spans])), sum(span.pure for span in spans))
+
+
+# --------------------------------------------------------------------------------------------------
+# Age-dependent privacy: a bound on what aged releases reveal about a household's present state ([A]).
+# --------------------------------------------------------------------------------------------------
 
 
 class AgeDependent(EnforcedPromise):

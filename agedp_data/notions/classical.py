@@ -14,16 +14,19 @@ from pydantic import model_validator
 from agedp_data.amendment_rules import LOWER
 from agedp_data.epsilon import NANO, floor_nano
 from agedp_data.leakage.function import LeakageBoundLike
-from agedp_data.notions.alternatives import Alternative, Comparison, Keys, part
 from agedp_data.notions.enforcement import EnforcedPromise, refuse_above
 from agedp_data.notions.notion import (
     DAY_BOUND,
     TOTAL_BOUND,
     HistoryRow,
     LossBound,
+    NoiseExample,
+    NotionText,
+    OwnBound,
+    name_at_delta,
 )
-from agedp_data.notions.notion_text import NoiseExample, NotionText, OwnBound, name_at_delta
-from agedp_data.notions.span_curves import SpanCurves
+from agedp_data.notions.publication import Alternative, Comparison, Keys, part
+from agedp_data.notions.spans import SpanCurves
 from agedp_data.parameters import Epsilon, wrong
 
 

@@ -12,37 +12,182 @@ skipped as well: on another date there might be some, but a backlog would hold u
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import Annotated, ClassVar, Literal, Self
+from functools import lru_cache
+from typing import Annotated, ClassVar, Final, Literal, Self
 
 import numpy as np
 from pydantic import PrivateAttr, model_validator
 
-from agedp_data.accounting.discount_schedules import Exponential, Hyperbolic
-from agedp_data.accounting.discounting import DiscountName, DiscountWeights
+from agedp_data.accounting.discount_schedules import Exponential, Hyperbolic, infinite_horizon_schedule, schedule
+from agedp_data.accounting.discounting import DiscountName, DiscountWeights, weighted_sum_to_nano
 from agedp_data.amendment_rules import LOWER
+from agedp_data.arrays import Floats
 from agedp_data.epsilon import NANO, floor_nano
 from agedp_data.errors import Refused
 from agedp_data.leakage.function import LeakageBoundLike
-from agedp_data.notions.alternatives import Alternative, Comparison, promise_keys, unavailable
 from agedp_data.notions.classical import refuse_day_above_caps
-from agedp_data.notions.discount_plans import NamedDiscount, PlannedLosses, closed_plan, endless_plan
-from agedp_data.notions.discounted_loss import BY_CLOCK, Clock, DiscountedLoss, discount_weights, format_weight
 from agedp_data.notions.enforcement import EnforcedPromise, refuse_above
 from agedp_data.notions.notion import (
     DAY_BOUND,
     Accountant,
     HistoryRow,
     LossBound,
+    NoiseExample,
+    NotionText,
+    OwnBound,
+    ReleaseHistory,
     day_number,
     losses_by_day_number,
 )
-from agedp_data.notions.notion_text import NoiseExample, NotionText, OwnBound
-from agedp_data.notions.period_loss import total_charge
-from agedp_data.notions.release_history import ReleaseHistory
+from agedp_data.notions.publication import Alternative, Comparison, promise_keys, total_charge, unavailable
 from agedp_data.parameters import Amount, Days, Epsilon, wrong
+
+# --------------------------------------------------------------------------------------------------
+# Bounds on the discounted loss of released rows, under any promise ([F]).
+#
+# [F] Farokhi: Temporally Discounted Differential Privacy for Evolving Datasets on an Infinite Horizon. ICCPS 2020.
+# https://doi.org/10.48550/arXiv.1908.03995
+# --------------------------------------------------------------------------------------------------
+
+Clock = Literal["data-day", "publication-day"]
+
+BY_CLOCK: Final[dict[Clock, str]] = {"data-day": "", "publication-day": " by publication"}
+_OF_CLOCK: Final[dict[Clock, str]] = {"data-day": "days of the data", "publication-day": "days of publication"}
+
+
+@dataclass(frozen=True, slots=True)
+class DiscountedLoss:
+    r"""Accountant of the discounted loss: the discounted sum of all days' losses, free of assumptions.
+
+    .. math:: \max_t \sum_{k \le t} a(t - k)\, \varepsilon_k + \sum_i e_i
+
+    `charge` is the loss of all calibration draws e_i, which count in full on every day (`publication`).
+
+    Source: [F] Definitions 10 and 14, in integers [nano-epsilon]. Erratum: both must hold for every t.
+
+    References:
+        [F] https://doi.org/10.48550/arXiv.1908.03995
+    """
+
+    discount: DiscountName
+    rate: Decimal
+    clock: Clock
+    charge: int = 0
+    name: ClassVar[str] = "discounted"
+
+    def bounds(
+        self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None, at: str | None
+    ) -> list[LossBound]:
+        """Return the largest sum on any day, and the sum on the newest one (or `at`, if that is later)."""
+        del leakage_bound
+        losses: dict[str, int] = {}
+        for row in history:
+            if row.state == "released":
+                tick = row.day if self.clock == "data-day" else row.published_on
+                losses[tick] = losses.get(tick, 0) + row.loss
+        ticks, weights = losses_by_day_number(losses), discount_weights(self.discount, self.rate)
+        newest = max([*ticks, *([day_number(at)] if at else [])], default=0)
+        counted = format_weight(self.discount, self.rate)
+        scope = f"all published days of one household, a loss j {_OF_CLOCK[self.clock]} ago counted {counted}"
+        if self.charge:
+            scope += ", the calibration draws counted in full"
+        worst, now = self.names
+        largest = weights.largest(ticks) + self.charge
+        newest_sum = weighted_sum_to_nano(weights.total(ticks, newest)) + self.charge
+        return [
+            LossBound(worst, largest, "assumption-free", f"{scope}, on the worst day", odds=False),
+            LossBound(now, newest_sum, "assumption-free", scope, odds=False),
+        ]
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """Return the names of its bounds: on the worst day, on the newest one."""
+        worst = f"discounted sum ({self.discount} {self.rate:f}{BY_CLOCK[self.clock]})"
+        return worst, f"{worst} on the newest day"
+
+
+def format_weight(discount: DiscountName, rate: Decimal) -> str:
+    """Return the formula of the weight of a loss j days old.
+
+    Source: [F] Definitions 9 and 13.
+
+    Args:
+        discount: name of the discount.
+        rate: discount rate [-].
+
+    Returns:
+        Text with j for the age in days.
+
+    >>> format_weight("exponential", Decimal("0.99")), format_weight("hyperbolic", Decimal(3))
+    ('0.99^j', '1/(1 + 3 j)')
+    """
+    return f"{rate}^j" if discount == "exponential" else f"1/(1 + {rate} j)"
+
+
+@lru_cache(maxsize=64)
+def discount_weights(discount: DiscountName, rate: Decimal) -> DiscountWeights:
+    """Return the weights of a discount, one object for equal ones.
+
+    Source: [F] Definitions 9 and 13 (`DiscountWeights`).
+
+    Args:
+        discount: name of the discount.
+        rate: discount rate [-].
+
+    Returns:
+        Weights in units of 2^-64 [-].
+    """
+    return DiscountWeights(discount, rate)
+
+
+# --------------------------------------------------------------------------------------------------
+# The losses of a discounted schedule in whole nano-epsilon, rounded down, each schedule computed once.
+# --------------------------------------------------------------------------------------------------
+
+PlannedLosses = tuple[int, ...]
+NamedDiscount = Exponential | Hyperbolic
+
+
+@lru_cache(maxsize=64)
+def closed_plan(discount: NamedDiscount, epsilon: float, horizon: int, method: str) -> PlannedLosses:
+    """Return the losses of a series of `horizon` releases [nano-epsilon].
+
+    Source: `discount_schedules.schedule`.
+
+    Args:
+        discount: the discount.
+        epsilon: bound on the discounted sum [epsilon].
+        horizon: number of releases.
+        method: name of the schedule.
+    """
+    return _whole(schedule(discount, epsilon=epsilon, horizon=horizon, method=method))
+
+
+@lru_cache(maxsize=64)
+def endless_plan(discount: NamedDiscount, epsilon: float, releases: int, method: str) -> PlannedLosses:
+    """Return the first losses of a series without end [nano-epsilon].
+
+    Source: `discount_schedules.infinite_horizon_schedule`.
+
+    Args:
+        discount: the discount.
+        epsilon: bound on the discounted sum [epsilon].
+        releases: number of losses.
+        method: name of the schedule.
+    """
+    return _whole(infinite_horizon_schedule(discount, epsilon=epsilon, releases=releases, method=method))
+
+
+def _whole(losses: Floats) -> PlannedLosses:
+    return tuple(floor_nano(loss) for loss in losses.tolist())
+
+
+# --------------------------------------------------------------------------------------------------
+# Discounted differential privacy: losses whose weight falls with their age (Farokhi, ICCPS 2020: [F]).
+# --------------------------------------------------------------------------------------------------
 
 ScheduleName = Literal["renewal", "optimal", "constant", "classical", "paper"]
 

@@ -7,7 +7,7 @@ all releases of a population enter every bound. Days are ISO text, as in the led
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
@@ -17,13 +17,124 @@ from typing import Annotated, ClassVar, Final, Literal, Protocol, Self
 from pydantic import PrivateAttr
 
 from agedp_data.amendment_rules import DELTA, LOWER, RAISE
-from agedp_data.epsilon import floor_nano
+from agedp_data.epsilon import floor_nano, format_delta
 from agedp_data.leakage.function import LeakageBoundLike
-from agedp_data.notions.alternatives import Alternative, Comparison
-from agedp_data.notions.notion_text import NotionText, name_at_delta
-from agedp_data.notions.period_loss import Charges
-from agedp_data.notions.publication import Publication, ReleasedRow
+from agedp_data.notions.publication import Alternative, Charges, Comparison, Publication, ReleasedRow
 from agedp_data.parameters import FREE, LATER, Acceptances, AgeDays, Delta, Epsilon, Section, Total
+
+# --------------------------------------------------------------------------------------------------
+# What a notion says about itself, for every text that compares notions: one `NotionText` beside the notion's class.
+#
+# Options, proposals and tables go over `NOTIONS` and take the words from here, so that none of them knows a notion by
+# name. Values are TOML text, as they are written into a run file.
+# --------------------------------------------------------------------------------------------------
+
+RESULTS: Final = "; every set of results at most e^epsilon times as probable, plus "
+"""What a delta means, a part of the scope of a bound."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseExample:
+    """One use of a notion, and its keys of [promise]: `{e}` is the epsilon, `{days}` the length of the period.
+
+    The description may name keys of [promise] as well: "any {window_days} consecutive days".
+
+    >>> NoiseExample("epsilon {e} a day", {"epsilon_per_day": "{e}"}).toml(e="0.5", days=7)
+    {'epsilon_per_day': '0.5'}
+    """
+
+    description: str
+    keys: Mapping[str, str]
+
+    def toml(self, *, e: str, days: int) -> dict[str, str]:
+        """Return the keys with their TOML text for an epsilon and a length of the period [days]."""
+        return {key: text.format(e=e, days=days) for key, text in self.keys.items()}
+
+    def described(self, *, days: int, given: Mapping[str, str]) -> str:
+        """Return the description, with "e" for the epsilon; given TOML texts of keys replace those of the example.
+
+        >>> week = NoiseExample("epsilon {e} for any {window_days} days", {"window_days": "7"})
+        >>> week.described(days=9, given={}), week.described(days=9, given={"window_days": "365"})
+        ('epsilon e for any 7 days', 'epsilon e for any 365 days')
+        """
+        keys = {**self.toml(e="e", days=days), **given, "e": "e", "days": f"{days}"}
+        return self.description.format_map({key: text.strip('"') for key, text in keys.items()})
+
+
+@dataclass(frozen=True, slots=True)
+class OwnBound:
+    """The bound that a promise is about, as a statement names it, and its heading in a table.
+
+    Both are templates over the keys of [promise]: "window of {window_days} days".
+    """
+
+    name: str
+    heading: str
+
+    def of(self, promise: Mapping[str, object]) -> tuple[str, str]:
+        """Return name and heading for the promise of a contract.
+
+        >>> OwnBound("risk", "risk at {age_days} days").of({"age_days": 2})
+        ('risk', 'risk at 2 days')
+        """
+        return self.name.format_map(promise), self.heading.format_map(promise)
+
+
+@dataclass(frozen=True, slots=True)
+class NotionText:
+    """Words and example values of one notion.
+
+    `epsilon_key` is the key of [promise] in which it takes its epsilon. `examples` are rows of the noise table of
+    `agedp init`. `proposals` are the values that `agedp init` proposes for the notion's own keys; a key without one is
+    proposed by its type. `option_help` is the help of the option of a key that no other notion has. `takes_delta`:
+    a promised delta applies to the notion's own bound, and not to `epsilon_total` alone. `credit_remedy` says what to
+    change where the own bound is hardly below the sum of the losses of all days.
+    """
+
+    epsilon_key: str
+    own_bound: OwnBound
+    examples: tuple[NoiseExample, ...] = ()
+    proposals: Mapping[str, str] = field(default_factory=dict)
+    option_help: Mapping[str, str] = field(default_factory=dict)
+    takes_delta: bool = False
+    credit_remedy: str = "another bound"
+
+
+def name_at_delta(name: str, delta: Decimal | None) -> str:
+    """Return the name of a bound over several days as an (epsilon, delta) bound; without delta its own name.
+
+    Source: text, without a formula.
+
+    Args:
+        name: name of the bound of pure losses.
+        delta: probability [-].
+
+    >>> name_at_delta("total", Decimal("0.000001")), name_at_delta("total", None)
+    ('total (delta 1e-6)', 'total')
+    """
+    return name if delta is None else f"{name} (delta {format_delta(delta)})"
+
+
+def scope_at_delta(scope: str, delta: Decimal) -> str:
+    """Return the scope of an (epsilon, delta) bound, with what its delta means; the text is stored and never changes.
+
+    It is no bound on odds "but for a probability of delta": a loss above epsilon may be more probable than delta.
+
+    Source: text, without a formula.
+
+    Args:
+        scope: scope of the bound of pure losses.
+        delta: probability [-].
+
+    >>> scope_at_delta("all days", Decimal("1e-6"))
+    'all days; every set of results at most e^epsilon times as probable, plus 1e-6'
+    """
+    return f"{scope}{RESULTS}{format_delta(delta)}"
+
+
+# --------------------------------------------------------------------------------------------------
+# What a notion of privacy is: parameters of a promise, the budget of a day, and bounds of released rows.
+# --------------------------------------------------------------------------------------------------
 
 Kind = Literal["assumption-free", "conditional"]
 
@@ -304,7 +415,7 @@ def day_losses(history: Iterable[HistoryRow]) -> dict[str, int]:
 def single_and_period_losses(history: Sequence[HistoryRow], publication: Publication) -> tuple[dict[str, int], Charges]:
     """Return the loss of each day by rows about it alone, and the draws and rows about several days.
 
-    Source: sequential composition, as `day_losses` and `period_loss`.
+    Source: sequential composition, as `day_losses` and `publication`.
 
     Args:
         history: rows of the ledger.
@@ -350,3 +461,97 @@ def day_number(day: str) -> int:
     (1, 366)
     """
     return date.fromisoformat(day).toordinal()
+
+
+# --------------------------------------------------------------------------------------------------
+# Losses of a growing history by day, so that rows are added up once.
+# --------------------------------------------------------------------------------------------------
+
+
+class ReleaseHistory:
+    """Loss of each day of a growing history, by day of the data or of publication; rows are added up once.
+
+    Use it where the same history is asked about again after every release. Rows that cover several days are no part
+    of it: they are `periods`.
+    """
+
+    def __init__(self, by: Literal["day", "published_on"] = "day", publication: Publication | None = None) -> None:
+        self._by = by
+        self._publication = publication if publication is not None and publication.has_periods else None
+        self._last: tuple[tuple[HistoryRow, ...], dict[str, int], Charges] = ((), {}, ())
+
+    def __eq__(self, other: object) -> bool:
+        """Two caches are equal, so that promises with equal parameters are equal whatever they have computed."""
+        return isinstance(other, ReleaseHistory)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def of(self, history: Sequence[HistoryRow]) -> dict[str, int]:
+        """Return a copy of `day_losses(history)` [nano-epsilon], which the caller may change."""
+        return dict(self._read(history)[0])
+
+    def periods(self, history: Sequence[HistoryRow]) -> Charges:
+        """Return the losses of the rows that cover several days."""
+        return () if self._publication is None else self._read(history)[1]
+
+    def _read(self, history: Sequence[HistoryRow]) -> tuple[dict[str, int], Charges]:
+        rows, losses, periods = self._last
+        if tuple(history[: len(rows)]) != rows:
+            rows, losses, periods = (), {}, ()
+        losses, new = dict(losses), history[len(rows) :]
+        further = () if self._publication is None else self._publication.period_losses(new)
+        for row in new:
+            if row.state == "released" and not self._covers_period(row):
+                day = row.day if self._by == "day" else row.published_on
+                losses[day] = losses.get(day, 0) + row.loss
+        self._last = (tuple(history), losses, (*periods, *further))
+        return losses, self._last[2]
+
+    def _covers_period(self, row: HistoryRow) -> bool:
+        return self._publication is not None and len(set(self._publication.covered_days(row))) > 1
+
+
+# --------------------------------------------------------------------------------------------------
+# Accountants of the notions that a run file compares, over rows of single days and rows that cover several.
+#
+# Rows that cover several days are draws about their periods: each notion counts them like calibration draws
+# (`publication`), whose rule holds under all of them.
+# --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PeriodAccountant:
+    """The accountants of one notion, made anew for the rows that cover several days.
+
+    Source: the rule of draws about periods, `publication`.
+    """
+
+    notion: type[Promise]
+    comparison: Comparison
+
+    @property
+    def name(self) -> str:
+        """The notion."""
+        return self.notion.name
+
+    def bounds(
+        self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None, at: str | None
+    ) -> list[LossBound]:
+        """Return the bounds of all released rows."""
+        days, publication = self.comparison.publication.separated(history)
+        accountants = self.notion.comparison_accountants(replace(self.comparison, publication=publication))
+        return [bound for accountant in accountants for bound in accountant.bounds(days, leakage_bound, at)]
+
+
+def compared_accountants(notions: Sequence[type[Promise]], comparison: Comparison) -> tuple[Accountant, ...]:
+    """Return the accountants of these notions whose bounds a run file asks for beside its promise.
+
+    Source: data structure, without a formula.
+
+    Args:
+        notions: the notions.
+        comparison: settings of the run file, with what is published.
+    """
+    if comparison.publication.has_periods:
+        return tuple(PeriodAccountant(notion, comparison) for notion in notions)
+    return tuple(accountant for notion in notions for accountant in notion.comparison_accountants(comparison))

@@ -9,7 +9,7 @@ alpha below it would end the series, so an amendment to one is refused; a newer 
 exceed alpha does end it.
 
 With `delta` no model is needed. The leakage about a day by all releases is at most what these say about the whole
-series of the household, whatever the correlation of its days, and that is an (epsilon, delta) figure (`span_loss`).
+series of the household, whatever the correlation of its days, and that is an (epsilon, delta) figure (`spans`).
 Every release must keep alpha by this figure or by the chain's. "even" divides the figure among the days; "best" does so
 where this has less noise than the chain's plan.
 """
@@ -18,22 +18,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from itertools import repeat
 from operator import le
-from typing import Annotated, ClassVar, Literal, Self, get_args
+from typing import Annotated, ClassVar, Final, Literal, Self, get_args
 
 from pydantic import PrivateAttr, model_validator
 
-from agedp_data.accounting.temporal_allocation import Budget, temporal_allocation
-from agedp_data.accounting.temporal_plans import Plan, largest_feasible
+from agedp_data.accounting.temporal_allocation import Budget, Plan, largest_feasible, temporal_allocation
 from agedp_data.accounting.temporal_recursion import TemporalLosses
 from agedp_data.amendment_rules import LOWER
-from agedp_data.epsilon import floor_nano, format_epsilon
+from agedp_data.epsilon import floor_nano, format_delta, format_epsilon
 from agedp_data.errors import Refused
 from agedp_data.leakage.function import LeakageBoundLike
-from agedp_data.notions.alternatives import Alternative, Comparison, promise_keys
+from agedp_data.notions.age_dependent import assumed
 from agedp_data.notions.enforcement import EnforcedPromise, ModelCache, refuse_above
 from agedp_data.notions.notion import (
     DAY_BOUND,
@@ -41,15 +41,140 @@ from agedp_data.notions.notion import (
     Accountant,
     HistoryRow,
     LossBound,
+    NoiseExample,
+    NotionText,
+    OwnBound,
+    day_losses,
     day_number,
     losses_by_day_number,
+    name_at_delta,
 )
-from agedp_data.notions.notion_text import NoiseExample, NotionText, OwnBound, name_at_delta
-from agedp_data.notions.period_loss import total_charge
-from agedp_data.notions.span_loss import stated_deltas
-from agedp_data.notions.temporal_loss import LEAKAGE, TemporalLeakage, leakage_at_delta
-from agedp_data.notions.temporal_text import chain_obstacle, opening
+from agedp_data.notions.publication import Alternative, Charges, Comparison, promise_keys, total_charge
+from agedp_data.notions.spans import bound_at_delta, stated_deltas
 from agedp_data.parameters import Epsilon, Horizon, wrong
+
+# --------------------------------------------------------------------------------------------------
+# Temporal leakage of released rows about any one day: under a model, and without one at a delta ([T]).
+# --------------------------------------------------------------------------------------------------
+
+LEAKAGE: Final = "temporal leakage"
+_INDEPENDENT: Final = "households are independent of each other, whatever the correlation between the days of each"
+_ABOUT: Final = "any one day of one household, released or not, by all days released so far"
+
+
+@dataclass(frozen=True, slots=True)
+class TemporalLeakage:
+    """Accountant of the temporal leakage about any one day by all days released so far, under any promise.
+
+    `charge` is the loss of all calibration draws, which is added (`publication`).
+
+    Source: [T] Definition 8 and eq. 11 (`TemporalLosses`) [nano-epsilon].
+
+    References:
+        [T] https://doi.org/10.1109/TKDE.2018.2824328
+    """
+
+    charge: int = 0
+    name: ClassVar[str] = "temporal"
+
+    def bounds(
+        self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None, at: str | None
+    ) -> list[LossBound]:
+        """Return the largest leakage about any one day; nothing under a model without forward leakage."""
+        del at
+        if leakage_bound is None or not leakage_bound.has_both_directions:
+            return []
+        leakage = TemporalLosses(leakage_bound).largest(losses_by_day_number(day_losses(history)))
+        value = None if leakage is None else leakage + self.charge
+        about = f"{_ABOUT} and the calibration draws" if self.charge else _ABOUT
+        return [LossBound(LEAKAGE, value, "conditional", about, assumed(leakage_bound))]
+
+
+def leakage_at_delta(span: int, by_chain: Sequence[LossBound], delta: Decimal, charges: Charges) -> LossBound:
+    r"""Return the temporal leakage at a delta: the smaller of the span's figure and the chain's.
+
+    For a secret x (one day), results y and the whole series h of a household,
+
+    .. math:: \Pr[y \in S \mid x] = \sum_h \Pr[h \mid x] \Pr[y \in S \mid h]
+              \le e^{\varepsilon} \Pr[y \in S \mid x'] + \delta ,
+
+    since the releases together are (epsilon, delta)-private towards h, whatever the law of h given x.
+
+    Source: convexity of (epsilon, delta) in both arguments; households are independent of each other.
+
+    Args:
+        span: loss of all rows and draws at delta (`SpanLoss`) [nano-epsilon].
+        by_chain: the bounds under a model (`TemporalLeakage`), none without one.
+        delta: probability [-].
+        charges: calibration draws.
+    """
+    value, assumption = span, _INDEPENDENT
+    for bound in by_chain:
+        if bound.value is not None and bound.value < value:
+            value, assumption = bound.value, bound.assumption
+    draws = " and the calibration draws" if charges else ""
+    return bound_at_delta(LEAKAGE, value, "conditional", f"{_ABOUT}{draws}", delta=delta, assumption=assumption)
+
+
+# --------------------------------------------------------------------------------------------------
+# Sentences about a temporal promise: what it promises, and why no loss keeps it under a model.
+# --------------------------------------------------------------------------------------------------
+
+
+def opening(alpha: Decimal, delta: Decimal | None, *, has_draws: bool) -> str:
+    """Return the first sentence of a statement: alpha, the bound about any one day by all releases.
+
+    Source: text, without a formula.
+
+    Args:
+        alpha: bound on the temporal leakage [epsilon].
+        delta: probability with which it is promised [-]; None for none.
+        has_draws: whether calibration draws count as well.
+    """
+    draws = " and the draws of the calibration" if has_draws else ""
+    bound, meaning = f"epsilon {alpha:f}", ""
+    if delta is not None:
+        bound = f"the bound of epsilon {alpha:f} with delta {format_delta(delta)}"
+        meaning = (
+            f". By that bound every set of results is at most e^{alpha:f} times as probable under any other use of the "
+            f"day, plus {format_delta(delta)}"
+        )
+    return (
+        f"No further release takes what all noisy releases, those still to come as well,{draws} together say about "
+        f"any one day of a household beyond {bound}, under the assumption of the figure "
+        f"'{name_at_delta(LEAKAGE, delta)}'{meaning}."
+    )
+
+
+def chain_obstacle(alpha: Decimal, horizon_days: int | Literal["unlimited"], budget: Budget, left: int) -> str:
+    """Return that the temporal correlation of a model is too strong for a plan, and a plan that is possible.
+
+    Source: text, without a formula.
+
+    Args:
+        alpha: bound on the temporal leakage [epsilon].
+        horizon_days: number of releases [days].
+        budget: the allocation.
+        left: what calibration draws leave of alpha [nano-epsilon].
+    """
+    if horizon_days == "unlimited":
+        return (
+            f"under this model no constant loss without end keeps alpha = {alpha:f}: the temporal correlation "
+            'is too strong; name horizon_days with budget = "best" '
+            f"(365 days leave each of them epsilon {format_epsilon(left // 365)} at least)"
+        )
+    if budget in ("supremum", "exact"):
+        return (
+            f"under this model no constant loss without end keeps alpha = {alpha:f}, which budget = "
+            f'"{budget}" needs: the temporal correlation is too strong; "even" leaves each of '
+            f"{horizon_days} days epsilon {format_epsilon(left // horizon_days)}"
+        )
+    return f"alpha = {alpha:f} over {horizon_days} days leaves a day less than 0.000000001"
+
+
+# --------------------------------------------------------------------------------------------------
+# Temporal privacy: a bound on the leakage of all releases about any one day ([T]).
+# --------------------------------------------------------------------------------------------------
 
 _RESIDUE = 1000
 """A day's remaining budget counts as 0 if it is this many times smaller than the planned loss."""

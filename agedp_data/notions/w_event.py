@@ -15,11 +15,10 @@ from typing import Annotated, ClassVar, Final, Literal, Self, get_args
 
 from pydantic import model_validator
 
-from agedp_data.accounting.temporal_plans import largest_feasible
+from agedp_data.accounting.temporal_allocation import largest_feasible
 from agedp_data.amendment_rules import LOWER, RAISE
 from agedp_data.epsilon import floor_nano
 from agedp_data.leakage.function import LeakageBoundLike
-from agedp_data.notions.alternatives import Alternative, Comparison, promise_keys
 from agedp_data.notions.classical import refuse_day_above_caps
 from agedp_data.notions.enforcement import EnforcedPromise, refuse_above
 from agedp_data.notions.notion import (
@@ -27,11 +26,14 @@ from agedp_data.notions.notion import (
     Accountant,
     HistoryRow,
     LossBound,
+    NoiseExample,
+    NotionText,
+    OwnBound,
     day_losses,
+    name_at_delta,
 )
-from agedp_data.notions.notion_text import NoiseExample, NotionText, OwnBound, name_at_delta
-from agedp_data.notions.period_loss import Charges, largest_charged_window
-from agedp_data.notions.span_loss import SpanLoss, stated_deltas
+from agedp_data.notions.publication import Alternative, Charges, Comparison, largest_charged_window, promise_keys
+from agedp_data.notions.spans import SpanLoss, stated_deltas
 from agedp_data.parameters import Days, Epsilon, wrong
 
 Spend = Literal["even", "remaining"]

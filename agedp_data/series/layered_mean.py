@@ -46,8 +46,7 @@ from agedp_data.parameters import (
     watt_hours,
     wrong,
 )
-from agedp_data.series.mean import Mean
-from agedp_data.series.mean_tables import LAYERS
+from agedp_data.series.mean import LAYERS, Mean
 from agedp_data.series.result_table import ResultTable
 from agedp_data.series.series_terms import (
     Missing,

@@ -2,16 +2,470 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal, TypeGuard
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import date
+from functools import partial
+from itertools import groupby
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeGuard
 
-from agedp_data.parameters import (
-    LATER,
+import numpy as np
+import pyarrow as pa
+
+from agedp_data import table_schemas
+from agedp_data.arrays import Floats
+from agedp_data.parameters import LATER
+from agedp_data.roster import ALL
+from agedp_data.series.consistency import Columns as LevelColumns
+from agedp_data.series.consistency import (
+    DrawnGroups,
+    NoisyValue,
+    consistent_groups,
+    next_coarser,
+    precision_mean,
+    totals_with_groups,
 )
-from agedp_data.series.mean_tables import AVERAGES, AVERAGES_BY, CONSISTENT, PERIOD_RELEASES
-from agedp_data.series.periods import Every
-from agedp_data.series.result_table import ResultTable
+from agedp_data.series.result_table import (
+    NOISE_TEXT,
+    Chart,
+    Columns,
+    ContractTerms,
+    DerivedTable,
+    Noise,
+    PublishedRow,
+    ResultTable,
+    Terms,
+    Unit,
+    released,
+    sum_noise,
+    units_of,
+)
 from agedp_data.series.sensitivity import Change, sum_sensitivity
-from agedp_data.series.series_terms import Counted, EnergySeries, HouseholdDays
+from agedp_data.series.series_terms import (
+    Counted,
+    EnergySeries,
+    Every,
+    HouseholdDays,
+    layer_number,
+    layers_of,
+    mean_name,
+    period_of,
+)
+from agedp_data.table_schemas import NOISE_COLUMNS, TEXT, released_schema, schema_of
+
+# --------------------------------------------------------------------------------------------------
+# Published tables of means: days, drawn periods, upper layers, averages of periods, averages in which groups add up.
+#
+# The last two are derived: functions of the released rows alone, so they add no privacy loss and verification computes
+# them again.
+#
+# *Averages of weeks, months and years.* The noisy sums of the released days are added and divided by their
+# household-days; the noise of the result is known exactly. Example: January 2013 with 31 sums of 5,000 households and
+# noise of scale 100,000 Wh has 155,000 household-days, and noise with a standard deviation of 787,401 Wh, which is
+# 0.0051 kWh per household and day.
+#
+# * A mean is energy per household and day: days with more households weigh more. Energy and means of groups then add
+#   up as those of days do, and the noise is an unweighted sum of the days' noises.
+# * A mean in layers (`layered_mean`) has a row of their sum under its name in the run file, which is the mean up to
+#   its last clamp, and a row for each layer. The sum is of the days of which all layers were released, for equal
+#   groups.
+# * Only means of single days enter. Other statistics, and releases of longer periods, are left out.
+# * Missing days are not estimated. `is_complete` marks a period of which all days were released; the mean of any other
+#   is that of its released days.
+# * A period whose days count differently (another clamp, missing value or number of readings that may be missing) has
+#   a row for each way of counting; `version` is the first contract that counts so.
+# * A period is in the tables once none of its days is still to be released. The last period of a series that its
+#   budget ends within a period does not appear.
+# * The interval is of the sum of all noises, not a normal approximation (`consistency`). Platforms round its inversion
+#   differently, so verification permits a difference of one watt-hour.
+# * Weeks are those of ISO 8601, Monday to Sunday. Days are those of the input layout.
+#
+# *Consistent averages.* Least-squares estimates in which the groups of a day add up to coarser ones, where a contract
+# releases a mean of all households and the same mean by groups, or by several levels of groups.
+#
+# * Values are combined if they are of one quantity, were drawn under one contract and were published on one date:
+#   later runs may have read corrected files.
+# * Groups below `min_households` are not released. Where the released groups therefore have fewer households than the
+#   total, or the group, that they divide, nothing is known of the rest, and least squares itself leaves the values as
+#   they are: they are repeated, or combined with the groups within them alone.
+# * Groups without a coarser value are the roots of trees of their own: levels need no total.
+# * The name differs from those of the series' tables, "daily_averages_NAME", so that no series can have it.
+# --------------------------------------------------------------------------------------------------
+
+Period = Literal["week", "month", "year"]
+PERIODS: Final[tuple[Period, ...]] = ("week", "month", "year")
+WH_PER_KWH: Final = 1000.0
+_INT64_LIMIT: Final = 2.0**62
+_LEAST_VARIANCE: Final = 1e-300  # noise so small that its variance is no float
+_LEAST_SQUARES: Final = "least squares"
+_NO_FINER: Final = "released value: no groups of a finer level that add up to it were drawn with it"
+_NO_TOTAL: Final = "released value: no total was drawn with the groups"
+_NO_GROUPS: Final = "released value: no groups that add up to the total were drawn with it"
+_INCOMPLETE: Final = "released value: the released groups leave out households"
+
+_Integers = np.ndarray[Any, np.dtype[Any]]
+
+_DAILY_AVERAGES = released_schema(
+    ("households", pa.int64(), "households on the roster that day"),
+    ("noisy_sum_wh", pa.int64(), "what was drawn: sum of the clamped days plus noise, Wh"),
+    ("mean_kwh", pa.float64(), "noisy_sum_wh / households / 1000, kWh"),
+    *NOISE_COLUMNS,
+)
+
+_PERIOD_RELEASES = released_schema(
+    ("first_day", pa.date32(), "first day that the row covers"),
+    ("household_days", pa.int64(), "households on the roster, added over the days that the row covers"),
+    ("noisy_sum_wh", pa.int64(), "what was drawn: sum of the clamped days of all households plus noise, Wh"),
+    ("mean_kwh", pa.float64(), "noisy_sum_wh / household_days / 1000: use of a household on a day, kWh"),
+    *NOISE_COLUMNS,
+    day="last day of the week, month or year that the row covers",
+    unit="periods",
+    loss="loss of the release about all days of one household that it covers",
+)
+
+_PERIOD_AVERAGES = schema_of(
+    ("first_day", pa.date32(), "first day of the period; a week begins on Monday"),
+    ("last_day", pa.date32(), "last day of the period"),
+    ("series", TEXT, "series of the run file that the value is of"),
+    ("group_column", TEXT, "column of the roster, or all: all households"),
+    ("group", TEXT, "all, or the group of the roster"),
+    ("version", pa.int32(), "first of the contracts that the days were released under; they count a day alike"),
+    (
+        "above_kwh",
+        pa.float64(),
+        "a household's day counted as its energy above this, kWh; 0 unless it is an upper layer",
+    ),
+    ("clamp_kwh", pa.float64(), "a household's day counted up to this, kWh"),
+    ("days_released", pa.int32(), "days of the period whose released values enter; missing days are not estimated"),
+    ("days_in_period", pa.int32(), "days of the period"),
+    ("is_complete", pa.int32(), "1 if all days of the period enter, otherwise 0"),
+    ("fewest_households", pa.int64(), "smallest number of households on the roster on a day that enters"),
+    ("most_households", pa.int64(), "largest number of households on the roster on a day that enters"),
+    ("household_days", pa.int64(), "sum of the households on the roster over the days that enter"),
+    ("mean_kwh", pa.float64(), "sum of noisy_sum_wh over the days / household_days / 1000: per household and day, kWh"),
+    *NOISE_COLUMNS,
+    ("published_on", pa.date32(), "UTC date of first publication of the latest day that enters"),
+)
+
+_CONSISTENT_AVERAGES = schema_of(
+    ("day", pa.date32(), "day of the data"),
+    ("series", TEXT, "series of the run file that the value is of"),
+    ("group_column", TEXT, "column of the roster, or all: all households"),
+    ("group", TEXT, "all, or the group of the roster"),
+    ("households", pa.int64(), "households on the roster that day"),
+    ("mean_kwh", pa.float64(), "estimate, kWh per household; groups add up to the total in kWh of all households"),
+    ("noise_sd_kwh", pa.float64(), "standard deviation of the noise of mean_kwh, kWh"),
+    ("based_on", TEXT, "series whose released values of the day enter the estimate"),
+    ("method", TEXT, "least squares; or released value, with the reason why there is no estimate"),
+)
+
+_LAYER_TEXTS = {
+    "noisy_sum_wh": "what was drawn: sum of the parts of the days in the layer plus noise, Wh",
+    "mean_kwh": "noisy_sum_wh / households / 1000, kWh; add to those below for the mean up to the layer's end",
+}
+_DAILY_AVERAGE_LAYERS = pa.schema(
+    [
+        *(
+            field.with_metadata({"description": _LAYER_TEXTS[field.name]}) if field.name in _LAYER_TEXTS else field
+            for field in _DAILY_AVERAGES
+        ),
+        *schema_of(("layer", pa.int32(), "which layer of the clamp, from 2; layer 1 is in the daily averages")),
+    ]
+)
+
+
+def _mean_lines(row: PublishedRow, terms: ContractTerms, noise: Noise) -> dict[str, Any]:
+    """Return the means of a row by group, with noise and interval [kWh per household]."""
+    del terms
+    half_width, deviation = noise.half_width(row.scale), noise.deviation(row.scale)
+    wh_per_kwh_mean = [WH_PER_KWH * households for households in row.households]
+    sums = list(zip(row.values, wh_per_kwh_mean, strict=True))
+    return {
+        "group": row.cells,
+        "households": row.households,
+        "noisy_sum_wh": row.values,
+        "mean_kwh": [value / divisor for value, divisor in sums],
+        "noise_sd_kwh": [deviation / divisor for divisor in wh_per_kwh_mean],
+        "low_kwh": [(value - half_width) / divisor for value, divisor in sums],
+        "high_kwh": [(value + half_width) / divisor for value, divisor in sums],
+    }
+
+
+def _layer_lines(row: PublishedRow, terms: ContractTerms, noise: Noise) -> Columns:
+    return {**_mean_lines(row, terms, noise), "layer": layer_number(row.series)}
+
+
+def _period_lines(row: PublishedRow, terms: ContractTerms, noise: Noise) -> Columns:
+    lines = _mean_lines(row, terms, noise)
+    first, _ = terms.series[row.series].covered_days(date.fromisoformat(row.day))
+    return {**lines, "first_day": first, "household_days": lines.pop("households")}
+
+
+_CHART: Final = Chart("mean_kwh", ("low_kwh", "high_kwh"))
+AVERAGES: Final = ResultTable(
+    "daily_averages",
+    _DAILY_AVERAGES,
+    "day and group",
+    f"averages over households by day, {NOISE_TEXT}",
+    _mean_lines,
+    _CHART,
+    ("clamp_kwh",),
+)
+PERIOD_RELEASES: Final = ResultTable(
+    "period_releases",
+    _PERIOD_RELEASES,
+    "period and group",
+    "averages over households and days of a week, month or year, each drawn once for all days from first_day to day, "
+    f"{NOISE_TEXT}",
+    _period_lines,
+    _CHART,
+)
+LAYERS: Final = ResultTable(
+    "daily_average_layers",
+    _DAILY_AVERAGE_LAYERS,
+    "day, group and upper layer",
+    f"upper layers of the daily averages: parts of a mean, {NOISE_TEXT}; {{ranges}}; add to layer 1 for the mean up to "
+    "the end of a layer; the smoothed table of `agedp smooth` has the sum",
+    _layer_lines,
+    _CHART,
+)
+
+
+def _period_units(period: Period, rows: Sequence[PublishedRow], terms: Terms) -> list[Unit]:
+    """Return the days of each series in each period that count alike, and the sums of layers."""
+    layers: dict[tuple[str, str, str], list[PublishedRow]] = {}
+    parts: list[tuple[Unit, Sequence[PublishedRow]]] = []
+    for row, mean in released(rows, terms, AVERAGES_BY[period]):
+        parts.append((_period_unit(period, row.day, row.series, (mean.level, mean.quantity)), (row,)))
+        if layer_number(row.series):
+            layers.setdefault((row.day, row.contract, mean_name(row.series)), []).append(row)
+    for (day, contract, name), of_day in layers.items():
+        series = terms[contract].series
+        means: list[Any] = [series[layer] for layer in layers_of(of_day[0].series, series)]
+        if len(of_day) == len(means):
+            clamp_wh, missing_wh = max(mean.clamp_wh for mean in means), sum(mean.missing_wh for mean in means)
+            quantity = (0, clamp_wh, missing_wh, means[0].max_missing, means[0].values)
+            parts.append((_period_unit(period, day, name, (means[0].level, quantity)), of_day))
+    units = [(unit, _version(unit, terms)) for unit in units_of(parts)]
+    return [unit for unit, _ in sorted(units, key=lambda of: (of[0].first_day, of[0].series, of[1]))]
+
+
+def _period_unit(period: Period, day: str, series: str, of: tuple[object, ...]) -> Unit:
+    first, last = period_of(date.fromisoformat(day), period)
+    return Unit(first, last, series, of)
+
+
+def _version(unit: Unit, terms: Terms) -> int:
+    """Return the first contract that counts so."""
+    return min(terms[row.contract].version for row in unit.rows)
+
+
+def _averages(units: Sequence[Unit], terms: Terms, noise: Noise) -> pa.Table:
+    """Return the averages of periods; a sum of layers leaves out the days on which these have other groups."""
+    complete = [(unit, days) for unit in units if (days := [*_added_rows(unit)])]
+    of_units = [
+        (unit, min(terms[row.contract].version for rows in days for row in rows), days) for unit, days in complete
+    ]
+    of_units.sort(key=lambda of: (of[0].first_day, of[0].series, of[1]))
+    columns = [_period_columns(unit, version, days, noise) for unit, version, days in of_units]
+    schema = _PERIOD_AVERAGES
+    values = {name: [value for column in columns for value in column[name]] for name in schema.names}
+    return table_schemas.table_from_columns(schema, **values)
+
+
+def _added_rows(unit: Unit) -> Iterator[tuple[PublishedRow, ...]]:
+    """Yield the rows that are added on each day: one, or those of all layers, if they have equal groups."""
+    for _, of_day in groupby(unit.rows, key=lambda row: (row.day, row.contract)):
+        rows = tuple(of_day)
+        if len({(row.cells, row.households) for row in rows}) == 1:
+            yield rows
+
+
+def _period_columns(
+    unit: Unit, version: int, days: Sequence[tuple[PublishedRow, ...]], noise: Noise
+) -> dict[str, Sequence[Any]]:
+    """Return the columns of a unit, a value for each group."""
+    groups, values, households = _by_day_and_group(days)
+    is_released = households > 0
+    days_in_period = (unit.last_day - unit.first_day).days + 1
+    released_days, household_days = is_released.sum(axis=0), households.sum(axis=0)
+    deviation, half_width = sum_noise(days, is_released, noise)
+    wh_per_kwh_mean = WH_PER_KWH * household_days
+    # whole numbers are divided last, so that a period of one day has the values of the day
+    energy_wh = values.sum(axis=0)
+    group_column, quantity = unit.of
+    constants = {
+        "first_day": unit.first_day,
+        "last_day": unit.last_day,
+        "series": unit.series,
+        "group_column": group_column,
+        "version": version,
+        "above_kwh": quantity[0] / 1000,
+        "clamp_kwh": quantity[1] / 1000,
+        "days_in_period": days_in_period,
+    }
+    texts, date_of_day = np.unique([max(row.published_on for row in rows) for rows in days], return_inverse=True)
+    dates = [date.fromisoformat(text) for text in texts]
+    return {
+        **{name: [value] * len(groups) for name, value in constants.items()},
+        "group": groups,
+        "days_released": released_days.tolist(),
+        "is_complete": (released_days == days_in_period).astype(int).tolist(),
+        "fewest_households": np.where(is_released, households, households.max()).min(axis=0).tolist(),
+        "most_households": households.max(axis=0).tolist(),
+        "household_days": household_days.tolist(),
+        "mean_kwh": (energy_wh / wh_per_kwh_mean).tolist(),
+        "noise_sd_kwh": (deviation / wh_per_kwh_mean).tolist(),
+        "low_kwh": ((energy_wh - half_width) / wh_per_kwh_mean).tolist(),
+        "high_kwh": ((energy_wh + half_width) / wh_per_kwh_mean).tolist(),
+        "published_on": [dates[latest] for latest in np.where(is_released, date_of_day[:, None], 0).max(axis=0)],
+    }
+
+
+def _by_day_and_group(days: Sequence[tuple[PublishedRow, ...]]) -> tuple[list[str], _Integers, _Integers]:
+    """Return the groups, and their noisy sums [Wh] and households by day, 0 where a day lacks a group.
+
+    Sums are Python integers where int64 might overflow.
+    """
+    all_rows = [row for rows in days for row in rows]
+    groups = list(dict.fromkeys(cell for cells in dict.fromkeys(row.cells for row in all_rows) for cell in cells))
+    largest = max(max(map(abs, row.values)) for row in all_rows)
+    kind = np.int64 if largest < _INT64_LIMIT / len(all_rows) / 2 else object
+    sums, households = np.zeros((len(days), len(groups)), kind), np.zeros((len(days), len(groups)), np.int64)
+    place = {group: i for i, group in enumerate(groups)}
+    for number, rows in enumerate(days):
+        cells = rows[0].cells
+        places = slice(None) if list(cells) == groups else [place[cell] for cell in cells]
+        households[number, places] = rows[0].households
+        for row in rows:
+            sums[number, places] += np.array(row.values, kind)
+    return groups, sums, households
+
+
+def _kwh_of_household_day(table: pa.Table) -> Floats:
+    return 1 / (WH_PER_KWH * table["household_days"].to_numpy())  # type: ignore[no-any-return]
+
+
+AVERAGES_BY: Final[Mapping[Period, DerivedTable]] = {
+    period: DerivedTable(
+        f"averages_by_{period}",
+        _PERIOD_AVERAGES,
+        of=f"released days of each {period}",
+        about=f"averages by {period}",
+        description="averages over households and days by period, with their noise: sums of the released days and "
+        "nothing else; a row for each way of counting a household's day, and a period once none of its days is still "
+        "to be released",
+        source="average",
+        span=period,
+        units=partial(_period_units, period),
+        lines=_averages,
+        line=("first_day", "series", "group_column", "group", "version"),
+        order=("first_day", "series", "version"),
+        rounded=("noise_sd_kwh",),
+        kwh_of_wh=_kwh_of_household_day,
+    )
+    for period in PERIODS
+}
+
+
+def _names_by_quantity(terms: Terms) -> dict[tuple[str, str], tuple[str, ...]]:
+    """Return, by contract and series, the names of the quantity's series, if some of these add up to others."""
+    return {
+        (contract, name): names
+        for contract, of_contract in terms.items()
+        for names in totals_with_groups(of_contract.series)
+        for name in names
+    }
+
+
+def _consistent_units(rows: Sequence[PublishedRow], terms: Terms) -> list[Unit]:
+    """Return the rows that are combined, those of one day, date of publication and quantity, totals first."""
+    names_of, by_day = _names_by_quantity(terms), {}  # type: ignore[var-annotated]
+    for row, _ in released(rows, terms, CONSISTENT):
+        if names := names_of.get((row.contract, row.series)):
+            by_day.setdefault((row.day, row.published_on, row.contract, names), []).append(row)
+    units = []
+    for day, *of, names in sorted(by_day):
+        of_day = date.fromisoformat(day)
+        ordered = sorted(by_day[(day, *of, names)], key=lambda row: (names.index(row.series), row.seq))
+        units.append(Unit(of_day, of_day, names[0], (*of, names), tuple(ordered), needs=names))
+    return units
+
+
+def _consistent_lines(units: Sequence[Unit], terms: Terms, noise: Noise) -> pa.Table:
+    lines = [line for unit in units for line in _day_lines(unit.rows, terms, noise)]
+    return table_schemas.table_from_rows(_CONSISTENT_AVERAGES, lines)
+
+
+def _day_lines(rows: Sequence[PublishedRow], terms: Terms, noise: Noise) -> Iterator[dict[str, Any]]:
+    """Yield the lines of one day and quantity."""
+    columns = {row.seq: terms[row.contract].series[row.series].columns for row in rows}
+    noisy = {row.seq: _noisy_values(row, noise) for row in rows}
+    by_columns: dict[LevelColumns, list[PublishedRow]] = {}
+    for row in rows:
+        by_columns.setdefault(columns[row.seq], []).append(row)
+    estimates = consistent_groups({of: _drawn_groups(same, noisy) for of, same in by_columns.items()})
+    for row in rows:
+        of_row = columns[row.seq]
+        for i, group in enumerate(row.cells):
+            estimate = estimates.get((of_row, i))
+            value = noisy[row.seq][i] if estimate is None else estimate.noisy
+            based_on = [of.series for of in rows if columns[of.seq] in estimate.based_on] if estimate else [row.series]
+            wh_per_kwh_mean = WH_PER_KWH * row.households[i]
+            yield {
+                "day": date.fromisoformat(row.day),
+                "series": row.series,
+                "group_column": (*of_row, ALL)[0],
+                "group": group,
+                "households": row.households[i],
+                "mean_kwh": value.value / wh_per_kwh_mean,
+                "noise_sd_kwh": value.variance**0.5 / wh_per_kwh_mean,
+                "based_on": ", ".join(based_on),
+                "method": _LEAST_SQUARES if estimate is not None else _reason(of_row, by_columns),
+            }
+
+
+def _noisy_values(row: PublishedRow, noise: Noise) -> list[NoisyValue]:
+    variance = max(noise.deviation(row.scale) ** 2, _LEAST_VARIANCE)
+    return [NoisyValue(float(value), variance) for value in row.values]
+
+
+def _drawn_groups(rows: Sequence[PublishedRow], noisy: Mapping[int, Sequence[NoisyValue]]) -> DrawnGroups:
+    """Return the groups of rows by the same columns, which have the same groups; several rows enter as their mean."""
+    values = tuple(map(precision_mean, zip(*(noisy[row.seq] for row in rows), strict=True)))
+    return DrawnGroups(rows[0].cells, rows[0].households, values)
+
+
+def _reason(columns: LevelColumns, drawn: Collection[LevelColumns]) -> str:
+    """Return why a group by these columns keeps its released value."""
+    if not columns:
+        return _NO_GROUPS
+    if next_coarser(columns, drawn) is not None:
+        return _INCOMPLETE
+    is_divided = any(next_coarser(finer, drawn) == columns for finer in drawn)
+    return _NO_FINER if is_divided else _NO_TOTAL
+
+
+CONSISTENT: Final = DerivedTable(
+    "consistent_daily_averages",
+    _CONSISTENT_AVERAGES,
+    of="least squares of the released averages",
+    about="daily averages in which groups add up to their total",
+    description="averages over households by day in which the groups add up to the total: least-squares estimates from "
+    "the released averages and nothing else",
+    source="average",
+    span="day",
+    units=_consistent_units,
+    lines=_consistent_lines,
+    rounded=("mean_kwh", "noise_sd_kwh"),
+    has_intervals=False,
+    is_possible=lambda series: bool(totals_with_groups(series)),
+)
+DERIVED: Final = (CONSISTENT, *AVERAGES_BY.values())
+
+
+# --------------------------------------------------------------------------------------------------
+# [series.NAME] with statistic = "mean": the mean use of the households' days, or of weeks, months and years.
+# --------------------------------------------------------------------------------------------------
 
 
 class Mean(EnergySeries):

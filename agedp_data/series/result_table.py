@@ -30,7 +30,7 @@ from agedp_data import mechanisms
 from agedp_data.arrays import Floats
 from agedp_data.datasets.layout import Layout
 from agedp_data.messages import sentence_start
-from agedp_data.series.noise_sums import sum_deviation, sum_interval
+from agedp_data.series.consistency import sum_deviation, sum_interval
 
 Span = Literal["day", "week", "month", "year"]
 NOISE_TEXT: Final = (

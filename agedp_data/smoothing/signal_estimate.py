@@ -126,3 +126,82 @@ def _spans(
     is_whole = counts == span_days
     means, variances = (np.add.reduceat(values, starts) for values in (published, noise_variance))
     return means[is_whole] / span_days, variances[is_whole] / span_days**2, numbers[is_whole]
+
+
+# --------------------------------------------------------------------------------------------------
+# How often the 90 % intervals of smoothed estimates held the true figure of real households: measured, not assumed.
+#
+# Data: the 40 London households of 2013 (Low Carbon London) that are at hand, of which 37 have readings on all but
+# five days. The true series is the unclamped daily mean of 365 days: of all 37, of each half of them (18 and 19, every
+# second one), and of four groups of nine. The prior of a half is fitted to the true series of the other half, so that
+# nothing of its households enters. All 37 and the groups have the priors of the package: that of a mean is from open
+# households, which may be among these; that of the differences of groups was fitted to these 37. Laplace noise of
+# known standard deviation is added, 20 draws of it. Estimates see the noisy series and the calendar (holidays of
+# GB-ENG, no weather). Groups are published beside their total, whose noise is `noise_kwh`; the noise of a group is
+# four times that.
+#
+# Shares are over days and draws: all days; special days (holidays, 22 December to 1 January); and the hardest tenth,
+# 37 days with the largest residual of the true series from weekdays, holidays, year's end and two harmonics of the
+# year. Between draws the share of the hardest tenth varies by 0.1.
+#
+# The error ratio of halves was to be 0.70 at noise of 0.6 kWh and 0.45 at 1.5 kWh: it is not. Their coverage was to be
+# 0.86 of all days and 0.80 of special days: it is.
+#
+# Example: archive, 37 households, noise of 1.5 kWh: 92 % of all days, 95 % of special days, 72 % of the hardest tenth.
+# --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredCoverage:
+    """Share of days inside the intervals, and error of the estimates as part of the error of the noisy figures."""
+
+    series: str
+    variant: Literal["archive", "live"]
+    noise_kwh: float
+    error_ratio: float
+    all_days: float
+    special_days: float
+    hardest_days: float
+
+    @property
+    def of_others(self) -> bool:
+        """Return whether the prior is of households that are not in the series."""
+        return self.series == "half, prior of the other half"
+
+
+MEASURED: Final = (
+    MeasuredCoverage("37 households", "archive", 0.6, 0.71, 0.91, 0.92, 0.82),
+    MeasuredCoverage("37 households", "archive", 1.5, 0.47, 0.92, 0.95, 0.72),
+    MeasuredCoverage("37 households", "live", 0.6, 0.80, 0.92, 0.92, 0.88),
+    MeasuredCoverage("37 households", "live", 1.5, 0.57, 0.94, 0.95, 0.87),
+    MeasuredCoverage("half, prior of the other half", "archive", 0.6, 0.79, 0.91, 0.92, 0.82),
+    MeasuredCoverage("half, prior of the other half", "archive", 1.5, 0.53, 0.92, 0.93, 0.72),
+    MeasuredCoverage("half, prior of the other half", "live", 0.6, 0.85, 0.91, 0.91, 0.88),
+    MeasuredCoverage("half, prior of the other half", "live", 1.5, 0.62, 0.93, 0.93, 0.87),
+    MeasuredCoverage("4 groups of 9", "archive", 0.6, 0.43, 0.88, 0.86, 0.57),
+    MeasuredCoverage("4 groups of 9", "archive", 1.5, 0.24, 0.91, 0.92, 0.61),
+    MeasuredCoverage("4 groups of 9", "live", 0.6, 0.47, 0.90, 0.86, 0.69),
+    MeasuredCoverage("4 groups of 9", "live", 1.5, 0.27, 0.94, 0.93, 0.80),
+)
+"""Twelve measurements, whose ranges the record of smoothed estimates and the documents state."""
+
+
+def coverage_text() -> str:
+    """Return what share of days the intervals held, measured on real households without weather.
+
+    >>> coverage_text().startswith("on means of 18 and 19 real households, with a prior of others and without weather")
+    True
+    """
+    others, same = (
+        [
+            f"{100 * min(shares):.0f} to {100 * max(shares):.0f} %"
+            for shares in zip(*((row.all_days, row.special_days, row.hardest_days) for row in rows), strict=True)
+        ]
+        for rows in ([row for row in MEASURED if row.of_others], [row for row in MEASURED if not row.of_others])
+    )
+    return (
+        f"on means of 18 and 19 real households, with a prior of others and without weather, they held {others[0]} of "
+        f"days, {others[1]} of holidays and {others[2]} of the tenth of days that the calendar explains least; on 37 "
+        f"households and on groups of nine of them, with priors from open households, these among them, {same[0]}, "
+        f"{same[1]} and {same[2]}"
+    )

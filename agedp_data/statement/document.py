@@ -24,6 +24,7 @@ from pydantic import AfterValidator, ConfigDict, Field, WithJsonSchema
 from agedp_data import clock
 from agedp_data.config.contract_document import (
     EPSILON,
+    UNCHECKED,
     ContractDocument,
     DocumentPart,
     DocumentSchema,
@@ -33,9 +34,103 @@ from agedp_data.config.contract_document import (
 from agedp_data.epsilon import round_nano
 from agedp_data.foreign_files import parse_json
 from agedp_data.notions.notion import ASSUMPTION_FREE
-from agedp_data.notions.period_loss import Charges, PeriodLoss
-from agedp_data.statement.stated_accuracy import StatedAccuracy
-from agedp_data.statement.stated_model import Amount, DeltaText, StatedDraw, StatedModel, check_length
+from agedp_data.notions.publication import Charges, PeriodLoss
+
+# --------------------------------------------------------------------------------------------------
+# The model in a statement, and the draws from the readings by which a private selection chose it.
+# --------------------------------------------------------------------------------------------------
+
+_MAX_DIGITS: Final = 500
+_SELECTION = ("publish", "selection_epsilon", "coverage", "failure_probability", "households", "member")
+"""Keys of a private selection."""
+
+
+def check_length(text: str) -> str:
+    """Return a number's text.
+
+    Raises:
+        ValueError: it has too many digits.
+    """
+    if len(text) > _MAX_DIGITS:
+        raise ValueError("too many digits")
+    return text
+
+
+_Number = Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)?$"), AfterValidator(check_length)]
+_Probability = Annotated[str, Field(pattern=r"^0\.[0-9]+$"), AfterValidator(check_length)]
+Amount = Annotated[str, Field(pattern=f"^{EPSILON}$"), AfterValidator(check_length)]
+DeltaText = Annotated[str, Field(pattern=r"^0\.[0-9]*[1-9]$"), AfterValidator(check_length)]
+_Date = Annotated[IsoDate, Field(json_schema_extra={"format": "date"})]
+
+
+class StatedDraw(DocumentPart):
+    """One draw from the readings of a whole period, by which a model or a figure of it was chosen."""
+
+    first_day: Annotated[_Date, Field(description="First day of the readings.")]
+    last_day: Annotated[_Date, Field(description="Last day of the readings.")]
+    asked: Annotated[str, Field(min_length=1, description="What was asked; ledger_rows.jsonl carries the question.")]
+    epsilon: Annotated[Amount, Field(description="Its loss about all readings of a household in the period together.")]
+
+
+class StatedModel(DocumentPart):
+    """Public part of the model but its envelope, which ledger_rows.jsonl carries; empty without a model."""
+
+    optional = frozenset({"source", "assume", "basis", "period", *_SELECTION})
+    is_open = True
+    rules = {"anyOf": [{"maxProperties": 0}, {"required": ["source", "assume"]}]}  # noqa: RUF012
+
+    source: Annotated[
+        Literal["declared", "estimated"] | None,
+        Field(description="Declared in the run file, or estimated from protected readings."),
+    ] = None
+    assume: Annotated[
+        Literal["curve", "markov"] | None,
+        Field(description="Whether only single releases are read off the model, or their composition too."),
+    ] = None
+    basis: Annotated[str | None, Field(description="Where a declared model comes from.")] = None
+    period: Annotated[list[str] | None, UNCHECKED] = None
+    publish: Annotated[
+        Literal["private"] | None,
+        Field(description="A private selection chose it from a public family; left out for any other model."),
+    ] = None
+    selection_epsilon: Annotated[
+        _Number | None, Field(description="Loss of the selection, about all readings of a household in the period.")
+    ] = None
+    coverage: Annotated[
+        _Probability | None, Field(description="Share of the households whose estimated chains lie below the model.")
+    ] = None
+    failure_probability: Annotated[_Probability | None, Field(description="Probability with which fewer do.")] = None
+    households: Annotated[
+        int | None, Field(ge=1, description="How many households were on the roster in the period.")
+    ] = None
+    member: Annotated[int | None, Field(ge=1, description="Number of the selected member of the family.")] = None
+
+
+# --------------------------------------------------------------------------------------------------
+# How exact the newest values of a series are, as a statement contains it: an error by the noise alone.
+#
+# Example: a daily mean over 30 households with noise of scale 6,000 Wh in the sum differs from the mean without noise
+# by at most 17,974 Wh / 30 = 0.6 kWh in 95 of 100 cases.
+# --------------------------------------------------------------------------------------------------
+
+
+class StatedAccuracy(DocumentPart):
+    """The error by the noise alone of the newest released values of a series, of its smallest group."""
+
+    series: Annotated[str, Field(min_length=1, description="Series of the contract.")]
+    day: Annotated[_Date, Field(description="Newest released day, or last day of the newest period.")]
+    group: Annotated[str, Field(description="The group whose error is largest; empty if all groups have the same.")]
+    households: Annotated[int, Field(ge=1, description="Its households; of periods its household-days.")]
+    unit: Annotated[Literal["kWh", "households"], Field(description="Unit of the values and of the error.")]
+    within: Annotated[
+        Amount,
+        Field(description="In 95 of 100 cases the noise of a value is at most this, either way; rounded up to 1e-9."),
+    ]
+
+
+# --------------------------------------------------------------------------------------------------
+# The privacy statement of a release: its content, validated when it is read, and the JSON schema of statement.json.
+# --------------------------------------------------------------------------------------------------
 
 SCHEMA: Final = "agedp-statement-2"
 _MAX_VALUES: Final = 50_000
@@ -57,7 +152,6 @@ _TITLES: Final = {
 """Title of a release by its first statistic in this order."""
 _Cap = Annotated[str, Field(pattern=f"^({EPSILON}|unlimited)$"), AfterValidator(check_length)]
 _Hash = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
-_Date = Annotated[IsoDate, Field(json_schema_extra={"format": "date"})]
 _DateOrNone = Annotated[str, Field(pattern="^([0-9]{4}-[0-9]{2}-[0-9]{2})?$"), AfterValidator(_check_date)]
 
 

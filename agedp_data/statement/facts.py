@@ -24,11 +24,9 @@ from typing import Any, Literal
 
 from agedp_data.config.contract_document import ContractDocument
 from agedp_data.epsilon import format_epsilon
-from agedp_data.notions.notion import DAY_BOUND, TOTAL_BOUND, LossBound
-from agedp_data.notions.notion_text import name_at_delta
+from agedp_data.notions.notion import DAY_BOUND, TOTAL_BOUND, LossBound, name_at_delta
 from agedp_data.parameters import exact_text
-from agedp_data.statement import delta_texts, model_texts
-from agedp_data.statement.delta_texts import in_statement_order
+from agedp_data.statement import note_texts
 from agedp_data.statement.document import (
     SCHEMA,
     AddedLoss,
@@ -39,7 +37,10 @@ from agedp_data.statement.document import (
     ReleasedDays,
     SecondPopulation,
     StatedAccount,
+    StatedAccuracy,
     StatedBound,
+    StatedDraw,
+    StatedModel,
     Statement,
 )
 from agedp_data.statement.note_texts import (
@@ -49,10 +50,9 @@ from agedp_data.statement.note_texts import (
     SECOND_POPULATION,
     SECOND_POPULATION_COUNTED,
     SMOOTHING,
+    in_statement_order,
+    odds_factor,
 )
-from agedp_data.statement.odds import odds_factor
-from agedp_data.statement.stated_accuracy import StatedAccuracy
-from agedp_data.statement.stated_model import StatedDraw, StatedModel
 
 PROTECTS = (
     "One household's use on one day. Had its readings of that day been any others, the probability of every result "
@@ -174,12 +174,12 @@ class StatementFacts:
     @property
     def has_spans(self) -> bool:
         """Return whether a bound on all days, or on a window, has a delta."""
-        return any(map(delta_texts.is_of_span, self.bounds))
+        return any(map(note_texts.is_of_span, self.bounds))
 
     @property
     def promised_spans(self) -> list[LossBound]:
         """Return the bounds on all days, or on a window, that are promised with a delta."""
-        spans = filter(delta_texts.is_of_span, dict.fromkeys(self.bounds))
+        spans = filter(note_texts.is_of_span, dict.fromkeys(self.bounds))
         return [bound for bound in spans if self.limits.get(bound.name) is not None]
 
 
@@ -229,11 +229,11 @@ def build_statement(facts: StatementFacts) -> Statement:
 def _protects(facts: StatementFacts) -> str:
     text = PROTECTS
     if facts.estimated_from or facts.draws:
-        text = model_texts.protects(facts.envelope_days, has_draws=bool(facts.draws))
+        text = note_texts.protects(facts.envelope_days, has_draws=bool(facts.draws))
     if not facts.promised_spans:
         return text
-    days = " and on ".join(delta_texts.scope_days(bound.about) for bound in facts.promised_spans)
-    return text + delta_texts.PROTECTED_SPANS.format(days=days, aside=model_texts.aside(facts.envelope_days))
+    days = " and on ".join(note_texts.scope_days(bound.about) for bound in facts.promised_spans)
+    return text + note_texts.PROTECTED_SPANS.format(days=days, aside=note_texts.aside(facts.envelope_days))
 
 
 def _not_protected(facts: StatementFacts) -> list[str]:
@@ -241,9 +241,9 @@ def _not_protected(facts: StatementFacts) -> list[str]:
     if not days:
         return list(NOT_PROTECTED)
     past, _, _, *others = NOT_PROTECTED
-    texts = (model_texts.HABITS_BESIDE_ENVELOPE, model_texts.MOVED_OUT_BESIDE_ENVELOPE)
-    beside = [text.format(aside=model_texts.aside(days)) for text in texts]
-    return [past, *beside, *others, model_texts.NOT_PROTECTED_FROM_ENVELOPE.format(days=days)]
+    texts = (note_texts.HABITS_BESIDE_ENVELOPE, note_texts.MOVED_OUT_BESIDE_ENVELOPE)
+    beside = [text.format(aside=note_texts.aside(days)) for text in texts]
+    return [past, *beside, *others, note_texts.NOT_PROTECTED_FROM_ENVELOPE.format(days=days)]
 
 
 def _stated_account(facts: StatementFacts) -> StatedAccount | None:
@@ -251,29 +251,29 @@ def _stated_account(facts: StatementFacts) -> StatedAccount | None:
     if account is None:
         return None
     amounts = {"day": format_epsilon(account.day), "total": format_epsilon(account.total), "since": account.since}
-    text = HOUSEHOLD_ACCOUNT.format(**amounts, aside=model_texts.aside(facts.envelope_days))
-    return StatedAccount(**amounts, text=text + (delta_texts.ACCOUNT_WITHOUT_DELTA if facts.has_spans else ""))
+    text = HOUSEHOLD_ACCOUNT.format(**amounts, aside=note_texts.aside(facts.envelope_days))
+    return StatedAccount(**amounts, text=text + (note_texts.ACCOUNT_WITHOUT_DELTA if facts.has_spans else ""))
 
 
 def _warnings(facts: StatementFacts) -> Iterator[str]:
     if facts.estimated_from or facts.draws:
-        yield model_texts.always(facts.envelope_days, has_draws=bool(facts.draws))
+        yield note_texts.always(facts.envelope_days, has_draws=bool(facts.draws))
     else:
         yield from ALWAYS
     if facts.has_spans:
-        text = delta_texts.PROMISED_SPANS if facts.promised_spans else delta_texts.SPANS
-        yield text.format(aside=model_texts.aside(facts.envelope_days))
-    yield from delta_texts.large_delta_warnings(facts.contract)
+        text = note_texts.PROMISED_SPANS if facts.promised_spans else note_texts.SPANS
+        yield text.format(aside=note_texts.aside(facts.envelope_days))
+    yield from note_texts.large_delta_warnings(facts.contract)
     if facts.model is not None:
-        if model_texts.is_private(facts.model):
-            yield from model_texts.selection_texts(facts.model)
+        if note_texts.is_private(facts.model):
+            yield from note_texts.selection_texts(facts.model)
         yield from WITH_MODEL
         if facts.beyond_states:
             yield BEYOND_STATES
     if facts.estimated_from or _is_estimated_in_full(facts.model):
         yield ESTIMATED
     if facts.estimated_from:
-        yield model_texts.ENVELOPE.format(days=facts.envelope_days)
+        yield note_texts.ENVELOPE.format(days=facts.envelope_days)
     if facts.represented:
         yield REPRESENTED
     for loss_bound in in_statement_order(facts.bounds) if len(facts.versions) > 1 else ():
@@ -287,7 +287,7 @@ def _warnings(facts: StatementFacts) -> Iterator[str]:
 
 
 def _is_estimated_in_full(model: Mapping[str, Any] | None) -> bool:
-    return model is not None and model["source"] == "estimated" and not model_texts.is_private(model)
+    return model is not None and model["source"] == "estimated" and not note_texts.is_private(model)
 
 
 def state_bound(bound: LossBound, limits: Mapping[str, int | None]) -> StatedBound:
@@ -343,9 +343,9 @@ def _second_population(facts: StatementFacts) -> SecondPopulation:
         for limit in (facts.limits[DAY_BOUND], facts.limits[name_at_delta(TOTAL_BOUND, delta)])
     )
     adds = AddedLoss(day=day, total=total).model_copy(update=_delta_key(delta))
-    text = delta_texts.SECOND_POPULATION if delta else SECOND_POPULATION
+    text = note_texts.SECOND_POPULATION_AT_DELTA if delta else SECOND_POPULATION
     if facts.account is not None:
-        text = delta_texts.SECOND_POPULATION_COUNTED if delta else SECOND_POPULATION_COUNTED
+        text = note_texts.SECOND_POPULATION_COUNTED_AT_DELTA if delta else SECOND_POPULATION_COUNTED
     return SecondPopulation(in_ledger=facts.other_populations, adds=adds, text=text)
 
 

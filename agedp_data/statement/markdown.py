@@ -6,27 +6,332 @@ Statements of earlier versions lack some keys; the text then leaves out the corr
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from decimal import ROUND_CEILING, Context, Decimal
 from typing import Any, Final
 
+import pyarrow as pa
+
+from agedp_data.config.contract_document import ContractDocument
 from agedp_data.messages import escape_controls
-from agedp_data.notions.notion import CALIBRATION_DAY_BOUND
+from agedp_data.notions.notion import CALIBRATION_DAY_BOUND, DAY_BOUND, TOTAL_BOUND
 from agedp_data.private_selection import quantile_lines
-from agedp_data.statement import delta_texts
-from agedp_data.statement.delta_texts import is_of_span, promised_caps, with_delta
+from agedp_data.roster import columns_of
+from agedp_data.series.series import BY_NAME
+from agedp_data.statement import note_texts
+from agedp_data.statement.datapackage import table_dictionary
 from agedp_data.statement.document import (
     ContractVersion,
     PublicationDates,
     ReleasedDays,
+    StatedAccuracy,
     StatedBound,
+    StatedModel,
     Statement,
 )
-from agedp_data.statement.lead import lead_sentences
-from agedp_data.statement.model_texts import aside, selection_texts
-from agedp_data.statement.odds import INFINITE, short_factor, short_number, short_rest
+from agedp_data.statement.note_texts import (
+    INFINITE,
+    aside,
+    is_of_span,
+    is_useless_factor,
+    promised_caps,
+    selection_texts,
+    short_factor,
+    short_number,
+    short_rest,
+    with_delta,
+)
 from agedp_data.statement.series_texts import series_paragraphs
-from agedp_data.statement.stated_model import StatedModel
-from agedp_data.statement.table_texts import table_paragraphs
-from agedp_data.statement.use_texts import accuracy_paragraphs, two_releases_text, use_paragraphs
+
+# --------------------------------------------------------------------------------------------------
+# The three sentences with which STATEMENT.md, the report and a run begin: what, how strong, what not.
+#
+# Decisions:
+#
+# * They follow from the statement alone, with numbers to three digits, rounded up; of usual releases at most 40 words
+#   each.
+# * The odds are those of an observer who knows all other households: knowledge of one may be knowledge of another.
+# * The factor of one day is that of the larger bound of a day: of published days, or of days of a calibration.
+# * A factor from a million on is called what it is: practically no protection.
+# --------------------------------------------------------------------------------------------------
+
+_PERIODS: Final = {"week": "weekly", "month": "monthly", "year": "yearly", "weekday-month": "monthly"}
+_CONTENTS: Final = {
+    "mean": "{every} averages",
+    "distribution": "{every} distributions",
+    "profile": "{every} load profiles",
+    "coverage": "{every} coverage",
+}
+_WHAT: Final = (
+    "{opening} {contents} of the population {population} for {days}; noise limits what they{model} disclose about one "
+    "household to an observer who knows the readings of all others."
+)
+_NOTHING: Final = "{opening} no value yet: no day of the population {population} is published{skipped}."
+_HOW_STRONG: Final = (
+    "{subject} observer's odds between two guesses about its use by at most {day} if they differ on one day, and "
+    "{total} if on all days."
+)
+_LIMITS: Final = (
+    "Whether a household is in the population is not protected{model}, nor is what other publications add; habits that "
+    "show on many days are limited by the second factor only."
+)
+
+
+def lead_sentences(statement: Statement) -> list[str]:
+    """Return what was published and protected, how strongly, and what is not promised, in one sentence each."""
+    return [_what(statement), _how_strong(statement), _limits(statement)]
+
+
+def _what(statement: Statement) -> str:
+    days = statement.days
+    opening = "This rehearsal contains" if statement.rehearsal else "This folder contains"
+    if not days.released:
+        skipped = f", {_days(len(days.skipped))} skipped" if days.skipped else ""
+        return _NOTHING.format(opening=opening, population=statement.population, skipped=skipped)
+    span = days.first if days.first == days.last else f"{days.first} to {days.last}"
+    return _WHAT.format(
+        opening=opening,
+        contents=_joined(_without_repetition(published_contents(statement))),
+        population=statement.population,
+        days=f"{_days(days.released)} ({span})",
+        model=", not the published model," if statement.model_days else "",
+    )
+
+
+def published_contents(statement: Statement) -> list[str]:
+    """Return what the series of a statement are, such as "daily averages", without duplicates."""
+    contents = {
+        _CONTENTS[series.statistic].format(every=_PERIODS.get(series.every or "day", "daily"))
+        for series in statement.contract.series.values()
+    }
+    return sorted(contents, key=_position)
+
+
+def _position(text: str) -> tuple[int, str]:
+    every, _, what = text.partition(" ")
+    return [content.partition(" ")[2] for content in _CONTENTS.values()].index(what), every
+
+
+def _without_repetition(contents: list[str]) -> list[str]:
+    """Return contents of which only the first of those with the same period names it."""
+    everies = [text.partition(" ")[0] for text in contents]
+    return [
+        text if i == 0 or everies[i] != everies[i - 1] else text.partition(" ")[2] for i, text in enumerate(contents)
+    ]
+
+
+def _how_strong(statement: Statement) -> str:
+    epsilons = statement.unconditional_epsilons
+    of_day = [epsilons[name] for name in (DAY_BOUND, CALIBRATION_DAY_BOUND) if name in epsilons]
+    day, total = max(of_day or [INFINITE], key=_number), epsilons.get(TOTAL_BOUND, INFINITE)
+    return _HOW_STRONG.format(
+        subject="These values change that" if statement.days.released else "Noisy values change an",
+        day=_factor(day, "a factor of {}"),
+        total=_factor(total, "of {}"),
+    )
+
+
+def _number(epsilon: str) -> float:
+    return float("inf") if epsilon == INFINITE else float(epsilon)
+
+
+def _factor(epsilon: str, words: str) -> str:
+    if epsilon == INFINITE:
+        return "any factor (no bound, unprotected)"
+    remark = ", practically no protection" if is_useless_factor(epsilon) else ""
+    return f"{words.format(short_factor(epsilon))} (epsilon {short_number(epsilon)}{remark})"
+
+
+def _limits(statement: Statement) -> str:
+    model = ", nor what the model published without noise shows" if statement.model_days else ""
+    return _LIMITS.format(model=model)
+
+
+def _days(number: int) -> str:
+    return f"{number} day{'s' * (number != 1)}"
+
+
+def _joined(texts: list[str]) -> str:
+    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
+
+
+# --------------------------------------------------------------------------------------------------
+# Section of STATEMENT.md on the published tables: file, rows and columns of each kind of series in the contract.
+#
+# The columns and their descriptions are those of the schemas by which the tables are written.
+# --------------------------------------------------------------------------------------------------
+
+_LEVEL: Final = "`level`: column of the roster that divides the groups; take one level before adding groups up."
+_FURTHER: Final = (
+    "Further series of the same kind have files that end with their name, such as `{file}_NAME.parquet`. In a folder "
+    "by month each table is a folder whose name ends with the series. `datapackage.json` describes all files and "
+    "columns. Tables of weeks, months, years, quantiles and consistent groups follow from the released values alone."
+)
+
+
+def table_paragraphs(contract: ContractDocument) -> list[str]:
+    """Return how to read each published table, and where the others are described."""
+    kinds = {table.file: table for _, series in sorted(contract.series.items()) for table in [series.parse().table]}
+    has_levels = any(len(columns_of(series.by)) > 1 for series in contract.series.values())
+    paragraphs = []
+    for file, table in kinds.items():
+        columns = "\n".join(
+            f"* {column}" for column in [*_column_lines(table.schema), *([_LEVEL] if has_levels else [])]
+        )
+        paragraphs.append(f"`{file}.parquet` has a row for each {table.line_of}:\n\n{columns}")
+    return [*paragraphs, _FURTHER.format(file=next(iter(kinds)))]
+
+
+def _column_lines(schema: pa.Schema) -> Iterator[str]:
+    for field in table_dictionary(schema)["fields"]:
+        unit = f" [{field['unit']}]" if field.get("unit", "1") != "1" else ""
+        description = field["description"].removesuffix(" [-]").removesuffix(f", {field.get('unit')}")
+        yield f"`{field['name']}`{unit}: {description}."
+
+
+# --------------------------------------------------------------------------------------------------
+# Sections of STATEMENT.md for those who use the values: their error, sums and means of them, gaps and corrections.
+# --------------------------------------------------------------------------------------------------
+
+_MEAN: Final = (
+    "`{series}`{group}, {day}: in 95 of 100 cases the published value differs from the true mean by at most {within} "
+    "kWh."
+)
+_COUNT: Final = "`{series}`, {day}: in 95 of 100 cases a count differs from the true count by at most {within}."
+_TRUE: Final = (
+    "The true value is that of the use as it is counted: up to the clamps, with the stated value for missing readings. "
+    "The error contains the noise alone, not what a clamp leaves out. {largest}"
+)
+_LARGEST: Final = "Groups with more households have a smaller error."
+_ANY_DAY_MEAN: Final = (
+    "Every other value has its own `noise_sd_kwh` in its row, the standard deviation of the noise. In 95 of 100 cases "
+    "its error is at most 2.12 times that. `low_kwh` to `high_kwh` is the interval of that noise, of 95 % unless the "
+    "publisher chose another share."
+)
+_ANY_DAY_COUNT: Final = (
+    "Every other count has its own `noise_sd` in its row, the standard deviation of the noise. In 95 of 100 cases its "
+    "error is at most about 2.12 of these."
+)
+_MONTHS: Final = (
+    "**Months, not days:** if two days differ by less than {day} kWh, the difference may be noise alone. Draw "
+    "conclusions about months then: in 95 of 100 cases the error of a mean of 30 days is at most about {month} kWh."
+)
+_GROUPS_PRIVACY: Final = (
+    "*Groups, privacy:* reading or adding the groups of one series costs nothing more. A household is in one group of "
+    "a series on a day, so the groups of a day together have the loss of one group (parallel composition)."
+)
+_OTHERS_PRIVACY: Final = (
+    "*Series, levels and days, privacy:* their losses about one household add up (sequential composition). The table "
+    "of bounds below contains these sums."
+)
+_GROUPS_MEAN: Final = (
+    "*Groups, accuracy:* yes, the groups of one column of the roster (one level) may be added up. Add the noisy sums "
+    "and divide by the sum of the households; do not add or average the means of groups of different size. The errors "
+    "add as squares: the standard deviation of a sum is the root of the sum of the squares. That of a noisy sum is "
+    "`noise_sd_kwh` times `households`."
+)
+_GROUPS_COUNT: Final = (
+    "*Groups, accuracy:* yes, counts of the groups of one column of the roster (one level) may be added up. The errors "
+    "add as squares: the standard deviation of a sum is the root of the sum of the squares."
+)
+_DAYS: Final = (
+    "*Days:* yes, days may be added up or averaged, for example to a month. The noise of days is independent, so a "
+    "mean of n days with equal noise has the standard deviation of a day divided by the root of n: 0.183 of it for 30 "
+    "days."
+)
+_DIFFERENCES: Final = (
+    "*Differences of days, groups or years:* the standard deviation of a difference is the root of the sum of both "
+    "squares. A difference of less than 2.12 of these standard deviations may be noise alone."
+)
+_GAPS: Final = (
+    "*Missing days:* a day without a row was skipped, is not yet due, or has too few households. {skipped}Do not read "
+    "a missing day as 0; averages of a period are of its released days. A household without enough readings on a "
+    "released day is another matter: it counts as stated under 'How each series was computed'."
+)
+_CORRECTIONS: Final = (
+    "*Late corrections:* a day is drawn once, with `revision` 0. Readings that arrive or are corrected after the day "
+    "was drawn change no published value."
+)
+_TWO_RELEASES: Final = (
+    "Composition: the epsilons of two releases about the same household add up, and their factors multiply. A second "
+    "release with epsilon 0.5 for a day adds 0.5 to the bound *day*; over 10 such days it adds 5 to the bound *total*. "
+    "Publications of other operators are not counted here."
+)
+_THREE_DIGITS: Final = Context(prec=3, rounding=ROUND_CEILING)
+
+
+def accuracy_paragraphs(statement: Statement) -> list[str]:
+    """Return how exact a published value is, by the noise alone; nothing for statements that do not state it."""
+    entries = statement.accuracy or []
+    if not entries:
+        return []
+    means = [entry for entry in entries if entry.unit == "kWh"]
+    has_counts = len(means) < len(entries)
+    lines = [_accuracy_line(entry, statement.contract.series[entry.series].every or "day") for entry in entries]
+    largest = _LARGEST if any(entry.group not in ("", "all") for entry in means) else ""
+    return [
+        "\n".join(f"* {line}" for line in lines),
+        _TRUE.format(largest=largest).strip(),
+        " ".join([*([_ANY_DAY_MEAN] if means else []), *([_ANY_DAY_COUNT] if has_counts else [])]),
+        *_months(statement, means),
+    ]
+
+
+def _accuracy_line(entry: StatedAccuracy, every: str) -> str:
+    if entry.unit == "households":
+        return _COUNT.format(series=entry.series, day=entry.day, within=short_number(entry.within))
+    of_group = "" if entry.group in ("", "all") else f" of group {entry.group}"
+    group = f"{of_group} ({entry.households:,} {_counted(entry.households, every)})"
+    return _MEAN.format(series=entry.series, group=group, day=entry.day, within=short_number(entry.within))
+
+
+def _counted(number: int, every: str) -> str:
+    if every != "day":
+        return "household-days"
+    return "household" if number == 1 else "households"
+
+
+def _months(statement: Statement, means: list[StatedAccuracy]) -> Iterator[str]:
+    terms = {entry.series: statement.contract.series[entry.series] for entry in means}
+    daily_means = [
+        name for name, of in terms.items() if of.every in (None, "day") and BY_NAME[of.statistic].has_one_mean()
+    ]
+    daily = [entry for entry in means if entry.series in daily_means]
+    if daily:
+        day = max(Decimal(entry.within) for entry in daily)
+        change = day * Decimal(2).sqrt()  # of two days, whose noise is independent
+        # 1.96 standard deviations contain 95 % of a mean of many values; of one value 2.118 do
+        month = _THREE_DIGITS.plus(day * Decimal("1.96") / Decimal("2.118") / Decimal(30).sqrt())
+        yield _MONTHS.format(day=short_number(f"{change:f}"), month=f"{month:f}")
+
+
+def use_paragraphs(statement: Statement) -> list[str]:
+    """Return whether groups and days may be added up, how errors add, and what missing days and corrections mean."""
+    has_means = any(BY_NAME[series.statistic].unit == "kWh" for series in statement.contract.series.values())
+    number = len(statement.days.skipped)
+    are = "is" if number == 1 else "are"
+    skipped = (
+        f"{number} skipped {'day' if number == 1 else 'days'} {are} listed in `statement.json`. " if number else ""
+    )
+    texts = [
+        _GROUPS_PRIVACY,
+        _OTHERS_PRIVACY,
+        _GROUPS_MEAN if has_means else _GROUPS_COUNT,
+        _DAYS,
+        _DIFFERENCES,
+        _GAPS.format(skipped=skipped),
+        _CORRECTIONS,
+    ]
+    return ["\n".join(f"* {text}" for text in texts)]
+
+
+def two_releases_text() -> str:
+    """Return what two releases about the same household disclose together."""
+    return _TWO_RELEASES
+
+
+# --------------------------------------------------------------------------------------------------
+# Statement -> Markdown: STATEMENT.md, the artifact of a run, a part of the report.
+# --------------------------------------------------------------------------------------------------
 
 _DRAW_COLUMNS = ("drawn", "first day", "last day", "epsilon")
 _OF_DRAWS = (
@@ -130,7 +435,7 @@ def _list(texts: Sequence[str]) -> str:
 def _head(statement: Statement) -> str:
     notes = [f"**{note}**" for note in statement.notes]
     lead = _list(lead_sentences(statement))
-    promise = delta_texts.promise_paragraph(statement.bounds, aside(statement.model_days))
+    promise = note_texts.promise_paragraph(statement.bounds, aside(statement.model_days))
     return "\n\n".join(filter(None, [f"# {statement.full_title}", lead, *notes, _summary(statement), promise]))
 
 
@@ -190,10 +495,6 @@ def _left_out(statement: Statement) -> str:
     )
 
 
-def _days(number: int) -> str:
-    return f"{number} day{'s' * (number != 1)}"
-
-
 def _skipped(days: ReleasedDays) -> str:
     return f"{_days(len(days.skipped))} skipped without a release"
 
@@ -212,7 +513,7 @@ def _bounds_table(statement: Statement) -> list[str]:
     how_to_read = " ".join(
         [_HOW_TO_READ.format(exception=exception, draws=draws, discounted=discounted), _DIGITS, *terms]
     )
-    return ["\n".join(lines), how_to_read, delta_texts.explanation(statement.bounds, aside(statement.model_days))]
+    return ["\n".join(lines), how_to_read, note_texts.explanation(statement.bounds, aside(statement.model_days))]
 
 
 def _draws(statement: Statement) -> list[str]:
@@ -277,7 +578,7 @@ def _second_population(statement: Statement) -> list[str]:
     second = statement.second_population
     if second is None:
         return []
-    adds = delta_texts.added_losses(statement.bounds, second.adds, aside(statement.model_days))
+    adds = note_texts.added_losses(statement.bounds, second.adds, aside(statement.model_days))
     number = second.in_ledger
     count_text = f"{number} other population{'s' * (number != 1)}" if number else "no other population"
     return [two_releases_text(), second.text, f"{adds} This ledger contains {count_text}."]

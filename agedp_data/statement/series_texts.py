@@ -2,20 +2,135 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 
 from agedp_data.config.contract_document import ContractDocument, SeriesTerms
 from agedp_data.datasets.validation import SLOTS
 from agedp_data.messages import sentence_start
+from agedp_data.notions import Neighbourhood
 from agedp_data.parameters import exact_text, watt_hours
-from agedp_data.roster import columns_text
-from agedp_data.series.load_profile import profile_sensitivity
-from agedp_data.series.monthly_profile import WEIGHTS
+from agedp_data.roster import PATH_SEPARATOR, columns_of, columns_text
+from agedp_data.series.consistency import Columns, next_coarser, totals_with_groups
+from agedp_data.series.levels import level_column, table_name
+from agedp_data.series.profile import WEIGHTS, profile_sensitivity
 from agedp_data.series.series import BY_NAME
-from agedp_data.series.series_terms import layer_number
-from agedp_data.statement.consistency_text import consistency_texts
-from agedp_data.statement.layer_texts import layer_series_text, layers_texts
-from agedp_data.statement.level_texts import levels_texts
+from agedp_data.series.series_terms import layer_number, mean_name
+
+# --------------------------------------------------------------------------------------------------
+# Sentences of STATEMENT.md on the layers of a mean with a list of clamps, made from the contract.
+# --------------------------------------------------------------------------------------------------
+
+_LAYERS = (
+    "{names} are layers of one mean. Before noise, the layers of a household's day add up to its daily total, at most "
+    "{clamp} kWh. So their published values of a day add up to an estimate of the mean up to {clamp} kWh, with the "
+    "noise of all of them. A layer above the first is a part of a mean and none by itself. What a household uses above "
+    "{clamp} kWh is in no layer. One household's day can change every layer by its width at once: the losses of the "
+    "layers add, and every bound counts all of them."
+)
+_SMALL = (
+    " A change of at most {delta_kwh} kWh is counted in every layer as far as its width permits. No household can "
+    "attain this in all layers at once, so the bounds on such changes are upper bounds."
+)
+
+
+def layer_series_text(name: str, series: SeriesTerms) -> str:
+    """Return what a layer counts, up to the rule for missing days."""
+    above, clamp = series.above_kwh or "0", series.clamp_kwh or "0"
+    width = exact_text(Decimal(clamp) - Decimal(above))
+    by = f", by {columns_text(series.by)} of the roster" if series.by is not None else ""
+    if series.above_kwh is None:
+        return (
+            f"{name}: mean daily use of the households up to {clamp} kWh, layer {layer_number(name)} of "
+            f"{mean_name(name)}{by}; a household's daily total counts at most {clamp} kWh (clamp)"
+        )
+    return (
+        f"{name}: mean daily use of the households above {above} and up to {clamp} kWh, a layer of {mean_name(name)}"
+        f"{by}; a household's day counts at most {width} kWh (width)"
+    )
+
+
+def layers_texts(contract: ContractDocument) -> Iterator[str]:
+    """Yield the sentences on each mean of a contract that has layers."""
+    by_table: dict[str, list[str]] = {}
+    for name in sorted(contract.series):
+        if layer_number(name):
+            by_table.setdefault(mean_name(name), []).append(name)
+    promise = contract.terms.promise
+    small = _SMALL.format(delta_kwh=exact_text(promise.delta_kwh)) if isinstance(promise, Neighbourhood) else ""
+    for names in by_table.values():
+        listed = f"{', '.join(names[:-1])} and {names[-1]}"
+        yield _LAYERS.format(names=listed, clamp=contract.series[names[-1]].clamp_kwh) + small
+
+
+# --------------------------------------------------------------------------------------------------
+# Sentences of STATEMENT.md on the levels of a hierarchy of groups, made from the contract.
+# --------------------------------------------------------------------------------------------------
+
+_LEVELS = (
+    "{names} are levels of one hierarchy, {columns}. A group is named by its path, the coarsest label first: {path}. "
+    "Every household is in one group of each level, so one household's day can change every level at once: the losses "
+    "of the levels add, and every bound counts all of them. Each level is drawn by itself, so the published values of "
+    "one level add up to those of the next but for their noise."
+)
+
+
+def levels_texts(contract: ContractDocument) -> Iterator[str]:
+    """Yield the sentences on each table of a contract that has levels."""
+    by_table: dict[str, list[str]] = {}
+    for name in sorted(contract.series, key=lambda name: -len(columns_of(contract.series[name].by))):
+        if level_column(name):
+            by_table.setdefault(table_name(name), []).append(name)
+    for names in by_table.values():
+        columns = columns_of(contract.series[names[0]].by)
+        yield _LEVELS.format(
+            names=f"{', '.join(names[:-1])} and {names[-1]}",
+            columns=" within ".join(columns),
+            path=PATH_SEPARATOR.join(column.upper() for column in reversed(columns)),
+        )
+
+
+# --------------------------------------------------------------------------------------------------
+# Sentence of STATEMENT.md on estimates in which groups add up, made from the contract.
+# --------------------------------------------------------------------------------------------------
+
+_CONSISTENT = (
+    "`consistent_daily_averages.parquet` contains least-squares estimates in which {sums}. They are computed "
+    "from the released values alone, add no privacy loss and replace no released value; "
+    "where the released groups of a day leave out households, the released value is repeated."
+)
+
+
+def consistency_texts(contract: ContractDocument) -> list[str]:
+    """Return one sentence for each quantity of which a contract releases means that add up to each other."""
+    series = contract.terms.series
+    return [
+        _CONSISTENT.format(sums=_sums_text({name: series[name].columns for name in names}))
+        for names in totals_with_groups(series)
+    ]
+
+
+def _sums_text(columns: Mapping[str, Columns]) -> str:
+    """Return which groups add up to what, totals first."""
+    names_by_columns: dict[Columns, list[str]] = {}
+    for name, of_series in columns.items():
+        names_by_columns.setdefault(of_series, []).append(name)
+    finer: dict[Columns, list[str]] = {}
+    for of_series, names in names_by_columns.items():
+        coarser = next_coarser(of_series, names_by_columns)
+        if coarser is not None:
+            finer.setdefault(coarser, []).extend(names)
+    *first, last = (
+        f"the groups of {' and '.join(groups)} add up to {'those of ' if coarser else ''}"
+        f"{' and '.join(names_by_columns[coarser])}"
+        for coarser, groups in finer.items()
+    )
+    return f"{', '.join(first)}, and {last}" if first else last
+
+
+# --------------------------------------------------------------------------------------------------
+# Sentences of STATEMENT.md on the series: what each counts, its clamp and noise, made from the contract.
+# --------------------------------------------------------------------------------------------------
 
 _MEAN = "mean daily use of the households"
 _RANGES = (

@@ -37,8 +37,7 @@ from agedp_data.markov.mixing import MIXING_NAMES
 from agedp_data.messages import escape_controls
 from agedp_data.model import Model
 from agedp_data.notions.notion import single_and_period_losses
-from agedp_data.notions.period_loss import covered_losses
-from agedp_data.notions.publication import Publication
+from agedp_data.notions.publication import Publication, covered_losses
 from agedp_data.series.layered_mean import is_upper
 from agedp_flows.text import run_text
 from agedp_flows.text.number_text import count_text

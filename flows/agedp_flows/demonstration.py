@@ -6,19 +6,58 @@ that exist stay, and the release flow finds no due day.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from textwrap import wrap
+from typing import Any
+
+import numpy as np
 
 from agedp.compute.engine_settings import SILENT, ProgressReporter
-from agedp.demo.demo_folder import NOTIONS, PAGE, SERVER, locked_folder, write_dataset
-from agedp.demo.mixing_table import Mixing, read_mixing
-from agedp.demo.overview import CalibrationTasks, DemoPage, DemoStarted, Step, overview_page
-from agedp.demo.release_table import ReleaseSummary, summarise_release
-from agedp.demo.synthetic_datasets import DATASETS, Size, draw_dataset
+from agedp.demo.demo_folder import (
+    AGES_DAYS,
+    CHAINS,
+    DATASETS,
+    DEMONSTRATED_NOTIONS,
+    PAGE,
+    SERVER,
+    DemonstrationDataset,
+    Size,
+    draw_dataset,
+    locked_folder,
+    write_dataset,
+)
+from agedp.demo.overview import (
+    COLUMNS_ARE,
+    CalibrationTasks,
+    DemoPage,
+    DemoStarted,
+    Mixing,
+    ReleaseSummary,
+    Step,
+    credit_text,
+    day_epsilon_text,
+    exact_bound,
+    gap_text,
+    mixing_rows,
+    not_applicable,
+    overview_page,
+    read_mixing,
+    release_row,
+    row_text,
+    sampling_text,
+    state_text,
+    summarise_release,
+)
 from agedp.local_files import atomic_files
+from agedp_data.datasets.synthetic.households import Floats
+from agedp_data.messages import sentence_start
 from agedp_data.model import PUBLIC_FILE
 from agedp_flows.prefect_server import running_server
+from agedp_flows.text.number_text import count_text
+from agedp_flows.text.run_text import format_path
+from agedp_flows.text.screen import Column, StyledLine, heading, screen_width, table_lines, text_column
 
 _READABLE = 0o644
 
@@ -45,10 +84,10 @@ def _results(folder: Path, size: Size, progress: ProgressReporter) -> Iterator[S
             write_dataset(folder, dataset, size)
             yield draw_dataset(dataset, size)
             if not (dataset_folder / "model" / PUBLIC_FILE).exists():
-                yield CalibrationTasks(_calibrate(dataset_folder / f"{NOTIONS[0]}.toml", progress))
+                yield CalibrationTasks(_calibrate(dataset_folder / f"{DEMONSTRATED_NOTIONS[0]}.toml", progress))
             mixings.append(read_mixing(dataset_folder))
             yield mixings[-1]
-            for notion in NOTIONS:
+            for notion in DEMONSTRATED_NOTIONS:
                 _release(dataset_folder / f"{notion}.toml", progress)
                 releases.append(summarise_release(dataset_folder, notion))
                 yield releases[-1]
@@ -71,3 +110,180 @@ def _release(run_file: Path, progress: ProgressReporter) -> None:
     from agedp_flows.release_flow import run_release  # noqa: PLC0415
 
     run_release(str(run_file), None, replace(progress, notice=None)).check_not_refused()
+
+
+# --------------------------------------------------------------------------------------------------
+# Output of `agedp demo`: one part per dataset, printed as results arrive, then one table of all releases.
+#
+# All of it may be shown because no household exists; for real households chains and row counts are confidential.
+# --------------------------------------------------------------------------------------------------
+
+_INTRODUCTION = (
+    "Synthetic households, drawn from known Markov chains, so the Markov assumption holds. Real households are "
+    "usually not such chains; their chains, gaps, matrices and row counts are confidential."
+)
+_RELEASES = (
+    *(text_column("dataset, notion"), Column("days"), Column("noise, kWh per household"), Column("noise / change")),
+    *(Column("epsilon of a day"), Column("epsilon of the period")),
+    text_column("bound of the notion: reached of promised"),
+)
+_COLUMNS = 100
+_TABLE_COLUMNS = 118
+
+
+def step_lines(step: Step, folder: Path) -> list[str]:
+    """Return one result as lines for the terminal."""
+    return [line for text in _step_texts(step, folder) for line in _wrapped(text)]
+
+
+def _wrapped(text: str) -> list[str]:
+    """Return a sentence on lines of at most 100 columns; a table's line is not wrapped."""
+    return (
+        [text]
+        if "  " in text or isinstance(text, StyledLine)
+        else wrap(text, _COLUMNS, break_long_words=False, break_on_hyphens=False) or [""]
+    )
+
+
+def _step_texts(step: Step, folder: Path) -> list[str]:
+    match step:
+        case DemoStarted():
+            return [_INTRODUCTION]
+        case DemonstrationDataset():
+            return _draw_lines(step, folder)
+        case CalibrationTasks():
+            return [step.text]
+        case Mixing():
+            return _mixing_lines(step)
+        case ReleaseSummary():
+            return [_release_line(step)]
+        case DemoPage():
+            return [f"The same in pictures: {format_path(str(step.path))}"]
+
+
+def _draw_lines(draw: DemonstrationDataset, folder: Path) -> list[str]:
+    dataset_folder = folder / draw.dataset.name
+    days = (draw.released.last - draw.calibration.first).days + 1
+    return [
+        "",
+        heading(
+            f"=== {draw.dataset.title} format: {draw.households} synthetic households, {days} days "
+            f"({draw.calibration.first} to {draw.released.last}) ==="
+        ),
+        f"Drawn from three reversible 12-state Markov chains ({format_path(str(dataset_folder / CHAINS))}) into "
+        f"{format_path(str(dataset_folder / 'input'))}",
+    ]
+
+
+def _mixing_lines(mixing: Mixing) -> list[str]:
+    columns = "".join(f"{column:5d}" for column in range(1, len(mixing.example) + 1))
+    return [
+        row_text(mixing.rows),
+        state_text(mixing),
+        "",
+        f"Estimated transition matrix of household {mixing.example_id}",
+        "(row: state now; column: state after half an hour)",
+        f"    {columns}",
+        *(f"{row:4d}" + "".join(map(_cell, values)) for row, values in enumerate(mixing.example.tolist(), start=1)),
+        "",
+        gap_text(mixing),
+        "",
+        *_age_lines(mixing),
+        not_applicable(mixing),
+        sampling_text(mixing),
+        "",
+    ]
+
+
+def _cell(share: float) -> str:
+    """Return a probability in five columns.
+
+    >>> _cell(0.714), _cell(0.0)
+    ('  .71', '    .')
+    """
+    return f"{'.' if share == 0 else f'{share:.2f}'.removeprefix('0'):>5}"
+
+
+def _age_lines(mixing: Mixing) -> list[str]:
+    rows: list[list[str]] = []
+    measure = ""
+    for name, chains, *values in mixing_rows(mixing):
+        if name != measure:
+            rows.append([name])
+            measure = name
+        rows.append([f"    {chains}", *values])
+    columns = text_column("By age"), *(Column(count_text(age, "day")) for age in AGES_DAYS)
+    return table_lines(columns, rows, width=screen_width() or _TABLE_COLUMNS)
+
+
+def _release_line(release: ReleaseSummary) -> str:
+    return (
+        f"{sentence_start(release.notion)} privacy: {len(release.days)} days released, noise "
+        f"{release.noise.deviation:.3f} kWh per household, epsilon of a day {day_epsilon_text(release)}: "
+        f"{format_path(str(release.folder))}"
+    )
+
+
+def release_table_lines(steps: Sequence[Step]) -> list[str]:
+    """Return the table of all releases, the meaning of its columns, and the effect of the credit for age."""
+    releases = [step for step in steps if isinstance(step, ReleaseSummary)]
+    texts = [*COLUMNS_ARE, *(credit_text(releases, step) for step in steps if isinstance(step, Mixing))]
+    rows = table_lines(_RELEASES, map(release_row, releases), width=screen_width() or _TABLE_COLUMNS)
+    return ["", *rows, "", *(line for text in texts for line in _wrapped(text)), ""]
+
+
+def demonstration_json(steps: Sequence[Step]) -> dict[str, Any]:
+    """Return all results as JSON: public facts and, because the households are synthetic, those of the chains."""
+    kernels = next(step.kernels for step in steps if isinstance(step, Mixing))
+    return {
+        "page": next(str(step.path) for step in steps if isinstance(step, DemoPage)),
+        "chains": [_mixing_json(step) for step in steps if isinstance(step, Mixing)],
+        "releases": [_release_json(step, kernels) for step in steps if isinstance(step, ReleaseSummary)],
+    }
+
+
+def _mixing_json(mixing: Mixing) -> dict[str, Any]:
+    estimated = ("total_variation", "reversibilised")
+    return {
+        "dataset": mixing.dataset,
+        "synthetic": True,
+        "rows_read": mixing.rows.rows_read,
+        "rows_kept": mixing.rows.rows_kept,
+        "rows_rejected": dict(mixing.rows.rows_rejected),
+        "households": mixing.households,
+        "states": mixing.states,
+        "transitions": mixing.transitions,
+        "not_reversible": mixing.not_reversible,
+        "spectral_gap": {"median": float(np.median(mixing.gaps)), "smallest": float(mixing.gaps.min())},
+        "ages_days": list(AGES_DAYS),
+        "estimated": {
+            name: {
+                "median": np.median(mixing.estimated[name], axis=0).tolist(),
+                "largest": mixing.estimated[name].max(axis=0).tolist(),
+            }
+            for name in estimated
+        },
+        "exact": {
+            chain.name: {"spectral_gap": chain.gap, **{name: curve.tolist() for name, curve in chain.curves.items()}}
+            for chain in mixing.exact
+        },
+    }
+
+
+def _release_json(release: ReleaseSummary, kernels: Floats) -> dict[str, Any]:
+    estimate = release.noise.signal.estimate
+    return {
+        "dataset": release.dataset,
+        "notion": release.notion,
+        "folder": format_path(str(release.folder)),
+        "days": len(release.days),
+        "noise_sd_kwh": release.noise.deviation,
+        "change_kwh": None if estimate is None else estimate.change,
+        "change_error_kwh": None if estimate is None else estimate.standard_error,
+        "true_change_kwh": release.noise.true_change,
+        "noise_to_change": release.noise.ratio,
+        "day_epsilon": release.day_epsilon,
+        "total_epsilon": release.total_epsilon,
+        "bound": {"name": release.bound.name, "epsilon": release.bound.epsilon, "limit": release.bound.limit},
+        "bound_under_exact_chains": exact_bound(release, kernels),
+    }

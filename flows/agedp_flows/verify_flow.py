@@ -10,7 +10,7 @@ from agedp.release_folder.release_folder import open_release
 from agedp_data.errors import AgedpError
 from agedp_flows.stage_tasks import FLOW_OPTIONS, RETRIED, State, end_of_flow, observer_of_flow, result_of, stage_task
 from agedp_flows.text.ledger_text import verify_folder_against
-from agedp_flows.text.verification_text import verification_lines
+from agedp_flows.text.screen import verification_lines
 
 
 @flow(name="agedp-verify", version=version("agedp"), **FLOW_OPTIONS)

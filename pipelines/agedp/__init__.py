@@ -25,10 +25,10 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from agedp.chains import Chains, States, estimate, quantize
     from agedp.frame_reader import findings, read
-    from agedp.input_findings import InputWarning
     from agedp.ledger_transfer import verify
     from agedp.models import CalibratedModel, calibrate, load_model
     from agedp.plans import Plan, compare, plan
+    from agedp.preflight.input_checks import InputWarning
     from agedp.privacy_audit import audit
     from agedp.promises import AgeDependent, Classical, DeclaredCurve, Discounted, Neighbourhood, Temporal, WEvent
     from agedp.release_folder.release_folder import ReleaseFolder, open_release
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 _HOMES: Final = {
     "agedp.frame_reader": ("findings", "read"),
-    "agedp.input_findings": ("InputWarning",),
+    "agedp.preflight.input_checks": ("InputWarning",),
     "agedp.chains": ("Chains", "States", "estimate", "quantize"),
     "agedp.models": ("CalibratedModel", "calibrate", "load_model"),
     "agedp.promises": (

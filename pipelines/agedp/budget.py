@@ -17,14 +17,15 @@ Decisions:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, timedelta
 from fractions import Fraction
+from typing import Final, Protocol
 
-from agedp.effective_promise import DISTANT_DAY, DayBudget, EffectivePromise
-from agedp.stage_values import DueDay, PlannedRelease
+from agedp.stage_values import Cells, DailySum, DueDay, PlannedRelease
 from agedp_data import mechanisms
+from agedp_data.accounting.temporal_allocation import largest_feasible
 from agedp_data.config import RunFile
 from agedp_data.config.model_section import EstimatedModel, ModelSection
 from agedp_data.config.schedule import ScheduleSection
@@ -33,15 +34,138 @@ from agedp_data.epsilon import NANO, format_epsilon
 from agedp_data.errors import LedgerError, Refused, RunFileError
 from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.ledger import ContractRecord, Ledger, ModelRecord, ReleaseRecord
-from agedp_data.ledger.release_headers import AnyRelease
+from agedp_data.ledger.records import AnyRelease
 from agedp_data.model import Model
 from agedp_data.notions.notion import HistoryRow, Notion
-from agedp_data.notions.period_loss import PeriodLoss, total_charge
-from agedp_data.notions.publication import Publication
-from agedp_data.notions.span_curves import DISCRETE_LAPLACE
-from agedp_data.series.load_profile import period_slots
-from agedp_data.series.periods import days_of
+from agedp_data.notions.publication import PeriodLoss, Publication, share_of, total_charge
+from agedp_data.notions.spans import DISCRETE_LAPLACE
+from agedp_data.roster import GroupColumns
+from agedp_data.series.profile import period_slots
 from agedp_data.series.series import AnySeries
+from agedp_data.series.series_terms import Cell, days_of
+
+# --------------------------------------------------------------------------------------------------
+# A promise with the leakage bounds of all models in force: budgets that keep it, and what it still admits.
+#
+# A day with zero budget is skipped if its own budget can never recover while later days still have some (`budget`).
+# Beside rows that cover several days a budget is lowered to what the promise admits, because such a row counts on days
+# whose own rows were planned without it.
+# --------------------------------------------------------------------------------------------------
+
+WHOLE_DAY: Final = Fraction(1)
+OTHER_SERIES: Final = "the other series have spent the budget of the day"
+DAYS_NEAR: Final = "releases of neighbouring days have spent the budget"
+SAME_DAYS: Final = "other rows about the same days have spent the budget"
+
+DISTANT_DAY: Final = date.max.isoformat()
+"""A day that is outside of every window of the series."""
+
+
+@dataclass(frozen=True, slots=True)
+class DayBudget:
+    """Budget of a series for a day [nano-epsilon]; if zero, `skipped` is the reason why only this day is skipped.
+
+    A zero budget without a reason means that the series has ended.
+    """
+
+    loss: int
+    skipped: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EffectivePromise:
+    """A promise and the leakage bounds of all models in force: a release must be permitted under each of them."""
+
+    notion: Notion
+    leakage_bounds: tuple[LeakageBound | None, ...]
+
+    def loss(self, history: Sequence[HistoryRow], day: str, published_on: str) -> int:
+        """Return the remaining budget of a day, after its rows in `history` [nano-epsilon]."""
+        return min(self.notion.loss(history, day, leakage_bound, published_on) for leakage_bound in self.leakage_bounds)
+
+    def admit(self, history: Sequence[HistoryRow], row: HistoryRow) -> None:
+        """Check that `row` after `history` keeps the promise.
+
+        Raises:
+            Refused: it would break the promise under a model in force.
+        """
+        for leakage_bound in self.leakage_bounds:
+            self.notion.admit(history, row, leakage_bound)
+
+    def review(self, history: Sequence[HistoryRow]) -> None:
+        """Check that the released rows keep the promise under models that were named later.
+
+        Raises:
+            Refused: they break it under one of them.
+        """
+        for leakage_bound in self.leakage_bounds if len(self.leakage_bounds) > 1 else ():
+            self.notion.review(history, leakage_bound)
+
+    def violations(self, history: Sequence[HistoryRow]) -> dict[str, str]:
+        """Return the parameters of the promise that the released rows break permanently, each with the reason."""
+        return {
+            key: reason
+            for leakage_bound in self.leakage_bounds
+            for key, reason in self.notion.violations(history, leakage_bound).items()
+        }
+
+    def day_budget(
+        self, history: Sequence[HistoryRow], day: str, published_on: str, *, share: Fraction = WHOLE_DAY
+    ) -> DayBudget:
+        """Return the budget of a series with this share of each day: its share, or less if others have spent it."""
+        other_days = [row for row in history if row.day != day]
+        day_loss = self.loss(other_days, day, published_on)
+        remaining = day_loss if len(other_days) == len(history) else self.loss(history, day, published_on)
+        loss = min(int(share * day_loss), remaining)
+        if loss > 0:
+            return DayBudget(loss)
+        if day_loss > 0 and remaining <= 0:
+            return DayBudget(0, OTHER_SERIES)
+        if self.notion.slides and int(share * self.loss(history, DISTANT_DAY, DISTANT_DAY)) > 0:
+            return DayBudget(0, DAYS_NEAR)
+        return DayBudget(0)
+
+    def series_budget(
+        self, history: Sequence[HistoryRow], day: date, published_on: str, *, name: str, series: AnySeries
+    ) -> DayBudget:
+        """Return the budget of a series for its row of a day: its share of the day, or of the period that it covers."""
+        part = self.notion.part_of_day(name, share_of(series))
+        if series.covers_periods:
+            return DayBudget(int(part * self.planned_period(history, *series.covered_days(day))))
+        return self.day_budget(history, day.isoformat(), published_on, share=part)
+
+    def planned_period(self, history: Sequence[HistoryRow], first: date, last: date) -> int:
+        """Return the loss of which a row about these days may have its share, under every model in force."""
+        return min(self.notion.planned_period(history, first, last, bound) for bound in self.leakage_bounds)
+
+    def largest_admitted(
+        self, history: Sequence[HistoryRow], budget: DayBudget, row_with: Callable[[int], HistoryRow]
+    ) -> DayBudget:
+        """Return a budget lowered to what the promise admits; where other rows have spent it, the row is skipped.
+
+        Under a bound that does not move with the day, those rows are about days that it covers itself. A bound over all
+        days is not a reason to skip: the series has ended then.
+        """
+        row = row_with(budget.loss) if budget.loss > 0 else None
+        if row is None or self.admits(history, row):
+            return budget
+        if not self.notion.fits_total(history, DISTANT_DAY, budget.loss):
+            return DayBudget(0)
+        loss = largest_feasible(lambda loss: loss == 0 or self.admits(history, row_with(loss)), budget.loss)
+        return DayBudget(loss) if loss > 0 else DayBudget(0, DAYS_NEAR if self.notion.slides else SAME_DAYS)
+
+    def admits(self, history: Sequence[HistoryRow], row: HistoryRow) -> bool:
+        """Return whether `row` after `history` keeps the promise."""
+        try:
+            self.admit(history, row)
+        except Refused:
+            return False
+        return True
+
+
+# --------------------------------------------------------------------------------------------------
+# Contracts of a population -> models in force, closed days of each series, and the day budget under every such model.
+# --------------------------------------------------------------------------------------------------
 
 
 def check_same_mode(schedule: ScheduleSection, contracts: Iterable[ContractRecord]) -> None:
@@ -311,3 +435,150 @@ def _row(terms: ReleaseTerms, due: DueDay, series: str, *, state: str, scale: fl
         contract=terms.contract,
         model=terms.model,
     )
+
+
+# --------------------------------------------------------------------------------------------------
+# Series whose rows cover a week, month or year: when they are due, and what they count of roster and sums.
+#
+# A period is published with its last day, after the series of that day. It is whole: all its days lie in the
+# schedule's period, and none was released before the series began.
+#
+# Decisions:
+#
+# * The smallest number of households of a group on a covered day must reach min_households. What is published of a
+#   group is a mean over its household-days: the households on the roster, added over the days.
+# * A period with a day in skip_days, or with one whose delivery never came, is skipped as a whole: its sum would be of
+#   fewer days than it names.
+# --------------------------------------------------------------------------------------------------
+
+
+def whole_periods(
+    series: Mapping[str, AnySeries], day: date, *, since: date, skipped: Collection[date] = ()
+) -> tuple[str, ...]:
+    """Return the series that have a row of this day in a schedule that begins on `since`, single days first.
+
+    Rows of periods with one of the `skipped` days are left out.
+    """
+    names = [name for name in series if _is_whole(series[name], day, since)]
+    released = [name for name in names if has_no_skipped_day(series[name], day, skipped)]
+    return tuple(name for group in by_covered_days(series, released, day) for name in group)
+
+
+def has_no_skipped_day(series: AnySeries, day: date, skipped: Collection[date]) -> bool:
+    """Return whether the row of a day covers none of these days."""
+    return not any(covered in skipped for covered in days_of(*series.covered_days(day)))
+
+
+def _is_whole(series: AnySeries, day: date, since: date) -> bool:
+    first, last = series.covered_days(day)
+    return day == last and first >= since
+
+
+def due_series(run: RunFile, day: date, closed: Collection[tuple[str, str]]) -> tuple[str, ...]:
+    """Return the series that have a row of this day, unless the row is in `closed`, which are (day, series).
+
+    A series that covers periods has one if the day is the last of a period, and the period is whole.
+    """
+    return tuple(name for name in run.series if _is_named(run, name, day, closed))
+
+
+def _is_named(run: RunFile, name: str, day: date, closed: Collection[tuple[str, str]]) -> bool:
+    if not _is_whole(run.series[name], day, run.schedule.first_day):
+        return False
+    return not any((covered.isoformat(), name) in closed for covered in days_of(*run.series[name].covered_days(day)))
+
+
+def by_covered_days(series: Mapping[str, AnySeries], names: Iterable[str], day: date) -> list[tuple[str, ...]]:
+    """Return the series of a day by the days that they cover, those of the day itself first."""
+    by_first: dict[date, list[str]] = {}
+    for name in names:
+        by_first.setdefault(series[name].covered_days(day)[0], []).append(name)
+    return [tuple(by_first[first]) for first in sorted(by_first, reverse=True)]
+
+
+class CountedRoster(Protocol):
+    """A roster, as far as households are counted by group."""
+
+    def cells(self, day: date, by: GroupColumns) -> tuple[tuple[str, int], ...]:
+        """Return the groups of a column on a day and the number of households in each."""
+
+
+def period_cells(
+    roster: CountedRoster, by: GroupColumns, days: Sequence[date], min_households: int
+) -> tuple[tuple[str, int], ...]:
+    """Return the groups of a column with enough households on every covered day, each with its household-days."""
+    by_day = [dict(roster.cells(covered, by)) for covered in days]
+    groups = [group for group in by_day[-1] if all(cells.get(group, 0) >= min_households for cells in by_day)]
+    return tuple((group, sum(cells[group] for cells in by_day)) for group in groups)
+
+
+def row_cells(roster: CountedRoster, series: AnySeries, days: Sequence[date], min_households: int) -> Cells:
+    """Return the parts of a row with their household-days: of groups as `period_cells`, by kind of day."""
+    by_day = {day: dict(roster.cells(day, series.by)) for day in days}
+    return tuple(
+        (Cell(group, kind), sum(cells[group] for day, cells in by_day.items() if series.kind_of(day) == kind))
+        for group, _ in period_cells(roster, series.by, days, min_households)
+        for kind in series.kinds
+    )
+
+
+def covered_by(due: Iterable[DueDay], series: Mapping[str, AnySeries]) -> set[date]:
+    """Return the days that the rows of these due days cover."""
+    return {
+        covered
+        for due_day in due
+        for name in due_day.series
+        for covered in days_of(*series[name].covered_days(due_day.day))
+    }
+
+
+def days_of_rows(due: Iterable[DueDay], series: Mapping[str, AnySeries]) -> set[tuple[date, str]]:
+    """Return the days and series whose sums the rows of these due days need."""
+    return {
+        (covered, name)
+        for due_day in due
+        for name in due_day.series
+        for covered in days_of(*series[name].covered_days(due_day.day))
+    }
+
+
+def single_rows(series: Mapping[str, AnySeries], days: Iterable[date]) -> set[tuple[date, str]]:
+    """Return these days with every series whose rows are about one day."""
+    names = [name for name, of_name in series.items() if not of_name.covers_periods]
+    return {(day, name) for day in days for name in names}
+
+
+def first_day_without(day: date, done: Collection[str]) -> date:
+    """Return the first day from this one on that is not in `done`, ISO texts."""
+    while day.isoformat() in done:
+        day += timedelta(days=1)
+    return day
+
+
+def first_period_without(day: date, series: AnySeries, done: Collection[str]) -> date:
+    """Return the first day of the first whole period from this day on of which no day is in `done`, ISO texts."""
+    while True:
+        first, last = series.covered_days(day)
+        if first >= day and not any(covered.isoformat() in done for covered in days_of(first, last)):
+            return first
+        day = last + timedelta(days=1)
+
+
+def sum_periods(
+    by_day: Mapping[tuple[date, str], DailySum], series: Mapping[str, AnySeries], single_days: Collection[date]
+) -> dict[tuple[date, str], DailySum]:
+    """Return the sums of rows: of single days as they are, of periods added over their days.
+
+    Days that are summed for a period alone have no sum of their own. A period of which a day is missing has no sum.
+    """
+    sums = {
+        (day, name): daily_sum
+        for (day, name), daily_sum in by_day.items()
+        if day in single_days and not series[name].covers_periods
+    }
+    lasts = {(series[name].covered_days(day)[1], name) for day, name in by_day if series[name].covers_periods}
+    for last, name in sorted(lasts):
+        days = days_of(*series[name].covered_days(last))
+        if all((day, name) in by_day for day in days):
+            sums[last, name] = DailySum.of_period({day: by_day[day, name] for day in days})
+    return sums

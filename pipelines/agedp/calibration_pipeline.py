@@ -26,7 +26,7 @@ from agedp.calibration.model_check import MemoryCurves, measure_memory, memory_r
 from agedp.calibration.quantize import Floats, Period, quantize
 from agedp.compute.engine import task_summary
 from agedp.compute.engine_settings import SILENT, Engine, ProgressReporter, Scheduler
-from agedp.internal_records.model_verdict import write_verdict
+from agedp.internal_records.bookkeeping import write_verdict
 from agedp.ledger_session import LedgerSession
 from agedp.reports.model_check_report import write_memory_report
 from agedp.run_context import NEEDS_MODEL, engine_for, load_meters, load_run_file, log_warnings, store_for

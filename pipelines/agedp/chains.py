@@ -30,8 +30,8 @@ from agedp_data.arrays import Floats
 from agedp_data.datasets.validation import SLOTS, Ints
 from agedp_data.errors import ChainError, InputError
 from agedp_data.markov import mixing, transitions
-from agedp_data.markov.goodness_of_fit import markov_goodness_of_fit
-from agedp_data.markov.reversible import reversible_fit_bound
+from agedp_data.markov.memory_check import markov_goodness_of_fit
+from agedp_data.markov.mixing import reversible_fit_bound
 from agedp_data.parameters import FindingName
 
 if TYPE_CHECKING:
@@ -238,7 +238,7 @@ class Chains:
         """Return the bound of [A] eq. 55 for the reversible fit of each chain [-]; NaN where there is no fit.
 
         It is indicative: `total_variation` of the chain itself may exceed it (`exceeds_reversible_fit`). Arguments as
-        `total_variation`; the equation is that of `agedp_data.markov.reversible.reversible_fit_bound`.
+        `total_variation`; the equation is that of `agedp_data.markov.mixing.reversible_fit_bound`.
         """
         return self._by_age(reversible_fit_bound, ages_days, age_steps, of_counts=True)
 
@@ -256,7 +256,7 @@ class Chains:
     def goodness_of_fit(self, lags: Sequence[int], rng: np.random.Generator) -> pd.DataFrame:
         """Test for each household whether its series is first-order Markov; one row for each household and lag.
 
-        The test and its columns are those of `agedp_data.markov.goodness_of_fit.markov_goodness_of_fit`.
+        The test and its columns are those of `agedp_data.markov.memory_check.markov_goodness_of_fit`.
 
         Args:
             lags: lags [steps].

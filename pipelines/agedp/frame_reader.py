@@ -17,28 +17,44 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from agedp import input_frames
+from agedp import workspace as workspace_module
 from agedp.compute.engine import default_scheduler, map_items
 from agedp.compute.engine_settings import Engine
-from agedp.input_findings import HOUSEHOLD_IDS, ROWS, in_python, python_words, warn_of
-from agedp.preflight.household_facts import (
+from agedp.preflight.input_checks import HOUSEHOLD_IDS, ROWS, Finding, in_python, judge, python_words, warn_of
+from agedp.preflight.input_facts import (
     ExaminedDays,
     add_touched,
+    collect_facts,
+    complete_readings,
     find_in_conflicts,
     find_in_days,
+    in_samples,
     sum_days,
 )
-from agedp.preflight.input_checks import Finding, judge
-from agedp.preflight.input_facts import collect_facts, complete_readings, in_samples
-from agedp.preflight.number_forms import are_ambiguous, has_ambiguous_numbers
-from agedp.preflight.reading_samples import before_skip, count_by_slot, examine_samples, layout_slots, slots_of_few
-from agedp.preflight.rejected_days import OTHER_ORDER, count_rejected
-from agedp.preflight.touched_days import RosterDays, Touched
+from agedp.preflight.rejected_days import (
+    OTHER_ORDER,
+    RosterDays,
+    Touched,
+    are_ambiguous,
+    before_skip,
+    count_by_slot,
+    count_rejected,
+    examine_samples,
+    has_ambiguous_numbers,
+    layout_slots,
+    slots_of_few,
+)
 from agedp.stage_values import Delivery
 from agedp.stages.ingest import ingest, named_columns, parse_chunk, split_file
 from agedp.store.data_quality import ConflictingRows, count_by_reason, rejected_rows_in_words
-from agedp.store.file_identity import IdentifiedFile, OpenedFile, open_file
-from agedp.store.first_rows import check_first_table_rows, texts_of_file, texts_of_table
+from agedp.store.file_identity import (
+    IdentifiedFile,
+    OpenedFile,
+    check_first_table_rows,
+    open_file,
+    texts_of_file,
+    texts_of_table,
+)
 from agedp.store.month_reader import (
     daily_totals,
     distinct_keys,
@@ -48,15 +64,14 @@ from agedp.store.month_reader import (
     split_household_day_key,
 )
 from agedp.store.named_days import day_spans
-from agedp.store.part_rows import ParsedRows, collect_kept_rows
+from agedp.store.part_writer import ParsedRows, collect_kept_rows
 from agedp.store.store import Store, months_between
 from agedp.workspace import Workspace
-from agedp_data.datasets import file_listing, parquet_parsing
-from agedp_data.datasets.chunking import Chunk
+from agedp_data.datasets import filesystem, parquet_parsing
 from agedp_data.datasets.csv_parsing import ParsedChunk
 from agedp_data.datasets.deduplication import Readings, StoredRows, deduplicate_rows, join_rows
-from agedp_data.datasets.intervals import DECLARABLE, INTERVALS
-from agedp_data.datasets.layout import PASSES, Header, Layout, slot_step
+from agedp_data.datasets.filesystem import Chunk
+from agedp_data.datasets.layout import DECLARABLE, INTERVALS, PASSES, Header, Layout, slot_step
 from agedp_data.datasets.long_format import Long
 from agedp_data.datasets.parquet_parsing import FLOAT_IDS, FLOAT_IDS_REMEDY
 from agedp_data.datasets.registry import LAYOUTS, layout_of
@@ -125,7 +140,7 @@ def read(
     """
     dataset, rules = reading_rules(files, dataset, columns, interval_minutes)
     wanted = _wanted(households, days)
-    if as_dask or input_frames.is_dask(files):
+    if as_dask or workspace_module.is_dask(files):
         dask_frame: pd.DataFrame = _dask_frame(files, dataset, rules, wanted)
         return dask_frame
     store = Store(Path("unused"), dataset, rules)
@@ -133,7 +148,7 @@ def read(
     frame = _frame(wanted.select(parsed.readings), store.layout, parsed.account)
     found = _judged(parsed, store, wanted)
     unread = _unread(parsed, store.layout, wanted)
-    input_frames.note(frame, unread=unread, float_ids=parsed.float_ids, findings=found)
+    workspace_module.note(frame, unread=unread, float_ids=parsed.float_ids, findings=found)
     warn_of([finding for finding in found if finding.verdict == "refused"])
     return frame
 
@@ -167,7 +182,7 @@ def findings(
     Raises:
         InputError: as `agedp.read`.
     """
-    found = input_frames.noted_findings(source) if input_frames.is_table(source) else None
+    found = workspace_module.noted_findings(source) if workspace_module.is_table(source) else None
     if found is None:
         dataset, rules = reading_rules(source, dataset, columns, interval_minutes)
         store = Store(Path("unused"), dataset, rules)
@@ -189,15 +204,15 @@ def reading_rules(
         InputError: no dataset is given, and the columns are of none; `columns` or an interval that cannot be meant.
     """
     if columns is not None:
-        columns = _columns_as_text(columns, is_table=input_frames.is_table(files))
+        columns = _columns_as_text(columns, is_table=workspace_module.is_table(files))
         dataset = dataset or "long"
     if interval_minutes is not None and not (isinstance(interval_minutes, Real) and interval_minutes in INTERVALS):
         raise InputError(
             f"interval_minutes={interval_minutes!r}: is no interval of readings; give a number, {DECLARABLE}"
         )
-    if dataset is None and input_frames.is_table(files):
+    if dataset is None and workspace_module.is_table(files):
         dataset, columns = _dataset_of_table(files)
-        interval_minutes = interval_minutes or input_frames.attributes(files).get(input_frames.INTERVAL)
+        interval_minutes = interval_minutes or workspace_module.attributes(files).get(workspace_module.INTERVAL)
     dataset = dataset or _dataset_of_files(files)
     minutes = int(interval_minutes or INTERVAL_MINUTES)
     named = named_columns(columns, minutes)
@@ -239,9 +254,9 @@ def _name_as_text(value: Any) -> Any:  # noqa: ANN401
 
 
 def _dataset_of_table(table: Any) -> tuple[str, Mapping[str, Any] | None]:  # noqa: ANN401
-    schema = input_frames.table_schema(table)
-    if set(input_frames.READINGS_COLUMNS) <= set(schema.names):
-        return "long", input_frames.readings_columns(table)
+    schema = workspace_module.table_schema(table)
+    if set(workspace_module.READINGS_COLUMNS) <= set(schema.names):
+        return "long", workspace_module.readings_columns(table)
     for name, layout in LAYOUTS.items():
         if parquet_parsing.recognise_table(schema, "", layout)[0] is not None:
             return name, None
@@ -249,7 +264,7 @@ def _dataset_of_table(table: Any) -> tuple[str, Mapping[str, Any] | None]:  # no
 
 
 def _dataset_of_files(files: Any) -> str:  # noqa: ANN401
-    sources = file_listing.list_input_files(_patterns(files)).sources
+    sources = filesystem.list_input_files(_patterns(files)).sources
     for name in LAYOUTS:
         store = Store(Path("unused"), name, ReadingRules())
         try:
@@ -269,9 +284,9 @@ def _unknown_dataset() -> InputError:
 def _patterns(files: Files) -> list[str]:
     paths = [files] if isinstance(files, str | Path) else files
     if not isinstance(paths, Sequence):
-        raise input_frames.no_table(files)
+        raise workspace_module.no_table(files)
     if wrong := [path for path in paths if not isinstance(path, str | Path)]:
-        raise input_frames.no_table(wrong[0])
+        raise workspace_module.no_table(wrong[0])
     return [str(path) for path in paths]
 
 
@@ -366,7 +381,7 @@ def _read(files: Any, store: Store) -> _Parsed:  # noqa: ANN401
     Raises:
         PreflightFailed: the first rows have no valid date, or mostly an interval other than declared.
     """
-    is_table = input_frames.is_table(files)
+    is_table = workspace_module.is_table(files)
     if is_table:
         header = _header_of_table(files, store)
         float_ids = header.float_ids
@@ -375,7 +390,7 @@ def _read(files: Any, store: Store) -> _Parsed:  # noqa: ANN401
     else:
         opened = [
             open_file(IdentifiedFile(source, "", ""), store=store, check_rows=True)
-            for source in file_listing.list_input_files(_patterns(files)).sources
+            for source in filesystem.list_input_files(_patterns(files)).sources
         ]
         float_ids = any(file.header is not None and file.header.float_ids for file in opened)
         parts = list(_parsed_files(opened, store))
@@ -414,11 +429,11 @@ def _read(files: Any, store: Store) -> _Parsed:  # noqa: ANN401
 def _are_ambiguous(files: Any, store: Store) -> bool:  # noqa: ANN401
     """Return whether the form of the numbers in the first rows is ambiguous, of files or of a table with texts."""
     columns = store.rules.columns
-    if not input_frames.is_table(files):
+    if not workspace_module.is_table(files):
         return has_ambiguous_numbers(store, _patterns(files))
     if columns is None or columns.is_wide or columns.is_by_day or columns.thousands:
         return False
-    first = next(input_frames.batches(files, columns.energy_columns), None)
+    first = next(workspace_module.batches(files, columns.energy_columns), None)
     cells = [] if first is None else first.column(0).slice(0, _FIRST_CELLS).to_pylist()
     return are_ambiguous((cell for cell in cells if isinstance(cell, str)), columns.decimal)
 
@@ -617,7 +632,7 @@ def _parsed_chunk(item: tuple[int, OpenedFile, Chunk], *, store: Store, chunk_by
 
 
 def _header_of_table(table: Any, store: Store) -> Header:  # noqa: ANN401
-    header, line = parquet_parsing.recognise_table(input_frames.table_schema(table), "", store.layout)
+    header, line = parquet_parsing.recognise_table(workspace_module.table_schema(table), "", store.layout)
     if header is None:
         raise InputError(f'readings: the columns are not those of dataset "{store.dataset}": {line}')
     return header
@@ -625,13 +640,13 @@ def _header_of_table(table: Any, store: Store) -> Header:  # noqa: ANN401
 
 def _unasked_of_table(table: Any, header: Header, store: Store) -> str:  # noqa: ANN401
     roles = {name: role for name, role in zip(header.columns, header.names, strict=True) if role in header.types}
-    first = next(input_frames.batches(table, list(roles)))
+    first = next(workspace_module.batches(table, list(roles)))
     return texts_of_table(first.rename_columns(list(roles.values())), header, store)
 
 
 def _parsed_table(table: Any, header: Header, store: Store) -> Iterator[ParsedChunk]:  # noqa: ANN401
     roles = {name: role for name, role in zip(header.columns, header.names, strict=True) if role in header.types}
-    for number, batch in enumerate(input_frames.batches(table, list(roles))):
+    for number, batch in enumerate(workspace_module.batches(table, list(roles))):
         renamed = batch.rename_columns(list(roles.values()))
         if number == 0:
             check_first_table_rows(renamed, header, store)
@@ -683,9 +698,9 @@ def _readings_table(
 ) -> pa.Table:
     """Return the columns of readings; without an energy for half-hours without one."""
     columns = {
-        input_frames.HOUSEHOLD: pa.array(ids, pa.string()).take(pa.array(household)),
-        input_frames.START: instants(time, layout),
-        input_frames.ENERGY: pa.nulls(len(time), pa.int64()) if energy_wh is None else pa.array(energy_wh),
+        workspace_module.HOUSEHOLD: pa.array(ids, pa.string()).take(pa.array(household)),
+        workspace_module.START: instants(time, layout),
+        workspace_module.ENERGY: pa.nulls(len(time), pa.int64()) if energy_wh is None else pa.array(energy_wh),
     }
     return pa.table(columns)
 
@@ -699,9 +714,9 @@ def frame_attributes(layout: Layout, day: Ints) -> dict[str, Any]:
             changes[kind] += [f"{on} {slot // 2:02}:{slot % 2 * 30:02}" for slot in slots]
     nets = isinstance(layout, Long) and layout.columns.negative == "net"
     return {
-        **({input_frames.NEGATIVE: "net"} if nets else {}),
-        input_frames.SUMMED: "sum",
-        input_frames.INTERVAL: max(layout.interval_minutes, INTERVAL_MINUTES),
+        **({workspace_module.NEGATIVE: "net"} if nets else {}),
+        workspace_module.SUMMED: "sum",
+        workspace_module.INTERVAL: max(layout.interval_minutes, INTERVAL_MINUTES),
         "clock_changes": changes,
     }
 
@@ -728,9 +743,9 @@ def _dask_frame(files: Any, dataset: str, rules: ReadingRules, wanted: _Wanted) 
     workspace = Workspace.create()
     _OPEN.append(workspace)
     patterns: list[str]
-    if input_frames.is_table(files):
-        schema = input_frames.table_schema(files)
-        input_frames.write_parquet(files, workspace.input_folder, schema.names)
+    if workspace_module.is_table(files):
+        schema = workspace_module.table_schema(files)
+        workspace_module.write_parquet(files, workspace.input_folder, schema.names)
         patterns = [str(workspace.input_folder)]
     else:
         patterns = _patterns(files)
@@ -747,7 +762,7 @@ def _dask_frame(files: Any, dataset: str, rules: ReadingRules, wanted: _Wanted) 
     rejected = dict(delivery.rejected)
     frame.attrs = empty.attrs | {"rows": {"read": delivery.rows_read, "kept": delivery.rows_kept, "rejected": rejected}}
     found = _judged_store(store, delivery, patterns, wanted, engine)
-    input_frames.note_dask(frame, found)
+    workspace_module.note_dask(frame, found)
     warn_of([finding for finding in found if finding.verdict == "refused"])
     return frame
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 from agedp.budget import (
@@ -21,35 +22,57 @@ from agedp.budget import (
     check_same_mode,
     closed_days,
     estimation_periods,
+    first_day_without,
+    first_period_without,
     series_by_contract,
 )
-from agedp.covered_days import first_day_without, first_period_without
-from agedp.internal_records.cell_tables import recorded_days
+from agedp.internal_records.bookkeeping import (
+    PublicationRecord,
+    open_ledger,
+    read_publication,
+    recorded_days,
+    update_checkpoint,
+)
 from agedp.internal_records.household_accounts import HouseholdAccounts
-from agedp.internal_records.ledger_checkpoint import open_ledger, update_checkpoint
-from agedp.internal_records.publication_record import PublicationRecord, read_publication
-from agedp.internal_records.register_key import RegisterPlace
-from agedp.internal_records.roster_digest import RosterDigest
-from agedp.internal_records.roster_history import RosterHistory
+from agedp.internal_records.register_members import RegisterPlace
+from agedp.internal_records.roster_history import RosterDigest, RosterHistory
 from agedp.local_files.atomic_files import DamagedFile
 from agedp.planning.forecast import ForecastView
 from agedp.release_folder.folder_writer import RemoteFolder
-from agedp.release_folder.known_origins import known_origins
-from agedp.release_folder.origin import ReleaseOrigin, check_ledger_not_behind
+from agedp.release_folder.origin import ReleaseOrigin, check_ledger_not_behind, release_origins
+from agedp.release_folder.release_folder import SUMS
 from agedp.run_context import RunContext
 from agedp_data.config import contract_part
 from agedp_data.datasets.filesystem import is_url
 from agedp_data.errors import LedgerBehind, RunFileError
 from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord
-from agedp_data.ledger.calibration_charges import charges_of, draws_of_model
 from agedp_data.ledger.hash_chain import HashChain
-from agedp_data.ledger.lifecycle import CalibrationDraw
-from agedp_data.ledger.register_rows import Kind
-from agedp_data.ledger.release_headers import ReleaseHeader
-from agedp_data.ledger.witness import CommitWitness
-from agedp_data.ledger.witness_address import witness_at
+from agedp_data.ledger.household_register import Kind
+from agedp_data.ledger.lifecycle import CalibrationDraw, charges_of, draws_of_model
+from agedp_data.ledger.records import ReleaseHeader
+from agedp_data.ledger.witness import CommitWitness, witness_at
 from agedp_data.model import Model
-from agedp_data.notions.period_loss import Charges, PeriodLoss
+from agedp_data.notions.publication import Charges, PeriodLoss
+
+# --------------------------------------------------------------------------------------------------
+# Origins of a release folder's files, read from the record of their publication while they are unchanged.
+# --------------------------------------------------------------------------------------------------
+
+
+def known_origins(folder: Path, publication: PublicationRecord | None) -> frozenset[ReleaseOrigin]:
+    """Return the origins that the files of a release folder name; the files are read if the record is not of them.
+
+    Raises:
+        InputError: as `release_origins`.
+    """
+    if publication is not None and publication.is_of_folder(folder, sums=SUMS):
+        return frozenset({ReleaseOrigin(publication.population, publication.origin_head)})
+    return release_origins(folder)
+
+
+# --------------------------------------------------------------------------------------------------
+# The ledger of one run, compared with the release folder, the roster history and the witness before it is used.
+# --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

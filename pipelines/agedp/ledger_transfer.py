@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 from agedp.local_files import atomic_files
 from agedp.release_folder.partitions import partitions_of, stated_checksums
 from agedp.release_folder.release_folder import ROWS, SUMS, ReleaseFolder, open_release
-from agedp.release_folder.table_comparison import check_tables
+from agedp.release_folder.verification import check_tables
 from agedp_data import clock
 from agedp_data.errors import InputError, LedgerBehind, LedgerError
 from agedp_data.foreign_files import read_lines, read_small_file

@@ -15,43 +15,161 @@ anything is read. FILES are free, as in a run file.
 
 from __future__ import annotations
 
+import json
+import re
 import shutil
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from agedp.calibration.bound import Calibration
 from agedp.calibration_pipeline import calibrate
 from agedp.compute.engine_settings import SILENT, ProgressReporter
-from agedp.local_files import atomic_files, locks
-from agedp.one_off_arguments import (
-    FILES,
-    accepted_words,
-    arguments_of,
-    different_arguments,
-    differing_arguments,
-    write_arguments,
-    write_files,
-)
+from agedp.local_files import atomic_files
 from agedp.pipeline import RunSummary, run_stages
 from agedp.release_folder.partitions import list_files
 from agedp.release_folder.release_folder import STATEMENT, is_release_file
 from agedp.run_context import RunContext
-from agedp.setup.init_run_file import METERS, init, missing_options, preview
-from agedp.setup.initial_roster import BY, is_read_off
-from agedp.setup.run_file_draft import DraftPaths
-from agedp.setup.run_file_options import FLAGS, Key, OptionValues
+from agedp.setup.init_run_file import BY, METERS, init, is_read_off, missing_options, preview
+from agedp.setup.run_file_draft import DraftPaths, flag_of
+from agedp.setup.run_file_options import FLAGS, Key, OptionValues, quoted
 from agedp_data.config import load
+from agedp_data.config.loading import SCHEMA_FILE
 from agedp_data.config.model_section import EstimatedModel
-from agedp_data.config.run_file_schema import SCHEMA_FILE
 from agedp_data.datasets import filesystem
-from agedp_data.errors import RunFileError
+from agedp_data.errors import ContractChanged, RunFileError
 from agedp_data.ledger import ContractRecord, Ledger, ModelRecord, ReleaseRecord
 from agedp_data.ledger.records import Row
 from agedp_data.messages import escape_text
 from agedp_data.model import PUBLIC_FILE
 from agedp_data.notions import Promise
+from agedp_data.parameters import exact_text
+
+# --------------------------------------------------------------------------------------------------
+# Arguments of a release in one go: of the call that began it, beside its run file, against those of a later call.
+# --------------------------------------------------------------------------------------------------
+
+FILES: Final = "FILES"
+ACCEPT: Final[Key] = ("promise", "accept")
+_ARGUMENTS: Final = "arguments.json"
+_FILES_LINE: Final = re.compile(r"^files\s*=\s*\[[^\n]*\][ \t]*$", re.MULTILINE)
+_LONGEST: Final = 200
+
+
+def arguments_of(patterns: Sequence[str], options: OptionValues) -> dict[str, Any]:
+    """Return the arguments of a call in a canonical form, so that equal values compare equal.
+
+    Paths are absolute and sorted, numbers have no trailing zeros. What a call accepts is free (`accepted_words`).
+    """
+    plain_options = {flag_of(key): _plain(toml) for key, toml in options.items() if key != ACCEPT}
+    return {FILES: sorted(_locations(patterns)), **dict(sorted(plain_options.items()))}
+
+
+def accepted_words(options: OptionValues) -> list[str]:
+    """Return the words of --accept, for a call that continues as well."""
+    words: list[str] = _plain(options[ACCEPT]) if ACCEPT in options else []
+    return words
+
+
+def write_arguments(folder: Path, arguments: Mapping[str, Any]) -> None:
+    """Write the arguments to the folder of the run file."""
+    atomic_files.write(folder / _ARGUMENTS, json.dumps(arguments, indent=1).encode())
+
+
+def differing_arguments(folder: Path, patterns: Sequence[str], options: OptionValues) -> list[str]:
+    """Return the names of the arguments that differ from those of the call that began here.
+
+    Raises:
+        RunFileError: no call of `agedp sanitise` began here.
+    """
+    earlier, current = _read_arguments(folder), arguments_of(patterns, options)
+    return [key for key in dict.fromkeys([*earlier, *current]) if earlier.get(key) != current.get(key)]
+
+
+def different_arguments(
+    folder: Path, patterns: Sequence[str], options: OptionValues, *, released: bool
+) -> ContractChanged:
+    """Return the error about options that differ from those of the call that began here.
+
+    Args:
+        folder: the confidential folder of the earlier call.
+        patterns: the files of this call.
+        options: the options of this call.
+        released: whether a day is released already; before that, the folder may be deleted to begin anew.
+
+    Raises:
+        RunFileError: no call of `agedp sanitise` began here.
+    """
+    earlier, current = _read_arguments(folder), arguments_of(patterns, options)
+    names = [name for name in differing_arguments(folder, patterns, options) if name != FILES]
+    changes = "; ".join(
+        f"{name} was {_value_text(earlier.get(name))} and is {_value_text(current.get(name))}" for name in names
+    )
+    advice = (
+        "Give the same arguments to continue. Another --out makes another release with a ledger of its own: the losses "
+        "of two releases of the same households add up, and no ledger counts them together"
+    )
+    if not released:
+        advice = f"Nothing is released yet: delete {escape_text(folder.name)} to begin anew, or give the same arguments"
+    message = f"this release began with other arguments: {changes}. {advice}"
+    return ContractChanged(message, private=f"{escape_text(str(folder))}: {message}")
+
+
+def write_files(run_file: Path, patterns: Sequence[str]) -> None:
+    """Write the files of this call into the run file of an earlier one; nothing else in it changes.
+
+    Raises:
+        RunFileError: `files` is not written in one line.
+    """
+    text = run_file.read_text(encoding="utf-8")
+    locations = _locations(patterns)
+    line = f"files   = [{', '.join(map(quoted, locations))}]"
+    changed = _FILES_LINE.sub(lambda _: line, text, count=1)
+    earlier, changed_tables = tomllib.loads(text), tomllib.loads(changed)
+    if earlier | {"input": earlier["input"] | {"files": locations}} != changed_tables:
+        problem = "[input] files: is not written in one line; write the files of this call there, and use `agedp run`"
+        raise RunFileError(problem, private=f"{run_file}: {problem}")
+    atomic_files.write(run_file, changed.encode())
+
+
+def _locations(patterns: Sequence[str]) -> list[str]:
+    return [pattern if "://" in pattern else str(Path(pattern).absolute()) for pattern in patterns]
+
+
+def _value_text(value: object) -> str:
+    return (
+        "not given" if value is None else escape_text(value if isinstance(value, str) else json.dumps(value), _LONGEST)
+    )
+
+
+def _plain(toml: str) -> Any:  # noqa: ANN401  (a JSON value)
+    value = tomllib.loads(f"value = {toml}", parse_float=Decimal)["value"]
+    return _text(value)
+
+
+def _text(value: object) -> Any:  # noqa: ANN401  (a JSON value)
+    if isinstance(value, list):
+        return [_text(item) for item in value]
+    return exact_text(Decimal(value)) if isinstance(value, int | Decimal) else str(value)
+
+
+def _read_arguments(folder: Path) -> dict[str, Any]:
+    try:
+        arguments = json.loads((folder / _ARGUMENTS).read_text(encoding="utf-8"))
+        if isinstance(arguments, dict):
+            return arguments
+    except (OSError, ValueError):
+        pass
+    problem = "holds a run file that `agedp sanitise` did not write; name another --out, or use `agedp run` with it"
+    raise RunFileError(f"[output] the confidential folder {problem}", private=f"{escape_text(str(folder))}: {problem}")
+
+
+# --------------------------------------------------------------------------------------------------
+# Input files -> release folder, in one go: init, calibrate if the notion needs an estimated model, run.
+# --------------------------------------------------------------------------------------------------
 
 _TABLES: Final[Mapping[str, str]] = {flag: key[0] for key, flag in FLAGS.items()}
 
@@ -101,7 +219,7 @@ def _begin(patterns: Sequence[str], out: Path, options: OptionValues, progress: 
     folder = confidential_folder(out)
     with atomic_files.write_errors(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
-    with locks.exclusive_lock(atomic_files.make_private(folder)):
+    with atomic_files.exclusive_lock(atomic_files.make_private(folder)):
         if _is_begun(patterns, out, options):  # another call was first
             return
         _drop_unreleased(folder, patterns, options)
@@ -251,5 +369,5 @@ def _calibrate_once(run_file: Path, progress: ProgressReporter) -> Calibration |
     public = Path(model.file) / PUBLIC_FILE
     if public.exists():
         return None
-    with locks.exclusive_lock(run_file.parent):
+    with atomic_files.exclusive_lock(run_file.parent):
         return None if public.exists() else calibrate(run_file, progress=progress)  # an equal call may have been first

@@ -9,14 +9,14 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Unpack
 
 from agedp import plots
-from agedp.input_findings import noted, warn_of
 from agedp.ledger_session import LedgerSession
 from agedp.planning.compare_notions import compare_promises
 from agedp.planning.notion_comparison import ComparisonTarget, NotionComparison
 from agedp.planning.row_noise import GroupNoise, group_noises
 from agedp.planning.verdict import Verdict
+from agedp.preflight.input_checks import noted, warn_of
 from agedp.promises import Number, PromiseKeys
-from agedp.release_options import ReleaseOptions, context_of, with_options
+from agedp.releases import ReleaseOptions, context_of, with_options
 from agedp.run_context import RunContext
 from agedp.stages.input_check import check_input_files
 from agedp.stages.plan import RunForecast, find_due_days, forecast_run
@@ -24,9 +24,9 @@ from agedp.workspace import StoredReadings, Workspace
 from agedp_data.config import RunFile
 from agedp_data.epsilon import NANO
 from agedp_data.ledger import ReleaseRecord
-from agedp_data.notions.cap_bounds import own_bound_name
+from agedp_data.notions.enforcement import own_bound_name
 from agedp_data.notions.notion import DAY_BOUND, single_and_period_losses
-from agedp_data.notions.period_loss import covered_losses
+from agedp_data.notions.publication import covered_losses
 from agedp_data.series.layered_mean import is_upper, series_text
 from agedp_data.series.series import AnySeries
 from agedp_data.series.series_terms import mean_name

@@ -34,7 +34,6 @@ import pyarrow.parquet as pq
 from agedp.budget import ReleaseTerms, models_in_force, series_by_contract
 from agedp.planning.forecast import ForecastView
 from agedp.release_folder.derived_tables import whole_table
-from agedp.release_folder.folder_content import json_bytes
 from agedp.release_folder.folder_files import (
     PACKAGE,
     REPORT,
@@ -43,12 +42,11 @@ from agedp.release_folder.folder_files import (
     WORDS,
     partitioned_tables,
 )
-from agedp.release_folder.partitioned_tables import kind_of
-from agedp.release_folder.partitions import is_monthly, partition_of
+from agedp.release_folder.folder_writer import json_bytes
+from agedp.release_folder.partitions import is_monthly, kind_of, partition_of
 from agedp.release_folder.release_folder import ReleaseFolder
-from agedp.release_folder.statement_check import contracts_and_releases
-from agedp.release_folder.table_comparison import interval_coverage
-from agedp.reports.released_rows import ReleasedRows, charted_rows
+from agedp.release_folder.verification import contracts_and_releases, interval_coverage
+from agedp.reports.report_data import ReleasedRows, charted_rows
 from agedp.statement_facts import (
     ACROSS_POPULATIONS,
     TITLES,
@@ -61,23 +59,27 @@ from agedp_data.config.output import OutputSection
 from agedp_data.epsilon import round_nano
 from agedp_data.errors import AgedpError, InputError
 from agedp_data.ledger import ContractRecord, ModelRecord, ReleaseRecord, StatementRecord
-from agedp_data.ledger.calibration_charges import calibration_draws, charges_of
-from agedp_data.ledger.lifecycle import HouseholdAccount, RecoveryRecord, read_lifecycle_record
-from agedp_data.ledger.release_headers import header_of, outline_of
+from agedp_data.ledger.lifecycle import (
+    HouseholdAccount,
+    RecoveryRecord,
+    calibration_draws,
+    charges_of,
+    read_lifecycle_record,
+)
+from agedp_data.ledger.records import header_of, outline_of
 from agedp_data.ledger.transfer import LedgerExport
 from agedp_data.messages import escape_text
 from agedp_data.model import Model
 from agedp_data.notions.notion import ASSUMPTION_FREE, DAY_BOUND, TOTAL_BOUND, LossBound
 from agedp_data.parameters import exact_text
 from agedp_data.roster import Roster
-from agedp_data.series.mean_tables import AVERAGES_BY
+from agedp_data.series.mean import AVERAGES_BY
 from agedp_data.series.result_table import Noise
-from agedp_data.statement.datapackage import datapackage
+from agedp_data.statement.datapackage import datapackage, partition_resources
 from agedp_data.statement.document import StatedBound, Statement
 from agedp_data.statement.facts import StatementFacts, build_statement
 from agedp_data.statement.markdown import markdown
 from agedp_data.statement.note_texts import RECOVERED
-from agedp_data.statement.partition_resources import partition_resources
 
 _NO_ROSTER: Final = Roster((), *(np.empty(0, np.int64),) * 3, {})
 _TOLERANCE: Final = Decimal("1e-6")

@@ -11,13 +11,11 @@ from typing import Final
 
 from agedp.compute.engine import default_scheduler, scheduler_name
 from agedp.compute.engine_settings import SILENT, Engine, ProgressReporter, Scheduler
-from agedp.internal_records.roster_cache import load_roster
+from agedp.internal_records.roster_history import load_roster
 from agedp.local_files import atomic_files
 from agedp.local_files.internal_files import InternalPaths
 from agedp.stage_values import last_due_date
-from agedp.store.buckets import store_buckets
-from agedp.store.meter_file import MeterFile
-from agedp.store.store import FileOrder, Store
+from agedp.store.store import FileOrder, Store, store_buckets
 from agedp_data import clock
 from agedp_data.config import RunFile, load
 from agedp_data.config.model_section import EstimatedModel
@@ -25,10 +23,10 @@ from agedp_data.datasets.filesystem import is_url
 from agedp_data.datasets.validation import NamedColumns, ReadingRules
 from agedp_data.errors import RunFileError
 from agedp_data.messages import escape_text, suggest_name
-from agedp_data.meters import read_meters
+from agedp_data.meters import MeterFile, read_meters
 from agedp_data.model import PUBLIC_FILE, Model, read_model
 from agedp_data.roster import Roster
-from agedp_data.series.series_tables import table_name
+from agedp_data.series.levels import table_name
 
 _LOG = logging.getLogger("agedp")
 

@@ -23,11 +23,10 @@ from agedp_data.config import RunFile
 from agedp_data.datasets.validation import Ints
 from agedp_data.errors import ChainError, Refused
 from agedp_data.ledger import ReleaseRecord
-from agedp_data.ledger.release_headers import AnyRelease
+from agedp_data.ledger.records import AnyRelease
 from agedp_data.roster import PATH_SEPARATOR
-from agedp_data.series.day_kinds import Kind
 from agedp_data.series.series import AnySeries
-from agedp_data.series.series_terms import Cell
+from agedp_data.series.series_terms import Cell, Kind
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,29 +18,27 @@ from typing import Any, Final, Literal
 
 from agedp.budget import ReleaseTerms, estimation_periods, series_by_contract
 from agedp.planning.forecast import ForecastView, forecast
-from agedp.release_folder.value_accuracy import value_accuracy
-from agedp.row_means import read_newest_rows
+from agedp.release_folder.span_bounds import value_accuracy
+from agedp.signal_against_noise import read_newest_rows
 from agedp_data.config.contract_document import ContractDocument
 from agedp_data.config.input import LongInput
 from agedp_data.config.output import CompareSection, OutputSection
-from agedp_data.datasets.zone_changes import tzdata_version
+from agedp_data.datasets.timestamps import tzdata_version
 from agedp_data.epsilon import format_epsilon
 from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord, canonical
-from agedp_data.ledger.calibration_charges import charges_of
-from agedp_data.ledger.lifecycle import CalibrationDraw, HouseholdAccount
-from agedp_data.ledger.release_headers import AnyRelease
+from agedp_data.ledger.lifecycle import CalibrationDraw, HouseholdAccount, charges_of
+from agedp_data.ledger.records import AnyRelease
 from agedp_data.ledger.witness import names_witness
 from agedp_data.markov.states import RepresentativeValues
 from agedp_data.model import Model
 from agedp_data.notions import NOTIONS, WEvent
-from agedp_data.notions.cap_bounds import spent_bounds
-from agedp_data.notions.notion import Accountant, LossBound, single_and_period_losses
-from agedp_data.notions.period_accountant import compared_accountants
+from agedp_data.notions.enforcement import spent_bounds
+from agedp_data.notions.notion import Accountant, LossBound, compared_accountants, single_and_period_losses
 from agedp_data.notions.publication import Publication
-from agedp_data.notions.span_loss import span_figures
+from agedp_data.notions.spans import span_figures
 from agedp_data.roster import Roster
-from agedp_data.statement.document import ContractVersion, Statement, read_statement
+from agedp_data.statement.document import ContractVersion, StatedDraw, Statement, read_statement
 from agedp_data.statement.facts import AccountFacts, SeriesEnd, StatementFacts
 from agedp_data.statement.note_texts import (
     ACCEPTED_FINDINGS,
@@ -62,7 +60,6 @@ from agedp_data.statement.note_texts import (
     TEMPORARY_LEDGER,
     UNWITNESSED,
 )
-from agedp_data.statement.stated_model import StatedDraw
 
 _DAYS_AHEAD: Final = 366
 ACROSS_POPULATIONS: Final = " with the other populations"

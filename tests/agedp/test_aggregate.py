@@ -13,8 +13,7 @@ from agedp.stages.aggregate import aggregate, write_sums
 from agedp_data import table_schemas
 from agedp_data.datasets.synthetic import write_ausgrid, write_london
 from agedp_data.series.mean import Mean
-from agedp_data.series.periods import days_of
-from agedp_data.series.series_terms import Cell
+from agedp_data.series.series_terms import Cell, days_of
 from tests.exact_sums import sum_wh
 
 FIRST = date(2012, 12, 28)

@@ -12,12 +12,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agedp import pipeline, privacy_audit, statement_facts, synthetic_releases
+from agedp import pipeline, privacy_audit, statement_facts
 from agedp.privacy_audit import AuditResult, MeasuredLoss
 from agedp.stages import release
-from agedp.store.group_sums import DayBlock
+from agedp.store.bucketed_roster import DayBlock
 from agedp_data import mechanisms
-from agedp_data.audit.power import AuditDatasets
+from agedp_data.audit.lower_bounds import AuditDatasets
 from agedp_data.errors import Refused
 from agedp_data.series import profile
 from agedp_data.series.coverage import Coverage
@@ -114,7 +114,7 @@ def unclamped_readings(monkeypatch):
 
 
 def forgets_what_was_drawn(monkeypatch):
-    begin, folders = synthetic_releases.RunContext, set()
+    begin, folders = privacy_audit.RunContext, set()
 
     def forgetful(fitted, *rest):
         place = Path(fitted.output.release).parent
@@ -125,7 +125,7 @@ def forgets_what_was_drawn(monkeypatch):
         folders.add(place)
         return begin(fitted, *rest)
 
-    monkeypatch.setattr(synthetic_releases, "RunContext", forgetful)
+    monkeypatch.setattr(privacy_audit, "RunContext", forgetful)
 
 
 def forgets_a_release(monkeypatch):

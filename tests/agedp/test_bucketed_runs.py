@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agedp.calibration_pipeline import calibrate
-from agedp.store import buckets
+from agedp.store import store as store_module
 from tests.agedp.test_damaged_files import FEBRUARY, FIRST, PROMISE, REST, World
 
 LIVE = FIRST + timedelta(days=1)
@@ -54,21 +54,21 @@ def test_a_store_with_another_number_of_buckets_uses_no_daily_totals_of_before(t
         world.deliver(f"{FIRST}.csv", FIRST, 2)  # the second day is summed by the first night, and due in the second
         store = world.folder / "confidential" / "store"
         for night, number in enumerate(numbers):
-            monkeypatch.setattr(buckets, "buckets_for", lambda _, number=number: number)
+            monkeypatch.setattr(store_module, "buckets_for", lambda _, number=number: number)
             for path in (store / "buckets.json", store / "manifests.json", *store.glob("files/*.json")):
                 path.unlink(missing_ok=True)
             assert world.night(FIRST + timedelta(days=2 + night)) in ("silent", "warning")
-        assert buckets.stored_buckets(store) == 2
+        assert store_module.stored_buckets(store) == 2
         sums.append(world.records("true_means"))
     assert sums[0] == sums[1]
 
 
 @pytest.mark.long
 def test_runs_in_buckets_release_and_report_the_same(tmp_path, plain, monkeypatch):
-    monkeypatch.setattr(buckets, "_HOUSEHOLDS_PER_BUCKET", 1)
+    monkeypatch.setattr(store_module, "_HOUSEHOLDS_PER_BUCKET", 1)
     world = made(tmp_path / "split")
     store = world.folder / "confidential" / "store"
-    assert buckets.stored_buckets(store) == 3
+    assert store_module.stored_buckets(store) == 3
     assert world.values() == plain.values()
     assert report_of(world) == report_of(plain)
     public = (world.folder / "model" / "public.json").read_text()

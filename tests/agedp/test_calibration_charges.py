@@ -19,7 +19,7 @@ from agedp_data.config import load
 from agedp_data.errors import InputError, Refused
 from agedp_data.ledger import Ledger
 from agedp_data.model import digest_line, model_settings
-from agedp_data.notions.period_loss import PeriodLoss
+from agedp_data.notions.publication import PeriodLoss
 from agedp_data.statement.document import schema
 from agedp_flows.text.plan_text import plan_lines
 from agedp_flows.text.run_text import result_lines

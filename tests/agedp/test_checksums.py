@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from agedp.local_files import atomic_files
-from agedp.local_files.checksums import checked_json, read_checked_json
+from agedp.local_files.atomic_files import checked_json, read_checked_json
 from agedp.release_folder.folder_writer import write_release_files
 from agedp_data import table_schemas
 

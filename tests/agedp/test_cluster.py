@@ -18,11 +18,10 @@ import fsspec
 import pytest
 from distributed import Client, LocalCluster
 
-from agedp.compute import cluster, worker_check
+from agedp.compute import cluster
 from agedp.compute import engine as engine_module
-from agedp.compute.engine import map_items, map_merge, map_reduce
+from agedp.compute.engine import map_items, map_merge, map_reduce, reuse_freed_memory
 from agedp.compute.engine_settings import Engine
-from agedp.compute.freed_memory import reuse_freed_memory
 from agedp.stages.ingest import ingest
 from agedp.store.daily_totals import read_daily_totals
 from agedp.store.month_reader import load_month_readings
@@ -161,11 +160,11 @@ def test_a_worker_that_joins_later_is_checked(tmp_path: Path, shared: Engine, mo
     assert map_items("negative", [3], function=operator.neg, engine=shared) == [-3]
     cluster.check_shared(tmp_path, shared)
     with monkeypatch.context() as patch:
-        patch.setattr(worker_check.Path, "touch", lambda *_, **__: None)
+        patch.setattr(cluster.Path, "touch", lambda *_, **__: None)
         with pytest.raises(InputError, match=r"a worker that joined during the run does not see"):
             map_items("negative", [3], function=operator.neg, engine=shared)
-    original = worker_check.version
-    monkeypatch.setattr(worker_check, "version", lambda name: "0.0.1" if name == "numpy" else original(name))
+    original = cluster.version
+    monkeypatch.setattr(cluster, "version", lambda name: "0.0.1" if name == "numpy" else original(name))
     with pytest.raises(InputError, match=r"numpy is 0\.0\.1 here and .* on a worker"):
         map_items("negative", [3], function=operator.neg, engine=shared)
 
@@ -184,8 +183,8 @@ def test_nobody_at_the_address_and_no_workers_are_one_line_each(
 
 
 def test_other_versions_on_a_worker_are_refused(shared: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    original = worker_check.version
-    monkeypatch.setattr(worker_check, "version", lambda name: "0.0.1" if name == "pyarrow" else original(name))
+    original = cluster.version
+    monkeypatch.setattr(cluster, "version", lambda name: "0.0.1" if name == "pyarrow" else original(name))
     with pytest.raises(InputError, match=r"pyarrow is 0\.0\.1 here and .* on a worker"):
         map_items("negative", [3], function=operator.neg, engine=shared)
 

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from agedp.calibration_pipeline import calibrate
-from agedp.internal_records import roster_cache, roster_checks, roster_ranges
+from agedp.internal_records import register_members, roster_history
 from agedp.pipeline import run_stages
 from agedp.store import file_identity
 from agedp_data import mechanisms
@@ -155,11 +155,11 @@ class World(House):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(mechanisms, "discrete_laplace", exact)
             patch.setattr(file_identity, "SETTLING_NS", 0)  # the names of files just written are remembered
-            patch.setattr(roster_cache, "SETTLING_NS", 0)
+            patch.setattr(roster_history, "SETTLING_NS", 0)
             for module, limit in (
-                (roster_cache, "LEAST_BYTES"),
-                (roster_checks, "LEAST_ROWS"),
-                (roster_ranges, "LEAST_ROWS"),
+                (roster_history, "LEAST_BYTES"),
+                (roster_history, "LEAST_ROWS"),
+                (register_members, "LEAST_ROWS"),
             ):
                 patch.setattr(module, limit, 0)  # as with a large roster
             try:

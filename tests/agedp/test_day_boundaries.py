@@ -8,7 +8,7 @@ import pytest
 
 from agedp.stages.amend import amend, preview_amendment
 from agedp_data.config import contract
-from agedp_data.datasets.zone_changes import zone_changes
+from agedp_data.datasets.timestamps import zone_changes
 from agedp_data.errors import ContractChanged, Refused
 
 FIRST = date(2014, 4, 3)

@@ -10,36 +10,36 @@ from datetime import date
 
 import pytest
 
-from agedp.local_files import atomic_files, locks
+from agedp.local_files import atomic_files
 from agedp.stages.plan import check_disk_space
 from agedp_data.errors import Busy, InputError, LedgerError, RunFileError
 
 HOLDER = """
 import os, signal, sys
 from pathlib import Path
-from agedp.local_files import locks
+from agedp.local_files import atomic_files as locks
 with locks.exclusive_lock(Path(sys.argv[1])):
     os.kill(os.getpid(), signal.SIGSTOP)
 """
 
 
 def test_a_run_that_waits_says_so_once_and_gives_up_in_the_end(tmp_path, monkeypatch, caplog):
-    with locks.exclusive_lock(tmp_path):
+    with atomic_files.exclusive_lock(tmp_path):
         pass
-    monkeypatch.setattr(locks, "WARN_AFTER_SECONDS", 0.1)
-    monkeypatch.setattr(locks, "MAX_WAIT_SECONDS", 0.4)
+    monkeypatch.setattr(atomic_files, "WARN_AFTER_SECONDS", 0.1)
+    monkeypatch.setattr(atomic_files, "MAX_WAIT_SECONDS", 0.4)
     holder = subprocess.Popen([sys.executable, "-c", HOLDER, str(tmp_path)])
     try:
         os.waitid(os.P_PID, holder.pid, os.WSTOPPED | os.WNOWAIT)
         with pytest.raises(Busy, match="another run has held the folder for too long") as caught:
-            locks.exclusive_lock(tmp_path).__enter__()
+            atomic_files.exclusive_lock(tmp_path).__enter__()
         assert caught.value.exit_status == 3
         assert str(tmp_path) not in str(caught.value)
         assert [record.message for record in caplog.records] == [
             "agedp: another run works in the same folder; waiting until it ends"
         ]
         holder.send_signal(signal.SIGCONT)
-        with locks.exclusive_lock(tmp_path):
+        with atomic_files.exclusive_lock(tmp_path):
             pass
         assert holder.wait() == 0
     finally:

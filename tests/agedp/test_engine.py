@@ -9,10 +9,8 @@ from typing import NoReturn
 import pytest
 from dask.callbacks import Callback
 
-from agedp.compute.engine import map_items, map_merge, map_reduce
-from agedp.compute.engine_settings import Engine
-from agedp.compute.freed_memory import reuse_freed_memory
-from agedp.compute.task_failure import TaskFailed
+from agedp.compute.engine import map_items, map_merge, map_reduce, reuse_freed_memory
+from agedp.compute.engine_settings import Engine, TaskFailed
 from agedp_data.errors import InputError
 
 THREADS = Engine("threads", 2)

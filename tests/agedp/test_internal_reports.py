@@ -12,7 +12,7 @@ import pytest
 from agedp.local_files.internal_files import FileNotice
 from agedp.pipeline import run_stages, sanitise
 from agedp.stage_values import Delivery
-from agedp.stages.unchanged_report import is_report_current, note_report
+from agedp.stages.report import is_report_current, note_report
 from agedp_data.errors import InputError
 from agedp_flows.artifacts import report_text, warning_text
 from agedp_flows.text.run_text import result_json
@@ -20,7 +20,7 @@ from tests.command import agedp
 
 FIRST = date(2013, 1, 1)
 PROMISE = 'notion = "classical"\nage_days = 1\nepsilon_per_day = 0.5\nmax_day_epsilon = 0.5\nepsilon_total = 9\n'
-RECORD = "agedp.internal_records.cell_tables.CellTable.add"
+RECORD = "agedp.internal_records.bookkeeping.CellTable.add"
 REPORT = "agedp.reports.confidential_report.write_confidential_report"
 
 

@@ -11,7 +11,7 @@ from datetime import timedelta
 import pytest
 
 import agedp
-from agedp.reports.axes import format_number
+from agedp.reports.svg import format_number
 from agedp.stages.amend import preview_amendment
 from agedp_flows.text.amendment_text import amendment_lines
 from agedp_flows.text.plan_text import plan_lines

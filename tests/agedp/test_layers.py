@@ -15,10 +15,10 @@ import pytest
 from agedp import privacy_audit, synthetic_worlds
 from agedp.ledger_transfer import recover
 from agedp.release_folder.result_tables import parquet_bytes
-from agedp.reports.axes import format_number
+from agedp.reports.svg import format_number
 from agedp.stages.amend import amend, preview_amendment
 from agedp_data import mechanisms
-from agedp_data.audit.power import AuditDatasets
+from agedp_data.audit.lower_bounds import AuditDatasets
 from agedp_data.epsilon import NANO
 from agedp_data.errors import InputError
 from agedp_data.series.layered_mean import Layer

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from agedp.stages import ingest
-from agedp_data.datasets import chunking
+from agedp_data.datasets import filesystem
 from tests.command import agedp
 
 HEADER = b"LCLid,tstp,energy(kWh/hh)\n"
@@ -48,8 +48,8 @@ def test_a_memory_error_while_a_file_is_read_is_one_line_that_names_it(tmp_path,
     def exhausted(*_, **__):
         raise pa.ArrowMemoryError("malloc of size 99999999999 failed")
 
-    monkeypatch.setattr(chunking, "_read_stream", exhausted)
-    monkeypatch.setattr(chunking, "_read_seekable", exhausted)
+    monkeypatch.setattr(filesystem, "_read_stream", exhausted)
+    monkeypatch.setattr(filesystem, "_read_seekable", exhausted)
     monkeypatch.setattr(ingest.parquet_parsing.pq.ParquetFile, "iter_batches", exhausted)
     ended = agedp("init", path.name, "--in", "begun", folder=tmp_path)
     assert (ended.status, ended.out, ended.err.count("\n")) == (2, "", 1), ended.err

@@ -11,7 +11,7 @@ from agedp.one_off import release_files
 from agedp.release_folder.release_folder import open_release
 from agedp.setup.init_run_file import init
 from agedp.setup.run_file_options import toml_of
-from agedp.store.buckets import record_buckets
+from agedp.store.store import record_buckets
 from agedp_data.errors import InputError, Refused, RunFileError
 from agedp_data.meters import read_meters
 from tests.agedp.conftest import CLASSICAL

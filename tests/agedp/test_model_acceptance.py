@@ -11,14 +11,13 @@ import pytest
 import agedp
 from agedp import privacy_audit
 from agedp.calibration_pipeline import calibrate
-from agedp.internal_records.model_verdict import ModelVerdict, read_verdict, write_verdict
+from agedp.internal_records.bookkeeping import ModelVerdict, read_verdict, write_verdict
 from agedp.stages.amend import amend, preview_amendment
-from agedp_data.audit.power import AuditDatasets
-from agedp_data.config.model_acceptance import accepted
+from agedp_data.audit.lower_bounds import AuditDatasets
+from agedp_data.config.model_section import accepted
 from agedp_data.errors import ContractChanged, Refused, RunFileError
 from agedp_flows.text.plan_text import plan_json, plan_lines
-from agedp_flows.text.run_text import result_json, result_lines
-from agedp_flows.text.verdict_text import verdict_lines
+from agedp_flows.text.run_text import result_json, result_lines, verdict_lines
 from tests.agedp.conftest import CLASSICAL
 from tests.model_tables import estimated_table
 

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from agedp.covered_days import sum_periods
+from agedp.budget import sum_periods
 from agedp.stages.aggregate import aggregate
 from agedp_data import mechanisms
 from agedp_data.roster import read_roster

@@ -15,7 +15,7 @@ import agedp
 from agedp.run_context import store_for
 from agedp.stages.aggregate import aggregate
 from agedp.stages.ingest import ingest
-from agedp.store.state_days import compute_state_days
+from agedp.store.daily_totals import compute_state_days
 from agedp_data.config import load
 from agedp_data.errors import ChainError, RunFileError
 from agedp_data.roster import read_roster

@@ -9,11 +9,11 @@ from typing import Literal
 import numpy as np
 import pytest
 
-from agedp.internal_records.cell_tables import COVERAGE
+from agedp.internal_records.bookkeeping import COVERAGE
 from agedp.planning.row_noise import GroupNoise, group_noises, value_range
 from agedp.stage_values import DailySum
-from agedp.store.group_sums import DayBlock, add_sums, sum_household_days
-from agedp.synthetic_counts import rules_of
+from agedp.store.bucketed_roster import DayBlock, add_sums, sum_household_days
+from agedp.synthetic_worlds import rules_of
 from agedp_data import mechanisms
 from agedp_data.datasets.london import London
 from agedp_data.errors import ChainError

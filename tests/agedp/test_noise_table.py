@@ -7,9 +7,9 @@ from datetime import date
 
 import pytest
 
-from agedp.setup.noise_table import noise_table
+from agedp.setup.init_run_file import noise_table
+from agedp.setup.run_file_draft import FileFacts
 from agedp.setup.run_file_options import toml_of
-from agedp.setup.run_file_proposals import FileFacts
 from agedp_data.notions import NOTIONS
 from agedp_data.roster import format_roster, read_roster
 

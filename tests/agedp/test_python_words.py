@@ -9,9 +9,8 @@ import pyarrow as pa
 import pytest
 
 import agedp
-from agedp.input_findings import in_python
-from agedp.preflight.input_checks import CAUSES, judge
-from agedp.preflight.touched_days import Touched
+from agedp.preflight.input_checks import CAUSES, in_python, judge
+from agedp.preflight.rejected_days import Touched
 from agedp.setup.init_run_file import init
 from agedp_data.errors import REFUSED_INPUT, AgedpError, InputError, PreflightFailed, RunFileError
 

@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from agedp.setup.run_file_draft import DECIDE, DraftPaths, RunFileDraft, draft
+from agedp.setup.run_file_draft import DECIDE, DraftPaths, FileFacts, KeyLine, RunFileDraft, draft
 from agedp.setup.run_file_options import OPTIONS, SERIES, notion_options, toml_of
-from agedp.setup.run_file_proposals import FileFacts, KeyLine
 from agedp_data.config import load
 from agedp_data.config.input import INPUTS, LongColumns
 from agedp_data.config.loading import validate_run_file

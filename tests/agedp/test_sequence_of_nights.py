@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from agedp.internal_records.cell_tables import TRUE_MEANS
+from agedp.internal_records.bookkeeping import TRUE_MEANS
 from agedp.reports import confidential_report
 from agedp.stages import publish
 from tests.agedp.conftest import House

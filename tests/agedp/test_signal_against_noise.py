@@ -12,12 +12,12 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from agedp.row_means import rows_of_means
 from agedp.signal_against_noise import (
     SeriesSignal,
     SpanSignal,
     change_text,
     planned_noise_text,
+    rows_of_means,
     signal_text,
     signals_by_group,
     smallest_group_signal,

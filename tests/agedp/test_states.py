@@ -18,8 +18,8 @@ from agedp.compute.engine_settings import Engine
 from agedp.stages.aggregate import aggregate
 from agedp.stages.amend import amend, preview_amendment
 from agedp.stages.ingest import ingest
-from agedp.store.day_groups import stored_groups
-from agedp.store.state_days import compute_state_days, state_days_path
+from agedp.store.daily_totals import compute_state_days, state_days_path
+from agedp.store.month_reader import stored_groups
 from agedp.store.store import Store
 from agedp_data import mechanisms
 from agedp_data.datasets.validation import ReadingRules

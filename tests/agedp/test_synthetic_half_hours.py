@@ -8,10 +8,10 @@ from decimal import Decimal
 import pytest
 
 from agedp.stages.aggregate import aggregate_synthetic
-from agedp.stages.synthetic_half_hours import sum_synthetic_half_hours
+from agedp.stages.synthetic_days import sum_synthetic_half_hours
 from agedp_data.datasets.ausgrid import Ausgrid
 from agedp_data.series.mean import Mean
-from agedp_data.series.periods import days_of
+from agedp_data.series.series_terms import days_of
 from tests.agedp.test_synthetic_rehearsal import FIRST, half_hours, synthetic
 from tests.exact_sums import by_group, profile_of
 

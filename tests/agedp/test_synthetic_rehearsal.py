@@ -25,8 +25,14 @@ from agedp_data.datasets.ausgrid import Ausgrid
 from agedp_data.datasets.london import London
 from agedp_data.datasets.registry import layout_of
 from agedp_data.datasets.synthetic import households as chains
-from agedp_data.datasets.synthetic.household_months import draw_month
-from agedp_data.datasets.synthetic.households import BATCH, day_factors, day_shape, draw_gaps, draw_households
+from agedp_data.datasets.synthetic.households import (
+    BATCH,
+    day_factors,
+    day_shape,
+    draw_gaps,
+    draw_households,
+    draw_month,
+)
 from agedp_data.errors import AgedpError, LedgerError, RunFileError
 from agedp_data.statement.note_texts import REHEARSED_EARLIER, REHEARSED_ON_READINGS, REHEARSED_ON_SYNTHETIC
 from tests.agedp.conftest import House

@@ -15,7 +15,7 @@ from agedp.ledger_transfer import recover
 from agedp.stages.amend import amend
 from agedp_data import mechanisms
 from agedp_data.errors import ContractChanged, LedgerBehind, LedgerError
-from agedp_data.ledger.witness_address import witness_at
+from agedp_data.ledger.witness import witness_at
 from agedp_data.statement.note_texts import UNWITNESSED
 from tests.agedp.conftest import House
 from tests.agedp_data.ledger.witnesses import KINDS, place_of

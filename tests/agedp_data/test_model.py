@@ -11,8 +11,8 @@ from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.leakage.function import leakage
 from agedp_data.markov.transitions import power, reverse
 from agedp_data.model import Model, model_settings, public_text, read_model
-from agedp_data.notions.aged_loss import AgedLoss
-from agedp_data.notions.temporal_loss import TemporalLeakage
+from agedp_data.notions.age_dependent import AgedLoss
+from agedp_data.notions.temporal import TemporalLeakage
 from tests.laws.promises import Line
 from tests.minimal import run_file
 

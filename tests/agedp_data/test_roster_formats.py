@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agedp_data import roster_csv
+from agedp_data import roster as roster_module
 from agedp_data.errors import InputError
 from agedp_data.roster import READ_OFF_MARK, Roster, parse_roster, read_roster
 from agedp_data.roster_rows import sort_rows
@@ -133,8 +133,8 @@ def outcome(parse, content: bytes) -> object:
 
 
 def check_parsers_agree(content: bytes) -> bool:
-    by_column = outcome(roster_csv.parse_columns, content)
-    assert by_column is None or by_column == outcome(lambda text: roster_csv.parse_lines("r.csv", text), content)
+    by_column = outcome(roster_module.parse_columns, content)
+    assert by_column is None or by_column == outcome(lambda text: roster_module.parse_lines("r.csv", text), content)
     return by_column is not None
 
 

@@ -14,10 +14,10 @@ import pytest
 
 from agedp_data.config.contract_document import ContractDocument
 from agedp_data.notions.notion import LossBound
-from agedp_data.notions.period_loss import PeriodLoss
-from agedp_data.smoothing.measured_coverage import coverage_text
-from agedp_data.statement import delta_texts
-from agedp_data.statement.document import SCHEMA, AddedLoss, ContractVersion, read_statement, schema
+from agedp_data.notions.publication import PeriodLoss
+from agedp_data.smoothing.signal_estimate import coverage_text
+from agedp_data.statement import note_texts
+from agedp_data.statement.document import SCHEMA, AddedLoss, ContractVersion, StatedDraw, read_statement, schema
 from agedp_data.statement.facts import (
     BEYOND_STATES,
     ESTIMATED,
@@ -29,10 +29,7 @@ from agedp_data.statement.facts import (
     build_statement,
 )
 from agedp_data.statement.markdown import markdown
-from agedp_data.statement.model_texts import share_text
-from agedp_data.statement.note_texts import REHEARSAL, SMOOTHING
-from agedp_data.statement.odds import odds_factor
-from agedp_data.statement.stated_model import StatedDraw
+from agedp_data.statement.note_texts import REHEARSAL, SMOOTHING, odds_factor, share_text
 
 CHECK = jsonschema.Draft202012Validator(schema())
 CONTRACT = {
@@ -399,4 +396,4 @@ def test_the_note_on_estimates_has_the_measured_coverage():
 )
 def test_two_populations_come_to_twice_each_cap(day, total, together):
     added = f"Under the same promise it may add {day} to the bound *day* and {total} to the bound *total*."
-    assert delta_texts.added_losses((), AddedLoss(day=day, total=total), "") == added + together
+    assert note_texts.added_losses((), AddedLoss(day=day, total=total), "") == added + together

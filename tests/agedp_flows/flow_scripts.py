@@ -21,7 +21,7 @@ def pair(*folders: str) -> None:
 
     Prints the digests of both public parts and how the commands ended.
     """
-    from agedp.internal_records.model_verdict import VERDICTS, ModelVerdict, write_verdict
+    from agedp.internal_records.bookkeeping import VERDICTS, ModelVerdict, write_verdict
     from agedp_data.model import DIGEST_FILE, PUBLIC_FILE
     from agedp_flows.prefect_server import running_server
     from tests.exposure.pairs import with_fixed_noise
@@ -92,15 +92,15 @@ def functions(name: str) -> None:
 
 def demonstration() -> None:
     """Run `agedp demo` on few households, and again on London alone for machines; print the digests after each."""
-    from agedp.demo import synthetic_datasets
+    from agedp.demo import demo_folder
     from agedp_flows import demonstration as module
     from agedp_flows.cli.app import main as agedp
     from agedp_flows.prefect_server import running_server
 
-    small = synthetic_datasets.Size(households=3, calibration_days=12, released_days=2, seed=3, min_visits=5)
-    synthetic_datasets.Size = lambda: small
+    small = demo_folder.Size(households=3, calibration_days=12, released_days=2, seed=3, min_visits=5)
+    demo_folder.Size = lambda: small
     with running_server(Path("server")):
-        for words, datasets in (([], synthetic_datasets.DATASETS), (["--json"], synthetic_datasets.DATASETS[:1])):
+        for words, datasets in (([], demo_folder.DATASETS), (["--json"], demo_folder.DATASETS[:1])):
             module.DATASETS = datasets
             sys.argv = ["agedp", "demo", "out", *words]
             with contextlib.suppress(SystemExit):

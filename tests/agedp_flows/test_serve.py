@@ -17,9 +17,9 @@ from zoneinfo import ZoneInfo
 import pandas as pd
 import pytest
 
-from agedp.local_files import locks
+from agedp.local_files import atomic_files
 from agedp_data.errors import RunFileError
-from agedp_flows.scheduled_runs import scheduled_runs
+from agedp_flows.deployments import scheduled_runs
 from tests.agedp_flows import flow_scripts
 from tests.agedp_flows.serving import (
     AGEDP,
@@ -219,7 +219,7 @@ def test_a_run_ends_with_it_and_the_next_night_is_not_kept_out(how: signal.Signa
     store = world.folder / "out" / "confidential" / "store"
     with serving(world) as found:
         store.mkdir(parents=True, mode=0o700)
-        with locks.exclusive_lock(store):  # the run waits in its first stage
+        with atomic_files.exclusive_lock(store):  # the run waits in its first stage
             run = found.start_run()
             found.wait_for(lambda: found.ask(f"flow_runs/{run}")["state_type"] == "RUNNING")
             time.sleep(2)

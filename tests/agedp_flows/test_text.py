@@ -9,10 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agedp_data.epsilon import floor_nano, format_epsilon
-from agedp_data.notions.notion import LossBound
-from agedp_data.notions.notion_text import scope_at_delta
+from agedp_data.notions.notion import LossBound, scope_at_delta
 from agedp_data.statement.facts import state_bound
-from agedp_flows.text.bound_text import labelled_bound, scope_text
+from agedp_flows.text.noise_text import labelled_bound, scope_text
 from agedp_flows.text.run_text import format_path, promised_bound_lines
 from tests.laws.promises import Line, bounds, kept, models, promises
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agedp_data.markov.goodness_of_fit import markov_goodness_of_fit
+from agedp_data.markov.memory_check import markov_goodness_of_fit
 from tests.source_path import ROOT
 
 LAGS = np.array([1, 2, 7, 14, 28])

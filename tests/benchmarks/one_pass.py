@@ -31,13 +31,12 @@ from agedp.store.month_reader import (
     load_month_readings,
     split_household_day_key,
 )
-from agedp.store.part_rows import ParsedRows, collect_kept_rows
-from agedp.store.part_totals import sorted_daily_totals, time_steps
+from agedp.store.part_writer import ParsedRows, collect_kept_rows, sorted_daily_totals, time_steps
 from agedp.store.store import Store
 from agedp.store.transition_counts import NO_STATE, join_runs, runs_and_counts
-from agedp_data.datasets import file_listing
-from agedp_data.datasets.chunking import Chunk
+from agedp_data.datasets import filesystem
 from agedp_data.datasets.deduplication import Readings, StoredRows, deduplicate_rows, join_rows
+from agedp_data.datasets.filesystem import Chunk
 from agedp_data.datasets.layout import SINGLE_CHANNEL, Layout, slot_step
 from agedp_data.datasets.timestamps import date_of_day
 from agedp_data.datasets.validation import SLOTS, Ints, ReadingRules
@@ -154,7 +153,7 @@ def _public_states(edges: Sequence[float]) -> RepresentativeValues:
 
 
 def _tally_files(store: Store, patterns: Sequence[str], request: _TallyRequest, engine: Engine) -> Tally:
-    sources = file_listing.list_input_files(patterns).sources
+    sources = filesystem.list_input_files(patterns).sources
     opened = [open_file(IdentifiedFile(source, "", ""), store=store) for source in sources]
     small = replace(engine, part_chunks=1, chunk_bytes=min(engine.chunk_bytes, _CHUNK_BYTES))
     items = [(opened_file, chunk) for opened_file in opened for chunk in split_file(opened_file, small, 0)]

@@ -26,7 +26,7 @@ import numpy as np
 from agedp.pipeline import sanitise
 from agedp_data import clock
 from agedp_data.ledger import Ledger, ReleaseRecord, StatementRecord, canonical
-from agedp_data.ledger.backends import ledger_tables
+from agedp_data.ledger.backends import backend
 from agedp_data.ledger.backends.backend import transaction
 from agedp_data.ledger.backends.connect import database_at
 from agedp_data.ledger.records import columns_of, sha256, table_of, text_of
@@ -97,7 +97,7 @@ def _append_nights(url: str, nights: int) -> None:
     database = database_at(url)
     with transaction(database, write=True) as connection:
         for added in _nights(row, statement, nights, length, head):
-            connection.execute(ledger_tables.TABLES[table_of(added)].insert().values(columns_of(added)))
+            connection.execute(backend.TABLES[table_of(added)].insert().values(columns_of(added)))
 
 
 def _nights(

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import agedp
-from agedp.internal_records.model_verdict import ModelVerdict, write_verdict
+from agedp.internal_records.bookkeeping import ModelVerdict, write_verdict
 from tests.exposure.pairs import FIRST, NIGHTS, House, Public, with_fixed_noise
 from tests.model_tables import estimated_table
 

@@ -17,7 +17,7 @@ import pytest
 from agedp.release_folder.origin import release_origins
 from agedp_data.ledger import Ledger
 from agedp_data.ledger.records import ReleaseRecord
-from agedp_data.ledger.witness_file import FileWitness
+from agedp_data.ledger.witness import FileWitness
 from tests.agedp_flows.serving import environment, processes_of
 from tests.command import beside_verdict
 from tests.faults.runs import SERVER, LedgerServer

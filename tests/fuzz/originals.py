@@ -10,9 +10,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from agedp.store.file_identity import read_header
-from agedp_data.datasets.chunking import read_lines, split_into_chunks
 from agedp_data.datasets.csv_parsing import parse_lines
-from agedp_data.datasets.file_listing import list_input_files
+from agedp_data.datasets.filesystem import list_input_files, read_lines, split_into_chunks
 from agedp_data.datasets.registry import layout_of
 from agedp_data.datasets.synthetic.ausgrid import write_ausgrid
 from agedp_data.datasets.validation import NamedColumns, ReadingRules

@@ -14,8 +14,7 @@ from collections import Counter
 import pyarrow as pa
 import pytest
 
-from agedp_data.datasets.compression import open_decompressed
-from agedp_data.datasets.file_listing import list_input_files
+from agedp_data.datasets.filesystem import list_input_files, open_decompressed
 from agedp_data.errors import InputError
 from tests.fuzz.originals import originals, read_file
 from tests.fuzz.test_input_files import in_time

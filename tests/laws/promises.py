@@ -22,8 +22,7 @@ from agedp_data.errors import Refused
 from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.leakage.exact import PROBABILITY_UNIT, PiecewiseLeakage
 from agedp_data.notions import NOTIONS, Promise
-from agedp_data.notions.period_loss import PeriodLoss
-from agedp_data.notions.publication import Publication
+from agedp_data.notions.publication import PeriodLoss, Publication
 from agedp_data.series.mean import Mean
 
 Keys = dict[str, Any]

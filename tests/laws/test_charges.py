@@ -16,12 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from agedp_data.accounting.temporal_plans import largest_feasible
+from agedp_data.accounting.temporal_allocation import largest_feasible
 from agedp_data.epsilon import NANO
 from agedp_data.errors import Refused
 from agedp_data.notions import AnyPromise
-from agedp_data.notions.period_loss import PeriodLoss, largest_charged_window
-from agedp_data.notions.publication import Publication
+from agedp_data.notions.publication import PeriodLoss, Publication, largest_charged_window
 from tests.laws.promises import CHARGES, Line, kept, leakage_bound, models, promises
 from tests.laws.test_every_notion import ATTEMPTS, admits, lived, values
 

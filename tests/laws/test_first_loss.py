@@ -10,7 +10,7 @@ from __future__ import annotations
 from math import expm1, log1p
 
 from agedp_data.epsilon import NANO
-from agedp_data.notions.temporal_loss import TemporalLeakage
+from agedp_data.notions.temporal import TemporalLeakage
 from tests.laws.promises import Line, exact_bound, leakage_bound
 
 FORGETS = 0.2

@@ -15,12 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from agedp.effective_promise import SAME_DAYS, DayBudget, EffectivePromise
+from agedp.budget import SAME_DAYS, DayBudget, EffectivePromise
 from agedp_data import mechanisms
 from agedp_data.accounting.renyi import approximate_epsilon, compose, laplace_curve
 from agedp_data.epsilon import NANO
 from agedp_data.notions import AnyPromise
-from agedp_data.notions.notion_text import name_at_delta
+from agedp_data.notions.notion import name_at_delta
 from agedp_data.notions.publication import Publication
 from agedp_data.series.series import series_in
 from tests.laws.promises import Line

@@ -21,9 +21,8 @@ from agedp_data import mechanisms
 from agedp_data.epsilon import NANO, floor_nano
 from agedp_data.errors import Refused
 from agedp_data.notions import AnyPromise
-from agedp_data.notions.period_loss import PeriodLoss
-from agedp_data.notions.publication import Publication
-from agedp_data.notions.span_loss import SpanLoss
+from agedp_data.notions.publication import PeriodLoss, Publication
+from agedp_data.notions.spans import SpanLoss
 from agedp_data.series.distribution import Distribution
 from agedp_data.series.mean import Mean
 from agedp_data.series.series import AnySeries

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from agedp_data.series.histograms import cumulative_counts, shifted_histograms
+from agedp_data.series.sensitivity import cumulative_counts, shifted_histograms
 from docs.papers.neighbourhood.range_counts import range_variance, reconstruct
 
 SPACES = [(1, 5), (2, 4), (2, 5), (4, 16), (5, 11), (6, 3)]

@@ -250,7 +250,7 @@ def _derived_left_out(original: Function) -> Function:
     """Compare the tables of series alone."""
 
     def check_tables(stored: Any, read: Any, statement: Any, partitions: Any) -> None:
-        from agedp.release_folder.partitioned_tables import kind_of
+        from agedp.release_folder.partitions import kind_of
 
         of_series = [path for path in stored if kind_of(path.partition("/")[0].removesuffix(".parquet"))]
         original(of_series, read, statement, partitions)
@@ -335,7 +335,7 @@ FAULTS: dict[str, Fault] = {
         ("tests/agedp/test_aggregate.py::test_sums_are_those_of_plain_dictionaries",),
     ),
     "missing days take the mean of others": Fault(
-        "agedp.store.group_sums:_add_missing",
+        "agedp.store.bucketed_roster:_add_missing",
         _missing_scaled_up,
         ("tests/agedp/test_aggregate.py::test_sums_are_those_of_plain_dictionaries",),
     ),
@@ -368,7 +368,7 @@ FAULTS: dict[str, Fault] = {
         ),
     ),
     "a checkpoint is believed": Fault(
-        "agedp_data.ledger.chain_reader:_is_header_of",
+        "agedp_data.ledger.ledger_reader:_is_header_of",
         returning(True),
         ("tests/agedp_data/ledger/test_checkpoint.py::test_a_forged_checkpoint_is_found_before_a_draw",),
     ),
@@ -389,7 +389,7 @@ FAULTS: dict[str, Fault] = {
         ("tests/agedp_data/notions/test_closed_forms.py::test_windows_equal_a_brute_force_over_all_of_them",),
     ),
     "a second series is free": Fault(
-        "agedp_data.notions.release_history:ReleaseHistory.of",
+        "agedp_data.notions.notion:ReleaseHistory.of",
         _later_series_free,
         ("tests/laws/test_caps.py::test_caps_bind_and_series_share_a_day",),
     ),
@@ -399,22 +399,22 @@ FAULTS: dict[str, Fault] = {
         ("tests/laws/test_charges.py::test_draws_enter_each_figure_once_as_far_as_its_scope_touches_them",),
     ),
     "a calibration draw is free": Fault(
-        "agedp_data.notions.period_loss:total_charge",
+        "agedp_data.notions.publication:total_charge",
         returning(0),
         ("tests/laws/test_charges.py::test_draws_enter_each_figure_once_as_far_as_its_scope_touches_them",),
     ),
     "a calibration draw is aged": Fault(
-        "agedp_data.notions.aged_loss:AgedLoss.bounds",
+        "agedp_data.notions.age_dependent:AgedLoss.bounds",
         _charge_aged,
         ("tests/laws/test_charges.py::test_draws_enter_each_figure_once_as_far_as_its_scope_touches_them",),
     ),
     "a month counts on its first day": Fault(
-        "agedp_data.notions.period_loss:covered_losses",
+        "agedp_data.notions.publication:covered_losses",
         _covers_first_day_only,
         ("tests/laws/test_period_rows.py::test_figures_are_those_of_all_days_and_windows",),
     ),
     "a calibration draw counts on its first day": Fault(
-        "agedp_data.notions.period_loss:PeriodLoss.touches",
+        "agedp_data.notions.publication:PeriodLoss.touches",
         _first_day_only,
         ("tests/laws/test_charges.py::test_draws_enter_each_figure_once_as_far_as_its_scope_touches_them",),
     ),
@@ -434,7 +434,7 @@ FAULTS: dict[str, Fault] = {
         ("tests/agedp_data/leakage/test_function.py::test_the_reference_example_comes_out",),
     ),
     "inputs are twice as old": Fault(
-        "agedp_data.notions.aged_loss:AgedLeakage.__call__",
+        "agedp_data.notions.age_dependent:AgedLeakage.__call__",
         _gap_doubled,
         (
             "tests/agedp_data/notions/test_aged_and_sustained_spans.py::test_a_year_is_aged_by_its_newest_day_where_that_says_more",
@@ -521,17 +521,17 @@ FAULTS: dict[str, Fault] = {
         ("tests/agedp/test_checksums.py::test_checksums_are_written_after_the_files_that_they_are_of",),
     ),
     "small groups are released": Fault(
-        "agedp.covered_days:row_cells",
+        "agedp.budget:row_cells",
         _any_number_of_households,
         ("tests/agedp/test_release_and_publish.py::test_days_with_too_few_households_are_skipped_and_never_drawn",),
     ),
     "tables are not compared with the ledger": Fault(
-        "agedp.release_folder.table_comparison:check_tables",
+        "agedp.release_folder.verification:check_tables",
         returning(None),
         ("tests/agedp/release_folder/test_tampering.py::test_an_edited_field_is_named_with_what_it_contradicts",),
     ),
     "derived tables are not compared with the ledger": Fault(
-        "agedp.release_folder.table_comparison:check_tables",
+        "agedp.release_folder.verification:check_tables",
         _derived_left_out,
         ("tests/agedp/release_folder/test_quantile_table.py::test_a_published_table_is_verified",),
     ),

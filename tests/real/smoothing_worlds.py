@@ -6,11 +6,9 @@ from datetime import date, timedelta
 
 import numpy as np
 
-from agedp_data.smoothing.amplitude_fit import most_probable
-from agedp_data.smoothing.cell_estimates import CellFigures, estimate_cells
-from agedp_data.smoothing.group_estimates import estimate_series
+from agedp_data.smoothing.estimates import CellFigures, estimate_cells, estimate_series
 from agedp_data.smoothing.public_calendar import covariates
-from agedp_data.smoothing.structural_model import DAILY_MEAN, Prior
+from agedp_data.smoothing.structural_model import DAILY_MEAN, Prior, most_probable
 
 DAYS = [date(2013, 1, 1) + timedelta(days=number) for number in range(365)]
 CALENDAR = covariates(DAYS, region="GB-ENG")

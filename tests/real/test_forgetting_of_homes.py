@@ -12,11 +12,16 @@ import pytest
 from agedp_data.accounting.temporal_allocation import allocate
 from agedp_data.errors import ChainError
 from agedp_data.markov.confidence import sampling_bound
-from agedp_data.markov.daily_residuals import daily_residuals, quartile_symbols
-from agedp_data.markov.goodness_of_fit import markov_goodness_of_fit
-from agedp_data.markov.hidden_regimes import chain_pairs, fit_hidden_regimes, predicted_pairs
-from agedp_data.markov.lagged_counts import count_lagged_pairs, max_row_distance, predicted_total_variation
-from agedp_data.markov.lagged_memory import counted_pairs, signed_memory
+from agedp_data.markov.memory_check import (
+    chain_pairs,
+    counted_pairs,
+    daily_residuals,
+    fit_hidden_regimes,
+    markov_goodness_of_fit,
+    predicted_pairs,
+    quartile_symbols,
+    signed_memory,
+)
 from agedp_data.markov.states import (
     daily_totals,
     edges_equal_width,
@@ -25,7 +30,14 @@ from agedp_data.markov.states import (
     merge_rare,
     states,
 )
-from agedp_data.markov.transitions import count_transitions, reverse, transition_matrix
+from agedp_data.markov.transitions import (
+    count_lagged_pairs,
+    count_transitions,
+    max_row_distance,
+    predicted_total_variation,
+    reverse,
+    transition_matrix,
+)
 
 
 @pytest.fixture(scope="module")

@@ -17,10 +17,10 @@ from agedp.stages.aggregate import aggregate
 from agedp.stages.ingest import ingest, read_readings
 from agedp.store.store import Store
 from agedp_data.datasets.validation import ReadingRules
-from agedp_data.markov.reversible import reversible_fit_bound
+from agedp_data.markov.mixing import reversible_fit_bound
 from agedp_data.roster import read_roster
 from agedp_data.series.mean import Mean
-from agedp_data.series.periods import days_of
+from agedp_data.series.series_terms import days_of
 
 FIRST, LAST = date(2013, 1, 1), date(2013, 12, 31)
 CLAMP_WH = 20_000

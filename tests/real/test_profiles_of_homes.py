@@ -14,7 +14,7 @@ from agedp.store.half_hour_sums import sum_half_hours
 from agedp.store.store import Store
 from agedp_data.datasets.validation import ReadingRules
 from agedp_data.roster import read_roster
-from agedp_data.series.periods import days_of
+from agedp_data.series.series_terms import days_of
 from tests.exact_sums import by_group, profile_of
 
 WIDE, NARROW = (10**5, 10**6, 0, 2), (1_500, 12_000, 48 * 200, 2)

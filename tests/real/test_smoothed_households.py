@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from agedp_data.smoothing.measured_coverage import MEASURED
+from agedp_data.smoothing.signal_estimate import MEASURED
 
 
 @pytest.fixture(scope="module")

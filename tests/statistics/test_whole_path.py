@@ -14,7 +14,7 @@ from agedp.release_folder.result_tables import contract_terms, released_table
 from agedp_data import mechanisms
 from agedp_data.epsilon import NANO
 from agedp_data.ledger import Ledger, ReleaseRecord
-from agedp_data.series.mean_tables import AVERAGES
+from agedp_data.series.mean import AVERAGES
 from agedp_data.series.result_table import Noise
 from tests.agedp_data.ledger.texts import promise
 from tests.statistics.fit import CANNOT_FLAKE, p_value

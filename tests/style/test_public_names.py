@@ -51,44 +51,44 @@ CALLS = {
     "epsilon_per_window, spend, fraction=None) DeclaredCurve(ages_days, total_variation, basis, ...)",
     "agedp_data.markov.transitions": "count_transitions(states, contiguous, n_states, *, every=1) "
     "transition_matrix(counts, *, smoothing) stationary(transition) reverse(transition) power(transition, steps) "
-    "recurrent_part(transition)",
+    "recurrent_part(transition) "
+    "lag_kernel(secret, read, lag, *, n_secret, n_read, part=None)",
     "agedp_data.markov.states": "edges_quantile(values, counts, n_states) edges_equal_width(maximum, n_states) "
     "states(values, edges) merge_rare(states, *, n_states, min_visits)",
     "agedp_data.markov.mixing": "total_variation(transition, steps) total_variation_forward(transition, steps) "
     "spectral_bound(transition, steps) reversibilised_bound(transition, steps) spectral_gap(transition) "
     "is_reversible(transition) max_total_variation(kernel)",
     "agedp_data.markov.confidence": "sampling_bound(counts, steps, *, level, households)",
-    "agedp_data.markov.lagged_counts": "lag_kernel(secret, read, lag, *, n_secret, n_read, part=None)",
-    "agedp_data.markov.goodness_of_fit": "markov_goodness_of_fit(states, lags, rng, *, n_states, ...)",
+    "agedp_data.markov.memory_check": "markov_goodness_of_fit(states, lags, rng, *, n_states, ...)",
     "agedp_data.markov.cyclic": "count_cyclic_transitions(states, phases, contiguous, n_states, ...) "
-    "merge_phases(counts, *, min_visits) cyclic_kernels(counts, groups, *, direction)",
-    "agedp_data.markov.cyclic_inference": "cyclic_sampling_bound(counts, groups, steps, *, level, households) "
+    "merge_phases(counts, *, min_visits) cyclic_kernels(counts, groups, *, direction) "
+    "cyclic_sampling_bound(counts, groups, steps, *, level, households) "
     "cyclic_goodness_of_fit(states, lags_days, rng, *, n_phases, min_visits, ...)",
     "agedp_data.leakage.function": "leakage(kernel, loss) supremum(kernel, loss) KernelLeakage(kernel) "
-    "KernelLeakage.__call__(loss) KernelLeakage.supremum(loss) leakage_from_total_variation(distance, loss)",
+    "KernelLeakage.__call__(loss) KernelLeakage.supremum(loss) leakage_from_total_variation(distance, loss) "
+    "BatchedLeakage(kernel, ...) BatchedLeakage.__call__(loss) "
+    "BatchedLeakage.supremum(loss)",
     "agedp_data.leakage.bound_table": "max_leakage(kernels, losses) "
     "LeakageBound(ages, losses, backward=None, forward=None, bounds=<factory>, ...) "
     "LeakageBound.__call__(age, loss, *, direction, method)",
     "agedp_data.leakage.exact": "TabulatedLeakage(grid, values) TabulatedLeakage.__call__(loss) "
     "TabulatedLeakage.supremum(loss) PiecewiseLeakage(over, under) PiecewiseLeakage.__call__(loss) "
     "PiecewiseLeakage.supremum(loss)",
-    "agedp_data.leakage.batched": "BatchedLeakage(kernel, ...) BatchedLeakage.__call__(loss) "
-    "BatchedLeakage.supremum(loss)",
     "agedp_data.leakage.population_bound": "leakage_bound(backward, ages, losses, *, reliable, forward=None, "
     "steps_per_day=48, pieces=False) cyclic_leakage_bound(backward, ages, losses, *, reliable, forward=None)",
     "agedp_data.accounting.ageing": "risk(transition, loss, age_steps, *, method) risk_of_curve(curve, loss, ages) "
     "compose(transition, published, ages, losses, at, *, method) peak(transition, loss, *, age, interval, method) "
     "cyclic_risk(kernels, loss, age_steps) age_of_information(published, ages, horizon) "
     "age_artificially(states, transition, steps, rng) approximate_risk(transition, loss, delta, age_steps) "
-    "compose_approximate(transition, published, ages, losses, deltas, at)",
-    "agedp_data.accounting.composition": "compose_without_markov(kernels, losses) Composition(leakage_at, ...)",
-    "agedp_data.accounting.age_planner": "plan_ageing(risk_of, penalty, *, max_penalty, horizon, ...) "
+    "compose_approximate(transition, published, ages, losses, deltas, at) "
+    "plan_ageing(risk_of, penalty, *, max_penalty, horizon, ...) "
     "AgePlan(loss, age, interval, risk, penalty)",
+    "agedp_data.accounting.composition": "compose_without_markov(kernels, losses) Composition(leakage_at, ...)",
     "agedp_data.accounting.temporal_leakage": "backward(kernel_b, losses) forward(kernel_f, losses) "
     "temporal(kernel_b, kernel_f, losses) pairwise(kernel_b, kernel_f, losses) "
     "window(kernel_b, kernel_f, losses, start, length) w_event(kernel_b, kernel_f, losses, length) user_level(losses) "
     "temporal_supremum(kernel_b, kernel_f, loss)",
-    "agedp_data.accounting.temporal_half_hourly": "daily_release_leakage(transition, losses, gaps_days, *, "
+    "agedp_data.accounting.temporal_recursion": "daily_release_leakage(transition, losses, gaps_days, *, "
     "steps_per_day)",
     "agedp_data.accounting.temporal_allocation": "allocate(kernel_b, kernel_f, *, alpha, horizon, method) "
     "allocate_with(recursion, *, alpha, horizon, method) round_up_losses(recursion, losses, *, alpha, ...)",
@@ -102,9 +102,9 @@ CALLS = {
     "full_range_loss(epsilon, *, protected, full)",
     "agedp_data.accounting.windows": "window_budgets(times, *, window, epsilon, method, weights=None, fraction=0.2, "
     "requests=None) window_losses(times, losses, *, window) window_ends(times, *, window)",
-    "agedp_data.series.histograms": "histogram(values, *, edges) cumulative(values, *, edges) "
-    "shifted_histograms(values, *, width, delta, low, high) cumulative_counts(values, *, delta, low, high)",
-    "agedp_data.series.sensitivity": "Move(size) sum_sensitivity(change, ...) histogram_sensitivity(change, ...) "
+    "agedp_data.series.sensitivity": "histogram(values, *, edges) cumulative(values, *, edges) "
+    "shifted_histograms(values, *, width, delta, low, high) cumulative_counts(values, *, delta, low, high) "
+    "Move(size) sum_sensitivity(change, ...) histogram_sensitivity(change, ...) "
     "cumulative_sensitivity(change, ...) shifted_sensitivity(change, ...)",
     "agedp_data.audit.lower_bounds": "epsilon_lower_bound(statistic, coins, *, confidence) "
     "detection_power(losses, promised, trials, ...) detectable_epsilon(promised, trials, ...)",

@@ -12,7 +12,7 @@ from datetime import date
 from pathlib import Path
 
 from agedp_data.datasets.synthetic.ausgrid import write_ausgrid
-from agedp_data.datasets.synthetic.chunk_files import DeliveryAccount
+from agedp_data.datasets.synthetic.households import DeliveryAccount
 from agedp_data.datasets.synthetic.london import write_london
 from agedp_data.errors import RunFileError
 

@@ -19,14 +19,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from agedp_data.datasets.synthetic.chunk_files import ChunkFiles, DeliveryAccount, energy_texts
 from agedp_data.datasets.synthetic.households import (
     BATCH,
     MAX_WH,
+    ChunkFiles,
+    DeliveryAccount,
     Households,
     day_factors,
     draw_energies,
     draw_households,
+    energy_texts,
     random_generator,
 )
 from agedp_data.datasets.timestamps import ZoneDays

@@ -13,14 +13,20 @@ numbered, so that the energies of a seed do not depend on the defects that are a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from calendar import monthrange
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import Any
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Final, Self
 
 import numpy as np
+import pyarrow as pa
 
-from agedp_data.datasets.validation import SLOTS, Flags, Ints
+from agedp_data.datasets.layout import Layout, slot_step
+from agedp_data.datasets.validation import SLOTS, Flags, Ints, RejectionReason
+from agedp_data.errors import RunFileError
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -223,3 +229,204 @@ def draw_gaps(households: int, steps: int, *, generator: np.random.Generator) ->
             start, length = generator.integers(steps), min(int(generator.pareto(0.8)) + 1, 2 * SLOTS)
             missing[household, start : start + length] = True
     return missing
+
+
+# --------------------------------------------------------------------------------------------------
+# Writer of synthetic files: energies as the publishers write them, rows split into numbered files.
+#
+# An Arrow array of lines contains their bytes contiguously, so a file is written from its buffer without a Python
+# string per row.
+#
+# The exact contents of synthetic files, recorded while the files are written: the expected result of a parser.
+# --------------------------------------------------------------------------------------------------
+
+
+def energy_texts(largest_wh: int, *, pad: str = "") -> list[str]:
+    """Return the texts of 0 to `largest_wh` watt-hours in kWh, up to three decimals, without trailing zeros.
+
+    >>> energy_texts(1200, pad=" ")[0], energy_texts(1200)[143], energy_texts(1200)[1200]
+    (' 0 ', '0.143', '1.2')
+    """
+    return [pad + f"{wh / 1000:.3f}".rstrip("0").rstrip(".") + pad for wh in range(largest_wh + 1)]
+
+
+def noisy_texts(largest_wh: int, *, pad: str = "") -> list[str]:
+    """Return the same energies with the float noise of the published files: the seventh decimal is 1 off.
+
+    >>> noisy_texts(1453)[1453], noisy_texts(1452)[1452]
+    ('1.4529999', '1.4520001')
+    """
+    return [f"{pad}{(wh * 10_000 + (-1 if wh % 2 else 1)) / 1e7:.7f}{pad}" for wh in range(largest_wh + 1)]
+
+
+class ChunkFiles:
+    """Files `name.format(0)`, `name.format(1)`, ... of at most `rows_per_file` rows, each with the header.
+
+    `rows` counts the rows written, `cut` the households (calls of `add`) whose rows are in several files.
+
+    Raises:
+        RunFileError: the folder contains files of that name; synthetic files never replace any.
+    """
+
+    def __init__(self, folder: Path, name: str, *, header: str, rows_per_file: int) -> None:
+        if any(folder.glob(name.format("*"))):
+            raise RunFileError(
+                f"the folder already holds files named {name.format('*')}; name an empty one",
+                private=f"{folder} already holds files named {name.format('*')}; name an empty one",
+            )
+        folder.mkdir(parents=True, exist_ok=True)
+        self._folder, self._name, self._header, self._rows_per_file = folder, name, header.encode(), rows_per_file
+        self._stream: IO[bytes] | None = None
+        self._rows_left = 0
+        self.files: list[Path] = []
+        self.rows = 0
+        self.cut = 0
+
+    def __enter__(self) -> Self:
+        self._next()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._stream is not None:
+            self._stream.close()
+
+    def add(self, lines: pa.StringArray) -> None:
+        """Write the lines of one household; begin a new file whenever one is full.
+
+        A household whose lines are in several files is counted in `cut`.
+        """
+        done, cut = 0, False
+        while done < len(lines):
+            if self._rows_left == 0:
+                cut |= done > 0
+                self._next()
+            taken = min(self._rows_left, len(lines) - done)
+            self._write(lines, done, done + taken)
+            done += taken
+            self._rows_left -= taken
+        self.rows += done
+        self.cut += cut
+
+    def drop_last(self, count: int) -> None:
+        """Remove the last bytes of the last file: extracts end without a line end."""
+        stream = self._open()
+        stream.truncate(stream.seek(-count, 2))
+
+    def _next(self) -> None:
+        if self._stream is not None:
+            self._stream.close()
+        path = self._folder / self._name.format(len(self.files))
+        self._stream = path.open("xb")
+        self._stream.write(self._header)
+        self.files.append(path)
+        self._rows_left = self._rows_per_file
+
+    def _open(self) -> IO[bytes]:
+        if self._stream is None:
+            raise RuntimeError("used outside its with block")
+        return self._stream
+
+    def _write(self, lines: pa.StringArray, start: int, stop: int) -> None:
+        _, offsets, data = lines.buffers()
+        edges = np.frombuffer(offsets, np.int32)[lines.offset + start : lines.offset + stop + 1]
+        self._open().write(memoryview(data)[edges[0] : edges[-1]])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DeliveryAccount:
+    """The contents of synthetic files; of real households they would be confidential.
+
+    `rows_written` counts data rows (without headers and title) = `rows_kept` + all of `rejected`. The arrays
+    `energy_wh` and `readings` are (households, days): the exact use of the day [Wh] and the number of its readings,
+    0 if there are none. `kind` (households) is the index in `KERNELS` of a household's chain. `cut` counts households
+    whose rows are in two files; `notes` counts kept rows with a remark.
+    """
+
+    dataset: str
+    files: tuple[Path, ...]
+    rows_written: int
+    rows_kept: int
+    rejected: Mapping[RejectionReason, int]
+    household_ids: tuple[str, ...]
+    kind: Ints
+    first_day: date
+    energy_wh: Ints
+    readings: Ints
+    cut: int
+    notes: Mapping[str, int]
+
+    def days(self) -> tuple[date, ...]:
+        """Return the days of the period, the second axis of the arrays."""
+        return tuple(self.first_day + timedelta(days=i) for i in range(self.energy_wh.shape[1]))
+
+    def truth(self) -> dict[tuple[str, date], int]:
+        """Return the energy [Wh] of every household-day with a reading."""
+        days = self.days()
+        return {
+            (self.household_ids[household], days[day]): int(self.energy_wh[household, day])
+            for household, day in np.argwhere(self.readings > 0)
+        }
+
+
+# --------------------------------------------------------------------------------------------------
+# Months of synthetic households for a rehearsal: half-hours that follow from the month and the household's number.
+#
+# The households are those of `households.SAMPLE_CHAINS`, 10 kWh a day on average. Household 7 has the same readings of
+# January 2013 in every rehearsal: nothing but constants of this package enters.
+#
+# Decisions:
+#
+# * Every month is drawn by itself, each chain from its stationary distribution, so that a night computes one month and
+#   not the series so far. Size and kind of a household are the same in all months.
+# * Households are drawn in whole batches, and only the days up to the last one needed: the readings of household 7 do
+#   not depend on how many households there are, nor on how many days of the month.
+# --------------------------------------------------------------------------------------------------
+
+_MEAN_KWH: Final = 10.0
+_HOUSEHOLDS_SEED: Final = 1
+_COLDEST: Final = (1, 20)
+"""Month and day."""
+
+
+def draw_month(
+    first: date, *, days: int, households: int, layout: Layout, max_half_hour_wh: int
+) -> Iterator[tuple[slice, Ints, Flags]]:
+    """Yield the readings of synthetic households in one month, batch by batch.
+
+    Readings follow the rules of a layout: half-hours that a day does not have, when the clock goes forward, and
+    readings above the bound are missing; an hourly layout has the sums of two half-hours.
+
+    Args:
+        first: first day of the month.
+        days: number of days, from the first on.
+        households: number n of households.
+        layout: the layout of the files that the households stand for.
+        max_half_hour_wh: a reading above this, per half-hour, is missing [Wh].
+
+    Returns:
+        The numbers of a batch's households (b), their energies [Wh], 0 for a missing reading, and which readings are
+        present; both have shape (b, days, readings of a day).
+    """
+    month, length = 12 * first.year + first.month, monthrange(first.year, first.month)[1]
+    profiles = draw_households(-(-households // BATCH) * BATCH, mean_kwh=_MEAN_KWH, seed=_HOUSEHOLDS_SEED)
+    factors = day_factors(first, length, seed=month, coldest=date(first.year, *_COLDEST))
+    slots, factors = [*range(SLOTS)] * days, np.repeat(factors, SLOTS)
+    step, exists = slot_step(layout.interval_minutes), _existing_slots(first, days, layout)
+    for indices, half_hours in draw_energies(profiles, slots=slots, factors=factors[: days * SLOTS], seed=month):
+        generator = random_generator(month, "defects", indices.start // BATCH)
+        gaps = draw_gaps(BATCH, length * SLOTS, generator=generator)[:, : days * SLOTS]
+        present = ~gaps.reshape(BATCH, days, SLOTS)[..., ::step] & exists[:, ::step]
+        energy = half_hours.reshape(BATCH, days, SLOTS // step, step).sum(axis=-1)
+        present &= energy <= max_half_hour_wh * step
+        number = min(BATCH, households - indices.start)
+        yield slice(indices.start, indices.start + number), np.where(present, energy, 0)[:number], present[:number]
+
+
+def _existing_slots(first: date, days: int, layout: Layout) -> Flags:
+    """Return which half-hours the days have, shape (days, 48)."""
+    exists = np.ones((days, SLOTS), bool)
+    for i in range(days):
+        exists[i, list(layout.absent_slots(first + timedelta(days=i)))] = False
+    return exists

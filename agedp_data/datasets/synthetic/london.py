@@ -22,16 +22,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from agedp_data.datasets.synthetic.chunk_files import ChunkFiles, DeliveryAccount, energy_texts, noisy_texts
 from agedp_data.datasets.synthetic.households import (
     BATCH,
     MAX_WH,
+    ChunkFiles,
+    DeliveryAccount,
     Floats,
     Households,
     day_factors,
     draw_energies,
     draw_gaps,
     draw_households,
+    energy_texts,
+    noisy_texts,
     random_generator,
 )
 from agedp_data.datasets.validation import SLOTS, Flags, Ints, RejectionReason

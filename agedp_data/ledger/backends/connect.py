@@ -6,9 +6,9 @@ from sqlalchemy import Connection
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
+from agedp_data.config.contract import format_reader_version
 from agedp_data.errors import LedgerError
-from agedp_data.format_versions import format_reader_version
-from agedp_data.ledger.backends import ledger_tables
+from agedp_data.ledger.backends import backend
 from agedp_data.ledger.backends.backend import LedgerDatabase, run_transaction
 from agedp_data.ledger.backends.postgresql import PostgreSQLDatabase
 from agedp_data.ledger.backends.sqlite import SQLiteDatabase
@@ -56,11 +56,11 @@ def require_ledger(database: LedgerDatabase, *, create: bool) -> None:
     database.ensure_storage(create=create)
     if create and run_transaction(database, database.is_empty, write=False):
         run_transaction(database, lambda connection: _create(database, connection), write=True, creating=True)
-    version = run_transaction(database, ledger_tables.schema_version, write=False)
+    version = run_transaction(database, backend.schema_version, write=False)
     if version is None:
         raise database.error_about("is not a ledger; point `ledger` to the right one")
-    if version not in ledger_tables.READABLE_VERSIONS:
-        needed = run_transaction(database, ledger_tables.needed_version, write=False)
+    if version not in backend.READABLE_VERSIONS:
+        needed = run_transaction(database, backend.needed_version, write=False)
         raise database.error_about(
             f"has schema version {version}, which {format_reader_version(needed)} reads; update agedp"
         )

@@ -24,9 +24,8 @@ from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event, 
 from sqlalchemy.exc import DBAPIError
 
 from agedp_data.errors import LedgerError
-from agedp_data.ledger.backends import ledger_tables
-from agedp_data.ledger.backends.backend import BUSY, REPAIR_HINT, transaction
-from agedp_data.ledger.backends.ledger_tables import Parts, compare_parts
+from agedp_data.ledger.backends import backend
+from agedp_data.ledger.backends.backend import BUSY, REPAIR_HINT, Parts, compare_parts, transaction
 
 _PARTS: Final = "SELECT type, name, coalesce(tbl_name, ''), coalesce(sql, '') FROM sqlite_master"
 _OF_SQLITE: Final = "sqlite_stat"  # tables of ANALYZE, which are ignored
@@ -34,7 +33,7 @@ _OF_SQLITE: Final = "sqlite_stat"  # tables of ANALYZE, which are ignored
 
 def create(connection: Connection) -> None:
     """Create tables, triggers and version in an empty SQLite database, inside the caller's transaction."""
-    ledger_tables.create(connection)
+    backend.create(connection)
     for trigger in _triggers():
         connection.exec_driver_sql(trigger)
 
@@ -82,17 +81,16 @@ def _table_definition(connection: Connection, table: str) -> str:
 
 def _triggers() -> list[str]:
     """Return the statements that make SQLite refuse updates, deletions and rows with a wrong number."""
-    newest = ", ".join(f'coalesce((SELECT max(seq) FROM "{name}"), 0)' for name in ledger_tables.TABLES)  # noqa: S608 - our own names
+    newest = ", ".join(f'coalesce((SELECT max(seq) FROM "{name}"), 0)' for name in backend.TABLES)  # noqa: S608 - our own names
     refuse = "BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END"
     unchangeable = [
         f'CREATE TRIGGER "{name}_{verb.lower()}" BEFORE {verb} ON "{name}" {refuse}'
-        for name in ("meta", *ledger_tables.TABLES)
+        for name in ("meta", *backend.TABLES)
         for verb in ("UPDATE", "DELETE")
     ]
     not_next = f"NEW.seq IS NOT 1 + max({newest})"
     consecutive = [
-        f'CREATE TRIGGER "{name}_next" BEFORE INSERT ON "{name}" WHEN {not_next} {refuse}'
-        for name in ledger_tables.TABLES
+        f'CREATE TRIGGER "{name}_next" BEFORE INSERT ON "{name}" WHEN {not_next} {refuse}' for name in backend.TABLES
     ]
     same_release = " AND ".join(f"{key} = NEW.{key}" for key in ("population", "series", "day", "revision"))
     is_stored = f'EXISTS (SELECT 1 FROM "release" WHERE {same_release})'  # noqa: S608 - our own names
@@ -221,12 +219,12 @@ class SQLiteDatabase:
     def _remove_new_ledger(self) -> None:
         """Remove a ledger without rows; the write lock keeps another process from filling it meanwhile."""
         with suppress(LedgerError, OSError), transaction(self, write=True, creating=True) as connection:
-            if self.is_empty(connection) or not ledger_tables.rows_since(connection, 0):
+            if self.is_empty(connection) or not backend.rows_since(connection, 0):
                 self.path.unlink()
 
     def is_empty(self, connection: Connection) -> bool:
         """Return whether the file has no table."""
-        return ledger_tables.is_empty(connection)
+        return backend.is_empty(connection)
 
     def create(self, connection: Connection) -> None:
         """Create the tables and triggers of a ledger."""
@@ -242,7 +240,7 @@ class SQLiteDatabase:
 
     def require_writable(self, connection: Connection) -> None:
         """Make SQLite take its write lock, which BEGIN IMMEDIATE leaves out for a read-only file."""
-        connection.execute(ledger_tables.META.delete().where(false()))
+        connection.execute(backend.META.delete().where(false()))
 
     def error_about(self, text: str) -> LedgerError:
         """Return an error about this file."""

@@ -31,7 +31,7 @@ from agedp_data import mechanisms
 from agedp_data.arrays import Floats
 from agedp_data.datasets.synthetic.households import day_factors, draw_energies, draw_households
 from agedp_data.epsilon import NANO
-from agedp_data.smoothing.cell_estimates import CellFigures, estimate_cells
+from agedp_data.smoothing.estimates import CellFigures, estimate_cells
 from agedp_data.smoothing.public_calendar import covariates
 
 HOUSEHOLDS: Final = (50, 100, 200, 500, 1000, 5000)

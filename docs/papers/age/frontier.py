@@ -21,12 +21,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from agedp.planning.change_yardstick import ChangeYardstick, change_yardstick
 from agedp.planning.forecast import ForecastView, smallest_group_size
-from agedp.row_means import rows_of_means
+from agedp.planning.row_noise import ChangeYardstick, change_yardstick
+from agedp.signal_against_noise import rows_of_means
 from agedp_data import mechanisms
-from agedp_data.accounting.age_planner import AgePlan, PeakRiskFunction, Penalty, plan_ageing, plan_least_penalty
-from agedp_data.accounting.temporal_plans import largest_feasible
+from agedp_data.accounting.ageing import AgePlan, PeakRiskFunction, Penalty, plan_ageing, plan_least_penalty
+from agedp_data.accounting.temporal_allocation import largest_feasible
 from agedp_data.config.run_file import RunFile
 from agedp_data.epsilon import floor_nano, to_float
 from agedp_data.errors import ChainError, RunFileError
@@ -34,9 +34,8 @@ from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.model import Model
 from agedp_data.notions.age_dependent import AgeDependent
-from agedp_data.notions.period_loss import total_charge
-from agedp_data.notions.publication import share_of
-from agedp_data.notions.span_curves import SpanCurves
+from agedp_data.notions.publication import share_of, total_charge
+from agedp_data.notions.spans import SpanCurves
 from agedp_data.parameters import MANY_DAYS, Method
 from agedp_data.roster import Roster
 from agedp_data.series.mean import is_daily_mean

@@ -20,7 +20,7 @@ from functools import partial
 
 import numpy as np
 
-from agedp_data.accounting.age_planner import AgePlan, Penalty
+from agedp_data.accounting.ageing import AgePlan, Penalty
 from agedp_data.errors import ChainError
 
 

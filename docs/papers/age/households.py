@@ -16,11 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agedp_data.leakage.function import leakage, leakage_from_total_variation
-from agedp_data.markov.lagged_counts import lag_kernel
-from agedp_data.markov.mixing import spectral_gap, total_variation
-from agedp_data.markov.reversible import reversible_transition_matrix
+from agedp_data.markov.mixing import reversible_transition_matrix, spectral_gap, total_variation
 from agedp_data.markov.states import edges_equal_width, merge_rare, states
-from agedp_data.markov.transitions import ascending_powers, count_transitions, reverse, stationary, transition_matrix
+from agedp_data.markov.transitions import (
+    ascending_powers,
+    count_transitions,
+    lag_kernel,
+    reverse,
+    stationary,
+    transition_matrix,
+)
 from docs.papers.households import (
     HALVES,
     MIN_DAYS,

@@ -9,8 +9,7 @@ from functools import cache, partial
 
 import numpy as np
 
-from agedp_data.accounting.age_planner import AgePlan, Penalty
-from agedp_data.accounting.ageing import peak
+from agedp_data.accounting.ageing import AgePlan, Penalty, peak
 from agedp_data.errors import ChainError
 from docs.papers.age.frontier import frontier
 from docs.papers.age.geometric_decay import GeometricDecay, plan_geometric_decay

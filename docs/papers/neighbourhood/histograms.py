@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from agedp_data.series.histograms import (
+from agedp_data.series.sensitivity import (
+    Change,
+    Move,
     bins_per_histogram,
     cell_count,
     cumulative_counts,
+    cumulative_sensitivity,
     delta_grid,
     shifted_histograms,
+    shifted_sensitivity,
 )
-from agedp_data.series.sensitivity import Change, Move, cumulative_sensitivity, shifted_sensitivity
 from docs.papers.households import PaperReadings
 from docs.papers.neighbourhood.range_counts import range_variance, reconstruct
 from docs.papers.results import Floats, Panel, PaperFigure, curve

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from agedp_data.series.histograms import bins_per_histogram, cell_count, shifted_histograms
+from agedp_data.series.sensitivity import bins_per_histogram, cell_count, shifted_histograms
 from docs.papers.households import PaperHouseholds, PaperReadings
 from docs.papers.neighbourhood.range_counts import range_variance, reconstruct
 from docs.papers.results import Floats, Panel, PaperFigure, curve

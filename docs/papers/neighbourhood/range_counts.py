@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from agedp_data.arrays import Floats, Number
 from agedp_data.errors import ChainError
-from agedp_data.series.histograms import bins_per_histogram, cell_count, leading_cells, shifted_histogram_count
+from agedp_data.series.sensitivity import bins_per_histogram, cell_count, leading_cells, shifted_histogram_count
 
 
 def reconstruct(

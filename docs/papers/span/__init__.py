@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from agedp_data.accounting.privacy_loss_distribution import tight_epsilon
+from agedp_data.accounting.renyi import tight_epsilon
 from docs.papers.span import levels
 from docs.papers.span.spans import (
     BILLIONTH,

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from agedp_data.accounting.temporal_half_hourly import temporal_kernels
 from agedp_data.accounting.temporal_leakage import allocate, backward, pairwise, temporal, temporal_supremum, user_level
-from agedp_data.leakage.function import leakage
-from agedp_data.leakage.pieces import fixed_point
+from agedp_data.accounting.temporal_recursion import temporal_kernels
+from agedp_data.leakage.function import fixed_point, leakage
 from agedp_data.markov.transitions import reverse, stationary
 from docs.papers.results import OWN, PaperClaim, PaperFigure
 from docs.papers.temporal.budgets import AHEAD, BEHIND

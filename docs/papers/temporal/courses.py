@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from agedp_data.accounting.temporal_half_hourly import temporal_kernels
 from agedp_data.accounting.temporal_leakage import backward, forward, pairwise, temporal, temporal_supremum
+from agedp_data.accounting.temporal_recursion import temporal_kernels
 from agedp_data.leakage.function import KernelLeakage, leakage
 from docs.papers.results import PUBLISHED, Curve, Panel, PaperFigure, curve
 

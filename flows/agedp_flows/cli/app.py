@@ -17,7 +17,8 @@ import typer
 
 from agedp_data.errors import AgedpError
 from agedp_data.messages import escape_text
-from agedp_flows.cli import ledger_commands, run_commands, setup_commands, terminal
+from agedp_flows.cli import ledger_commands, run_commands, setup_commands
+from agedp_flows.cli import options as options_module
 from agedp_flows.cli.options import STATUSES, print_text
 
 _UsageError: Any = typer.BadParameter.__bases__[0]  # click's, or typer's own copy of click's
@@ -50,7 +51,7 @@ def options(
     ] = False,
 ) -> None:
     """Accept the options before the name of a command, and prepare the process for it."""
-    from agedp.compute.freed_memory import reuse_freed_memory
+    from agedp.compute.engine import reuse_freed_memory
 
     reuse_freed_memory()
 
@@ -58,7 +59,7 @@ def options(
 def main() -> None:
     """Run the command; print one line for an error that the user can correct, a traceback for bugs only."""
     _disable_core_dumps()
-    with terminal.guarded_streams():
+    with options_module.guarded_streams():
         _main()
 
 
@@ -67,26 +68,26 @@ def _main() -> None:
         status = typer.main.get_command(app).main(standalone_mode=False, prog_name="agedp")
         sys.stdout.flush()
     except AgedpError as error:
-        terminal.print_error(_error_line(error.private))
+        options_module.print_error(_error_line(error.private))
         sys.exit(error.exit_status)
     except OSError as error:
         if error.filename is None:
             raise
-        terminal.print_error(_error_line(f"{error.filename}: {error.strerror}"))
+        options_module.print_error(_error_line(f"{error.filename}: {error.strerror}"))
         sys.exit(AgedpError.exit_status)
     except MemoryError:
-        from agedp.compute.task_failure import NO_MEMORY
+        from agedp.compute.engine_settings import NO_MEMORY
 
-        terminal.print_error(_error_line(NO_MEMORY))
+        options_module.print_error(_error_line(NO_MEMORY))
         sys.exit(AgedpError.exit_status)
     except _UsageError as error:
         if message := error.format_message():  # else the help was requested and printed
-            terminal.print_error(_usage_line(message, error.ctx))
+            options_module.print_error(_usage_line(message, error.ctx))
         sys.exit(AgedpError.exit_status)
     except (typer.Abort, KeyboardInterrupt):
         status = _STOPPED_STATUS
     if status == _STOPPED_STATUS:
-        terminal.print_error(_STOPPED, is_warning=True)
+        options_module.print_error(_STOPPED, is_warning=True)
     sys.exit(status or 0)
 
 

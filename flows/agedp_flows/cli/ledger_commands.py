@@ -45,7 +45,7 @@ def show(
 
     Example: agedp ledger show london.toml
     """
-    from agedp_flows.cli.terminal import print_lines
+    from agedp_flows.cli.options import print_lines
     from agedp_flows.text.ledger_text import (
         draw_lines,
         release_lines,
@@ -94,7 +94,7 @@ def amend(
     from agedp.ledger_session import LedgerSession
     from agedp.run_context import RunContext
     from agedp.stages.amend import check_amendment_allowed, preview_amendment, record_amendment
-    from agedp_flows.cli.terminal import print_lines
+    from agedp_flows.cli.options import print_lines
     from agedp_flows.text.amendment_text import amendment_json, amendment_lines
 
     session = LedgerSession.open_existing(RunContext.load(run_file))
@@ -133,7 +133,7 @@ def export(
     Example: agedp ledger export london.toml ledger.jsonl --close
     """
     from agedp_flows.text.ledger_text import export_rows
-    from agedp_flows.text.next_steps import after_export
+    from agedp_flows.text.screen import after_export
 
     facts, text = export_rows(run_file, file, close=close)
     print_answer(facts, [text, *after_export(file, is_closed=close)], as_json=as_json, quiet=quiet)
@@ -160,7 +160,7 @@ def import_(
     """
     from agedp.ledger_transfer import import_ledger
     from agedp_data import clock
-    from agedp_flows.text.next_steps import after_transfer
+    from agedp_flows.text.screen import after_transfer
 
     rows = import_ledger(file, to, lost_at=clock.today() if lost else None)
     text = f"{rows:,} rows, every hash is correct"
@@ -175,7 +175,7 @@ def recover(folder: FolderArgument, to: ToOption, as_json: JsonOption = False, q
     """
     from agedp.ledger_transfer import recover as restore
     from agedp_data import clock
-    from agedp_flows.text.next_steps import after_transfer
+    from agedp_flows.text.screen import after_transfer
 
     rows = restore(folder, to, at=clock.today())
     text = f"{rows} releases restored after a recovery record; never use the lost ledger again if it is found"
@@ -196,8 +196,8 @@ def households(
 
     Example: agedp ledger households london.toml
     """
-    from agedp_flows.cli.terminal import print_lines
-    from agedp_flows.text.household_text import check_on_terminal, household_lines, rebuild_register
+    from agedp_flows.cli.options import print_lines
+    from agedp_flows.text.run_text import check_on_terminal, household_lines, rebuild_register
 
     check_on_terminal()
     if rebuild:

@@ -69,12 +69,10 @@ def plan(  # noqa: PLR0913, PLR0917  (a parameter for each option)
     from agedp.ledger_session import LedgerSession
     from agedp.run_context import RunContext
     from agedp_data.config.withdrawn import FRONTIER
-    from agedp_flows.cli.terminal import print_lines, progress_bars
-    from agedp_flows.text.comparison_json import promises_json
-    from agedp_flows.text.comparison_text import parse_target, promises_lines
+    from agedp_flows.cli.options import print_lines, progress_bars
+    from agedp_flows.text.comparison_text import parse_target, promises_json, promises_lines
     from agedp_flows.text.plan_text import is_refused, plan_json, plan_lines
-    from agedp_flows.text.release_steps import after_plan
-    from agedp_flows.text.verdict_text import verdict_lines
+    from agedp_flows.text.run_text import after_plan, verdict_lines
 
     target = parse_target(risk, error_kwh)
     if frontier:
@@ -120,11 +118,10 @@ def run(
 
     Example: agedp run london.toml
     """
-    from agedp_flows.cli.terminal import progress_bars
+    from agedp_flows.cli.options import progress_bars
 
     def result() -> list[str]:
-        from agedp_flows.text.release_steps import after_run
-        from agedp_flows.text.run_text import result_json, result_lines
+        from agedp_flows.text.run_text import after_run, result_json, result_lines
 
         if as_json:
             return [json.dumps(result_json(summary))]
@@ -172,9 +169,8 @@ def serve(
 
     Example: agedp serve london.toml ausgrid.toml
     """
-    from agedp_flows.cli.terminal import print_lines
-    from agedp_flows.scheduled_runs import scheduled_runs, serving_lines
-    from agedp_flows.serving import serve_runs
+    from agedp_flows.cli.options import print_lines
+    from agedp_flows.deployments import scheduled_runs, serve_runs, serving_lines
 
     runs = scheduled_runs(run_files)
     serve_runs(runs, ready=lambda server: None if quiet else print_lines(serving_lines(runs, server)))
@@ -233,8 +229,7 @@ def verify(
     """
     from agedp.release_folder.release_folder import open_release
     from agedp_flows.text.ledger_text import folder_spans, span_lines, spans_json, verify_folder_against
-    from agedp_flows.text.next_steps import after_verification
-    from agedp_flows.text.verification_text import verification_json, verification_lines
+    from agedp_flows.text.screen import after_verification, verification_json, verification_lines
 
     release = open_release(folder)
     verification = release.verify()
@@ -303,10 +298,9 @@ def smooth(
     Example: agedp smooth received --out estimates --weather weather.csv
     """
     from agedp.release_folder.release_folder import open_release
-    from agedp.smoothed_estimates.smoothed_folder import check_target
-    from agedp.smoothed_estimates.smoothed_release import estimate_release
+    from agedp.smoothed_estimates.smoothed_release import check_target, estimate_release
     from agedp.smoothed_estimates.weather_table import read_weather
-    from agedp_flows.cli.terminal import progress_bars
+    from agedp_flows.cli.options import progress_bars
     from agedp_flows.text.smoothing_text import smoothing_json, smoothing_lines
 
     if temperature_column is not None and weather is None:
@@ -327,7 +321,7 @@ def audit(run_file: RunFileArgument, as_json: JsonOption = False, quiet: QuietOp
     Example: agedp audit london.toml
     """
     from agedp.privacy_audit import audit as measure
-    from agedp_flows.cli.terminal import progress_bars
+    from agedp_flows.cli.options import progress_bars
     from agedp_flows.text.audit_text import audit_json, audit_lines, require_no_violation
 
     with progress_bars(enabled=not (as_json or quiet)) as progress:

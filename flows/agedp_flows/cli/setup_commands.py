@@ -139,7 +139,7 @@ def init(
     """
     from agedp.setup.init_run_file import init as write_initial_files
     from agedp.setup.run_file_options import toml_of
-    from agedp_flows.cli.terminal import progress_bars
+    from agedp_flows.cli.options import progress_bars
     from agedp_flows.text.init_text import initial_json, initial_lines
 
     with progress_bars(enabled=not (as_json or quiet)) as progress:
@@ -177,10 +177,9 @@ def sanitise(
     """
     from agedp.one_off import confidential_folder, release_files
     from agedp.setup.run_file_options import toml_of
-    from agedp_flows.cli.terminal import progress_bars
+    from agedp_flows.cli.options import progress_bars
     from agedp_flows.text.calibration_text import calibration_lines
-    from agedp_flows.text.release_steps import after_run
-    from agedp_flows.text.run_text import result_json, result_lines
+    from agedp_flows.text.run_text import after_run, result_json, result_lines
 
     with progress_bars(enabled=not (as_json or quiet)) as progress:
         result = release_files(files, out=out, options=toml_of(option_texts), progress=progress)
@@ -214,11 +213,10 @@ def demo(
 
     Example: agedp demo out
     """
+    from agedp.demo.demo_folder import Size
     from agedp.demo.overview import DemoPage, Step
-    from agedp.demo.synthetic_datasets import Size
-    from agedp_flows.cli.terminal import print_lines, progress_bars
-    from agedp_flows.demonstration import run_demonstration
-    from agedp_flows.text.demonstration_text import demonstration_json, release_table_lines, step_lines
+    from agedp_flows.cli.options import print_lines, progress_bars
+    from agedp_flows.demonstration import demonstration_json, release_table_lines, run_demonstration, step_lines
 
     is_verbose, steps = not (as_json or quiet), list[Step]()
     with progress_bars(enabled=is_verbose) as progress:
@@ -249,7 +247,7 @@ def sample(
     Example: agedp sample london out/london
     """
     from agedp.setup.sample import sample as write_sample
-    from agedp_flows.text.next_steps import sample_lines
+    from agedp_flows.text.screen import sample_lines
 
     sample_files = write_sample(dataset, folder, households=households, days=days, seed=seed)
     print_answer(
@@ -278,9 +276,9 @@ def calibrate(
 
     Example: agedp calibrate london.toml --flow
     """
-    from agedp_flows.cli.terminal import progress_bars
+    from agedp_flows.cli.options import progress_bars
     from agedp_flows.text.calibration_text import calibration_json, calibration_lines
-    from agedp_flows.text.next_steps import after_calibration
+    from agedp_flows.text.screen import after_calibration
 
     with progress_bars(enabled=not (as_json or quiet)) as progress:
         calibration = (_calibrate_by_flow if through_prefect else _calibrate)(run_file, progress)

@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 
 from agedp.calibration.bound import Calibration
-from agedp.calibration.household_memory import HALF_HOURS
 from agedp.calibration.member_selection import SelectedMember
-from agedp.calibration.model_check import MemoryCurves
-from agedp.calibration.regime_check import LAGS_DAYS
+from agedp.calibration.model_check import HALF_HOURS, LAGS_DAYS, MemoryCurves
 from agedp.reports.model_check_report import (
     markov_verdict,
     mixing_rows,

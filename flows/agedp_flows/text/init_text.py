@@ -8,9 +8,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
-from agedp.setup.init_run_file import FirstReading, InitialFiles, missing_options
-from agedp.setup.initial_roster import BY
-from agedp.setup.noise_table import NoiseTable, noise_table
+from agedp.setup.init_run_file import BY, FirstReading, InitialFiles, NoiseTable, missing_options, noise_table
 from agedp.signal_against_noise import three_digits
 from agedp_data.datasets.validation import INTERVAL_MINUTES
 from agedp_data.messages import escape_text

@@ -12,15 +12,15 @@ from agedp.release_folder.release_folder import ReleaseFolder
 from agedp.release_folder.span_bounds import SpanBound
 from agedp_data import clock
 from agedp_data.config import load
+from agedp_data.config.contract import FORM, NEEDS
 from agedp_data.epsilon import format_delta, format_epsilon
 from agedp_data.errors import LedgerError, RunFileError
-from agedp_data.format_versions import FORM, NEEDS
 from agedp_data.ledger import Fault, Ledger, ReleaseRecord
 from agedp_data.ledger.backends.backend import REPAIR_HINT
 from agedp_data.messages import escape_text
 from agedp_data.parameters import exact_text
 from agedp_data.statement.document import read_statement
-from agedp_data.statement.model_texts import aside
+from agedp_data.statement.note_texts import aside
 from agedp_flows.text.number_text import count_text, format_bound
 from agedp_flows.text.screen import Column, table_lines, text_column
 

@@ -6,10 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agedp.reports.axes import format_number
-from agedp.smoothed_estimates.smoothed_folder import PAGE, TABLE
+from agedp.reports.svg import format_number
 from agedp.smoothed_estimates.smoothed_page import cell_name, largest_cells, layer_note, median_noise, median_width
-from agedp.smoothed_estimates.smoothing_source import usual_region
+from agedp.smoothed_estimates.smoothed_release import PAGE, TABLE, usual_region
 from agedp_data.smoothing.public_calendar import HEATING_BASE_C, WITHOUT_HOLIDAYS
 from agedp_flows.text.screen import Column, heading, table_lines, text_column, warning
 

@@ -28,8 +28,7 @@ import numpy as np
 import pyarrow as pa
 
 from agedp.calibration.estimate import Transitions
-from agedp.calibration.household_mixing import household_mixing
-from agedp.calibration.leakage_bounds import bound_population, model_ages
+from agedp.calibration.leakage_bounds import bound_population, household_mixing, model_ages
 from agedp.calibration.member_selection import (
     Answer,
     DrawSummary,
@@ -46,7 +45,7 @@ from agedp_data.datasets.validation import Flags, Ints
 from agedp_data.errors import ChainError, RunFileError
 from agedp_data.model import DIGEST_FILE, PUBLIC_FILE, Model, digest_line, model_settings, public_text
 from agedp_data.roster import Roster
-from agedp_data.text_columns import as_strings
+from agedp_data.roster_rows import as_strings
 
 if TYPE_CHECKING:
     from agedp.calibration.model_check import MemoryCurves

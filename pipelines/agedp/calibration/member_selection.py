@@ -30,8 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from agedp.calibration.household_mixing import HouseholdMixing, composes
-from agedp.calibration.leakage_bounds import model_ages, steps_per_day
+from agedp.calibration.leakage_bounds import HouseholdMixing, composes, model_ages, steps_per_day
 from agedp_data import mechanisms
 from agedp_data.config.model_section import EstimatedModel, SelectionTerms
 from agedp_data.datasets.timestamps import day_number

@@ -7,7 +7,7 @@
 <model> is the name of the model's folder, plus a mark of its location unless that is next to the confidential folder:
 two models of one name have two reports.
 The results are confidential and indicative: they never set noise, are in no statement, and the model's public part does
-not depend on them. One pass over the store (`household_memory`), then households in groups of a fixed size, so that the
+not depend on them. One pass over the store (`model_check`), then households in groups of a fixed size, so that the
 same readings give the same bytes for any blocks, workers and order. The chain of daily totals and the
 hidden regimes, 5 ms per household and year, are taken for every checked household; the chain of half-hours, 60 ms per
 household and year, for at most 200 of them, evenly spaced over the roster.
@@ -25,40 +25,386 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from functools import partial
 from pathlib import Path
+from typing import Any, Final, Literal
 
 import numpy as np
 import pyarrow as pa
 
-from agedp.calibration.household_memory import (
-    DAY_TOTALS,
-    HALF_HOURS,
-    LEVEL,
-    VALUES,
-    MemoryRequest,
-    PeriodReadings,
-    SeriesByName,
-    daily_totals_wh,
-    households_with_readings,
-    measure_group,
-    measure_sample,
-    read_period,
-)
-from agedp.calibration.quantize import Floats, Period, roster_of
-from agedp.calibration.regime_check import RegimeCheck, check_regimes, judge_model
-from agedp.compute.engine import map_items
+from agedp.calibration.estimate import repeated_half_hours
+from agedp.calibration.quantize import Floats, Period, bucket_periods, roster_of
+from agedp.compute.engine import map_in_batches, map_items
 from agedp.compute.engine_settings import Engine
-from agedp.internal_records.model_verdict import ModelVerdict
+from agedp.internal_records.bookkeeping import ModelVerdict
 from agedp.local_files import atomic_files
+from agedp.store.daily_totals import read_daily_totals
+from agedp.store.month_reader import day_numbers, household_codes
 from agedp_data import table_schemas
 from agedp_data.config import RunFile
 from agedp_data.config.model_section import EstimatedModel
-from agedp_data.datasets.validation import SLOTS, Ints
+from agedp_data.datasets.layout import expected_readings
+from agedp_data.datasets.timestamps import date_of_day, day_number
+from agedp_data.datasets.validation import SLOTS, Flags, Ints
+from agedp_data.markov.cyclic import cyclic_goodness_of_fit
+from agedp_data.markov.memory_check import (
+    SYMBOLS,
+    Table,
+    chain_pairs,
+    counted_pairs,
+    daily_residuals,
+    fit_hidden_regimes,
+    markov_goodness_of_fit,
+    predicted_pairs,
+    quartile_symbols,
+    signed_memory,
+)
+from agedp_data.markov.states import edges_equal_width, edges_quantile, merge_rare, states
+from agedp_data.parameters import watt_hours
+from agedp_data.roster_rows import as_strings
 from agedp_data.series.series_terms import EnergySeries
-from agedp_data.text_columns import as_strings
+
+# --------------------------------------------------------------------------------------------------
+# READINGS of a period -> empirical memory of groups of households, one group at a time.
+#
+# * The chain of daily totals, and the model's chain of half-hours: matrix powers against lagged counts
+#   (`markov_goodness_of_fit`).
+#
+# A day with more missing readings than the series permits is missing. A half-hour that the clock passes twice counts
+# in its day's total, and in no chain.
+# --------------------------------------------------------------------------------------------------
+
+DAY_TOTALS, HALF_HOURS = "chain of day totals", "chain of half-hours"
+VALUES = ("powers", "direct", "low", "high", "floor", "rejected")
+LEVEL = 0.95
+
+_DAY_STATES = 4
+_MAX_STATES = 24  # neighbours of more are taken together: kernels of hundreds of states are noise, and slow to compare
+_REPLICATES = {DAY_TOTALS: 39, HALF_HOURS: 19}
+_MISSING = np.iinfo(np.uint16).max  # half-hours above 65 kWh are in the highest state whatever they are
+SeriesByName = dict[str, dict[str, Floats]]
+"""By figure and value (h, T); "rejected" is 0 or 1, NaN where nothing was compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryRequest:
+    """Settings of a measurement of the households' memory, as a release under the model meets it.
+
+    Attributes:
+        model: settings of the model.
+        clamp_wh: clamp of a daily total [Wh].
+        max_missing: a day with more missing readings is missing.
+    """
+
+    model: EstimatedModel
+    clamp_wh: int
+    max_missing: int
+
+
+@dataclass(frozen=True, slots=True)
+class PeriodReadings:
+    """The readings of a period in memory; days are counted since 1970. Hourly readings leave every second slot missing.
+
+    Attributes:
+        readings: shape (h, days, 48) [Wh], capped below the code of a missing reading.
+        total: daily totals, shape (h, days) [Wh].
+        number: number of readings, shape (h, days).
+        day: the days, shape (days,).
+        expected: number of readings that a day can have, shape (days,).
+    """
+
+    readings: np.ndarray[Any, np.dtype[np.uint16]]
+    total: Ints
+    number: Ints
+    day: Ints
+    expected: Ints
+
+    def select(self, households: Ints) -> PeriodReadings:
+        """Return the readings of these households, by their indices."""
+        mine = {name: getattr(self, name)[households] for name in ("readings", "total", "number")}
+        return replace(self, **mine)
+
+
+def households_with_readings(period: Period, *, engine: Engine) -> Flags:
+    """Return which households of the roster have a reading in a period, by the stored daily totals: (h,)."""
+    has_readings = np.zeros(len(period.roster.ids), bool)
+    for households, part in bucket_periods(period):
+        present_in = partial(_present_in_month, period=part)
+        for present in map_items("period", part.months, function=present_in, engine=engine):
+            has_readings[households[present]] = True
+    return has_readings
+
+
+def _present_in_month(month: str, *, period: Period) -> Ints:
+    """Return the households with a reading in one month of the period of one bucket."""
+    table = read_daily_totals(period.store, month, period.delivery.contents, period.bucket or 0)
+    day, readings = day_numbers(table), table["readings"].to_numpy()
+    code = household_codes(table, {household: i for i, household in enumerate(period.roster.ids)})
+    is_inside = (day >= day_number(period.first)) & (day <= day_number(period.last))
+    return np.unique(code[is_inside & (readings > 0) & (code >= 0)])
+
+
+def read_period(period: Period, *, engine: Engine) -> PeriodReadings:
+    """Read the readings of a period, day by day, in one pass over the store.
+
+    It takes two bytes per half-hour: 300 households for a year take 10.5 MB. Months are read in parallel, in batches of
+    as many months as there are workers.
+    """
+    period = replace(period, step="half-hour")  # whatever the step of the model
+    first, last = (int(np.datetime64(day, "D").astype(np.int64)) for day in (period.first, period.last))
+    readings = _empty(len(period.roster.ids), np.arange(first, last + 1), period)
+    read_month = partial(_of_month, period=period)
+    for months in map_in_batches(
+        "period", period.months, function=read_month, engine=engine, batch_size=engine.workers
+    ):
+        for month in months:
+            is_inside = (month.day >= first) & (month.day <= last)
+            columns = month.day[is_inside] - first
+            readings.readings[:, columns] = month.readings[:, is_inside]
+            readings.total[:, columns] = month.total[:, is_inside]
+            readings.number[:, columns] = month.number[:, is_inside]
+    return readings
+
+
+def _of_month(month: str, *, period: Period) -> PeriodReadings:
+    start = np.datetime64(month, "M")
+    low, high = (int(bound.astype("datetime64[D]").astype(np.int64)) for bound in (start, start + 1))
+    readings = _empty(len(period.roster.ids), np.arange(low, high), period)
+    for part in period.parts(month):
+        day_index = part.household * (high - low) + part.time // SLOTS - low
+        is_unambiguous = ~repeated_half_hours(period.store.layout, part.time)
+        flat = (day_index * SLOTS + part.time % SLOTS)[is_unambiguous]
+        readings.readings.reshape(-1)[flat] = np.minimum(part.energy_wh[is_unambiguous], _MISSING - 1)
+    position = {household: code for code, household in enumerate(period.roster.ids)}
+    for bucket in range(period.store.buckets) if period.bucket is None else [period.bucket]:
+        table = read_daily_totals(period.store, month, period.delivery.contents, bucket)
+        code, day = household_codes(table, position), day_numbers(table) - low
+        of_roster = code >= 0
+        for values, name in ((readings.total, "energy_wh"), (readings.number, "readings")):
+            values[code[of_roster], day[of_roster]] = table[name].to_numpy()[of_roster]
+    return readings
+
+
+def _empty(households: int, day: Ints, period: Period) -> PeriodReadings:
+    expected = np.array([expected_readings(period.store.layout, date_of_day(int(number))) for number in day])
+    shape = (households, len(day))
+    readings = np.full((*shape, SLOTS), _MISSING, np.uint16)
+    return PeriodReadings(readings, np.zeros(shape, np.int64), np.zeros(shape, np.int64), day, expected)
+
+
+def measure_group(readings: PeriodReadings, *, request: MemoryRequest, rng: np.random.Generator) -> SeriesByName:
+    """Measure the memory of a group of households by the chain of their daily totals.
+
+    Args:
+        readings: the readings of these households in the period.
+        request: what to measure.
+        rng: random numbers of the bootstrap replicates; no noise of a release.
+
+    Returns:
+        By measure and value an array of shape (households, ages), NaN where a household has too few readings.
+    """
+    chain = _states(daily_totals_wh(readings, request), request.model if request.model.step == "day" else None)
+    ages = np.array(request.model.ages_days)
+    return {DAY_TOTALS: _goodness_of_fit(chain, ages, rng, _REPLICATES[DAY_TOTALS], steps_per_day=1)}
+
+
+def measure_sample(readings: PeriodReadings, *, request: MemoryRequest, rng: np.random.Generator) -> SeriesByName:
+    """Measure what takes longer, for a sample of the households: the model's chain of half-hours, if it has one.
+
+    Arguments and result are as in `measure_group`; the results of both are merged.
+    """
+    if request.model.step != "half-hour":  # day totals judge
+        return {}
+    chain = _states(_half_hours_wh(readings).reshape(len(readings.total), -1), request.model)
+    ages, replicates = np.array(request.model.ages_days), _REPLICATES[HALF_HOURS]
+    if request.model.chain == "homogeneous":
+        return {HALF_HOURS: _goodness_of_fit(chain, ages * SLOTS, rng, replicates, steps_per_day=SLOTS)}
+    table = cyclic_goodness_of_fit(
+        chain, ages, rng, n_phases=SLOTS, min_visits=request.model.min_visits, level=LEVEL, replicates=replicates
+    )
+    return {HALF_HOURS: _series_of_table(table)}
+
+
+def daily_totals_wh(readings: PeriodReadings, request: MemoryRequest) -> Ints:
+    """Return the days' totals as a release clamps them, shape (households, days) [Wh], -1 where missing."""
+    usable: Flags = readings.number >= np.maximum(1, readings.expected - request.max_missing)
+    return np.where(usable, np.minimum(readings.total, request.clamp_wh), -1)
+
+
+def _half_hours_wh(readings: PeriodReadings) -> Ints:
+    return np.where(readings.readings == _MISSING, -1, readings.readings.astype(np.int64))
+
+
+def _states(values: Ints, model: EstimatedModel | None) -> Ints:
+    """Return states (h, m): the model's, rare ones merged and at most 24; without a model, four quantile states."""
+    kind = model.edges if model else "quantile"
+    count = model.states if model else _DAY_STATES
+    state = np.full(values.shape, -1, np.int64)
+    for row, household_values in enumerate(values):
+        state[row] = states(household_values, _edges(household_values[household_values >= 0], kind, count))
+    if model is None:
+        return state
+    merged = merge_rare(state, n_states=count, min_visits=model.min_visits)
+    return merged if count <= _MAX_STATES else np.where(merged >= 0, merged * _MAX_STATES // count, -1)
+
+
+def _edges(household_values: Ints, kind: str | Sequence[Decimal], count: int) -> np.ndarray[Any, Any]:
+    if not isinstance(kind, str):
+        return np.array([watt_hours(edge) for edge in kind])
+    if not len(household_values):
+        return np.zeros(count - 1)
+    if kind == "quantile":
+        return edges_quantile(*np.unique(household_values, return_counts=True), count)
+    return edges_equal_width(float(household_values.max()), count)
+
+
+def _goodness_of_fit(
+    series: Ints, lags: Ints, rng: np.random.Generator, replicates: int, *, steps_per_day: int
+) -> dict[str, Floats]:
+    """Return matrix powers, lagged counts, and whether the Markov property is rejected: (h, T) each."""
+    n_states = int(series.max(initial=0)) + 1
+    table = markov_goodness_of_fit(
+        series, lags, rng, n_states=n_states, steps_per_day=steps_per_day, level=LEVEL, replicates=replicates
+    )
+    return _series_of_table(table)
+
+
+def _series_of_table(table: Table) -> dict[str, Floats]:
+    is_compared = ~np.isnan(table.direct) & ~np.isnan(table.powers)
+    series_by_name = {name: table[name] for name in ("powers", "direct", "low", "high", "floor")}
+    return series_by_name | {"rejected": np.where(is_compared, table.rejected, np.nan)}
+
+
+# --------------------------------------------------------------------------------------------------
+# Daily totals -> check of the model's memory: direct counts, a chain of visible states, and hidden regimes.
+#
+# Everything is about the residual of a day (`agedp_data.markov.memory_check`): what an adversary who knows season,
+# weather, weekday and the published mean does not know. All of it is confidential and indicative.
+#
+# The verdict on the model has three values, by fixed rules:
+#
+#   rejected              the Markov property is rejected (`GoodnessOfFit`); or at some lag the direct counts exceed the
+#                         chain by more than 0.05 and by more than three standard errors, on average over households
+#   cannot be judged      a lag of 7, 14 or 28 days has fewer than 20 households, or a standard error above 0.025
+#   not rejected          else; one dataset can contradict a model, never verify it
+#
+# A lag counts for a household if either half of the present (high, low) has 20 pairs. A household counts from 90 days
+# on. The rules depend on confidential counts only, so the verdict decides nothing that is published.
+# --------------------------------------------------------------------------------------------------
+
+LAGS_DAYS: Final = (1, 2, 3, 7, 14, 28, 60)
+YEAR_WARNING: Final = (
+    "Less than two years cannot separate season from habit, so these counts are lower bounds: simulated households "
+    "that remember 0.16 at 28 days show 0.11 in one year. More figures: docs/goodness-of-fit.md."
+)
+
+_DECISIVE_DAYS = (7, 14, 28)
+_TOLERANCE, _STANDARD_ERRORS, _MAX_ERROR = 0.05, 3.0, 0.025
+_MIN_HOUSEHOLDS, _MIN_DAYS, _MIN_PAIRS = 20, 90, 20
+_TWO_YEARS = 730
+_HOUSEHOLDS_AT_ONCE = 128
+_WEEK = 7
+
+
+@dataclass(frozen=True, slots=True)
+class RegimeCheck:
+    """Signed memory of the households' residual days, by lag. Confidential.
+
+    Attributes:
+        direct: counted, shape (h, L), NaN where it cannot be.
+        chain: predicted by the chain of visible states, NaN where `direct` is.
+        regimes: predicted by hidden regimes, NaN where `direct` is.
+        days: number of days of the period.
+    """
+
+    direct: Floats
+    chain: Floats
+    regimes: Floats
+    days: int
+
+    @property
+    def warning(self) -> str:
+        """Return what a period below two years cannot show, "" for a longer one."""
+        return YEAR_WARNING if self.days < _TWO_YEARS else ""
+
+    def mean(self, name: Literal["direct", "chain", "regimes"]) -> Floats:
+        """Return the mean of a figure over the households that have it, NaN without any: (L,)."""
+        return np.array([column.mean() if len(column) else np.nan for column in _columns(getattr(self, name))])
+
+    @property
+    def households(self) -> Ints:
+        """Return the number of households that have a figure at each lag."""
+        return np.array([len(column) for column in _columns(self.direct)])
+
+    @property
+    def excess(self) -> tuple[Floats, Floats]:
+        """Return the mean of the direct counts less the chain, and its standard error over households: (L,) each."""
+        columns = _columns(self.direct - self.chain)
+        error = [column.std(ddof=1) / np.sqrt(len(column)) if len(column) > 1 else np.nan for column in columns]
+        return self.mean("direct") - self.mean("chain"), np.array(error)
+
+
+def check_regimes(totals_wh: Ints, day: Ints, *, engine: Engine) -> RegimeCheck:
+    """Compare direct counts, chain and hidden regimes of all households that have enough days.
+
+    Args:
+        totals_wh: daily totals of consecutive days, shape (h, T) [Wh], -1 where missing.
+        day: the days since 1970, shape (T,).
+        engine: runs a task for each group of households.
+    """
+    symbols = quartile_symbols(daily_residuals(totals_wh, day % _WEEK))
+    symbols = symbols[(symbols >= 0).sum(axis=1) >= _MIN_DAYS]
+    groups = [symbols[first : first + _HOUSEHOLDS_AT_ONCE] for first in range(0, len(symbols), _HOUSEHOLDS_AT_ONCE)]
+    parts = map_items("model-check", groups, function=_memories, engine=engine)
+    direct, chain, regimes = np.concatenate([np.zeros((3, 0, len(LAGS_DAYS))), *parts], axis=1)
+    return RegimeCheck(direct, chain, regimes, len(day))
+
+
+def judge_model(check: RegimeCheck, *, is_rejected: bool) -> ModelVerdict:
+    """Return the verdict by the rules of the module; `is_rejected` says whether the Markov property is rejected."""
+    (excess, error), households = check.excess, check.households
+    is_judged = (households >= _MIN_HOUSEHOLDS) & (error <= _MAX_ERROR)
+    is_exceeded = (households >= _MIN_HOUSEHOLDS) & (excess > np.maximum(_TOLERANCE, _STANDARD_ERRORS * error))
+    if is_exceeded.any():
+        worst = int(np.argmax(np.where(is_exceeded, excess, -np.inf)))
+        direct, chain = check.mean("direct")[worst], check.mean("chain")[worst]
+        return ModelVerdict(
+            "rejected",
+            f"Its memory decays too fast: at {LAGS_DAYS[worst]} days {direct:.2f} is counted and {chain:.2f} predicted "
+            f"(mean of {households[worst]:,} households, standard error of the difference {error[worst]:.2f}).",
+        )
+    if is_rejected:
+        return ModelVerdict("rejected", "The Markov property is rejected for too many households.")
+    missing = [lag for lag, judged in zip(LAGS_DAYS, is_judged, strict=True) if lag in _DECISIVE_DAYS and not judged]
+    if missing:
+        return ModelVerdict("cannot be judged", f"Too few readings at a lag of {_listed(missing)} days.")
+    largest = max(lag for lag, judged in zip(LAGS_DAYS, is_judged, strict=True) if judged)
+    reason = f"At lags of 1 to {largest} days. One dataset can contradict a model, never verify it."
+    return ModelVerdict("not rejected", reason)
+
+
+def _listed(lags: Iterable[int]) -> str:
+    return ", ".join(map(str, lags))
+
+
+def _columns(values: Floats) -> list[Floats]:
+    return [column[~np.isnan(column)] for column in values.T]
+
+
+def _memories(symbols: Ints) -> Floats:
+    """Return direct counts, chain and hidden regimes of a group of households, shape (3, h, L)."""
+    direct = signed_memory(counted_pairs(symbols, LAGS_DAYS, n_symbols=SYMBOLS), min_pairs=_MIN_PAIRS)
+    chain = signed_memory(chain_pairs(symbols, LAGS_DAYS, shown=np.eye(SYMBOLS)))
+    regimes = signed_memory(predicted_pairs(fit_hidden_regimes(symbols, n_symbols=SYMBOLS), LAGS_DAYS))
+    return np.where(np.isnan(direct), np.nan, np.stack([direct, chain, regimes]))
+
+
+# --------------------------------------------------------------------------------------------------
+# READINGS of the model's period -> empirical memory: do the households mix as fast as the chain predicts?
+# --------------------------------------------------------------------------------------------------
 
 MAX_CHECKED = 500
 SAMPLE = 200

@@ -23,10 +23,9 @@ import pyarrow as pa
 from agedp.compute.engine import map_items
 from agedp.compute.engine_settings import Engine
 from agedp.stage_values import Delivery
-from agedp.store.buckets import bucket_numbers
 from agedp.store.daily_totals import read_daily_totals
 from agedp.store.month_reader import day_numbers, household_codes, iterate_month_readings
-from agedp.store.store import Store, months_between
+from agedp.store.store import Store, bucket_numbers, months_between
 from agedp.store.transition_counts import household_starts
 from agedp_data.config.model_section import Step
 from agedp_data.datasets.layout import expected_readings, slot_step
@@ -34,7 +33,7 @@ from agedp_data.datasets.timestamps import date_of_day, day_number
 from agedp_data.datasets.validation import SLOTS, Ints
 from agedp_data.markov.states import edges_equal_width, edges_quantile
 from agedp_data.roster import Roster
-from agedp_data.text_columns import as_strings
+from agedp_data.roster_rows import as_strings
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 Narrow = np.ndarray[Any, np.dtype[np.integer[Any]]]

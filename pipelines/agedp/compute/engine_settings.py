@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
+
+from agedp_data.errors import AgedpError
 
 Progress = Callable[[str, int, int], None]
 """Called with the stage, the number of its finished tasks, and the number of all its tasks."""
@@ -58,3 +60,31 @@ class ProgressReporter:
 
 
 SILENT = ProgressReporter()
+
+
+# --------------------------------------------------------------------------------------------------
+# The error of a task, as the value that the task returns.
+# --------------------------------------------------------------------------------------------------
+
+NO_MEMORY: Final = (
+    "this step needs more memory than the process can have. Lower [engine] block_mib or workers, raise the limit, or "
+    "check the size to which compressed input files expand"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The error of a task, returned instead of raised."""
+
+    error: AgedpError | None
+    trace: str
+
+    def raise_error(self) -> None:
+        """Raise the error of the task."""
+        if self.error is not None:
+            raise self.error
+        raise TaskFailed(self.trace)
+
+
+class TaskFailed(RuntimeError):
+    """A bug inside a task; the traceback is text without values."""

@@ -19,37 +19,331 @@ Decisions:
 
 from __future__ import annotations
 
+import hashlib
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from itertools import chain
+from pathlib import Path
 from typing import Final, TypeVar
 
-from agedp.internal_records.household_sums import LargestSums, SharedHouseholds, largest_sums, shared_households
-from agedp.internal_records.register_entries import (
-    CALIBRATION,
-    LEDGER_SOURCE,
-    Recorded,
-    calibration_charge,
-    calibration_source,
-    confirm,
-    covered_days_in,
-    draw_of,
-    enter_calibration,
-    gaps_of,
-    identity_of,
-    is_own,
-    lineage_of,
+import numpy as np
+from numpy.typing import NDArray
+
+from agedp.internal_records.register_members import (
+    BEGAN,
+    REBUILT,
+    UNKNOWN_POPULATION,
+    HouseholdKey,
+    RegisterPlace,
+    RosterRanges,
+    record_roster,
 )
-from agedp.internal_records.register_key import BEGAN, REBUILT, UNKNOWN_POPULATION, RegisterPlace
-from agedp.internal_records.register_members import record_roster
-from agedp.internal_records.roster_ranges import HouseholdKey, RosterRanges
 from agedp_data.datasets.timestamps import date_of_day, day_number
 from agedp_data.errors import LedgerBehind, LedgerError, Refused
-from agedp_data.ledger import Ledger, ReleaseRecord
+from agedp_data.ledger import Ledger, ReleaseRecord, canonical
+from agedp_data.ledger.household_register import CountedDraw, Kind, Membership, RegisterRows, RegisterSource
 from agedp_data.ledger.lifecycle import CalibrationDraw, HouseholdAccount
-from agedp_data.ledger.register_rows import CountedDraw, Kind, Membership, RegisterRows, RegisterSource
+from agedp_data.ledger.records import AnyRelease
+from agedp_data.notions.publication import Publication
 from agedp_data.roster import Roster
+
+# --------------------------------------------------------------------------------------------------
+# Memberships and draws of the household register -> the largest sums over households.
+#
+# .. math:: \varepsilon_h(d) = \sum_{k :\, h \in R_k,\ d \in k} \varepsilon_k, \qquad
+#           \max_h \max_d \varepsilon_h(d), \qquad \max_h \sum_{k :\, h \in R_k} \varepsilon_k
+#
+# k are the draws, d in k the days of the data that draw k is about, R_k the households on its roster. A draw about one
+# day counts for the households on the roster of that day; a calibration draw counts once in the total, and on every
+# day of its period. Households with the same membership have the same sums, so each membership is computed once.
+# --------------------------------------------------------------------------------------------------
+
+_INT64_SAFE = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class LargestSums:
+    """The largest loss of a household about one day, and in all [nano-epsilon]; not of one household in general."""
+
+    day: int = 0
+    total: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SharedHouseholds:
+    """How many households of a population are counted elsewhere too (confidential).
+
+    `by_source` has (population, kind, households) for each other source, `households` all of them, each once.
+    """
+
+    households: int
+    by_source: tuple[tuple[str, str, int], ...]
+
+
+def largest_sums(
+    memberships: Iterable[Membership],
+    draws: Sequence[CountedDraw],
+    sources: Mapping[int, RegisterSource],
+    *,
+    of: Collection[int] | None = None,
+) -> LargestSums:
+    """Return the largest sums over the households that are in a source of `of`, or over all households.
+
+    Args:
+        memberships: those that at least one household has.
+        draws: the draws of all sources.
+        sources: every source by id; open ranges end with its newest day.
+        of: ids of sources; None for all households.
+    """
+    if not draws:
+        return LargestSums()
+    first = min(draw.first_day for draw in draws)
+    losses = _SourceLosses(draws, first, max(draw.last_day for draw in draws) + 1 - first)
+    day, total = 0, 0
+    for membership in memberships:
+        if of is not None and all(source not in of for source, _, _ in membership.ranges):
+            continue
+        spans = [
+            (source, max(begin - first, 0), (sources[source].newest if end is None else end) + 1 - first)
+            for source, begin, end in membership.ranges
+            if source in losses.by_day
+        ]
+        spans = [(source, begin, end) for source, begin, end in spans if end > begin]
+        total = max(total, sum(losses.total(*span) for span in spans))
+        if sum(losses.largest[source] for source, _, _ in spans) > day:
+            day = max(day, losses.largest_day(spans))
+    return LargestSums(day, total)
+
+
+class _SourceLosses:
+    """Losses by source and day: `by_day` about each day; sums of the draws that begin, and that end, before a day.
+
+    A draw about several days counts once for a household that was on the roster on one of them.
+    """
+
+    def __init__(self, draws: Sequence[CountedDraw], first: int, days: int) -> None:
+        kind = np.int64 if sum(draw.loss for draw in draws) < _INT64_SAFE else object
+        self.by_day: dict[int, NDArray[np.int64]] = {}
+        begun: dict[int, NDArray[np.int64]] = {}
+        ended: dict[int, NDArray[np.int64]] = {}
+        for draw in draws:
+            if draw.source not in self.by_day:
+                self.by_day[draw.source] = np.zeros(days, kind)
+                begun[draw.source], ended[draw.source] = np.zeros(days + 1, kind), np.zeros(days + 1, kind)
+            self.by_day[draw.source][draw.first_day - first : draw.last_day + 1 - first] += draw.loss
+            begun[draw.source][draw.first_day - first + 1] += draw.loss
+            ended[draw.source][draw.last_day - first + 1] += draw.loss
+        self._begun, self._ended = (
+            {source: np.cumsum(losses) for source, losses in sums.items()} for sums in (begun, ended)
+        )
+        self.largest = {source: int(losses.max()) for source, losses in self.by_day.items()}
+        self._days = days
+
+    def total(self, source: int, begin: int, end: int) -> int:
+        """Return the sum of the draws of a source that touch a range of days, `end` not included."""
+        begun, ended = self._begun[source], self._ended[source]
+        return int(begun[min(end, self._days)] - ended[min(begin, self._days)])
+
+    def largest_day(self, spans: Sequence[tuple[int, int, int]]) -> int:
+        """Return the largest sum about one day over ranges of several sources."""
+        if len(spans) == 1:
+            [(source, begin, end)] = spans
+            return int(self.by_day[source][begin:end].max(initial=0))
+        by_day = np.zeros_like(self.by_day[spans[0][0]])
+        for source, begin, end in spans:
+            by_day[begin:end] += self.by_day[source][begin:end]
+        return int(by_day.max(initial=0))
+
+
+def shared_households(
+    memberships: Iterable[Membership],
+    sources: Mapping[int, RegisterSource],
+    *,
+    of: int,
+    elsewhere: Collection[int],
+    day: int | None = None,
+) -> SharedHouseholds:
+    """Return how many households of a source are counted in other sources as well.
+
+    Args:
+        memberships: those that at least one household has.
+        sources: every source by id.
+        of: the source whose households are counted.
+        elsewhere: the sources with which they are compared.
+        day: only households that are in `of` on this day; None for all.
+    """
+    counts: dict[int, int] = {}
+    households = 0
+    for membership in memberships:
+        spans = [
+            (begin, sources[of].newest if end is None else end)
+            for source, begin, end in membership.ranges
+            if source == of
+        ]
+        shared = {source for source, _, _ in membership.ranges if source in elsewhere}
+        is_counted = any(day is None or begin <= day <= end for begin, end in spans)
+        if is_counted and shared:
+            households += membership.households
+            for source in shared:
+                counts[source] = counts.get(source, 0) + membership.households
+    by_source = ((sources[source].population, sources[source].kind, counts[source]) for source in sorted(counts))
+    return SharedHouseholds(households, tuple(by_source))
+
+
+# --------------------------------------------------------------------------------------------------
+# Ledger rows -> draws of the household register: which source they are of, and which draw a row is.
+#
+# A draw is identified by the hash of its row; a row of a recovered ledger by the hash that it had in the oldest ledger
+# that contained it. A calibration draw has no row of its own in every ledger that uses its model: it is one draw
+# wherever population, period, query and answer are the same.
+# --------------------------------------------------------------------------------------------------
+
+CALIBRATION: Final = "calibration"
+LEDGER_SOURCE: Final = "ledger "
+"""Prefix of the property that names the source of a recovered ledger."""
+REHEARSALS, RELEASES, REBUILT_GAP = "rehearsals", "releases", "rebuilt"
+"""What an account may lack: earlier rehearsals, earlier releases, all that a lost register knew."""
+
+Lineage = tuple[tuple[str, tuple[str, ...]], ...]
+Recorded = tuple[str, str, bool]
+"""Population and ledger of released days in the roster history, and whether the ledger is a rehearsal's."""
+
+
+def gaps_of(rows: RegisterRows, recorded: Collection[Recorded]) -> tuple[str, ...]:
+    """Return what the register is known to lack."""
+    meta = rows.meta()
+    registered = {(source.population, source.ledger) for source in rows.sources()}
+    missing = [
+        rehearsal
+        for population, ledger, rehearsal in recorded
+        if (population, meta.get(f"{LEDGER_SOURCE}{ledger}", ledger)) not in registered
+    ]
+    gaps = {REBUILT_GAP: bool(meta[REBUILT]), REHEARSALS: any(missing), RELEASES: not all(missing)}
+    return tuple(gap for gap, applies in gaps.items() if applies)
+
+
+def is_own(entry: RegisterSource, source: RegisterSource) -> bool:
+    """Return whether a source is this one, or a calibration of the same population."""
+    return entry.id == source.id or (entry.population == source.population and entry.kind.startswith(CALIBRATION))
+
+
+def lineage_of(ledger: Ledger) -> Lineage:
+    """Return the ledgers that this one continues, oldest first, each with the hashes of its rows; itself last.
+
+    The n-th hash is that of row n + 1 of this ledger, "" for a row that the earlier ledger did not contain.
+    """
+    recovery = ledger.recovery()
+    if recovery is None:
+        return ((ledger.id, ()),)
+    earlier = [(lost.ledger, lost.hashes) for lost in recovery.earlier_ledgers]
+    return (*earlier, (recovery.ledger, recovery.hashes), (ledger.id, ()))
+
+
+def identity_of(row: AnyRelease, lineage: Lineage) -> str:
+    """Return the hash of a row in the oldest ledger that contained it."""
+    for _, hashes in lineage:
+        number = row.seq - 2  # the first row of a recovered ledger is its recovery record
+        if 0 <= number < len(hashes) and hashes[number]:
+            return hashes[number]
+    return row.hash
+
+
+CoveredDays = Callable[[AnyRelease], tuple[str, str]]
+"""First and last day that a release covers, ISO text."""
+
+
+def covered_days_in(ledger: Ledger, population: str) -> CoveredDays:
+    """Return the function that gives the days of the population's releases, by their contracts."""
+    series = {contract.hash: contract.terms.series for contract in ledger.contracts(population)}
+    return Publication(earlier=series).covered_days
+
+
+def draw_of(source: RegisterSource, row: AnyRelease, identity: str, covered: CoveredDays) -> CountedDraw:
+    """Return the draw of a release: about the days that it covers, and named by the last of them."""
+    first, last = (day_number(date.fromisoformat(day)) for day in covered(row))
+    return CountedDraw(source.id, first, last, row.series, identity, row.loss)
+
+
+def calibration_charge(source: RegisterSource, draw: CalibrationDraw, identity: str) -> CountedDraw:
+    """Return a calibration draw as the register counts it."""
+    first, last = (day_number(date.fromisoformat(day)) for day in (draw.first_day, draw.last_day))
+    return CountedDraw(source.id, first, last, _query_digest(draw), identity, draw.loss)
+
+
+def calibration_kind(draw: CalibrationDraw) -> str:
+    """Return the kind of the source of a calibration draw: one source for each period."""
+    return f"{CALIBRATION} {draw.first_day} to {draw.last_day}"
+
+
+def _query_digest(draw: CalibrationDraw) -> str:
+    return hashlib.sha256(draw.query.encode()).hexdigest()
+
+
+def confirm(rows: RegisterRows, source: RegisterSource, released: Sequence[CountedDraw]) -> None:
+    """Add the draws that the register does not know, each in place of its charge.
+
+    Two ledgers with the same contract, date and noisy values have equal rows. A ledger charges a day before it draws
+    it and never again, so a charge beside a stored row of the same day and series is of another ledger's draw.
+    """
+    stored = rows.draws([source.id])
+    hashes = Counter(draw.identity.partition(" ")[0] for draw in stored)
+    charged = {(draw.last_day, draw.series) for draw in stored if not draw.identity}
+    new = [draw for draw in released if not hashes[draw.identity]]
+    repeated = [
+        replace(draw, identity=f"{draw.identity} {hashes[draw.identity] + 1}")
+        for draw in released
+        if hashes[draw.identity] and (draw.last_day, draw.series) in charged
+    ]
+    rows.replace_draws(without=[replace(draw, identity="") for draw in (*new, *repeated)], new=[*new, *repeated])
+
+
+def enter_calibration(
+    rows: RegisterRows,
+    key: HouseholdKey,
+    root: str,
+    draw: CalibrationDraw,
+    roster: Roster,
+    *,
+    cache: Path | None = None,
+) -> None:
+    """Enter a calibration draw of a ledger, unless the register has the same draw of some ledger.
+
+    A ledger that has charged a draw has drawn it, although another one may have drawn the same answer.
+    """
+    kind, value = calibration_kind(draw), canonical(list(draw.value))
+    same = {
+        entry.id: entry.ledger for entry in rows.sources() if (entry.population, entry.kind) == (draw.population, kind)
+    }
+    answers = [entry for entry in rows.draws(same) if entry.series == _query_digest(draw)]
+    is_charged = any(not entry.identity and same[entry.source] == root for entry in answers)
+    equal = sum(entry.identity.partition(" ")[0] == value for entry in answers)
+    if equal and not is_charged:
+        return
+    identity = f"{value} {equal + 1}" if equal else value
+    charge = calibration_charge(calibration_source(rows, key, root, draw, roster, cache=cache), draw, identity)
+    rows.replace_draws(without=[replace(charge, identity="")], new=[charge])
+
+
+def calibration_source(
+    rows: RegisterRows,
+    key: HouseholdKey,
+    root: str,
+    draw: CalibrationDraw,
+    roster: Roster,
+    *,
+    cache: Path | None = None,
+) -> RegisterSource:
+    """Return the source of a calibration draw, with the households that were on the roster in its period."""
+    source = rows.source(root, draw.population, calibration_kind(draw))
+    first, last = (day_number(date.fromisoformat(day)) for day in (draw.first_day, draw.last_day))
+    return record_roster(rows, key, source, RosterRanges.of(roster, first, last, cache=cache), period=(first, last))
+
+
+# --------------------------------------------------------------------------------------------------
+# One account per household: rosters and ledger rows -> the household register -> the largest sums over households.
+# --------------------------------------------------------------------------------------------------
 
 RELEASE: Final = "release"
 

@@ -13,27 +13,278 @@ Without a recorded day (another machine, a restored backup) the numbers of house
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Collection, Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import date
+from functools import partial
+from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from agedp.covered_days import period_cells
-from agedp.internal_records.roster_checks import RosterChecks
-from agedp.internal_records.roster_digest import RosterDigest
-from agedp.local_files import atomic_files, locks
-from agedp.local_files.internal_files import FileKind, read_content
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from agedp.budget import period_cells
+from agedp.local_files import atomic_files
+from agedp.local_files.atomic_files import checked_json, read_checked_json
+from agedp.local_files.internal_files import FileKind, read_columns, read_content
 from agedp.stage_values import BeforeDraw
 from agedp_data import table_schemas
 from agedp_data.config.contract import Contract
-from agedp_data.errors import LedgerBehind, Refused
+from agedp_data.datasets.filesystem import SETTLING_NS, FileStatus, file_status, is_url
+from agedp_data.datasets.timestamps import day_number
+from agedp_data.datasets.validation import Ints
+from agedp_data.errors import InputError, LedgerBehind, Refused
 from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord
-from agedp_data.ledger.release_headers import AnyRelease
-from agedp_data.roster import columns_of
-from agedp_data.series.periods import days_of
+from agedp_data.ledger.records import AnyRelease
+from agedp_data.meters import HOUSEHOLD
+from agedp_data.roster import GroupColumns, Roster, RosterCounts, columns_of, parse_roster, read_roster_bytes
+from agedp_data.roster_rows import RosterRows, TextColumn, as_strings, check_path_labels, roster_error, sorted_codes
+from agedp_data.series.series_terms import days_of
+
+# --------------------------------------------------------------------------------------------------
+# Digests of a roster: of its members on a day, and of all its rows as far as they are about days through one day.
+#
+# A day's digest is the SHA-256 of one line for each member, sorted, in JSON: `["A"]`, with a group `["A", "north"]`.
+# It is the same whatever the form of the roster file and the order of its rows. The lines of all rows are sorted once;
+# the lines of a day are a part of them, in the same order.
+# --------------------------------------------------------------------------------------------------
+
+LEAST_ROWS: Final = 2**15
+"""Rosters with fewer rows have no record of their digests and checks."""
+_ESCAPED: Final = r"[^ !#-\[\]-~]"
+"""Letters that JSON does not write as they are."""
+
+
+class RosterDigest:
+    """Digests of the members of a roster on a day.
+
+    They are computed once for each interval between two changes of the roster: a year of an unchanged roster is hashed
+    once. The rows of the roster are read for the first digest. With `meters` those of the households are members too.
+    """
+
+    def __init__(self, roster: Roster, meters: Roster | None = None) -> None:
+        self._roster = roster
+        self._meters = None if meters is None else RosterDigest(meters)
+        self._changes: Ints | None = None
+        self._lines: dict[str | None, tuple[pa.Array, Ints]] = {}
+        self._digests: dict[tuple[int, str | None], str] = {}
+        self._cells: dict[tuple[int, GroupColumns], tuple[tuple[str, int], ...]] = {}
+
+    @property
+    def file_digest(self) -> str:
+        """Return the digest of the roster's file, "" where it is of no file."""
+        return self._with_meters(self._roster.file_digest, lambda meters: meters.file_digest)
+
+    @property
+    def has_meters(self) -> bool:
+        """Return whether the meters of the households are members too."""
+        return self._meters is not None
+
+    @property
+    def rows(self) -> int:
+        """Return the number of rows of the roster."""
+        return int(self._roster.counts.number.sum())
+
+    def has(self, by: GroupColumns) -> bool:
+        """Return whether the roster has these group columns."""
+        return self._roster.has(by)
+
+    def digest(self, day: date, column: str | None) -> str:
+        """Return the SHA-256 of the members on a day; with a column, of the members and their groups in it.
+
+        Members are sorted: the order of the roster's rows does not matter.
+        """
+        own = self._own_digest(day, column)
+        return own if column is not None else self._with_meters(own, lambda meters: meters.digest(day, HOUSEHOLD))
+
+    def _with_meters(self, digest: str, of_meters: Callable[[RosterDigest], str]) -> str:
+        """Return a digest together with that of the meters, if there are any."""
+        if self._meters is None or not digest:
+            return digest
+        return hashlib.sha256(f"{digest} {of_meters(self._meters)}".encode()).hexdigest()
+
+    def _own_digest(self, day: date, column: str | None) -> str:
+        key = self._interval_index(day), column
+        if key not in self._digests:
+            if column not in self._lines:
+                self._lines[column] = self._sorted_lines(column)
+            lines, order = self._lines[column]
+            members = lines.filter(pa.array(self._roster.on(day)[order]))
+            self._digests[key] = hashlib.sha256(bytes_of(members)[:-1]).hexdigest()
+        return self._digests[key]
+
+    def digest_through(self, day: date) -> str:
+        """Return the SHA-256 of all that the rows contain about the days through this one.
+
+        Rosters with the same value have the same members and groups on each of these days.
+        """
+        number, rows = day_number(day), self._roster.rows
+        touching = np.flatnonzero(rows.first <= number)
+        last = np.where(rows.last[touching] >= number, -1, rows.last[touching])
+        digest = hashlib.sha256(json.dumps([number, list(rows.groups)]).encode())
+        for days in (rows.first[touching], last):
+            digest.update(days.astype("<i8").tobytes())
+        for labels, codes in ((as_strings(rows.ids), rows.household), *map(sorted_codes, rows.groups.values())):
+            texts = labels.take(pa.array(codes[touching]))
+            digest.update(pc.binary_length(texts).to_numpy().astype("<i4").tobytes())
+            digest.update(bytes_of(texts))
+        return self._with_meters(digest.hexdigest(), lambda meters: meters.digest_through(day))
+
+    def cells(self, day: date, by: GroupColumns) -> tuple[tuple[str, int], ...]:
+        """Return the groups of columns on a day and the number of households in each."""
+        key = self._interval_index(day), by
+        if key not in self._cells:
+            self._cells[key] = self._roster.cells(day, by)
+        return self._cells[key]
+
+    def _interval_index(self, day: date) -> int:
+        if self._changes is None:
+            counts = self._roster.counts
+            self._changes = np.unique(np.concatenate([counts.first, counts.last + 1]))
+        return int(np.searchsorted(self._changes, day_number(day), side="right"))
+
+    def _sorted_lines(self, column: str | None) -> tuple[pa.Array, Ints]:
+        """Return the lines of all rows, sorted, each with a line end; and the row of each line."""
+        rows = self._roster.rows
+        texts = [json_texts(rows.ids).take(pa.array(rows.household))]
+        if column is not None:
+            labels, codes = sorted_codes(rows.groups[column])
+            texts += [pa.scalar(b", "), json_texts(labels.to_pylist()).take(pa.array(codes))]
+        lines = pc.binary_join_element_wise(pa.scalar(b"["), *texts, pa.scalar(b"]"), pa.scalar(b""))
+        order: Ints = np.arange(len(lines))
+        if len(lines) > 1 and not pc.all(pc.less_equal(lines[:-1], lines[1:])).as_py():
+            order = pc.sort_indices(lines).to_numpy().astype(np.int64)
+            lines = lines.take(pa.array(order))
+        return pc.binary_join_element_wise(lines, pa.scalar(b"\n"), pa.scalar(b"")), order
+
+
+def json_texts(texts: Sequence[str], *, end: bytes = b"") -> pa.Array:
+    """Return each text as JSON in ASCII with an ending, as bytes."""
+    array = as_strings(texts)
+    quoted = pc.binary_join_element_wise('"', array, '"', "")
+    if pc.any(pc.match_substring_regex(array, _ESCAPED)).as_py():
+        quoted = pa.array([json.dumps(text) for text in array.to_pylist()], pa.string())
+    return pc.binary_join_element_wise(quoted.cast(pa.binary()), pa.scalar(end), pa.scalar(b""))
+
+
+def bytes_of(texts: Any) -> memoryview:  # noqa: ANN401  (an Arrow array of text or bytes)
+    """Return the bytes of an array of texts, one after the other."""
+    if not len(texts):
+        return memoryview(b"")
+    _, offsets, letters = texts.buffers()
+    ends = np.frombuffer(offsets, np.int32)[texts.offset : texts.offset + len(texts) + 1]
+    return memoryview(letters)[int(ends[0]) : int(ends[-1])]
+
+
+# --------------------------------------------------------------------------------------------------
+# Which released days were compared with which state of the roster: what did not change is not compared again.
+#
+#     <confidential>/roster/checked.json     by population and ledger: the roster file, the days, and their records
+#
+# While roster file and records of released days are the same, a night compares nothing. Where the file changed, its
+# rows are compared as far as they are about the days that were compared before: rows that are added or ended for later
+# days leave them as they were.
+#
+# Decisions:
+#
+# * The file is derived: without it, or where it is damaged, every day is compared.
+# * Small rosters are compared in less time than the file takes: they have none.
+# --------------------------------------------------------------------------------------------------
+
+_FORMAT: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class RosterCheck:
+    """A comparison of released days with a roster that found no difference.
+
+    Attributes:
+        roster: digest of the roster file.
+        through: the last day that was compared, ISO text.
+        records: digest of the records of all compared days.
+        members: what the roster contains about the days through this one, as `RosterDigest.digest_through`.
+    """
+
+    roster: str
+    through: str
+    records: str
+    members: str
+
+
+@dataclass(frozen=True, slots=True)
+class RosterChecks:
+    """The comparisons of one population in one ledger.
+
+    Attributes:
+        path: the file.
+        name: population and ledger.
+    """
+
+    path: Path
+    name: str
+
+    def last_compared(self, roster_digest: RosterDigest, records: Mapping[date, str]) -> date | None:
+        """Return the last day through which the present roster is known to equal the records; None for no day.
+
+        Args:
+            roster_digest: the present roster.
+            records: what is known of each released day, as a text.
+        """
+        check = self._read().get(self.name) if self._applies(roster_digest) else None
+        if check is None:
+            return None
+        through = date.fromisoformat(check.through)
+        if _records_digest(records, through) != check.records:
+            return None
+        is_same = check.roster == roster_digest.file_digest or roster_digest.digest_through(through) == check.members
+        return through if is_same else None
+
+    def store(self, roster_digest: RosterDigest, records: Mapping[date, str]) -> None:
+        """Record that the present roster equals all these records, unless that is recorded."""
+        if not records or not self._applies(roster_digest):
+            return
+        through, checks = max(records), self._read()
+        before, digest = checks.get(self.name), _records_digest(records, through)
+        known = roster_digest.file_digest, through.isoformat(), digest
+        if before is not None and (before.roster, before.through, before.records) == known:
+            return
+        checks[self.name] = RosterCheck(*known, members=roster_digest.digest_through(through))
+        with suppress(InputError):  # without permission or space the next run compares again
+            atomic_files.make_private(self.path.parent)
+            content = {name: asdict(check) for name, check in checks.items()}
+            atomic_files.write(self.path, checked_json({"format": _FORMAT, "checks": content}))
+
+    def _applies(self, roster_digest: RosterDigest) -> bool:
+        return bool(roster_digest.file_digest) and roster_digest.rows >= LEAST_ROWS
+
+    def _read(self) -> dict[str, RosterCheck]:
+        return read_content(self.path, _parse_checks, FileKind.DERIVED, advice="").value or {}
+
+
+def _parse_checks(path: Path) -> dict[str, RosterCheck]:
+    record = read_checked_json(path.read_bytes())
+    if record["format"] != _FORMAT:
+        raise ValueError("it is of another version")
+    checks = {name: RosterCheck(**check) for name, check in record["checks"].items()}
+    for check in checks.values():
+        date.fromisoformat(check.through)
+    return checks
+
+
+def _records_digest(records: Mapping[date, str], through: date) -> str:
+    lines = [[day.isoformat(), records[day]] for day in sorted(records) if day <= through]
+    return hashlib.sha256(json.dumps(lines).encode()).hexdigest()
+
+
+# --------------------------------------------------------------------------------------------------
+# Roster history: members and groups of every released day, because a roster may change for later days only.
+# --------------------------------------------------------------------------------------------------
 
 _Key = tuple[str, str, date]
 _RosterRow = dict[str, Any]
@@ -122,7 +373,7 @@ class RosterHistory:
         def note(day: date, history: Sequence[AnyRelease]) -> None:
             if written and written[-1] == _file_identity(self.path):
                 return
-            with locks.exclusive_lock(self.path.parent):
+            with atomic_files.exclusive_lock(self.path.parent):
                 lines, released = self._read(), _released_by_day(history)
                 is_begun = day in released  # by a run that was killed, by a concurrent one, or by another series
                 if is_begun and (recorded := self._recorded(lines, day)) is not None:
@@ -154,7 +405,7 @@ class RosterHistory:
             InputError: it cannot be read or written.
         """
         terms = {contract.hash: contract.terms for contract in contracts}
-        with locks.exclusive_lock(self.path.parent):
+        with atomic_files.exclusive_lock(self.path.parent):
             lines = self._read()
             before = {key: dict(line) for key, line in lines.items()}
             history = ledger.history(self.population)
@@ -285,3 +536,131 @@ def _file_identity(path: Path) -> tuple[int, ...] | None:
 def _write(path: Path, lines: Mapping[_Key, _RosterRow]) -> None:
     ordered = [lines[key] for key in sorted(lines)]
     atomic_files.write_table(path, table_schemas.table_from_rows(table_schemas.RELEASED_ROSTERS, ordered))
+
+
+# --------------------------------------------------------------------------------------------------
+# The roster file of a run -> its numbers of households by group and day, without its ids where it did not change.
+#
+#     <confidential>/roster/file.json         size, times and digest of the roster file
+#     <confidential>/roster/counts.parquet    the numbers of households, with the digest of their file
+#
+# While size, times and inode of the file are the same, it is not read: a night on which nothing is due loads no id.
+# Where they changed, the digest of the bytes decides. The rows are read when somebody needs them.
+#
+# Decisions:
+#
+# * Both files are derived. A damaged one is written again, and so are the numbers that another version computed: it
+#   may read rosters differently.
+# * Small rosters are parsed in less time than a cache takes: they have none.
+# * The times of a file that changed within two seconds of being read are not stored: it may change again unnoticed. A
+#   file at a URL is always read.
+# --------------------------------------------------------------------------------------------------
+
+LEAST_BYTES: Final = 2**20
+"""Rosters below this size have no cache [bytes]."""
+_DIGEST, _READ_OFF, _VERSION = b"roster", b"read_off", b"version"
+_GROUP: Final = "group "
+
+
+def load_roster(location: str, folder: Path, *, path_columns: Collection[str]) -> Roster:
+    """Return the roster of a file; of a large one that did not change the numbers alone, until its rows are needed.
+
+    Args:
+        location: path or URL of the roster.
+        folder: the folder `roster` of the confidential folder.
+        path_columns: as in `read_roster`.
+
+    Raises:
+        InputError: as `read_roster`.
+    """
+    status, read_ns = _status(location), time.time_ns()
+    if status is not None and status.size < LEAST_BYTES:
+        return parse_roster(location, read_roster_bytes(location), path_columns=path_columns)
+    digest = None if status is None else _known_digest(folder, location, status)
+    content = None
+    if digest is None:
+        content = read_roster_bytes(location)
+        digest = hashlib.sha256(content).hexdigest()
+    counts = _read_counts(folder, digest)
+    is_settled = status is not None and status.touched_ns < read_ns - SETTLING_NS
+    if counts is None or not check_path_labels(counts.groups, path_columns):
+        roster = _parse_unchanged(location, content, digest, path_columns)
+        _write_counts(folder, location, roster, status if is_settled else None)
+        return roster
+    if content is not None:
+        _write_status(folder, location, digest, status if is_settled else None)
+    return Roster.of_counts(counts, partial(_load_rows, location, digest, path_columns), file_digest=digest)
+
+
+def _version() -> bytes:
+    return version("agedp").encode()
+
+
+def _status(location: str) -> FileStatus | None:
+    """Return the status of a local file; None for one at a URL, and where reading it explains why there is none."""
+    with suppress(OSError):
+        return None if is_url(location) or not Path(location).is_file() else file_status(location)
+    return None
+
+
+def _load_rows(location: str, digest: str, path_columns: Collection[str]) -> RosterRows:
+    return _parse_unchanged(location, None, digest, path_columns).rows
+
+
+def _parse_unchanged(location: str, content: bytes | None, digest: str, path_columns: Collection[str]) -> Roster:
+    roster = parse_roster(location, content or read_roster_bytes(location), path_columns=path_columns)
+    if roster.file_digest != digest:
+        raise roster_error(location, "the file changed while it was read; run again")
+    return roster
+
+
+def _known_digest(folder: Path, location: str, status: FileStatus) -> str | None:
+    """Return the digest of a file that did not change since it was stored; None if it may have changed."""
+
+    def parse(path: Path) -> tuple[str, str, str]:
+        record = read_checked_json(path.read_bytes())
+        return str(record["location"]), str(record["fingerprint"]), str(record["digest"])
+
+    stored = read_content(folder / "file.json", parse, FileKind.DERIVED, advice="").value
+    return stored[2] if stored is not None and stored[:2] == (location, status.fingerprint) else None
+
+
+def _read_counts(folder: Path, digest: str) -> RosterCounts | None:
+    """Return the stored numbers of the roster with this digest."""
+    table = read_content(folder / "counts.parquet", read_columns, FileKind.DERIVED, advice="").value
+    metadata = {} if table is None else table.schema.metadata or {}
+    if table is None or (metadata.get(_DIGEST), metadata.get(_VERSION)) != (digest.encode(), _version()):
+        return None
+    groups = {
+        name.removeprefix(_GROUP): TextColumn(column.unify_dictionaries().combine_chunks())
+        for name, column in zip(table.column_names, table.columns, strict=True)
+        if name.startswith(_GROUP)
+    }
+    first, last, number = (table[name].to_numpy().astype(np.int64) for name in ("first", "last", "number"))
+    return RosterCounts(first, last, number, groups, metadata.get(_READ_OFF) == b"1")
+
+
+def _write_counts(folder: Path, location: str, roster: Roster, status: FileStatus | None) -> None:
+    """Store the numbers of a roster; without permission or space the next run computes them again."""
+    counts = roster.counts
+    table = pa.table(
+        {
+            "first": counts.first,
+            "last": counts.last,
+            "number": counts.number,
+            **{f"{_GROUP}{name}": as_strings(labels).dictionary_encode() for name, labels in counts.groups.items()},
+        }
+    )
+    read_off = b"1" if roster.read_off else b"0"
+    metadata = {_DIGEST: roster.file_digest.encode(), _READ_OFF: read_off, _VERSION: _version()}
+    with suppress(InputError):
+        atomic_files.make_private(folder)
+        atomic_files.write_table(folder / "counts.parquet", table.replace_schema_metadata(metadata), sync=False)
+    _write_status(folder, location, roster.file_digest, status)
+
+
+def _write_status(folder: Path, location: str, digest: str, status: FileStatus | None) -> None:
+    if status is not None:
+        record = {"location": location, "fingerprint": status.fingerprint, "digest": digest}
+        with suppress(InputError):
+            atomic_files.write(folder / "file.json", checked_json(record))

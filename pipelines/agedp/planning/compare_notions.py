@@ -8,10 +8,11 @@ under the run file's caps and every model in force. No notion is known here by n
   promise whose own bound stays at or below r. For an error, it has the smallest bound, in four digits (an amount that a
   person would write down), at which the noise is at most e. Cheapest is the least noise
   for a risk, the smallest bound for an error.
-* A series is UNUSABLE if its noise (`simulated_days`) exceeds the day-to-day change of the mean (`change_yardstick`):
-  its days cannot be told apart. Noise is inverse to the number of households, so either more households by that factor
-  or a larger bound, found by simulating the days again, brings the noise down to the change. Both are shown for every
-  series whose noise is above it, also where the error of the estimate leaves the verdict uncertain.
+* A series is UNUSABLE if its noise (`notion_comparison`) exceeds the day-to-day change of the mean
+  (`change_yardstick`): its days cannot be told apart. Noise is inverse to the number of households, so either more
+  households by that factor or a larger bound, found by simulating the days again, brings the noise down to the change.
+  Both are shown for every series whose noise is above it, also where the error of the estimate leaves the verdict
+  uncertain.
 
 Decisions. The scope of the bound differs between alternatives, and noise cannot weigh scopes against each other. So the
 cheapest is marked among the assumption-free alternatives and, separately, among those conditional on the model.
@@ -35,20 +36,19 @@ from agedp.planning.notion_comparison import (
     NotionComparison,
     Remedies,
     SeriesCost,
+    SimulatedDays,
     marked,
     smallest_epsilon,
 )
-from agedp.planning.simulated_days import SimulatedDays
 from agedp_data.config import RunFile
 from agedp_data.config.contract import contract_value
-from agedp_data.config.delta_size import applies_to_a_bound
+from agedp_data.config.run_file import applies_to_a_bound
 from agedp_data.epsilon import NANO, floor_nano
 from agedp_data.errors import AgedpError, RunFileError
 from agedp_data.notions import NOTIONS, Promise
-from agedp_data.notions.alternatives import Alternative, unavailable
-from agedp_data.notions.cap_bounds import own_bound_name
+from agedp_data.notions.enforcement import own_bound_name
 from agedp_data.notions.notion import DAY_BOUND, Notion
-from agedp_data.notions.period_loss import total_charge
+from agedp_data.notions.publication import Alternative, total_charge, unavailable
 from agedp_data.roster import columns_text
 from agedp_data.series.layered_mean import series_text
 

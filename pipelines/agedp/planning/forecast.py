@@ -8,16 +8,14 @@ from datetime import date, timedelta
 from fractions import Fraction
 from itertools import islice
 
-from agedp.budget import ReleaseTerms, closed_days
-from agedp.covered_days import whole_periods
-from agedp.effective_promise import WHOLE_DAY, EffectivePromise
+from agedp.budget import WHOLE_DAY, EffectivePromise, ReleaseTerms, closed_days, whole_periods
 from agedp_data import clock, mechanisms
 from agedp_data.config import RunFile
 from agedp_data.datasets.layout import Layout
 from agedp_data.epsilon import NANO
 from agedp_data.errors import Refused
 from agedp_data.ledger import ContractRecord
-from agedp_data.ledger.release_headers import AnyRelease
+from agedp_data.ledger.records import AnyRelease
 from agedp_data.notions.notion import HistoryRow, LossBound
 from agedp_data.roster import GroupColumns, Roster
 from agedp_data.series.mean import is_daily_mean

@@ -3,7 +3,7 @@
 Public: it uses no reading. Example: epsilon_total = 10 over 365 days permits epsilon 0.0274 on each day; with delta =
 1e-6 it permits 0.0939, with 3.4 times less noise, and the pure losses of the days come to 34.3.
 
-The enforced losses are those of the Rényi curve (`span_curves`). The privacy-loss distribution gives a tighter figure,
+The enforced losses are those of the Rényi curve (`spans`). The privacy-loss distribution gives a tighter figure,
 which is shown for information; it is left out where the days have many different losses, which would take long, and
 where calibration draws count.
 """
@@ -18,14 +18,12 @@ from fractions import Fraction
 from typing import Final
 
 from agedp_data import mechanisms
-from agedp_data.accounting.privacy_loss_distribution import Release, tight_epsilon
+from agedp_data.accounting.renyi import Release, tight_epsilon
 from agedp_data.config import RunFile
 from agedp_data.epsilon import NANO, floor_nano
-from agedp_data.notions.notion import TOTAL_BOUND, HistoryRow
-from agedp_data.notions.notion_text import name_at_delta
+from agedp_data.notions.notion import TOTAL_BOUND, HistoryRow, name_at_delta
 from agedp_data.notions.publication import Publication, Statistic, share_of
-from agedp_data.notions.span_curves import DISCRETE_LAPLACE, Parts, SpanCurves
-from agedp_data.notions.span_loss import STANDARD_DELTAS
+from agedp_data.notions.spans import DISCRETE_LAPLACE, STANDARD_DELTAS, Parts, SpanCurves
 
 Noise = tuple[int, float]
 """Largest move of a value, and the scale of its noise."""

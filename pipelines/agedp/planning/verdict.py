@@ -31,8 +31,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Final
 
-from agedp.budget import ReleaseTerms, planned_row
-from agedp.covered_days import row_cells, whole_periods
+from agedp.budget import ReleaseTerms, planned_row, row_cells, whole_periods
 from agedp.planning.forecast import earliest_date, simulated_release
 from agedp.planning.row_noise import group_noises, value_range
 from agedp.signal_against_noise import three_digits
@@ -40,14 +39,13 @@ from agedp.stage_values import DueDay
 from agedp_data import clock
 from agedp_data.config import RunFile
 from agedp_data.epsilon import NANO, format_epsilon
-from agedp_data.notions.cap_bounds import own_bound_name
+from agedp_data.notions.enforcement import own_bound_name
 from agedp_data.notions.notion import DAY_BOUND, TOTAL_BOUND
-from agedp_data.notions.period_loss import total_charge
-from agedp_data.notions.publication import share_of
+from agedp_data.notions.publication import share_of, total_charge
 from agedp_data.parameters import Acceptance
 from agedp_data.roster import Roster
 from agedp_data.series.layered_mean import series_text
-from agedp_data.series.periods import days_of
+from agedp_data.series.series_terms import days_of
 
 NO_CREDIT: Final = Fraction(95, 100)
 """Part of the sum of the pure losses from which on a notion's own bound credits nothing; public."""

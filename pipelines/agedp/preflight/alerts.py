@@ -22,7 +22,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from agedp.local_files import atomic_files, locks
+from agedp.local_files import atomic_files
 from agedp.local_files.internal_files import FileKind, FileNotice, read_content
 from agedp.preflight.input_checks import MAX_CONFLICT_SHARE, Finding, findings_json, format_count
 from agedp.preflight.input_facts import MAX_REJECTED_SHARE, InputFacts
@@ -214,7 +214,7 @@ def append_alerts(folder: Path, alerts: Sequence[Alert], *, population: str, wri
     if not alerts:
         return
     path = folder / ALERTS
-    with locks.exclusive_lock(folder):
+    with atomic_files.exclusive_lock(folder):
         earlier = read_content(path, _parse_alerts, FileKind.RECORD, advice="").value or []
         recorded = {_alert_key(alert) for alert in earlier}
         records = [_alert_record(alert, population, written_at) for alert in alerts]

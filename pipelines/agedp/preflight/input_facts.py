@@ -1,53 +1,392 @@
 """READINGS, DAYS and SUMS -> facts about the input files in a few numbers. Confidential.
 
 Days, households, rejected and conflicting rows are counted completely. Registers of short periods, half-hours that
-nobody has and repeated hours are looked for in samples (`reading_samples`), the form of numbers in the first rows of
-files (`number_forms`).
+nobody has and repeated hours are looked for in samples (`rejected_days`), the form of numbers in the first rows of
+files (`rejected_days`).
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
+from functools import partial
 from itertools import chain
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 
+from agedp.compute.engine import map_reduce
 from agedp.compute.engine_settings import Engine
-from agedp.preflight.household_facts import (
-    DaySums,
-    ExaminedDays,
-    HouseholdFacts,
-    add_touched,
-    collect_household_facts,
-    have_total,
-)
-from agedp.preflight.number_forms import column_orders, has_ambiguous_numbers
-from agedp.preflight.reading_samples import (
+from agedp.preflight.rejected_days import (
+    MAX_FALL_SHARE,
+    NOT_REJECTED,
+    OTHER_ORDER,
+    RosterDays,
     SampleFacts,
+    Touched,
     before_skip,
+    column_orders,
+    count_rejected,
     examine_samples,
+    filter_days,
     find_absent_slots,
+    has_ambiguous_numbers,
     layout_slots,
+    quarantine_tables,
     read_samples,
     repeats_before_skip,
     repeats_no_half_hour,
 )
-from agedp.preflight.rejected_days import NOT_REJECTED, OTHER_ORDER, count_rejected, quarantine_tables
-from agedp.preflight.touched_days import RosterDays, Touched
 from agedp.stage_values import DailySum, Delivery
-from agedp.store.bucketed_roster import write_bucketed_roster
-from agedp.store.data_quality import LostReadings
+from agedp.store.bucketed_roster import BucketedRoster, write_bucketed_roster
+from agedp.store.daily_totals import read_daily_totals
+from agedp.store.data_quality import ConflictingRows, LostReadings, count_lost_readings, find_conflicting_rows
+from agedp.store.month_reader import (
+    MonthIndex,
+    day_numbers,
+    household_codes,
+    household_day_key,
+    index_month,
+    is_in_sorted,
+    split_household_day_key,
+)
 from agedp.store.store import Store
-from agedp_data.datasets.layout import slot_step
-from agedp_data.datasets.timestamps import day_number
-from agedp_data.datasets.validation import SLOTS
+from agedp_data.datasets.layout import Layout, slot_step
+from agedp_data.datasets.timestamps import date_of_day, day_number
+from agedp_data.datasets.validation import INTERVAL_MINUTES, SLOTS, Flags, Ints
 from agedp_data.parameters import FindingName
-from agedp_data.roster import ALL, GroupColumns, Roster, columns_text
+from agedp_data.roster import Roster, columns_text
+from agedp_data.roster_rows import ALL, GroupColumns
+
+# --------------------------------------------------------------------------------------------------
+# DAYS of one household bucket -> facts about its households, which add up over buckets. Confidential.
+#
+# Households are counted by bucket, so that no set of them grows with the population. The median of daily totals needs
+# the number of household-days by daily total, which is bounded by the largest daily total.
+#
+# What findings touch is counted completely, household by household:
+#
+# * an interval of hours or days: on most days the household has every second, third, ... reading, and never more;
+#   where shorter readings add up to half-hours, it has rows on most days and no complete half-hour;
+# * a register of a meter: the totals of complete days rise on 14 days or more, and almost never fall;
+# * a total: on nearly all days one household has the sum of all others;
+# * rounded: the complete days have fewer watt-hours than half-hours, and are not 0;
+# * channels or meters: rows of one file conflict in half of a day's half-hours or more; all others are conflicts.
+# --------------------------------------------------------------------------------------------------
+
+_NONE: Final = np.zeros(0, np.int64)
+_NO_MEMBER_DAYS: Final = np.zeros((4, 0), np.int64)
+_NO_CONFLICT: Final = ConflictingRows(_NONE, _NONE, np.zeros(0, bool))
+_EXTRA_READINGS: Final = 2
+"""Readings of a day that a clock change adds."""
+_MIN_READINGS: Final = 20
+"""Fewer readings of a household show no interval."""
+_MIN_RISES: Final = 14
+_MIN_OTHERS: Final = 3
+"""Fewer households beside one show no total."""
+_TOTAL_SHARE, _TOTAL_TOLERANCE = 0.9, 0.001
+
+DaySums = Mapping[int, tuple[int, int, int]]
+"""Sum, largest and number of the daily totals of households by day."""
+
+
+@dataclass(frozen=True, slots=True)
+class HouseholdFacts:
+    """Facts about the households of one or more buckets.
+
+    Attributes:
+        households: number of households with a reading.
+        on_roster: of these on the roster.
+        household_days: number of household-days with a reading.
+        complete_days: of these with nearly all readings.
+        day_wh: distinct daily totals of the complete household-days, ascending [Wh].
+        day_counts: number of complete household-days with each of them.
+        days: first and last day with a reading; None without any.
+        conflicts: readings lost to conflicting rows, and remaining ones, by due day.
+        roster_days: household-days of the roster on due days, by group.
+        members: households of the roster on due days.
+        incomplete_days: of the household-days with a reading, those that lack one.
+        touched: what findings touch, by their names.
+        day_sums: of the roster's households by due day.
+    """
+
+    households: int = 0
+    on_roster: int = 0
+    household_days: int = 0
+    complete_days: int = 0
+    day_wh: Ints = field(default_factory=_NONE.copy)
+    day_counts: Ints = field(default_factory=_NONE.copy)
+    days: tuple[date, date] | None = None
+    conflicts: Mapping[date, LostReadings] = field(default_factory=dict)
+    roster_days: Mapping[str, int] = field(default_factory=dict)
+    members: int = 0
+    incomplete_days: int = 0
+    touched: Mapping[FindingName, Touched] = field(default_factory=dict)
+    day_sums: DaySums = field(default_factory=dict)
+
+    @property
+    def median_kwh(self) -> float | None:
+        """Return the median daily total of the complete household-days [kWh]; None without any."""
+        if not self.complete_days:
+            return None
+        ends = np.cumsum(self.day_counts)
+        middle = [(self.complete_days - 1) // 2, self.complete_days // 2]
+        low, high = self.day_wh[np.searchsorted(ends, middle, side="right")].tolist()
+        return float((low + high) / 2) / 1000
+
+
+@dataclass(frozen=True, slots=True)
+class ExaminedDays:
+    """What is looked at: months with readings, their days (None: all), due days, and when a day is nearly complete.
+
+    `readings` are those of a day, `interval_minutes` those between readings, `by` the groups that are published, and
+    `rising` sampled households with registers.
+    """
+
+    months: tuple[str, ...]
+    day_filter: pa.Array | None
+    due: frozenset[date]
+    min_readings: int
+    readings: int = SLOTS
+    by: tuple[GroupColumns, ...] = ()
+    rising: frozenset[str] = frozenset()
+    interval_minutes: int = INTERVAL_MINUTES
+
+
+def collect_household_facts(
+    store: Store, delivery: Delivery, roster: BucketedRoster, examined: ExaminedDays, *, engine: Engine
+) -> HouseholdFacts:
+    """Return the facts about all households; one task reads one bucket, a month at a time.
+
+    Raises:
+        FolderRemoved: a part of the store is damaged, so that its file must be parsed again.
+    """
+    function = partial(_facts_of_bucket, store=store, delivery=delivery, roster=roster, examined=examined)
+    return map_reduce("checks", range(store.buckets), function=function, combine=_add_facts, engine=engine)  # type: ignore[no-any-return]
+
+
+def _facts_of_bucket(
+    bucket: int, *, store: Store, delivery: Delivery, roster: BucketedRoster, examined: ExaminedDays
+) -> HouseholdFacts:
+    of_bucket = roster.bucket(bucket)
+    code_by_id = {name: code for code, name in enumerate(of_bucket.ids)}
+    roster_days = RosterDays(of_bucket, _day_numbers(examined.due).tolist(), examined.by)
+    households: set[str] = set()
+    facts, member_days, conflicting, bare = HouseholdFacts(), [_NO_MEMBER_DAYS], [_NO_CONFLICT], [_NONE]
+    days = None if examined.day_filter is None else _day_numbers(examined.day_filter.to_pylist())
+    for month in examined.months:
+        table = filter_days(read_daily_totals(store, month, delivery.contents, bucket, days=days), examined.day_filter)
+        households.update(table["household_id"].unique().to_pylist())
+        month_facts = _facts_of_days(table, examined)
+        if month in {f"{day:%Y-%m}" for day in examined.due}:
+            rows = find_conflicting_rows(store, month, delivery.contents, code_by_id, bucket=bucket)
+            lost = count_lost_readings(table, rows, code_by_id, width=store.layout.width)
+            month_facts = replace(month_facts, conflicts={day: lost[day] for day in lost if day in examined.due})
+            member_days.append(_member_days(table, code_by_id))
+            conflicting.append(rows)
+            if examined.interval_minutes < INTERVAL_MINUTES:
+                parts = store.month_parts(month, delivery.contents, bucket)
+                bare.append(_bare_days(index_month(store, month, parts, bucket=bucket, days=days), code_by_id))
+        facts = _add_facts([facts, month_facts])
+    days_of_members = np.concatenate(member_days, axis=1)
+    touched = find_in_days(days_of_members, roster_days, examined, np.concatenate(bare))
+    touched |= find_in_conflicts(conflicting, roster_days, store.layout)
+    return replace(
+        facts,
+        households=len(households),
+        on_roster=len(households & code_by_id.keys()),
+        roster_days=roster_days.totals,
+        members=roster_days.households,
+        touched={name: of_name for name, of_name in touched.items() if of_name.days[ALL]},
+        day_sums=sum_days(days_of_members),
+    )
+
+
+def _member_days(table: pa.Table, code_by_id: Mapping[str, int]) -> Ints:
+    """Return household code, day, readings and energy of the DAYS of the roster's households, shape (4, n)."""
+    values = (table[name].to_numpy() for name in ("readings", "energy_wh"))
+    columns = np.stack([household_codes(table, code_by_id), day_numbers(table), *values])
+    return columns[:, columns[0] >= 0]
+
+
+def _bare_days(index: MonthIndex, code_by_id: Mapping[str, int]) -> Ints:
+    """Return keys of the roster's household-days whose rows, none of them rejected, make no complete half-hour."""
+    codes = np.array([code_by_id.get(name, -1) for name in index.ids], np.int64)
+    found = [_NONE]
+    for table, keys in zip(index.tables, index.keys, strict=True):
+        is_bare = (table["readings"].to_numpy() == 0) & ~is_in_sorted(keys, index.shared)
+        is_bare &= np.diff(table["aside_row"].combine_chunks().offsets.to_numpy()) == 0
+        household, day = split_household_day_key(keys[is_bare])
+        household = codes[household]
+        found.append(household_day_key(household[household >= 0], day[household >= 0]))
+    return np.concatenate(found)
+
+
+def find_in_days(
+    member_days: Ints, roster: RosterDays, examined: ExaminedDays, bare: Ints = _NONE
+) -> dict[FindingName, Touched]:
+    """Return what another interval and registers touch.
+
+    Args:
+        member_days: household code, day, readings and energy [Wh] of household-days, shape (4, n).
+        roster: the household-days that count.
+        examined: the readings of a day, and the sampled households whose readings rise like those of a register.
+        bare: keys of household-days with rows, but without a complete half-hour.
+    """
+    household, day, readings, energy = member_days[:, np.lexsort((member_days[1], member_days[0]))]
+    codes, index, number = np.unique(household, return_inverse=True, return_counts=True)
+    most = np.zeros(len(codes), np.int64)
+    np.maximum.at(most, index, readings)
+    fewer = [
+        examined.readings // factor for factor in range(2, examined.readings + 1) if examined.readings % factor == 0
+    ]
+    details: dict[str, int] = {}
+    has_interval, is_enough = np.zeros(len(codes), bool), np.bincount(index, readings, len(codes)) >= _MIN_READINGS
+    for of_day in fewer:
+        is_of = 2 * np.bincount(index, readings == of_day, len(codes)) >= number
+        is_of &= is_enough & ~has_interval & (most <= of_day + _EXTRA_READINGS)
+        has_interval |= is_of
+        if is_of.any():
+            details[f"{24 * 60 // of_day} minutes"] = int(is_of.sum())
+    bare_household, bare_day = split_household_day_key(bare)
+    longer, numbers = np.unique(bare_household, return_counts=True)
+    longer = longer[numbers >= np.searchsorted(household, longer, "right") - np.searchsorted(household, longer)]
+    if len(longer):
+        details[f"more than {examined.interval_minutes} minutes"] = len(longer)
+    is_complete = readings >= examined.min_readings
+    day_energy, day_index = energy[is_complete], index[is_complete]
+    step = np.sign(np.diff(day_energy))[same := day_index[1:] == day_index[:-1]]
+    rises, falls = (np.bincount(day_index[1:][same], flags, len(codes)) for flags in (step > 0, step < 0))
+    is_rising = (rises >= _MIN_RISES) & (falls <= MAX_FALL_SHARE * rises)
+    sampled = roster.codes(pa.array(sorted(examined.rising), pa.string()))
+    is_rising |= np.isin(codes, sampled)
+    of_interval = _due_keys(has_interval[index], household, day, roster)
+    of_longer = _due_keys(np.isin(bare_household, longer), bare_household, bare_day, roster)
+    is_small = is_complete & (energy > 0) & (energy < examined.readings)
+    small, complete = (np.bincount(index, flags, len(codes)) for flags in (is_small, is_complete))
+    is_rounded = (small > 1) & (2 * small > complete)
+    return {
+        "rounded": roster.touched(_due_keys(is_rounded[index], household, day, roster)),
+        "interval": roster.touched(np.concatenate([of_interval, of_longer]), details=details),
+        "registers": roster.touched(_due_keys(is_rising[index], household, day, roster)),
+    }
+
+
+def sum_days(member_days: Ints) -> DaySums:
+    """Return sum, largest and number of the daily totals by day; `member_days` as in `find_in_days`."""
+    days, index, number = np.unique(member_days[1], return_inverse=True, return_counts=True)
+    total, largest = np.zeros((2, len(days)), np.int64)
+    np.add.at(total, index, member_days[3])
+    np.maximum.at(largest, index, member_days[3])
+    rows = zip(total.tolist(), largest.tolist(), number.tolist(), strict=True)
+    return dict(zip(days.tolist(), rows, strict=True))
+
+
+def have_total(day_sums: DaySums) -> bool:
+    """Return whether one household has the sum of all others on nearly all days.
+
+    >>> [have_total({0: (600, most, 4), 1: (800, most + 100, 4)}) for most in (300, 290)]
+    [True, False]
+    """
+    days = [(total, largest, number) for total, largest, number in day_sums.values() if number > _MIN_OTHERS and total]
+    equal = sum(abs(2 * most - total) <= max(number, _TOTAL_TOLERANCE * total) for total, most, number in days)
+    return equal > 1 and equal >= _TOTAL_SHARE * len(days)
+
+
+def _add_day_sums(results: Sequence[DaySums]) -> DaySums:
+    added: dict[int, tuple[int, int, int]] = {}
+    for day, (total, largest, number) in (item for result in results for item in result.items()):
+        so_far = added.get(day, (0, 0, 0))
+        added[day] = (so_far[0] + total, max(so_far[1], largest), so_far[2] + number)
+    return added
+
+
+def _due_keys(flags: Flags, household: Ints, day: Ints, roster: RosterDays) -> Ints:
+    return roster.on_roster(household[flags], day[flags])
+
+
+def find_in_conflicts(
+    conflicting: Sequence[ConflictingRows], roster: RosterDays, layout: Layout
+) -> dict[FindingName, Touched]:
+    """Return what channels or meters, and what other conflicting rows touch."""
+    household, time, in_one_file = (
+        np.concatenate([getattr(rows, name) for rows in conflicting]) for name in ("household", "time", "in_one_file")
+    )
+    day = time // SLOTS
+    keys, index = np.unique(household_day_key(household, day), return_inverse=True)
+    of_day = max(1, SLOTS // slot_step(layout.interval_minutes) // (2 * layout.width))
+    is_pattern = np.bincount(index, in_one_file, len(keys)) >= of_day
+    found: dict[FindingName, Touched] = {}
+    kinds: tuple[tuple[FindingName, Flags], ...] = ("channels", is_pattern), ("conflicts", ~is_pattern)
+    for name, flags in kinds:
+        due = roster.on_roster(*split_household_day_key(keys[flags]))
+        rows = int(np.bincount(index, minlength=len(keys))[flags & np.isin(keys, due)].sum())
+        found[name] = roster.touched(due, rows=rows)
+    return found
+
+
+def _day_numbers(days: Collection[date]) -> Ints:
+    return np.array(sorted(map(day_number, days)), np.int64)
+
+
+def _facts_of_days(table: pa.Table, examined: ExaminedDays) -> HouseholdFacts:
+    if not table.num_rows:
+        return HouseholdFacts()
+    day = table["day"].cast(pa.int32()).to_numpy()
+    readings = table["readings"].to_numpy()
+    is_complete = readings >= examined.min_readings
+    day_wh, counts = np.unique(table["energy_wh"].to_numpy()[is_complete], return_counts=True)
+    return HouseholdFacts(
+        household_days=table.num_rows,
+        complete_days=int(is_complete.sum()),
+        incomplete_days=int((readings < examined.readings).sum()),
+        day_wh=day_wh,
+        day_counts=counts,
+        days=(date_of_day(int(day.min())), date_of_day(int(day.max()))),
+    )
+
+
+def _add_facts(results: Sequence[HouseholdFacts]) -> HouseholdFacts:
+    """Return the facts about the households of all results, which are different ones."""
+    day_wh, index = np.unique(np.concatenate([_NONE, *(facts.day_wh for facts in results)]), return_inverse=True)
+    counts = np.zeros(len(day_wh), np.int64)
+    np.add.at(counts, index, np.concatenate([_NONE, *(facts.day_counts for facts in results)]))
+    spans = [facts.days for facts in results if facts.days is not None]
+    conflicts: dict[date, LostReadings] = {}
+    for day, lost in (item for facts in results for item in facts.conflicts.items()):
+        conflicts[day] = conflicts[day].add(lost) if day in conflicts else lost
+    return HouseholdFacts(
+        households=sum(facts.households for facts in results),
+        on_roster=sum(facts.on_roster for facts in results),
+        household_days=sum(facts.household_days for facts in results),
+        complete_days=sum(facts.complete_days for facts in results),
+        day_wh=day_wh,
+        day_counts=counts,
+        days=(min(first for first, _ in spans), max(last for _, last in spans)) if spans else None,
+        conflicts=conflicts,
+        roster_days=sum((Counter(facts.roster_days) for facts in results), Counter()),
+        members=sum(facts.members for facts in results),
+        incomplete_days=sum(facts.incomplete_days for facts in results),
+        touched=add_touched([facts.touched for facts in results]),
+        day_sums=_add_day_sums([facts.day_sums for facts in results]),
+    )
+
+
+def add_touched(results: Sequence[Mapping[FindingName, Touched]]) -> dict[FindingName, Touched]:
+    """Return what findings about different households, or of different kinds, touch together."""
+    touched: dict[FindingName, Touched] = {}
+    for name, of_name in (item for result in results for item in result.items()):
+        touched[name] = touched[name] + of_name if name in touched else of_name
+    return touched
+
+
+# --------------------------------------------------------------------------------------------------
+# READINGS, DAYS and SUMS -> facts about the input files in a few numbers. Confidential.
+# --------------------------------------------------------------------------------------------------
 
 _NEARLY_COMPLETE = 11 / 12
 _ABSENT_PART = 10

@@ -15,24 +15,154 @@ import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import product
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import date
+from itertools import chain, product
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from agedp.preflight.touched_days import NO_DAY, RosterDays, Touched
-from agedp.store.month_reader import household_day_key, load_table, split_household_day_key
-from agedp.store.store import Store
+from agedp.local_files.atomic_files import path_exists
+from agedp.stage_values import Delivery
+from agedp.store.file_identity import read_header
+from agedp.store.month_reader import (
+    distinct_keys,
+    household_day_key,
+    load_month_readings,
+    load_table,
+    split_household_day_key,
+)
+from agedp.store.store import PartMonth, Store
 from agedp_data import table_schemas
+from agedp_data.datasets import filesystem
 from agedp_data.datasets.csv_lines import split_fields
-from agedp_data.datasets.intervals import DAY_MINUTES
-from agedp_data.datasets.layout import slot_step
-from agedp_data.datasets.validation import INTERVAL_MINUTES, SLOTS, Ints, NamedColumns, RejectionReason
+from agedp_data.datasets.deduplication import Readings
+from agedp_data.datasets.filesystem import InputFile
+from agedp_data.datasets.layout import DAY_MINUTES, PASSES, Header, Layout, slot_step
+from agedp_data.datasets.long_format import Long
+from agedp_data.datasets.timestamps import date_of_day
+from agedp_data.datasets.validation import INTERVAL_MINUTES, MISSING, SLOTS, Flags, Ints, NamedColumns, RejectionReason
+from agedp_data.errors import InputError
 from agedp_data.messages import escape_text
 from agedp_data.parameters import FindingName
+from agedp_data.roster import Roster
+from agedp_data.roster_rows import ALL, GroupColumns, as_strings, columns_text, number_groups
+
+# --------------------------------------------------------------------------------------------------
+# Roster + due days -> the household-days that a finding touches, by group. Confidential.
+#
+# Example: 20 households on the roster on 4 due days are 80 household-days; readings of one household that are rejected
+# on two of the days touch 2 of them, 2.5 %.
+#
+# Decisions:
+#
+# * A rejected row with a household, but without a day, touches one household-day: any one of the household's.
+# * Households that are not on the roster are ignored, as their readings are. Of a roster that was read off the files
+#   they are those whose times cannot be read: they count like rows without a household, beside the roster.
+# --------------------------------------------------------------------------------------------------
+
+NO_DAY = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """What a finding touches; numbers of distinct households add up.
+
+    Attributes:
+        households: number of households.
+        days: number of household-days by group, "all" for all.
+        rows: number of rows; 0 if the finding is not about single rows.
+        details: what the rows show, with numbers.
+        is_sampled: whether the numbers are those of a sample, in proportion.
+    """
+
+    households: int = 0
+    days: Mapping[str, int] = field(default_factory=dict)
+    rows: int = 0
+    details: Mapping[str, int] = field(default_factory=dict)
+    is_sampled: bool = False
+
+    def __add__(self, further: Touched) -> Touched:
+        """Return what both touch, which have no household in common."""
+        days, details = (Counter(part) + Counter(more) for part, more in
+                         ((self.days, further.days), (self.details, further.details)))  # fmt: skip
+        is_sampled = self.is_sampled or further.is_sampled
+        return Touched(self.households + further.households, days, self.rows + further.rows, details, is_sampled)
+
+
+class RosterDays:
+    """The household-days of a roster, or of a bucket of it, on the due days."""
+
+    def __init__(self, roster: Roster, days: Sequence[int], by: Iterable[GroupColumns] = ()) -> None:
+        """Number the rows of the roster; `days` are the due days since 1970, `by` the groups that are published."""
+        self.days = np.array(sorted(days), np.int64)
+        self.read_off = roster.read_off
+        self._names = as_strings(roster.ids)
+        self.every = np.arange(len(self._names))
+        order = np.lexsort((roster.first, roster.household))
+        self._household, self._first, self._last = (
+            values[order].astype(np.int64) for values in (roster.household, roster.first, roster.last)
+        )
+        self._begin = np.searchsorted(self.days, self._first)
+        self._number = np.maximum(np.searchsorted(self.days, self._last, "right") - self._begin, 0)
+        self._groups = [(columns_text(columns), *number_groups(roster.groups, columns)) for columns in by if columns]
+        self._groups = [(name, labels, numbers[order]) for name, labels, numbers in self._groups]
+        self.households = len(np.unique(self._household[self._number > 0]))
+        self.totals = self._by_group(np.arange(len(order)), self._number)
+
+    def codes(self, names: pa.Array | pa.ChunkedArray) -> Ints:
+        """Return the number of each household on the roster, -1 for all others."""
+        found = pc.fill_null(pc.index_in(names, value_set=self._names), -1)
+        codes: Ints = found.to_numpy(zero_copy_only=False).astype(np.int64)
+        return codes
+
+    def on_roster(self, household: Ints, day: Ints) -> Ints:
+        """Return the distinct keys of the household-days that are on the roster and due."""
+        is_due = (household >= 0) & np.isin(day, self.days)
+        key = distinct_keys(household_day_key(household[is_due], day[is_due]))
+        row = self._rows(key)
+        return key[row >= 0]
+
+    def days_of(self, household: Ints, number: Ints, *, since: Ints | None = None) -> Ints:
+        """Return keys of that many due days of each household, at most all of them, the first ones."""
+        keys = [np.zeros(0, np.int64)]
+        for i, (code, most) in enumerate(zip(household.tolist(), number.tolist(), strict=True)):
+            rows = slice(*np.searchsorted(self._household, [code, code + 1]).tolist())
+            spans = zip(self._begin[rows].tolist(), self._number[rows].tolist(), strict=True)
+            days = np.concatenate([keys[0], *(self.days[begin : begin + length] for begin, length in spans)])
+            days = days if since is None else days[days >= since[i]]
+            keys.append(household_day_key(np.full(len(days), code), days)[:most])
+        return np.concatenate(keys)
+
+    def touched(
+        self, keys: Ints, *, rows: int = 0, others: tuple[int, int] = (0, 0), details: Mapping[str, int] | None = None
+    ) -> Touched:
+        """Return what household-days on the roster are; `others` are households and household-days beside it."""
+        keys = distinct_keys(keys)
+        days = self._by_group(self._rows(keys), np.ones(len(keys), np.int64))
+        days[ALL] = min(days[ALL] + others[1], max(self.totals[ALL], days[ALL]))
+        return Touched(len(np.unique(split_household_day_key(keys)[0])) + others[0], days, rows, details or {})
+
+    def _rows(self, key: Ints) -> Ints:
+        household, day = split_household_day_key(key)
+        row = np.searchsorted(household_day_key(self._household, self._first), key, side="right") - 1
+        is_member = (row >= 0) & (self._household[row] == household) & (self._last[row] >= day)
+        return np.where(is_member, row, -1)
+
+    def _by_group(self, row: Ints, number: Ints) -> dict[str, int]:
+        days = {ALL: int(number.sum())}
+        for name, labels, of_row in self._groups:
+            counts = np.bincount(of_row[row], number, len(labels)).astype(int)
+            days |= {f"{name} {label}": count for label, count in zip(labels, counts.tolist(), strict=True) if count}
+        return days
+
+
+# --------------------------------------------------------------------------------------------------
+# Rows that parsing rejected -> the household-days that each cause touches. Confidential.
+# --------------------------------------------------------------------------------------------------
 
 NOT_REJECTED: Final = frozenset(
     {
@@ -329,3 +459,363 @@ def _touched(name: FindingName, cause: _Rejected, roster: RosterDays, readings: 
         sum(min(math.ceil(rows / of_line), len(roster.days)) for rows in cause.others.values()),
     )
     return roster.touched(keys, rows=cause.rows, others=others, details=details)
+
+
+# --------------------------------------------------------------------------------------------------
+# First rows of files -> whether the form of their numbers is ambiguous. Confidential.
+#
+# Example: 987 and 1.234 in one column are 1,234 and 987 watt-hours with a point between thousands, or 1.234 and 987
+# with three decimals. Decimals are written with one, two or three digits, as 0.5, or all with three, as 987.000: a
+# column with whole numbers below 1,000 and numbers with exactly three digits after a mark, none below one, has
+# thousands.
+# --------------------------------------------------------------------------------------------------
+
+_MAX_FILES: Final = 20
+_MIN_CELLS: Final = 3
+
+
+def are_ambiguous(cells: Iterable[str], decimal: str) -> bool:
+    """Return whether numbers may have a mark between thousands where `decimal` is declared.
+
+    >>> are_ambiguous(["987", "1.234", "12", "2.345", "310", "1.001"], "."), are_ambiguous(["987", "1.234", "0.5"], ".")
+    (True, False)
+    """
+    whole = thousands = 0
+    for cell in cells:
+        before, mark, after = cell.strip().lstrip("+-").partition(decimal)
+        if not before.isdigit() or (mark and not after.isdigit()):
+            continue  # no number
+        if len(before) > 3 or (mark and (len(after) != 3 or before.startswith("0"))):
+            return False
+        thousands += bool(mark)
+        whole += not mark and int(before) > 0
+    return min(whole, thousands) >= _MIN_CELLS
+
+
+def has_ambiguous_numbers(store: Store, patterns: Sequence[str]) -> bool:
+    """Return whether the energies in the first rows of the files have an ambiguous form, of twenty files at most."""
+    columns = store.rules.columns
+    if columns is None or columns.thousands:
+        return False
+    cells = []
+    for source, header, start in _sampled_files(store, patterns):
+        with suppress(InputError):
+            lines = filesystem.read_head(source)[start:].decode("latin-1").splitlines()[:-1]
+            positions = [header.names.index(name) for name in header.energies]
+            rows = (split_fields(line, header.separator) for line in lines)
+            cells.append([row[i] for row in rows if len(row) == len(header.names) for i in positions])
+    return are_ambiguous(chain.from_iterable(cells), columns.decimal)
+
+
+def column_orders(store: Store, patterns: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+    """Return the names of the columns of the files, in the order of each, of twenty files at most."""
+    return tuple(header.columns for _, header, _ in _sampled_files(store, patterns))
+
+
+def _sampled_files(store: Store, patterns: Sequence[str]) -> Iterator[tuple[InputFile, Header, int]]:
+    """Yield CSV files with their header and the position of their rows, without those that cannot be read now."""
+    sources = [
+        replace(source, encoding=store.layout.encoding)
+        for source in filesystem.list_input_files(patterns, required=False).sources
+        if not filesystem.is_parquet(source.location)
+    ]
+    for source in sources[:: -(-len(sources) // _MAX_FILES) or 1]:
+        with suppress(InputError):  # a file that is refused, or that a run beside this one removed
+            header, start = read_header(source, store.layout)
+            if header is not None:
+                yield source, header, start
+
+
+# --------------------------------------------------------------------------------------------------
+# Samples of READINGS: those that rise as a register does, half-hours that nobody has, and marks. Confidential.
+#
+# A sample has the first parts, in the order of the files, of the first and the middle month.
+# --------------------------------------------------------------------------------------------------
+
+_DAY_MINUTES = 24 * 60
+_SAMPLE_ROWS = 200_000
+_MIN_ROWS, _MIN_RISES = 96, 8
+_MIN_RISE_SHARE = 0.01
+MAX_FALL_SHARE: Final = 0.05
+"""A register falls in at most so many steps as a part of those in which it rises."""
+_CLOCK_PARTS = 3
+_MIN_HOUSEHOLDS, _ZERO_SHARE, _MAX_BESIDE = 5, 0.95, 0.5
+_MIN_VALUES, _MIN_MARKS, _MARKED_HOUSEHOLDS = 20, 8, 3
+
+Sample = tuple[Sequence[str], Ints, Ints, Ints]
+"""Households; code among them, minutes since 1970, energy of the rows of one part, in the order of both.
+
+A household of several meters is there once for each.
+"""
+
+
+def filter_days(table: pa.Table, day_filter: pa.Array | None) -> pa.Table:
+    """Return the rows of these days; of all days if `day_filter` is None."""
+    return table if day_filter is None else table.filter(pc.is_in(table["day"], value_set=day_filter))
+
+
+def read_samples(
+    store: Store, delivery: Delivery, months: Sequence[str], day_filter: pa.Array | None
+) -> Iterator[Sample]:
+    """Yield rows of the first and the middle month, part by part, about `_SAMPLE_ROWS` rows each."""
+    for month in _sampled_months(months):
+        rows = 0
+        for part in _parts_of_buckets(store, month, delivery.contents):
+            table = filter_days(_load_sample(store, month, part), day_filter)
+            rows += table.num_rows
+            yield _sort_sample(table, store)
+            if rows >= _SAMPLE_ROWS:
+                break
+
+
+def _sampled_months(months: Sequence[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys([*months[:1], *months[len(months) // 2 :][:1]]))
+
+
+def _parts_of_buckets(store: Store, month: str, contents: Sequence[str]) -> list[PartMonth]:
+    """Return the parts with rows of a month in any bucket, in the order of the files."""
+    parts = {part for bucket in range(store.buckets) for part in store.month_parts(month, contents, bucket)}
+    return sorted(parts, key=lambda part: (part.file_index, part.number))
+
+
+def _load_sample(store: Store, month: str, part: PartMonth) -> pa.Table:
+    """Return the rows of a part in a month, of all buckets."""
+    paths = (store.month_folder(month, bucket) / part.name for bucket in range(store.buckets))
+    tables = [
+        load_table(path, store.schema, columns=_sample_columns(store))
+        for path in paths
+        if store.buckets == 1 or path_exists(path)
+    ]
+    return pa.concat_tables(tables) if len(tables) > 1 else tables[0]
+
+
+def _sample_columns(store: Store) -> list[str]:
+    """Return the columns of a part that a sample needs."""
+    energies = ["energy_wh"] if store.layout.width == 1 else [f"energy_wh_{slot}" for slot in range(SLOTS)]
+    names = ["household_id", "day", *(["slot"] if store.layout.width == 1 else []), *energies]
+    further = {"channel": store.layout.channels > 1, "label": store.layout.has_labels}
+    return [*names, *(name for name, is_stored in further.items() if is_stored)]
+
+
+def _sort_sample(table: pa.Table, store: Store) -> Sample:
+    """Return the readings of a part by household and time; if a row is a day, by household, channel and time."""
+    column = table["household_id"].unify_dictionaries().combine_chunks()
+    column = column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
+    # by id: the order of a dictionary depends on the household buckets
+    names = sorted(column.dictionary.to_pylist())
+    code = {name: i for i, name in enumerate(names)}
+    household = np.array([code[name] for name in column.dictionary.to_pylist()], np.int64)[column.indices.to_numpy()]
+    if store.layout.has_labels:  # each meter of a household by itself
+        labels, label_code = np.unique(table["label"].to_numpy(), return_inverse=True)
+        names = [name for name in names for _ in range(len(labels))]
+        household = household * len(labels) + label_code
+    minute = table["day"].cast(pa.int32()).to_numpy().astype(np.int64) * _DAY_MINUTES
+    layout = store.layout
+    channel = table["channel"].to_numpy().astype(np.int64) if layout.channels > 1 else np.zeros(len(minute), np.int64)
+    if layout.width == 1:
+        minute += table["slot"].to_numpy().astype(np.int64) * INTERVAL_MINUTES
+        minute += channel // PASSES * min(layout.interval_minutes, INTERVAL_MINUTES)
+        energy = table["energy_wh"].to_numpy().astype(np.int64)
+    else:
+        names = [name for name in names for _ in range(layout.channels)]
+        household = np.repeat(household * layout.channels + channel, SLOTS)
+        minute = (minute[:, None] + np.arange(SLOTS) * INTERVAL_MINUTES).ravel()
+        energy = np.stack([table[f"energy_wh_{slot}"].to_numpy() for slot in range(SLOTS)], axis=1).ravel()
+        is_present = energy != MISSING
+        household, minute, energy = household[is_present], minute[is_present], energy[is_present].astype(np.int64)
+    order = np.lexsort((minute, household))
+    return names, household[order], minute[order], energy[order]
+
+
+@dataclass(frozen=True, slots=True)
+class SampleFacts:
+    """What samples show.
+
+    Attributes:
+        rising: households whose readings rise like those of a register.
+        households: number of households with enough rows to tell.
+        zero_slots: slots that are 0 in most households on most days, and those beside them are not.
+        marked: share of the household-days with a reading that seems to be a mark for a missing one, since several
+            households share it; that of one may be a heater with a thermostat.
+    """
+
+    rising: frozenset[str]
+    households: int
+    zero_slots: tuple[int, ...]
+    marked: float
+
+
+def examine_samples(samples: Iterable[Sample]) -> SampleFacts:
+    """Return what samples show, which are looked at one by one."""
+    rising: set[str] = set()
+    sampled: set[str] = set()
+    zeros, counts, days = np.zeros(SLOTS, np.int64), np.zeros(SLOTS, np.int64), 0
+    marks: dict[int, set[str]] = {}
+    marked: Counter[int] = Counter()
+    for names, household, minute, energy in samples:
+        codes, flags = rising_households(household, minute, energy)
+        sampled |= {names[code] for code in codes.tolist()}
+        rising |= {names[code] for code in codes[flags].tolist()}
+        slot, day = minute % _DAY_MINUTES // INTERVAL_MINUTES, household_day_key(household, minute // _DAY_MINUTES)
+        counts += np.bincount(slot, minlength=SLOTS)
+        zeros += np.bincount(slot, energy == 0, SLOTS).astype(np.int64)
+        if (is_mark := are_marks(energy)).any():
+            marked[value := int(energy[is_mark][0])] += len(np.unique(day[is_mark]))
+            marks.setdefault(value, set()).update(names[code] for code in np.unique(household[is_mark]).tolist())
+        days += len(np.unique(day))
+    slots = lone_zeros(zeros, counts) if len(sampled) >= _MIN_HOUSEHOLDS else ()
+    shared = sum(number for value, number in marked.items() if len(marks[value]) >= _MARKED_HOUSEHOLDS)
+    return SampleFacts(frozenset(rising), len(sampled), slots, shared / max(days, 1))
+
+
+def lone_zeros(zeros: Ints, counts: Ints) -> tuple[int, ...]:
+    """Return the slots of which nearly all readings are 0, where at most half of those beside them are.
+
+    >>> zeros = np.array([1, 10, 1, *[9] * 45])
+    >>> lone_zeros(zeros, np.full(48, 10)), lone_zeros(np.full(48, 10), np.full(48, 10))
+    ((1,), ())
+    """
+    used = np.flatnonzero(counts)
+    share = zeros[used] / counts[used]
+    beside = np.maximum(np.roll(share, 1), np.roll(share, -1))
+    return tuple(used[(share >= _ZERO_SHARE) & (beside <= _MAX_BESIDE)].tolist())
+
+
+def are_marks(energy: Ints) -> Flags:
+    """Return which readings equal the largest, if it is frequent and more than twice the next one of many.
+
+    >>> energy = np.array([*range(1, 101), *[9999] * 8])
+    >>> int(are_marks(energy).sum()), int(are_marks(energy[:-1]).sum())
+    (8, 0)
+    """
+    values, numbers = np.unique(energy, return_counts=True)
+    is_mark = len(values) > _MIN_VALUES and numbers[-1] >= _MIN_MARKS and values[-1] > 2 * values[-2]
+    flags: Flags = (energy == values[-1]) & is_mark if len(values) else np.zeros(0, bool)
+    return flags
+
+
+def rising_households(household: Ints, minute: Ints, energy: Ints) -> tuple[Ints, Flags]:
+    """Return households, and whose readings rise within each day and almost never fall, like those of a register.
+
+    Energy use rises and falls. Readings that rise in more than 1 % of the steps and 8 times or more, and fall in at
+    most 5 % as many, are those of a register, cumulative over all time or over the day. Households with fewer than 96
+    readings are left out.
+    """
+    codes, household_index = np.unique(household, return_inverse=True)
+    day = minute // _DAY_MINUTES
+    is_same_day = (household[1:] == household[:-1]) & (day[1:] == day[:-1])
+    step = np.sign(np.diff(energy))[is_same_day]
+    step_household = household_index[1:][is_same_day]
+    rises, falls, steps = (
+        np.bincount(step_household, weights=step_flags, minlength=len(codes))
+        for step_flags in (step > 0, step < 0, np.ones(len(step)))
+    )
+    has_enough_rows = np.bincount(household_index, minlength=len(codes)) >= _MIN_ROWS
+    flags: Flags = (rises > _MIN_RISE_SHARE * steps) & (rises >= _MIN_RISES) & (falls <= MAX_FALL_SHARE * rises)
+    return codes[has_enough_rows], flags[has_enough_rows]
+
+
+def find_absent_slots(store: Store, delivery: Delivery, months: Sequence[str]) -> tuple[int, ...]:
+    """Return the slots that most households lack on most days: of the first bucket in the first and middle month.
+
+    Days with a clock change and household-days without half of the readings do not count.
+
+    Raises:
+        FolderRemoved: a part of the store is damaged.
+    """
+    step, number = slot_step(store.layout.interval_minutes), 0
+    counts = np.zeros(SLOTS, np.int64)
+    for month in _sampled_months(months):
+        readings = load_month_readings(store, month, delivery.contents, 0)
+        number += count_by_slot(readings, counts, store.layout)
+    return slots_of_few(counts, number, step)
+
+
+def slots_of_few(counts: Ints, number: int, step: int) -> tuple[int, ...]:
+    """Return the slots, every `step`-th of a day, that at most half of a number of household-days have.
+
+    >>> slots_of_few(np.array([9, 5, *[9] * 46]), 10, 1), slots_of_few(np.zeros(48, np.int64), 0, 1)
+    ((1,), ())
+    """
+    return tuple(slot for slot in range(0, SLOTS, step) if number and 2 * counts[slot] <= number)
+
+
+def count_by_slot(readings: Readings, counts: Ints, layout: Layout) -> int:
+    """Add the readings by slot to `counts`, and return the number of household-days; see `find_absent_slots`."""
+    day = readings.time // SLOTS
+    days = np.unique(day)
+    changes = [number for number in days.tolist() if layout.absent_slots(date_of_day(number))]
+    keys, index, numbers = np.unique(
+        household_day_key(readings.household, day), return_inverse=True, return_counts=True
+    )
+    counted = (2 * numbers >= SLOTS // slot_step(layout.interval_minutes)) & ~np.isin(
+        split_household_day_key(keys)[1], changes
+    )
+    counts += np.bincount((readings.time % SLOTS)[counted[index]], minlength=SLOTS)
+    return int(counted.sum())
+
+
+def repeats_no_half_hour(store: Store, delivery: Delivery, day: date) -> int:
+    """Return the number of households with one row each in the half-hours of a day that the clock shows twice.
+
+    Of the first parts with rows of the month; 0 if a household has two rows in one of these half-hours.
+    """
+    rows = _row_numbers(store, delivery, day, layout_slots(store.layout, day))
+    return 0 if any(number > 1 for number in rows.values()) else len({household for household, *_ in rows})
+
+
+def repeats_before_skip(store: Store, delivery: Delivery, day: date) -> int:
+    """Return the number of households with two rows in the interval before a skipped hour, and not in the one before.
+
+    A clock that skips no more than an interval does not show these rows to be of another zone. Of the first parts with
+    rows of the month; 0 if they are not most households.
+    """
+    slot = before_skip(store.layout, day)
+    if slot is None:
+        return 0
+    before = slot - slot_step(store.layout.interval_minutes)
+    rows = _row_numbers(store, delivery, day, [slot] if before < 0 else [before, slot])
+    doubled: dict[bool, set[object]] = {True: set(), False: set()}
+    for (household, of_slot, *_), number in rows.items():
+        if number > 1:
+            doubled[of_slot == slot].add(household)
+    number = len(doubled[True] - doubled[False])
+    return number if 2 * number > len({household for household, *_ in rows}) else 0
+
+
+def _row_numbers(store: Store, delivery: Delivery, day: date, slots: Sequence[int]) -> dict[tuple[object, ...], int]:
+    """Return the number of rows in some slots of a day by household, slot, label and part of the slot.
+
+    Of the first parts with rows of the month, each by itself; none of a layout whose rows are days.
+    """
+    month = f"{day:%Y-%m}"
+    numbers: dict[tuple[object, ...], int] = {}
+    if not slots or store.layout.width > 1 or month not in delivery.months:
+        return numbers
+    for number, part in enumerate(_parts_of_buckets(store, month, delivery.contents)[:_CLOCK_PARTS]):
+        table = filter_days(_load_sample(store, month, part), pa.array([day], pa.date32()))
+        table = table.filter(pc.is_in(table["slot"], value_set=pa.array(slots, pa.uint8())))
+        names = ["household_id", "slot", *(["label"] if store.layout.has_labels else [])]
+        passes = table.select(names)
+        channel = (
+            table["channel"].to_numpy().astype(np.int64) // PASSES
+            if store.layout.channels > 1
+            else np.zeros(len(table), np.int64)
+        )
+        grouped = passes.append_column("part", pa.array(channel)).group_by([*names, "part"])
+        counted = grouped.aggregate([([], "count_all")])
+        keys = zip(*(counted[name].to_pylist() for name in (*names, "part")), strict=True)
+        numbers |= {(*key, number): rows for key, rows in zip(keys, counted["count_all"].to_pylist(), strict=True)}
+    return numbers
+
+
+def before_skip(layout: Layout, day: date) -> int | None:
+    """Return the slot of `Long.slot_before_skip`, None of any other layout."""
+    return layout.slot_before_skip(day) if isinstance(layout, Long) else None
+
+
+def layout_slots(layout: Layout, day: date) -> list[int]:
+    """Return the slots of a day that the clock shows twice, with two rows for each."""
+    return (
+        [] if getattr(getattr(layout, "columns", None), "repeated", "sum") == "sum" else [*layout.repeated_slots(day)]
+    )

@@ -32,18 +32,17 @@ from agedp.budget import closed_days, days_by_row, series_by_contract
 from agedp.release_folder.result_tables import contract_terms, derived_guarantee, with_guarantee
 from agedp_data.ledger import ContractRecord, ReleaseRecord
 from agedp_data.ledger.ledger_reader import LedgerReader
-from agedp_data.ledger.monthly_transfer import MonthRows
-from agedp_data.ledger.release_headers import outline_of
-from agedp_data.series.periods import days_of, period_of
+from agedp_data.ledger.records import outline_of
+from agedp_data.ledger.transfer import MonthRows
 from agedp_data.series.result_table import DerivedTable, Noise, Span, Unit
-from agedp_data.series.series_terms import mean_name
+from agedp_data.series.series_terms import days_of, mean_name, period_of
 
 
 @dataclass(frozen=True, slots=True)
 class Partition:
     """Release rows that are published in one file of each table: those of one month of publication, or all.
 
-    Rows of partitions of which no table is computed may be outlines (`release_headers.outline_of`).
+    Rows of partitions of which no table is computed may be outlines (`records.outline_of`).
 
     Attributes:
         month: of publication, "" for all rows.

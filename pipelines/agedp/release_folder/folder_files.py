@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from agedp.release_folder.parquet_limits import read_limited_schema
-from agedp.release_folder.partitioned_tables import kind_of
 from agedp.release_folder.partitions import (
     ROWS_TABLE,
     SUMS_FILE,
     is_monthly,
+    kind_of,
     list_files,
     months_by_table,
     partition_of,
@@ -25,14 +24,15 @@ from agedp_data.foreign_files import (
     MAX_TEXT_BYTES,
     file_digest,
     parse_json,
+    read_limited_schema,
     read_small_file,
     regular_file,
 )
 from agedp_data.messages import escape_text
 from agedp_data.series.series import DERIVED_TABLES
-from agedp_data.statement import datapackage, partition_resources
+from agedp_data.statement import datapackage
+from agedp_data.statement.datapackage import PartitionedTable, PartitionFile
 from agedp_data.statement.document import Statement
-from agedp_data.statement.partition_resources import PartitionedTable, PartitionFile
 
 STATEMENT, WORDS, SUMS = "statement.json", "STATEMENT.md", SUMS_FILE
 ROWS, PACKAGE, REPORT = "ledger_rows.jsonl", "datapackage.json", "report.html"
@@ -175,7 +175,7 @@ def check_package(folder: Path, listed: Mapping[str, str], statement: Statement)
         by_month = [resource for resource in descriptor["resources"] if isinstance(resource["path"], list)]
         faults = (
             *datapackage.package_faults(descriptor, statement, files),
-            *partition_resources.partition_faults(by_month, statement, list(partitioned_tables(folder, listed))),
+            *datapackage.partition_faults(by_month, statement, list(partitioned_tables(folder, listed))),
         )
         fault = next(iter(faults), None)
     except (OSError, LookupError, TypeError, ValueError, AttributeError):

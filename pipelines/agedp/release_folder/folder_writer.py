@@ -9,24 +9,66 @@ time, the last one reads the ledger again (`publish.publish_release`).
 from __future__ import annotations
 
 import hashlib
+import json
 import shutil
-from collections.abc import Iterable, Mapping
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from agedp.local_files import atomic_files
-from agedp.local_files.locks import exclusive_lock
-from agedp.release_folder.folder_files import max_bytes
+from agedp.local_files.atomic_files import exclusive_lock
+from agedp.release_folder.derived_tables import monthly_partitions
+from agedp.release_folder.folder_files import PACKAGE, ROWS, STATEMENT, max_bytes
 from agedp.release_folder.origin import list_published_files
-from agedp.release_folder.partitions import list_files, months_by_table
-from agedp.release_folder.release_folder import SUMS, is_release_file
+from agedp.release_folder.partitions import (
+    ROWS_TABLE,
+    is_monthly,
+    kind_of,
+    list_files,
+    months_by_table,
+    partition_of,
+    partition_path,
+    partitions_of,
+    release_tables,
+    stated_checksums,
+)
+from agedp.release_folder.release_folder import SUMS, ReleaseFolder, is_release_file
+from agedp.release_folder.result_tables import parquet_bytes
+from agedp.release_folder.verification import interval_coverage
 from agedp_data.datasets.filesystem import input_errors, system_at
 from agedp_data.errors import InputError
-from agedp_data.foreign_files import is_plain_path, plain_path, regular_file
+from agedp_data.foreign_files import (
+    file_digest,
+    is_plain_path,
+    parse_json,
+    plain_path,
+    read_limited_schema,
+    read_small_file,
+    regular_file,
+)
+from agedp_data.ledger.ledger_reader import LedgerReader
+from agedp_data.ledger.records import sha256
+from agedp_data.ledger.transfer import LedgerExport, complete_rows, format_export, format_month, rows_by_month
 from agedp_data.messages import escape_text
+from agedp_data.series.result_table import DerivedTable, Noise
+from agedp_data.series.series import DERIVED_TABLES
+from agedp_data.statement.datapackage import (
+    FORMAT_KEY,
+    PARTITION_FORMAT,
+    PartitionedTable,
+    PartitionFile,
+    datapackage,
+    partition_file,
+    partition_resources,
+)
+from agedp_data.statement.document import Statement
 
 _READABLE = 0o644
 NO_FILES: Final[Mapping[str, str]] = MappingProxyType({})
@@ -321,3 +363,221 @@ def _version_of(name: str, entry: Mapping[str, Any]) -> ObjectVersion:
         raise InputError(text, private=f"{text}: {escape_text(name, 200)}")
     modified = next((entry[key] for key in ("LastModified", "last_modified", "mtime", "created") if entry.get(key)), "")
     return ObjectVersion(size, f"{size} {entry.get('ETag', '')} {modified}")
+
+
+# --------------------------------------------------------------------------------------------------
+# A release folder with the layout "monthly" -> the files of closed months that a publication leaves as they are.
+#
+# Their SHA-256 are taken from SHA256SUMS, if the ledger has a statement with this SHA256SUMS. A file of another size
+# than datapackage.json lists is written again, and one that was modified after SHA256SUMS is read and compared: a
+# night costs no reading of earlier months. Verification, `agedp publish` and a run that reads the ledger completely
+# read everything.
+#
+# Decisions:
+#
+# * The newest month that SHA256SUMS lists was not closed, so it is always written again.
+# * One file that is not as it was has its month, and those after it, computed again.
+# * Another [output] interval, or another format of the columns (`partition_resources.PARTITION_FORMAT`), has all
+#   months computed again.
+# --------------------------------------------------------------------------------------------------
+
+_DAMAGED: Final = (OSError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError, pa.ArrowException)
+
+
+@dataclass(frozen=True, slots=True)
+class UnchangedPartitions:
+    """Files of closed months in a folder: SHA-256 and size by path. `since` is the first month to write, "" for all."""
+
+    folder: Path = Path()
+    since: str = ""
+    checksums: Mapping[str, str] = field(default_factory=dict)
+    sizes: Mapping[str, int] = field(default_factory=dict)
+
+    def without(self, tables: Iterable[str]) -> UnchangedPartitions:
+        """Return the files that are not of these tables, which are not written any more."""
+        removed = {*tables}
+        kept = {path: digest for path, digest in self.checksums.items() if path.partition("/")[0] not in removed}
+        return replace(self, checksums=kept)
+
+
+def unchanged_partitions(
+    folder: Path, *, ledger: str, recorded: Collection[str], coverage: Decimal, reads_all: bool = False
+) -> UnchangedPartitions:
+    """Return the files of closed months that a publication need not write.
+
+    Args:
+        folder: the release folder.
+        ledger: id of the ledger; a recovered ledger has new hashes, so that all months are written.
+        recorded: SHA-256 of every SHA256SUMS with which the ledger has a statement of the population.
+        coverage: of the intervals that are to be published.
+        reads_all: whether every file is read and compared with its SHA-256, whatever its times are.
+    """
+    with suppress(InputError, *_DAMAGED):
+        sums = folder / SUMS
+        listing = read_small_file(folder, SUMS)
+        checksums = ReleaseFolder(folder).checksums
+        is_recorded = is_monthly(checksums) and hashlib.sha256(listing).hexdigest() in recorded
+        if is_recorded and _statement_ledger(folder, checksums[STATEMENT]) == ledger:
+            return _unchanged(folder, checksums, -1 if reads_all else sums.stat().st_mtime_ns, coverage)
+    return UnchangedPartitions()
+
+
+def _unchanged(folder: Path, checksums: Mapping[str, str], written_ns: int, coverage: Decimal) -> UnchangedPartitions:
+    months = {path: of[1] for path in checksums if (of := partition_of(path)) is not None}
+    newest = max(months.values())
+    series = [path for path, month in months.items() if month == newest and kind_of(path.partition("/")[0])]
+    schemas = (read_limited_schema(regular_file(folder, path), path) for path in series[:1])
+    if any(interval_coverage(schema.empty_table()) != coverage for schema in schemas):
+        return UnchangedPartitions()
+    sizes = dict(_listed_sizes(folder, checksums[PACKAGE]))
+    closed = {path for path, month in months.items() if month < newest}
+    changed = [path for path in closed if not _is_unchanged(folder, path, checksums[path], sizes[path], written_ns)]
+    since = min((months[path] for path in changed), default=newest)
+    kept = sorted(path for path in closed if months[path] < since)
+    kept_checksums, kept_sizes = {path: checksums[path] for path in kept}, {path: sizes[path] for path in kept}
+    return UnchangedPartitions(folder, since, kept_checksums, kept_sizes)
+
+
+def _statement_ledger(folder: Path, digest: str) -> str:
+    return str(_listed_document(folder, STATEMENT, digest)["ledger"]["id"])
+
+
+def _listed_document(folder: Path, name: str, digest: str) -> dict[str, Any]:
+    content = read_small_file(folder, name)
+    if hashlib.sha256(content).hexdigest() != digest:
+        raise ValueError("the file is not the listed one")
+    document: dict[str, Any] = parse_json(content)
+    return document
+
+
+def _listed_sizes(folder: Path, digest: str) -> Iterator[tuple[str, int]]:
+    for resource in _listed_document(folder, PACKAGE, digest)["resources"]:
+        if "partitions" in resource and resource.get(FORMAT_KEY) != PARTITION_FORMAT:
+            raise ValueError("the files of months have another format")
+        for part in resource.get("partitions", ()):
+            yield part["path"], int(part["bytes"])
+
+
+def _is_unchanged(folder: Path, name: str, digest: str, size: int, written_ns: int) -> bool:
+    try:
+        path = regular_file(folder, name)
+        status = path.stat()
+        if status.st_size != size:
+            return False
+        modified_ns = max(status.st_mtime_ns, status.st_ctime_ns)  # an editor can restore the first of them alone
+        return modified_ns <= written_ns or file_digest(path) == digest
+    except (OSError, InputError):
+        return False
+
+
+# --------------------------------------------------------------------------------------------------
+# Statement and LEDGER rows -> the files of a release folder, before they are written.
+#
+# With the layout "monthly" these are the files of the months that are not closed, or not as they were; the others are
+# known by their checksum and size.
+# --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class FolderContent:
+    """The files of a release folder by path, and the files of closed months that stay as they are."""
+
+    files: Mapping[str, bytes]
+    kept: UnchangedPartitions = field(default_factory=UnchangedPartitions)
+
+    @property
+    def unchanged(self) -> Mapping[str, str]:
+        """Return the SHA-256 of the files that stay as they are, by path."""
+        return self.kept.checksums
+
+    @property
+    def paths(self) -> frozenset[str]:
+        """Return the paths of all files, new and unchanged."""
+        return frozenset({*self.files, *self.unchanged})
+
+    def with_files(self, files: Mapping[str, bytes]) -> FolderContent:
+        """Return the content with further files."""
+        return replace(self, files={**self.files, **files})
+
+    def with_package(self, statement: Statement) -> FolderContent:
+        """Return the content with datapackage.json, which lists all other files."""
+        plain = {path: content for path, content in self.files.items() if not partition_of(path)}
+        by_month = partition_resources(list(self._partitioned()), statement)
+        return self.with_files({PACKAGE: json_bytes(datapackage(statement, plain, by_month))})
+
+    def _partitioned(self) -> Iterator[PartitionedTable]:
+        """Yield the tables by month; columns of one without a new file are those of its newest file in the folder."""
+        for table, months in months_by_table({**self.files, **self.unchanged}).items():
+            paths = [partition_path(table, month) for month in months]
+            files = [
+                partition_file(path, self.files[path])
+                if path in self.files
+                else PartitionFile(path, self.unchanged[path], self.kept.sizes[path])
+                for path in paths
+            ]
+            yield PartitionedTable(table, tuple(files), None if table == ROWS_TABLE else self._schema(paths[-1]))
+
+    def _schema(self, path: str) -> pa.Schema:
+        return pq.read_schema(pa.BufferReader(self.files[path]) if path in self.files else self.kept.folder / path)
+
+    def stated_checksums(self) -> dict[str, str]:
+        """Return the checksums that the ledger keeps with the statement of the folder."""
+        checksums = dict(sorted({**file_checksums(self.files), **self.unchanged}.items()))
+        return stated_checksums(checksums, listing_of(checksums))
+
+
+def release_content(
+    statement: Statement,
+    export: LedgerExport,
+    words: Mapping[str, bytes],
+    noise: Noise,
+    derived: Sequence[DerivedTable] = DERIVED_TABLES,
+    *,
+    ledger: LedgerReader | None = None,
+    unchanged: UnchangedPartitions | None = None,
+) -> FolderContent:
+    """Return statement, ledger rows and tables of a release, with one partition or one for each month.
+
+    Args:
+        statement: of the release.
+        export: the ledger rows of the population; with the layout "monthly" releases without their vectors
+            (`export_outline`).
+        words: the files of the statement.
+        noise: of the values.
+        derived: the derived tables to write.
+        ledger: that of these rows, of which only those of the months to be written are read completely.
+        unchanged: with the layout "monthly", the files of closed months that stay as they are.
+    """
+    if unchanged is None or ledger is None:
+        files = {**words, ROWS: format_export(export).encode()}
+        tables = release_tables(statement, partitions_of(export.rows, monthly=False), noise, derived=derived)
+        return FolderContent(files | {path: parquet_bytes(table) for path, table in tables})
+    unchanged = unchanged.without(table.file for table in DERIVED_TABLES if table not in derived)
+    kept = months_by_table(unchanged.checksums)
+    months = [
+        month if month.month < unchanged.since else replace(month, rows=complete_rows(ledger, month.rows))
+        for month in rows_by_month(export.rows)
+    ]
+    files, previous = dict(words), ""
+    for month in months:
+        path = partition_path(ROWS_TABLE, month.month)
+        if month.month < unchanged.since:
+            previous = unchanged.checksums[path]
+        else:
+            text = format_month(month, ledger=export.ledger, previous=previous)
+            files[path], previous = text.encode("ascii"), sha256(text)
+    tables = release_tables(
+        statement,
+        monthly_partitions(months),
+        noise,
+        derived=derived,
+        since=unchanged.since,
+        added=[table for table in derived if table.file not in kept],
+        ledger=ledger,
+    )
+    return FolderContent(files | {path: parquet_bytes(table) for path, table in tables}, unchanged)
+
+
+def json_bytes(document: Mapping[str, Any]) -> bytes:
+    """Return a document as the bytes of a file; the same document, the same bytes."""
+    return (json.dumps(document, indent=1, sort_keys=True, ensure_ascii=True) + "\n").encode()

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from agedp.release_folder.folder_files import max_bytes
-from agedp.release_folder.parquet_limits import read_limited_schema
 from agedp.release_folder.partitions import ROWS_TABLE, list_files, months_by_table, partition_of
 from agedp.release_folder.release_folder import (
     PACKAGE,
@@ -32,12 +31,13 @@ from agedp.release_folder.result_tables import read_guarantee
 from agedp_data.errors import InputError, LedgerBehind
 from agedp_data.foreign_files import (
     parse_json,
+    read_limited_schema,
     read_lines,
     read_small_file,
     regular_file,
 )
 from agedp_data.ledger import Ledger
-from agedp_data.series.mean_tables import AVERAGES
+from agedp_data.series.mean import AVERAGES
 from agedp_data.series.series import DERIVED_TABLES, RESULT_TABLES
 
 _DAMAGED = (ValueError, LookupError, TypeError, AttributeError, RecursionError, pa.ArrowException)

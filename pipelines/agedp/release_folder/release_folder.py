@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
@@ -26,32 +26,48 @@ from agedp.release_folder.folder_files import (
     check_package,
     check_sums,
     is_release_file,
+    max_table_rows,
 )
-from agedp.release_folder.folder_statement import (
-    parse_checksums,
-    read_checksum_text,
-    read_folder_statement,
-    read_statement_document,
-    release_path,
+from agedp.release_folder.partitions import (
+    ROWS_TABLE,
+    is_monthly,
+    joined_table,
+    kind_of,
+    list_files,
+    months_by_table,
+    partition_path,
+    partitions_of,
+    read_months,
+    tables_by_file,
 )
-from agedp.release_folder.folder_tables import FolderTables
-from agedp.release_folder.partitioned_tables import kind_of
-from agedp.release_folder.partitions import list_files, partitions_of
 from agedp.release_folder.result_tables import common_guarantee
 from agedp.release_folder.span_bounds import SpanBound, span_bounds
-from agedp.release_folder.statement_check import check_claims, check_rows, contracts_and_releases
-from agedp.release_folder.table_comparison import check_tables, interval_coverage
-from agedp_data.errors import InputError
-from agedp_data.foreign_files import read_small_file
-from agedp_data.ledger.transfer import LedgerExport
-from agedp_data.messages import escape_text
+from agedp.release_folder.verification import (
+    check_claims,
+    check_rows,
+    check_tables,
+    contracts_and_releases,
+    interval_coverage,
+)
+from agedp_data.datasets import filesystem
+from agedp_data.errors import InputError, LedgerError
+from agedp_data.foreign_files import (
+    is_plain_path,
+    parse_json,
+    read_limited_table,
+    read_lines,
+    read_small_file,
+    regular_file,
+)
+from agedp_data.ledger.transfer import LedgerExport, parse_export, parse_months
+from agedp_data.messages import escape_text, suggest_file
 from agedp_data.series.coverage import COVERAGES
-from agedp_data.series.distribution_tables import DISTRIBUTIONS, QUANTILES
-from agedp_data.series.mean_tables import AVERAGES, AVERAGES_BY, CONSISTENT, LAYERS, PERIOD_RELEASES, Period
-from agedp_data.series.profile_tables import PROFILE_BY_MONTH, PROFILE_RELEASES, PROFILES
+from agedp_data.series.distribution import DISTRIBUTIONS, QUANTILES
+from agedp_data.series.mean import AVERAGES, AVERAGES_BY, CONSISTENT, LAYERS, PERIOD_RELEASES, Period
+from agedp_data.series.profile import PROFILE_BY_MONTH, PROFILE_RELEASES, PROFILES
 from agedp_data.series.result_table import DerivedTable, Noise, ResultTable
 from agedp_data.series.series import RESULT_TABLES
-from agedp_data.statement.document import SCHEMA, Statement
+from agedp_data.statement.document import SCHEMA, Statement, read_statement
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,6 +85,213 @@ __all__ = [
     "is_release_file",
     "open_release",
 ]
+
+
+# --------------------------------------------------------------------------------------------------
+# Path, statement and checksums of a release folder, as its recipients find them; one line if one is damaged.
+# --------------------------------------------------------------------------------------------------
+
+ESTIMATES_RECORD: Final = "smoothing.json"
+_CHECKSUM: Final = re.compile(r"([0-9a-f]{64})  (.+)")
+
+
+def read_statement_document(folder: Path) -> dict[str, Any]:
+    """Return the statement of a release folder as a document.
+
+    Raises:
+        InputError: statement.json is missing or damaged.
+    """
+    try:
+        statement = parse_json(read_small_file(folder, STATEMENT))
+    except (OSError, ValueError):
+        raise InputError(f"{STATEMENT} is missing or damaged; ask for the release again") from None
+    if not isinstance(statement, dict):
+        raise InputError(f"{STATEMENT} is not a statement; ask for the release again")
+    return statement
+
+
+def read_folder_statement(folder: Path) -> Statement:
+    """Return the statement of a release folder, validated.
+
+    Raises:
+        InputError: statement.json is missing, damaged or not as agedp writes it.
+    """
+    try:
+        return read_statement(read_small_file(folder, STATEMENT))
+    except OSError:
+        raise InputError(f"{STATEMENT} is missing or damaged; ask for the release again") from None
+    except ValueError as error:
+        raise InputError(f"{STATEMENT}: {error}; ask for the release again") from None
+
+
+def read_checksum_text(folder: Path) -> str:
+    """Return the content of SHA256SUMS.
+
+    Raises:
+        InputError: SHA256SUMS is missing or damaged.
+    """
+    try:
+        return read_small_file(folder, SUMS).decode("ascii")
+    except (OSError, UnicodeDecodeError):
+        raise InputError(f"{SUMS} is missing: no release folder, or one that was cut off") from None
+
+
+def parse_checksums(text: str) -> dict[str, str]:
+    r"""Return the SHA-256 of each file by its name, a plain path below the folder.
+
+    Raises:
+        InputError: a line without a SHA-256 or a name, or a name that is no such path.
+
+    >>> [*parse_checksums(f"{'ab' * 32}  report.html\n")]
+    ['report.html']
+    """
+    checksums = {}
+    for line in text.removesuffix("\n").split("\n"):
+        match = _CHECKSUM.fullmatch(line)
+        if match is None or not is_plain_path(match[2]):
+            name = "" if match is None else f": '{escape_text(match[2], 200)}' is no plain path below the folder"
+            raise InputError(f"{SUMS} differs from the published file{name}; ask for the release again")
+        checksums[match[2]] = match[1]
+    return checksums
+
+
+def release_path(folder: str | Path) -> Path:
+    """Return the path of an existing release folder.
+
+    Raises:
+        InputError: the folder does not exist, may not be read, contains estimates, or is a URL.
+    """
+    if filesystem.is_url(str(folder)):
+        location = filesystem.format_location(str(folder))
+        raise InputError(f"{location} is a URL; download its files into a folder, then name that folder")
+    path = Path(folder)
+    try:
+        exists = path.is_dir()
+        names = {entry.name for entry in path.iterdir()} if exists else set()
+    except OSError as error:
+        raise InputError(f"{path} cannot be read ({error.strerror}); check its permissions") from None
+    if not exists:
+        message = f"{path} is not a folder; name the release folder itself"
+        raise InputError(message, private=f"{message}{suggest_file(path)}")
+    if ESTIMATES_RECORD in names and STATEMENT not in names:
+        raise InputError(
+            f"{path} contains estimates of agedp smooth, not a release. Check them in that folder by sha256sum --check "
+            f"{SUMS}, and name the release folder for anything else"
+        )
+    if not names & {STATEMENT, SUMS}:
+        inside = next((name for name in sorted(names) if (path / name / STATEMENT).is_file()), None)
+        message = f"{path} is not a release folder; name the release folder itself"
+        raise InputError(message, private=message if inside is None else f"{message}, such as {path / inside}")
+    return path
+
+
+# --------------------------------------------------------------------------------------------------
+# The tables and ledger rows that are stored in a release folder of either layout, as those of the layout "single".
+# --------------------------------------------------------------------------------------------------
+
+_DAMAGED = (OSError, LookupError, TypeError, ValueError, pa.ArrowException)
+
+
+@dataclass(frozen=True, slots=True)
+class FolderTables:
+    """The stored tables of a release folder, by the file name that each has in the layout "single"."""
+
+    path: Path
+    checksums: Mapping[str, str]
+
+    @property
+    def is_monthly(self) -> bool:
+        """Return whether the folder has partitions by month of publication."""
+        return is_monthly(self.checksums)
+
+    @property
+    def max_rows(self) -> int:
+        """Return the largest number of rows that a table of the folder may have."""
+        return max_table_rows(self.path, self.checksums)
+
+    def files(self) -> dict[str, str]:
+        """Return the tables, and for each the folder of its partitions; "" in the layout "single".
+
+        Raises:
+            InputError: a file that is missing or damaged.
+        """
+        if not self.is_monthly:
+            return {name: "" for name in self.checksums if name.endswith(".parquet")}
+        months = months_by_table(self.checksums)
+        try:
+            return tables_by_file(self.path, {table: of for table, of in months.items() if table != ROWS_TABLE})
+        except _DAMAGED:
+            raise InputError("a table of a month is missing or damaged; ask for the release again") from None
+
+    def read(self, path: str, *, max_rows: int) -> pa.Table:
+        """Return a table, or a month of one, as it is stored.
+
+        Args:
+            path: of its file.
+            max_rows: the largest number of rows, `max_rows` of the folder; it is the same for all its tables.
+
+        Raises:
+            InputError: it is missing or damaged.
+        """
+        try:
+            return read_limited_table(regular_file(self.path, path), path, max_rows=max_rows)
+        except (OSError, pa.ArrowException):
+            raise InputError(f"{escape_text(path)} is missing or damaged; ask for the release again") from None
+
+    def join(self, table: str, statement: Statement, months: Collection[str] = ()) -> pa.Table:
+        """Return the months of a table together.
+
+        Args:
+            table: the folder of its partitions.
+            statement: of the release folder.
+            months: months of publication, such as "2026-11"; all unless given.
+
+        Raises:
+            InputError: a month that the table does not have, or a file that is missing or damaged.
+        """
+        present = months_by_table(self.checksums).get(table, [])
+        if unknown := sorted({*months} - {*present}):
+            raise InputError(f"{escape_text(unknown[0])}: {table} has no such month; it has {', '.join(present)}")
+        chosen = [month for month in present if not months or month in months]
+        try:
+            return joined_table(table, read_months(self.path, table, chosen, max_rows=self.max_rows), statement)
+        except _DAMAGED:
+            raise InputError(
+                f"{escape_text(table)}: a month is missing or damaged; ask for the release again"
+            ) from None
+
+    def table(self, name: str, months: Collection[str] = ()) -> pa.Table:
+        """Return a table by the file name that it has in the layout "single", in either layout.
+
+        Raises:
+            InputError: a file or month that is missing or damaged.
+        """
+        if not self.is_monthly:
+            return self.read(name, max_rows=self.max_rows)
+        return self.join(self.files().get(name, name), read_folder_statement(self.path), months)
+
+    def ledger_rows(self) -> LedgerExport:
+        """Return the ledger rows of the folder; of the layout "monthly", their head is that of the newest row.
+
+        Raises:
+            InputError: they are missing or damaged.
+        """
+        name = ROWS_TABLE if self.is_monthly else ROWS
+        try:
+            if not self.is_monthly:
+                return parse_export(read_lines(regular_file(self.path, ROWS)))
+            months = months_by_table(self.checksums)[ROWS_TABLE]
+            paths = {month: regular_file(self.path, partition_path(ROWS_TABLE, month)) for month in months}
+            return parse_months({month: read_lines(path) for month, path in paths.items()})
+        except (OSError, ValueError):
+            raise InputError(f"{name} is missing or damaged; ask for the release again") from None
+        except LedgerError as error:
+            raise InputError(f"{name}: {error}") from None
+
+
+# --------------------------------------------------------------------------------------------------
+# A release folder for its recipients: read the tables and the statement, and verify that nothing was changed.
+# --------------------------------------------------------------------------------------------------
 
 _INCOMPLETE = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, RecursionError, MemoryError)
 _INCOMPLETE_TEXT = f"its tables, {ROWS} or {STATEMENT} lack entries of a release"

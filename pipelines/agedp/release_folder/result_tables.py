@@ -41,10 +41,9 @@ from agedp_data.foreign_files import parse_json
 from agedp_data.ledger import ContractRecord, ReleaseRecord
 from agedp_data.markov.states import RepresentativeValues
 from agedp_data.parameters import exact_text
-from agedp_data.series.levels import level_column
+from agedp_data.series.levels import level_column, table_name
 from agedp_data.series.result_table import Columns, ContractTerms, Noise, ResultTable, Terms
 from agedp_data.series.series import RESULT_TABLES
-from agedp_data.series.series_tables import table_name
 from agedp_data.series.series_terms import Series, layer_number
 from agedp_data.statement.document import Statement
 from agedp_data.table_schemas import LEVEL

@@ -8,29 +8,30 @@ not their statement contains them. Example: a year of releases with epsilon 0.1 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from fractions import Fraction
 from typing import Final
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from agedp.budget import estimation_periods, series_by_contract
-from agedp_data.epsilon import NANO
+from agedp_data import mechanisms
+from agedp_data.epsilon import NANO, ceil_nano, format_epsilon
 from agedp_data.errors import InputError
 from agedp_data.ledger import ContractRecord, ReleaseRecord
-from agedp_data.ledger.calibration_charges import calibration_draws, charges_of
+from agedp_data.ledger.lifecycle import calibration_draws, charges_of
 from agedp_data.ledger.records import Row
 from agedp_data.messages import escape_text
 from agedp_data.notions.notion import day_losses
-from agedp_data.notions.period_loss import total_charge
-from agedp_data.notions.publication import Publication
-from agedp_data.notions.span_curves import SpanCurves
-from agedp_data.notions.span_loss import SpanLoss
+from agedp_data.notions.publication import Publication, total_charge
+from agedp_data.notions.spans import SpanCurves, SpanLoss
 from agedp_data.notions.w_event import WindowLoss
 from agedp_data.parameters import MANY_DAYS, Delta
-from agedp_data.statement.delta_texts import is_of_span
-from agedp_data.statement.document import StatedBound
+from agedp_data.series.series import AnySeries
+from agedp_data.statement.document import StatedAccuracy, StatedBound
+from agedp_data.statement.note_texts import is_of_span
 
 _DELTA: Final = TypeAdapter[Decimal](Delta, config=ConfigDict(defer_build=True))
 _WINDOW: Final = re.compile(r"window of ([0-9]+) days")
@@ -108,3 +109,46 @@ def span_losses(bounds: Iterable[StatedBound], publication: Publication) -> Iter
     for bound in filter(is_of_span, bounds):
         window = _WINDOW.match(bound.name)
         yield SpanLoss(publication, Decimal(bound.delta or 0), int(window[1]) if window else None, curves)
+
+
+# --------------------------------------------------------------------------------------------------
+# LEDGER rows -> how exact the newest values of each series are: the error by the noise alone, for the statement.
+#
+# Decisions:
+#
+# * The error is the half-width that the noise exceeds in 5 of 100 cases, whatever coverage the intervals of the tables
+#   have, so that statements of several releases can be compared.
+# * Of several groups the one with the largest error speaks for a series: readers who use it are safe for the others.
+# * Of profiles of months the error is that of a half-hour that every day of its kind has once.
+# --------------------------------------------------------------------------------------------------
+
+COVERAGE: Final = Decimal("0.95")
+_WH_PER_KWH: Final = 1000
+
+
+def value_accuracy(rows: Iterable[ReleaseRecord], contracts: Sequence[ContractRecord]) -> list[StatedAccuracy]:
+    """Return the accuracy of the newest released row of each series of the newest contract, by name of the series."""
+    series = series_by_contract(contracts)
+    newest: dict[str, ReleaseRecord] = {}
+    for row in sorted(rows, key=lambda row: (row.day, row.seq)):
+        if row.state == "released":
+            newest[row.series] = row
+    present: Mapping[str, AnySeries] = series[contracts[-1].hash] if contracts else {}
+    return [_accuracy(newest[name], series[newest[name].contract][name]) for name in sorted(present) if name in newest]
+
+
+def _accuracy(row: ReleaseRecord, series: AnySeries) -> StatedAccuracy:
+    parts = series.by_part(row.cells, row.households).items()
+    divisor, households, group = 1, min(row.households), ""
+    if series.unit == "kWh":  # what the noisy sums of a part are divided by [Wh per kWh]
+        divisor, households, group = min(
+            (_WH_PER_KWH * series.weight(part.kind) * number, number, series.write_part(part)) for part, number in parts
+        )
+    return StatedAccuracy(
+        series=row.series,
+        day=row.day,
+        group=group,
+        households=households,
+        unit=series.unit,
+        within=format_epsilon(ceil_nano(Fraction(mechanisms.interval(row.scale, COVERAGE), divisor))),
+    )

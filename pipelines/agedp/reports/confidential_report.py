@@ -8,41 +8,567 @@ model. It may contain household ids, and is never handed over with a release. No
 
 from __future__ import annotations
 
+import heapq
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import date
-from typing import Any
+from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from agedp.internal_records.cell_tables import COVERAGE, TRUE_MEANS
+from agedp.calibration.leakage_bounds import steps_per_day
+from agedp.calibration.model_check import report_name
+from agedp.calibration.quantize import Floats
+from agedp.internal_records.bookkeeping import COUNTED_STATES, COVERAGE, TRUE_COUNTS, TRUE_MEANS
 from agedp.local_files import atomic_files
 from agedp.local_files.internal_files import FileNotice
-from agedp.reports.axes import Scale, by_month, date_axis, format_number, format_percent, linear_axis
-from agedp.reports.chart_layers import Hover
-from agedp.reports.clamped_households import ClampEffect, clamp_effects, clamp_parts
-from agedp.reports.constants import constant_value
-from agedp.reports.household_details import household_model_parts
-from agedp.reports.hover import day_text
 from agedp.reports.html import PageSection, anchor_of, closed, paragraph, render_page, side_by_side, table
-from agedp.reports.mean_series import cell_means, percent
-from agedp.reports.report_data import InternalSources, read_model_files
-from agedp.reports.signal_table import signal_parts
-from agedp.reports.svg import Line, chart
-from agedp.reports.true_counts import count_parts
-from agedp.reports.utility import (
-    CellUtility,
-    SeriesCell,
-    Utility,
-    pair_with_true_means,
-    state_parts,
-    utility,
+from agedp.reports.released_series import signal_parts
+from agedp.reports.report_data import InternalSources, ModelFiles, read_model_files
+from agedp.reports.series_charts import CellMean, cell_means, percent, range_names, ranges_axis, ranges_hover, whiskers
+from agedp.reports.svg import (
+    Hover,
+    Line,
+    Scale,
+    by_month,
+    chart,
+    constant_value,
+    date_axis,
+    day_text,
+    format_number,
+    format_percent,
+    format_rounded_up,
+    linear_axis,
+    named_axis,
 )
-from agedp_data import table_schemas
+from agedp.store.bucketed_roster import write_bucketed_roster
+from agedp.store.daily_totals import load_month_matrix
+from agedp_data import mechanisms, table_schemas
+from agedp_data.accounting.temporal_leakage import daily_release_leakage
+from agedp_data.config.model_section import EstimatedModel
+from agedp_data.datasets.validation import Ints
+from agedp_data.epsilon import NANO, to_float
 from agedp_data.ledger import ReleaseRecord
+from agedp_data.notions.notion import day_losses, losses_by_day_number
+from agedp_data.roster import Roster
+from agedp_data.series.distribution import Distribution
 from agedp_data.series.layered_mean import is_upper
+from agedp_data.series.series_terms import EnergySeries
+
+# --------------------------------------------------------------------------------------------------
+# Part of the confidential report on clamped households, and on the effect of the clamp on a mean. Confidential.
+#
+# Both are computed anew by every run from the newest months of the store that contain released days and are not
+# deleted yet, one household bucket after the other. They inform the choice of a clamp; the clamp itself is public and
+# is never computed from the data.
+# --------------------------------------------------------------------------------------------------
+
+MAX_MONTHS: Final = 13
+_MAX_SHOWN: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class ClampedHousehold:
+    """A clamped household: number of days above the clamp, and its largest daily total [kWh]."""
+
+    household: str
+    days_above: int
+    largest_kwh: float
+
+
+@dataclass(frozen=True, slots=True)
+class ClampEffect:
+    """Effect of a series' clamp: the number of clamped households, those with most days, and the reduction of the mean.
+
+    `cut_kwh` is the reduction of a daily mean by the clamp, averaged over `days` days [kWh per household].
+    """
+
+    series: str
+    clamp_kwh: float
+    days: int
+    clamped: int
+    clamped_households: tuple[ClampedHousehold, ...]
+    cut_kwh: float
+
+
+def clamp_effects(sources: InternalSources, days: Sequence[date]) -> list[ClampEffect]:
+    """Return the effect of each series' clamp on released days, as far as the store still has their readings."""
+    if not days:
+        return []
+    with sources.store.locked():
+        first_month = sources.store.retained_from()
+        months = sorted({f"{day:%Y-%m}" for day in days} & set(sources.delivery.months))
+        stored = [month for month in months if month >= first_month][-MAX_MONTHS:]
+        days_by_month = {month: [day for day in days if f"{day:%Y-%m}" == month] for month in stored}
+        uses = {name: series for name, series in sources.run.series.items() if isinstance(series, EnergySeries)}
+        counts = {name: _ClampCounts() for name in uses}
+        roster = write_bucketed_roster(sources.paths.folder, sources.roster, sources.store.buckets)
+        for bucket in range(sources.store.buckets if days_by_month else 0):
+            _count_bucket(sources, (bucket, roster.bucket(bucket)), days_by_month, uses, counts)
+    return [
+        series_counts.effect(name, uses[name].clamp_wh / 1000.0)
+        for name, series_counts in counts.items()
+        if series_counts.cut_wh
+    ]
+
+
+@dataclass(slots=True)
+class _ClampCounts:
+    """Clamped households, those with most days, and by day what the clamp cuts off [Wh] and the households."""
+
+    clamped: int = 0
+    households: list[ClampedHousehold] = field(default_factory=list)
+    cut_wh: dict[date, int] = field(default_factory=lambda: defaultdict(int))
+    members: dict[date, int] = field(default_factory=lambda: defaultdict(int))
+
+    def effect(self, series: str, clamp_kwh: float) -> ClampEffect:
+        cut_kwh = 0.0
+        for day, cut_wh in self.cut_wh.items():
+            cut_kwh += float(cut_wh) / (1000.0 * max(self.members[day], 1))
+        days = len(self.cut_wh)
+        return ClampEffect(series, clamp_kwh, days, self.clamped, tuple(self.households), cut_kwh / days)
+
+
+def _count_bucket(
+    sources: InternalSources,
+    numbered_roster: tuple[int, Roster],
+    days_by_month: Mapping[str, Sequence[date]],
+    uses: Mapping[str, EnergySeries],
+    counts_by_series: Mapping[str, _ClampCounts],
+) -> None:
+    bucket, roster = numbered_roster
+    number = {name: np.zeros(len(roster.ids), np.int64) for name in counts_by_series}
+    largest = {name: np.zeros(len(roster.ids), np.int64) for name in counts_by_series}
+    states = sources.run.counted_states
+    for month, days in days_by_month.items():
+        matrix = load_month_matrix(
+            sources.store, sources.delivery, roster, month, bucket=bucket, states=states, days=days
+        )
+        for day in days:
+            codes = np.concatenate([np.zeros(0, np.int64), *roster.members(day, None).values()])
+            for name, counts in counts_by_series.items():
+                energy_wh, clamp_wh = matrix.energy_of(uses[name])[codes, day.day - 1], uses[name].clamp_wh
+                number[name][codes] += energy_wh > clamp_wh
+                largest[name][codes] = np.maximum(largest[name][codes], energy_wh)
+                counts.cut_wh[day] += int(np.maximum(energy_wh - clamp_wh, 0).sum())
+                counts.members[day] += len(codes)
+    for name, counts in counts_by_series.items():
+        clamped = np.flatnonzero(number[name]).tolist()
+        households = [
+            ClampedHousehold(roster.ids[code], int(number[name][code]), float(largest[name][code]) / 1000.0)
+            for code in clamped
+        ]
+        counts.clamped += len(clamped)
+        counts.households = heapq.nsmallest(
+            _MAX_SHOWN, [*counts.households, *households], key=lambda one: (-one.days_above, one.household)
+        )
+
+
+def clamp_parts(effects: Sequence[ClampEffect]) -> Iterator[str]:
+    """Yield the table of clamped households of each series."""
+    for effect in effects:
+        description = (
+            f"{effect.series}, clamp {format_number(effect.clamp_kwh)} kWh, "
+            f"{effect.days:,} days with readings in the store"
+        )
+        if not effect.clamped:
+            yield paragraph(f"No household was above the clamp: {description}.")
+            continue
+        rows = [
+            (household.household, f"{household.days_above:,}", format_number(household.largest_kwh))
+            for household in effect.clamped_households
+        ]
+        shown_text = f"; the first {_MAX_SHOWN} of {effect.clamped:,}" if effect.clamped > _MAX_SHOWN else ""
+        columns = ("household", "days above", "largest day, kWh")
+        yield table(f"Clamped households: {description}{shown_text}", columns, rows)
+        lowered = f"The clamp lowers {_lowered(effect.series)} by {format_number(effect.cut_kwh)} kWh"
+        yield paragraph(f"{lowered} per household on average.", "soft")
+
+
+def _lowered(series: str) -> str:
+    """Return what the clamp of a series lowers: of an upper layer, the sum of the layers up to it."""
+    return f"the sum of the layers up to {series}" if is_upper(series) else "a daily mean"
+
+
+# --------------------------------------------------------------------------------------------------
+# Parts of the confidential report on single households: the model, and temporal leakage. Confidential.
+#
+# * Households that decide the model.
+# * Temporal leakage of each household under its own chain, and the households with the largest one. The public bound
+#   uses the leakage bound, a maximum over all households at every step. Here the recursion ([T] section 3) uses each
+#   household's own kernels, as one stack, over the newest released days.
+# --------------------------------------------------------------------------------------------------
+
+_MAX_DAYS: Final = 60
+_MAX_SHOWN_HOUSEHOLDS: Final = 5
+_SHARES: Final = (0.5, 0.9, 0.99)
+
+
+def household_leakage_parts(
+    model: EstimatedModel, households_with_chains: tuple[list[str], Floats] | None, rows: Sequence[ReleaseRecord]
+) -> Iterator[str]:
+    """Yield the temporal leakage of the newest releases by household, under time-homogeneous chains."""
+    losses = dict(sorted(losses_by_day_number(day_losses(rows)).items())[-_MAX_DAYS:])
+    if households_with_chains is None or not households_with_chains[0] or len(losses) < 2:
+        return
+    ids, chains = households_with_chains
+    spent, gaps = np.array(list(losses.values())) / NANO, np.diff(list(losses))
+    leakage = daily_release_leakage(chains, spent, gaps, steps_per_day=steps_per_day(model))[2].max(axis=-1)
+    order = np.argsort(-leakage, kind="stable")
+    quantile_rows = [
+        (f"{100 * share:g} % of the households at most", format_number(float(np.quantile(leakage, share))))
+        for share in _SHARES
+    ]
+    household_rows = [(ids[index], format_number(float(leakage[index]))) for index in order[:_MAX_SHOWN_HOUSEHOLDS]]
+    caption = (
+        f"Temporal leakage about one day from the newest {len(losses)} released days, under each household's own chain "
+        f"(a day's own loss: at most {format_number(to_float(max(losses.values())))})"
+    )
+    yield table(caption, ("households", "epsilon"), [*quantile_rows, *household_rows])
+
+
+_DISTANCE = "total_variation_"
+
+
+def household_model_parts(sources: InternalSources, files: ModelFiles, rows: Sequence[ReleaseRecord]) -> Iterator[str]:
+    """Yield the households that decide an estimated model, and the model's goodness of fit if it was computed."""
+    model = sources.run.model
+    if not isinstance(model, EstimatedModel):
+        return
+    for notice in files.notices:
+        yield paragraph(f"Not shown: {notice.private}", "mark")
+    if files.households is not None and model.is_private:
+        yield from _member_parts(files.households)
+    elif files.households is not None:
+        yield from _deciding_households(files.households)
+    yield from household_leakage_parts(model, files.chains, rows)
+    if files.goodness_of_fit is not None:
+        yield from _memory_parts(files.goodness_of_fit, report_name(model.file, sources.paths.folder))
+
+
+def _deciding_households(columns: Mapping[str, Any]) -> Iterator[str]:
+    ids = columns["household_id"]
+    never_mixing = sum(not mixes for mixes in columns["forgets"])
+    yield paragraph(
+        f"{never_mixing:,} of {len(ids):,} households count as never mixing (too few visits to some state, or a chain "
+        "that falls into several parts): any one of them determines the model at every age."
+    )
+    distances = {name: values for name, values in columns.items() if name.startswith(_DISTANCE)}
+    rows = []
+    for name, values in distances.items():
+        order = [index for _, _, index in sorted(zip((-value for value in values), ids, range(len(ids)), strict=True))]
+        age = name.removeprefix(_DISTANCE).removesuffix("_days")
+        next_value = format_number(values[order[1]]) if len(order) > 1 else "–"
+        rows.append((f"{age} d", ids[order[0]], format_number(values[order[0]]), next_value))
+    if rows:
+        headings = ("age", "household", "total variation", "next largest")
+        yield table("The household that mixes most slowly, by age: it determines the published model", headings, rows)
+
+
+def _member_parts(columns: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the number of households below each member of the family, which a private selection saw."""
+    members = Counter(columns.get("smallest_member", ()))
+    yield paragraph(
+        "The model is a member of a public family of bounds that a private selection chose. The number of households "
+        "whose chains lie below each member is confidential: only the choice is published."
+    )
+    rows, below = [], 0
+    for member in sorted(members):
+        below += members[member]
+        rows.append((f"{member}", f"{members[member]:,}", f"{below:,}"))
+    if rows:
+        columns_text = ("member", "households of which it is the smallest", "households below it")
+        yield table("Households below each member of the family", columns_text, rows)
+
+
+def _memory_parts(memory_table: pa.Table, name: str) -> Iterator[str]:
+    measure_names = np.array(memory_table["figure"].to_pylist(), dtype=object)
+    days_apart = memory_table["days_apart"].to_numpy()
+    for measure_name in dict.fromkeys(measure_names.tolist()):
+        is_selected = measure_names == measure_name
+        values = {column: memory_table[column].to_numpy()[is_selected] for column in ("powers", "direct", "floor")}
+        yield from _memory_chart(measure_name, days_apart[is_selected], values)
+    yield paragraph(f"All values, with intervals: forgetting/{name}.html.", "soft")
+
+
+def _hover(ages: Sequence[int]) -> Hover:
+    return Hover(lambda position: f"lag {ages[round(position)]} days", "", format_rounded_up)
+
+
+def _memory_chart(
+    measure_name: str, days_apart: np.ndarray[Any, Any], values: dict[str, np.ndarray[Any, Any]]
+) -> Iterator[str]:
+    ages = sorted(set(days_apart.tolist()))
+    names = {"powers": "predicted by the chain", "direct": "lagged counts", "floor": "null level"}
+    medians = {
+        names[column]: [_median(medians_by_age[days_apart == age]) for age in ages]
+        for column, medians_by_age in values.items()
+    }
+    measured = {
+        name: medians_by_age for name, medians_by_age in medians.items() if not all(map(math.isnan, medians_by_age))
+    }
+    if not measured:
+        return
+    if all(constant_value(medians_by_age) is not None for medians_by_age in measured.values()):
+        values_text = "; ".join(f"{name}: {format_rounded_up(of_ages[0])}" for name, of_ages in measured.items())
+        yield paragraph(f"{measure_name}, median household: the same at all {len(ages)} lags. {values_text}.")
+        return
+    positions = [float(position) for position in range(len(ages))]
+    lines = [
+        Line(name, positions, medians_by_age, letter=name[0].upper(), style=style)
+        for style, (name, medians_by_age) in enumerate(measured.items())
+    ]
+    description = "; ".join(
+        f"{name}: {format_number(medians_by_age[0])} at {ages[0]} d"
+        for name, medians_by_age in measured.items()
+        if medians_by_age[0] == medians_by_age[0]
+    )
+    axis = named_axis({position: f"{age} d" for position, age in zip(positions, ages, strict=True)})
+    title = f"Model and lagged counts, median household: {measure_name}"
+    y, about = linear_axis([0.0, 1.0]), f"Total variation by lag. {description}."
+    yield chart(title, about, [*lines, _hover(ages)], x=axis, y=y, y_title="total variation", height=190)
+    cells = [
+        ["–" if math.isnan(value) else format_rounded_up(value) for value in medians_by_age]
+        for medians_by_age in measured.values()
+    ]
+    rows = [(f"{age} d", *row) for age, *row in zip(ages, *cells, strict=True)]
+    yield table("The same in numbers, by lag", ("lag", *measured), rows)
+
+
+def _median(values: np.ndarray[Any, Any]) -> float:
+    measured = values[~np.isnan(values)]
+    return float(np.median(measured)) if len(measured) else math.nan
+
+
+# --------------------------------------------------------------------------------------------------
+# Utility parts of the confidential report: published values and true ones. Confidential.
+#
+# * TRUE MEANS + LEDGER -> utility of a release: its errors compared with its noise.
+# * COUNTED STATES -> means by states compared with means by readings.
+# --------------------------------------------------------------------------------------------------
+
+SeriesCell = tuple[str, str]
+"""Series and cell."""
+
+
+@dataclass(frozen=True, slots=True)
+class CellUtility:
+    """A cell of a series on one day: true mean, and published mean with its noise [kWh per household]."""
+
+    day: date
+    true: float
+    published: CellMean
+
+    @property
+    def error(self) -> float:
+        """Return the published less the true mean [kWh per household]."""
+        return self.published.mean - self.true
+
+
+@dataclass(frozen=True, slots=True)
+class Utility:
+    """Errors over days: root mean square in kWh and in standard deviations of the noise.
+
+    `inside` is the share of days whose true mean lies in the published interval; `change_kwh` the root mean square of
+    the change of the true mean from one day to the next, NaN without two such days; `stale_kwh` the same from a day to
+    the one `age_days` later; `expected_kwh` is the root mean square error that the noise alone would give, `relative`
+    the mean over days of b/|true mean|, b = sd/sqrt(2) the expected size of Laplace noise; NaN if every
+    true mean is 0.
+    """
+
+    days: int
+    rms_kwh: float
+    expected_kwh: float
+    relative: float
+    inside: float
+    change_kwh: float
+    stale_kwh: float
+
+    @property
+    def in_sd(self) -> float:
+        """Return the ratio of errors to noise: 1 if the noise is the only error."""
+        return self.rms_kwh / self.expected_kwh
+
+
+def pair_with_true_means(
+    recorded: Sequence[Mapping[str, Any]], released: Mapping[str, Mapping[str, Sequence[CellMean]]]
+) -> dict[SeriesCell, list[CellUtility]]:
+    """Return by series and cell the days with a recorded true mean, each with its published mean."""
+    true = {(line["series"], line["cell"], line["day"]): line["true_mean_kwh"] for line in recorded}
+    utilities: dict[SeriesCell, list[CellUtility]] = {}
+    for series, cells in released.items():
+        for cell, means in cells.items():
+            days = [mean for mean in means if (series, cell, mean.day) in true]
+            if days:
+                utilities[series, cell] = [CellUtility(mean.day, true[series, cell, mean.day], mean) for mean in days]
+    return utilities
+
+
+def utility(days: Sequence[CellUtility], *, age_days: int) -> Utility:
+    """Return the utility over these days."""
+    error = np.array([day.error for day in days])
+    sd = np.array([day.published.sd for day in days])
+    inside = [day.published.low <= day.true <= day.published.high for day in days]
+    change, stale = _change(days, 1), _change(days, age_days) if age_days else 0.0
+    return Utility(len(days), _rms(error), _rms(sd), _relative(days), float(np.mean(inside)), change, stale)
+
+
+def _relative(days: Sequence[CellUtility]) -> float:
+    parts = [day.published.sd / math.sqrt(2) / abs(day.true) for day in days if day.true]
+    return float(np.mean(parts)) if parts else math.nan
+
+
+def _change(days: Sequence[CellUtility], gap: int) -> float:
+    true = {day.day.toordinal(): day.true for day in days}
+    changes = [true[number + gap] - value for number, value in true.items() if number + gap in true]
+    return _rms(np.array(changes)) if changes else math.nan
+
+
+def _rms(values: np.ndarray[Any, np.dtype[np.float64]]) -> float:
+    return float(np.sqrt(np.mean(np.square(values))))
+
+
+def state_parts(sources: InternalSources) -> Iterator[str]:
+    """Yield the table of means by states and by readings, for each series that counts states."""
+    table_rows = COUNTED_STATES.of_population(sources.paths.counted_states, sources.population)
+    if not table_rows:
+        return
+    by_cell: dict[SeriesCell, list[Mapping[str, Any]]] = {}
+    for table_row in table_rows:
+        by_cell.setdefault((table_row["series"], table_row["cell"]), []).append(table_row)
+    differences = ("difference", "smallest", "largest", "root mean square")
+    columns = ("series, cell", "days", "by readings", "by states", *differences)
+    caption = "Daily means by readings and by states, kWh per household; differences by day: states less readings"
+    yield table(caption, columns, [(", ".join(key), *_row(cell_rows)) for key, cell_rows in by_cell.items()])
+
+
+def _row(lines: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    differences = [line["states_kwh"] - line["readings_kwh"] for line in lines]
+    means = [sum(line[name] for line in lines) / len(lines) for name in ("readings_kwh", "states_kwh")]
+    rms = math.sqrt(sum(difference**2 for difference in differences) / len(differences))
+    numbers = (*means, sum(differences) / len(differences), min(differences), max(differences), rms)
+    return (f"{len(lines):,}", *map(format_number, numbers))
+
+
+# --------------------------------------------------------------------------------------------------
+# TRUE COUNTS + LEDGER -> true and published counts of a distribution, in the confidential report. Confidential.
+#
+# Decisions:
+#
+# * The table of true counts stays in columns: 2,000 cells over three years are 2.2 million counts, as Python rows 1
+#   GB.
+# --------------------------------------------------------------------------------------------------
+
+_GROUPS = 12
+_COLUMNS = ("population", "day", "series", "cell", "true_households")
+_UNKNOWN = -1
+
+
+class _TrueCounts:
+    """The true counts of one series; `of` returns those of a release in the order of its cells."""
+
+    def __init__(self, counts: pa.Table) -> None:
+        cells = counts["cell"].combine_chunks().dictionary_encode()
+        self._codes, self._values = cells.indices.to_numpy(), counts["true_households"].to_numpy()
+        self._place = {cell: code for code, cell in enumerate(cells.dictionary.to_pylist())}
+        self._days = counts["day"].cast(pa.int32()).to_numpy()  # the table is sorted by population, then by day
+        self._cells: dict[tuple[str, ...], Ints] = {}
+
+    def of(self, row: ReleaseRecord) -> Ints | None:
+        """Return the true counts of a release, None if some are not recorded."""
+        if row.cells not in self._cells:
+            codes = [self._place.get(cell, len(self._place)) for cell in row.cells]
+            self._cells[row.cells] = np.array(codes, np.int64)
+        day = date.fromisoformat(row.day).toordinal() - date(1970, 1, 1).toordinal()
+        of_day = slice(*np.searchsorted(self._days, (day, day + 1)).tolist())
+        by_code = np.full(len(self._place) + 1, _UNKNOWN, np.int64)
+        by_code[self._codes[of_day]] = self._values[of_day]
+        counts: Ints = by_code[self._cells[row.cells]]
+        return None if (counts == _UNKNOWN).any() else counts
+
+
+def count_parts(sources: InternalSources, rows: Sequence[ReleaseRecord]) -> Iterator[str]:
+    """Yield for each distribution of the run file true and published counts of its newest day, and all its errors."""
+    distributions = {name: series for name, series in sources.run.series.items() if isinstance(series, Distribution)}
+    if not distributions:
+        return
+    recorded = TRUE_COUNTS.population_table(sources.paths.true_counts, sources.population, columns=_COLUMNS)
+    for name, series in distributions.items():
+        true = _TrueCounts(recorded.filter(pc.equal(recorded["series"], name)))
+        series_rows = [
+            row for row in rows if row.series == name and row.state == "released" and series.holds(row.cells)
+        ]
+        recorded_rows = sorted((row for row in series_rows if true.of(row) is not None), key=lambda row: row.day)
+        if recorded_rows:
+            yield from _newest_charts(sources, name, series, recorded_rows[-1], true)
+            yield _error_table(sources, name, series, recorded_rows, true)
+        else:
+            yield paragraph(f"No true count of {name} is recorded yet.")
+
+
+def _newest_charts(
+    sources: InternalSources, name: str, series: Distribution, row: ReleaseRecord, true: _TrueCounts
+) -> Iterator[str]:
+    ranges, counts = len(series.ranges_kwh), true.of(row)
+    half_width = mechanisms.interval(row.scale, sources.run.output.interval)
+    for start in range(0, min(len(row.cells), _GROUPS * ranges), ranges):
+        values = row.values[start : start + ranges]
+        true_counts = [] if counts is None else [float(count) for count in counts[start : start + ranges]]
+        label = ", ".join([name, *([series.read_cells(row.cells)[start].group] if series.by is not None else [])])
+        line_name = f"published, with the interval of its noise ({percent(sources.run.output.interval)})"
+        layers = [
+            whiskers(line_name, [float(value) for value in values], half_width, style=0),
+            Line("true", [float(i) for i in range(ranges)], true_counts, letter="T", style=1),
+        ]
+        ends = [0.0, *true_counts, *(value + sign * half_width for value in values for sign in (-1, 1))]
+        worst = max(range(ranges), key=lambda i: abs(values[i] - true_counts[i]))
+        description = (
+            f"The largest error is {format_number(values[worst] - true_counts[worst])} households, for "
+            f"{range_names(series)[worst]} kWh."
+        )
+        title = f"Published and true number of households by use on {row.day}: {label}"
+        x, y = ranges_axis(series), linear_axis(ends, zero=True)
+        yield chart(title, description, [*layers, ranges_hover(series)], x=x, y=y, y_title="households")
+
+
+def _error_table(
+    sources: InternalSources, name: str, series: Distribution, rows: Sequence[ReleaseRecord], true: _TrueCounts
+) -> str:
+    ranges, scales = len(series.ranges_kwh), {row.scale for row in rows}
+    half_widths = {scale: mechanisms.interval(scale, sources.run.output.interval) for scale in scales}
+    variances = {scale: mechanisms.standard_deviation(scale) ** 2 for scale in scales}
+    sums = np.zeros((4, ranges))  # of true counts, of squared errors and of variances; counts inside the interval
+    cells = 0
+    for row in rows:
+        counts = true.of(row)
+        if counts is not None:
+            errors = np.array(row.values, np.float64) - counts
+            is_inside = np.abs(errors) <= half_widths[row.scale]
+            of_row = [counts, errors**2, np.full(len(errors), variances[row.scale]), is_inside]
+            sums += np.array(of_row, np.float64).reshape(4, -1, ranges).sum(axis=1)
+            cells += len(errors) // ranges
+    mean, squared_error, variance, inside = sums / cells
+    body = [
+        (
+            range_name,
+            *map(
+                format_number, (mean[i], error := squared_error[i] ** 0.5, noise := variance[i] ** 0.5, error / noise)
+            ),
+            format_percent(inside[i]),
+        )
+        for i, range_name in enumerate(range_names(series))
+    ]
+    columns = ("kWh", "true", "error", "noise", "error / noise", "inside")
+    return table(f"Households by use, means and root mean squares over {len(rows)} days: {name}", columns, body)
+
+
+# --------------------------------------------------------------------------------------------------
+# TRUE MEANS and COUNTS, COVERAGE, QUALITY, readings, goodness of fit + LEDGER -> the confidential report.
+# --------------------------------------------------------------------------------------------------
 
 REPORT = "report.html"
 _KWH = "kWh per household"

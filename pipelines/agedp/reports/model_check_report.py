@@ -12,20 +12,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from agedp.calibration.household_memory import DAY_TOTALS, HALF_HOURS, LEVEL
+from agedp.calibration.model_check import DAY_TOTALS, HALF_HOURS, LAGS_DAYS, LEVEL
 from agedp.calibration.quantize import Floats
-from agedp.calibration.regime_check import LAGS_DAYS
 from agedp.local_files import atomic_files
-from agedp.reports.axes import linear_axis, named_axis
-from agedp.reports.chart_layers import Hover
 from agedp.reports.html import PageSection, anchor_of, paragraph, render_page, table
-from agedp.reports.svg import Line, chart
+from agedp.reports.svg import Hover, Line, chart, linear_axis, named_axis
 from agedp_data.markov.mixing import MIXING_NAMES
 
 if TYPE_CHECKING:
     from agedp.calibration.bound import Calibration
-    from agedp.calibration.model_check import MemoryCurves
-    from agedp.calibration.regime_check import RegimeCheck
+    from agedp.calibration.model_check import MemoryCurves, RegimeCheck
 
 COVERED_DAYS = (1, 2, 7, 14, 28)
 COVERAGE = (0.92, 0.91, 0.90, 0.89, 0.73)

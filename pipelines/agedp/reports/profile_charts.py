@@ -1,6 +1,6 @@
 """Load profiles in the report: mean of weekdays and of weekend days by clock, and a map of days by half-hours. Public.
 
-The functions take rows of the published table (`profile_tables.PROFILES`).
+The functions take rows of the published table (`profile.PROFILES`).
 
 Decisions:
 
@@ -11,26 +11,307 @@ Decisions:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
+from itertools import groupby
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from agedp.reports.axes import Scale, date_axis, format_number, linear_axis
-from agedp.reports.chart_layers import Hover
-from agedp.reports.downloads import Values, download_links
-from agedp.reports.heat_map import HeatMap, value_limits, value_map
-from agedp.reports.hover import share_of_areas
-from agedp.reports.html import closed, paragraph, side_by_side, table
-from agedp.reports.mean_series import percent
-from agedp.reports.profile_means import MINUTES_OF_DAY, GroupProfile, MeanProfile, group_profile, mean_profile
-from agedp.reports.svg import Line, chart
+from agedp.release_folder.result_tables import released_table
+from agedp.reports.html import Values, closed, download_links, paragraph, part, side_by_side, table
+from agedp.reports.series_charts import MONTHS, percent
+from agedp.reports.svg import (
+    Hover,
+    Line,
+    Scale,
+    area,
+    chart,
+    date_axis,
+    format_number,
+    linear_axis,
+    positions_per_area,
+    share_of_areas,
+)
 from agedp_data.arrays import Floats
-from agedp_data.series.day_kinds import day_kind
+from agedp_data.ledger import ReleaseRecord
+from agedp_data.series.consistency import sum_deviation, sum_interval
+from agedp_data.series.profile import PROFILE_RELEASES
+from agedp_data.series.result_table import Noise, Terms
+from agedp_data.series.series_terms import DAY_KINDS, day_kind
+
+# --------------------------------------------------------------------------------------------------
+# A heat map of values as SVG: rows and columns of cells in sixteen colours, with a legend, values at the pointer.
+#
+# Decisions:
+#
+# * The colours are those of cividis, sixteen of them in equal steps. Their lightness grows evenly from dark to light,
+#   so that the map reads the same in greyscale, and they differ alike for readers with and without colour-vision
+#   deficiency.
+# * The legend is one bar of all colours with the values of its ends, so that no range seems to be missing.
+# * The map is on white in light and dark: a white cell has no value.
+# * The range of the colours leaves out the lowest and highest hundredth of the values, which have the end colours.
+# * Cells of one colour are one path, neighbours in a row one line of it: a year of half-hours takes at most 0.2 MB.
+#
+# Nuñez, Anderton, Renslow: Optimizing colormaps with consideration for color vision deficiency. PLOS ONE 13(7), 2018.
+# --------------------------------------------------------------------------------------------------
+
+COLOURS = (
+    "#00224e", "#002e6c", "#1e3a6f", "#35456c", "#47516c", "#575d6d", "#666970", "#757575",
+    "#848279", "#948e77", "#a59c74", "#b7a96e", "#c8b866", "#dbc75a", "#eed649", "#fee838",
+)  # fmt: skip
+"""From low to high."""
+_CELL_SIZE = 2
+_TRIMMED = 100
+
+
+@dataclass(frozen=True, slots=True)
+class HeatMap:
+    """A map: values from top to bottom and left to right, NaN for none, and the labels of both axes.
+
+    `x_ticks` and `y_ticks` are positions from 0 to 1 with their texts. `text` names the cells of a row from a first to
+    a last column at the pointer; `most` is the number of areas at the pointer.
+    """
+
+    values: Sequence[Sequence[float]]
+    x_ticks: Sequence[tuple[float, str]]
+    y_ticks: Sequence[tuple[float, str]]
+    unit: str
+    text: Callable[[int, int, int], str]
+    most: int
+    limits: tuple[float, float]
+
+
+def value_limits(values: Sequence[float]) -> tuple[float, float]:
+    """Return the range of the colours: that of the values without the lowest and highest hundredth.
+
+    >>> value_limits([float(value) for value in range(101)])
+    (1.0, 99.0)
+    """
+    ordered = sorted(value for value in values if not math.isnan(value)) or [0.0, 1.0]
+    cut = len(ordered) // _TRIMMED
+    return ordered[cut], ordered[-1 - cut]
+
+
+def step_of(value: float, limits: tuple[float, float]) -> int:
+    """Return the colour of a value, an index into `COLOURS`.
+
+    >>> step_of(0.0, (0.0, 16.0)), step_of(8.5, (0.0, 16.0)), step_of(99.0, (0.0, 16.0))
+    (0, 8, 15)
+    """
+    low, high = limits
+    share = (value - low) / (high - low) if high > low else 0.0
+    return min(max(int(share * len(COLOURS)), 0), len(COLOURS) - 1)
+
+
+def value_map(title: str, about: str, shown: HeatMap, *, height: int) -> str:
+    """Return a figure of values; a sentence if they are all equal.
+
+    Args:
+        title: subject of the figure, different from every other title of the page.
+        about: description for a reader who cannot see the figure.
+        shown: values and labels.
+        height: height of the drawing [px].
+    """
+    rows, columns = len(shown.values), len(shown.values[0])
+    distinct = {value for row in shown.values for value in row if not math.isnan(value)}
+    if len(distinct) <= 1:
+        text = f"{format_number(*distinct)} {shown.unit} in every cell" if distinct else "no value"
+        return paragraph(f"{title}: {text}.")
+    size = columns * _CELL_SIZE, rows * _CELL_SIZE
+    drawing = "\n".join(
+        [
+            '<g class="cells">',
+            f'<path style="fill:#fff" d="M0 0h{size[0]}v{size[1]}h-{size[0]}z"/>',
+            *_cell_paths(shown),
+            "</g>",
+            '<g class="hit">',
+            *_cell_areas(shown),
+            "</g>",
+        ]
+    )
+    labels = [
+        *(("x", f"left:{round(100 * position, 2):g}%", text) for position, text in shown.x_ticks),
+        *(("y", f"top:{round(100 * position, 2):g}%", text) for position, text in shown.y_ticks),
+    ]
+    return part("figure", title, about, height, size, drawing, labels, [*_legend(shown)], ())
+
+
+def _cell_paths(shown: HeatMap) -> Iterator[str]:
+    """Yield one path for the cells of each colour."""
+    by_step: dict[int, list[str]] = {}
+    for row, values in enumerate(shown.values):
+        steps = [None if math.isnan(value) else step_of(value, shown.limits) for value in values]
+        for step, run in groupby(range(len(steps)), key=steps.__getitem__):
+            if step is not None:
+                cells = list(run)
+                line = f"M{cells[0] * _CELL_SIZE} {row * _CELL_SIZE + _CELL_SIZE // 2}h{len(cells) * _CELL_SIZE}"
+                by_step.setdefault(step, []).append(line)
+    for step, lines in sorted(by_step.items()):
+        yield f'<path style="stroke:{COLOURS[step]}" d="{"".join(lines)}"/>'
+
+
+def _cell_areas(shown: HeatMap) -> Iterator[str]:
+    """Yield the areas at the pointer: of one cell, or of neighbouring ones of a row if there are too many."""
+    rows, columns = len(shown.values), len(shown.values[0])
+    count = positions_per_area(columns, max(shown.most // rows, 1))
+    for row, values in enumerate(shown.values):
+        for start in range(0, columns, count):
+            end = min(start + count, columns) - 1
+            if not all(map(math.isnan, values[start : end + 1])):
+                width = (end - start + 1) * _CELL_SIZE
+                yield area(start * _CELL_SIZE, row * _CELL_SIZE, width, _CELL_SIZE, shown.text(row, start, end))
+
+
+def _legend(shown: HeatMap) -> Iterator[tuple[str, int, str, str]]:
+    """Yield the colour bar with the values of its ends, and the sample of an empty cell."""
+    low, high = map(format_number, shown.limits)
+    size = 28 / len(COLOURS)
+    bar = "".join(
+        f'<path style="fill:{colour}" d="M{step * size:g} 0H28v12H{step * size:g}z"/>'
+        for step, colour in enumerate(COLOURS)
+    )
+    yield "", 0, bar, f"{low} {shown.unit} and below (dark) to {high} {shown.unit} and above (light), evenly"
+    yield "", 0, '<path style="fill:#fff;stroke:currentColor" d="M1 1h26v10h-26z"/>', "no value"
+
+
+# --------------------------------------------------------------------------------------------------
+# Load profiles by group, and their means over days, from the published table (`profile.PROFILES`). Public.
+#
+# Decisions:
+#
+# * A mean over days is the sum of their noisy sums over their household-days, as in the averages by month. Its noise
+#   is the sum of the days' noises, and its interval that of this sum (`consistency`), not a normal approximation.
+# * A cell is at the clock time at which it begins. On the day on which the clock goes forward two half-hours are
+#   empty. On the day on which it goes back two cells have twice the minutes: the means leave them out.
+# --------------------------------------------------------------------------------------------------
+
+MINUTES_OF_DAY = 1440
+_Flags = np.ndarray[Any, np.dtype[np.bool_]]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupProfile:
+    """Half-hours of one group, shape (days, cells of a day), NaN where a day has none.
+
+    `step` is the usual length of a cell [minutes], `scale` the noise scale of `noisy_wh` [Wh].
+    """
+
+    days: tuple[date, ...]
+    step: int
+    noisy_wh: Floats
+    households: Floats
+    minutes: Floats
+    scale: Floats
+    low_kwh: Floats
+    high_kwh: Floats
+
+    @property
+    def mean_kwh(self) -> Floats:
+        """Return the published means [kWh per household and cell]."""
+        mean: Floats = self.noisy_wh / self.households / 1000
+        return mean
+
+    @property
+    def noise_kwh(self) -> Floats:
+        r"""Return the standard deviations of the noise of the means, of discrete Laplace noise [kWh per household].
+
+        .. math:: \sigma^2 = \frac{1}{\cosh(1/b) - 1} = \frac{1}{2 \sinh^2(1/2b)}
+        """
+        noise: Floats = 1 / (np.sqrt(2) * np.sinh(0.5 / self.scale)) / self.households / 1000
+        return noise
+
+    @property
+    def comparable_kwh(self) -> Floats:
+        """Return the means per usual length of a cell [kWh per household]."""
+        return self.mean_kwh * self.step / self.minutes
+
+    def clock_at(self, position: float) -> str:
+        """Return the time at which the cell at a position of an axis begins."""
+        return self.clock(round(position))
+
+    def clock(self, cell: int) -> str:
+        """Return the time at which a cell begins."""
+        return f"{cell * self.step // 60:02d}:{cell * self.step % 60:02d}"
+
+
+@dataclass(frozen=True, slots=True)
+class MeanProfile:
+    """Mean over some days by cell [kWh per household], with its interval and standard deviation; NaN for none."""
+
+    days: int
+    mean: tuple[float, ...]
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    sd: tuple[float, ...]
+
+
+def group_profile(rows: pa.Table, group: str) -> GroupProfile:
+    """Return the half-hours of one group of a table of profiles."""
+    of_group = rows.filter(pc.equal(rows["group"], group))
+    column = {name: of_group[name].to_numpy() for name in of_group.schema.names if name not in ("group", "day")}
+    days = np.array(of_group["day"].to_pylist(), dtype="datetime64[D]")
+    distinct, day = np.unique(days, return_inverse=True)
+    step = int(column["minutes"].min())
+    place = day, column["start_minute"] // step
+    sd_wh = column["noise_sd_kwh"] * 1000 * column["households"]
+
+    def grid(values: Floats) -> Floats:
+        cells = np.full((len(distinct), MINUTES_OF_DAY // step), np.nan)
+        cells[place] = values
+        return cells
+
+    return GroupProfile(
+        days=tuple(distinct.tolist()),
+        step=step,
+        noisy_wh=grid(column["noisy_sum_wh"]),
+        households=grid(column["households"]),
+        minutes=grid(column["minutes"]),
+        scale=grid(noise_scale(sd_wh)),
+        low_kwh=grid(column["low_kwh"]),
+        high_kwh=grid(column["high_kwh"]),
+    )
+
+
+def noise_scale(deviation: Floats) -> Floats:
+    r"""Return the scale of discrete Laplace noise with a standard deviation, rounded up in the tenth digit.
+
+    .. math:: \sigma^2 = \frac{2q}{(1-q)^2} = \frac{1}{\cosh(1/b) - 1}, \quad q = e^{-1/b}
+
+    >>> noise_scale(np.array([4.22306, 141421.356])).round(3).tolist()
+    [3.0, 100000.0]
+    """
+    inverse = 1 / np.square(deviation)
+    scale = (1 + 1e-10) / np.log1p(inverse + np.sqrt(inverse * (inverse + 2)))
+    digits = 10.0 ** (9 - np.floor(np.log10(scale)))
+    rounded: Floats = np.ceil(scale * digits) / digits
+    return rounded
+
+
+def mean_profile(profile: GroupProfile, is_selected: _Flags, *, coverage: Decimal) -> MeanProfile:
+    """Return the mean over the selected days by cell, of cells of usual length."""
+    values: list[tuple[float, ...]] = []
+    for cell in range(profile.noisy_wh.shape[1]):
+        enters = is_selected & (profile.minutes[:, cell] == profile.step)
+        if not enters.any():
+            values.append((math.nan,) * 4)
+            continue
+        scales = profile.scale[enters, cell].tolist()
+        energy, wh_per_kwh_mean = profile.noisy_wh[enters, cell].sum(), 1000 * profile.households[enters, cell].sum()
+        half_width = sum_interval(scales, coverage)
+        ends = energy, energy - half_width, energy + half_width, sum_deviation(scales)
+        values.append(tuple(float(value / wh_per_kwh_mean) for value in ends))
+    mean, low, high, sd = zip(*values, strict=True)
+    return MeanProfile(int(is_selected.sum()), mean, low, high, sd)
+
+
+# --------------------------------------------------------------------------------------------------
+# Load profiles in the report: mean of weekdays and of weekend days by clock, and a map of days by half-hours. Public.
+# --------------------------------------------------------------------------------------------------
 
 MOST_GROUPS = 6
 """Groups on a page."""
@@ -267,3 +548,179 @@ def _table(kinds: dict[str, MeanProfile], profile: GroupProfile, label: str, cov
 
 def _number(value: float) -> str:
     return "–" if math.isnan(value) else format_number(value)
+
+
+# --------------------------------------------------------------------------------------------------
+# Profiles of months that were released as such: the newest month by clock, and a map of all months. Public.
+#
+# Decisions:
+#
+# * `MOST_GROUPS` groups are shown, those of most household-days in the newest month, in the order of names.
+# * A map has one column a month and one row a half-hour. Weekdays and weekends have a map each with the same colours.
+# --------------------------------------------------------------------------------------------------
+
+_NAMES = {"weekday": "weekdays", "weekend": "weekend days"}
+_COLUMNS = ("first_day", "group", "day_kind", "start_minute", "mean_kwh", "low_kwh", "high_kwh", "noise_sd_kwh")
+
+_Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _MonthProfiles:
+    """Rows of the published table by (group, kind of day, first day), and the length of a cell [minutes]."""
+
+    rows: Mapping[tuple[str, str, date], Sequence[_Row]]
+    step: int
+
+    @property
+    def months(self) -> list[date]:
+        return sorted({first for _, _, first in self.rows})
+
+    def clock(self, cell: float) -> str:
+        minute = round(cell) * self.step
+        return f"{minute // 60:02d}:{minute % 60:02d}"
+
+    def of(self, group: str, kind: str, first: date, column: str) -> list[float]:
+        """Return a column of a profile by cell, NaN where it has none."""
+        values = [math.nan] * (24 * 60 // self.step)
+        for row in self.rows.get((group, kind, first), ()):
+            values[row["start_minute"] // self.step] = float(row[column])
+        return values
+
+
+def month_profile_parts(
+    name: str,
+    rows: Sequence[ReleaseRecord],
+    *,
+    terms: Terms,
+    coverage: Decimal,
+    file: str = "",
+) -> Iterator[str]:
+    """Yield charts, maps, links and tables of a series of profiles of months.
+
+    Args:
+        name: the series.
+        rows: its released rows.
+        terms: by the hash of each contract that has the series.
+        coverage: of the intervals.
+        file: the Parquet file of the series, beside the page; "" without one.
+    """
+    published = released_table(PROFILE_RELEASES, rows, terms, Noise(coverage)).to_pylist()
+    if not published:
+        yield paragraph(f"{name}: no month is released yet.")
+        return
+    by_profile: dict[tuple[str, str, date], list[_Row]] = {}
+    for row in published:
+        by_profile.setdefault((row["group"], row["day_kind"], row["first_day"]), []).append(row)
+    profiles = _MonthProfiles(by_profile, published[0]["minutes"])
+    groups, hidden = _largest_groups_of_months(published, profiles.months[-1])
+    labels = {group: name if group == "all" and len(groups) == 1 else f"{name}, {group}" for group in groups}
+    charts = _newest_charts(profiles, labels, coverage)
+    yield side_by_side(charts) if len(charts) > 1 else charts[0]
+    if len(profiles.months) > 1:
+        yield side_by_side([*_month_maps(profiles, labels)])
+    if hidden:
+        where = f"in {file}" if file else "in the Parquet file"
+        yield paragraph(f"{hidden:,} more groups, of fewer households, are {where} only.", "soft")
+    shown = [row for row in published if row["group"] in labels]
+    values = Values(_COLUMNS, [tuple(_text(row[column]) for column in _COLUMNS) for row in shown])
+    yield download_links(f"{name}_by_month", values, file)
+    tables = [_month_table(profiles, group, label, coverage) for group, label in labels.items()]
+    yield tables[0] if len(tables) == 1 else closed("Numbers of each group by clock", tables)
+
+
+def _largest_groups_of_months(rows: Sequence[_Row], newest: date) -> tuple[list[str], int]:
+    """Return the groups that are shown, by name, and the number of all others."""
+    sizes = {row["group"]: row["household_days"] for row in rows if row["first_day"] == newest}
+    largest = sorted(sizes, key=lambda group: (-sizes[group], group))[:MOST_GROUPS]
+    return sorted(largest), len({row["group"] for row in rows}) - len(largest)
+
+
+def _newest_charts(profiles: _MonthProfiles, labels: Mapping[str, str], coverage: Decimal) -> list[str]:
+    """Return a chart for each group: both kinds of day of the newest month, with the intervals of their noise."""
+    newest = profiles.months[-1]
+    curves = {
+        (group, kind): tuple(profiles.of(group, kind, newest, column) for column in ("mean_kwh", "low_kwh", "high_kwh"))
+        for group in labels
+        for kind in DAY_KINDS
+        if (group, kind, newest) in profiles.rows
+    }
+    ends = [end for _, low, high in curves.values() for end in (*low, *high)]
+    cells, unit = 24 * 60 // profiles.step, f"kWh per household in {profiles.step} minutes"
+    x = Scale(0.0, cells - 1.0, tuple((float(cell), profiles.clock(cell)) for cell in range(0, cells, cells // 4)))
+    y, charts = linear_axis(ends, zero=True), []
+    for group, label in labels.items():
+        lines = [
+            Line(
+                f"{_NAMES[kind]}, with the interval of the noise ({percent(coverage)})",
+                [float(cell) for cell in range(cells)],
+                mean,
+                band=(low, high),
+                letter="E" if kind == "weekend" else "W",
+                style=int(kind == "weekend"),
+                dots=False,
+            )
+            for (of_group, kind), (mean, low, high) in curves.items()
+            if of_group == group
+        ]
+        title = f"Mean profile of {MONTHS.text(newest)}: {label}"
+        about = "; ".join(
+            f"{line.name.partition(',')[0]}: highest {format_number(max(_present(line.values)))} kWh per household, "
+            f"lowest {format_number(min(_present(line.values)))}"
+            for line in lines
+        )
+        hover = Hover(profiles.clock, unit)
+        charts.append(chart(title, f"By clock. {about}.", [*lines, hover], x=x, y=y, y_title=unit, height=200))
+    return charts
+
+
+def _present(values: Sequence[float]) -> list[float]:
+    return [value for value in values if not math.isnan(value)]
+
+
+def _month_maps(profiles: _MonthProfiles, labels: Mapping[str, str]) -> Iterator[str]:
+    """Yield a map of months by clock for each group and kind of day."""
+    months = profiles.months
+    limits = value_limits([float(row["mean_kwh"]) for of in profiles.rows.values() for row in of])
+    axis = MONTHS.axis(months)
+    x_ticks = [(axis.position(value), text) for value, text in axis.ticks]
+    y_ticks = [(hour / 24, f"{hour:02d}:00") for hour in (0, 6, 12, 18)] + [(1.0, "24:00")]
+    for group, label in labels.items():
+        for kind in DAY_KINDS:
+            columns = [profiles.of(group, kind, first, "mean_kwh") for first in months]
+            values = [list(row) for row in zip(*columns, strict=True)]
+
+            def text(cell: int, first: int, last: int, values: Sequence[Sequence[float]] = values) -> str:
+                shown = _present(values[cell][first : last + 1])
+                span = MONTHS.text(months[first]) + (f" to {MONTHS.text(months[last])}" if last > first else "")
+                numbers = " to ".join(dict.fromkeys(format_number(end) for end in (min(shown), max(shown))))
+                return f"{span} {profiles.clock(cell)}: {numbers} kWh per household"
+
+            shown = HeatMap(values, x_ticks, y_ticks, "kWh", text, _MOST_AREAS // (2 * len(labels)), limits)
+            about = (
+                f"One column a month, one row each {profiles.step} minutes of the clock, from midnight at the top; "
+                f"{format_number(min(map(min, map(_present, columns))))} to "
+                f"{format_number(max(map(max, map(_present, columns))))} kWh per household. The values include noise."
+            )
+            yield value_map(f"Use by month and clock, {_NAMES[kind]}: {label}", about, shown, height=200)
+
+
+def _month_table(profiles: _MonthProfiles, group: str, label: str, coverage: Decimal) -> str:
+    newest = profiles.months[-1]
+    columns = [
+        profiles.of(group, kind, newest, column) for kind in DAY_KINDS for column in ("mean_kwh", "low_kwh", "high_kwh")
+    ]
+    rows = [
+        (profiles.clock(cell), *("–" if math.isnan(value) else format_number(value) for value in values))
+        for cell, values in enumerate(zip(*columns, strict=True))
+    ]
+    caption = (
+        f"Mean profile of {MONTHS.text(newest)} in numbers, kWh per household in {profiles.step} minutes ({label}); "
+        f"low to high covers the noise {percent(coverage)}; every month is in the Parquet file"
+    )
+    heads = [f"{_NAMES[kind]}{text}" for kind in DAY_KINDS for text in (", mean", ", low", ", high")]
+    return table(caption, ("begins", *heads), rows)
+
+
+def _text(value: object) -> object:
+    return value.isoformat() if isinstance(value, date) else value

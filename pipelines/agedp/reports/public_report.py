@@ -20,21 +20,25 @@ from agedp.budget import series_by_contract
 from agedp.release_folder.partitions import is_monthly, months_by_table, series_folder
 from agedp.release_folder.result_tables import list_published_series
 from agedp.reports.html import PageSection, anchor_of, paragraph, part, render_page, statement_to_html
-from agedp.reports.loss_over_time import leakage_parts, losses_over_time, model_parts, noise_factors, schedule_noise_kwh
-from agedp.reports.privacy_loss import (
+from agedp.reports.loss_charts import (
     LabelledBound,
     bounds_table,
     growth_parts,
     labelled_bounds,
+    leakage_parts,
+    losses_over_time,
+    model_parts,
+    noise_factors,
+    schedule_noise_kwh,
     schedules_table,
     size_parts,
+    spans_over_time,
+    spending_parts,
 )
-from agedp.reports.released_rows import ReleasedRows
-from agedp.reports.released_series import layer_label, released_sections
-from agedp.reports.report_data import ReportData, released_means, series_names
-from agedp.reports.report_facts import loss_facts, release_facts
-from agedp.reports.span_growth import spans_over_time
-from agedp.reports.spending import spending_parts
+from agedp.reports.released_series import layer_label, released_sections, sum_noise_text
+from agedp.reports.report_data import ReleasedRows, ReportData, household_counts, released_means, series_names
+from agedp.reports.series_charts import percent
+from agedp.reports.svg import with_powers
 from agedp.statement_facts import stated_comparison
 from agedp_data import mechanisms
 from agedp_data.config import RunFile
@@ -42,17 +46,98 @@ from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.ledger import ContractRecord, ModelRecord, ReleaseRecord
 from agedp_data.model import Model
 from agedp_data.notions import NOTIONS
-from agedp_data.notions.notion import Promise
-from agedp_data.notions.period_accountant import compared_accountants
-from agedp_data.notions.period_loss import total_charge
-from agedp_data.notions.publication import share_of
+from agedp_data.notions.notion import Promise, compared_accountants
+from agedp_data.notions.publication import share_of, total_charge
 from agedp_data.series.series import DERIVED_TABLES, AnySeries
 from agedp_data.series.series_terms import EnergySeries, mean_name
-from agedp_data.smoothing.measured_coverage import coverage_text
-from agedp_data.statement.delta_texts import is_of_span
+from agedp_data.smoothing.signal_estimate import coverage_text
 from agedp_data.statement.document import Statement
-from agedp_data.statement.lead import lead_sentences
-from agedp_data.statement.markdown import markdown
+from agedp_data.statement.markdown import lead_sentences, markdown
+from agedp_data.statement.note_texts import is_of_span, short_number, with_delta
+
+# --------------------------------------------------------------------------------------------------
+# Key facts of the public report: what was released, and the loss of a day and of all days. Public.
+#
+# A fact is a label, a value and a remark: ("loss of all days", "ε 182", "odds change by at most a factor of 80
+# digits").
+# --------------------------------------------------------------------------------------------------
+
+Fact = tuple[str, str, str]
+_ENDS = {"promise": "then the budget is used up", "period": "the last day of its period"}
+_ENDED = {
+    "promise": "the budget is used up",
+    "period": "the last day of its period",
+    "broken": "a newer model stops it",
+}
+
+
+def release_facts(report: ReportData) -> Iterator[Fact]:
+    """Yield days, households and noise of a release, and until when it goes on."""
+    days = report.statement.days
+    skipped = f"; {len(days.skipped):,} skipped" if days.skipped else ""
+    yield "days released", f"{days.released:,}", f"{days.first} to {days.last}{skipped}" if days.first else ""
+    counts = [*household_counts(report)]
+    if counts:
+        households = [number for number, _ in counts]
+        changes = min(households) < max(households)
+        yield "households counted", _range_text(households), "on the roster, by day" if changes else "on the roster"
+    yield from _noise_facts(report)
+    ending = report.statement.ending
+    if ending is not None and ending.last_day:
+        has_ended = report.statement.is_over
+        reason = (_ENDED if has_ended else _ENDS).get(ending.reason, "")
+        yield "ended with" if has_ended else "goes on until", ending.last_day, reason
+
+
+def _noise_facts(report: ReportData) -> Iterator[Fact]:
+    released = released_means(report)
+    counts = [row for _, row in household_counts(report)]
+    if released:
+        newest = max(released, key=lambda row: (row.day, -row.seq))
+        half_width = mechanisms.interval(newest.scale, report.coverage) / (1000.0 * min(newest.households))
+        scope = f", {newest.series}" if len(series_names(report, "mean")) > 1 else ""
+        scope += ", smallest group" if len(newest.cells) > 1 else ""
+        layer = layer_label(report, mean_name(newest.series))
+        yield (
+            f"noise of {layer}" if layer else "noise of a day's mean",
+            f"±\u00a0{short_number(format(half_width, '.9f'))}\u00a0kWh",
+            f"{percent(report.coverage)} of the time, newest day{scope}",
+        )
+        if noise := sum_noise_text(report, mean_name(newest.series)):
+            yield "noise of a day's sum of layers", noise, f"standard deviation, newest day{scope}"
+    elif counts:
+        newest = max(counts, key=lambda row: (row.day, -row.seq))
+        half_width = mechanisms.interval(newest.scale, report.coverage)
+        yield (
+            "noise of a count",
+            f"±\u00a0{half_width:,}\u00a0households",
+            f"{percent(report.coverage)} of the time, newest day",
+        )
+
+
+def loss_facts(report: ReportData, bounds: Sequence[LabelledBound]) -> Iterator[Fact]:
+    """Yield the assumption-free loss of a day and of all days, and the bounds with a delta that are promised."""
+    for bound in bounds:
+        if bound.key.name in ("day", "total") and bound.is_unconditional:
+            day = "loss of one published day" if report.statement.draws else "loss of one day"
+            scope = day if bound.key.name == "day" else "loss of all days"
+            odds = f"odds change by at most {bound.factor}, " if bound.factor else ""
+            yield scope, f"ε\u00a0{bound.short}", f"{odds}{bound.condition}"
+        if bound.delta is not None and bound.limit not in ("", "unlimited"):
+            span = "all days" if bound.key.name.startswith("total") else bound.key.name.partition(" (")[0]
+            epsilon = f"ε\u00a0{bound.short}{with_powers(with_delta(bound.delta))}"
+            limit = f"promised: at most {bound.limit}, {bound.condition}"
+            yield f"loss of {span}, as promised", epsilon, limit
+
+
+def _range_text(numbers: Sequence[int]) -> str:
+    low, high = min(numbers), max(numbers)
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+
+
+# --------------------------------------------------------------------------------------------------
+# LEDGER -> report.html: the release on one self-contained HTML page. Public.
+# --------------------------------------------------------------------------------------------------
 
 _INTERVALS = (
     "The shaded band covers the added noise. It does not cover missing readings, clamped days or households that are "

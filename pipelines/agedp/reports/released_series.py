@@ -9,35 +9,109 @@ Decisions:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from agedp.layer_noise import newest_sum_noise
 from agedp.release_folder.result_tables import released_table
-from agedp.reports.axes import format_number
-from agedp.reports.coverage_series import coverage_parts
-from agedp.reports.distributions import distribution_parts
-from agedp.reports.html import PageSection, anchor_of, paragraph, part
-from agedp.reports.mean_series import series_parts
-from agedp.reports.month_profiles import month_profile_parts
-from agedp.reports.monthly_bars import MOST_GROUPS, ShownPeriod, monthly_parts
-from agedp.reports.period_rows import period_rows
-from agedp.reports.profile_charts import MOST_DAYS, profile_parts
-from agedp.reports.released_rows import month_rows
-from agedp.reports.report_data import ReportData, period_names, period_releases, series_names, series_rows
-from agedp.reports.signal_table import signal_parts
-from agedp.reports.table_charts import table_parts
+from agedp.reports.html import PageSection, anchor_of, closed, paragraph, part, table
+from agedp.reports.profile_charts import MOST_DAYS, month_profile_parts, profile_parts
+from agedp.reports.report_data import (
+    ReportData,
+    month_rows,
+    period_names,
+    period_releases,
+    period_rows,
+    series_names,
+    series_rows,
+)
+from agedp.reports.series_charts import (
+    MAX_CELLS,
+    MOST_GROUPS,
+    ShownPeriod,
+    coverage_parts,
+    distribution_parts,
+    monthly_parts,
+    series_parts,
+    table_parts,
+)
+from agedp.reports.svg import format_number
+from agedp.signal_against_noise import (
+    SeriesSignal,
+    SpanSignal,
+    mean_names,
+    signal_text,
+    signals_by_group,
+    smallest_of,
+    three_digits,
+)
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.series.coverage import COVERAGES
-from agedp_data.series.distribution_tables import DISTRIBUTIONS
+from agedp_data.series.distribution import DISTRIBUTIONS
 from agedp_data.series.layered_mean import layer_text
-from agedp_data.series.mean import Mean
-from agedp_data.series.mean_tables import AVERAGES, AVERAGES_BY, LAYERS, PERIOD_RELEASES
-from agedp_data.series.periods import Every
-from agedp_data.series.profile_tables import PROFILE_BY_MONTH, PROFILE_RELEASES, PROFILES
+from agedp_data.series.mean import AVERAGES, AVERAGES_BY, LAYERS, PERIOD_RELEASES, Mean
+from agedp_data.series.profile import PROFILE_BY_MONTH, PROFILE_RELEASES, PROFILES
 from agedp_data.series.result_table import ContractTerms, DerivedTable, Noise, ResultTable, Terms
 from agedp_data.series.series import DERIVED_TABLES, RESULT_TABLES
-from agedp_data.series.series_terms import layer_number, mean_name
+from agedp_data.series.series_terms import Every, layer_number, mean_name
+from agedp_data.smoothing.signal_estimate import Verdict
+
+# --------------------------------------------------------------------------------------------------
+# Report of a released mean's signal against its noise: the sentence of `plan` and `run`, and a table by time span.
+#
+# Both reports contain it. It is a function of the released rows, so it is public in both.
+# --------------------------------------------------------------------------------------------------
+
+_SIGNAL_NOTE: Final = (
+    "Two neighbouring days differ for two reasons: the true means differ, and each has noise. The noise is known. The "
+    "part of the differences that it does not explain estimates the true change. Days can be told apart if that "
+    "change, less two standard errors, exceeds the noise of a day. They cannot if the change plus two standard errors "
+    "is below it. The mean of a week has 2.6 times less noise than a day, that of 28 days 5.3 times less: read the "
+    "series at the shortest span that can be told apart."
+)
+_ANSWERS: Final[Mapping[Verdict | None, str]] = {
+    "visible": "yes",
+    "hidden": "no",
+    "uncertain": "not certain",
+    None: "not yet judged",
+}
+_MOST_OPEN: Final = 3
+"""Groups whose table needs no summary."""
+_SPAN_NAMES: Final = {1: "days", 7: "weeks", 28: "months (28 days)", 365: "years (365 days)"}
+
+
+def signal_parts(rows: Sequence[ReleaseRecord]) -> Iterator[str]:
+    """Yield the sentence about each mean of these rows, and its table with each group and span."""
+    names = mean_names(row.series for row in rows)
+    signals_by_name = {name: signals for name in names if (signals := signals_by_group(rows, name, most=MAX_CELLS))}
+    for name, signals in signals_by_name.items():
+        yield paragraph(signal_text(smallest_of(signals)))
+        numbers = _signal_table(signals[:MAX_CELLS], f" ({name})" if len(names) > 1 else "")
+        of_groups = f"Each group of {name} by time span" if len(names) > 1 else "Each group by time span"
+        yield closed(of_groups, [numbers]) if len(signals) > _MOST_OPEN else numbers
+    if signals_by_name:
+        yield paragraph(_SIGNAL_NOTE, "soft")
+
+
+def _signal_table(signals: Sequence[SeriesSignal], label: str) -> str:
+    has_groups = len(signals) > 1
+    body = [_span_row(span, f", {signal.group}" if has_groups else "") for signal in signals for span in signal.spans]
+    caption = f"Change between neighbouring spans against their noise, kWh per household{label}"
+    columns = ("neighbouring", "pairs", "noise", "true change", "standard error", "can be told apart")
+    return table(caption, columns, body)
+
+
+def _span_row(span: SpanSignal, label: str) -> tuple[str, ...]:
+    estimate = span.estimate
+    numbers = [] if estimate is None else [estimate.change, estimate.standard_error]
+    change = [three_digits(number) for number in numbers] or ["–", "–"]
+    pairs, noise = f"{span.pairs:,}", three_digits(span.noise_kwh)
+    return (f"{_SPAN_NAMES[span.days]}{label}", pairs, noise, *change, _ANSWERS[span.verdict])
+
+
+# --------------------------------------------------------------------------------------------------
+# The part of the public report on what was released: every series with its charts, tables and links. Public.
+# --------------------------------------------------------------------------------------------------
 
 _WITH_PICTURES: Final = (AVERAGES, LAYERS, PERIOD_RELEASES, PROFILES, PROFILE_RELEASES, COVERAGES, DISTRIBUTIONS)
 """Kinds of table with a section of their own."""
@@ -65,14 +139,14 @@ def released_sections(report: ReportData) -> Iterator[PageSection]:
         rows, file = series_rows(report, name, "distribution"), _file(report, DISTRIBUTIONS, name)
         ranges = distribution_parts(name, rows, report.contracts, coverage=report.coverage, file=file)
         yield _section(report, name, "Households by use", ranges)
-    for kind in [table for table in RESULT_TABLES if table not in _WITH_PICTURES]:
+    for kind in [kind for kind in RESULT_TABLES if kind not in _WITH_PICTURES]:
         for name in dict.fromkeys(row.series for row in report.all_rows if _table_of(report, row) is kind):
             released = [row for row in report.rows if row.series == name and row.state == "released"]
             rows = [row for row in released if _table_of(report, row) is kind]
             lines = released_table(kind, rows, _terms(report), Noise(report.coverage))
             pictures = table_parts(name, lines, kind.chart, file=_file(report, kind, name))
             yield _section(report, name, kind.title, pictures)
-    if files := [(file, table.about) for table in DERIVED_TABLES if (file := _file(report, table))]:
+    if files := [(file, kind.about) for kind in DERIVED_TABLES if (file := _file(report, kind))]:
         yield PageSection("Derived tables", "derived-tables", [part("file_list", files)], kind="get")
 
 

@@ -13,13 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from agedp.calibration.model_check import report_name
 from agedp.calibration.quantize import Floats
@@ -27,7 +29,7 @@ from agedp.local_files import atomic_files
 from agedp.local_files.internal_files import FileKind, FileNotice, InternalPaths, read_columns, read_content
 from agedp.stage_values import Delivery
 from agedp.store.store import Store
-from agedp_data import table_schemas
+from agedp_data import mechanisms, table_schemas
 from agedp_data.config import RunFile
 from agedp_data.config.contract import Contract
 from agedp_data.config.model_section import EstimatedModel
@@ -40,7 +42,7 @@ from agedp_data.roster import Roster
 from agedp_data.series.distribution import Distribution
 from agedp_data.series.layered_mean import is_upper
 from agedp_data.series.series import AnySeries
-from agedp_data.series.series_terms import mean_name
+from agedp_data.series.series_terms import Every, mean_name, period_of
 from agedp_data.statement.document import Statement
 
 
@@ -230,3 +232,99 @@ def _chains(path: Path, households: Mapping[str, Any]) -> tuple[list[str], Float
 
 def _goodness_of_fit(path: Path) -> pa.Table:
     return atomic_files.read_table(path, table_schemas.GOODNESS_OF_FIT)
+
+
+# --------------------------------------------------------------------------------------------------
+# The released rows of a public report: those that it charts, and the headers of all.
+#
+# With the layout "monthly" a night reads the rows of its own month, so that it costs the same in every year. The
+# report then charts the days of thirteen months; the privacy loss is that of all days, from the headers of their rows.
+#
+# Decisions:
+#
+# * The charted days begin with a month, so that its average is that of the whole month.
+# --------------------------------------------------------------------------------------------------
+
+_EARLIER_MONTHS: Final = 12
+
+
+@dataclass(frozen=True, slots=True)
+class ReleasedRows:
+    """Complete rows of the days that a report charts, outlines of all rows, and the averages of the charted months."""
+
+    charted: Sequence[ReleaseRecord]
+    history: Sequence[ReleaseRecord]
+    months: pa.Table | None = None
+
+    @property
+    def since(self) -> str:
+        """Return the first charted day if released days are before it, "" otherwise."""
+        first = min((row.day for row in self.charted), default="")
+        is_cut = any(row.day < first for row in self.history if row.state == "released")
+        return first if is_cut else ""
+
+
+def charted_rows(history: Sequence[ReleaseRecord]) -> list[ReleaseRecord]:
+    """Return the rows of the newest day's month and the twelve months before it."""
+    newest = date.fromisoformat(max((row.day for row in history), default="0002-01-01"))
+    number = newest.year * 12 + newest.month - 1 - _EARLIER_MONTHS
+    first = date(number // 12, number % 12 + 1, 1).isoformat()
+    return [row for row in history if row.day >= first]
+
+
+def month_rows(months: pa.Table | None, mean: str, *, most: int) -> tuple[list[dict[str, Any]], int]:
+    """Return the averages by month of a mean's largest groups as rows, and the number of its other groups.
+
+    Args:
+        months: the table of averages by month; None without one.
+        mean: name of the mean in the run file; of its layers the first one counts.
+        most: number of groups, those of most household-days.
+    """
+    if months is None:
+        return [], 0
+    names = [name for name in pc.unique(months["series"]).to_pylist() if mean_name(name) == mean and not is_upper(name)]
+    of_mean = months.filter(pc.is_in(months["series"], pa.array(names, months["series"].type)))
+    sums = of_mean.group_by("group").aggregate([("household_days", "sum")])
+    groups, days = sums["group"].to_pylist(), sums["household_days_sum"].to_pylist()
+    largest = sorted(range(len(groups)), key=lambda i: (-days[i], groups[i]))[:most]
+    if len(largest) < len(groups):
+        shown = np.isin(np.array(of_mean["group"].to_pylist()), [groups[i] for i in largest])
+        of_mean = of_mean.filter(pa.array(shown))
+    return of_mean.to_pylist(), len(groups) - len(largest)
+
+
+# --------------------------------------------------------------------------------------------------
+# LEDGER rows that cover a week, month or year -> the rows that a chart of periods shows. Public.
+# --------------------------------------------------------------------------------------------------
+
+
+def period_rows(rows: Sequence[ReleaseRecord], *, every: Every, coverage: Decimal) -> list[dict[str, Any]]:
+    """Return a row for each released period and group, with the columns of the averages by period.
+
+    Args:
+        rows: released rows of one series; each names the last day of its period.
+        every: length of the periods.
+        coverage: of the noise intervals.
+    """
+    shown = []
+    for row in sorted(rows, key=lambda row: (row.day, row.revision)):
+        first, last = period_of(date.fromisoformat(row.day), every)
+        days, half_width = (last - first).days + 1, mechanisms.interval(row.scale, coverage)
+        deviation = mechanisms.standard_deviation(row.scale)
+        for group, value, household_days in zip(row.cells, row.values, row.households, strict=True):
+            wh_per_kwh_mean = 1000.0 * household_days
+            shown.append(
+                {
+                    "first_day": first,
+                    "group": group,
+                    "days_released": days,
+                    "days_in_period": days,
+                    "is_complete": 1,
+                    "household_days": household_days,
+                    "mean_kwh": value / wh_per_kwh_mean,
+                    "low_kwh": (value - half_width) / wh_per_kwh_mean,
+                    "high_kwh": (value + half_width) / wh_per_kwh_mean,
+                    "noise_sd_kwh": deviation / wh_per_kwh_mean,
+                }
+            )
+    return shown

@@ -14,39 +14,113 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from datetime import time as clock_time
+from decimal import Decimal
 from pathlib import Path
+from typing import Final
 
+import numpy as np
+
+from agedp.budget import ReleaseTerms
 from agedp.compute.engine_settings import SILENT, ProgressReporter
 from agedp.local_files import atomic_files
+from agedp.planning.forecast import ForecastView
+from agedp.planning.notion_comparison import SimulatedDays
 from agedp.run_context import engine_for, load_meters, reading_rules, store_for
-from agedp.setup.initial_roster import BY, check_group_column, existing_file_error, is_read_off, write_roster
 from agedp.setup.long_columns import TABLE, LongTable, OtherFiles, read_columns
-from agedp.setup.run_file_draft import DraftPaths, RunFileDraft, draft, flag_of, load_decided
-from agedp.setup.run_file_options import FLAGS, SERIES, Key, OptionValues, quoted
-from agedp.setup.run_file_proposals import FileFacts, KeyLine, notion_of
+from agedp.setup.run_file_draft import (
+    DraftPaths,
+    FileFacts,
+    KeyLine,
+    RunFileDraft,
+    draft,
+    flag_of,
+    load_decided,
+    notion_of,
+)
+from agedp.setup.run_file_options import FLAGS, SERIES, Key, OptionValues, number_of, quoted
 from agedp.stage_values import Delivery
 from agedp.stages.ingest import ingest
-from agedp.store.file_identity import read_header
-from agedp.store.first_rows import first_records, texts_of_file
+from agedp.store.file_identity import first_records, read_header, texts_of_file
 from agedp.store.named_days import day_spans
 from agedp.store.store import Store
 from agedp_data import clock
 from agedp_data.config import RunFile
-from agedp_data.config.loading import validate_run_file
-from agedp_data.config.run_file_schema import SCHEMA_FILE, run_file_schema
-from agedp_data.datasets import file_listing, parquet_parsing
-from agedp_data.datasets.compression import UTF_8
+from agedp_data.config.loading import SCHEMA_FILE, run_file_schema, validate_run_file
+from agedp_data.datasets import filesystem, parquet_parsing
 from agedp_data.datasets.csv_lines import raw_cells
-from agedp_data.datasets.file_listing import InputFile
+from agedp_data.datasets.filesystem import UTF_8, InputFile
 from agedp_data.datasets.layout import PASSES, Layout, Records
 from agedp_data.datasets.long_format import Long
 from agedp_data.datasets.registry import LAYOUTS
 from agedp_data.datasets.table_text import ENCODINGS, SEPARATORS, encoding_of, is_value, text_lines
 from agedp_data.datasets.timestamps import date_of_day
 from agedp_data.datasets.validation import FIRST_DAY, INTERVAL_MINUTES, LAST_DAY, RejectionReason
-from agedp_data.errors import InputError
+from agedp_data.errors import AgedpError, InputError, RunFileError
 from agedp_data.messages import escape_text
-from agedp_data.roster import Roster, format_roster, read_roster
+from agedp_data.model import Model, kernel_leakage_bound, public_text
+from agedp_data.notions import NOTIONS, Promise
+from agedp_data.notions.notion import NoiseExample
+from agedp_data.roster import READ_OFF_MARK, Roster, columns_of, format_roster, read_roster
+
+# --------------------------------------------------------------------------------------------------
+# The roster of a new run file: written once, never over a corrected one.
+# --------------------------------------------------------------------------------------------------
+
+BY: Final[Key] = (SERIES, "by")
+
+
+def is_read_off(roster: Path) -> bool:
+    """Return whether a roster exists that still begins with the line that `init` writes.
+
+    The statement then reports that the roster was read off the data; a corrected roster has no such line.
+    """
+    try:
+        with roster.open("rb") as stream:
+            return stream.read(len(READ_OFF_MARK)) == READ_OFF_MARK.encode()
+    except OSError:
+        return False
+
+
+def check_group_column(roster: Path, options: OptionValues) -> None:
+    """Refuse group columns that the roster does not have; the input files contain no groups.
+
+    Raises:
+        RunFileError: the roster does not exist or has no such column.
+    """
+    if BY not in options:
+        return
+    columns = columns_of(json.loads(options[BY]))
+    present = read_roster(roster).groups if roster.exists() else ()
+    if missing := [column for column in columns if column not in present]:
+        problem = "has no such column" if roster.exists() else "does not exist"
+        names = escape_text(",".join(missing if roster.exists() else columns))
+        raise RunFileError(
+            f"--by {names}: {roster.name} {problem}, and no group can be read off the files. Write "
+            f"{escape_text(str(Path(roster.parent.name, roster.name)))} with {names} first, or remove --by"
+        )
+
+
+def write_roster(roster: Path, content: bytes) -> None:
+    """Write the roster; an equal one of an interrupted call is not changed.
+
+    Raises:
+        InputError: another roster exists, for instance a corrected one.
+    """
+    if roster.exists():
+        if roster.read_bytes() != content:
+            raise existing_file_error(roster)
+        return
+    atomic_files.write(roster, content)
+
+
+def existing_file_error(path: Path) -> InputError:
+    """Return the error about a file that would be overwritten."""
+    return InputError(f"{path} exists already; move it away or name another folder with --in")
+
+
+# --------------------------------------------------------------------------------------------------
+# Input files -> a commented run file and a first roster, for the user to read, correct and decide.
+# --------------------------------------------------------------------------------------------------
 
 _OLD_DAYS, _LOOKED_AT, _SHOWN, _NAMED = 365, 3, 3, 12
 _DATES: tuple[Key, ...] = (("schedule", "first_day"), ("schedule", "last_day"), ("model", "period"))
@@ -187,7 +261,7 @@ def _first_readings(patterns: Sequence[str], run_file_draft: RunFileDraft, folde
     if run is None:
         return ()
     layout, rules = run.input.layout, reading_rules(run)
-    for listed in file_listing.list_input_files(patterns, excluding=run.population.own_files).sources:
+    for listed in filesystem.list_input_files(patterns, excluding=run.population.own_files).sources:
         source = replace(listed, encoding=layout.encoding)
         header, start = read_header(source, layout)
         if header is not None:
@@ -211,7 +285,7 @@ def _no_reading_error(delivery: Delivery, store: Store, patterns: Sequence[str])
     problem = "the files contain no reading, so the roster would be empty"
     reason, number = max(delivery.rejected.items(), key=lambda item: item[1], default=("", 0))
     if reason == RejectionReason.CATEGORY.words:
-        for source in file_listing.list_input_files(patterns).sources:
+        for source in filesystem.list_input_files(patterns).sources:
             header, start = read_header(source, store.layout)
             if header is not None and (unasked := texts_of_file(source, start, header, store)):
                 return InputError(problem, private=f"{problem}: {unasked}")
@@ -253,7 +327,7 @@ def read_layout(patterns: Sequence[str], options: OptionValues) -> tuple[str, Lo
         InputError: no usable file, or a long table whose first rows do not show its layout.
     """
     meters = [json.loads(options[METERS])] if METERS in options else []
-    sources = file_listing.list_input_files(patterns, excluding=meters).sources
+    sources = filesystem.list_input_files(patterns, excluding=meters).sources
     dataset_option = options.get(("input", "dataset"))
     if dataset_option is not None and dataset_option != quoted(Long.name):
         return json.loads(dataset_option), None
@@ -265,7 +339,7 @@ def read_layout(patterns: Sequence[str], options: OptionValues) -> tuple[str, Lo
             _check_readable(long, source)
             return Long.name, long
     for source in sources:
-        if not file_listing.is_parquet(source.location) and (lines := _first_lines(source, options)[1]):
+        if not filesystem.is_parquet(source.location) and (lines := _first_lines(source, options)[1]):
             raise _no_header_error(source, lines)
     name, layout = next(iter(LAYOUTS.items()))
     for source in sources:
@@ -322,13 +396,11 @@ def _long_table(source: InputFile, sources: Sequence[InputFile], options: Option
     """Return the columns of a table by its first lines, None if it has no rows or is no text."""
     others = [other for other in sources if other is not source][:_LOOKED_AT]
     try:
-        if file_listing.is_parquet(source.location):
+        if filesystem.is_parquet(source.location):
             of_cells = {key: toml for key, toml in options.items() if key != (TABLE, "separator")}
             return read_columns(parquet_parsing.first_lines(source), of_cells, complete=False)
         encoding, lines, complete = _first_lines(source, options)
-        other_lines = [
-            _first_lines(other, options)[1] for other in others if not file_listing.is_parquet(other.location)
-        ]
+        other_lines = [_first_lines(other, options)[1] for other in others if not filesystem.is_parquet(other.location)]
         files = OtherFiles([file.name for file in sources], other_lines)
         return read_columns(lines, options, complete=complete, encoding=encoding, others=files)
     except InputError as error:
@@ -339,8 +411,8 @@ def _long_table(source: InputFile, sources: Sequence[InputFile], options: Option
 
 def _first_lines(source: InputFile, options: OptionValues) -> tuple[str, list[str], bool]:
     """Return the encoding of a file, its first lines, none if it is no text, and whether they are all."""
-    head = file_listing.read_head(source)
-    complete = len(head) < file_listing.HEAD_BYTES
+    head = filesystem.read_head(source)
+    complete = len(head) < filesystem.HEAD_BYTES
     given = options.get((TABLE, "encoding"))
     encoding = json.loads(given) if given else encoding_of(head, complete=complete)
     lines = text_lines(head, encoding, complete=complete) if encoding in ENCODINGS else []
@@ -432,3 +504,143 @@ def missing_options(undecided: Sequence[Key], options: OptionValues) -> str:
     has_risk = notion is not None and "risk" in notion.model_fields
     flags = [flag_of(key) for key in undecided]
     return ", ".join(f"{flag} (or --risk)" if has_risk and flag == "--epsilon-per-day" else flag for flag in flags)
+
+
+# --------------------------------------------------------------------------------------------------
+# The noise of a daily mean under each notion, for a roster, as `agedp init` shows it before any decision.
+#
+# Every value equals that of `agedp plan --notions` for a run file with these keys: the run file is validated, every
+# day of the period is simulated under the notion, and the noise follows from the day budgets. Public: it uses no
+# reading, only the roster. The examples decide nothing; options replace them.
+# --------------------------------------------------------------------------------------------------
+
+_EXAMPLES: Final = ((Decimal("0.1"), Decimal(20)), (Decimal(1), Decimal(50)))
+"""Pairs of epsilon and clamp_kwh; options replace them."""
+
+_NO_CAP: Final = "1000"
+_NO_TOTAL: Final = "1000000"
+_NOWHERE: Final = Path("/nowhere")
+"""The folder of a run file that is never written."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseRow:
+    """The noise of one setting of a notion.
+
+    Attributes:
+        notion: the name of the notion.
+        description: the setting, with "e" for the epsilon.
+        noise_kwh: standard deviation for each pair of the table [kWh per household]; None where no day is released.
+    """
+
+    notion: str
+    description: str
+    noise_kwh: tuple[float | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseTable:
+    """Noise by notion for pairs of epsilon and clamp; root mean square over the days.
+
+    Attributes:
+        households: the fewest and the most on the roster on a day.
+        days: number of days of the files.
+        pairs: (epsilon, clamp_kwh) of each column.
+        is_given_pair: whether the options name the pair.
+        rows: one for each setting.
+    """
+
+    households: tuple[int, int]
+    days: int
+    pairs: tuple[tuple[Decimal, Decimal], ...]
+    is_given_pair: bool
+    rows: tuple[NoiseRow, ...]
+
+
+def noise_table(facts: FileFacts, options: OptionValues, roster: Roster) -> NoiseTable:
+    """Return the noise of a daily mean under each notion, for the epsilon and clamp of the options or for examples.
+
+    It reads the roster and no reading, and draws nothing. Notions that need a model are computed with complete mixing
+    from day to day, the most favourable case.
+    """
+    given_epsilon, given_clamp = _amount(options), _number(options, (SERIES, "clamp_kwh"))
+    pairs = tuple(dict.fromkeys((given_epsilon or epsilon, given_clamp or clamp) for epsilon, clamp in _EXAMPLES))
+    model = _complete_mixing()
+    rows = tuple(
+        NoiseRow(
+            notion.name,
+            _described(notion, example, facts.days, _own_keys(options, notion.name)),
+            tuple(_noise(facts, options, (notion.name, example), pair, roster, model) for pair in pairs),
+        )
+        for notion in NOTIONS
+        for example in notion.TEXT.examples
+    )
+    counts = [roster.households(facts.first + timedelta(days=number)) for number in range(facts.days)]
+    return NoiseTable((min(counts), max(counts)), facts.days, pairs, bool(given_epsilon and given_clamp), rows)
+
+
+def _described(notion: type[Promise], example: NoiseExample, days: int, given: Mapping[str, str]) -> str:
+    """Return the description of an example with the given keys, and the delta where it applies to this bound."""
+    at_delta = f", with delta {given['delta']}".replace('"', "") if notion.TEXT.takes_delta and "delta" in given else ""
+    return example.described(days=days, given=given) + at_delta
+
+
+def _complete_mixing() -> Model:
+    """Return the model of a chain that is independent from day to day."""
+    leakage_bound = kernel_leakage_bound(np.full((2, 2), 0.5), assume="markov", steps_per_day=1)
+    return Model(
+        public_text({"source": "declared", "assume": "markov", "given": "kernel"}, leakage_bound), leakage_bound
+    )
+
+
+def _amount(given: OptionValues) -> Decimal | None:
+    """Return the epsilon that the options give the notion that they name."""
+    notion = notion_of(given)
+    return None if notion is None else _number(given, ("promise", notion.TEXT.epsilon_key))
+
+
+def _own_keys(given: OptionValues, notion: str) -> dict[str, str]:
+    """Return the options of [promise] if they name this notion, by key."""
+    is_named = given.get(("promise", "notion")) == quoted(notion)
+    return {key: toml for (table, key), toml in given.items() if is_named and table == "promise"}
+
+
+def _number(options: OptionValues, key: Key) -> Decimal | None:
+    number = number_of(options, key)
+    return number if number is not None and number > 0 else None
+
+
+def _noise(
+    facts: FileFacts,
+    given: OptionValues,
+    setting: tuple[str, NoiseExample],
+    pair: tuple[Decimal, Decimal],
+    roster: Roster,
+    model: Model,
+) -> float | None:
+    """Return the noise of an example of a notion [kWh per household], None if it releases no day."""
+    (notion, example), (epsilon, clamp) = setting, pair
+    keys = {("promise", key): toml for key, toml in example.toml(e=f"{epsilon:f}", days=facts.days).items()}
+    # a delta needs a total to apply to
+    total = _NO_TOTAL if ("promise", "delta") in given else quoted("unlimited")
+    caps: dict[Key, str] = {("promise", "max_day_epsilon"): _NO_CAP, ("promise", "epsilon_total"): total}
+    options = {key: toml for key, toml in given.items() if key in caps}
+    own = {("promise", key): toml for key, toml in _own_keys(given, notion).items()}
+    if ("promise", "age_days") not in keys:  # every example is an archive, where no other notion has an age
+        own.pop(("promise", "age_days"), None)
+    filled = {
+        **caps, **keys, **options, **own, ("promise", "notion"): quoted(notion), (SERIES, "clamp_kwh"): f"{clamp:f}",
+        ("population", "min_households"): "1", ("model", "kernel"): quoted("example.csv"),
+        ("model", "assume"): quoted("markov"), ("model", "basis"): quoted("complete mixing from day to day"),
+    }  # fmt: skip
+    try:
+        run, _ = validate_run_file(
+            draft(facts, filled, paths=DraftPaths(), base=_NOWHERE).text(proposals=True), base=_NOWHERE
+        )
+        if run is None:
+            return None
+        terms = ReleaseTerms(run, model.leakage_bound, model=model.id)
+        series_cost = SimulatedDays(terms, ForecastView((), roster, clock.today())).simulate(run, "")
+    except AgedpError:
+        return None
+    return None if series_cost is None else series_cost.noise_kwh

@@ -38,12 +38,21 @@ from statistics import median
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
-from agedp.setup.number_marks import NumberMarks, is_number, marks_of, parse_number
+from agedp.setup.run_file_draft import KeyLine
 from agedp.setup.run_file_options import FLAGS, Key, quoted, toml_text
-from agedp.setup.run_file_proposals import KeyLine
-from agedp.setup.time_formats import are_ranges, candidate_dates, candidate_formats, clock_time, consecutive_format
+from agedp.setup.time_formats import (
+    NumberMarks,
+    are_ranges,
+    candidate_dates,
+    candidate_formats,
+    clock_time,
+    consecutive_format,
+    is_number,
+    marks_of,
+    parse_number,
+)
 from agedp_data.datasets.csv_lines import has_index
-from agedp_data.datasets.intervals import DECLARABLE, INTERVALS, common_interval
+from agedp_data.datasets.layout import DECLARABLE, INTERVALS, common_interval
 from agedp_data.datasets.table_text import MISSING_WORDS, NEARLY_ALL, TableText, table_text
 from agedp_data.datasets.timestamps import EPOCHS, ISO, REST, parser_format
 from agedp_data.datasets.validation import ALL_COLUMNS, INTERVAL_MINUTES, NamedColumns

@@ -15,12 +15,21 @@ from datetime import date
 from statistics import NormalDist
 from typing import Any, Final
 
-from agedp.reports.axes import Scale, by_month, date_axis, format_number, linear_axis
-from agedp.reports.chart_layers import Hover
-from agedp.reports.hover import day_text, share_of_areas
 from agedp.reports.html import paragraph, render_page, side_by_side, table
-from agedp.reports.mean_series import MAX_CELLS
-from agedp.reports.svg import Line, Points, chart
+from agedp.reports.series_charts import MAX_CELLS
+from agedp.reports.svg import (
+    Hover,
+    Line,
+    Points,
+    Scale,
+    by_month,
+    chart,
+    date_axis,
+    day_text,
+    format_number,
+    linear_axis,
+    share_of_areas,
+)
 from agedp_data.roster import ALL
 from agedp_data.smoothing.public_calendar import WITHOUT_HOLIDAYS
 

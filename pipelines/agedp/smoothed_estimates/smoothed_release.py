@@ -12,26 +12,41 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from datetime import date
+from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 from agedp import plots
 from agedp.compute.engine_settings import SILENT, ProgressReporter
-from agedp.release_folder.release_folder import STATEMENT, ReleaseFolder, open_release
+from agedp.local_files import atomic_files
+from agedp.release_folder.folder_writer import add_checksums
+from agedp.release_folder.release_folder import ESTIMATES_RECORD, STATEMENT, ReleaseFolder, open_release
 from agedp.release_folder.result_tables import METADATA_KEY, parquet_bytes
-from agedp.smoothed_estimates import smoothed_folder
-from agedp.smoothed_estimates.published_means import Quantity, QuantityFigures, published_means, quantity_figures
-from agedp.smoothed_estimates.quantity_estimates import TOTAL, QuantityEstimates, estimate_quantity
 from agedp.smoothed_estimates.smoothed_page import smoothed_page
-from agedp.smoothed_estimates.smoothed_table import SeriesSpan, last_days, series_spans, smoothed_table
-from agedp.smoothed_estimates.smoothing_source import MODEL, default_region, smoothing_source
+from agedp.smoothed_estimates.smoothed_table import (
+    TOTAL,
+    Quantity,
+    QuantityEstimates,
+    QuantityFigures,
+    SeriesSpan,
+    estimate_quantity,
+    last_days,
+    published_means,
+    quantity_figures,
+    series_spans,
+    smoothed_table,
+)
 from agedp.smoothed_estimates.weather_table import WeatherTable, read_weather
+from agedp_data.datasets import filesystem
 from agedp_data.errors import InputError
 from agedp_data.ledger import ContractRecord, ReleaseRecord
 from agedp_data.roster import ALL
-from agedp_data.smoothing.public_calendar import check_region, covariates
+from agedp_data.series.series_terms import layer_number, mean_name
+from agedp_data.smoothing.public_calendar import calendar_source, check_region, covariates
+from agedp_data.smoothing.signal_estimate import coverage_text
 from agedp_data.statement.datapackage import smoothed_package
 from agedp_data.statement.document import Statement
 
@@ -39,6 +54,210 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from agedp.smoothed_estimates.weather_table import WeatherSource
+
+
+# --------------------------------------------------------------------------------------------------
+# What smoothed estimates are, and what they were computed from: the record in each of their files.
+#
+# Decisions:
+#
+# * The record contains no date of computation: the same release folder and the same public files give the same bytes.
+# * The region of a dataset or time zone is the default only where a country is beyond doubt. For another part of the
+#   country, such as Scotland, it is written.
+# --------------------------------------------------------------------------------------------------
+
+SCHEMA: Final = "agedp-daily-average-smoothed-1"
+_REGIONS: Final[Mapping[str, str]] = {
+    "london": "GB-ENG",
+    "ausgrid": "AU-NSW",
+    "Europe/London": "GB-ENG",
+    "Australia/Sydney": "AU-NSW",
+}
+"""Region of a dataset, or of a time zone of days."""
+_MEANING: Final = (
+    "An estimate from the published noisy averages{public}; it says nothing more about any household than they do. It "
+    "stands beside the published averages and replaces none. The 90 % intervals assume the model; {coverage}. What the "
+    "clamp cuts off is not in them."
+)
+VARIANTS: Final[Mapping[str, str]] = {
+    "archive": "from all rows of the release; replaced as a whole by later ones",
+    "live": "of a day from the rows of the days up to it that were in the ledger by then; never revised",
+}
+MODEL: Final = {
+    "parts": {
+        "level": "changes over weeks (Matérn 3/2, 45 days)",
+        "weekday": "effect of each weekday",
+        "holiday": "effect of public holidays",
+        "heating": "effect of 5 degrees below 15.5 degrees Celsius, on the day and over two days",
+        "short": "variation that lasts about 4 days",
+        "single": "variation of single days",
+        "special": "further variation of single days that are public holidays or from 22 December to 1 January",
+    },
+    "amplitudes": "standard deviation of each part, kWh per household; the most probable ones given the averages and a "
+    "prior from open households, in proportion to the level of the averages; estimates are averaged over 32 draws of "
+    "their law",
+    "noise": "of known variance, 2 q / (1 - q)^2 with q = exp(-1 / scale), independent by day",
+    "groups": "averages of groups and of their total are combined by least squares before smoothing, and estimates are "
+    "moved until they add up",
+}
+
+
+def usual_region(statement: Statement) -> str | None:
+    """Return the region of a release by its dataset or the time zone of its days, None if neither names one."""
+    return _REGIONS.get(statement.contract.input.dataset) or _REGIONS.get(statement.contract.terms.layout.day_zone)
+
+
+def default_region(statement: Statement) -> str:
+    """Return the usual region of a release.
+
+    Raises:
+        InputError: it has none.
+    """
+    region = usual_region(statement)
+    if region is None:
+        zone = statement.contract.terms.layout.day_zone
+        raise InputError(
+            f"the release does not say in which region its households are: its days are of zone {zone}, and those of a "
+            "table of readings are of UTC or GMT wherever they come from. Give the region (region, --region), such as "
+            "GB-ENG, or none for weekdays without holidays"
+        )
+    return region
+
+
+def _layer_clamps(statement: Statement) -> dict[str, list[str]]:
+    """Return the clamps of each mean that the newest contract has in layers [kWh]."""
+    clamps: dict[str, list[str]] = {}
+    for name, series in sorted(statement.contract.series.items()):
+        if layer_number(name):
+            clamps.setdefault(mean_name(name), []).append(series.clamp_kwh or "0")
+    return clamps
+
+
+def smoothing_source(
+    statement: Statement, digest: str, *, region: str, weather: WeatherTable | None, days: Sequence[date]
+) -> dict[str, Any]:
+    """Return the record of what estimates were computed from.
+
+    Args:
+        statement: of the release.
+        digest: SHA-256 of statement.json.
+        region: of the calendar.
+        weather: the table of temperatures, if there is one.
+        days: the days with estimates, in order.
+    """
+    credits = {key: getattr(statement, key) for key in ("title", "source", "licence", "contact")}
+    return {
+        "schema": SCHEMA,
+        "meaning": _MEANING.format(
+            public=" and the calendar" if weather is None else ", the calendar and the weather",
+            coverage=coverage_text(),
+        ),
+        **{key: text for key, text in credits.items() if text},
+        "population": statement.population,
+        "rehearsal": statement.rehearsal,
+        "ledger": {"id": statement.ledger.id, "head": statement.ledger.head},
+        "statement_sha256": digest,
+        "region": region,
+        "calendar": calendar_source(region),
+        "weather": None if weather is None else weather.source(days),
+        "days": {"first": str(days[0]), "last": str(days[-1])},
+        "layers": _layer_clamps(statement),
+        "interval": {"coverage": "0.9", "covers": "the day under the clamp, if the model is right"},
+        "variants": dict(VARIANTS),
+        "agedp": version("agedp"),
+    }
+
+
+# --------------------------------------------------------------------------------------------------
+# Files of smoothed estimates -> a folder of their own, beside the release folder and never in it.
+#
+#     daily_average_smoothed.parquet  smoothing.json  smoothed.html  datapackage.json  SHA256SUMS
+#
+# Decisions:
+#
+# * Each file is put in place by rename, SHA256SUMS last: a folder whose sums do not match was interrupted, and
+#   smoothing again completes it. All files are replaced; files of other names stay.
+# * A folder is taken if it is new, empty, or has estimates of the same population, ledger and kind: those of a
+#   rehearsal, or of another ledger that uses the name, never replace real ones. Everything else is refused, above all
+#   a release folder and what is inside it, whose checksums must not change.
+# --------------------------------------------------------------------------------------------------
+
+TABLE: Final = "daily_average_smoothed.parquet"
+RECORD: Final = ESTIMATES_RECORD
+PAGE: Final = "smoothed.html"
+PACKAGE_FILE: Final = "datapackage.json"
+_READABLE: Final = 0o644
+
+
+def check_target(target: str | Path, release: Path, statement: Statement) -> Path:
+    """Return the folder for estimates of a release, if they may be written there.
+
+    Args:
+        target: the folder; it need not exist.
+        release: the release folder that they were computed from.
+        statement: of the release.
+
+    Raises:
+        InputError: it is the release folder or inside it, or it has other files; the message says what to do.
+    """
+    if filesystem.is_url(str(target)):
+        raise InputError("--out: is a URL; name a folder of this machine, and upload it afterwards")
+    path = Path(target)
+    resolved, source = path.resolve(), release.resolve()
+    if resolved == source or source in resolved.parents:
+        place = "the release folder" if resolved == source else "inside the release folder"
+        raise InputError(f"{path}: is {place}, whose files must not change; name a folder beside it")
+    if not atomic_files.path_exists(resolved):
+        return path
+    if not resolved.is_dir():
+        raise InputError(f"{path}: is a file; name a new folder")
+    names = {entry.name for entry in resolved.iterdir() if not atomic_files.is_temporary(entry.name)}
+    if STATEMENT in names:
+        raise InputError(f"{path}: is a release folder; name a new folder for the estimates")
+    if names and (what := _other_content(resolved, statement) if RECORD in names else "has other files already"):
+        raise InputError(f"{path}: {what}; name a new or empty folder")
+    return path
+
+
+def _other_content(folder: Path, statement: Statement) -> str:
+    """Return what estimates a folder has, if they are of another release than that of a statement; "" if of the same.
+
+    >>> from types import SimpleNamespace
+    >>> _other_content(Path("nowhere"), SimpleNamespace(population="homes"))
+    'has estimates without a readable record'
+    """
+    try:
+        record = json.loads((folder / RECORD).read_bytes())
+        if record["population"] != statement.population:
+            return "has estimates of another population"
+        if record["rehearsal"] != statement.rehearsal:
+            return f"has estimates of a {'rehearsal' if record['rehearsal'] else 'release that is no rehearsal'}"
+        return "" if record["ledger"]["id"] == statement.ledger.id else "has estimates of another ledger"
+    except (OSError, ValueError, LookupError, TypeError):
+        return "has estimates without a readable record"
+
+
+def write_estimates(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write the files of estimates, SHA256SUMS last, and make the folder unless it exists.
+
+    Raises:
+        InputError: the folder cannot be written.
+    """
+    with atomic_files.write_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    atomic_files.remove_stale_files(folder)
+    for name, content in add_checksums(dict(sorted(files.items(), key=lambda item: item[0] != RECORD))).items():
+        atomic_files.write(folder / name, content, mode=_READABLE)
+
+
+def record_bytes(record: Mapping[str, Any]) -> bytes:
+    """Return smoothing.json; the same record, the same bytes."""
+    return (json.dumps(record, indent=1, ensure_ascii=True) + "\n").encode()
+
+
+# --------------------------------------------------------------------------------------------------
+# `agedp.smooth`: a release folder and public files -> smoothed estimates of its daily averages.
+# --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +284,8 @@ class SmoothedRelease:
         Raises:
             InputError: it is the release folder or inside it, has other files, or cannot be written.
         """
-        target = smoothed_folder.check_target(folder, self.release, self.statement)
-        smoothed_folder.write_estimates(target, self.files())
+        target = check_target(folder, self.release, self.statement)
+        write_estimates(target, self.files())
         return target
 
     def files(self) -> dict[str, bytes]:
@@ -74,16 +293,16 @@ class SmoothedRelease:
         title = self.statement.full_title
         record = {**self.source, "model": MODEL, "amplitudes": list(self.amplitudes)}
         files = {
-            smoothed_folder.TABLE: parquet_bytes(
+            TABLE: parquet_bytes(
                 self.arrow.replace_schema_metadata(
                     {METADATA_KEY: json.dumps(self.source, sort_keys=True, ensure_ascii=True)}
                 )
             ),
-            smoothed_folder.RECORD: smoothed_folder.record_bytes(record),
-            smoothed_folder.PAGE: smoothed_page(self.arrow.to_pylist(), self.source, self.amplitudes, title=title),
+            RECORD: record_bytes(record),
+            PAGE: smoothed_page(self.arrow.to_pylist(), self.source, self.amplitudes, title=title),
         }
         package = smoothed_package(self.statement, files, str(self.source["meaning"]))
-        return {**files, smoothed_folder.PACKAGE_FILE: smoothed_folder.record_bytes(package)}
+        return {**files, PACKAGE_FILE: record_bytes(package)}
 
     def plot(self) -> Any:  # noqa: ANN401  (Axes, if matplotlib is installed)
         """Plot the published values, and the archive estimates with their 90 % intervals."""

@@ -25,10 +25,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from agedp.budget import days_of_rows, single_rows, sum_periods
 from agedp.compute.engine import map_reduce
 from agedp.compute.engine_settings import Engine
-from agedp.covered_days import days_of_rows, single_rows, sum_periods
-from agedp.internal_records.cell_tables import (
+from agedp.internal_records.bookkeeping import (
     COUNTED_STATES,
     COVERAGE,
     TRUE_COUNTS,
@@ -42,23 +42,27 @@ from agedp.local_files.internal_files import FileNotice, InternalPaths
 from agedp.preflight.alerts import check_alerts, count_reported
 from agedp.stage_values import COUNTS, DailySum, DailySums, Delivery, DueDays
 from agedp.stages.ingest import reread_damaged
-from agedp.store.bucketed_roster import BucketedRoster, write_bucketed_roster
-from agedp.store.buckets import size_notice
-from agedp.store.group_sums import Members, Sums, add_sums, sum_household_days
+from agedp.store.bucketed_roster import (
+    BucketedRoster,
+    Members,
+    Sums,
+    add_sums,
+    sum_household_days,
+    write_bucketed_roster,
+)
+from agedp.store.daily_totals import MonthMatrix, compute_state_days, load_month_matrix
 from agedp.store.half_hour_sums import sum_half_hours
-from agedp.store.month_matrix import MonthMatrix, load_month_matrix
-from agedp.store.state_days import compute_state_days
-from agedp.store.store import Store
+from agedp.store.store import Store, size_notice
 from agedp_data import table_schemas
 from agedp_data.config import RunFile
 from agedp_data.datasets.layout import Layout
 from agedp_data.errors import InputError
 from agedp_data.ledger import ReleaseRecord
-from agedp_data.ledger.release_headers import AnyRelease, ReleaseHeader
+from agedp_data.ledger.records import AnyRelease, ReleaseHeader
 from agedp_data.markov.states import RepresentativeValues
 from agedp_data.roster import Roster
-from agedp_data.series.periods import days_of
 from agedp_data.series.series import AnySeries
+from agedp_data.series.series_terms import days_of
 
 
 def check_records(paths: InternalPaths) -> tuple[FileNotice, ...]:
@@ -259,8 +263,7 @@ def aggregate_synthetic(
     run: RunFile, roster: Roster, *, days: Sequence[date], wanted: Collection[tuple[date, str]] | None = None
 ) -> Sums:
     """Return the SUMS of synthetic households on these days by day and series; `wanted` as in `aggregate`."""
-    from agedp.stages.synthetic_days import synthetic_members, synthetic_month  # noqa: PLC0415  (for rehearsals)
-    from agedp.stages.synthetic_half_hours import sum_synthetic_half_hours  # noqa: PLC0415
+    from agedp.stages.synthetic_days import sum_synthetic_half_hours, synthetic_members, synthetic_month  # noqa: PLC0415  (for rehearsals)
 
     members, layout = partial(synthetic_members, roster), run.input.layout
     totals, profiles = _by_resolution(run.series)

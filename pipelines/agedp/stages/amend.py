@@ -24,13 +24,13 @@ from agedp.stages.calibration_draws import adopt_draws
 from agedp_data import clock
 from agedp_data.config.amendment import ContractChange, amendment
 from agedp_data.config.contract import ZONE_CHANGES, Contract, comparable
-from agedp_data.config.model_acceptance import missing_acceptance
+from agedp_data.config.model_section import missing_acceptance
 from agedp_data.config.run_file import RunFile
-from agedp_data.datasets.zone_changes import begins_as_recorded, first_moved_day, tzdata_version
+from agedp_data.datasets.timestamps import begins_as_recorded, first_moved_day, tzdata_version
 from agedp_data.errors import ContractChanged, LedgerError, Refused
 from agedp_data.ledger import ContractRecord
-from agedp_data.ledger.calibration_charges import charges_of
-from agedp_data.ledger.release_headers import AnyRelease
+from agedp_data.ledger.lifecycle import charges_of
+from agedp_data.ledger.records import AnyRelease
 
 
 def check_day_boundaries(run: RunFile, contracts: Sequence[ContractRecord], rows: Sequence[AnyRelease]) -> None:

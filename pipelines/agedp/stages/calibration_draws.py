@@ -24,8 +24,7 @@ from agedp_data import clock
 from agedp_data.config import RunFile
 from agedp_data.config.model_section import EstimatedModel
 from agedp_data.ledger import canonical
-from agedp_data.ledger.calibration_charges import charges_of
-from agedp_data.ledger.lifecycle import CalibrationDraw
+from agedp_data.ledger.lifecycle import CalibrationDraw, charges_of
 from agedp_data.roster import Roster
 
 if TYPE_CHECKING:

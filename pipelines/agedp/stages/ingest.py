@@ -21,15 +21,13 @@ from agedp.compute.engine import check_shared, map_items, map_merge
 from agedp.compute.engine_settings import Engine
 from agedp.ledger_session import LedgerSession
 from agedp.local_files import atomic_files
-from agedp.local_files.atomic_files import FolderRemoved
-from agedp.local_files.checksums import checked_json
+from agedp.local_files.atomic_files import FolderRemoved, checked_json
 from agedp.local_files.internal_files import FileNotice
 from agedp.preflight.alerts import write_findings
 from agedp.preflight.input_checks import Finding
 from agedp.stage_values import Delivery
-from agedp.store.buckets import record_buckets
+from agedp.store.daily_totals import deduplicate_months, write_quarantine_of_months
 from agedp.store.data_quality import renumber_quarantine, write_quality
-from agedp.store.deduplication_record import deduplicate_months, write_quarantine_of_months
 from agedp.store.file_identity import (
     IdentifiedFile,
     OpenedFile,
@@ -38,24 +36,21 @@ from agedp.store.file_identity import (
     open_file,
     select_counted_manifests,
 )
-from agedp.store.manifest import Manifest, Part
-from agedp.store.manifest_index import read_manifests
 from agedp.store.month_reader import load_month_readings
 from agedp.store.named_days import has_rejected_rows
 from agedp.store.part_writer import write_part
 from agedp.store.retention import count_late_rows
-from agedp.store.store import Store
-from agedp.store.stored_sizes import StoredSizes
+from agedp.store.store import Manifest, Part, Store, StoredSizes, read_manifests, record_buckets
 from agedp_data.config.input import LongColumns
 from agedp_data.config.loading import read_columns
-from agedp_data.datasets import file_listing, parquet_parsing
-from agedp_data.datasets.chunking import Chunk, read_lines, split_into_chunks
+from agedp_data.datasets import filesystem, parquet_parsing
 from agedp_data.datasets.csv_parsing import BlockLayout, ParsedChunk, parse_lines
 from agedp_data.datasets.deduplication import Readings
+from agedp_data.datasets.filesystem import Chunk, read_lines, split_into_chunks
 from agedp_data.datasets.parquet_parsing import FLOAT_IDS, FLOAT_IDS_REMEDY
 from agedp_data.datasets.registry import layout_of
+from agedp_data.datasets.timestamps import tzdata_version
 from agedp_data.datasets.validation import INTERVAL_MINUTES, SLOTS, NamedColumns, ReadingRules
-from agedp_data.datasets.zone_changes import tzdata_version
 from agedp_data.errors import PreflightFailed, UnreadableFile
 
 if TYPE_CHECKING:
@@ -148,14 +143,14 @@ def ingest(
     stored = read_manifests(store)
     stored_manifests = stored.manifests
     stored_digests = {manifest.digest for manifest in stored_manifests.values()}
-    listing = file_listing.list_input_files(patterns, excluding=excluding, required=False)
+    listing = filesystem.list_input_files(patterns, excluding=excluding, required=False)
     listed = identify_files(store, listing.sources, engine=engine)
     unique = {file.content: file for file in reversed(listed)}  # of equal files the first is ingested
     earlier = select_counted_manifests(store, stored_manifests, listed)
     sizes = StoredSizes(store)
     check_unlisted_files(store, stored, earlier, listed, sizes)
     if not (listed or earlier):
-        file_listing.list_input_files(patterns, excluding=excluding)  # raises the error about the patterns
+        filesystem.list_input_files(patterns, excluding=excluding)  # raises the error about the patterns
 
     def is_stored(content: str) -> bool:
         manifest = stored_manifests.get(content)
@@ -256,7 +251,7 @@ def split_file(opened: OpenedFile, engine: Engine, size: int) -> tuple[Chunk, ..
     empty = (Chunk(opened.source, 0, opened.data_start, opened.data_start),)
     if opened.header is None:
         return empty
-    if file_listing.is_parquet(opened.source.location):
+    if filesystem.is_parquet(opened.source.location):
         return parquet_parsing.split_rows(opened.source, opened.header, part_bytes=part_bytes) or empty
     split = partial(split_into_chunks, opened.source, start=opened.data_start, block_start=opened.header.block_start)
     return split(chunk_bytes=part_bytes) or empty
@@ -271,7 +266,7 @@ def parse_chunk(opened: OpenedFile, chunk: Chunk, store: Store, chunk_bytes: int
     """Yield the parsed batches of rows of a chunk."""
     if opened.header is None:
         return
-    if file_listing.is_parquet(opened.source.location):
+    if filesystem.is_parquet(opened.source.location):
         rows = parquet_parsing.batch_rows(chunk_bytes, opened.header)
         for table in parquet_parsing.read_tables(chunk, opened.header, batch_rows=rows):
             yield parquet_parsing.parse_table(table, layout=store.layout, header=opened.header, rules=store.rules)

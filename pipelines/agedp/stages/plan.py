@@ -26,8 +26,15 @@ from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Literal
 
-from agedp.budget import ReleaseTerms, check_nothing_withdrawn, closed_days, plan_release
-from agedp.covered_days import by_covered_days, due_series, row_cells
+from agedp.budget import (
+    ReleaseTerms,
+    by_covered_days,
+    check_nothing_withdrawn,
+    closed_days,
+    due_series,
+    plan_release,
+    row_cells,
+)
 from agedp.ledger_session import LedgerSession
 from agedp.local_files import atomic_files
 from agedp.planning.forecast import Forecast, forecast
@@ -36,15 +43,15 @@ from agedp.stage_values import Cells, DueDay, DueDays, DuePlan, PlannedRelease, 
 from agedp.stages.amend import check_day_boundaries
 from agedp_data import clock
 from agedp_data.config import RunFile
-from agedp_data.config.model_acceptance import missing_acceptance
+from agedp_data.config.model_section import missing_acceptance
 from agedp_data.config.schedule import Rehearsal
 from agedp_data.datasets import filesystem
 from agedp_data.errors import AgedpError, ChainError, InputError, LedgerError, Refused, RunFileError
 from agedp_data.ledger.backends.connect import database_at
-from agedp_data.ledger.release_headers import AnyRelease, ReleaseHeader
-from agedp_data.notions.period_loss import total_charge
+from agedp_data.ledger.records import AnyRelease, ReleaseHeader
+from agedp_data.notions.publication import total_charge
 from agedp_data.roster import Roster
-from agedp_data.series.periods import days_of
+from agedp_data.series.series_terms import days_of
 
 Arrival = Literal["complete", "skipped", "waits", "given up"]
 _MIN_BYTES = 2**16

@@ -1,7 +1,7 @@
 """LEDGER -> release folder, of now or as of a date: the same head and software give the same bytes.
 
 The folder is a function of the ledger's rows; nothing here reads a reading. A folder that is published already, of
-this ledger and run file, is left as it is (`unchanged_publication`). An incomplete folder is repaired by publishing
+this ledger and run file, is left as it is (`publish`). An incomplete folder is repaired by publishing
 again. The ledger stores every statement, so each can be written out again: a statement is selected by its
 number in the ledger, or by a date, as the last one made by the end of that date.
 
@@ -13,28 +13,37 @@ Decisions:
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
+from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from agedp.internal_records.bookkeeping import digest_of_file, record_of, save_publication
 from agedp.ledger_session import LedgerSession
 from agedp.release_folder.derived_tables import whole_table
-from agedp.release_folder.folder_content import FolderContent, json_bytes, release_content
-from agedp.release_folder.folder_writer import locked_release_folder, write_release_files
+from agedp.release_folder.folder_writer import (
+    FolderContent,
+    UnchangedPartitions,
+    json_bytes,
+    locked_release_folder,
+    release_content,
+    unchanged_partitions,
+    write_release_files,
+)
 from agedp.release_folder.release_folder import REPORT, STATEMENT, SUMS, WORDS, ReleaseFolder, open_release
-from agedp.release_folder.unchanged_partitions import UnchangedPartitions, unchanged_partitions
-from agedp.reports.released_rows import ReleasedRows, charted_rows
+from agedp.reports.report_data import ReleasedRows, charted_rows
 from agedp.stage_values import DueDays
 from agedp.stages.release import naming_charged_days
-from agedp.stages.unchanged_publication import is_published, note_publication
-from agedp.statement_facts import statement_facts
+from agedp.statement_facts import SOFTWARE, statement_facts
 from agedp_data.config import RunFile
+from agedp_data.datasets.timestamps import tzdata_version
 from agedp_data.errors import InputError, LedgerError
 from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord, StatementRecord
 from agedp_data.ledger.transfer import export_outline, export_population
-from agedp_data.series.mean_tables import AVERAGES_BY, PERIODS
+from agedp_data.series.mean import AVERAGES_BY, PERIODS
 from agedp_data.series.result_table import DerivedTable, Noise
 from agedp_data.series.series import DERIVED_TABLES
 from agedp_data.statement.document import Statement, read_statement
@@ -43,6 +52,93 @@ from agedp_data.statement.markdown import markdown
 
 __all__ = ["ReleaseFolder", "open_release", "publish_release", "write_folder_as_of", "write_folder_of_statement"]
 
+
+# --------------------------------------------------------------------------------------------------
+# Whether the release folder is published already: same ledger, same software and run file, same files.
+#
+# The files of a release folder follow from the ledger, the run file, the roster's counts, the household register and
+# the versions of the software. If none of them has changed since the last complete publication, and no file of the
+# folder, publishing again would write the same bytes; so it is left out.
+#
+# Decisions.
+#
+# * A folder at a URL is always published again: other machines may write there, and only reading it back shows it.
+# * A run that has read the ledger completely publishes in any case. So once a month (`ledger_checkpoint`) every byte
+#   of the folder is compared with the ledger, whatever times of change say: closed months of the layout "monthly" by
+#   the SHA-256 in SHA256SUMS, whose own the ledger has, and all other files with what the rows give.
+# * Where it cannot be told whether something has changed, the folder is published again.
+# --------------------------------------------------------------------------------------------------
+
+
+def is_published(session: LedgerSession) -> bool:
+    """Return whether the release folder is as the last complete publication left it, and would be written so again."""
+    ledger, publication = session.open_ledger, session.publication
+    return (
+        publication is not None
+        and not ledger.is_read_completely
+        and session.run.roster.file_digest != ""  # a roster of no file
+        and publication.population == session.population
+        and publication.ledger_head == ledger.head()
+        and publication.is_of_folder(session.run.release_folder, sums=SUMS)
+        and publication.facts == _digest_of_facts(session)
+    )
+
+
+def note_publication(session: LedgerSession, *, origin_head: str, ledger_head: str) -> None:
+    """Record a complete publication of a folder on this machine.
+
+    Args:
+        session: the session.
+        origin_head: the head that the files name.
+        ledger_head: the head of the ledger after their statement was stored.
+    """
+    if session.remote_folder is None:
+        record = record_of(
+            session.run.release_folder,
+            sums=SUMS,
+            ledger_head=ledger_head,
+            origin_head=origin_head,
+            population=session.population,
+            facts=_digest_of_facts(session),
+        )
+        save_publication(session.run.paths.publication, record)
+
+
+def _digest_of_facts(session: LedgerSession) -> str:
+    """Return the digest of what the files of a release folder depend on beside the ledger."""
+    run, paths = session.run, session.run.paths
+    facts = {
+        "software": {name: version(name) for name in SOFTWARE},
+        "tzdata": tzdata_version(),
+        "run file": repr(run.run_file),
+        "model": "" if session.model is None else session.model.id,
+        "roster": run.roster.file_digest,
+        "released rosters": digest_of_file(paths.roster_history),
+        "register": _register_state(session),
+    }
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+
+def _register_state(session: LedgerSession) -> Mapping[str, str]:
+    """Return what the household register knows, as texts; the account of the population follows from it."""
+    accounts = session.accounts
+    if accounts is None:
+        return {}
+    with accounts.place.register() as register:
+        if not register.exists():
+            return {}
+        return register.read(
+            lambda rows: {
+                "sources": repr(rows.sources()),
+                "draws": hashlib.sha256(repr(rows.draws()).encode()).hexdigest(),
+                "meta": repr(sorted(rows.meta().items())),
+            }
+        )
+
+
+# --------------------------------------------------------------------------------------------------
+# LEDGER -> release folder, of now or as of a date: the same head and software give the same bytes.
+# --------------------------------------------------------------------------------------------------
 
 _ATTEMPTS = 5
 _RECENT_STATEMENTS = 5

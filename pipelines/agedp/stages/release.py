@@ -16,8 +16,7 @@ from typing import Final
 
 import numpy as np
 
-from agedp.budget import RELEASED, ReleaseTerms, plan_release
-from agedp.covered_days import covered_by
+from agedp.budget import RELEASED, ReleaseTerms, covered_by, plan_release
 from agedp.ledger_session import LedgerSession
 from agedp.run_context import RunContext
 from agedp.stage_values import BeforeDraw, Cells, DailySum, DailySums, DueDay, DueDays, PlannedRelease
@@ -27,7 +26,7 @@ from agedp_data import mechanisms
 from agedp_data.datasets.validation import Ints
 from agedp_data.errors import AgedpError, InputError, LedgerError, Refused, RunFileError
 from agedp_data.ledger import Ledger, ReleaseRecord
-from agedp_data.ledger.release_headers import ReleaseHeader
+from agedp_data.ledger.records import ReleaseHeader
 from agedp_data.series.series import AnySeries
 
 Sums = Mapping[tuple[date, str], DailySum]

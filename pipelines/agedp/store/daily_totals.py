@@ -7,40 +7,58 @@ A missing half-hour counts as 0. A repeated half-hour counts once, as the sum of
 
 Decisions:
 
-* A group of parts (`day_groups`) is deduplicated once; a new clamp, group or roster uses the same DAYS.
+* A group of parts (`month_reader`) is deduplicated once; a new clamp, group or roster uses the same DAYS.
 * The stored tables number files among those with a part in the group: their numbers among all files change with every
   delivery.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import hashlib
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
 from itertools import product
 from pathlib import Path
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from agedp.compute.engine import map_items
+from agedp.compute.engine_settings import Engine
 from agedp.local_files import atomic_files
+from agedp.local_files.atomic_files import checked_json, read_checked_json
+from agedp.local_files.internal_files import FileKind, read_content
 from agedp.stage_values import Delivery
-from agedp.store.day_groups import DayGroup, stored_groups
+from agedp.store.bucketed_roster import DayBlock, Energies
 from agedp.store.month_reader import (
+    DayGroup,
     daily_totals,
+    day_numbers,
     distinct_keys,
+    group_parts,
+    household_codes,
     household_day_key,
     index_month,
     is_in_sorted,
+    iterate_parts,
     load_table,
+    planned_parts,
     shared_readings,
     split_household_day_key,
+    stored_groups,
 )
-from agedp.store.store import PartMonth, Store
+from agedp.store.store import Manifest, PartMonth, Store, part_spans
 from agedp_data import table_schemas
-from agedp_data.datasets.validation import SLOTS, Flags, Ints
+from agedp_data.datasets.timestamps import day_number
+from agedp_data.datasets.validation import SLOTS, Flags, Ints, RejectionReason
+from agedp_data.markov.states import RepresentativeValues
+from agedp_data.roster import Roster
 
 RejectedRows = tuple[Ints, Ints, Ints]
 """Rows rejected by deduplication: file (index in the order of the files), data row of the file, reason."""
@@ -198,3 +216,332 @@ def days_with_readings(store: Store, delivery: Delivery) -> tuple[date, date]:
     )
     ends = pc.min_max(days).as_py()
     return ends["min"], ends["max"]
+
+
+# --------------------------------------------------------------------------------------------------
+# READINGS of a month + states -> STATE_DAYS: daily totals in which every half-hour counts as the value of its state.
+#
+#     <confidential>/store/days/month=2013-03/<hash of parts and states>.parquet    STATE_DAYS
+#
+# A missing half-hour counts as 0, as in DAYS. A repeated half-hour counts once, as the state of the sum of both
+# passes.
+#
+# They are computed only if a series counts states of half-hours, and only for the days that it needs, one group of
+# parts at a time (`month_reader`). Their name is a hash of parts and states: different state edges give a different
+# table.
+# --------------------------------------------------------------------------------------------------
+
+
+def state_days_path(store: Store, month: str, group: DayGroup, states: RepresentativeValues, bucket: int = 0) -> Path:
+    """Return the path of the STATE_DAYS of a group of parts in a month and bucket for these states."""
+    return store.days_folder(month, bucket) / f"{group.key(states.to_json())}.parquet"
+
+
+def compute_state_days(
+    store: Store, delivery: Delivery, days: Iterable[date], states: RepresentativeValues | None, *, engine: Engine
+) -> None:
+    """Compute the STATE_DAYS of these days in parallel, if a series counts states of half-hours.
+
+    Call it before `read_state_days`, which would compute missing tables one after the other. States of days need no
+    table: they follow from DAYS.
+    """
+    if states is not None and states.step == "half-hour":
+        numbers = np.array(sorted({day_number(day) for day in days}), np.int64)
+        months = sorted({f"{day:%Y-%m}" for day in days} & set(delivery.months))
+        function = partial(_write_month, store=store, contents=delivery.contents, states=states, days=numbers)
+        map_items("states", list(product(months, range(store.buckets))), function=function, engine=engine)
+
+
+def _write_month(
+    month_bucket: tuple[str, int], *, store: Store, contents: Sequence[str], states: RepresentativeValues, days: Ints
+) -> None:
+    month, bucket = month_bucket
+    for group in stored_groups(store, month, contents, bucket):
+        if group.overlaps(days):
+            write_state_days(store, month, group, states, bucket)
+
+
+def write_state_days(store: Store, month: str, group: DayGroup, states: RepresentativeValues, bucket: int = 0) -> None:
+    """Compute the STATE_DAYS of a group of parts unless they are stored already.
+
+    Tasks for different groups write different files and need no lock.
+    """
+    path = state_days_path(store, month, group, states, bucket)
+    if atomic_files.count_rows(path) is None:
+        atomic_files.make_private(path.parent)
+        atomic_files.write_table(path, _state_days_table(store, month, group, states, bucket), sync=False)
+
+
+def read_state_days(
+    store: Store,
+    month: str,
+    contents: Sequence[str],
+    states: RepresentativeValues,
+    *,
+    bucket: int = 0,
+    days: Ints | None = None,
+) -> pa.Table:
+    """Return the STATE_DAYS of a month and bucket; they are computed if they are missing or damaged.
+
+    `days` as in `read_daily_totals`.
+
+    Raises:
+        FolderRemoved: a part of the store is damaged as well, so that its file must be parsed again.
+    """
+    tables = [
+        read_or_compute(
+            state_days_path(store, month, group, states, bucket),
+            table_schemas.STATE_DAYS,
+            partial(write_state_days, store, month, group, states, bucket),
+        )
+        for group in stored_groups(store, month, contents, bucket)
+        if group.overlaps(days)
+    ]
+    return pa.concat_tables([table_schemas.STATE_DAYS.empty_table(), *tables]) if len(tables) != 1 else tables[0]
+
+
+def _state_days_table(store: Store, month: str, group: DayGroup, states: RepresentativeValues, bucket: int) -> pa.Table:
+    ids: tuple[str, ...] = ()
+    keys, values = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    # each household-day is in one part only
+    for part in iterate_parts(store, month, group.parts, bucket=bucket, days=group.days):
+        ids = part.ids
+        part_keys = distinct_keys(household_day_key(part.household, part.time // SLOTS))
+        represented = states.represent(part.without_exports().energy_wh)
+        counted, _ = daily_totals(replace(part, energy_wh=represented), part_keys)
+        keys.append(part_keys)
+        values.append(counted)
+    return household_days_table(table_schemas.STATE_DAYS, ids, np.concatenate(keys), counted_wh=np.concatenate(values))
+
+
+# --------------------------------------------------------------------------------------------------
+# DAYS and STATE_DAYS of a month + roster -> the daily totals of the roster's households as dense arrays.
+# --------------------------------------------------------------------------------------------------
+
+_BLOCK: Final = 2**13
+"""Household-days that are counted at once: with ten cells a megabyte, which stays in the processor's cache."""
+
+
+@dataclass(frozen=True, slots=True)
+class MonthMatrix(Energies):
+    """The daily totals of a roster's households in one month, as dense arrays of shape (households of the roster, 31).
+
+    Energies are 0 without a reading.
+    """
+
+    def blocks(self, days: Sequence[date]) -> Iterator[DayBlock]:
+        """Yield the household-days with readings of these days; household codes are rows of the matrix."""
+        columns = np.array([day.day - 1 for day in days])
+        at_once = max(1, _BLOCK // max(1, len(self.readings)))
+        for low in range(0, len(days), at_once):
+            day, household = np.nonzero(self.readings.T[columns[low : low + at_once]])
+            for start in range(0, len(household), _BLOCK):
+                of, index = household[start : start + _BLOCK], low + day[start : start + _BLOCK]
+                at = of, columns[index]
+                states_wh = None if self.states_wh is None else self.states_wh[at][:, None]
+                yield DayBlock(self.energy_wh[at][:, None], states_wh, self.readings[at], of, index)
+
+
+def load_month_matrix(
+    store: Store,
+    delivery: Delivery,
+    roster: Roster,
+    month: str,
+    *,
+    bucket: int = 0,
+    states: RepresentativeValues | None = None,
+    days: Collection[date] | None = None,
+) -> MonthMatrix:
+    """Return the daily totals of the roster's households in a month and bucket, by readings and, if given, by states.
+
+    Args:
+        store: the confidential store.
+        delivery: the ingested files.
+        roster: the households of the bucket.
+        month: the month, as in its folder; a month without data gives zeros.
+        bucket: the household bucket.
+        states: states of half-hours or of days, for a series that counts them.
+        days: the days that are needed; others may be 0. None: all.
+
+    Returns:
+        Rows follow `roster.ids`; households that are not on the roster are left out.
+    """
+    energy = np.zeros((len(roster.ids), 31), np.int64, order="F")  # a night needs the memory of its days only
+    readings, counted = np.zeros_like(energy), None if states is None else np.zeros_like(energy)
+    if month not in delivery.months:
+        return MonthMatrix(energy, counted, readings)
+    numbers = None if days is None else np.array(sorted({day_number(day) for day in days}), np.int64)
+    table = read_daily_totals(store, month, delivery.contents, bucket, days=numbers)
+    code, day, on_roster = _household_days_on_roster(table, roster, month)
+    energy[code, day] = table["energy_wh"].to_numpy()[on_roster]
+    readings[code, day] = table["readings"].to_numpy()[on_roster]
+    if states is not None and states.step == "day":
+        counted = np.where(readings > 0, states.represent(energy), 0)
+    elif states is not None and counted is not None:
+        table = read_state_days(store, month, delivery.contents, states, bucket=bucket, days=numbers)
+        code, day, on_roster = _household_days_on_roster(table, roster, month)
+        counted[code, day] = table["counted_wh"].to_numpy()[on_roster]
+    return MonthMatrix(energy, counted, readings)
+
+
+def _household_days_on_roster(table: pa.Table, roster: Roster, month: str) -> tuple[Ints, Ints, Flags]:
+    """Return household code and day of month of the rows on the roster, and which rows these are."""
+    code = household_codes(table, {household: code for code, household in enumerate(roster.ids)})
+    on_roster = code >= 0
+    first = day_number(date.fromisoformat(f"{month}-01"))
+    return code[on_roster], day_numbers(table)[on_roster] - first, on_roster
+
+
+# --------------------------------------------------------------------------------------------------
+# Months of all files -> deduplicated groups of parts, and the numbers of rejected rows; done once for each group.
+#
+#   <confidential>/store/days/month=2013-03/deduplicated.json    by bucket and group: rejected rows by file and reason
+#
+# Groups in the record are not opened: a month in which nothing changed costs the reading of its record. A damaged or
+# missing record is written again from the stored tables, and missing tables are computed when they are read.
+#
+# Only numbers reach the client: tasks write DAYS and the rejected rows.
+# --------------------------------------------------------------------------------------------------
+
+RejectedCounts = tuple[tuple[str, str, int], ...]
+"""Numbers of rows that deduplication rejected: content id of the file, reason, rows."""
+QUARANTINE_FILE: Final = "quarantine_settled.parquet"
+_RECORD: Final = "deduplicated.json"
+_SOURCE: Final = b"agedp.groups"
+
+
+@dataclass(frozen=True, slots=True)
+class MonthGroup:
+    """A group of parts in a month and bucket: the unit of deduplication."""
+
+    month: str
+    bucket: int
+    group: DayGroup
+
+
+@dataclass(frozen=True, slots=True)
+class Deduplicated:
+    """The groups of all months, in order, with the numbers of rejected rows of each."""
+
+    groups: tuple[tuple[MonthGroup, RejectedCounts], ...]
+
+    @property
+    def rejected(self) -> dict[str, dict[str, int]]:
+        """Return the number of rejected rows by file, as its content id, and reason."""
+        totals: dict[str, dict[str, int]] = {}
+        for _, counts in self.groups:
+            for content, reason, rows in counts:
+                of_file = totals.setdefault(content, {})
+                of_file[reason] = of_file.get(reason, 0) + rows
+        return totals
+
+
+def deduplicate_months(
+    store: Store, manifests: Mapping[str, Manifest], months: Sequence[str], *, engine: Engine
+) -> Deduplicated:
+    """Deduplicate months as far as the record does not contain their groups.
+
+    Args:
+        store: the confidential store.
+        manifests: the manifests of all files that count, in order.
+        months: the months, ascending.
+        engine: how groups are deduplicated.
+
+    Raises:
+        InputError: the manifest of a file disappeared in the meantime, or the system denies access.
+    """
+    recorded = {month: _read_record(store, month) for month in months}
+    groups = _month_groups(store, manifests, months)
+    fresh = [item for item in groups if item.group.name not in recorded[item.month].get(item.bucket, {})]
+    function = partial(_deduplicate, store=store, contents=tuple(manifests))
+    for item, counts in zip(fresh, map_items("days", fresh, function=function, engine=engine), strict=True):
+        recorded[item.month].setdefault(item.bucket, {})[item.group.name] = counts
+    for month in sorted({item.month for item in fresh}):
+        _write_record(store, month, recorded[month], [item for item in groups if item.month == month])
+    return Deduplicated(tuple((item, recorded[item.month][item.bucket][item.group.name]) for item in groups))
+
+
+def _month_groups(store: Store, manifests: Mapping[str, Manifest], months: Sequence[str]) -> list[MonthGroup]:
+    spans = {content: part_spans(manifest) for content, manifest in manifests.items()}
+    contents_by_month: dict[str, list[tuple[int, str]]] = {month: [] for month in months}
+    for i, (content, manifest) in enumerate(manifests.items()):
+        for month in manifest.months & contents_by_month.keys():
+            contents_by_month[month].append((i, content))
+    return [
+        MonthGroup(month, bucket, group)
+        for month, contents in contents_by_month.items()
+        for bucket in range(store.buckets)
+        for group in group_parts(store, month, planned_parts(manifests, contents, (month, bucket), store), spans)
+    ]
+
+
+def _deduplicate(item: MonthGroup, *, store: Store, contents: Sequence[str]) -> RejectedCounts:
+    """Deduplicate a group; the unit of work, whose result has only numbers."""
+    file, _, reason = deduplicate_group(store, item.month, item.group, item.bucket)
+    pairs, numbers = np.unique(np.stack([file, reason]), axis=1, return_counts=True)
+    return tuple(
+        (contents[index], RejectionReason(code).words, number)
+        for (index, code), number in zip(pairs.T.tolist(), numbers.tolist(), strict=True)
+    )
+
+
+_Record = dict[int, dict[str, RejectedCounts]]
+
+
+def _record_path(store: Store, month: str) -> Path:
+    return store.folder / "days" / f"month={month}" / _RECORD
+
+
+def _read_record(store: Store, month: str) -> _Record:
+    def parse(path: Path) -> _Record:
+        record: dict[str, Any] = read_checked_json(path.read_bytes())["buckets"]
+        return {
+            int(bucket): {
+                name: tuple((str(content), str(reason), int(rows)) for content, reason, rows in counts)
+                for name, counts in groups.items()
+            }
+            for bucket, groups in record.items()
+        }
+
+    return read_content(_record_path(store, month), parse, FileKind.DERIVED, advice="").value or {}
+
+
+def _write_record(store: Store, month: str, record: _Record, groups: Iterable[MonthGroup]) -> None:
+    """Write the record of a month, without groups that do not count any more."""
+    buckets: dict[str, dict[str, RejectedCounts]] = {}
+    for item in groups:
+        buckets.setdefault(str(item.bucket), {})[item.group.name] = record[item.bucket][item.group.name]
+    path = _record_path(store, month)
+    atomic_files.make_private(path.parent)
+    atomic_files.write(path, checked_json({"buckets": buckets}))
+
+
+def write_quarantine_of_months(store: Store, deduplicated: Deduplicated, contents: Sequence[str]) -> None:
+    """Write the rows that deduplication rejected into one file, group by group, unless it has them already.
+
+    Args:
+        store: the confidential store.
+        deduplicated: the groups of all months.
+        contents: the content ids of all files, in order.
+    """
+    path = store.folder.parent / QUARANTINE_FILE
+    items = [item for item, counts in deduplicated.groups if counts]
+    source = json.dumps([(item.month, item.bucket, item.group.name) for item in items]).encode()
+    digest = hashlib.sha256(source).hexdigest().encode()
+    if atomic_files.read_metadata(path).get(_SOURCE) != digest:
+        schema = table_schemas.QUARANTINE.with_metadata({_SOURCE: digest})
+        atomic_files.write_tables(path, schema, _quarantine_tables(store, items, contents))
+
+
+def _quarantine_tables(store: Store, items: Iterable[MonthGroup], contents: Sequence[str]) -> Iterator[pa.Table]:
+    words = pa.array([reason.words for reason in RejectionReason], pa.string())
+    names = pa.array(contents, pa.string())
+    for item in items:
+        file, row, reason = deduplicate_group(store, item.month, item.group, item.bucket)
+        yield table_schemas.table_from_columns(
+            table_schemas.QUARANTINE,
+            content=names.take(pa.array(file)),
+            row=row,
+            reason=words.take(pa.array(reason)),
+            text=pa.repeat("", len(row)),
+        )

@@ -35,13 +35,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from agedp.local_files import atomic_files
-from agedp.local_files.checksums import check_parquet
+from agedp.local_files.atomic_files import check_parquet
 from agedp.local_files.internal_files import FileKind, read_content
 from agedp.store.daily_totals import deduplicate_month
 from agedp.store.file_identity import IdentifiedFile
-from agedp.store.manifest import Manifest, Part
 from agedp.store.month_reader import day_numbers, household_codes, load_table
-from agedp.store.store import PartMonth, Store, month_name, month_numbers
+from agedp.store.store import Manifest, Part, PartMonth, Store, month_name, month_numbers
 from agedp_data import table_schemas
 from agedp_data.datasets.csv_parsing import ParsedChunk
 from agedp_data.datasets.layout import arrow_numbers

@@ -1,6 +1,6 @@
 """READINGS of a month + roster -> exact sums of half-hours by day and group: the load profiles before noise.
 
-Household-days are counted as `group_sums` has it; here they are read.
+Household-days are counted as `bucketed_roster` has it; here they are read.
 
 Decisions:
 
@@ -23,8 +23,14 @@ import numpy as np
 from agedp.compute.engine import map_reduce
 from agedp.compute.engine_settings import Engine
 from agedp.stage_values import Delivery
-from agedp.store.bucketed_roster import BucketedRoster, write_bucketed_roster
-from agedp.store.group_sums import DayBlock, Sums, add_sums, sum_household_days
+from agedp.store.bucketed_roster import (
+    BucketedRoster,
+    DayBlock,
+    Sums,
+    add_sums,
+    sum_household_days,
+    write_bucketed_roster,
+)
 from agedp.store.month_reader import household_day_key, is_first_of_key, iterate_month_readings
 from agedp.store.store import Store
 from agedp_data.datasets.deduplication import Readings
@@ -33,7 +39,7 @@ from agedp_data.datasets.validation import SLOTS, Ints
 from agedp_data.errors import ChainError
 from agedp_data.markov.states import RepresentativeValues
 from agedp_data.roster import Roster
-from agedp_data.series.load_profile import MISSING_HALF_HOUR
+from agedp_data.series.profile import MISSING_HALF_HOUR
 from agedp_data.series.series import AnySeries
 
 _BLOCK: Final = 4096

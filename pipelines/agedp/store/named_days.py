@@ -35,10 +35,8 @@ import pyarrow.parquet as pq
 from agedp.compute.engine import map_items
 from agedp.compute.engine_settings import Engine
 from agedp.stage_values import Delivery
-from agedp.store.buckets import bucket_numbers
-from agedp.store.manifest import Manifest
 from agedp.store.month_reader import day_numbers, household_codes, load_table
-from agedp.store.store import Store
+from agedp.store.store import Manifest, Store, bucket_numbers
 from agedp_data import table_schemas
 from agedp_data.datasets.layout import slot_step
 from agedp_data.datasets.timestamps import date_of_day, day_number

@@ -13,7 +13,8 @@ manifest contains the number of rows before it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -21,16 +22,251 @@ import numpy as np
 import pyarrow as pa
 
 from agedp.local_files import atomic_files
-from agedp.store.buckets import bucket_numbers
 from agedp.store.data_quality import count_reasons, rejected_rows, write_quarantine
-from agedp.store.manifest import Part
-from agedp.store.part_rows import MIN_RUN, Int32s, ParsedRows, collect_kept_pieces, join_parsed_rows
-from agedp.store.part_totals import part_daily_totals
-from agedp.store.store import Store, month_name, month_numbers
+from agedp.store.month_reader import daily_totals, distinct_keys, household_day_key, split_household_day_key
+from agedp.store.store import Part, Store, bucket_numbers, month_name, month_numbers
 from agedp_data import table_schemas
 from agedp_data.datasets.csv_parsing import ParsedChunk
-from agedp_data.datasets.layout import arrow_numbers
-from agedp_data.datasets.validation import SLOTS, Ints, RejectionReason
+from agedp_data.datasets.deduplication import StoredRows, deduplicate_rows, whole_watt_hours
+from agedp_data.datasets.layout import SINGLE_CHANNEL, Layout, arrow_numbers, label_of
+from agedp_data.datasets.validation import NO_READING, SLOTS, Ints, RejectionReason
+from agedp_data.errors import InputError
+
+# --------------------------------------------------------------------------------------------------
+# Parsed chunks of a part -> its kept rows as compact arrays, sixteen bytes each, or more with labels.
+#
+# Example: rows of two chunks whose households are A, B and B, C have the codes 0, 1 and 1, 2 of the ids A, B, C.
+# --------------------------------------------------------------------------------------------------
+
+_MAX_ROWS = 2**31 - 1
+_NO_LABEL = label_of("")  # also that of a damaged line whose label cannot be read
+MIN_RUN = 16
+"""Rows in runs of this length on average are copied run by run."""
+_MIN_VIEW = 4096
+"""Rows in runs of this length on average are not copied."""
+Int32s = np.ndarray[Any, np.dtype[np.int32]]
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedRows:
+    """The kept rows (n) of a part in the order of the file, as compact arrays.
+
+    Attributes:
+        household: code of the household, shape (n,).
+        time: day since 1970 x 48 + slot, shape (n,).
+        channel: channel of the layout, shape (n,).
+        energy_wh: energy, shape (n, readings per row) [parts of a Wh: `Layout.units_per_wh`].
+        row: number of the row within the part, shape (n,).
+        label: number of the meter within its household, shape (n,); None if the layout has no labels.
+    """
+
+    household: Int32s
+    time: Int32s
+    channel: np.ndarray[Any, np.dtype[np.uint8]]
+    energy_wh: Int32s
+    row: Int32s
+    label: Ints | None = None
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """Return the arrays by name, without that of labels if there are none."""
+        named = ((name, getattr(self, name)) for name in _COLUMNS)
+        return {name: values for name, values in named if values is not None}
+
+    @property
+    def kept(self) -> int:
+        """Return the number of rows with a reading."""
+        return len(self.row) if self.label is None else int((self.energy_wh[:, 0] != NO_READING).sum())
+
+    def select(self, indices: Ints | slice) -> ParsedRows:
+        """Return the rows with these indices."""
+        return ParsedRows(**{name: values[indices] for name, values in self.columns.items()})
+
+    def without(self, indices: Ints) -> ParsedRows:
+        """Return the other rows; `indices` ascend. If they are few, the runs between them are copied as a whole."""
+        return join_parsed_rows(self.runs_between(indices, MIN_RUN))
+
+    def runs_between(self, indices: Ints, min_run: int) -> list[ParsedRows]:
+        """Return the rows between those with these indices as views; one copy if runs are shorter on average."""
+        length = len(self.row)
+        if len(indices) * min_run > length:
+            return [self.select(np.delete(np.arange(length), indices))]
+        starts, stops = np.append(0, indices + 1).tolist(), np.append(indices, length).tolist()
+        runs = [self.select(slice(start, stop)) for start, stop in zip(starts, stops, strict=True) if stop > start]
+        return runs or [self.select(slice(0, 0))]
+
+
+_COLUMNS = tuple(column.name for column in fields(ParsedRows))
+
+
+def join_parsed_rows(pieces: Sequence[ParsedRows]) -> ParsedRows:
+    """Return the rows of pieces, at least one, one after the other; a single piece is not copied."""
+    if len(pieces) == 1:
+        return pieces[0]
+    columns = [rows.columns for rows in pieces]
+    return ParsedRows(**{name: np.concatenate([of_piece[name] for of_piece in columns]) for name in columns[0]})
+
+
+def collect_kept_rows(layout: Layout, chunks: Iterable[ParsedChunk]) -> tuple[list[str], ParsedRows]:
+    """Return the household ids of chunks, and their kept rows.
+
+    Raises:
+        InputError: too many rows for 32-bit row numbers.
+    """
+    ids, pieces = collect_kept_pieces(chunks)
+    none = np.zeros(0, np.int32)
+    label = np.zeros(0, np.int64) if layout.has_labels else None
+    empty = ParsedRows(none, none, np.zeros(0, np.uint8), np.zeros((0, layout.width), np.int32), none, label)
+    return ids, join_parsed_rows(pieces or [empty])
+
+
+def collect_kept_pieces(chunks: Iterable[ParsedChunk]) -> tuple[list[str], list[ParsedRows]]:
+    """Return the household ids of chunks, and their kept rows in pieces: views of the columns of the chunks.
+
+    Raises:
+        InputError: too many rows for 32-bit row numbers.
+    """
+    ids: dict[str, int] = {}
+    pieces: list[ParsedRows] = []
+    rows = 0
+    for chunk in chunks:
+        pieces += _kept_pieces(chunk, ids, rows)
+        rows += chunk.rows_read
+        if rows > _MAX_ROWS:
+            raise InputError("a chunk has more rows than can be numbered; split the file, or lower [engine] block_mib")
+    return list(ids), pieces
+
+
+def _kept_pieces(chunk: ParsedChunk, ids: dict[str, int], before: int) -> list[ParsedRows]:
+    records, household = chunk.records, chunk.records.household
+    codes = np.array([ids.setdefault(name, len(ids)) for name in records.ids], np.int32)
+    if len(codes) and (codes != np.arange(len(codes))).any():
+        household = codes[household]
+    row = chunk.row + np.int32(before) if before else chunk.row
+    rejected = np.flatnonzero(records.reason != int(RejectionReason.KEPT))
+    rows = ParsedRows(household, records.time, records.channel, records.energy_wh, row, records.label)
+    if records.label is not None and len(rejected):  # of a household's meters each is known on its days
+        named = chunk.rejected_row[chunk.names_half_hour]
+        named = named[records.label[named] != _NO_LABEL]
+        energy_wh = records.energy_wh.copy()
+        energy_wh[named] = NO_READING
+        rows, rejected = replace(rows, energy_wh=energy_wh), np.setdiff1d(rejected, named, assume_unique=True)
+    return rows.runs_between(rejected, _MIN_VIEW)
+
+
+# --------------------------------------------------------------------------------------------------
+# Kept rows of a part -> PART_DAYS: the daily totals of its household-days, and its repeated or contradicting rows.
+#
+# Rows of one channel that are sorted by household and time, as most files have them, are summed without a further
+# sort; only rows with a repeated time are deduplicated. All others are deduplicated as a whole.
+# --------------------------------------------------------------------------------------------------
+
+_TIME_BITS = 32
+
+
+def part_daily_totals(store: Store, rows: ParsedRows, names: pa.Array) -> pa.Table:
+    """Return the daily totals of one part's rows: one line for each household-day with a row, even without a reading.
+
+    The total of a household-day is a function of its rows: if no further part has rows of it, this total is final.
+    """
+    layout = store.layout
+    complete_channels = layout.complete_channels(store.rules)
+    deduplicate = partial(deduplicate_rows, complete_channels=complete_channels, units_per_wh=layout.units_per_wh)
+    repeated = _repeated_rows(layout, rows)
+    if repeated is None or SINGLE_CHANNEL[0] not in complete_channels:
+        repeated = np.arange(len(rows.row))
+        deduplicated = deduplicate(_stored_rows(rows, repeated))
+        row_keys = _household_day_keys(rows, repeated)
+        keys = distinct_keys(row_keys)
+        energy, readings = daily_totals(deduplicated, keys)
+        rejected_keys = row_keys[deduplicated.rejected_row]
+    else:
+        deduplicated = deduplicate(_stored_rows(rows, repeated))
+        keys, energy, readings = sorted_daily_totals(rows, deduplicated.rejected_row, units_per_wh=layout.units_per_wh)
+        rejected = deduplicated.rejected_row
+        rejected_keys = _household_day_keys(rows, rejected)
+    order = np.argsort(rejected_keys, kind="stable")
+    offsets = arrow_numbers(np.append(np.searchsorted(rejected_keys[order], keys), len(order)).astype(np.int32))
+    rejected = deduplicated.rejected_row[order]
+    household, day = split_household_day_key(keys)
+    return table_schemas.table_from_columns(
+        table_schemas.PART_DAYS,
+        household_id=pa.DictionaryArray.from_arrays(arrow_numbers(household.astype(np.int32)), names),
+        day=day,
+        energy_wh=energy,
+        readings=readings,
+        aside_row=pa.ListArray.from_arrays(offsets, arrow_numbers(rows.row[rejected].astype(np.int64))),
+        aside_reason=pa.ListArray.from_arrays(
+            offsets, arrow_numbers(deduplicated.rejected_reason[order].astype(np.uint8))
+        ),
+    )
+
+
+def _repeated_rows(layout: Layout, rows: ParsedRows) -> Ints | None:
+    """Return the rows with the household and time of a further row; None unless all rows are sorted by these two.
+
+    None as well for rows of a day, of several channels or of meters.
+    """
+    if layout.width > 1 or layout.has_labels or rows.channel.any():
+        return None
+    steps = time_steps(rows)
+    if (least := steps.min(initial=1)) > 0:
+        return np.zeros(0, np.int64)
+    return None if least < 0 else _with_following(np.flatnonzero(steps == 0))
+
+
+def time_steps(rows: ParsedRows) -> Ints:
+    """Return the half-hours from each row to the next; beyond 2^31 in size between two households.
+
+    Rows are sorted by household and time if none is negative, and a step of 0 is a repeated row.
+    """
+    key = (rows.household.astype(np.int64) << _TIME_BITS) | rows.time
+    steps: Ints = key[1:] - key[:-1]
+    return steps
+
+
+def _household_day_keys(rows: ParsedRows, indices: Ints) -> Ints:
+    household, time = (values[indices].astype(np.int64) for values in (rows.household, rows.time))
+    return household_day_key(household, time // SLOTS)
+
+
+def _with_following(rows: Ints) -> Ints:
+    """Return these rows and the next one of each, ascending."""
+    return np.unique(np.concatenate([rows, rows + 1]))
+
+
+def _stored_rows(rows: ParsedRows, indices: Ints) -> StoredRows:
+    """Return these rows of a part, numbered within it; without household ids."""
+    part = rows.select(indices)
+    household, channel, time, energy_wh = (
+        values.astype(np.int64) for values in (part.household, part.channel, part.time, part.energy_wh)
+    )
+    return StoredRows((), household, channel, time, np.zeros(len(indices), np.int64), indices, energy_wh, part.label)
+
+
+def sorted_daily_totals(rows: ParsedRows, rejected: Ints, *, units_per_wh: int = 1) -> tuple[Ints, Ints, Ints]:
+    """Return the household-days of sorted rows of one channel, and the energy and number of their readings.
+
+    `rejected` rows, by their index, count as no reading. A net export of a day counts as 0.
+    """
+    day = rows.time // np.int32(SLOTS)
+    is_first = np.ones(len(day), bool)
+    np.not_equal(day[1:], day[:-1], out=is_first[1:])
+    is_first[1:] |= rows.household[1:] != rows.household[:-1]
+    starts = np.flatnonzero(is_first)
+    keys = _household_day_keys(rows, starts)
+    energy_wh = whole_watt_hours(rows.energy_wh[:, 0], units_per_wh)
+    if len(rejected):
+        energy_wh = energy_wh.copy()
+        energy_wh[rejected] = 0
+    readings = np.diff(starts, append=len(day))
+    readings -= np.bincount(np.searchsorted(starts, rejected, side="right") - 1, minlength=len(starts))
+    return keys, np.maximum(np.add.reduceat(energy_wh, starts, dtype=np.int64), 0), readings
+
+
+# --------------------------------------------------------------------------------------------------
+# Chunks of one input file -> its parts: the readings of each month, their daily totals, the rejected rows.
+# --------------------------------------------------------------------------------------------------
 
 # Column statistics of these files are never used, and computing them takes a fifth of the writing time.
 _OPTIONS: dict[str, Any] = {"write_statistics": False}

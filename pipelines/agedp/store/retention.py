@@ -23,10 +23,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from agedp.local_files import atomic_files
-from agedp.store.manifest import Manifest
 from agedp.store.month_reader import load_table
-from agedp.store.retained_months import write_retained_from
-from agedp.store.store import Store
+from agedp.store.store import Manifest, Store, write_retained_from
 
 _FOLDERS = ("days", "part_days", "quarantine", ".")
 

@@ -15,31 +15,272 @@ parts. `month_reader.load_month_readings` returns the readings of a month; `dail
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Collection, Iterable, Iterator, Sequence
+import os
+import re
+import zlib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from datetime import date
 from functools import lru_cache
+from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, Self
 
 import numpy as np
 import pyarrow as pa
 
-from agedp.local_files import atomic_files, locks
-from agedp.local_files.checksums import read_checked_json
-from agedp.local_files.internal_files import FileKind, read_content
-from agedp.store.manifest import Manifest, SpansByMonth, content_id, part_spans
-from agedp.store.meter_file import MeterFile
-from agedp.store.retained_months import read_retained_from
+from agedp.local_files import atomic_files
+from agedp.local_files.atomic_files import checked_json, read_checked_json
+from agedp.local_files.internal_files import FileKind, FileNotice, read_content
 from agedp_data import table_schemas
-from agedp_data.datasets.file_listing import natural_sort_key
+from agedp_data.datasets.filesystem import local_fingerprint, natural_sort_key
 from agedp_data.datasets.layout import Layout
 from agedp_data.datasets.registry import layout_of
 from agedp_data.datasets.timestamps import day_number
 from agedp_data.datasets.validation import INTERVAL_MINUTES, Ints, ReadingRules
 from agedp_data.errors import InputError
+from agedp_data.meters import MeterFile
+
+# --------------------------------------------------------------------------------------------------
+# The manifest of an input file that is completely in the store: written last, and checked when it is read.
+# --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The counts of one part of a file.
+
+    Attributes:
+        rows_read: number of rows of the part.
+        rows_kept: number of rows with a valid reading.
+        rejected: number of rejected rows by reason.
+        notes: number of kept rows with a remark, by remark.
+        months: by month the number of rows, the size of their READINGS and the size of their PART_DAYS [bytes].
+        days: by month the first and last day with a row, since 1970; without them a part has the complete month.
+        buckets: in a store of several household buckets, by month and bucket the size of the READINGS and of the
+            PART_DAYS [bytes].
+    """
+
+    rows_read: int
+    rows_kept: int
+    rejected: dict[str, int] = field(default_factory=dict)
+    notes: dict[str, int] = field(default_factory=dict)
+    months: dict[str, tuple[int, int, int]] = field(default_factory=dict)
+    days: dict[str, tuple[int, int]] = field(default_factory=dict)
+    buckets: dict[str, dict[str, tuple[int, int]]] = field(default_factory=dict)
+
+    def is_consistent(self) -> bool:
+        """Return whether rows read = kept + rejected, and kept = the rows of all months.
+
+        >>> Part(5, 4, {"not a number": 1}, months={"2013-03": (4, 900, 200)}).is_consistent()
+        True
+        >>> Part(5, 4).is_consistent()
+        False
+        """
+        month_rows = sum(rows for rows, _, _ in self.months.values())
+        for month, sizes in self.buckets.items():
+            _, size, days_size = self.months[month]
+            if (size, days_size) != tuple(sum(pair[i] for pair in sizes.values()) for i in range(2)):
+                return False
+        return self.rows_read == self.rows_kept + sum(self.rejected.values()) and self.rows_kept == month_rows
+
+    @property
+    def first_day(self) -> int | None:
+        """Return the first day with a row, since 1970, or the first of its month; None without a row.
+
+        >>> Part(2, 2, months={"2013-03": (2, 900, 200)}).first_day == day_number(date(2013, 3, 1))
+        True
+        """
+        firsts = (self.days[month][0] if month in self.days else _first_of(month) for month in self.months)
+        return min(firsts, default=None)
+
+    def stored_sizes(self) -> Iterator[tuple[str, int, int, int]]:
+        """Yield month, bucket, size of the READINGS and size of the PART_DAYS [bytes] of each pair of stored files."""
+        for month, (_, size, days_size) in self.months.items():
+            if month not in self.buckets:
+                yield month, 0, size, days_size
+                continue
+            for bucket, (bucket_size, bucket_days_size) in self.buckets[month].items():
+                yield month, int(bucket), bucket_size, bucket_days_size
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """The counts of a stored file, part by part, before months are deduplicated.
+
+    `name` and `modified_ns` are those of the file when it was ingested, `digest` is the hash of its bytes, `read_as`
+    the dataset and the parsing rules, `variant` the header, `tzdata` the version of the time zone database ("" if
+    unknown), `buckets` the number of household buckets of the store.
+    """
+
+    name: str
+    modified_ns: int
+    digest: str
+    read_as: dict[str, Any]
+    variant: str
+    parts: tuple[Part, ...]
+    tzdata: str = ""
+    buckets: int = 1
+
+    @classmethod
+    def from_json(cls, record: dict[str, Any]) -> Self:
+        """Return the manifest that `to_json` wrote.
+
+        Raises:
+            KeyError, TypeError: the record is not of this form; a caller treats the manifest as damaged.
+        """
+        return cls(**{**record, "parts": tuple(map(_part_from_json, record["parts"]))})
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the manifest as a JSON object with the keys of the stored files; two differ from the attributes."""
+        record = {each.name: getattr(self, each.name) for each in fields(self)}  # asdict would copy all counts: 1 ms
+        return {**record, "parts": [_part_to_json(part) for part in self.parts]}
+
+    @property
+    def content(self) -> str:
+        """Return the content id of the file; of a damaged manifest it differs from the file name."""
+        return content_id(self.digest, self.read_as)
+
+    @property
+    def rows_read(self) -> int:
+        """Return the number of rows of the file."""
+        return sum(part.rows_read for part in self.parts)
+
+    @property
+    def rows_kept(self) -> int:
+        """Return the number of rows that were kept before months are deduplicated."""
+        return sum(part.rows_kept for part in self.parts)
+
+    @property
+    def rejected(self) -> dict[str, int]:
+        """Return the number of rejected rows by reason."""
+        return _sum_counts(part.rejected for part in self.parts)
+
+    @property
+    def notes(self) -> dict[str, int]:
+        """Return the number of kept rows with a remark, by remark."""
+        return _sum_counts(part.notes for part in self.parts)
+
+    @property
+    def months(self) -> frozenset[str]:
+        """Return the months with readings of the file."""
+        return frozenset(month for part in self.parts for month in part.months)
+
+    @property
+    def first_day(self) -> int | None:
+        """Return the first day with a row, as of a part."""
+        return min((part.first_day for part in self.parts if part.first_day is not None), default=None)
+
+    def first_rows(self) -> tuple[int, ...]:
+        """Return the number of rows of the file before each part: the row number at which the part begins."""
+        return tuple(accumulate((part.rows_read for part in self.parts[:-1]), initial=0))
+
+    def is_consistent(self) -> bool:
+        """Return whether the counts of every part are consistent."""
+        return all(part.is_consistent() for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class PartSpan:
+    """The days of a part in one month, since 1970, the rows of its file before it, and its rows in the month."""
+
+    first: int
+    last: int
+    rows_before: int
+    rows: int
+
+
+SpansByMonth = Mapping[str, PartSpan]
+"""The spans of one part by month; without those of manifests that name no days."""
+
+
+def part_spans(manifest: Manifest) -> tuple[SpansByMonth, ...]:
+    """Return the spans of each part of a file."""
+    before = np.cumsum([0, *(part.rows_read for part in manifest.parts)]).tolist()
+    return tuple(
+        {month: PartSpan(*part.days[month], rows_before, part.months[month][0]) for month in part.days}
+        for rows_before, part in zip(before, manifest.parts, strict=False)
+    )
+
+
+_JSON_KEYS: Final = {"rows_kept": "kept", "rejected": "aside"}
+"""Attributes of `Part` whose key in the file is an older word."""
+
+
+def _part_to_json(part: Part) -> dict[str, Any]:
+    return {_JSON_KEYS.get(each.name, each.name): getattr(part, each.name) for each in fields(part)}
+
+
+def _part_from_json(record: Mapping[str, Any]) -> Part:
+    names = {key: name for name, key in _JSON_KEYS.items()}
+    return Part(**{names.get(key, key): value for key, value in record.items()})
+
+
+def content_id(digest: str, read_as: Mapping[str, Any]) -> str:
+    """Return the content id of a file with this digest, parsed under these rules.
+
+    SHA-256 of the canonical JSON text of both. Other rules give another id, so that rows parsed under different rules
+    never mix in the store.
+    """
+    return hashlib.sha256(json.dumps([digest, read_as], sort_keys=True).encode()).hexdigest()
+
+
+def _first_of(month: str) -> int:
+    return day_number(date.fromisoformat(f"{month}-01"))
+
+
+def _sum_counts(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for count in counts:
+        for name, number in count.items():
+            total[name] = total.get(name, 0) + number
+    return total
+
+
+# --------------------------------------------------------------------------------------------------
+# The record of removed months: the first month of which a store still has readings, with a checksum.
+# --------------------------------------------------------------------------------------------------
+
+_MONTH = re.compile(r"[0-9]{4}-[0-9]{2}")
+_RECORD: Final = "forgotten_before"
+
+
+def read_retained_from(folder: Path) -> str:
+    """Return the first retained month of the store in this folder; "" if no month was removed.
+
+    Raises:
+        DamagedFile: the record is damaged; removed readings would count as missing ones.
+    """
+    advice = "put back a copy of it, or name another confidential folder"
+    return read_content(folder / _RECORD, _parse_month, FileKind.SOURCE, advice=advice).value or ""
+
+
+def write_retained_from(folder: Path, month: str) -> None:
+    """Write the first retained month.
+
+    Call it before earlier readings are removed: after an interruption they count as removed, never as missing.
+    """
+    atomic_files.write(folder / _RECORD, f"{month} {_month_checksum(month)}".encode())
+
+
+def _parse_month(path: Path) -> str:
+    """Return the month in the file; a file without a checksum was written by an earlier version."""
+    month, space, check = path.read_text(encoding="ascii").partition(" ")
+    if not _MONTH.fullmatch(month) or (space and check != _month_checksum(month)):
+        raise ValueError("it names no month")
+    return month
+
+
+def _month_checksum(month: str) -> str:
+    return hashlib.sha256(month.encode()).hexdigest()[:8]
+
+
+# --------------------------------------------------------------------------------------------------
+# The confidential store of READINGS: append-only Parquet parts by month and content.
+# --------------------------------------------------------------------------------------------------
 
 FORMAT, WIDE_FORMAT = 5, 6
 """Version of the rules by which bytes become rows, and rows parts; 5: each physical line is a row, 6: each cell of a
@@ -90,7 +331,7 @@ class Store:
         Raises:
             Busy: another run keeps the lock for too long.
         """
-        with locks.exclusive_lock(atomic_files.make_private(self.folder)):
+        with atomic_files.exclusive_lock(atomic_files.make_private(self.folder)):
             yield
 
     @property
@@ -321,3 +562,280 @@ def months_between(first: date, last: date) -> tuple[str, ...]:
     days = np.array([day_number(first), day_number(last)])
     low, high = month_numbers(days)
     return tuple(month_name(month) for month in range(int(low), int(high) + 1))
+
+
+# --------------------------------------------------------------------------------------------------
+# All manifests in one file: a night reads it, and the manifest of each file that is new, damaged or changed since.
+#
+#     <confidential>/store/manifests.json     by content id: the state of the manifest's file, and the manifest
+#
+# The manifests stay the truth. An entry counts as long as the file of its manifest has the size, the times and the
+# inode that it had when it was read, and no entry counts without a file. The index is derived: it is written again
+# whenever it differs, so a missing or damaged one costs one reading of every manifest. A damaged manifest has no
+# entry: a later version may be able to read it.
+# --------------------------------------------------------------------------------------------------
+
+INDEX: Final = "manifests.json"
+_FORMAT: Final = 1
+"""Version of the entries; an index of another version is written again."""
+_SUFFIX: Final = ".json"
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """The state of the file of a manifest, and the manifest."""
+
+    state: str
+    manifest: Manifest
+
+
+@dataclass(frozen=True, slots=True)
+class StoredManifests:
+    """The manifests of a store, under any rules.
+
+    Attributes:
+        manifests: by content id, without damaged ones.
+        damaged: content ids of the damaged ones.
+    """
+
+    manifests: dict[str, Manifest]
+    damaged: frozenset[str]
+
+
+def read_manifests(store: Store) -> StoredManifests:
+    """Return the manifests of all files in a store, from the index as far as their files are unchanged.
+
+    Raises:
+        InputError: the system denies access; an existing file must not count as missing.
+    """
+    states = _file_states(store.folder / "files")
+    indexed = _read_index(store)
+    entries: dict[str, _Entry] = {}
+    for content, state in sorted(states.items()):
+        entry = indexed.get(content)
+        if entry is not None and entry.state == state:
+            entries[content] = entry
+        elif (manifest := store.manifest(content)) is not None:
+            entries[content] = _Entry(state, manifest)
+    if any(indexed.get(content) is not entry for content, entry in entries.items()) or len(entries) != len(indexed):
+        _write_index(store, entries)
+    manifests = {content: entry.manifest for content, entry in entries.items()}
+    return StoredManifests(manifests, frozenset(states.keys() - manifests.keys()))
+
+
+def _file_states(folder: Path) -> dict[str, str]:
+    """Return the fingerprint of the file of each manifest."""
+    try:
+        with os.scandir(folder) as entries:
+            files = [(entry.name, entry.stat()) for entry in entries if entry.name.endswith(_SUFFIX)]
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise atomic_files.unreadable_error(folder, error.errno) from None
+    return {name.removesuffix(_SUFFIX): local_fingerprint(status) for name, status in files if not name.startswith(".")}
+
+
+def _read_index(store: Store) -> dict[str, _Entry]:
+    def parse(path: Path) -> dict[str, _Entry]:
+        check, _, body = path.read_bytes().partition(b"\n")
+        if check != _checksum(body):
+            raise ValueError("the checksum differs")
+        index = json.loads(body)
+        if index["format"] != _FORMAT:
+            raise ValueError("it is of another version")
+        manifests = index["manifests"].items()
+        return {content: _Entry(str(state), Manifest.from_json(record)) for content, (state, record) in manifests}
+
+    return read_content(store.folder / INDEX, parse, FileKind.DERIVED, advice="").value or {}
+
+
+def _write_index(store: Store, entries: Mapping[str, _Entry]) -> None:
+    records = {content: (entry.state, entry.manifest.to_json()) for content, entry in entries.items()}
+    body = json.dumps({"format": _FORMAT, "manifests": records}).encode()
+    atomic_files.write(store.folder / INDEX, _checksum(body) + b"\n" + body)
+
+
+def _checksum(body: bytes) -> bytes:
+    return f"{zlib.crc32(body):08x}".encode()
+
+
+# --------------------------------------------------------------------------------------------------
+# Sizes of the stored parts by one listing of each month's folder, to compare them with all manifests.
+# --------------------------------------------------------------------------------------------------
+
+
+class StoredSizes:
+    """The sizes of the parts of a store; each folder is listed when it is first asked for.
+
+    Do not keep it while parts are written or removed.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store, self._retained_from = store, store.retained_from()
+        self._by_folder: dict[tuple[str, int], tuple[Mapping[str, int], Mapping[str, int]]] = {}
+
+    def contains(self, content: str, manifest: Manifest | None) -> bool:
+        """Return whether a file is completely in the store, every part with the size that its manifest contains.
+
+        Parts of months that retention removed are not expected.
+
+        Raises:
+            InputError: the system denies access.
+        """
+        return (
+            manifest is not None
+            and manifest.buckets == self._store.buckets
+            and all(
+                self._sizes(month, bucket)[table].get(f"{content}-{number}.parquet") == size
+                for number, part in enumerate(manifest.parts)
+                for month, bucket, *sizes in part.stored_sizes()
+                if month >= self._retained_from
+                for table, size in enumerate(sizes)
+            )
+        )
+
+    def _sizes(self, month: str, bucket: int) -> tuple[Mapping[str, int], Mapping[str, int]]:
+        """Return the sizes of the READINGS and of the PART_DAYS of a month and bucket by file name."""
+        if (month, bucket) not in self._by_folder:
+            folders = self._store.month_folder(month, bucket), self._store.part_days_folder(month, bucket)
+            self._by_folder[month, bucket] = _sizes_in(folders[0]), _sizes_in(folders[1])
+        return self._by_folder[month, bucket]
+
+
+def _sizes_in(folder: Path) -> dict[str, int]:
+    try:
+        with os.scandir(folder) as entries:
+            return {entry.name: entry.stat().st_size for entry in entries}
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except OSError as error:
+        raise atomic_files.unreadable_error(folder, error.errno) from None
+
+
+# --------------------------------------------------------------------------------------------------
+# Household buckets: the store and the roster are split by household as well as by month, so that tasks stay small.
+#
+#     <confidential>/store/buckets.json       {"buckets": 7}, written by the first run; one bucket by the first file
+#
+# The bucket of a household is the CRC-32 of its id, modulo the number of buckets. A store keeps its number for ever. A
+# store without the record has the number of its manifests: those of earlier versions have one bucket.
+# --------------------------------------------------------------------------------------------------
+
+_HOUSEHOLDS_PER_BUCKET: Final = 50_000
+_TOO_LARGE: Final = 4
+_BUCKETS_FILE: Final = "buckets.json"
+
+
+def bucket_of(household_id: str, buckets: int) -> int:
+    """Return the bucket of a household, from 0; the same on every machine and in every process.
+
+    >>> bucket_of("MAC000003", 1), bucket_of("MAC000003", 64)
+    (0, 22)
+    """
+    return zlib.crc32(household_id.encode()) % buckets
+
+
+def bucket_numbers(ids: Sequence[str], buckets: int) -> Ints:
+    """Return the bucket of each household id.
+
+    >>> bucket_numbers(["MAC000002", "MAC000003"], 4).tolist()
+    [0, 2]
+    """
+    return np.fromiter((bucket_of(household, buckets) for household in ids), np.int64, len(ids))
+
+
+def buckets_for(households: int) -> int:
+    """Return the number of buckets of a new store for so many households on the roster, at least 1.
+
+    >>> buckets_for(0), buckets_for(50_000), buckets_for(50_001), buckets_for(30_000_000)
+    (1, 1, 2, 600)
+    """
+    return max(1, -(-households // _HOUSEHOLDS_PER_BUCKET))
+
+
+def stored_buckets(folder: Path) -> int | None:
+    """Return the number of buckets of a store; None if there is no store yet.
+
+    A missing or damaged record is replaced by the number that the manifests contain.
+
+    Args:
+        folder: the folder of the store.
+
+    Raises:
+        InputError: the system denies access.
+    """
+    number = read_content(folder / _BUCKETS_FILE, _parse_number, FileKind.DERIVED, advice="").value
+    return number if number is not None else _manifests_number(folder / "files")
+
+
+def store_buckets(folder: Path, households: int) -> int:
+    """Return the number of buckets of a store, or of one that is created now for so many households.
+
+    Raises:
+        InputError: the system denies access.
+    """
+    number = stored_buckets(folder)
+    return buckets_for(households) if number is None else number
+
+
+def record_buckets(folder: Path, buckets: int) -> None:
+    """Record the number of buckets of a store, so that no manifest is read for it; one bucket once it has a file.
+
+    Raises:
+        ValueError: the store has another number already.
+        InputError: the system denies access.
+    """
+    number = read_content(folder / _BUCKETS_FILE, _parse_number, FileKind.DERIVED, advice="").value
+    stored = number or _manifests_number(folder / "files")
+    if (stored or buckets) != buckets:
+        raise ValueError(f"the store is opened with {buckets} household buckets, but has another number")
+    if number is None and (buckets > 1 or stored):
+        atomic_files.write(folder / _BUCKETS_FILE, checked_json({"buckets": buckets}))
+
+
+def size_notice(folder: Path, buckets: int, households: int) -> FileNotice | None:
+    """Return a notice about a store with far more households in a bucket than a new store would have.
+
+    The size of the roster is confidential, and the number of buckets follows from it: only `private` has numbers.
+
+    Args:
+        folder: the folder of the store.
+        buckets: its number of buckets.
+        households: number of roster rows.
+
+    >>> size_notice(Path("store"), 1, 200_000) is None, size_notice(Path("store"), 1, 200_001).public
+    (True, 'the confidential store has too few household buckets for the roster')
+    """
+    wanted = buckets_for(households)
+    if wanted <= _TOO_LARGE * buckets:
+        return None
+    public = "the confidential store has too few household buckets for the roster"
+    numbers = (
+        f"it has {buckets} household bucket{'s' * (buckets != 1)}, and a new store for {households:,} roster rows "
+        f"would have {wanted}"
+    )
+    remedy = "runs need less memory with a new one, which the next run makes from the input files once it is removed"
+    return FileNotice(public, f"{folder}: {numbers}; {remedy}")
+
+
+def _parse_number(path: Path) -> int:
+    number = read_checked_json(path.read_bytes())["buckets"]
+    if not isinstance(number, int) or number < 1:
+        raise ValueError("it names no number of buckets")
+    return number
+
+
+def _manifests_number(folder: Path) -> int | None:
+    """Return the number of buckets of the first readable manifest; None without one."""
+    try:
+        names = [entry.name for entry in os.scandir(folder) if entry.name.endswith(".json")]
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise atomic_files.unreadable_error(folder, error.errno) from None
+
+    def parse(path: Path) -> int:
+        return int(read_checked_json(path.read_bytes()).get("buckets", 1))
+
+    numbers = (read_content(folder / name, parse, FileKind.DERIVED, advice="").value for name in names)
+    return next((number for number in numbers if number is not None and number > 0), None)

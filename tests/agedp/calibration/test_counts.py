@@ -11,7 +11,7 @@ import pytest
 
 from agedp.calibration import estimate as estimating
 from agedp.calibration.estimate import estimate
-from agedp.calibration.household_memory import households_with_readings
+from agedp.calibration.model_check import households_with_readings
 from agedp.calibration.quantize import Period, quantize
 from agedp.compute.engine_settings import Engine
 from agedp.stages.ingest import ingest, read_readings

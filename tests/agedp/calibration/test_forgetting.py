@@ -13,12 +13,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from agedp.calibration import model_check
-from agedp.calibration.household_memory import (
+from agedp.calibration.model_check import (
+    GoodnessOfFit,
+    MemoryCurves,
     MemoryRequest,
     PeriodReadings,
     daily_totals_wh,
+    measure_memory,
 )
-from agedp.calibration.model_check import GoodnessOfFit, MemoryCurves, measure_memory
 from agedp.calibration.quantize import Period
 from agedp.compute.engine_settings import Engine
 from agedp.reports.model_check_report import write_memory_report

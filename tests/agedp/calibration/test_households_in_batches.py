@@ -8,10 +8,9 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from agedp.calibration import household_mixing
+from agedp.calibration import leakage_bounds
 from agedp.calibration.estimate import Transitions
-from agedp.calibration.household_mixing import mixing_curves, mixing_households
-from agedp.calibration.leakage_bounds import bound_population
+from agedp.calibration.leakage_bounds import bound_population, mixing_curves, mixing_households
 from agedp.compute import engine
 from agedp.compute.engine_settings import ONE_THREAD, Engine
 from agedp_data.config.model_section import EstimatedModel
@@ -61,7 +60,7 @@ def alone(counts, ages, min_visits):
 @pytest.mark.parametrize(("k", "seed"), [(2, 1), (5, 2), (12, 3), (12, 4)])
 @pytest.mark.parametrize("batch", [1, 7, 128])
 def test_a_batch_gives_each_household_its_own_curves(monkeypatch, k, seed, batch):
-    monkeypatch.setattr(household_mixing, "_BATCH", batch)
+    monkeypatch.setattr(leakage_bounds, "_BATCH", batch)
     counts = counts_of(30, k, seed)
     mixes = mixing_households(counts, min_visits=3)
     curves = mixing_curves(counts, mixes, AGES)

@@ -12,8 +12,7 @@ import pytest
 
 import agedp
 from agedp.calibration.estimate import Transitions
-from agedp.calibration.household_mixing import household_mixing
-from agedp.calibration.leakage_bounds import model_ages
+from agedp.calibration.leakage_bounds import household_mixing, model_ages
 from agedp.calibration_pipeline import calibrate
 from agedp.stages.amend import amend
 from agedp_data import mechanisms
@@ -22,7 +21,7 @@ from agedp_data.errors import Refused, RunFileError
 from agedp_data.markov.confidence import sampling_bound
 from agedp_data.markov.mixing import total_variation_forward
 from agedp_flows.text.calibration_text import calibration_json, calibration_lines
-from agedp_flows.text.household_text import household_lines
+from agedp_flows.text.run_text import household_lines
 from tests.agedp.conftest import House
 
 FIRST, DAYS = date(2013, 1, 1), 24

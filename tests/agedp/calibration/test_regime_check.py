@@ -7,8 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from agedp.calibration.model_check import MemoryCurves
-from agedp.calibration.regime_check import LAGS_DAYS, YEAR_WARNING, RegimeCheck, check_regimes, judge_model
+from agedp.calibration.model_check import LAGS_DAYS, YEAR_WARNING, MemoryCurves, RegimeCheck, check_regimes, judge_model
 from agedp.compute.engine_settings import Engine
 from agedp.reports.model_check_report import memory_report_page, regime_rows, regime_verdict
 

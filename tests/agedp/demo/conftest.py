@@ -8,11 +8,8 @@ from pathlib import Path
 import pytest
 
 from agedp.calibration_pipeline import calibrate
-from agedp.demo.demo_folder import NOTIONS, write_dataset
-from agedp.demo.mixing_table import Mixing, read_mixing
-from agedp.demo.overview import overview_page
-from agedp.demo.release_table import ReleaseSummary, summarise_release
-from agedp.demo.synthetic_datasets import DATASETS, Size
+from agedp.demo.demo_folder import DATASETS, DEMONSTRATED_NOTIONS, Size, write_dataset
+from agedp.demo.overview import Mixing, ReleaseSummary, overview_page, read_mixing, summarise_release
 from agedp.pipeline import sanitise
 
 SIZE = Size(households=6, calibration_days=40, released_days=4, seed=3)
@@ -33,9 +30,9 @@ def demonstration(tmp_path_factory: pytest.TempPathFactory) -> Demonstration:
     for dataset in DATASETS:
         place = folder / dataset.name
         write_dataset(folder, dataset, SIZE)
-        calibrate(place / f"{NOTIONS[0]}.toml")
+        calibrate(place / f"{DEMONSTRATED_NOTIONS[0]}.toml")
         mixings.append(read_mixing(place))
-        for notion in NOTIONS:
+        for notion in DEMONSTRATED_NOTIONS:
             sanitise(place / f"{notion}.toml")
             releases.append(summarise_release(place, notion))
     page = overview_page(mixings, releases)

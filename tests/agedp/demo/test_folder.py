@@ -9,8 +9,15 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from agedp.demo.demo_folder import NOTIONS, check_folder, locked_folder, write_dataset
-from agedp.demo.synthetic_datasets import DATASETS, Size, draw_dataset
+from agedp.demo.demo_folder import (
+    DATASETS,
+    DEMONSTRATED_NOTIONS,
+    Size,
+    check_folder,
+    draw_dataset,
+    locked_folder,
+    write_dataset,
+)
 from agedp.setup.sample import sample
 from agedp.stages.ingest import read_readings
 from agedp_data.config import load
@@ -58,8 +65,8 @@ def test_periods_are_disjoint_and_no_day_exceeds_the_clamp(demonstration, datase
         sydney = ZoneDays("Australia/Sydney")
         days = np.arange(np.datetime64(draw.calibration.first), np.datetime64(draw.released.last) + 1).tolist()
         assert not any(sydney.absent_slots(day) or sydney.repeated_slots(day) for day in days)
-    runs = [load(demonstration.folder / dataset.name / f"{notion}.toml") for notion in NOTIONS]
-    assert [run.promise.notion for run in runs] == list(NOTIONS)
+    runs = [load(demonstration.folder / dataset.name / f"{notion}.toml") for notion in DEMONSTRATED_NOTIONS]
+    assert [run.promise.notion for run in runs] == list(DEMONSTRATED_NOTIONS)
     assert {(run.schedule.mode, run.model.file) for run in runs} == {("rehearsal", runs[0].model.file)}
     assert len({run.output.ledger for run in runs}) == len({run.output.release for run in runs}) == 3
     assert all(run.model.period[1] < run.schedule.first_day for run in runs)

@@ -13,9 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agedp.demo.demo_folder import NOTIONS
-from agedp.demo.mixing_table import gap_text, mixing_rows, not_applicable
-from agedp.demo.release_table import exact_bound, noise_ratio, release_row
+from agedp.demo.demo_folder import DEMONSTRATED_NOTIONS
+from agedp.demo.overview import exact_bound, gap_text, mixing_rows, noise_ratio, not_applicable, release_row
 from agedp.stages.publish import open_release
 from agedp_data.leakage.function import leakage
 from agedp_data.statement.facts import WITH_MODEL
@@ -69,7 +68,7 @@ def test_table_numbers_equal_those_of_the_statements(demonstration: Demonstratio
     rows = re.findall(r"<tr>(.*?)</tr>", demonstration.page.partition("<tbody>")[2].partition("</tbody>")[0], re.S)
     cells = [[unescape(re.sub("<[^>]*>", "", cell)) for cell in re.findall(r"<t[hd].*?</t[hd]>", row)] for row in rows]
     assert len(cells) == 6
-    for place, row in zip([(d, n) for d in ("london", "ausgrid") for n in NOTIONS], cells, strict=True):
+    for place, row in zip([(d, n) for d in ("london", "ausgrid") for n in DEMONSTRATED_NOTIONS], cells, strict=True):
         folder = open_release(demonstration.folder.joinpath(*place, "release"))
         folder.verify()
         figures = {figure["name"]: figure for figure in folder.statement["figures"]}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from agedp.demo.synthetic_datasets import WALKS, demonstration_chains, walk_eigenvalues, walk_matrix
+from agedp.demo.demo_folder import WALKS, demonstration_chains, walk_eigenvalues, walk_matrix
 from agedp_data.datasets.synthetic.households import draw_states
 from agedp_data.markov.mixing import is_reversible, reversibilised_bound, spectral_bound, spectral_gap, total_variation
 from agedp_data.markov.transitions import transition_matrix

@@ -13,9 +13,8 @@ import numpy as np
 import pytest
 
 from agedp.internal_records.household_accounts import HouseholdAccounts
-from agedp.internal_records.register_key import RegisterPlace
+from agedp.internal_records.register_members import HouseholdKey, RegisterPlace
 from agedp.internal_records.roster_history import RosterHistory
-from agedp.internal_records.roster_ranges import HouseholdKey
 from agedp.ledger_session import LedgerSession
 from agedp.ledger_transfer import export_ledger, import_ledger, recover
 from agedp.pipeline import sanitise
@@ -28,7 +27,7 @@ from agedp_data.ledger import Ledger
 from agedp_data.ledger.lifecycle import CalibrationDraw, HouseholdAccount
 from agedp_data.roster import read_roster
 from agedp_data.statement.note_texts import OVERLAP
-from agedp_flows.text.household_text import household_lines, rebuild_register, shared_lines
+from agedp_flows.text.run_text import household_lines, rebuild_register, shared_lines
 from tests.agedp.conftest import House, ended_in_draw
 from tests.postgresql import PostgreSQL
 
@@ -406,7 +405,7 @@ def killed(*_: object, **__: object) -> None:
 
 def test_a_run_killed_while_it_creates_the_register_goes_on(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     confidential = house.folder / "confidential"
-    for path in ("agedp.internal_records.register_key.HouseholdRegister.create", "pathlib.Path.replace"):
+    for path in ("agedp.internal_records.register_members.HouseholdRegister.create", "pathlib.Path.replace"):
         accounts = house.session(today=after(1)).accounts
         assert accounts is not None
         (confidential / f"{KEY}.begun").write_bytes(bytes(32))

@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 from sqlalchemy import create_engine
 
-from agedp.internal_records.household_sums import LargestSums, largest_sums, shared_households
-from agedp.internal_records.register_members import record_roster
-from agedp.internal_records.roster_ranges import HouseholdKey, RosterRanges, merge_ranges
-from agedp_data.ledger import register_rows
-from agedp_data.ledger.register_rows import CountedDraw, RegisterRows
+from agedp.internal_records.household_accounts import LargestSums, largest_sums, shared_households
+from agedp.internal_records.register_members import HouseholdKey, RosterRanges, merge_ranges, record_roster
+from agedp_data.ledger import household_register
+from agedp_data.ledger.household_register import CountedDraw, RegisterRows
 from agedp_data.roster import Roster
 
 KEY = HouseholdKey(bytes(range(32)))
@@ -106,7 +105,7 @@ def test_sums_equal_a_count_of_every_household_and_day(seed: int) -> None:
     for pair in range(PAIRS // 4):
         engine, number = create_engine("sqlite://"), count()
         with engine.begin() as connection:
-            register_rows.METADATA.create_all(connection)
+            household_register.METADATA.create_all(connection)
             rows = RegisterRows(connection)
             names = [f"h{i}" for i in range(16)]
             first = Population(rows, "one", random_members(chance, names[: chance.randrange(2, 12)]), chance)
@@ -145,12 +144,12 @@ def known(population: Population) -> set[str]:
 
 
 def test_a_calibration_counts_once_and_on_every_day_of_its_period() -> None:
-    sources = {1: register_rows.RegisterSource(1, "l", "p", "release", newest=9)}
-    sources[2] = register_rows.RegisterSource(2, "l", "p", "calibration", newest=8)
+    sources = {1: household_register.RegisterSource(1, "l", "p", "release", newest=9)}
+    sources[2] = household_register.RegisterSource(2, "l", "p", "calibration", newest=8)
     draws = [CountedDraw(1, day, day, "a", f"{day}", loss) for day, loss in ((5, 10), (7, 30), (9, 20))]
     draws.append(CountedDraw(2, 6, 8, "q", "v", 100))
-    both = register_rows.Membership(1, ((1, 5, None), (2, 6, None)), 1)
-    late = register_rows.Membership(2, ((1, 8, None),), 1)
+    both = household_register.Membership(1, ((1, 5, None), (2, 6, None)), 1)
+    late = household_register.Membership(2, ((1, 8, None),), 1)
     assert largest_sums([both], draws, sources, of={1}) == LargestSums(130, 160)
     assert largest_sums([late], draws, sources, of={1}) == LargestSums(20, 20)
     assert largest_sums([both], draws, sources, of={3}) == LargestSums()

@@ -9,9 +9,8 @@ from datetime import date, timedelta
 
 import pytest
 
-from agedp.internal_records import roster_cache, roster_checks
-from agedp.internal_records.roster_checks import RosterChecks
-from agedp.internal_records.roster_digest import RosterDigest
+from agedp.internal_records import roster_history
+from agedp.internal_records.roster_history import RosterChecks, RosterDigest
 from agedp.pipeline import run_stages
 from agedp_data.errors import InputError, Refused
 from agedp_data.roster import Roster, read_roster
@@ -23,9 +22,9 @@ NAMES = ["A", "A!", 'A"', "é", "\U0001f600", "B\\", "a b", "\x7f", "\t", "z"]
 @pytest.fixture(autouse=True)
 def _cached(monkeypatch):
     """Rosters of all sizes have a cache, and files settle at once."""
-    monkeypatch.setattr(roster_cache, "LEAST_BYTES", 0)
-    monkeypatch.setattr(roster_cache, "SETTLING_NS", 0)
-    monkeypatch.setattr(roster_checks, "LEAST_ROWS", 0)
+    monkeypatch.setattr(roster_history, "LEAST_BYTES", 0)
+    monkeypatch.setattr(roster_history, "SETTLING_NS", 0)
+    monkeypatch.setattr(roster_history, "LEAST_ROWS", 0)
 
 
 def text(rows, columns=("area",)):
@@ -42,7 +41,7 @@ def write(path, content, *, ns=10**18):
 
 
 def load(folder, location, columns=()) -> Roster:
-    return roster_cache.load_roster(location, folder / "roster", path_columns=columns)
+    return roster_history.load_roster(location, folder / "roster", path_columns=columns)
 
 
 def answers(roster):
@@ -54,7 +53,7 @@ def test_an_unchanged_file_is_not_read_again(tmp_path, monkeypatch):
     location = write(tmp_path / "r.csv", text(ROWS))
     first = load(tmp_path, location)
     with monkeypatch.context() as patch:
-        patch.setattr(roster_cache, "read_roster_bytes", None)
+        patch.setattr(roster_history, "read_roster_bytes", None)
         again = load(tmp_path, location)
         assert answers(again) == answers(first)
         assert (again.has_rows, first.file_digest) == (False, again.file_digest)
@@ -65,7 +64,7 @@ def test_another_version_reads_the_roster_again(tmp_path, monkeypatch):
     location = write(tmp_path / "r.csv", text(ROWS))
     load(tmp_path, location)
     with monkeypatch.context() as patch:
-        patch.setattr(roster_cache, "version", lambda _: "99.1")
+        patch.setattr(roster_history, "version", lambda _: "99.1")
         assert load(tmp_path, location).has_rows
         assert not load(tmp_path, location).has_rows
     assert load(tmp_path, location).has_rows
@@ -90,7 +89,7 @@ def test_the_cache_follows_the_file(tmp_path, damage):
 
 
 def test_a_file_that_just_changed_is_read_again(tmp_path, monkeypatch):
-    monkeypatch.setattr(roster_cache, "SETTLING_NS", 10**18)
+    monkeypatch.setattr(roster_history, "SETTLING_NS", 10**18)
     location = write(tmp_path / "r.csv", text(ROWS))
     load(tmp_path, location)
     assert not (tmp_path / "roster" / "file.json").exists()

@@ -10,8 +10,7 @@ from datetime import date, timedelta
 import numpy as np
 import pytest
 
-from agedp.internal_records.roster_digest import RosterDigest
-from agedp.internal_records.roster_history import RosterHistory
+from agedp.internal_records.roster_history import RosterDigest, RosterHistory
 from agedp.stages.amend import amend
 from agedp_data.errors import LedgerBehind, Refused
 from agedp_data.ledger import Ledger

@@ -12,11 +12,10 @@ import numpy as np
 import pytest
 from sqlalchemy import create_engine
 
-from agedp.internal_records import register_members, roster_ranges
-from agedp.internal_records.register_members import record_roster
-from agedp.internal_records.roster_ranges import HouseholdKey, RosterRanges, merge_ranges
-from agedp_data.ledger import register_rows
-from agedp_data.ledger.register_rows import RegisterRows
+from agedp.internal_records import register_members
+from agedp.internal_records.register_members import HouseholdKey, RosterRanges, merge_ranges, record_roster
+from agedp_data.ledger import household_register
+from agedp_data.ledger.household_register import RegisterRows
 from agedp_data.roster import Roster
 
 KEY = HouseholdKey(bytes(range(32)))
@@ -83,7 +82,7 @@ def test_many_digests_are_those_of_each_household() -> None:
 
 
 def test_the_digest_of_an_unchanged_file_reads_no_row(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(roster_ranges, "LEAST_ROWS", 0)
+    monkeypatch.setattr(register_members, "LEAST_ROWS", 0)
     roster = roster_of(some_rows(2), "digest of the file")
     expected = RosterRanges.of(roster, FIRST, NEWEST, cache=tmp_path / "roster").digest(KEY)
     assert expected == RosterRanges.of(roster, FIRST, NEWEST).digest(KEY)
@@ -102,7 +101,7 @@ def test_buckets_of_households_fill_the_same_register(monkeypatch) -> None:
     for households in (10_000, 7):
         monkeypatch.setattr(register_members, "_BUCKET_HOUSEHOLDS", households)
         with create_engine("sqlite://").begin() as connection:
-            register_rows.METADATA.create_all(connection)
+            household_register.METADATA.create_all(connection)
             rows = RegisterRows(connection)
             source = rows.source("ledger", "homes", "release")
             for seed, newest in ((3, 20), (3, 25), (4, 26)):  # the same roster later, then one of others

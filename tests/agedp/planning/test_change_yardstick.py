@@ -8,12 +8,12 @@ from datetime import timedelta
 
 import pytest
 
-from agedp.planning.change_yardstick import ChangeYardstick, change_yardstick
 from agedp.planning.compare_notions import compare_promises
 from agedp.planning.notion_comparison import ComparisonTarget
+from agedp.planning.row_noise import ChangeYardstick, change_yardstick
 from agedp_data.smoothing.signal_estimate import SignalEstimate
-from agedp_flows.text import comparison_json, comparison_text
-from agedp_flows.text.signal_text import yardstick_json, yardstick_text
+from agedp_flows.text import comparison_text
+from agedp_flows.text.noise_text import yardstick_json, yardstick_text
 from tests.agedp.released_rows import FIRST, Row, alternating, noisy_rows, rows_of
 
 SWING = [1_000_000 + 50_000 * (i % 2) for i in range(60)]
@@ -111,13 +111,13 @@ def test_a_plan_marks_noise_that_the_estimate_leaves_open(
     session = house.session()
     found = compare_promises(session.terms(), session.comparison_view, ComparisonTarget())
     change = ChangeYardstick(change_kwh, SignalEstimate(1, 60, 2.0, 1.0, change_kwh, error_kwh))
-    for module in (comparison_text, comparison_json):
+    for module in (comparison_text, comparison_text):
         monkeypatch.setattr(module, "compare_promises", lambda *_: replace(found, change=change))
     lines = comparison_text.promises_lines(session, ComparisonTarget())
     cells = ["1.41", f"{1.41421 / change_kwh:.3g}", *mark.split()]
     assert sum(" ".join(cells) in " ".join(line.split()) for line in lines) == 1
     assert sum(line.startswith(text) for line in lines) == 1  # other notions have more noise
-    entries = comparison_json.promises_json(session, ComparisonTarget())["offers"]
+    entries = comparison_text.promises_json(session, ComparisonTarget())["offers"]
     assert {
         entry["usable"] for entry in entries if entry.get("noise_sd_kwh", 0) == pytest.approx(1.41421, rel=1e-4)
     } == {usable}

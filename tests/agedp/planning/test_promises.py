@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agedp.planning.change_yardstick import ChangeYardstick
 from agedp.planning.compare_notions import compare_promises
 from agedp.planning.notion_comparison import ComparisonTarget, epsilon_at, smallest_epsilon
+from agedp.planning.row_noise import ChangeYardstick
 from agedp_data.accounting.ageing import peak
 from agedp_data.errors import RunFileError
 from agedp_data.notions import NOTIONS, Classical
-from agedp_data.notions.alternatives import Alternative
+from agedp_data.notions.publication import Alternative
 from agedp_flows.text.comparison_text import parse_target
 from tests.command import CommandFolder
 

@@ -14,12 +14,11 @@ from agedp.planning.compare_notions import compare_promises
 from agedp.planning.notion_comparison import ComparisonTarget
 from agedp.planning.span_price import span_prices
 from agedp.stages.plan import forecast_run
-from agedp_data.config.delta_size import delta_warning
+from agedp_data.config.run_file import delta_warning
 from agedp_data.notions import Classical
 from agedp_data.statement.note_texts import LARGE_DELTA
-from agedp_flows.text.plan_text import plan_lines
+from agedp_flows.text.plan_text import plan_lines, span_json, span_lines
 from agedp_flows.text.run_text import result_lines
-from agedp_flows.text.span_text import span_json, span_lines
 from docs.papers.age.frontier import permitted_days
 
 FIRST, LATER = date(2013, 1, 1), date(2020, 1, 1)

@@ -15,11 +15,9 @@ import pytest
 
 import agedp
 from agedp.one_off import release_files
-from agedp.preflight.household_facts import ExaminedDays, find_in_days
 from agedp.preflight.input_checks import CAUSES, MAX_TOUCHED_SHARE, Finding, first_refusal, judge
-from agedp.preflight.number_forms import are_ambiguous
-from agedp.preflight.reading_samples import rising_households
-from agedp.preflight.touched_days import RosterDays, Touched
+from agedp.preflight.input_facts import ExaminedDays, find_in_days
+from agedp.preflight.rejected_days import RosterDays, Touched, are_ambiguous, rising_households
 from agedp.setup.init_run_file import init
 from agedp.setup.run_file_options import OPTIONS
 from agedp_data.errors import REFUSED_INPUT, ContractChanged, PreflightFailed, RunFileError

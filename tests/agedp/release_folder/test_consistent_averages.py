@@ -16,7 +16,7 @@ from frictionless import Package
 from agedp import release_verification
 from agedp_data.errors import InputError
 from agedp_data.ledger import ContractRecord
-from agedp_data.series.mean_tables import CONSISTENT
+from agedp_data.series.mean import CONSISTENT
 from tests.agedp.release_folder.derived import derived_from
 from tests.agedp.release_folder.resealed import reseal
 

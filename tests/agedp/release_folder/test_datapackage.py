@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from frictionless import FrictionlessException, Package
 
-from agedp_data.series.mean_tables import AVERAGES, AVERAGES_BY
+from agedp_data.series.mean import AVERAGES, AVERAGES_BY
 from agedp_data.statement.datapackage import datapackage
 from agedp_data.statement.document import read_statement
 

@@ -20,7 +20,7 @@ from agedp.release_folder.release_folder import open_release
 from agedp.release_folder.result_tables import parquet_bytes
 from agedp_data.epsilon import round_nano
 from agedp_data.errors import InputError
-from agedp_data.statement.odds import odds_factor
+from agedp_data.statement.note_texts import odds_factor
 from tests.agedp.release_folder.forger import forge, repack
 from tests.agedp.release_folder.resealed import reseal
 from tests.command import agedp

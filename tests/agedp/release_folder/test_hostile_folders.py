@@ -18,8 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from agedp.release_folder.parquet_limits import read_limited_table
-from agedp_data.foreign_files import MAX_FILE_BYTES, MAX_LINE_BYTES, MAX_VALUES
+from agedp_data.foreign_files import MAX_FILE_BYTES, MAX_LINE_BYTES, MAX_VALUES, read_limited_table
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.ledger.transfer import format_lines
 from tests.agedp.release_folder.resealed import reseal

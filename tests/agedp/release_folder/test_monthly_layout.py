@@ -24,19 +24,18 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 from agedp.ledger_transfer import recover, verify
 from agedp.local_files import atomic_files
-from agedp.release_folder import unchanged_partitions as unchanged_module
-from agedp.release_folder.folder_writer import RemoteFolder, write_release_files
+from agedp.release_folder import folder_writer as unchanged_module
+from agedp.release_folder.folder_writer import RemoteFolder, unchanged_partitions, write_release_files
 from agedp.release_folder.partitions import list_files, partition_of
 from agedp.release_folder.release_folder import PACKAGE, SUMS, open_release
-from agedp.release_folder.unchanged_partitions import unchanged_partitions
-from agedp.reports.released_rows import ReleasedRows, charted_rows
+from agedp.reports.report_data import ReleasedRows, charted_rows
 from agedp.stages import publish as publish_module
 from agedp.stages.amend import amend
 from agedp.stages.publish import folder_content, publish_release, write_folder_as_of
 from agedp_data import clock
 from agedp_data.errors import InputError
-from agedp_data.ledger.chain_reader import ChainReader
-from agedp_data.ledger.monthly_transfer import rows_by_month
+from agedp_data.ledger.ledger_reader import ChainReader
+from agedp_data.ledger.transfer import rows_by_month
 from agedp_data.statement.document import read_statement
 from tests.agedp.release_folder.resealed import as_json, digest
 

@@ -11,8 +11,7 @@ from agedp.release_folder.result_tables import released_table
 from agedp_data.datasets.ausgrid import Ausgrid
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.mechanisms import interval, standard_deviation
-from agedp_data.series.profile import Profile
-from agedp_data.series.profile_tables import PROFILE_RELEASES
+from agedp_data.series.profile import PROFILE_RELEASES, Profile
 from agedp_data.series.result_table import ContractTerms, Noise
 
 COVERAGE = Decimal("0.9")

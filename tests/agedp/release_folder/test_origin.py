@@ -19,7 +19,7 @@ from agedp.stages.amend import preview_amendment, record_amendment
 from agedp.stages.publish import publish_release
 from agedp_data.errors import InputError, LedgerBehind, LedgerError, RunFileError
 from agedp_data.ledger import Ledger
-from agedp_data.series.mean_tables import PERIODS
+from agedp_data.series.mean import PERIODS
 from tests.agedp_data.ledger.texts import ENVELOPE
 
 FIRST = date(2013, 1, 1)

@@ -15,10 +15,10 @@ from agedp.release_folder.result_tables import contract_terms, read_guarantee, r
 from agedp_data import mechanisms
 from agedp_data.errors import InputError
 from agedp_data.ledger import ContractRecord, ReleaseRecord
-from agedp_data.series.mean_tables import AVERAGES, AVERAGES_BY, PERIODS
-from agedp_data.series.noise_sums import sum_interval
-from agedp_data.series.periods import period_of
+from agedp_data.series.consistency import sum_interval
+from agedp_data.series.mean import AVERAGES, AVERAGES_BY, PERIODS
 from agedp_data.series.result_table import Noise
+from agedp_data.series.series_terms import period_of
 from tests.agedp.release_folder.derived import COVERAGE, check_published, derived_from, published_tables
 
 MEAN = {"statistic": "mean", "clamp_kwh": "50", "share": "1"}

@@ -17,9 +17,8 @@ from agedp_data import mechanisms
 from agedp_data.datasets.ausgrid import Ausgrid
 from agedp_data.errors import InputError
 from agedp_data.ledger import ContractRecord, ReleaseRecord
-from agedp_data.series.load_profile import day_slots
-from agedp_data.series.noise_sums import sum_interval
-from agedp_data.series.profile_tables import PROFILE_BY_MONTH, PROFILES
+from agedp_data.series.consistency import sum_interval
+from agedp_data.series.profile import PROFILE_BY_MONTH, PROFILES, day_slots
 from agedp_data.series.result_table import Noise
 from tests.agedp.release_folder.derived import COVERAGE, check_published, derived_from, published_tables
 

@@ -14,9 +14,7 @@ from agedp_data.datasets.registry import layout_of
 from agedp_data.datasets.validation import NamedColumns
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.mechanisms import interval, standard_deviation
-from agedp_data.series.load_profile import day_slots
-from agedp_data.series.profile import Profile
-from agedp_data.series.profile_tables import PROFILES
+from agedp_data.series.profile import PROFILES, Profile, day_slots
 from agedp_data.series.result_table import ContractTerms, Noise
 from tests import exact_sums
 

@@ -13,7 +13,7 @@ import pytest
 from agedp.release_folder.derived_tables import whole_table
 from agedp_data.errors import InputError
 from agedp_data.ledger import ContractRecord, ReleaseRecord
-from agedp_data.series.distribution_tables import QUANTILES, SHARES
+from agedp_data.series.distribution import QUANTILES, SHARES
 from agedp_data.series.result_table import Noise
 from agedp_data.series.series import series_in
 from tests.agedp.release_folder.derived import COVERAGE, check_published, published_tables

@@ -15,13 +15,13 @@ import pytest
 from agedp import statement_facts
 from agedp.release_folder.release_folder import open_release
 from agedp.release_folder.span_bounds import publication_of, span_bounds
-from agedp.reports.span_growth import spans_over_time
+from agedp.reports.loss_charts import spans_over_time
 from agedp.stages.publish import publish_release
 from agedp_data import mechanisms
 from agedp_data.errors import InputError
 from agedp_data.ledger import ContractRecord, ReleaseRecord
-from agedp_data.notions.period_loss import PeriodLoss
-from agedp_data.notions.span_loss import SpanLoss
+from agedp_data.notions.publication import PeriodLoss
+from agedp_data.notions.spans import SpanLoss
 from agedp_data.statement.facts import state_bound
 from tests.agedp.release_folder import span_oracle
 from tests.agedp.release_folder.forger import forge

@@ -15,7 +15,7 @@ from datetime import date, timedelta
 import pytest
 
 from agedp_data.statement.document import read_statement
-from agedp_data.statement.lead import lead_sentences
+from agedp_data.statement.markdown import lead_sentences
 
 FIRST, DAYS = date(2013, 3, 1), 5
 CLAMP_KWH, EPSILON, HOUSEHOLDS = 50, 0.5, 3

@@ -11,8 +11,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agedp.reports.axes import Scale, date_axis, linear_axis, logarithmic_axis, named_axis
-from agedp.reports.svg import Bars, Level, Line, Marks, Points, chart, heat_map
+from agedp.reports.svg import (
+    Bars,
+    Level,
+    Line,
+    Marks,
+    Points,
+    Scale,
+    chart,
+    date_axis,
+    heat_map,
+    linear_axis,
+    logarithmic_axis,
+    named_axis,
+)
 
 finite = st.floats(-1e6, 1e6, allow_nan=False)
 few = settings(max_examples=30)

@@ -12,11 +12,10 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from agedp.internal_records.cell_tables import COVERAGE
-from agedp.reports.clamped_households import clamp_effects
-from agedp.reports.mean_series import CellMean
+from agedp.internal_records.bookkeeping import COVERAGE
+from agedp.reports.confidential_report import CellUtility, clamp_effects, utility
 from agedp.reports.report_data import InternalSources
-from agedp.reports.utility import CellUtility, utility
+from agedp.reports.series_charts import CellMean
 from tests.agedp.reports.html import Page, faults_of
 
 FIRST, DAYS = date(2013, 3, 4), 12

@@ -14,16 +14,20 @@ import pytest
 
 from agedp.release_folder.result_tables import released_table
 from agedp.reports import profile_charts
-from agedp.reports.coverage_series import coverage_parts
-from agedp.reports.heat_map import COLOURS, step_of
-from agedp.reports.profile_charts import MOST_GROUPS, profile_parts
-from agedp.reports.profile_means import group_profile, mean_profile, noise_scale
+from agedp.reports.profile_charts import (
+    COLOURS,
+    MOST_GROUPS,
+    group_profile,
+    mean_profile,
+    noise_scale,
+    profile_parts,
+    step_of,
+)
+from agedp.reports.series_charts import coverage_parts
 from agedp_data.datasets.ausgrid import Ausgrid
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.mechanisms import interval, standard_deviation
-from agedp_data.series.load_profile import day_slots
-from agedp_data.series.profile import Profile
-from agedp_data.series.profile_tables import PROFILES
+from agedp_data.series.profile import PROFILES, Profile, day_slots
 from agedp_data.series.result_table import ContractTerms, Noise
 from tests import exact_sums
 from tests.agedp.released_rows import Row

@@ -13,14 +13,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agedp.reports.axes import format_number, format_percent, format_rounded_up, linear_axis
-from agedp.reports.coverage_series import coverage_parts
-from agedp.reports.heat_map import HeatMap, value_map
-from agedp.reports.mean_series import series_parts
-from agedp.reports.month_profiles import month_profile_parts
-from agedp.reports.monthly_bars import ShownPeriod, monthly_parts
-from agedp.reports.period_rows import period_rows
-from agedp.reports.svg import Bars, Hover, Level, Line, Points, chart
+from agedp.reports.profile_charts import HeatMap, month_profile_parts, value_map
+from agedp.reports.report_data import period_rows
+from agedp.reports.series_charts import ShownPeriod, coverage_parts, monthly_parts, series_parts
+from agedp.reports.svg import (
+    Bars,
+    Hover,
+    Level,
+    Line,
+    Points,
+    chart,
+    format_number,
+    format_percent,
+    format_rounded_up,
+    linear_axis,
+)
 from tests.agedp.released_rows import Row
 from tests.agedp.reports.html import faults_of
 from tests.agedp.reports.test_values_at_the_pointer import figures_of, titles_of

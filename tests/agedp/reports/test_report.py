@@ -16,10 +16,10 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from agedp.reports.loss_over_time import losses_over_time, noise_factors
-from agedp.reports.mean_series import cell_means
+from agedp.reports.loss_charts import losses_over_time, noise_factors
 from agedp.reports.public_report import public_report_page
 from agedp.reports.report_data import ReportData
+from agedp.reports.series_charts import cell_means
 from agedp_data.epsilon import NANO
 from agedp_data.notions.w_event import WindowLoss
 from agedp_data.statement.document import read_statement

@@ -18,12 +18,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from agedp.reports.axes import linear_axis
-from agedp.reports.downloads import MOST_ROWS, Values, csv_text, download_links
-from agedp.reports.hover import MOST_IN_SERIES
-from agedp.reports.mean_series import MAX_CELLS, series_parts
-from agedp.reports.monthly_bars import monthly_parts
-from agedp.reports.svg import Bars, Hover, Line, Points, chart
+from agedp.reports.html import MOST_ROWS, Values, csv_text, download_links
+from agedp.reports.series_charts import MAX_CELLS, monthly_parts, series_parts
+from agedp.reports.svg import MOST_IN_SERIES, Bars, Hover, Line, Points, chart, linear_axis
 from tests.agedp.released_rows import FIRST, Row
 from tests.agedp.reports.html import faults_of
 from tests.agedp.reports.test_report import build

@@ -10,9 +10,14 @@ import numpy as np
 import pytest
 
 from agedp.compute.engine_settings import SILENT
-from agedp.smoothed_estimates.published_means import published_means, quantity_figures
 from agedp.smoothed_estimates.smoothed_release import estimate_quantities
-from agedp.smoothed_estimates.smoothed_table import last_days, series_spans, smoothed_table
+from agedp.smoothed_estimates.smoothed_table import (
+    last_days,
+    published_means,
+    quantity_figures,
+    series_spans,
+    smoothed_table,
+)
 from agedp_data import mechanisms
 from agedp_data.ledger import ContractRecord, ReleaseRecord, canonical
 

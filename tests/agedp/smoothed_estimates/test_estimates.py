@@ -9,10 +9,14 @@ from datetime import date, timedelta
 import numpy as np
 import pytest
 
-from agedp.smoothed_estimates.published_means import published_means, quantity_figures
-from agedp.smoothed_estimates.quantity_estimates import estimate_quantity
-from agedp.smoothed_estimates.smoothed_table import last_days, series_spans
-from agedp_data.smoothing.daily_estimates import estimate_so_far
+from agedp.smoothed_estimates.smoothed_table import (
+    estimate_quantity,
+    last_days,
+    published_means,
+    quantity_figures,
+    series_spans,
+)
+from agedp_data.smoothing.estimates import estimate_so_far
 from agedp_data.smoothing.public_calendar import covariates
 from tests.agedp.smoothed_estimates.conftest import FIRST, contract, row, table
 

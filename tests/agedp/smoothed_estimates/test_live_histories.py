@@ -9,12 +9,18 @@ import numpy as np
 import pytest
 
 from agedp.compute.engine_settings import SILENT
-from agedp.smoothed_estimates import quantity_estimates
-from agedp.smoothed_estimates.published_means import CellArrays, QuantityFigures, published_means, quantity_figures
-from agedp.smoothed_estimates.quantity_estimates import estimate_quantity
+from agedp.smoothed_estimates import smoothed_table
 from agedp.smoothed_estimates.smoothed_release import estimate_quantities, recorded_amplitudes
-from agedp.smoothed_estimates.smoothed_table import last_days, series_spans
-from agedp_data.smoothing import daily_estimates, group_estimates
+from agedp.smoothed_estimates.smoothed_table import (
+    CellArrays,
+    QuantityFigures,
+    estimate_quantity,
+    last_days,
+    published_means,
+    quantity_figures,
+    series_spans,
+)
+from agedp_data.smoothing import estimates as estimates_module
 from agedp_data.smoothing.public_calendar import covariates
 from tests.agedp.smoothed_estimates.conftest import FIRST, contract, row, table
 
@@ -86,8 +92,8 @@ def live_columns(visits, contracts):
 @pytest.mark.parametrize("late", ORDERS.values(), ids=ORDERS)
 @pytest.mark.parametrize("stages", HISTORIES.values(), ids=HISTORIES)
 def test_no_prefix_of_a_ledger_has_other_live_estimates(stages, late, monkeypatch):
-    monkeypatch.setattr(daily_estimates, "REFIT_DAYS", 4)
-    for module in (daily_estimates, group_estimates):  # the search has tests of its own and takes most of the time
+    monkeypatch.setattr(estimates_module, "REFIT_DAYS", 4)
+    for module in (estimates_module, estimates_module):  # the search has tests of its own and takes most of the time
         monkeypatch.setattr(module, "fit_amplitudes", quick_fit)
     visits, contracts = history(stages, late)
     whole = live_columns(visits, contracts)
@@ -150,14 +156,14 @@ def test_late_days_need_no_further_fits(monkeypatch):
         fits.append(figures)
         return quick_fit(*figures, **keys)
 
-    for module in (daily_estimates, group_estimates):
+    for module in (estimates_module, estimates_module):
         monkeypatch.setattr(module, "fit_amplitudes", counted)
     cell = CellArrays(10 + np.arange(days) % 3 / 4, np.ones(days), np.full(days, 5.0))
     public, numbers = covariates([FIRST + timedelta(days=day) for day in range(days)], region="none"), []
     for late in ({}, {3: 6, 9: 11, 15: 18, 30: 32}):
         fits.clear()
         orders = {day: 2 * late[day] + 1 if day in late else 2 * day for day in range(days)}
-        estimate_quantity(QuantityFigures(FIRST, {quantity_estimates.TOTAL: cell}, orders, ("use",)), public)
+        estimate_quantity(QuantityFigures(FIRST, {smoothed_table.TOTAL: cell}, orders, ("use",)), public)
         numbers.append(len(fits))
     assert numbers == [2, 2]  # of the archive, and after 28 days
 
@@ -170,8 +176,8 @@ def test_the_amplitudes_are_those_of_the_fit_in_use(monkeypatch):
         fitted.append(fit(*figures, **keys)[0])
         return fit(*figures, **keys)
 
-    fit = group_estimates.fit_amplitudes
-    monkeypatch.setattr(group_estimates, "fit_amplitudes", recorded)
+    fit = estimates_module.fit_amplitudes
+    monkeypatch.setattr(estimates_module, "fit_amplitudes", recorded)
     rows = [line for visit in visits for line in visit]
     means = published_means(rows, contracts)
     spans = series_spans(means)

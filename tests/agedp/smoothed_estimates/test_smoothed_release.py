@@ -20,9 +20,9 @@ from frictionless import Package
 import agedp
 from agedp.local_files import atomic_files
 from agedp.release_folder.result_tables import read_guarantee
-from agedp.smoothed_estimates.smoothing_source import default_region
+from agedp.smoothed_estimates.smoothed_release import default_region
 from agedp_data.errors import InputError
-from agedp_data.smoothing.measured_coverage import MEASURED
+from agedp_data.smoothing.signal_estimate import MEASURED
 from tests.agedp.smoothed_estimates.conftest import DAYS, FIRST, SKIPPED, publish
 from tests.source_path import ROOT, source_path
 

@@ -11,7 +11,7 @@ import pytest
 
 from agedp.local_files.atomic_files import FolderRemoved
 from agedp.store.bucketed_roster import BucketedRoster, write_bucketed_roster
-from agedp.store.buckets import bucket_numbers
+from agedp.store.store import bucket_numbers
 from agedp_data.roster import Roster
 
 FIRST = date(2013, 1, 1)

@@ -21,10 +21,18 @@ from agedp.local_files import atomic_files
 from agedp.stage_values import Delivery
 from agedp.stages.aggregate import aggregate
 from agedp.stages.ingest import ingest
-from agedp.store.buckets import bucket_of, buckets_for, record_buckets, size_notice, store_buckets, stored_buckets
 from agedp.store.daily_totals import read_daily_totals
 from agedp.store.month_reader import load_month_readings
-from agedp.store.store import FileOrder, Store
+from agedp.store.store import (
+    FileOrder,
+    Store,
+    bucket_of,
+    buckets_for,
+    record_buckets,
+    size_notice,
+    store_buckets,
+    stored_buckets,
+)
 from agedp_data import table_schemas
 from agedp_data.datasets.synthetic import write_ausgrid
 from agedp_data.datasets.validation import ReadingRules

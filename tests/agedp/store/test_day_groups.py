@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 
 from agedp.compute.engine_settings import Engine
 from agedp.stages.ingest import ingest
-from agedp.store import daily_totals, deduplication_record
-from agedp.store.day_groups import group_parts, stored_groups
-from agedp.store.manifest import PartSpan
-from agedp.store.store import FileOrder, PartMonth, Store
+from agedp.store import daily_totals
+from agedp.store.month_reader import group_parts, stored_groups
+from agedp.store.store import FileOrder, PartMonth, PartSpan, Store
 from agedp_data.datasets.timestamps import day_number
 from agedp_data.datasets.validation import ReadingRules
 from tests.agedp.store.test_buckets import stored_totals, totals_of, write_rows
@@ -101,7 +100,7 @@ def test_a_new_night_opens_its_own_days_only(tmp_path, monkeypatch, buckets):
             assert set(opened) <= {(number - 1, number - 1), (number, number)}
     assert stored_totals(store, delivery) == totals_of(readings)
     opened.clear()
-    monkeypatch.setattr(deduplication_record, "deduplicate_group", None)  # nothing changed: no table is opened
+    monkeypatch.setattr(daily_totals, "deduplicate_group", None)  # nothing changed: no table is opened
     assert ingest(store, [str(folder)], engine=INLINE).rows_kept == delivery.rows_kept
     assert opened == []
 

@@ -14,8 +14,13 @@ from hypothesis import strategies as st
 from agedp.compute.engine_settings import Engine
 from agedp.stages.ingest import ingest
 from agedp.store.daily_totals import daily_totals_path, read_daily_totals
-from agedp.store.day_groups import stored_groups
-from agedp.store.month_reader import daily_totals, distinct_keys, household_day_key, split_household_day_key
+from agedp.store.month_reader import (
+    daily_totals,
+    distinct_keys,
+    household_day_key,
+    split_household_day_key,
+    stored_groups,
+)
 from agedp.store.store import Store
 from agedp_data.datasets.deduplication import Readings
 from agedp_data.datasets.synthetic import write_ausgrid, write_london

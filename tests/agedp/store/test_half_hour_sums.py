@@ -24,10 +24,9 @@ from agedp_data.datasets.validation import NamedColumns, ReadingRules
 from agedp_data.errors import ChainError
 from agedp_data.markov.states import RepresentativeValues
 from agedp_data.roster import read_roster
-from agedp_data.series.load_profile import profile_sensitivity
 from agedp_data.series.mean import Mean
-from agedp_data.series.periods import days_of
-from agedp_data.series.profile import Profile
+from agedp_data.series.profile import Profile, profile_sensitivity
+from agedp_data.series.series_terms import days_of
 from tests.exact_sums import by_group, profile_of
 
 FIRST = date(2012, 12, 28)

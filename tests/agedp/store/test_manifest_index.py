@@ -12,16 +12,12 @@ from pathlib import Path
 import pytest
 
 from agedp.compute.engine_settings import Engine
-from agedp.local_files.checksums import checked_json
+from agedp.local_files.atomic_files import checked_json
 from agedp.stage_values import Delivery
 from agedp.stages.ingest import ingest
-from agedp.store import manifest_index
+from agedp.store import store as store_module
 from agedp.store import store as stores
-from agedp.store.manifest import Manifest
-from agedp.store.manifest_index import INDEX, read_manifests
-from agedp.store.retained_months import write_retained_from
-from agedp.store.store import FileOrder, Store
-from agedp.store.stored_sizes import StoredSizes
+from agedp.store.store import INDEX, FileOrder, Manifest, Store, StoredSizes, read_manifests, write_retained_from
 from agedp_data.datasets.synthetic import write_london
 from agedp_data.datasets.validation import ReadingRules
 from agedp_data.errors import InputError
@@ -70,7 +66,7 @@ def test_an_unchanged_manifest_is_not_parsed_again(store: Store, monkeypatch: py
     expected = read_one_by_one(store)
     assert len(expected) == 3
     monkeypatch.setattr(stores.Store, "manifest", lambda *_: pytest.fail("a manifest was parsed"))
-    monkeypatch.setattr(manifest_index, "_write_index", lambda *_: pytest.fail("the index was written"))
+    monkeypatch.setattr(store_module, "_write_index", lambda *_: pytest.fail("the index was written"))
     assert read_manifests(store).manifests == expected
 
 
@@ -121,10 +117,10 @@ def test_a_manifest_that_comes_back_counts_again(store: Store, tmp_path: Path) -
         Path.unlink,
         lambda path: path.write_bytes(b""),
         lambda path: path.write_bytes(bytes(path.stat().st_size)),
-        lambda path: path.write_bytes(manifest_index._checksum(b"[]") + b"\n[]"),
+        lambda path: path.write_bytes(store_module._checksum(b"[]") + b"\n[]"),
         lambda path: write_index(path, {"format": 1, "manifests": {"a": ["", {}]}}),
         lambda path: write_index(path, {"format": 2, "manifests": {}}),
-        lambda path: path.write_bytes(manifest_index._checksum(b'{"a": ["", {}]}') + b'\n{"a": ["", {}]}'),
+        lambda path: path.write_bytes(store_module._checksum(b'{"a": ["", {}]}') + b'\n{"a": ["", {}]}'),
     ],
 )
 def test_a_damaged_index_is_written_again(store: Store, damage: Callable[[Path], object]) -> None:
@@ -137,7 +133,7 @@ def test_a_damaged_index_is_written_again(store: Store, damage: Callable[[Path],
 
 def write_index(path: Path, index: object) -> None:
     body = json.dumps(index).encode()
-    path.write_bytes(manifest_index._checksum(body) + b"\n" + body)
+    path.write_bytes(store_module._checksum(body) + b"\n" + body)
 
 
 def test_a_manifest_of_a_later_version_counts_after_the_upgrade(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,8 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from agedp.store.part_rows import ParsedRows
-from agedp.store.part_totals import part_daily_totals
+from agedp.store.part_writer import ParsedRows, part_daily_totals
 from agedp.store.store import Store
 from agedp_data.datasets.validation import SLOTS, ReadingRules, RejectionReason
 

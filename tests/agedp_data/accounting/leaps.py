@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from agedp_data.accounting.temporal_half_hourly import temporal_kernels
-from agedp_data.accounting.temporal_recursion import OneSidedRecursion, Recursion
-from agedp_data.leakage.batched import BatchedLeakage, kernel_set
+from agedp_data.accounting.temporal_recursion import OneSidedRecursion, Recursion, temporal_kernels
+from agedp_data.leakage.function import BatchedLeakage, kernel_set
 from agedp_data.markov.transitions import power
 
 

@@ -7,8 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from agedp_data.accounting.age_planner import plan_ageing, plan_least_penalty, smallest_loss
-from agedp_data.accounting.ageing import peak
+from agedp_data.accounting.ageing import peak, plan_ageing, plan_least_penalty, smallest_loss
 from agedp_data.errors import ChainError
 
 FLIP = np.array([[0.9, 0.1], [0.1, 0.9]])

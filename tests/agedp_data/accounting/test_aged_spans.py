@@ -8,7 +8,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from agedp_data.accounting.approximate_ageing import aged_epsilon
+from agedp_data.accounting.ageing import aged_epsilon
 from agedp_data.accounting.renyi import compose, laplace_curve, pure_curve
 from agedp_data.epsilon import NANO
 from agedp_data.errors import ChainError

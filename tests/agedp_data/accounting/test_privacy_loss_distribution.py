@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from agedp_data.accounting.privacy_loss_distribution import tight_epsilon
+from agedp_data.accounting.renyi import tight_epsilon
 
 
 @pytest.mark.parametrize(

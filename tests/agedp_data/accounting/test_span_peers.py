@@ -8,7 +8,6 @@ from itertools import product
 import numpy as np
 import pytest
 
-from agedp_data.accounting.privacy_loss_distribution import tight_epsilon
 from agedp_data.accounting.renyi import (
     ORDERS,
     PICO,
@@ -19,6 +18,7 @@ from agedp_data.accounting.renyi import (
     laplace_curve,
     multiply,
     pure_curve,
+    tight_epsilon,
 )
 from agedp_data.epsilon import NANO
 from agedp_data.errors import ChainError

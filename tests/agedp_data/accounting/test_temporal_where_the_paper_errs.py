@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from agedp_data.accounting.temporal_leakage import allocate, backward, temporal, temporal_kernels, temporal_supremum
-from agedp_data.leakage.function import KernelLeakage
-from agedp_data.leakage.pieces import fixed_point
+from agedp_data.leakage.function import KernelLeakage, fixed_point
 from tests.agedp_data.accounting.temporal_oracles import (
     by_programme,
     by_recursion,

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agedp_data.accounting.renyi import ORDERS, PICO, approximate_epsilon, laplace_curve, multiply
-from agedp_data.accounting.vector_curve import vector_curve
+from agedp_data.accounting.renyi import ORDERS, PICO, approximate_epsilon, laplace_curve, multiply, vector_curve
 from agedp_data.errors import ChainError
 
 OUTCOMES = np.arange(-1_500, 1_501)

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, laplace, norm
 
-from agedp_data.accounting.age_planner import plan_ageing
-from agedp_data.accounting.ageing import age_of_information, compose, cyclic_risk, peak, risk
+from agedp_data.accounting.ageing import age_of_information, compose, cyclic_risk, peak, plan_ageing, risk
 from agedp_data.errors import ChainError
 from agedp_data.leakage.function import leakage
 from agedp_data.markov.cyclic import cyclic_kernels

@@ -9,17 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from agedp_data.audit.noise_law import (
-    equality_probability,
-    expected_sign,
-    noise_width,
-    nonzero_probability,
-    size_log_moment,
-    size_moments,
-    tail_probability,
-)
-from agedp_data.audit.noise_tests import Residuals, noise_tests, series_tests, significant_tests
-from agedp_data.audit.power import (
+from agedp_data.audit.lower_bounds import (
     FAULTS_OF_SUMS,
     AuditDatasets,
     AuditedSeries,
@@ -32,12 +22,23 @@ from agedp_data.audit.power import (
     small_noise_power,
     undetectable_faults,
 )
-from agedp_data.audit.tail_bounds import (
+from agedp_data.audit.noise_tests import (
+    Residuals,
     count_tails,
+    equality_probability,
+    expected_sign,
+    noise_tests,
+    noise_width,
+    nonzero_probability,
+    series_tests,
     sign_sum_tail,
     sign_sum_threshold,
+    significant_tests,
+    size_log_moment,
+    size_moments,
     size_tails,
     small_size_threshold,
+    tail_probability,
 )
 
 SCALES = [0.05, 0.4, 3.0, 40.0]

@@ -14,8 +14,7 @@ import pytest
 from agedp_data.config import contract_part, load, parse
 from agedp_data.config.amendment import amendment
 from agedp_data.config.contract import comparable
-from agedp_data.config.loading import from_keys
-from agedp_data.config.run_file_schema import run_file_schema
+from agedp_data.config.loading import from_keys, run_file_schema
 from agedp_data.errors import ContractChanged, RunFileError
 from agedp_data.ledger import ContractRecord
 from agedp_data.ledger.ledger_reader import require_same_contract

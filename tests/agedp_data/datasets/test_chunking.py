@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agedp_data.datasets import chunking
-from agedp_data.datasets.chunking import read_lines, split_into_chunks
-from agedp_data.datasets.file_listing import InputFile, list_input_files
+from agedp_data.datasets import filesystem
+from agedp_data.datasets.filesystem import InputFile, list_input_files, read_lines, split_into_chunks
 
 
 def source(path: Path, content: bytes) -> InputFile:
@@ -41,7 +40,7 @@ def test_chunks_are_the_file_cut_at_line_ends_and_long_lines_stay_long(
     data = b"".join(pieces)
     file = source(tmp_path_factory.mktemp("cut") / name, data)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(chunking, *(("_MAX_LINE_BYTES", LIMIT + 2) if short else ("_WINDOW", batch)))
+        patch.setattr(filesystem, *(("_MAX_LINE_BYTES", LIMIT + 2) if short else ("_WINDOW", batch)))
         chunks = split_into_chunks(file, start=0, chunk_bytes=least)
         batches = [found for chunk in chunks for found in read_lines(chunk, batch_bytes=batch)]
     assert all(found.endswith(b"\n") for found in batches[:-1])
@@ -66,6 +65,6 @@ def test_an_endless_line_takes_no_more_memory_than_a_long_one(tmp_path, name):
     lines = b"".join(batch for chunk in chunks for batch in read_lines(chunk, batch_bytes=2**18)).splitlines()
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert [len(line) > chunking.LONGEST_LINE for line in lines] == [False, True, False]
+    assert [len(line) > filesystem.LONGEST_LINE for line in lines] == [False, True, False]
     assert lines[::2] == [b"x,1", b"z,2"]
     assert peak < 3_000_000

@@ -7,8 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from agedp_data.datasets.timestamps import ZoneDays
-from agedp_data.datasets.zone_changes import begins_as_recorded, first_moved_day, zone_changes
+from agedp_data.datasets.timestamps import ZoneDays, begins_as_recorded, first_moved_day, zone_changes
 
 # New South Wales: first Sunday of October at 2:00, first Sunday of April at 3:00
 SPRING = (date(2010, 10, 3), date(2011, 10, 2), date(2012, 10, 7))

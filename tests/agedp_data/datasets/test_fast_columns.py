@@ -15,9 +15,8 @@ import pyarrow as pa
 import pytest
 
 from agedp_data.datasets.csv_lines import broken_lines, count_sound_lines, line_ends, line_texts
-from agedp_data.datasets.csv_parsing import parse_lines
+from agedp_data.datasets.csv_parsing import parse_iso_cells, parse_lines
 from agedp_data.datasets.deduplication import StoredRows, deduplicate_rows
-from agedp_data.datasets.iso_cells import parse_iso_cells
 from agedp_data.datasets.layout import SINGLE_CHANNEL
 from agedp_data.datasets.london import London
 from agedp_data.datasets.timestamps import LOCAL_ISO, parse_timestamp

@@ -13,14 +13,15 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from agedp_data.datasets import file_listing, filesystem
-from agedp_data.datasets.chunking import read_lines, split_into_chunks
-from agedp_data.datasets.file_listing import (
+from agedp_data.datasets import filesystem
+from agedp_data.datasets.filesystem import (
     combine_digests,
     file_segments,
     hash_segment,
     list_input_files,
     read_head,
+    read_lines,
+    split_into_chunks,
 )
 from agedp_data.errors import InputError
 
@@ -222,7 +223,7 @@ def test_a_file_that_goes_away_is_an_input_error_wherever_it_is_read(folder, use
 
 
 def test_a_digest_names_the_bytes(folder, monkeypatch):
-    monkeypatch.setattr(file_listing, "SEGMENT_BYTES", 1000)
+    monkeypatch.setattr(filesystem, "SEGMENT_BYTES", 1000)
     texts = [TEXT, TEXT[:-1], TEXT.replace(b"2013", b"2014", 1), TEXT[:1000], TEXT[:1001], b"", TEXT + b'"']
     digests = set()
     for text in texts:

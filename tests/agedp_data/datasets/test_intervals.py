@@ -9,8 +9,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from agedp_data.datasets.intervals import common_interval, times_of_rows
-from agedp_data.datasets.layout import expected_readings
+from agedp_data.datasets.layout import common_interval, expected_readings, times_of_rows
 from agedp_data.datasets.registry import layout_of
 from agedp_data.datasets.validation import NamedColumns, ReadingRules, RejectionReason
 from agedp_data.errors import InputError

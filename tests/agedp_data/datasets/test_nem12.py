@@ -13,9 +13,8 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from agedp_data.datasets.chunking import read_lines, split_into_chunks
 from agedp_data.datasets.csv_parsing import ParsedChunk
-from agedp_data.datasets.file_listing import list_input_files
+from agedp_data.datasets.filesystem import list_input_files, read_lines, split_into_chunks
 from agedp_data.datasets.layout import label_of
 from agedp_data.datasets.nem12 import Nem12, Nem12Keys
 from agedp_data.datasets.validation import ReadingRules, RejectionReason

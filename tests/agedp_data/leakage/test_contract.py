@@ -14,9 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agedp_data.leakage.batched import BatchedLeakage
 from agedp_data.leakage.bound_table import LOSS_GRID, LeakageBound
-from agedp_data.leakage.function import KernelLeakage, leakage, supremum
+from agedp_data.leakage.function import BatchedLeakage, KernelLeakage, leakage, supremum
 from agedp_data.leakage.population_bound import leakage_bound
 
 NANO = 10**9

@@ -24,7 +24,7 @@ from agedp_data.leakage.exact import (
     round_up_with_slack,
     to_integers,
 )
-from agedp_data.leakage.pieces import frontier_of
+from agedp_data.leakage.function import frontier_of
 from agedp_data.leakage.population_bound import leakage_bound
 from agedp_data.markov.transitions import reverse
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from agedp_data.leakage.dinkelbach import largest_gain
-from agedp_data.leakage.function import leakage
-from agedp_data.leakage.pieces import fixed_point, frontier, gain, prefixes
+from agedp_data.leakage.function import fixed_point, frontier, gain, largest_gain, leakage, prefixes
 
 LOSSES = np.array([0.0, 1e-300, 1e-12, 1e-6, 0.1, 1.0, 5.0, 40.0, 699.0, 701.0, 800.0, 1e9, np.inf])
 

@@ -6,10 +6,14 @@ import numpy as np
 import pytest
 
 from agedp_data.errors import ChainError
-from agedp_data.leakage.function import leakage
-from agedp_data.leakage.pieces import gain
-from agedp_data.leakage.population_bound import composition_age_steps, leakage_bound, leakage_bound_from_distances
-from agedp_data.leakage.upper_hulls import max_reversibilised_bound, upper_hulls
+from agedp_data.leakage.function import gain, leakage
+from agedp_data.leakage.population_bound import (
+    composition_age_steps,
+    leakage_bound,
+    leakage_bound_from_distances,
+    max_reversibilised_bound,
+    upper_hulls,
+)
 from agedp_data.markov.mixing import reversibilised_bound, total_variation, total_variation_forward
 from agedp_data.markov.transitions import power, reverse
 

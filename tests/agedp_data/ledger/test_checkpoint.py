@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from agedp_data.errors import LedgerBehind, LedgerError
 from agedp_data.ledger import Ledger
-from agedp_data.ledger.checkpoint import LedgerCheckpoint, parse_checkpoint, parse_checkpoint_of_any_version
 from agedp_data.ledger.hash_chain import HashChain
+from agedp_data.ledger.ledger_reader import LedgerCheckpoint, parse_checkpoint, parse_checkpoint_of_any_version
 from agedp_data.ledger.lifecycle import HouseholdAccount
 from agedp_data.ledger.records import columns_of, table_of
 from agedp_data.ledger.transfer import export_population, recovered_rows

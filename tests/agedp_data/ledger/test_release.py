@@ -12,7 +12,7 @@ import pytest
 
 from agedp_data.errors import ContractChanged, LedgerError, Refused
 from agedp_data.ledger import Ledger
-from agedp_data.ledger.release_headers import header_of
+from agedp_data.ledger.records import header_of
 from tests.agedp_data.ledger.conftest import everywhere
 from tests.agedp_data.ledger.texts import promise
 

@@ -9,10 +9,8 @@ import pytest
 import s3fs
 
 from agedp_data.errors import LedgerBehind, LedgerError
-from agedp_data.ledger import witness_file, witness_object
-from agedp_data.ledger.witness import WitnessState
-from agedp_data.ledger.witness_address import witness_at
-from agedp_data.ledger.witness_file import FileWitness
+from agedp_data.ledger import witness as witness_module
+from agedp_data.ledger.witness import FileWitness, WitnessState, witness_at
 from tests.agedp_data.ledger.witnesses import KINDS, place_of, stored_row
 
 FIRST = WitnessState("0" * 64, "a" * 64, "pending")
@@ -95,7 +93,7 @@ def test_a_file_is_its_owners_alone_and_leaves_no_litter(tmp_path):
 
 
 def test_a_lock_that_is_not_released_ends_the_wait(tmp_path, monkeypatch):
-    monkeypatch.setattr(witness_file, "LOCK_SECONDS", 0.05)
+    monkeypatch.setattr(witness_module, "LOCK_SECONDS", 0.05)
     held, waiting = FileWitness(tmp_path / "w"), FileWitness(tmp_path / "w")
     with held._exclusive_lock(), pytest.raises(LedgerError, match="held by another process"):
         waiting.compare_and_set(None, FIRST)
@@ -130,7 +128,7 @@ class Careless:
 
 
 def test_a_store_that_ignores_conditions_is_refused(bucket, monkeypatch):
-    monkeypatch.setattr(witness_object, "system_at", lambda url: (Careless(s3fs.S3FileSystem()), url))
+    monkeypatch.setattr(witness_module, "system_at", lambda url: (Careless(s3fs.S3FileSystem()), url))
     with pytest.raises(LedgerError, match="ignores If-Match and If-None-Match"):
         witness_at(f"{bucket}/ignores/witness.json").compare_and_set(None, FIRST)
 

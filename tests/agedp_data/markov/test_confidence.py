@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from agedp_data.markov.confidence import sampling_bound
-from agedp_data.markov.cyclic import count_cyclic_transitions
-from agedp_data.markov.cyclic_inference import cyclic_sampling_bound
+from agedp_data.markov.cyclic import count_cyclic_transitions, cyclic_sampling_bound
 
 
 def counted(kernels, steps, seed, every=1):

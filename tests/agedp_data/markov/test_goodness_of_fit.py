@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from agedp_data.markov.cyclic_inference import cyclic_goodness_of_fit
-from agedp_data.markov.goodness_of_fit import markov_goodness_of_fit
-from agedp_data.markov.lagged_counts import count_lagged_pairs, max_row_distance, predicted_total_variation
+from agedp_data.markov.cyclic import cyclic_goodness_of_fit
+from agedp_data.markov.memory_check import markov_goodness_of_fit
+from agedp_data.markov.transitions import count_lagged_pairs, max_row_distance, predicted_total_variation
 
 LAGS = [1, 2, 7, 14, 28]
 

@@ -8,17 +8,19 @@ import numpy as np
 import pytest
 
 from agedp_data.errors import ChainError
-from agedp_data.markov.daily_residuals import daily_residuals, quartile_symbols
-from agedp_data.markov.hidden_regimes import (
+from agedp_data.markov.memory_check import (
     HiddenRegimes,
     _reestimated,
     _starts,
     chain_pairs,
+    counted_pairs,
+    daily_residuals,
     fit_hidden_regimes,
     hidden_log_likelihood,
     predicted_pairs,
+    quartile_symbols,
+    signed_memory,
 )
-from agedp_data.markov.lagged_memory import counted_pairs, signed_memory
 
 LASTING = HiddenRegimes(
     np.array([0.6, 0.4]),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from agedp_data.markov.lagged_counts import count_lagged_pairs, lag_kernel
-from agedp_data.markov.parametric_bootstrap import count_state_pairs, smallest_state_type
+from agedp_data.markov.memory_check import count_state_pairs, smallest_state_type
+from agedp_data.markov.transitions import count_lagged_pairs, lag_kernel
 
 
 def by_loop(secret, read, lag, n_secret, n_read, used=lambda now, then: True):

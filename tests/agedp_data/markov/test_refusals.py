@@ -9,13 +9,19 @@ import pytest
 
 from agedp_data.errors import ChainError
 from agedp_data.markov.confidence import sampling_bound
-from agedp_data.markov.cyclic import cyclic_kernels
-from agedp_data.markov.cyclic_inference import cyclic_goodness_of_fit, cyclic_sampling_bound
-from agedp_data.markov.goodness_of_fit import markov_goodness_of_fit
-from agedp_data.markov.lagged_counts import checked_lags, checked_states
+from agedp_data.markov.cyclic import cyclic_goodness_of_fit, cyclic_kernels, cyclic_sampling_bound
+from agedp_data.markov.memory_check import markov_goodness_of_fit
 from agedp_data.markov.mixing import reversibilised_bound, spectral_bound, total_variation
 from agedp_data.markov.states import edges_equal_width, edges_quantile, mask_incomplete_days, representative_values
-from agedp_data.markov.transitions import count_transitions, power, reverse, stationary, transition_matrix
+from agedp_data.markov.transitions import (
+    checked_lags,
+    checked_states,
+    count_transitions,
+    power,
+    reverse,
+    stationary,
+    transition_matrix,
+)
 
 NAN, RNG = np.nan, np.random.default_rng(0)
 BOUNDS = (total_variation, spectral_bound, reversibilised_bound)

@@ -7,8 +7,7 @@ import pytest
 from scipy.optimize import minimize
 
 from agedp_data.errors import ChainError
-from agedp_data.markov.mixing import is_reversible, total_variation
-from agedp_data.markov.reversible import reversible_fit_bound, reversible_transition_matrix
+from agedp_data.markov.mixing import is_reversible, reversible_fit_bound, reversible_transition_matrix, total_variation
 from agedp_data.markov.transitions import transition_matrix
 
 SPARSE = [[90, 7, 0, 0], [5, 60, 9, 0], [0, 11, 40, 2], [1, 0, 1, 30]]  # some pairs of states never follow each other

@@ -13,12 +13,10 @@ from agedp_data.accounting.renyi import PICO, approximate_epsilon, compose, coun
 from agedp_data.epsilon import NANO
 from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.notions import AgeDependent, Neighbourhood
-from agedp_data.notions.aged_span import AgedSpanLoss
-from agedp_data.notions.alternatives import Comparison
-from agedp_data.notions.bounded_change import SustainedChangeLoss
-from agedp_data.notions.period_loss import PeriodLoss
-from agedp_data.notions.publication import Publication
-from agedp_data.notions.span_curves import SpanCurves
+from agedp_data.notions.age_dependent import AgedSpanLoss
+from agedp_data.notions.neighbourhood import SustainedChangeLoss
+from agedp_data.notions.publication import Comparison, PeriodLoss, Publication
+from agedp_data.notions.spans import SpanCurves
 from agedp_data.series.distribution import Distribution
 from agedp_data.series.mean import Mean
 from agedp_data.series.sensitivity import Move

@@ -18,7 +18,7 @@ from agedp_data.epsilon import NANO, floor_nano
 from agedp_data.errors import ChainError, Refused
 from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.notions import AgeDependent, Classical, WEvent
-from agedp_data.notions.alternatives import Comparison
+from agedp_data.notions.publication import Comparison
 from agedp_data.notions.w_event import WindowLoss, fullest_window, largest_window
 from tests.laws.promises import Line
 

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from agedp_data.epsilon import NANO
 from agedp_data.errors import Refused
 from agedp_data.notions import Neighbourhood
-from agedp_data.notions.bounded_change import BoundedChangeLoss
+from agedp_data.notions.neighbourhood import BoundedChangeLoss
 from agedp_data.notions.publication import Publication
 from agedp_data.series.distribution import Distribution
 from agedp_data.series.mean import Mean

@@ -25,10 +25,10 @@ from typing import Annotated, ClassVar, Literal
 from agedp_data.amendment_rules import LOWER
 from agedp_data.errors import Refused
 from agedp_data.epsilon import floor_nano
-from agedp_data.notions.alternatives import Alternative, part
+from agedp_data.notions.publication import Alternative, part
 from agedp_data.notions.enforcement import EnforcedPromise, refuse_above
 from agedp_data.notions.notion import DAY_BOUND, LossBound, day_losses
-from agedp_data.notions.notion_text import NoiseExample, NotionText, OwnBound
+from agedp_data.notions.notion import NoiseExample, NotionText, OwnBound
 from agedp_data.parameters import Days, Epsilon
 
 BOUND = "sum of limited releases"

@@ -19,7 +19,7 @@ from agedp_data.leakage.function import leakage
 from agedp_data.leakage.population_bound import composition_age_steps, leakage_bound
 from agedp_data.markov.transitions import reverse
 from agedp_data.notions import Temporal
-from agedp_data.notions.temporal_loss import LEAKAGE, TemporalLeakage
+from agedp_data.notions.temporal import LEAKAGE, TemporalLeakage
 from tests.agedp_data.accounting.leaps import recursion_by_leaps
 from tests.laws.promises import Line
 

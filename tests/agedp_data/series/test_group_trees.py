@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from agedp_data.series.consistency import NoisyValue
-from agedp_data.series.group_trees import DrawnGroups, consistent_groups
-from agedp_data.series.quantities import next_coarser, totals_with_groups
+from agedp_data.series.consistency import DrawnGroups, NoisyValue, consistent_groups, next_coarser, totals_with_groups
 from agedp_data.series.series import series_of
 
 LEVELS = ("feeder", "substation", "area")

@@ -10,8 +10,8 @@ import pytest
 from scipy.optimize import isotonic_regression
 
 from agedp_data.errors import ChainError
-from agedp_data.series.histogram_quantiles import fitted_below_edges, noisy_counts, quantile_ranges
-from agedp_data.series.histograms import cumulative, histogram
+from agedp_data.series.distribution import fitted_below_edges, noisy_counts, quantile_ranges
+from agedp_data.series.sensitivity import cumulative, histogram
 
 EDGES = np.array([0, 2, 4, 6, 9, 12, 16, 24, 50], np.float64)
 SHARES = (0.01, 0.25, 0.5, 0.9, 0.99, 1)

@@ -15,11 +15,13 @@ from hypothesis import strategies as st
 
 from agedp_data.accounting.delta_neighbourhood import cumulative_counts, shifted_histograms
 from agedp_data.errors import ChainError
-from agedp_data.series.histograms import cumulative, delta_grid, histogram
 from agedp_data.series.sensitivity import (
     Move,
+    cumulative,
     cumulative_sensitivity,
+    delta_grid,
     edges_crossed,
+    histogram,
     histogram_sensitivity,
     shifted_sensitivity,
     sum_sensitivity,

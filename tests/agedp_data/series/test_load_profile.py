@@ -16,12 +16,7 @@ from agedp.store.half_hour_sums import half_hour_block, half_hour_states
 from agedp_data.datasets.ausgrid import Ausgrid
 from agedp_data.errors import ChainError
 from agedp_data.markov.states import RepresentativeValues
-from agedp_data.series.load_profile import (
-    day_slots,
-    default_profile,
-    profile_sensitivity,
-    reduced_profile,
-)
+from agedp_data.series.profile import day_slots, default_profile, profile_sensitivity, reduced_profile
 from agedp_data.series.sensitivity import Move
 from agedp_data.series.series_terms import HouseholdDays
 from tests.exact_sums import profile_of

@@ -10,8 +10,7 @@ import pandas as pd
 import pytest
 
 from agedp.stage_values import DailySum
-from agedp_data.series.load_profile import default_profile, profile_sensitivity, reduced_profile
-from agedp_data.series.monthly_profile import month_sensitivity
+from agedp_data.series.profile import default_profile, month_sensitivity, profile_sensitivity, reduced_profile
 from agedp_data.series.series_terms import Cell
 from tests.exact_sums import profile_of
 

@@ -13,7 +13,7 @@ import pytest
 
 from agedp_data import mechanisms
 from agedp_data.errors import ChainError
-from agedp_data.series.noise_sums import central_probability, sum_deviation, sum_interval
+from agedp_data.series.consistency import central_probability, sum_deviation, sum_interval
 
 REACH = 60
 COVERAGES = ("0.2", "0.5", "0.9", "0.95", "0.999")

@@ -6,16 +6,20 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from agedp_data.smoothing.amplitude_fit import fit_amplitudes, log_likelihoods, most_probable
-from agedp_data.smoothing.banded_likelihood import state_precision, whitened_products
-from agedp_data.smoothing.gaussian_filter import Dynamics, kalman_filter
 from agedp_data.smoothing.structural_model import (
     DAILY_MEAN,
     PRIOR,
     Amplitudes,
+    Dynamics,
+    fit_amplitudes,
+    kalman_filter,
+    log_likelihoods,
+    most_probable,
     single_variance,
     state_design,
     state_dynamics,
+    state_precision,
+    whitened_products,
 )
 from tests.agedp_data.smoothing.test_structural_model import covariance, covariates, draw
 

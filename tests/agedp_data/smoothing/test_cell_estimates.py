@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from agedp_data.errors import ChainError
-from agedp_data.smoothing.cell_estimates import CellFigures, above_first_layer, estimate_cells, layer_sum
-from agedp_data.smoothing.group_estimates import DIFFERENCE
+from agedp_data.smoothing.estimates import DIFFERENCE, CellFigures, above_first_layer, estimate_cells, layer_sum
 from agedp_data.smoothing.structural_model import PRIOR, Estimate
 from tests.agedp_data.smoothing.test_structural_model import covariance, covariates
 

@@ -14,7 +14,7 @@ from datetime import date, timedelta
 import numpy as np
 import pytest
 
-from agedp_data.smoothing.cell_estimates import CellFigures, above_first_layer, estimate_cells, layer_sum
+from agedp_data.smoothing.estimates import CellFigures, above_first_layer, estimate_cells, layer_sum
 from agedp_data.smoothing.public_calendar import covariates
 from agedp_data.smoothing.structural_model import Covariates, Estimate
 

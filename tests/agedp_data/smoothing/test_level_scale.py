@@ -8,12 +8,20 @@ import numpy as np
 import pytest
 
 from agedp_data.errors import ChainError
-from agedp_data.smoothing.amplitude_fit import log_likelihoods, most_probable
-from agedp_data.smoothing.banded_likelihood import state_precision, whitened_products
-from agedp_data.smoothing.cell_estimates import CellFigures, estimate_cells
-from agedp_data.smoothing.gaussian_filter import Dynamics
-from agedp_data.smoothing.level_scale import level_scales, scaled_prior
-from agedp_data.smoothing.structural_model import DAILY_MEAN, PRIOR, Estimate, Prior
+from agedp_data.smoothing.estimates import CellFigures, estimate_cells
+from agedp_data.smoothing.structural_model import (
+    DAILY_MEAN,
+    PRIOR,
+    Dynamics,
+    Estimate,
+    Prior,
+    level_scales,
+    log_likelihoods,
+    most_probable,
+    scaled_prior,
+    state_precision,
+    whitened_products,
+)
 from tests.agedp_data.smoothing.test_structural_model import covariates, draw
 
 DAYS = 120

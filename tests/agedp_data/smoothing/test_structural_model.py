@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 from agedp_data.errors import ChainError
-from agedp_data.smoothing.amplitude_fit import draw_amplitudes, most_probable
-from agedp_data.smoothing.daily_estimates import estimate_all, estimate_so_far
+from agedp_data.smoothing.estimates import estimate_all, estimate_so_far
 from agedp_data.smoothing.structural_model import (
     PRIOR,
     Amplitudes,
     Covariates,
+    draw_amplitudes,
+    most_probable,
 )
 
 ONE = np.exp(PRIOR.logarithms())[None, :]

@@ -1,0 +1,502 @@
+"""What the releases of a span of days reveal in all, pure or at a delta: the curves of rows, and their sum."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
+from functools import lru_cache
+from itertools import accumulate
+from typing import ClassVar, Final
+
+import numpy as np
+
+from agedp_data import mechanisms
+from agedp_data.accounting.renyi import (
+    ORDERS,
+    Curve,
+    approximate_epsilon,
+    approximate_epsilons,
+    compose,
+    multiply,
+    pure_curve,
+    vector_curve,
+)
+from agedp_data.accounting.temporal_allocation import largest_feasible
+from agedp_data.epsilon import NANO
+from agedp_data.leakage.function import LeakageBoundLike
+from agedp_data.notions.notion import (
+    ASSUMPTION_FREE,
+    TOTAL_BOUND,
+    HistoryRow,
+    Kind,
+    LossBound,
+    day_number,
+    name_at_delta,
+    scope_at_delta,
+)
+from agedp_data.notions.publication import PeriodLoss, Publication, Statistic, share_of
+from agedp_data.series.sensitivity import Change
+
+# --------------------------------------------------------------------------------------------------
+# Rényi curves of released rows by day of the data: what the (epsilon, delta) loss of a span of days is computed from.
+#
+# A household's readings of the days of a span change what is released about these days alone. So the curve of a span
+# is the sum of the curves of its rows (`accounting.renyi`):
+#
+# * a row of values of which a household moves each by a bounded amount, together by the row's sensitivity, under noise
+#   of the row's scale (`vector_curve`): one sum by all of it, counts by one each, half-hours by their clamp;
+# * a row that covers several days: its curve, once in every span that touches its period;
+# * a row of an unknown mechanism, and a calibration draw: randomised response with its loss. A draw counts once in
+#   every span that touches its period (`publication`);
+# * a day that is only planned: the rows that its loss would give to the series in force, by their shares.
+#
+# A household may also be free to change by a bounded amount a day only (`change`): then a row of a known series moves
+# by its sensitivity to that change. Rows of unknown series and calibration draws count in full.
+#
+# Example: a year of releases with epsilon 0.1 a day comes to 36.5, and at delta = 1e-6 to 10.75.
+# --------------------------------------------------------------------------------------------------
+
+DISCRETE_LAPLACE: Final = "discrete-laplace"
+_INT64_LIMIT: Final = 2.0**62
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Span:
+    """Releases about some days: their Rényi curve [1e-12 epsilon] and the sum of their pure losses [nano-epsilon]."""
+
+    curve: Curve
+    pure: int
+
+    def __add__(self, other: Span) -> Span:
+        """Return both together: losses add up."""
+        return Span(compose(np.array([self.curve, other.curve])), self.pure + other.pure)
+
+    def times(self, number: int) -> Span:
+        """Return so many spans like this one."""
+        return Span(multiply(self.curve, number), number * self.pure)
+
+    def epsilon(self, delta: Decimal | None) -> int:
+        """Return the loss at a delta, rounded up [nano-epsilon]; without one the sum of the pure losses."""
+        return self.pure if delta is None else approximate_epsilon(self.curve, delta, pure=self.pure)
+
+
+EMPTY: Final = Span(np.zeros(len(ORDERS), np.int64), 0)
+
+Parts = Mapping[str, Fraction]
+"""Part of a day's loss by series (`Promise.part_of_day`)."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Windows:
+    """Releases in n windows of days: their curves, shape (n, 64) [1e-12 epsilon], and pure losses [nano-epsilon]."""
+
+    curves: Curve
+    pure: tuple[int, ...]
+
+    def largest(self, delta: Decimal | None, more: Span = EMPTY) -> int:
+        """Return the largest loss of a window with `more` in it, at a delta, rounded up [nano-epsilon]."""
+        if delta is None:
+            return max(self.pure) + more.pure
+        losses = [loss + more.pure for loss in self.pure]
+        return max(approximate_epsilons(_sum(self.curves, more.curve), delta, pure=losses))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _SummedRows:
+    """The spans of some rows: by number of the day, of periods with their first and last day, and of all together."""
+
+    rows: tuple[HistoryRow, ...] = ()
+    days: dict[int, Span] = field(default_factory=dict)
+    periods: tuple[tuple[int, int, Span], ...] = ()
+    total: Span = EMPTY
+
+
+class SpanCurves:
+    """Span of each day of a growing history, and of all days; earlier rows are not read again.
+
+    Use it where the same history is asked about again after every release, or in turn with and without its newest day.
+    `parts` are the parts of a planned day's loss by series, by default their shares. `change` is what may happen to
+    each day of a household.
+    """
+
+    def __init__(self, publication: Publication, parts: Parts | None = None, *, change: Change = "replacement") -> None:
+        self._publication, self._change = publication, change
+        self._parts = (
+            {name: share_of(series) for name, series in publication.series.items()} if parts is None else parts
+        )
+        self._summed = _SummedRows()
+        self._summed_before = _SummedRows()
+        self._draws = [
+            (day_number(draw.first_day), day_number(draw.last_day), span_of_charge(draw))
+            for draw in publication.charges
+        ]
+        self._equal_losses: dict[tuple[int, int, Decimal, int, tuple[int, ...]], int] = {}
+
+    def __eq__(self, other: object) -> bool:
+        """Two caches are equal, so that promises with equal parameters are equal whatever they have computed."""
+        return isinstance(other, SpanCurves)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def are_of(self, publication: Publication, parts: Parts) -> bool:
+        """Return whether these are the curves of a publication with these parts."""
+        return publication == self._publication and parts == self._parts
+
+    @property
+    def draws(self) -> Span:
+        """Return all calibration draws together."""
+        return sum((span for _, _, span in self._draws), EMPTY)
+
+    def draws_near(self, day: str, days: int) -> Span:
+        """Return the draws that are in a window of so many days around `day`, together."""
+        number = day_number(day)
+        near = (span for first, last, span in self._draws if first < number + days and last > number - days)
+        return sum(near, EMPTY)
+
+    def total(self, history: Sequence[HistoryRow], *, without: str = "", with_row: HistoryRow | None = None) -> Span:
+        """Return all rows and draws together, without the rows of one day, or with a further row."""
+        days = self.of(history)
+        total = self._summed.total + self.draws
+        if without and (own := days.get(day_number(without))):
+            total = Span(total.curve - own.curve, total.pure - own.pure)
+        return total if with_row is None else total + self.of_row(with_row)
+
+    def of(self, history: Sequence[HistoryRow]) -> Mapping[int, Span]:
+        """Return the releases about each single day, by number of the day; rows of periods are left out."""
+        rows = tuple(history)
+        if rows != self._summed.rows:
+            known = (self._summed, self._summed_before)
+            beginning = max((each for each in known if rows[: len(each.rows)] == each.rows), key=_length, default=None)
+            self._summed_before = self._summed if beginning is None else beginning
+            self._summed = self._with_rows(beginning or _SummedRows(), rows)
+        return self._summed.days
+
+    def _with_rows(self, beginning: _SummedRows, rows: tuple[HistoryRow, ...]) -> _SummedRows:
+        """Return the spans of rows that begin with summed ones."""
+        days, periods, total = dict(beginning.days), list(beginning.periods), beginning.total
+        for row in rows[len(beginning.rows) :]:
+            if row.state == "released":
+                span = self.of_row(row)
+                first, last = map(day_number, self._publication.covered_days(row))
+                if first < last:
+                    periods.append((first, last, span))
+                else:
+                    days[last] = days.get(last, EMPTY) + span
+                total += span
+        return _SummedRows(rows, days, tuple(periods), total)
+
+    def covered_ends(self, history: Sequence[HistoryRow]) -> set[int]:
+        """Return the first and last days of all rows that cover several days, by number of the day."""
+        self.of(history)
+        return {end for first, last, _ in self._summed.periods for end in (first, last)}
+
+    def of_row(self, row: HistoryRow) -> Span:
+        """Return the span of one row; a planned row without a series is a whole day."""
+        if not row.series:
+            return self.of_planned_day(row.loss)
+        statistic = self._publication.statistic(row)
+        if row.mechanism == DISCRETE_LAPLACE and row.scale > 0:
+            if statistic is not None and self._change != "replacement" and not statistic.covers_periods:
+                return self._moved(statistic, row.scale)
+            return Span(_row_curve(row.sensitivity, row.scale, self._largest_move(statistic, row)), row.loss)
+        if row.mechanism == "" and statistic is not None:
+            return self._planned(statistic, row.loss)
+        return Span(_unknown_curve(row.loss), row.loss)
+
+    def of_planned_day(self, loss: int) -> Span:
+        """Return the span of a day with this loss [nano-epsilon], divided among the series in force."""
+        series = self._publication.series
+        if not series:
+            return Span(_unknown_curve(loss), loss)
+        spans = (self._planned(statistic, int(self._parts[name] * loss)) for name, statistic in series.items())
+        return sum(spans, EMPTY)
+
+    def _planned(self, statistic: Statistic, loss: int) -> Span:
+        """Return the span of a row with at most this loss, with the scale that it would be drawn with."""
+        if loss <= 0:
+            return EMPTY
+        return self._moved(statistic, _planned_scale(statistic.sensitivity("replacement"), loss))
+
+    def _moved(self, statistic: Statistic, scale: float) -> Span:
+        """Return the span of a row about a change of the day."""
+        return _moved_row(statistic.sensitivity(self._change), scale, self._cell_move(statistic, self._change))
+
+    def _largest_move(self, statistic: Statistic | None, row: HistoryRow) -> int:
+        """Return the most that one cell of a row moves; of an unknown series one cell may move by all."""
+        if statistic is None or statistic.covers_periods:
+            return row.sensitivity
+        return self._cell_move(statistic, "replacement")
+
+    def _cell_move(self, statistic: Statistic, change: Change) -> int:
+        if statistic.covers_periods:  # a sum over days moves by the moves of all of them
+            return statistic.sensitivity(change)
+        return statistic.largest_move(change, minutes=self._publication.interval_minutes)
+
+    def equal_loss(self, days: int, *, epsilon: int, delta: Decimal, cap: int, beside: Span = EMPTY) -> int:
+        r"""Return the largest loss of each of so many days that together stay within (epsilon, delta).
+
+        .. math:: \max \{ e : \varepsilon_{w R(e) + B}(\delta) \le \varepsilon \}
+
+        Args:
+            days: number w of the days.
+            epsilon: bound on all of them [nano-epsilon].
+            delta: probability [-].
+            cap: largest loss of a day [nano-epsilon].
+            beside: what else is in the span, with curve B.
+
+        Returns:
+            Rounded down [nano-epsilon]; 0 if no loss fits.
+        """
+        key = days, epsilon, delta, cap, tuple(beside.curve.tolist())
+        if key not in self._equal_losses:
+
+            def fits(loss: int) -> bool:
+                return (self.of_planned_day(loss).times(days) + beside).epsilon(delta) <= epsilon
+
+            self._equal_losses[key] = largest_feasible(fits, cap)
+        return self._equal_losses[key]
+
+    def windows(
+        self, history: Sequence[HistoryRow], days: int, *, around: tuple[str, str] | None = None, without: str = ""
+    ) -> Windows:
+        """Return windows of consecutive days such that every other one has no more in it than one of them.
+
+        A release about day d is in the windows that begin from d - w + 1 to d, a draw in those that touch its period.
+        So the windows that matter begin where a release or a draw comes in.
+
+        Args:
+            history: the rows.
+            days: length w of the window [days].
+            around: first and last day, ISO text, of a range; only windows that contain a day of it. None: all windows.
+            without: a day, ISO text, whose rows are left out.
+        """
+        left_out = day_number(without) if without else None
+        spans = self.of(history)
+        earliest, latest = -math.inf, math.inf
+        if around is not None:
+            first_day, last_day = map(day_number, around)
+            earliest, latest = first_day - days + 1, last_day
+            is_long = len(spans) > 2 * days + last_day - first_day
+            near = range(first_day - days + 1, last_day + days) if is_long else spans
+            spans = {number: spans[number] for number in near if number in spans}
+        items = [(number, number, span) for number, span in spans.items() if number != left_out]
+        placed = [
+            (max(first - days + 1, earliest), min(last, latest), span)
+            for first, last, span in [*self._draws, *self._summed.periods, *items]
+        ]
+        placed = [(begin, end, span) for begin, end, span in placed if begin <= end]
+        starts = sorted({begin for begin, _, _ in placed})
+        if not starts:
+            return Windows(EMPTY.curve[None, :], (0,))
+        index = {start: i for i, start in enumerate(starts)}
+        changes: Curve = np.zeros((len(starts) + 1, len(ORDERS)), _common_dtype(span for _, _, span in placed))
+        pure_changes = [0] * (len(starts) + 1)
+        ends = np.searchsorted(starts, [end for _, end, _ in placed], side="right").tolist()
+        for (begin, _, span), end in zip(placed, ends, strict=True):
+            changes[index[begin]] += span.curve
+            changes[end] -= span.curve
+            pure_changes[index[begin]] += span.pure
+            pure_changes[end] -= span.pure
+        return Windows(np.cumsum(changes[:-1], axis=0), tuple(accumulate(pure_changes[:-1])))
+
+
+def span_of_charge(charge: PeriodLoss) -> Span:
+    """Return the span of a calibration draw, or of a row that covers several days.
+
+    Source: `accounting.renyi`; a draw is randomised response with its loss, a row a sum with Laplace noise.
+
+    Args:
+        charge: the draw or row.
+    """
+    if charge.is_release and charge.scale > 0:  # sums alone cover several days
+        return Span(_row_curve(charge.sensitivity, charge.scale, charge.sensitivity), charge.loss)
+    return Span(_unknown_curve(charge.loss), charge.loss)
+
+
+def _sum(curves: Curve, more: Curve) -> Curve:
+    if float(curves.max()) + float(more.max()) > _INT64_LIMIT:
+        return np.asarray(curves.astype(object) + more.astype(object))
+    return np.asarray(curves + more)
+
+
+def _length(summed: _SummedRows) -> int:
+    return len(summed.rows)
+
+
+def _common_dtype(spans: Iterable[Span]) -> type:
+    """Return int64 if all curves and their sum fit into it, else object; a curve is largest at its last order."""
+    curves = [span.curve for span in spans]
+    is_small = sum(float(curve[-1]) for curve in curves) < _INT64_LIMIT
+    return np.int64 if is_small and all(curve.dtype == np.int64 for curve in curves) else object
+
+
+@lru_cache(maxsize=2**14)
+def _row_curve(sensitivity: int, scale: float, largest_move: int) -> Curve:
+    return vector_curve(sensitivity, largest_move=largest_move, scale=scale)
+
+
+@lru_cache(maxsize=2**10)
+def _unknown_curve(loss: int) -> Curve:
+    return pure_curve(Fraction(loss, NANO)) if loss > 0 else EMPTY.curve
+
+
+@lru_cache(maxsize=2**14)
+def _planned_scale(sensitivity: int, loss: int) -> float:
+    return mechanisms.laplace_scale(sensitivity=sensitivity, loss=Fraction(loss, NANO))
+
+
+@lru_cache(maxsize=2**14)
+def _moved_row(sensitivity: int, scale: float, largest_move: int) -> Span:
+    if sensitivity == 0:
+        return EMPTY
+    recorded = mechanisms.recorded_loss(sensitivity=sensitivity, scale=scale)
+    return Span(_row_curve(sensitivity, scale, largest_move), recorded)
+
+
+# --------------------------------------------------------------------------------------------------
+# The (epsilon, delta) loss of a span of days: what all releases together say about everything one household did.
+#
+# .. math:: \Pr[M(h) \in S] \le e^{\varepsilon} \Pr[M(h') \in S] + \delta \quad \text{for every set } S \text{ of
+# results}
+#
+# for any two accounts h, h' of one household that differ on the days of the span alone. The figure follows from the
+# rows of a ledger (sensitivity and scale) and assumes nothing about households. It holds in addition to the sum of the
+# pure losses and never exceeds it.
+#
+# Decisions. Two deltas are always shown, so that nobody takes delta for a choice without a price. Up to about 14 days
+# the pure sum is the smaller one; figures within a hundredth of it are not shown unless they are promised.
+#
+# [CKS] Canonne, Kamath, Steinke: The Discrete Gaussian for Differential Privacy. NeurIPS 2020.
+# https://doi.org/10.48550/arXiv.2004.00010
+# --------------------------------------------------------------------------------------------------
+
+STANDARD_DELTAS: Final = (Decimal("1e-6"), Decimal("1e-9"))
+YEAR: Final = 365
+
+
+def bound_at_delta(name: str, value: int, kind: Kind, about: str, *, delta: Decimal, assumption: str = "") -> LossBound:
+    """Return an (epsilon, delta) bound: its name and its scope say delta, and it bounds no change of odds by itself.
+
+    Source: data structure, without a formula.
+
+    Args:
+        name: name of the bound of pure losses.
+        value: its epsilon at delta [nano-epsilon].
+        kind: its class.
+        about: its scope.
+        delta: probability [-].
+        assumption: what it rests on, if it is conditional.
+    """
+    scope = scope_at_delta(about, delta)
+    return LossBound(name_at_delta(name, delta), value, kind, scope, assumption, odds=False, delta=delta)
+
+
+@dataclass(frozen=True, slots=True)
+class SpanLoss:
+    r"""Accountant of the (epsilon, delta) loss of any `days` consecutive days of the data, or of all days.
+
+    .. math:: \max_t \varepsilon_{\sum_{k \in [t, t+w-1]} R^{(k)}}(\delta)
+
+    Source: [CKS] Proposition 12 for the conversion; the window as in `WindowLoss` [nano-epsilon]. Calibration draws
+    count once in every span that touches their period.
+
+    References:
+        [CKS] https://doi.org/10.48550/arXiv.2004.00010
+    """
+
+    publication: Publication = field(hash=False)
+    delta: Decimal
+    days: int | None = None
+    curves: SpanCurves | None = field(default=None, hash=False)
+    """Curves of the same history that another accountant has computed already."""
+    name: ClassVar[str] = "span"
+
+    @property
+    def bound_name(self) -> str:
+        """Return the name of the bound."""
+        return name_at_delta(self._span_name, self.delta)
+
+    @property
+    def _span_name(self) -> str:
+        return TOTAL_BOUND if self.days is None else f"window of {self.days} days"
+
+    def epsilon(self, history: Sequence[HistoryRow]) -> int:
+        """Return the loss at `delta`, rounded up [nano-epsilon]."""
+        curves = self.curves or SpanCurves(self.publication)
+        if self.days is None:
+            return curves.total(history).epsilon(self.delta)
+        return curves.windows(history, self.days).largest(self.delta)
+
+    def bounds(
+        self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None, at: str | None
+    ) -> list[LossBound]:
+        """Return the bound of the span."""
+        del leakage_bound, at
+        return [self.bound_of(self.epsilon(history))]
+
+    def bound_of(self, epsilon: int) -> LossBound:
+        """Return the bound with a value [nano-epsilon]."""
+        days = "all published days" if self.days is None else f"any {self.days} consecutive days"
+        draws = ", and all its days of the calibration" if self.publication.draws and self.days is None else ""
+        about = f"{days} of one household{draws}"
+        return bound_at_delta(self._span_name, epsilon, ASSUMPTION_FREE, about, delta=self.delta)
+
+
+def span_figures(
+    history: Sequence[HistoryRow], publication: Publication, promised: Decimal | None = None
+) -> list[LossBound]:
+    """Return the (epsilon, delta) bounds that a statement shows, whether or not one is promised.
+
+    They are those of all days and, where the days reach over more than a year, of any 365 days; at both standard deltas
+    and at the promised one. Without a promised delta those that say something are shown: all deltas of a span for which
+    one lies more than a hundredth below the pure sum.
+
+    Source: `SpanLoss`.
+
+    Args:
+        history: rows of the ledger.
+        publication: series of all contracts, and calibration draws.
+        promised: the delta that is promised.
+
+    Returns:
+        Bounds without an assumption [nano-epsilon].
+    """
+    curves = SpanCurves(publication)
+    numbers: Collection[int] = curves.of(history).keys()
+    deltas = stated_deltas(promised)
+    numbers = {*numbers, *curves.covered_ends(history)}
+    reach = max(numbers, default=0) - min(numbers, default=0) + 1
+    spans: list[int | None] = [None, *([YEAR] if numbers and reach > YEAR else [])]
+    return [bound for days in spans for bound in _bounds_of(curves, history, days, deltas, publication, promised)]
+
+
+def stated_deltas(promised: Decimal | None) -> tuple[Decimal, ...]:
+    """Return the deltas of the figures of a statement, the largest first: the standard ones and the promised one.
+
+    Source: data structure, without a formula.
+
+    Args:
+        promised: the delta that is promised; None for none.
+
+    >>> [str(delta) for delta in stated_deltas(Decimal("1e-7"))]
+    ['0.000001', '1E-7', '1E-9']
+    """
+    return tuple(sorted({*STANDARD_DELTAS, *([] if promised is None else [promised])}, reverse=True))
+
+
+def _bounds_of(
+    curves: SpanCurves,
+    history: Sequence[HistoryRow],
+    days: int | None,
+    deltas: Sequence[Decimal],
+    publication: Publication,
+    promised: Decimal | None,
+) -> Iterator[LossBound]:
+    pure = curves.total(history).pure if days is None else curves.windows(history, days).largest(None)
+    losses = [SpanLoss(publication, delta, days, curves) for delta in deltas]
+    values = [loss.epsilon(history) for loss in losses]
+    if 100 * min(values) < 99 * pure or (promised is not None and days is None):
+        yield from (loss.bound_of(value) for loss, value in zip(losses, values, strict=True))
