@@ -245,7 +245,8 @@ def read_limited_table(path: Path, name: str, *, max_rows: int) -> pa.Table:
     _check_footer(path, name)
     with pq.ParquetFile(path) as file:
         schema = file.schema_arrow
-        if not all(_is_flat(field.type) for field in schema) or len(set(schema.names)) < len(schema):
+        is_flat = all(pa.types.is_primitive(field.type) or _is_text(field.type) for field in schema)
+        if not is_flat or len(set(schema.names)) < len(schema):
             raise InputError(f"{escape_text(name)} has other columns than a published table; {_ADVICE}")
         rows, sizes = _declared_size(file.metadata)
         size = sum(sizes)
@@ -273,10 +274,6 @@ def _check_footer(path: Path, name: str) -> None:
 
 def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
-
-
-def _is_flat(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_primitive(kind) or _is_text(kind))
 
 
 def _declared_size(metadata: pq.FileMetaData) -> tuple[int, list[int]]:

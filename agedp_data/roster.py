@@ -220,14 +220,11 @@ def _trimmed(column: pa.DictionaryArray) -> pa.DictionaryArray:
 def _parse_days(column: pa.DictionaryArray) -> Ints | None:
     """Return the days of a column, `NO_LAST_DAY` for an empty cell; None if a text is no day."""
     try:
-        days = [_day_or_end(text.strip(_BLANKS)) for text in column.dictionary.to_pylist()]
+        texts = [text.strip(_BLANKS) for text in column.dictionary.to_pylist()]
+        days = [days_since_1970(text) if text else NO_LAST_DAY for text in texts]
     except ValueError:
         return None
     return np.array(days, np.int64)[_codes(column)]
-
-
-def _day_or_end(text: str) -> int:
-    return days_since_1970(text) if text else NO_LAST_DAY
 
 
 def parse_lines(path: str, content: bytes) -> ParsedRoster:
@@ -463,7 +460,7 @@ def _check_rows(path: str, households: pa.Array, days: dict[str, Ints], is_row: 
 
 
 # --------------------------------------------------------------------------------------------------
-# The roster, who is a member on which day: `household_id,from,to[,group columns]`, as text or as a Parquet table.
+# The roster, and reading it.
 # --------------------------------------------------------------------------------------------------
 
 

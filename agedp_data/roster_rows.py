@@ -105,18 +105,14 @@ def sorted_codes(texts: Sequence[str]) -> tuple[pa.StringArray, Ints]:
     encoded = array if is_encoded else array.dictionary_encode()
     labels, codes = encoded.dictionary, encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
     if is_encoded and len(labels) != pc.count_distinct(labels).as_py():  # a dictionary may repeat a text
-        labels, codes = _without_repeats(labels, codes)
+        encoded = labels.dictionary_encode()
+        labels, codes = encoded.dictionary, encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)[codes]
     is_used = np.bincount(codes, minlength=len(labels)) > 0
     order = pc.sort_indices(labels).to_numpy().astype(np.int64)
     order = order[is_used[order]]
     rank = np.zeros(len(labels), np.int64)
     rank[order] = np.arange(len(order))
     return labels.take(pa.array(order)).cast(pa.string()), rank[codes]
-
-
-def _without_repeats(labels: pa.Array, codes: Ints) -> tuple[pa.Array, Ints]:
-    encoded = labels.dictionary_encode()
-    return encoded.dictionary, encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)[codes]
 
 
 # --------------------------------------------------------------------------------------------------
@@ -277,7 +273,7 @@ class RosterCounts:
 
 
 # --------------------------------------------------------------------------------------------------
-# Rows of a roster file, as they are parsed, and the rules that all of them keep together.
+# Rows as they are parsed, and their rules.
 # --------------------------------------------------------------------------------------------------
 
 FIXED_COLUMNS: Final = ["household_id", "from", "to"]
@@ -342,7 +338,8 @@ def sort_rows(path: str, parsed: ParsedRoster, path_columns: Collection[str]) ->
     ids, household = sorted_codes(parsed.households)
     columns: tuple[Ints, Ints, Ints, Ints] = household, parsed.first, parsed.last, parsed.number
     groups = {name: _encoded(labels) for name, labels in parsed.groups.items()}
-    if not _is_sorted(household, parsed.first):
+    steps = np.diff(household)
+    if not np.all((steps > 0) | ((steps == 0) & (np.diff(parsed.first) >= 0))):
         order = np.lexsort((parsed.first, household))
         columns = household[order], parsed.first[order], parsed.last[order], parsed.number[order]
         groups = {name: TextColumn(labels.array.take(pa.array(order))) for name, labels in groups.items()}
@@ -379,11 +376,6 @@ def roster_error(path: str, problem: str, suggestion: str = "", *, public: str =
 def _encoded(labels: Sequence[str]) -> TextColumn:
     array = labels.array if isinstance(labels, TextColumn) else pa.array(labels, pa.string())
     return TextColumn(array if pa.types.is_dictionary(array.type) else array.dictionary_encode())
-
-
-def _is_sorted(household: Ints, first: Ints) -> bool:
-    steps = np.diff(household)
-    return bool(np.all((steps > 0) | ((steps == 0) & (np.diff(first) >= 0))))
 
 
 def _is_no_path_part(label: str) -> bool:

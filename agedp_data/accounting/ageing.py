@@ -235,7 +235,7 @@ def _probability(delta: ArrayLike) -> Floats:
 
 
 # --------------------------------------------------------------------------------------------------
-# Age-dependent differential privacy [A]: the loss of old releases about the present.
+# Pure losses: one release at an age, a schedule, and the age of its information.
 # --------------------------------------------------------------------------------------------------
 
 _GAPS = 8  # kernels of a stack in memory at a time; schedules repeat few gaps

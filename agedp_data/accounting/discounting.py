@@ -380,7 +380,7 @@ def _expansion(beta: float, y: float) -> float:
 
 
 # --------------------------------------------------------------------------------------------------
-# Discount weights and discounted sums of losses: a loss counts a(j) times after j further releases ([F], Section III).
+# Weights of later releases, and the discounted sums of losses.
 # --------------------------------------------------------------------------------------------------
 
 DiscountName = Literal["exponential", "hyperbolic"]

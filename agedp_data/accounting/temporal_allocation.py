@@ -305,7 +305,7 @@ class _UpperLines:
 
 
 # --------------------------------------------------------------------------------------------------
-# Losses of releases whose total leakage never exceeds alpha ([T] section 5), for any pair of leakage functions.
+# The ways to divide alpha among releases, by name.
 # --------------------------------------------------------------------------------------------------
 
 Budget = Literal["best", "supremum", "exact", "even"]

@@ -160,7 +160,8 @@ class _CheckpointProgramme:
             2 * slopes / losses, stiffness, slopes * log_residual - self.sums_over_windows(multiplier_base)
         )
         # differences of the running sums, as the system has them: the stiffness is huge
-        window_changes = _window_differences(running_sums, self.start, self.stop)
+        padded = np.concatenate([[0.0], running_sums])
+        window_changes = np.asarray(padded[self.stop] - padded[self.start])
         multiplier_step = multiplier_base + stiffness * window_changes
         return np.diff(running_sums, prepend=0.0), multiplier_step, -window_changes - excess
 
@@ -181,11 +182,6 @@ class _CheckpointProgramme:
         return np.asarray(solver.solve(forces))
 
 
-def _window_differences(running_sums: Floats, start: NDArray[np.int64], stop: NDArray[np.int64]) -> Floats:
-    padded = np.concatenate([[0.0], running_sums])
-    return np.asarray(padded[stop] - padded[start])
-
-
 def _window_sums(values: Floats, start: NDArray[np.int64], stop: NDArray[np.int64]) -> Floats:
     """Return the sum of values start, ..., stop - 1 for each pair of start < stop."""
     pairs = np.column_stack([start, stop]).ravel()
@@ -199,7 +195,7 @@ def _max_step(values: Floats, change: Floats) -> float:
 
 
 # --------------------------------------------------------------------------------------------------
-# w-event windows: in any window of time the losses sum to at most epsilon ([D], "Dynamic Dataset"; [W]).
+# Budgets of windows, by name of the rule, and the losses of windows.
 # --------------------------------------------------------------------------------------------------
 
 METHODS = ("offline", "fraction", "per-request")

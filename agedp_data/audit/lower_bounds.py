@@ -29,14 +29,7 @@ from numpy.typing import ArrayLike
 from scipy.stats import beta, binom, norm
 
 from agedp_data.arrays import Floats, Whole
-from agedp_data.audit.noise_tests import (
-    equality_probability,
-    expected_sign,
-    nonzero_probability,
-    sign_sum_threshold,
-    size_moments,
-    small_size_threshold,
-)
+from agedp_data.audit import noise_tests
 
 MARGINS: Final = (0.0, 0.2, 0.35, 0.5)
 """Largest distance of a statistic from 0 or 1 for a guess: the ends prove most, but are rare."""
@@ -466,8 +459,8 @@ def small_noise_power(scale: Floats, draws: int, factor: float, *, significance:
     [False, True]
     """
     scales = scale.ravel()
-    threshold = small_size_threshold(scales, draws, significance=significance)
-    means, variances = size_moments(factor * scales)
+    threshold = noise_tests.small_size_threshold(scales, draws, significance=significance)
+    means, variances = noise_tests.size_moments(factor * scales)
     mean, variance = draws * float((means / scales).sum()), draws * float((variances / scales**2).sum())
     if threshold < 0 or variance == 0:
         return float(threshold >= mean)
@@ -496,11 +489,11 @@ def copied_noise_power(scale: Floats, second_scale: Floats, draws: int, *, signi
     if not pairs:
         return 0.0
     if np.array_equal(scale, second_scale):
-        equality = float(equality_probability(scale, second_scale).mean())
+        equality = float(noise_tests.equality_probability(scale, second_scale).mean())
         if pairs * math.log(max(equality, 1e-300)) < math.log(significance):
             return 1.0
     needed = math.floor(-math.log2(significance)) + 1
-    return float(binom.sf(needed - 1, pairs, float(nonzero_probability(scale).mean())))
+    return float(binom.sf(needed - 1, pairs, float(noise_tests.nonzero_probability(scale).mean())))
 
 
 def shifted_noise_power(series: Sequence[tuple[Floats, Whole]], *, significance: float) -> float:
@@ -521,11 +514,14 @@ def shifted_noise_power(series: Sequence[tuple[Floats, Whole]], *, significance:
     mean = square = variance = 0.0
     for scale, shift in series:
         scales = scale[:, :, None, None]
-        weight, nonzero = expected_sign(scales, shift[None]), nonzero_probability(scales, shift[None])
+        weight, nonzero = (
+            noise_tests.expected_sign(scales, shift[None]),
+            noise_tests.nonzero_probability(scales, shift[None]),
+        )
         mean += float((weight**2).sum())
         square += float((weight**2 * nonzero).sum())
         variance += float((weight**2 * (nonzero - weight**2)).sum())
-    missing = sign_sum_threshold(significance) * math.sqrt(square) - mean
+    missing = noise_tests.sign_sum_threshold(significance) * math.sqrt(square) - mean
     return float(norm.cdf(-missing / math.sqrt(variance))) if variance > 0 else float(mean > 0 and missing <= 0)
 
 

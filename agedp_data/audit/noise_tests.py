@@ -369,7 +369,7 @@ def small_size_threshold(scales: Floats, draws: int, *, significance: float) -> 
 
 
 # --------------------------------------------------------------------------------------------------
-# Tests of the noise in an audit: its law, its scale, where it lies, and whether it is drawn anew each time.
+# The tests, each with the fault that it finds.
 # --------------------------------------------------------------------------------------------------
 
 SCALE, SHAPE, PLACE, SIZES = "scale", "shape", "place", "sizes"

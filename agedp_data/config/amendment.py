@@ -42,7 +42,10 @@ def amendment(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[ContractC
     ('promise.epsilon', '"0.5"', '"0.4"', 'allowed')
     """
     old, new = written_contracts(old, new)
-    units = _on_one_side(old, new)
+    # a series, or the model, that only one contract has is one change
+    names = (set(_table(old, "series")) ^ set(_table(new, "series"))) - {""}
+    models = {"model"} if ("model" in old) != ("model" in new) else set()
+    units = frozenset({f"series.{name}" for name in names} | models)
     old_values, new_values = _entries(old, units), _entries(new, units)
     notions = [_table(contract, "promise").get("notion") for contract in (old, new)]
     changes = []
@@ -51,13 +54,6 @@ def amendment(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[ContractC
         if before != after:
             changes.append(ContractChange(key, before, after, *rule_of(key, notions).judge(before, after, new)))
     return tuple(changes)
-
-
-def _on_one_side(old: Mapping[str, Any], new: Mapping[str, Any]) -> frozenset[str]:
-    """Return the series, and the model, that only one contract has: each is one change."""
-    names = (set(_table(old, "series")) ^ set(_table(new, "series"))) - {""}
-    models = {"model"} if ("model" in old) != ("model" in new) else set()
-    return frozenset({f"series.{name}" for name in names} | models)
 
 
 def _table(contract: Mapping[str, Any], name: str) -> Mapping[str, Any]:

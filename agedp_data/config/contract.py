@@ -80,7 +80,7 @@ def format_unknown_version(subject: str, form: object, needs: object) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# The contract: the part of a run file that the ledger registers, its text, and the one value that is parsed from it.
+# The contract, written and parsed.
 # --------------------------------------------------------------------------------------------------
 
 RENAMED: Final[dict[str, str | None]] = {}
@@ -99,7 +99,7 @@ TABLES: Final[Mapping[str, tuple[str, Collection[type[Section]]]]] = {
 """The sections that a table can be, and the key that chooses one."""
 
 _REGISTERED: Final = ("input", "population", "schedule", "promise", "model")
-_LATER_STATISTICS: Final = ("profile", "coverage")
+_FIRST_STATISTICS: Final = ("mean", "distribution")
 _CUT: Final = re.compile(r"([0-9]+\.[0-9]{9})[0-9]+", re.ASCII)
 _NUMBER: Final = re.compile(r"[0-9]+(\.[0-9]+)?")
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
@@ -335,7 +335,8 @@ def meaning(contract: Mapping[str, Any]) -> dict[str, Any]:
     form = contract.get("form", 1)
     if form not in NEEDS:
         raise LedgerError(format_unknown_version("a contract in the ledger", form, contract.get("needs")))
-    tables = {key: table for key, table in _renamed(contract).items() if key not in ("form", "needs")}
+    renamed = _with_names(contract, ()) if RENAMED else contract
+    tables = {key: table for key, table in renamed.items() if key not in ("form", "needs")}
     filled: dict[str, Any] = {}
     for name, table in tables.items():
         if name == "series" and isinstance(table, Mapping):
@@ -398,7 +399,7 @@ def is_later(contract: Mapping[str, Any]) -> bool:
     tables += [("series", terms) for terms in contract.get("series", {}).values()]
     return (
         "output" in contract
-        or any(table.get("statistic") in _LATER_STATISTICS for name, table in tables if name == "series")
+        or any(table.get("statistic", "mean") not in _FIRST_STATISTICS for name, table in tables if name == "series")
         or ZONE_CHANGES in contract.get("schedule", {})
         or any(key in table for name, table in tables for key, _ in _later_defaults(name, table))
         or any(isinstance(table.get("by"), list) for name, table in tables if name == "series")
@@ -425,10 +426,6 @@ def _later_defaults(name: str, table: Mapping[str, Any]) -> Iterator[tuple[str, 
                 meanings = [mark.meaning for mark in field.metadata if isinstance(mark, Absent)]
                 yield key, contract_value(meanings[0] if meanings else field.default)
         return
-
-
-def _renamed(contract: Mapping[str, Any]) -> dict[str, Any]:
-    return _with_names(contract, ()) if RENAMED else dict(contract)
 
 
 def _with_names(table: Mapping[str, Any], above: tuple[str, ...]) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from inspect import cleandoc, getsource
 from itertools import pairwise
 from textwrap import dedent
-from typing import Annotated, Any, ClassVar, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
 from pydantic.json_schema import GenerateJsonSchema
@@ -29,7 +29,7 @@ from agedp_data import clock
 from agedp_data.config.contract import Contract, meaning
 from agedp_data.config.input import LongColumns
 from agedp_data.parameters import LATER, AgeDays, Section
-from agedp_data.series.series import AnySeries, series_in
+from agedp_data.series.series import BY_NAME, AnySeries, series_in
 
 UNCHECKED: Final = WithJsonSchema({})
 EPSILON: Final = r"(0|[1-9][0-9]*)(\.[0-9]{0,8}[1-9])?"
@@ -204,6 +204,12 @@ class ContractSchedule(DocumentPart):
     ] = None
 
 
+if TYPE_CHECKING:
+    StatisticName = str
+else:
+    StatisticName = Literal[tuple(BY_NAME)]
+
+
 class SeriesTerms(DocumentPart):
     """One series: its statistic and terms."""
 
@@ -213,7 +219,7 @@ class SeriesTerms(DocumentPart):
     )
     is_open = True
 
-    statistic: Literal["mean", "distribution", "profile", "coverage"]
+    statistic: StatisticName
     share: Annotated[
         Number,
         Field(

@@ -358,7 +358,7 @@ def _format_table(table: Sequence[str]) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# From the bytes of a run file to a `RunFile`: TOML with exact decimal numbers, then validation.
+# Reading: TOML -> keys -> `RunFile`.
 # --------------------------------------------------------------------------------------------------
 
 _TOML_POSITION = re.compile(r"(?P<what>.*) \(at (?:line (?P<line>\d+), column (?P<column>\d+)|end of document)\)")

@@ -104,9 +104,7 @@ class DeclaredModel(ModelSection):
 
 
 def _edges(value: object) -> str | tuple[Decimal, ...]:
-    if isinstance(value, str):
-        if value not in ("quantile", "equal-width"):
-            raise wrong('must be "quantile", "equal-width" or a list of public kWh values')
+    if isinstance(value, str) and value in ("quantile", "equal-width"):
         return value
     if not isinstance(value, list):
         raise wrong('must be "quantile", "equal-width" or a list of public kWh values')

@@ -8,23 +8,9 @@ from typing import Annotated, Final, Literal, get_args
 
 from pydantic import Field, PlainValidator, WithJsonSchema
 
+from agedp_data import parameters
 from agedp_data.amendment_rules import APART, RAISE, WITNESS
 from agedp_data.config.paths import LedgerUrl, Location, OptionalLocation, RegisterUrl, SharedFolder, WitnessLocation
-from agedp_data.parameters import (
-    LATER,
-    NUMBERS,
-    TEXT,
-    Amount,
-    Days,
-    Fraction01,
-    Section,
-    Text,
-    ascending,
-    positive_kwh,
-    text,
-    watt_hours,
-    wrong,
-)
 
 FolderLayout = Literal["single", "monthly"]
 AveragesBy = Literal["week", "month", "year"]
@@ -35,11 +21,11 @@ def _averages_by(value: object) -> tuple[AveragesBy, ...]:
     periods: tuple[AveragesBy, ...] = get_args(AveragesBy)
     names = value if isinstance(value, list | tuple) else [value]
     if any(name not in periods for name in names) or len(set(names)) < len(names):
-        raise wrong('must be a list of "week", "month" and "year", each at most once')
+        raise parameters.wrong('must be a list of "week", "month" and "year", each at most once')
     return tuple(period for period in periods if period in names)
 
 
-class OutputSection(Section):
+class OutputSection(parameters.Section):
     """[output]: the release folder, the confidential folder, the ledger, and the texts of the release."""
 
     release: Location
@@ -58,15 +44,15 @@ class OutputSection(Section):
     was restored from a snapshot is then refused. The place may change; that a witness is used is in the contract, and
     only `agedp ledger amend` removes it. A row (`postgresql://`) is for populations that 0.2 began.
     """
-    title: Text | None = None
+    title: parameters.Text | None = None
     """Title of the release, also in `datapackage.json`."""
-    source: Text | None = None
+    source: parameters.Text | None = None
     """Attribution of the data; part of the release."""
-    licence: Text | None = None
+    licence: parameters.Text | None = None
     """Licence of the release."""
-    contact: Text | None = None
+    contact: parameters.Text | None = None
     """Contact for questions about the release."""
-    interval: Fraction01 = Decimal("0.95")
+    interval: parameters.Fraction01 = Decimal("0.95")
     """Probability with which a published interval covers the noise."""
     layout: FolderLayout = "single"
     """Files of the release folder: each table in one file, or `"monthly"`: a file for each month of publication, never
@@ -79,23 +65,23 @@ class OutputSection(Section):
     """
 
 
-class PopulationSection(Section):
+class PopulationSection(parameters.Section):
     """[population]: the households that the promise protects."""
 
-    name: Text
+    name: parameters.Text
     """Name of the population. All series under this name in the ledger share one promise."""
     roster: Location
     """CSV or `.parquet` file with the columns `household_id,from,to` and group columns: the households that count on
     each day. Rows of days that are not released may change.
     """
-    meters: Annotated[OptionalLocation, LATER] = None
+    meters: Annotated[OptionalLocation, parameters.LATER] = None
     """CSV file with the columns `meter,household,from,to`: the meters of each household, which are added up. The ids of
     the input files are then meters; those that are not in this file count for nobody. A day that lacks a meter is
     missing.
     """
     min_households: Annotated[int, Field(ge=1, le=1_000_000_000), RAISE]
     """A day or a group with fewer households on the roster is never released."""
-    shared_households: Annotated[Literal["count", "refuse"], LATER, APART] = "count"
+    shared_households: Annotated[Literal["count", "refuse"], parameters.LATER, APART] = "count"
     """What follows if a household on the roster is counted in another population, ledger or rehearsal over readings as
     well: its losses are counted together and stated, or the day is refused before it is drawn.
     """
@@ -107,35 +93,35 @@ class PopulationSection(Section):
 
 
 def _deltas(value: object) -> tuple[Decimal, ...]:
-    return ascending(value, positive_kwh)
+    return parameters.ascending(value, parameters.positive_kwh)
 
 
-class CompareSection(Section):
+class CompareSection(parameters.Section):
     """[compare]: additional bounds in the statement; they change no noise."""
 
-    window_days: Days | None = None
+    window_days: parameters.Days | None = None
     """Window of the w-event bound in the statement, in days; 7 unless written."""
-    exponential: Fraction01 | None = None
+    exponential: parameters.Fraction01 | None = None
     """Rate of an exponentially discounted sum in the statement."""
-    hyperbolic: Amount | None = None
+    hyperbolic: parameters.Amount | None = None
     """Rate of a hyperbolically discounted sum in the statement."""
-    delta_kwh: Annotated[tuple[Decimal, ...], PlainValidator(_deltas), NUMBERS] = ()
+    delta_kwh: Annotated[tuple[Decimal, ...], PlainValidator(_deltas), parameters.NUMBERS] = ()
     """Sizes of change for which the statement has a bound."""
 
     @property
     def delta_wh(self) -> tuple[int, ...]:
         """The sizes of change to report [Wh]."""
-        return tuple(watt_hours(delta) for delta in self.delta_kwh)
+        return tuple(parameters.watt_hours(delta) for delta in self.delta_kwh)
 
 
-class AlertsSection(Section):
+class AlertsSection(parameters.Section):
     """[alerts]: warnings to the operator, in the confidential folder and on the terminal; they change no release.
 
     A day that loses more than 5 % of its readings to conflicts, and a day without any usable household, always raise an
     alert.
     """
 
-    min_coverage: Fraction01 | None = None
+    min_coverage: parameters.Fraction01 | None = None
     """A due day on which a smaller share of the roster has a usable day raises an alert; without it, a day on which
     nobody has one.
     """
@@ -145,16 +131,18 @@ _ADDRESS = re.compile(r"(tcp|tls|ws|wss|ucx)://([^][/@\s:]+|\[[0-9A-Fa-f:.]+\]):
 
 
 def _scheduler(value: object) -> str:
-    scheduler = text(value)
+    scheduler = parameters.text(value)
     if scheduler in ("threads", "processes", "local-cluster") or _ADDRESS.fullmatch(scheduler):
         return scheduler
-    raise wrong('must be "threads", "processes", "local-cluster" or the address of a cluster, "tls://host:port"')
+    raise parameters.wrong(
+        'must be "threads", "processes", "local-cluster" or the address of a cluster, "tls://host:port"'
+    )
 
 
-class EngineSection(Section):
+class EngineSection(parameters.Section):
     """[engine]: how a run is computed; no key changes a bit of the results."""
 
-    scheduler: Annotated[str, PlainValidator(_scheduler), TEXT] = "threads"
+    scheduler: Annotated[str, PlainValidator(_scheduler), parameters.TEXT] = "threads"
     """Dask scheduler; the page on clusters explains addresses."""
     workers: Annotated[int, Field(ge=1, le=10_000)] = 2
     """Number of partitions that are processed at the same time."""

@@ -1,4 +1,16 @@
-"""The run file as one frozen value, and the rules that hold between its tables."""
+"""The run file as one frozen value, and the rules that hold between its tables.
+
+Each table is validated by its own section. What two tables say together is judged here, by one rule a function: it
+yields the table, the key and the problem in a few words. Example: with `mode = "live"` a promise without `age_days` has
+a problem, ("promise", "age_days", "is missing; ...").
+
+Decisions:
+
+* All rules are asked, and the first problem is the message; it says how many more there are.
+* Nothing confidential lies in the release folder, which is handed over; witness and register stand apart from the
+  ledger, so that no backup puts them back together with it.
+* A delta that would permit to reveal one household in full is refused, and so is one that no bound has.
+"""
 
 from __future__ import annotations
 
@@ -46,14 +58,14 @@ Problem = tuple[str, str, str]
 """Table, key, and the problem in a few words."""
 
 
-def place_problems(output: OutputSection, population: PopulationSection, model: AnyModel | None) -> Iterator[Problem]:
+def place_problems(run: RunFile) -> Iterator[Problem]:
     """Yield what is wrong with the places of a run file: [output], the files of [population], the model's file."""
-    yield from _has_confidential_statistic(output, population, model)
-    yield from _witness_apart(output)
-    yield from _register_apart(output)
+    yield from _nothing_confidential_in_release(run.output, run.population, run.model)
+    yield from _witness_apart(run.output)
+    yield from _register_apart(run.output)
 
 
-def _has_confidential_statistic(
+def _nothing_confidential_in_release(
     output: OutputSection, population: PopulationSection, model: AnyModel | None
 ) -> Iterator[Problem]:
     release = output.release
@@ -201,7 +213,7 @@ def _rounded(min_households: int) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# The run file as one frozen value, and the rules that hold between its tables.
+# The run file, and the rules between its tables.
 # --------------------------------------------------------------------------------------------------
 
 
@@ -371,7 +383,8 @@ class RunFile(Section):
 
     @model_validator(mode="after")
     def _tables_agree(self, info: ValidationInfo) -> Self:
-        if problems := [*_problems(self), *_acceptance_used(self)]:
+        unused = acceptance_problems(self.promise, self.model)
+        if problems := [*_problems(self), *(("model", "accept_unverified_model", problem) for problem in unused)]:
             table, key, what = problems[0]
             raise wrong(what, *table.split("."), key, more=len(problems) - 1)
         if isinstance(info.context, Mapping):
@@ -422,7 +435,8 @@ def _states(run: RunFile) -> Iterator[Problem]:
         if not isinstance(series, EnergySeries) or not series.counts_states:
             continue
         if public_states is None:
-            yield f"series.{name}", "values", f"needs public edges; {_listed(run)}"
+            place = "[model] edges" if isinstance(run.model, EstimatedModel) else 'a [model] with source = "estimated"'
+            yield f"series.{name}", "values", f"needs public edges; list them in {place}"
         elif series.clamp_wh > public_states.max_day_wh:
             max_kwh = exact_text(Decimal(public_states.max_day_wh) / 1000)
             yield (
@@ -436,12 +450,6 @@ def _states(run: RunFile) -> Iterator[Problem]:
         if series.reads_half_hours and public_states is not None and public_states.step != HALF_HOUR:
             what = 'counts states of half-hours; [model] step = "day" has none'
             yield f"series.{name}", "values", f'{what}. Write values = "readings"'
-
-
-def _listed(run: RunFile) -> str:
-    """Return the remedy for missing public edges."""
-    estimated = isinstance(run.model, EstimatedModel)
-    return "list them in [model] edges" if estimated else 'list them in a [model] with source = "estimated"'
 
 
 def _model_there(run: RunFile) -> Iterator[Problem]:
@@ -461,11 +469,6 @@ def _model_fits(run: RunFile) -> Iterator[Problem]:
             yield "model", "assume", 'must be "markov" for notion = "temporal"'
         if isinstance(model, DeclaredModel) and model.curve is not None:
             yield "model", "curve", 'is not enough for notion = "temporal"; declare a kernel'
-
-
-def _acceptance_used(run: RunFile) -> Iterator[Problem]:
-    for problem in acceptance_problems(run.promise, run.model):
-        yield "model", "accept_unverified_model", problem
 
 
 def _model_before(run: RunFile) -> Iterator[Problem]:
@@ -517,10 +520,6 @@ def _check_periods(run: RunFile) -> Iterator[Problem]:
                 yield f"series.{name}", "every", f"{what}; take a later last_day or a shorter period"
 
 
-def _check_places(run: RunFile) -> Iterator[Problem]:
-    return place_problems(run.output, run.population, run.model)
-
-
 _RULES = (
     _model_there,
     _ages,
@@ -533,5 +532,5 @@ _RULES = (
     _check_change_size,
     _check_delta,
     _check_periods,
-    _check_places,
+    place_problems,
 )

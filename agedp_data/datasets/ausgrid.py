@@ -11,7 +11,7 @@ dates, with midnight after them or not (2012-07-01T00:00:00.000Z).
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import date, datetime
 from typing import Any, Literal, Self, get_args
@@ -135,8 +135,11 @@ class Ausgrid:
         rejects the row.
         """
         ids, household, no_household = household_ids(columns.values["household"])
-        day, no_day = _parse_days(columns.values["date"])
-        channel = _channels(columns.values["category"], _layout_keys(rules))
+        day = _numbers_of_texts(columns.values["date"], _parse_day)
+        no_day = day == MISSING
+        categories = [category for category in get_args(Category) if category in _layout_keys(rules).categories]
+        order = {category: i for i, category in enumerate(categories)}
+        channel = _numbers_of_texts(columns.values["category"], lambda category: order.get(category, MISSING))
         energy, empty, cell_reasons = _parse_energies(columns, rules)
         for index in np.unique(day[~no_day]):
             absent = self.absent_slots(date_of_day(int(index)))
@@ -188,43 +191,34 @@ def _header(lines: int, quality: bool, width: int, index: int) -> Header:
     return Header(variant, lines, tuple(names), types)
 
 
-def _parse_days(column: pa.DictionaryArray) -> tuple[Ints, Flags]:
+def _numbers_of_texts(column: pa.DictionaryArray, number_of: Callable[[str], int]) -> Ints:
+    """Return the number of each cell's text, without surrounding blanks; `MISSING` for no text."""
     texts = [(raw or b"").decode("latin-1").strip(" \t") for raw in column.dictionary.to_pylist()]
-    days = [_parse_date(text) for text in texts]
-    lookup = np.array([MISSING if day is None else day_number(day) for day in days] + [MISSING], np.int64)
-    day = lookup[column.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)]
-    return day, day == MISSING
+    lookup = np.array([*map(number_of, texts), MISSING], np.int64)
+    numbers: Ints = lookup[column.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)]
+    return numbers
 
 
-def _parse_date(text: str) -> date | None:
-    """Return the date of one row; no text fits two formats.
+def _parse_day(text: str) -> int:
+    """Return the day of one row, `MISSING` for none; no text fits two formats.
 
-    >>> _parse_date("1/07/2011"), _parse_date("1-Jul-10"), _parse_date("7/31/2011")
-    (datetime.date(2011, 7, 1), datetime.date(2010, 7, 1), None)
-    >>> _parse_date("2011-07-01T00:00:00.000Z"), _parse_date("2011-07-01 10:00")
-    (datetime.date(2011, 7, 1), None)
+    >>> _parse_day("1/07/2011"), _parse_day("1-Jul-10"), _parse_day("7/31/2011")
+    (15156, 14791, -1)
+    >>> _parse_day("2011-07-01T00:00:00.000Z"), _parse_day("2011-07-01 10:00")
+    (15156, -1)
     """
     match = _DATE.fullmatch(text)
     if match is None:
-        return None
+        return MISSING
     for pattern in _FORMATS:
         with suppress(ValueError):
             day = datetime.strptime(match[1], pattern).date()
-            return day if FIRST_DAY <= day <= LAST_DAY else None
-    return None
+            return day_number(day) if FIRST_DAY <= day <= LAST_DAY else MISSING
+    return MISSING
 
 
 def _layout_keys(rules: ReadingRules) -> AusgridKeys:
     return rules.layout_keys if isinstance(rules.layout_keys, AusgridKeys) else AusgridKeys()
-
-
-def _channels(column: pa.DictionaryArray, keys: AusgridKeys) -> Ints:
-    categories = [category for category in get_args(Category) if category in keys.categories]
-    order = {category: i for i, category in enumerate(categories)}
-    texts = [(raw or b"").decode("latin-1").strip(" \t") for raw in column.dictionary.to_pylist()]
-    lookup = np.array([order.get(text, -1) for text in texts] + [-1], np.int64)
-    channels: Ints = lookup[column.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)]
-    return channels
 
 
 def _parse_energies(columns: Columns, rules: ReadingRules) -> tuple[Int32s, Flags, list[tuple[RejectionReason, Flags]]]:

@@ -52,7 +52,8 @@ def count_sound_lines(data: bytes, separator: str = COMMA) -> int | None:
     >>> count_sound_lines(b'a,1\r\n"b",2'), count_sound_lines(b"a\r,1\n"), count_sound_lines(b'a"b",1\n')
     (2, None, None)
     """
-    if _may_have_long_line(data):
+    # a line may exceed the limit where half of it has no line end
+    if any(data.find(b"\n", start, start + _STEP) < 0 for start in range(0, len(data) - _STEP, _STEP)):
         return None
     array = np.frombuffer(data, np.uint8)
     has_returns, has_quotes, controls, pairs = b"\r" in data, b'"' in data, 0, 0
@@ -96,11 +97,6 @@ def _count_plain_lines(array: Bytes, *, has_returns: bool) -> int | None:
         else:
             ends += int(np.count_nonzero(piece == _LF))
     return ends if controls == ends * (1 + has_returns) else None
-
-
-def _may_have_long_line(data: bytes) -> bool:
-    """Return whether a line may exceed the limit: somewhere half of it has no line end."""
-    return any(data.find(b"\n", start, start + _STEP) < 0 for start in range(0, len(data) - _STEP, _STEP))
 
 
 def line_ends(data: bytes) -> Ints:

@@ -26,19 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from agedp_data.datasets.csv_lines import (
-    LONGEST_LINE,
-    broken_lines,
-    count_sound_lines,
-    drop_lines,
-    field_counts,
-    is_sound_cell,
-    line_ends,
-    line_texts,
-    raw_cells,
-    raw_cells_from_end,
-    split_fields,
-)
+from agedp_data.datasets import csv_lines
 from agedp_data.datasets.layout import (
     BETWEEN_MINUTES,
     Columns,
@@ -219,7 +207,7 @@ _MINUTE_NS: Final = 60 * 10**9
 
 
 # --------------------------------------------------------------------------------------------------
-# From the lines of one chunk to records: `pyarrow.csv` with declared types, never inferred.
+# Lines -> columns -> records.
 # --------------------------------------------------------------------------------------------------
 
 _KEPT = int(RejectionReason.KEPT)  # numpy compares bytes with a member of an enumeration as 64-bit integers
@@ -291,9 +279,12 @@ def _rejected_texts(data: bytes, rejected: Ints, header: Header) -> tuple[str, .
     """Return the lines of rejected rows; of a row with several readings what all share, the column, and the cell."""
     width = header.readings_per_row
     if width == 1:
-        return line_texts(data, rejected)
+        return csv_lines.line_texts(data, rejected)
     lines, number = np.unique(rejected // width, return_inverse=True)
-    cells = [_texts_of_cells(text, header) for text in line_texts(data, lines)]
+    cells = [
+        csv_lines.split_fields(text, header.separator) or csv_lines.raw_cells_from_end(text, header.separator)
+        for text in csv_lines.line_texts(data, lines)
+    ]
     positions = [header.names.index(name) for name in header.energies]
     shared = [i for i, name in enumerate(header.names) if name in header.types and i not in positions]
     texts = []
@@ -305,23 +296,21 @@ def _rejected_texts(data: bytes, rejected: Ints, header: Header) -> tuple[str, .
     return tuple(texts)
 
 
-def _texts_of_cells(line: str, header: Header) -> list[str]:
-    return split_fields(line, header.separator) or raw_cells_from_end(line, header.separator)
-
-
 def _parse_rows(data: bytes, header: Header) -> tuple[Columns, dict[int, RejectionReason]]:
     """Return the columns of all lines, and the reason of each line that is rejected as a whole by its number."""
-    number = count_sound_lines(data, header.separator)
+    number = csv_lines.count_sound_lines(data, header.separator)
     if number is not None and _is_utf8(data):  # else Arrow cannot skip rows with a wrong number of fields
         columns = parse_columns(data, header)
         if columns.rows == number:
             return columns, {}
-    ends = line_ends(data)
-    is_broken = broken_lines(data, ends, header.separator)
+    ends = csv_lines.line_ends(data)
+    is_broken = csv_lines.broken_lines(data, ends, header.separator)
     # lines with an unclosed quote are dropped first: the quote would hide commas of later lines
-    sound = drop_lines(data, ends, is_broken)
+    sound = csv_lines.drop_lines(data, ends, is_broken)
     is_bad = is_broken.copy()
-    is_bad[~is_broken] = field_counts(sound, line_ends(sound), header.separator) != len(header.names)
+    is_bad[~is_broken] = csv_lines.field_counts(sound, csv_lines.line_ends(sound), header.separator) != len(
+        header.names
+    )
     reason_by_line: dict[int, RejectionReason] = {}
     pieces, start = [], 0
     for line in np.flatnonzero(is_bad).tolist():
@@ -342,21 +331,19 @@ def _with_shared_cells(line: str, header: Header) -> str | None:
     None if nobody can tell which cell belongs to whom. A quote that should enclose the separators of a cell may be the
     damaged one: those of a text in an ignored column, or of a number whose decimal mark is the separator.
     """
-    if not header.is_shared or len(line) > LONGEST_LINE:
+    if not header.is_shared or len(line) > csv_lines.LONGEST_LINE:
         return None
-    cells = raw_cells_from_end(line, header.separator)
+    cells = csv_lines.raw_cells_from_end(line, header.separator)
     if len(cells) != len(header.names):
         return None
     no_number = "?" * (1 + max(map(len, header.null_values), default=0))
-    for i in (i for i, cell in enumerate(cells) if not is_sound_cell(cell)):
-        if not _is_energy(header, i) or ('"' in cells[i] and header.separator in (header.decimal, header.thousands)):
+    for i in (i for i, cell in enumerate(cells) if not csv_lines.is_sound_cell(cell)):
+        if header.names[i] not in header.energies or (
+            '"' in cells[i] and header.separator in (header.decimal, header.thousands)
+        ):
             return None
         cells[i] = no_number
     return header.separator.join(cells)
-
-
-def _is_energy(header: Header, position: int) -> bool:
-    return header.names[position] in header.energies
 
 
 def _without_energies(line: str, header: Header) -> str:
@@ -367,9 +354,9 @@ def _without_energies(line: str, header: Header) -> str:
     same side of the energies: a household that is not there must not be replaced by a number.
     """
     names, separator = header.names, header.separator
-    is_cut = len(line) > LONGEST_LINE
-    from_start = raw_cells(line[:LONGEST_LINE], separator)[: -1 if is_cut else None]
-    from_end = [] if is_cut else raw_cells_from_end(line, separator)
+    is_cut = len(line) > csv_lines.LONGEST_LINE
+    from_start = csv_lines.raw_cells(line[: csv_lines.LONGEST_LINE], separator)[: -1 if is_cut else None]
+    from_end = [] if is_cut else csv_lines.raw_cells_from_end(line, separator)
     energies = [names.index(name) for name in header.energies]
     cells = [_NO_ENERGY if i in energies else "" for i in range(len(names))]
     sides = {i < energies[0] for i, name in enumerate(names) if name in header.types and i not in energies}
@@ -379,7 +366,7 @@ def _without_energies(line: str, header: Header) -> str:
         candidates = from_start[i : i + 1] if i < energies[-1] else []
         if i > energies[0] and len(from_end) >= len(names) - i:
             candidates = [*candidates, from_end[i - len(names)]]
-        sound = [cell for cell in candidates if is_sound_cell(cell)]
+        sound = [cell for cell in candidates if csv_lines.is_sound_cell(cell)]
         if len(sound) > 1 and names[i] == "time":
             sound = [cell for cell in sound if _is_time(cell, header)]
         cells[i] = sound[0] if sound else ""
@@ -387,7 +374,7 @@ def _without_energies(line: str, header: Header) -> str:
 
 
 def _is_time(cell: str, header: Header) -> bool:
-    texts = split_fields(cell, header.separator)
+    texts = csv_lines.split_fields(cell, header.separator)
     return bool(texts) and parse_timestamp(texts[0].strip(" \t").encode("latin-1"), header.time_formats) is not None
 
 
@@ -413,7 +400,7 @@ def parse_columns(data: bytes, header: Header) -> Columns:
     unreadable: dict[str, Flags] = {}
     times: dict[str, QuarterTimes] = {}
     if parts := header.time_parts:
-        texts = [_stripped(_combine_chunks(table[name])) for name in parts]
+        texts = [pc.utf8_trim(_combine_chunks(table[name]), " \t") for name in parts]
         times["time"] = _parse_times(pc.binary_join_element_wise(*texts, " "), header)
     for name, kind in header.types.items():
         if name in parts:
@@ -428,10 +415,6 @@ def parse_columns(data: bytes, header: Header) -> Columns:
         else:
             values[name] = column
     return Columns(table.num_rows, values, unreadable, times)
-
-
-def _stripped(cells: pa.StringArray) -> pa.StringArray:
-    return pc.utf8_trim(cells, " \t")
 
 
 def _read_csv(data: bytes, header: Header, types: Mapping[str, pa.DataType]) -> pa.Table:

@@ -274,7 +274,9 @@ def _rejection_reasons(key: Ints, file: Ints, energy: Ints, *, later_wins: bool)
             key[is_repeated], file[is_repeated], energy[is_repeated], later_wins=later_wins
         )
         return reason
-    is_equal = _are_equal_per_key(first, energy)
+    starts = np.flatnonzero(first)
+    equal = np.minimum.reduceat(energy, starts) == np.maximum.reduceat(energy, starts)
+    is_equal: Flags = np.repeat(equal.all(axis=1), np.diff([*starts, len(first)]))
     reason[~first & is_equal] = RejectionReason.DUPLICATE
     reason[~is_equal] = RejectionReason.CONFLICT
     if not later_wins or is_equal.all():
@@ -285,14 +287,6 @@ def _rejection_reasons(key: Ints, file: Ints, energy: Ints, *, later_wins: bool)
     last = np.flatnonzero(~is_equal & (file == latest))
     reason[last] = _rejection_reasons(key[last], file[last], energy[last], later_wins=False)
     return reason
-
-
-def _are_equal_per_key(first: Flags, energy: Ints) -> Flags:
-    """Return for every row whether all rows of its key are equal."""
-    starts = np.flatnonzero(first)
-    equal = np.minimum.reduceat(energy, starts) == np.maximum.reduceat(energy, starts)
-    is_equal: Flags = np.repeat(equal.all(axis=1), np.diff([*starts, len(first)]))
-    return is_equal
 
 
 def _combine_channels(rows: StoredRows, *, complete_channels: Channels) -> tuple[Ints, Ints, Ints]:

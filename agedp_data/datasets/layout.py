@@ -417,13 +417,11 @@ def times_of_rows(rows: Sequence[str], header: Header) -> list[list[int]]:
     for row in rows:
         cells = split_fields(row, header.separator)
         timestamp = (
-            parse_timestamp(_bytes(cells[time]), header.time_formats) if len(cells) == len(header.names) else None
+            parse_timestamp(cells[time].strip(" \t").encode("latin-1"), header.time_formats)
+            if len(cells) == len(header.names)
+            else None
         )
         if timestamp is not None:
             name = "" if household is None else cells[household].strip()
             timestamps.setdefault(name, []).append(timestamp.ns // _MINUTE_NS)
     return [*timestamps.values()]
-
-
-def _bytes(cell: str) -> bytes:
-    return cell.strip(" \t").encode("latin-1")

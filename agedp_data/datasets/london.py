@@ -20,29 +20,10 @@ from datetime import time as clock_time
 import numpy as np
 import pyarrow as pa
 
+from agedp_data.datasets import layout, validation
 from agedp_data.datasets.csv_lines import column_names, has_index
-from agedp_data.datasets.layout import (
-    SINGLE_CHANNEL,
-    Channels,
-    Columns,
-    Header,
-    Records,
-    fill_nulls,
-    household_ids,
-    is_null,
-)
 from agedp_data.datasets.long_format import Long
 from agedp_data.datasets.timestamps import DAY_FIRST, ISO
-from agedp_data.datasets.validation import (
-    INTERVAL_MINUTES,
-    SLOTS,
-    NamedColumns,
-    ReadingRules,
-    RejectionReason,
-    first_reason,
-    is_impossible_time,
-    round_to_wh,
-)
 from agedp_data.errors import InputError
 
 _HEADERS = {
@@ -51,8 +32,10 @@ _HEADERS = {
     "kaggle": "LCLid,tstp,energy(kWh/hh)",
     "extract": "LCLid,DateTime,KWH/hh (per half hour)",
 }
-_DAYS = ["LCLid", "day", *(f"hh_{slot}" for slot in range(SLOTS))]
-_OF_DAYS = NamedColumns(_DAYS[0], _DAYS[1], ISO, "start", "GMT", "GMT", (_DAYS[2], _DAYS[-1]), "kWh", ("Null", ""))
+_DAYS = ["LCLid", "day", *(f"hh_{slot}" for slot in range(validation.SLOTS))]
+_OF_DAYS = validation.NamedColumns(
+    _DAYS[0], _DAYS[1], ISO, "start", "GMT", "GMT", (_DAYS[2], _DAYS[-1]), "kWh", ("Null", "")
+)
 _NO_SECONDS = DAY_FIRST.removesuffix(":%S")
 _ROLES = {"lclid": "household", "datetime": "time", "tstp": "time"}
 _TYPES = {
@@ -60,7 +43,11 @@ _TYPES = {
     "time": pa.timestamp("ns"),
     "energy": pa.float64(),
 }
-_UNUSABLE = (RejectionReason.NOT_FINITE, RejectionReason.NEGATIVE, RejectionReason.ABOVE_BOUND)
+_UNUSABLE = (
+    validation.RejectionReason.NOT_FINITE,
+    validation.RejectionReason.NEGATIVE,
+    validation.RejectionReason.ABOVE_BOUND,
+)
 
 
 class London:
@@ -73,7 +60,7 @@ class London:
     name = "london"
     day_zone = "GMT"
     width = 1
-    interval_minutes = INTERVAL_MINUTES
+    interval_minutes = validation.INTERVAL_MINUTES
     channels = 1
     separator = ","
     encoding = "utf-8"
@@ -85,7 +72,7 @@ class London:
     def __init__(self) -> None:
         self._days = Long(_OF_DAYS)
 
-    def recognise(self, lines: Sequence[str], location: str = "") -> Header | None:
+    def recognise(self, lines: Sequence[str], location: str = "") -> layout.Header | None:
         """Return the header if the first line is a known one, regardless of blanks, case, and an index before it."""
         if not lines:
             return None
@@ -97,11 +84,14 @@ class London:
             return header and replace(header, variant="days")
         for variant, text in _HEADERS.items():
             if columns == _normalised_columns(text):
-                roles = tuple(_role(name, i) for i, name in enumerate(names))
-                return Header(variant, 1, roles, _TYPES, (ISO, DAY_FIRST, _NO_SECONDS))
+                roles = tuple(
+                    "energy" if name.startswith(("kwh/hh", "energy(kwh/hh)")) else _ROLES.get(name, f"unused_{i}")
+                    for i, name in enumerate(names)
+                )
+                return layout.Header(variant, 1, roles, _TYPES, (ISO, DAY_FIRST, _NO_SECONDS))
         return None
 
-    def date_format_error(self, rows: Sequence[str], header: Header) -> InputError:  # noqa: ARG002
+    def date_format_error(self, rows: Sequence[str], header: layout.Header) -> InputError:  # noqa: ARG002
         """Return the error about a file whose first rows have no timestamp that is ISO or day first."""
         return InputError(
             "no date format fits the first rows; timestamps must be ISO (2013-01-31 00:30:00) or day first "
@@ -112,7 +102,7 @@ class London:
         """Return the known header lines."""
         return *_HEADERS.values(), f"{','.join(_DAYS[:3])},...,{_DAYS[-1]}"
 
-    def records(self, columns: Columns, header: Header, rules: ReadingRules) -> Records:
+    def records(self, columns: layout.Columns, header: layout.Header, rules: validation.ReadingRules) -> layout.Records:
         """Return one record per row; the half-hour that ends at 00:00 is the last of the day before.
 
         A row without a reading is `MISSING` even if its timestamp is off the grid; an impossible date has precedence.
@@ -120,31 +110,31 @@ class London:
         """
         if header.readings_per_row > 1:
             return self._days.records(columns, header, rules)
-        ids, household, no_household = household_ids(columns.values["household"])
+        ids, household, no_household = layout.household_ids(columns.values["household"])
         end, cell = columns.times["time"], columns.values["energy"]
         no_number = columns.unreadable_cells("energy")
-        missing = is_null(cell) & ~no_number
-        kwh = fill_nulls(cell, 0.0)
-        energy, energy_reason = round_to_wh(kwh, rules)
+        missing = layout.is_null(cell) & ~no_number
+        kwh = layout.fill_nulls(cell, 0.0)
+        energy, energy_reason = validation.round_to_wh(kwh, rules)
         time = (end.quarter >> 1) - np.int32(1)  # the reading that ends at 00:00 is the last of the day before
         off_grid = ~end.is_exact | ((end.quarter & 1) != 0)
-        reason = first_reason(
+        reason = validation.first_reason(
             columns.rows,
             [
-                (RejectionReason.HOUSEHOLD, no_household),
-                (RejectionReason.DATE, end.unreadable | is_impossible_time(time)),
-                (RejectionReason.MISSING, missing),
-                (RejectionReason.TEXT, no_number),
-                (RejectionReason.OFF_GRID, off_grid),
+                (validation.RejectionReason.HOUSEHOLD, no_household),
+                (validation.RejectionReason.DATE, end.unreadable | validation.is_impossible_time(time)),
+                (validation.RejectionReason.MISSING, missing),
+                (validation.RejectionReason.TEXT, no_number),
+                (validation.RejectionReason.OFF_GRID, off_grid),
                 *((kind, energy_reason == kind) for kind in _UNUSABLE if energy_reason.any()),
             ],
         )
         channel = np.zeros(columns.rows, np.uint8)
-        return Records(ids, household, channel, time, energy.reshape(-1, 1), reason, {}, off_grid)
+        return layout.Records(ids, household, channel, time, energy.reshape(-1, 1), reason, {}, off_grid)
 
-    def complete_channels(self, rules: ReadingRules) -> Channels:  # noqa: ARG002
+    def complete_channels(self, rules: validation.ReadingRules) -> layout.Channels:  # noqa: ARG002
         """Return the one channel."""
-        return SINGLE_CHANNEL
+        return layout.SINGLE_CHANNEL
 
     def absent_slots(self, day: date) -> tuple[int, ...]:  # noqa: ARG002
         """Return none: GMT all year."""
@@ -161,9 +151,3 @@ class London:
 
 def _normalised_columns(line: str) -> list[str]:
     return [name.strip('"').lower() for name in column_names(line)]
-
-
-def _role(name: str, position: int) -> str:
-    if name.startswith(("kwh/hh", "energy(kwh/hh)")):
-        return "energy"
-    return _ROLES.get(name, f"unused_{position}")

@@ -45,34 +45,9 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pyarrow as pa
 
+from agedp_data.datasets import layout, timestamps
 from agedp_data.datasets.csv_lines import column_names, first_cells
-from agedp_data.datasets.layout import (
-    BETWEEN_MINUTES,
-    PASSES,
-    PERIOD,
-    TIME_PARTS,
-    Channels,
-    Columns,
-    Header,
-    QuarterTimes,
-    Records,
-    fill_nulls,
-    household_ids,
-    is_null,
-    label_of,
-    slot_step,
-)
 from agedp_data.datasets.table_text import SEPARATOR_LINE, is_value
-from agedp_data.datasets.timestamps import (
-    COMMON_FORMATS,
-    EPOCHS,
-    ClockPass,
-    WallClock,
-    ZoneDays,
-    date_of_day,
-    matches_format,
-    parser_format,
-)
 from agedp_data.datasets.validation import (
     FIRST_DAY,
     INTERVAL_MINUTES,
@@ -96,8 +71,8 @@ _TEXT = pa.dictionary(pa.int32(), pa.binary())
 _TYPES = {
     "household": _TEXT,
     "time": pa.timestamp("ns"),
-    **dict.fromkeys(TIME_PARTS, pa.string()),
-    PERIOD: pa.float64(),
+    **dict.fromkeys(layout.TIME_PARTS, pa.string()),
+    layout.PERIOD: pa.float64(),
     "energy": pa.float64(),
 }
 Array = TypeVar("Array", Int32s, Ints, Bytes, Flags)
@@ -125,7 +100,7 @@ class Long:
         self.columns = columns
         self.interval_minutes = interval_minutes
         self._parts = max(1, INTERVAL_MINUTES // interval_minutes)
-        self.channels = PASSES * self._parts
+        self.channels = layout.PASSES * self._parts
         self.separator = columns.separator
         self.encoding = columns.encoding
         self.head_lines = columns.skip_lines + 2
@@ -136,15 +111,15 @@ class Long:
         hours = interval_minutes / _HOUR_MINUTES if is_power else 1.0
         self._unit_wh = (_WH_PER_KWH if columns.unit.startswith("k") else 1.0) * hours
         self.day_zone = columns.day_zone
-        self._days = ZoneDays(columns.day_zone)
-        self._clock = WallClock(columns.zone, self._days)
-        self._utc = WallClock("UTC", self._days)
-        self._format = parser_format(columns.time_format)
+        self._days = timestamps.ZoneDays(columns.day_zone)
+        self._clock = timestamps.WallClock(columns.zone, self._days)
+        self._utc = timestamps.WallClock("UTC", self._days)
+        self._format = timestamps.parser_format(columns.time_format)
         self._missing = tuple(sorted({word.strip(" \t") for word in columns.missing}))
         self._missing_numbers = _parse_numbers(self._missing)
         self._midnight = lru_cache(maxsize=4096)(self._find_midnight)
 
-    def recognise(self, lines: Sequence[str], location: str = "") -> Header | None:
+    def recognise(self, lines: Sequence[str], location: str = "") -> layout.Header | None:
         """Return the header below the lines that are skipped; its columns may be in any order.
 
         Raises:
@@ -157,8 +132,12 @@ class Long:
         roles = self._roles(names)
         types = {role: _TYPES.get(role, _TEXT if role.startswith("text") else _TYPES["energy"]) for role in roles}
         types = {role: kind for role, kind in types.items() if not role.startswith("unused")}
-        readings = 1 if not (self.columns.is_wide or self.columns.is_by_day) else sum(map(_is_energy, types))
-        return Header(
+        readings = (
+            1
+            if not (self.columns.is_wide or self.columns.is_by_day)
+            else sum(role.startswith("energy") for role in types)
+        )
+        return layout.Header(
             self.name,
             skipped + 1,
             roles,
@@ -201,7 +180,9 @@ class Long:
         kind, place = columns.household_source
         household = [(place, "household")] if kind == "column" and not columns.is_wide else []
         times = columns.time_columns
-        time_roles = ("time",) if len(times) == 1 else ("time", PERIOD) if columns.period_minutes else TIME_PARTS
+        time_roles = (
+            ("time",) if len(times) == 1 else ("time", layout.PERIOD) if columns.period_minutes else layout.TIME_PARTS
+        )
         energies = [] if columns.is_wide else [(name, "energy") for name in columns.energy_columns]
         declared = [*household, *zip(times, time_roles, strict=True), *energies]
         texts = dict.fromkeys([*(name for name, _ in columns.where), *([columns.add] if columns.add else [])])
@@ -253,12 +234,12 @@ class Long:
         present = ", ".join(f'"{column}"' for column in columns)
         return InputError(problem, private=f"{problem}; columns found: {escape_text(present, 200)}")
 
-    def date_format_error(self, rows: Sequence[str], header: Header) -> InputError:
+    def date_format_error(self, rows: Sequence[str], header: layout.Header) -> InputError:
         """Return the error about a file whose first rows have no timestamp of the declared format.
 
         The private text quotes the first timestamp and proposes a common format that fits all of them.
         """
-        position = header.names.index("time" if "time" in header.names else TIME_PARTS[0])
+        position = header.names.index("time" if "time" in header.names else layout.TIME_PARTS[0])
         cells = first_cells(rows, position, fields=len(header.names), separator=self.separator)
         first = [cell for cell in cells if cell not in self._missing]
         problem = f'no timestamp of the first rows matches [input.columns] time_format = "{self.columns.time_format}"'
@@ -267,8 +248,8 @@ class Long:
         common_format = next(
             (
                 time_format
-                for time_format in (*COMMON_FORMATS, *EPOCHS)
-                if all(matches_format(cell, time_format) for cell in first)
+                for time_format in (*timestamps.COMMON_FORMATS, *timestamps.EPOCHS)
+                if all(timestamps.matches_format(cell, time_format) for cell in first)
             ),
             None,
         )
@@ -279,7 +260,7 @@ class Long:
         """Return the header line that consists of the declared columns."""
         return (self.separator.join(name for name, _ in self._declared_roles),)
 
-    def records(self, columns: Columns, header: Header, rules: ReadingRules) -> Records:
+    def records(self, columns: layout.Columns, header: layout.Header, rules: ReadingRules) -> layout.Records:
         """Return one record per row, or per cell of a row of several; a valid row without a reading is `MISSING`."""
         names, rows = header.energies, columns.rows
         no_position, (time, channel), off_grid = self._positions(columns, len(names))
@@ -318,26 +299,27 @@ class Long:
         )
         if self.columns.where:  # a row that is not asked for names nobody, whatever else it lacks
             reason[_repeat(excluded, len(names))] = RejectionReason.CATEGORY
-        repeated_rows = int(((channel % PASSES > 0) & (reason == RejectionReason.KEPT)).sum())
+        repeated_rows = int(((channel % layout.PASSES > 0) & (reason == RejectionReason.KEPT)).sum())
         notes = {_NOTE: repeated_rows} if repeated_rows else {}
         labels = None if label is None else _repeat(label, len(names))
-        return Records(ids, household, channel, time, energy.reshape(-1, 1), reason, notes, off_grid, labels)
+        return layout.Records(ids, household, channel, time, energy.reshape(-1, 1), reason, notes, off_grid, labels)
 
     def _households(
-        self, columns: Columns, header: Header, names: Sequence[str]
+        self, columns: layout.Columns, header: layout.Header, names: Sequence[str]
     ) -> tuple[tuple[str, ...], Int32s, Flags]:
         """Return the ids, the index of each record's household in them, and which records have none."""
         rows = columns.rows
         if self.columns.is_wide:
-            ids, codes, no_id = _column_households([header.columns[header.names.index(name)] for name in names])
+            households = pa.array([header.columns[header.names.index(name)].encode() for name in names], pa.binary())
+            ids, codes, no_id = layout.household_ids(households.dictionary_encode())
             return ids, np.tile(codes, rows), np.tile(no_id, rows)
         if "household" in header.names:
-            ids, codes, no_id = household_ids(columns.values["household"])
+            ids, codes, no_id = layout.household_ids(columns.values["household"])
             return ids, _repeat(codes, len(names)), _repeat(no_id, len(names))
         number = rows * len(names)
         return (header.household,), np.zeros(number, np.int32), np.zeros(number, bool)
 
-    def _positions(self, columns: Columns, cells: int) -> tuple[Flags, tuple[Int32s, Bytes], Flags]:
+    def _positions(self, columns: layout.Columns, cells: int) -> tuple[Flags, tuple[Int32s, Bytes], Flags]:
         """Return which records have no position, time and channel of all others, and which are off the grid."""
         timestamp = columns.times["time"]
         if self.columns.is_by_day:
@@ -347,7 +329,7 @@ class Long:
         if self.interval_minutes < _QUARTER_MINUTES:
             minute = timestamp.quarter * np.int32(_QUARTER_MINUTES) + timestamp.past
             minute -= np.int32(self.interval_minutes if self.columns.stamp == "end" else 0)
-            between = timestamp.past == BETWEEN_MINUTES
+            between = timestamp.past == layout.BETWEEN_MINUTES
             start, extra = np.divmod(np.where(between, 0, minute), np.int32(_QUARTER_MINUTES))
         else:
             minutes_before = self.interval_minutes if self.columns.stamp == "end" else 0
@@ -370,7 +352,7 @@ class Long:
             return _repeat(unreadable | no_position, cells), (time, channel), _repeat(off_grid | between, cells)
         return unreadable | no_position, position, off_grid | between
 
-    def _positions_of_days(self, date: QuarterTimes, cells: int) -> tuple[Flags, tuple[Int32s, Bytes], Flags]:
+    def _positions_of_days(self, date: layout.QuarterTimes, cells: int) -> tuple[Flags, tuple[Int32s, Bytes], Flags]:
         """Return the positions of the cells of days: the wall-clock times from midnight on."""
         off_grid = (date.quarter % np.int32(_DAY_MINUTES // _QUARTER_MINUTES) != 0) | ~date.is_exact
         minute = np.arange(cells, dtype=np.int32) * np.int32(self.interval_minutes)
@@ -381,11 +363,13 @@ class Long:
         no_position, (time, channel), between = self._slots(start, extra, np.zeros(len(start), bool))
         return unreadable | no_position, (time, channel), _repeat(off_grid, cells) | between
 
-    def _positions_of_periods(self, date: QuarterTimes, columns: Columns) -> tuple[Flags, tuple[Int32s, Bytes], Flags]:
+    def _positions_of_periods(
+        self, date: layout.QuarterTimes, columns: layout.Columns
+    ) -> tuple[Flags, tuple[Int32s, Bytes], Flags]:
         """Return the positions of numbered periods: so many intervals after the midnight of their date."""
-        cell = columns.values[PERIOD]
-        number = fill_nulls(cell, -1.0) - self.columns.first_period
-        unreadable = date.unreadable | date.is_instant | columns.unreadable_cells(PERIOD) | (number < 0)
+        cell = columns.values[layout.PERIOD]
+        number = layout.fill_nulls(cell, -1.0) - self.columns.first_period
+        unreadable = date.unreadable | date.is_instant | columns.unreadable_cells(layout.PERIOD) | (number < 0)
         unreadable |= (number != np.floor(number)) | (number >= 2 * _DAY_MINUTES // self.interval_minutes)
         off_grid = (date.quarter % np.int32(_DAY_MINUTES // _QUARTER_MINUTES) != 0) | ~date.is_exact
         days, code = np.unique(date.quarter, return_inverse=True)
@@ -402,7 +386,7 @@ class Long:
     def _find_midnight(self, day: int) -> tuple[int, int]:
         """Return the midnight that begins a day of `zone` in minutes since 1970, and the minutes of the day."""
         zone = ZoneInfo(self.columns.zone)
-        first, last = (datetime.combine(date_of_day(day + i), clock_time(), zone) for i in range(2))
+        first, last = (datetime.combine(timestamps.date_of_day(day + i), clock_time(), zone) for i in range(2))
         start, end = (int(midnight.astimezone(UTC).timestamp()) // 60 for midnight in (first, last))
         return start, end - start
 
@@ -423,7 +407,7 @@ class Long:
         if extra is not None:
             minutes = minutes + extra.astype(np.uint8)
         off_grid: Flags = np.zeros(len(start), bool)
-        if (step := slot_step(self.interval_minutes)) > 1:
+        if (step := layout.slot_step(self.interval_minutes)) > 1:
             off_grid = time % SLOTS % step != 0
         if self.columns.repeated == "sum" or self.columns.is_by_day:
             channel = np.zeros_like(channel)
@@ -432,28 +416,28 @@ class Long:
         else:
             part = minutes // np.uint8(self.interval_minutes)
             off_grid = off_grid | (part * np.uint8(self.interval_minutes) != minutes)
-            channel = channel + np.uint8(PASSES) * part
+            channel = channel + np.uint8(layout.PASSES) * part
         no_slot = time < 0
         time[no_slot] = start[no_slot] // np.int32(_DAY_MINUTES // _QUARTER_MINUTES) * np.int32(SLOTS)
         return no_slot, (time, channel), off_grid
 
-    def _energies(self, columns: Columns, name: str, rules: ReadingRules) -> tuple[Int32s, Flags, Bytes, Flags]:
+    def _energies(self, columns: layout.Columns, name: str, rules: ReadingRules) -> tuple[Int32s, Flags, Bytes, Flags]:
         """Return watt-hours, which cells denote a missing reading, the reason against each, and which are no number."""
         cell, no_number = columns.values[name], columns.unreadable_cells(name)
-        missing = is_null(cell) & ~no_number
-        amount = fill_nulls(cell, 0.0)
+        missing = layout.is_null(cell) & ~no_number
+        amount = layout.fill_nulls(cell, 0.0)
         is_number = ~missing & ~no_number
         for number in self._missing_numbers:  # in any spelling: -9, -9.0 and " -9 " are one number
             missing |= is_number & (np.isnan(amount) if math.isnan(number) else amount == number)
         energy, reason = round_to_wh(amount, rules, unit_wh=self._unit_wh, units_per_wh=self.units_per_wh)
         return energy, missing, reason, no_number
 
-    def complete_channels(self, rules: ReadingRules) -> Channels:  # noqa: ARG002
+    def complete_channels(self, rules: ReadingRules) -> layout.Channels:  # noqa: ARG002
         """Return the channels of a slot that occurs once, and of one that occurs twice; each with all of its parts."""
-        parts = range(0, self.channels, PASSES)
+        parts = range(0, self.channels, layout.PASSES)
         return tuple(
             frozenset(int(channel) + part for channel in passes for part in parts)
-            for passes in ((ClockPass.ONLY,), (ClockPass.FIRST, ClockPass.SECOND))
+            for passes in ((timestamps.ClockPass.ONLY,), (timestamps.ClockPass.FIRST, timestamps.ClockPass.SECOND))
         )
 
     def absent_slots(self, day: date) -> tuple[int, ...]:
@@ -470,46 +454,37 @@ class Long:
         Two timestamps are its end, and no row tells by itself that its clock is another one.
         """
         columns, minutes = self.columns, max(INTERVAL_MINUTES, self.interval_minutes)
-        skipped = ZoneDays(columns.zone).absent_slots(day)
+        skipped = timestamps.ZoneDays(columns.zone).absent_slots(day)
         is_row = columns.stamp == "end" and not (columns.is_by_day or columns.period_minutes)
         if not (is_row and 0 < len(skipped) * INTERVAL_MINUTES <= self.interval_minutes):
             return None
         midnight = datetime.combine(day, clock_time())
         position = self._clock.slot_at(midnight + timedelta(minutes=skipped[0] * INTERVAL_MINUTES - minutes))
-        return position.slot if position is not None and date_of_day(position.day) == day else None
+        return position.slot if position is not None and timestamps.date_of_day(position.day) == day else None
 
     def day_end(self, day: date) -> datetime:
         """Return the instant (UTC) at which the day ends."""
         return self._days.day_end(day)
 
 
-def _is_energy(role: str) -> bool:
-    return role.startswith("energy")
-
-
 def _has_text(column: pa.DictionaryArray, texts: Sequence[str]) -> Flags:
     """Return which cells have one of these texts, without surrounding blanks."""
     wanted = {text.encode() for text in texts}
     is_wanted = np.array([(raw or b"").strip(b" \t") in wanted for raw in column.dictionary.to_pylist()] + [False])
-    found: Flags = is_wanted[fill_nulls(column.indices, len(is_wanted) - 1)]
+    found: Flags = is_wanted[layout.fill_nulls(column.indices, len(is_wanted) - 1)]
     return found
 
 
 def _labels(column: pa.DictionaryArray) -> Ints:
     """Return the number of each cell's text, without surrounding blanks (`label_of`)."""
     words = [(raw or b"").strip(b" \t").decode("utf-8", "replace") for raw in column.dictionary.to_pylist()]
-    numbers = np.array([*map(label_of, words), label_of("")], np.int64)
-    labels: Ints = numbers[fill_nulls(column.indices, len(words))]
+    numbers = np.array([*map(layout.label_of, words), layout.label_of("")], np.int64)
+    labels: Ints = numbers[layout.fill_nulls(column.indices, len(words))]
     return labels
 
 
 def _repeat(values: Array, times: int) -> Array:
     return values if times == 1 else cast("Array", np.repeat(values, times))
-
-
-def _column_households(names: Sequence[str]) -> tuple[tuple[str, ...], Int32s, Flags]:
-    """Return the households of the columns of a wide table, as `household_ids` those of a column."""
-    return household_ids(pa.array([name.encode() for name in names], pa.binary()).dictionary_encode())
 
 
 def _parse_numbers(words: Sequence[str]) -> tuple[float, ...]:

@@ -41,14 +41,7 @@ import numpy as np
 import pyarrow as pa
 from pydantic import Field, model_validator
 
-from agedp_data.datasets.csv_lines import (
-    LONGEST_LINE,
-    broken_lines,
-    column_names,
-    count_sound_lines,
-    line_ends,
-    split_fields,
-)
+from agedp_data.datasets import csv_lines
 from agedp_data.datasets.csv_parsing import ParsedChunk, parse_columns
 from agedp_data.datasets.layout import (
     SINGLE_CHANNEL,
@@ -103,7 +96,7 @@ _DATE_FIELDS: Final = 2
 _PADDING: Final = 16
 """Bytes after the last line, so that the first cells of a short one can be looked at."""
 _QUALITY = re.compile(rb",[ \t]*[AEFNSV]\d{0,2}[ \t]*(?:,|\Z)", re.IGNORECASE)
-_MAX_HELD_BYTES: Final = 4 * LONGEST_LINE
+_MAX_HELD_BYTES: Final = 4 * csv_lines.LONGEST_LINE
 _NOTE: Final = "records without readings (200, 400, 500, 600)"
 _NOTE_OF_ENDS: Final = dict(
     zip(_ENDS, ("records that begin a file (100)", "records that end a file (900)"), strict=True)
@@ -173,7 +166,7 @@ class Nem12:
         Raises:
             InputError: accumulated readings (NEM13).
         """
-        first = [name.strip('"').upper() for name in column_names(lines[0])[:2]] if lines else []
+        first = [name.strip('"').upper() for name in csv_lines.column_names(lines[0])[:2]] if lines else []
         if first == ["100", "NEM13"]:
             raise InputError("is NEM13: readings of registers; half-hours need NEM12")
         has_first = first == ["100", "NEM12"]
@@ -235,7 +228,7 @@ class Nem12:
 def _parse_block(line: bytes) -> _Block | None:
     """Return a 200 record, None if it is not valid."""
     try:
-        cells = [cell.strip(" \t") for cell in split_fields(line.decode("utf-8"))]
+        cells = [cell.strip(" \t") for cell in csv_lines.split_fields(line.decode("utf-8"))]
     except UnicodeDecodeError:
         return None
     if len(cells) < _BLOCK_FIELDS or cells[0] != "200":
@@ -280,7 +273,7 @@ class _Lines:
     @classmethod
     def of(cls, data: bytes) -> _Lines:
         """Return the lines of whole lines of bytes."""
-        ends = line_ends(data)
+        ends = csv_lines.line_ends(data)
         array = np.frombuffer(data + bytes(_PADDING), np.uint8)
         start = np.append(np.zeros(min(len(ends), 1), np.int64), ends[:-1] + 1)
         stop = ends - ((array[np.maximum(ends - 1, 0)] == ord("\r")) & (ends > start)) if len(ends) else ends
@@ -289,11 +282,11 @@ class _Lines:
         commas = np.flatnonzero(array == ord(","))
         first_comma = np.searchsorted(commas, start)
         fields = 1 + np.diff(first_comma, append=len(commas))
-        is_cut = stop - start > LONGEST_LINE  # the rest of it may not have been read
+        is_cut = stop - start > csv_lines.LONGEST_LINE  # the rest of it may not have been read
         fields[is_cut] = 0
         is_broken = start == stop
-        if count_sound_lines(data) != len(ends):
-            is_broken = broken_lines(data, ends)
+        if csv_lines.count_sound_lines(data) != len(ends):
+            is_broken = csv_lines.broken_lines(data, ends)
             is_broken[np.searchsorted(ends, np.flatnonzero(array == ord('"')))] = True
         return cls(
             data, array, start, stop, np.where(is_whole, record, 0), fields, is_broken, is_cut, commas, first_comma
@@ -325,7 +318,7 @@ def _unquoted(data: bytes) -> bytes:
     for i, line in enumerate(lines):
         if b'"' in line:
             end = b"\r" if line.endswith(b"\r") else b""
-            cells = split_fields(line.removesuffix(b"\r").decode("latin-1"))
+            cells = csv_lines.split_fields(line.removesuffix(b"\r").decode("latin-1"))
             text = ",".join(re.sub('[",]', " ", cell.strip(" \t")) for cell in cells)
             lines[i] = text.encode("latin-1") + end if cells else line
     return b"\n".join(lines)
@@ -578,7 +571,7 @@ def _texts(
     for number, of_day, at in zip(line, day, slot, strict=True):
         is_whole = of_day < 0 or days.reason[of_day] != RejectionReason.KEPT
         if is_whole:
-            yield lines.text(number)[:LONGEST_LINE].decode("utf-8", "replace") if at == 0 else ""
+            yield lines.text(number)[: csv_lines.LONGEST_LINE].decode("utf-8", "replace") if at == 0 else ""
             continue
         if number != before:
             before, cells = number, lines.text(number).decode("utf-8", "replace").split(",")

@@ -141,7 +141,10 @@ def read_tables(chunk: Chunk, header: Header, *, batch_rows: int) -> Iterator[pa
     text_columns = [name for name in text_columns if name not in added]
     with open_parquet(chunk.source, text_columns=text_columns) as file:
         stored = [name for name in file.schema_arrow.names if name in roles]
-        groups, first_row = _row_groups(file, chunk)
+        rows = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
+        ends = np.cumsum([0, *rows])
+        groups = [i for i in range(len(rows)) if ends[i] < (chunk.stop or 0) and ends[i + 1] > chunk.start]
+        first_row = int(ends[groups[0]]) if groups else 0  # rows before these groups
         start, stop = chunk.start - first_row, (chunk.stop or 0) - first_row
         for batch in file.iter_batches(batch_rows, row_groups=groups, columns=stored, use_threads=False):
             wanted = batch.slice(max(start, 0), max(stop, 0) - max(start, 0))
@@ -164,14 +167,6 @@ def _is_whole(column: pa.Array) -> bool:
         return True
     bounds = pc.min_max(column.indices)
     return 0 <= int(bounds["min"].as_py()) <= int(bounds["max"].as_py()) < len(column.dictionary)
-
-
-def _row_groups(file: pq.ParquetFile, chunk: Chunk) -> tuple[list[int], int]:
-    """Return the row groups with rows of a chunk, and the number of rows before them."""
-    rows = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
-    ends = np.cumsum([0, *rows])
-    groups = [i for i in range(len(rows)) if ends[i] < (chunk.stop or 0) and ends[i + 1] > chunk.start]
-    return groups, int(ends[groups[0]]) if groups else 0
 
 
 def split_rows(source: InputFile, header: Header, *, part_bytes: int) -> tuple[Chunk, ...]:
@@ -199,7 +194,10 @@ def parse_table(table: pa.Table, *, layout: Layout, header: Header, rules: Readi
         header: the header that the layout recognised.
         rules: settings of [input] that decide how a row is parsed.
     """
-    table = _without_views(table)
+    # Arrow cannot select rows of views
+    whole = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+    fields = [field.with_type(whole.get(field.type, field.type)) for field in table.schema]
+    table = table if fields == list(table.schema) else table.cast(pa.schema(fields))
     records = layout.records(columns_of_table(table, header), header, rules)
     rejected = np.flatnonzero(records.reason)
     rejected = rejected[records.reason[rejected] != RejectionReason.CATEGORY]
@@ -207,13 +205,6 @@ def parse_table(table: pa.Table, *, layout: Layout, header: Header, rules: Readi
     rows, names = len(records.reason), records.names_half_hour(rejected)
     row = np.arange(rows, dtype=np.int32)
     return ParsedChunk(rows, records, row, rejected, records.reason[rejected], tuple(texts), names)
-
-
-def _without_views(table: pa.Table) -> pa.Table:
-    """Return a table whose texts are stored whole: Arrow cannot select rows of views."""
-    whole = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
-    fields = [field.with_type(whole.get(field.type, field.type)) for field in table.schema]
-    return table if fields == list(table.schema) else table.cast(pa.schema(fields))
 
 
 def _rejected_texts(table: pa.Table, rejected: Ints, header: Header) -> Iterator[str]:
@@ -291,7 +282,11 @@ def _timestamps(column: pa.Array, header: Header) -> tuple[pa.Array, Flags, Flag
         values, is_bad, is_instant = parse_timestamp_cells(pc.fill_null(column.cast(pa.string()), ""), header)
         return values, is_bad, is_instant
     if (unit := EPOCHS.get("".join(header.time_formats))) and _is_number(column.type):
-        return _instants(column, unit)
+        # seconds or milliseconds since 1970
+        numbers = fill_nulls(column.cast(pa.float64(), safe=False), np.nan)
+        is_bad = ~((numbers > 0) & (numbers < 2**63 / unit))
+        ns = (np.where(is_bad, 0, numbers) * 1000).round().astype(np.int64) * (unit // 1000)
+        return pa.array(ns), is_bad, np.ones(len(ns), bool)
     if pa.types.is_date(column.type):
         column = column.cast(pa.timestamp("s"))
     if not pa.types.is_timestamp(column.type):
@@ -305,14 +300,6 @@ def _timestamps(column: pa.Array, header: Header) -> tuple[pa.Array, Flags, Flag
         ns = pc.multiply(pc.if_else(in_range, us, None), 1000)
     is_null = np.asarray(pc.is_null(ns).to_numpy(zero_copy_only=False), bool)
     return ns, is_null, is_instant
-
-
-def _instants(column: pa.Array, unit_ns: int) -> tuple[pa.Array, Flags, Flags]:
-    """Return seconds or milliseconds since 1970 in nanoseconds, which numbers are none, and that all are instants."""
-    numbers = fill_nulls(column.cast(pa.float64(), safe=False), np.nan)
-    is_bad = ~((numbers > 0) & (numbers < 2**63 / unit_ns))
-    ns = (np.where(is_bad, 0, numbers) * 1000).round().astype(np.int64) * (unit_ns // 1000)
-    return pa.array(ns), is_bad, np.ones(len(ns), bool)
 
 
 def _joined_timestamps(columns: Sequence[pa.Array], header: Header) -> tuple[pa.Array, Flags, Flags]:

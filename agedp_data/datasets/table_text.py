@@ -153,7 +153,9 @@ def _header_position(cells: Sequence[Sequence[str]], width: int) -> int | None:
     valued = [i for i in range(width) if _is_valued([row[i] for row in lower])]
     dated = [i for i in valued if _is_valued([row[i] for row in lower], _DATED)]
     is_row = [
-        len(row) == width and bool(valued) and all(_may_be_value(row[i]) and (row[i] or i not in dated) for i in valued)
+        len(row) == width
+        and bool(valued)
+        and all((row[i].lower() in MISSING_WORDS or is_value(row[i])) and (row[i] or i not in dated) for i in valued)
         for row in cells
     ]
     full = [i for i, row in enumerate(cells) if any(row)]  # some programs write an empty line after each row
@@ -189,7 +191,3 @@ def is_value(cell: str) -> bool:
     (True, True, False)
     """
     return _VALUE.fullmatch(cell) is not None
-
-
-def _may_be_value(cell: str) -> bool:
-    return cell.lower() in MISSING_WORDS or is_value(cell)

@@ -217,15 +217,6 @@ def round_to_wh(
     return np.where(finite & ~above & ~negative, wh, MISSING).astype(np.int32), reason.astype(np.uint8)
 
 
-def is_impossible_day(day: Ints | Int32s) -> Flags:
-    """Return which days since 1970 are outside 1970 to 2199; no meter recorded a half-hour then.
-
-    >>> is_impossible_day(np.array([-1, 0, 84_005, 84_006])).tolist()
-    [True, False, False, True]
-    """
-    return (day < 0) | (day > day_number(LAST_DAY))
-
-
 def is_impossible_time(time: Int32s) -> Flags:
     """Return which times (day since 1970 x 48 + slot) are outside 1970 to 2199.
 

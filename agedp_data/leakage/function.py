@@ -630,7 +630,7 @@ def _frontiers(rows: Floats) -> tuple[Floats, Floats]:
 
 
 # --------------------------------------------------------------------------------------------------
-# Leakage function L_K(a): the loss about the row value of a kernel that a loss `a` about its column value implies.
+# The function itself, at any number of losses.
 # --------------------------------------------------------------------------------------------------
 
 Number = TypeVar("Number")

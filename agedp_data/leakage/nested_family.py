@@ -113,7 +113,7 @@ class NestedFamily:
         """
         ages = [Decimal(step) / steps_per_day for step in steps.tolist()]
         if self.decay_days:
-            rows = [[_decay(age, tau) for age in ages] for tau in self.decay_days]
+            rows = [[_up(_FINE.exp(_FINE.minus(_FINE.divide(age, tau)))) for age in ages] for tau in self.decay_days]
             return np.array([*rows, [1.0] * len(ages)])
         at = [sum(age >= begin for begin in self.ages_days) - 1 for age in ages]
         return np.array([[_up(column[row]) if row >= 0 else 1.0 for row in at] for column in self.columns])
@@ -169,10 +169,6 @@ def smallest_members(distances: ArrayLike, family: Floats) -> Ints:
     """
     lies_below = (np.asarray(distances, np.float64)[:, None] <= family).all(axis=-1)
     return np.asarray(lies_below.argmax(axis=1) + 1, np.int64)
-
-
-def _decay(age: Decimal, tau: Decimal) -> float:
-    return _up(_FINE.exp(_FINE.minus(_FINE.divide(age, tau))))
 
 
 def _up(value: Decimal) -> float:

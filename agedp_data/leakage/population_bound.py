@@ -311,7 +311,7 @@ def _hull_batches(chains: Floats) -> Iterator[Floats]:
 
 
 # --------------------------------------------------------------------------------------------------
-# Population bound: from the chains of all households to the leakage bound.
+# Chains of households -> the leakage bound.
 # --------------------------------------------------------------------------------------------------
 
 HOUSEHOLDS_PER_BATCH = 16

@@ -13,20 +13,8 @@ from typing import TYPE_CHECKING, Any
 from agedp_data import clock
 from agedp_data.config.contract import NEEDS, format_unknown_version
 from agedp_data.errors import LedgerError
-from agedp_data.ledger import records
+from agedp_data.ledger import lifecycle, records
 from agedp_data.ledger.backends import backend
-from agedp_data.ledger.lifecycle import (
-    LEDGER_POPULATION,
-    SINCE_FORM_2,
-    CalibrationDraw,
-    ClosedLedger,
-    EarlierLedger,
-    HouseholdAccount,
-    LedgerUpgrade,
-    RecoveryRecord,
-    Takeover,
-    read_lifecycle_record,
-)
 from agedp_data.ledger.records import HOUSEHOLD_DAYS, HOUSEHOLDS, INT64, check_dates, check_draw, header_of
 from agedp_data.messages import escape_text
 
@@ -66,8 +54,8 @@ class HashChain:
         self.statement_numbers: dict[str, list[int]] = defaultdict(list)
         self.lifecycle_rows: list[records.StatementRecord] = []
         self.newest_dates: dict[str, str] = {}
-        self.calibration_draws: dict[tuple[str, str, str, str], CalibrationDraw] = {}
-        self.accounts: dict[str, HouseholdAccount] = {}
+        self.calibration_draws: dict[tuple[str, str, str, str], lifecycle.CalibrationDraw] = {}
+        self.accounts: dict[str, lifecycle.HouseholdAccount] = {}
         self.by_key: dict[tuple[str, str, str, int], ReleaseHeader] = {}
         self.published_on = ""
 
@@ -158,7 +146,7 @@ class HashChain:
                 self._note_date("", row.at)
             case records.StatementRecord():
                 self.statement_numbers[row.population].append(row.seq)
-                if row.population == LEDGER_POPULATION:
+                if row.population == lifecycle.LEDGER_POPULATION:
                     self.index_lifecycle(row)
                 else:
                     self._note_date(row.population, row.at)
@@ -185,23 +173,26 @@ class HashChain:
 
     def index_lifecycle(self, row: records.StatementRecord) -> None:
         """Add a checked lifecycle record to the index; of household accounts, one a night, the newest is held."""
-        record = read_lifecycle_record(row)
-        if not isinstance(record, HouseholdAccount):
+        record = lifecycle.read_lifecycle_record(row)
+        if not isinstance(record, lifecycle.HouseholdAccount):
             self.lifecycle_rows.append(row)
         match record:
-            case ClosedLedger(_, number):
+            case lifecycle.ClosedLedger(_, number):
                 self.closing_text = (
                     f"the ledger was closed on {escape_text(row.at, _MAX_SHOWN)} after {number} rows and "
                     "continues elsewhere; name the ledger that it was moved to"
                 )
-            case LedgerUpgrade(form, _):
+            case lifecycle.LedgerUpgrade(form, _):
                 self.form = form
-            case CalibrationDraw() as draw:
+            case lifecycle.CalibrationDraw() as draw:
                 self.calibration_draws[draw.key] = draw
-            case HouseholdAccount() as account:
+            case lifecycle.HouseholdAccount() as account:
                 self.accounts[account.population] = account
-            case RecoveryRecord() as recovery:
-                ledgers: tuple[EarlierLedger | RecoveryRecord, ...] = (*recovery.earlier_ledgers, recovery)
+            case lifecycle.RecoveryRecord() as recovery:
+                ledgers: tuple[lifecycle.EarlierLedger | lifecycle.RecoveryRecord, ...] = (
+                    *recovery.earlier_ledgers,
+                    recovery,
+                )
                 for earlier in ledgers:
                     self.earlier_heads |= {
                         digest: row.seq + number for number, digest in enumerate(earlier.hashes, 1) if digest
@@ -212,28 +203,31 @@ class HashChain:
         for name, digest in row.files:
             if len(digest) != 64 or not set(digest) <= set("0123456789abcdef"):
                 yield f"file {escape_text(name, _MAX_SHOWN)!r} has no SHA-256"
-        if row.population != LEDGER_POPULATION:
+        if row.population != lifecycle.LEDGER_POPULATION:
             yield from self._check_privacy_statement(row)
             return
-        record = read_lifecycle_record(row)
+        record = lifecycle.read_lifecycle_record(row)
         if record is None:
             yield "a record that this agedp does not know: neither a closing, a recovery, a takeover nor an upgrade"
-        if isinstance(record, LedgerUpgrade) and record.form not in NEEDS:
+        if isinstance(record, lifecycle.LedgerUpgrade) and record.form not in NEEDS:
             yield format_unknown_version("the ledger from here on", record.form, record.needs)
-        if isinstance(record, LedgerUpgrade) and record.form <= self.form:
+        if isinstance(record, lifecycle.LedgerUpgrade) and record.form <= self.form:
             yield "it does not upgrade to a later form"
-        if isinstance(record, ClosedLedger | Takeover) and (record.head, record.rows) != (self.head, self.length):
+        if isinstance(record, lifecycle.ClosedLedger | lifecycle.Takeover) and (record.head, record.rows) != (
+            self.head,
+            self.length,
+        ):
             yield "it closes or takes over another ledger"
-        if isinstance(record, RecoveryRecord) and self.length:
+        if isinstance(record, lifecycle.RecoveryRecord) and self.length:
             yield "a recovery record that is not the first row"
-        if isinstance(record, SINCE_FORM_2) and self.form < 2:
+        if isinstance(record, lifecycle.SINCE_FORM_2) and self.form < 2:
             yield "a record of form 2 before the ledger was upgraded to it"
-        if isinstance(record, CalibrationDraw):
+        if isinstance(record, lifecycle.CalibrationDraw):
             yield from self._check_calibration_draw(record)
-        if isinstance(record, HouseholdAccount) and not 0 <= record.day <= record.total < INT64.stop:
+        if isinstance(record, lifecycle.HouseholdAccount) and not 0 <= record.day <= record.total < INT64.stop:
             yield "an account of a day that is negative, or beyond its total or 64 bits"
 
-    def _check_calibration_draw(self, draw: CalibrationDraw) -> Iterator[str]:
+    def _check_calibration_draw(self, draw: lifecycle.CalibrationDraw) -> Iterator[str]:
         if draw.key in self.calibration_draws:
             yield "the same calibration draw a second time"
         if not (clock.is_date(draw.first_day) and clock.is_date(draw.last_day) and draw.first_day <= draw.last_day):
@@ -304,7 +298,9 @@ class HashChain:
 
 def is_content(row: records.Row) -> bool:
     """Return whether a row says more than a statement: every row but statements and records of the ledger's life."""
-    return not isinstance(row, records.StatementRecord) or isinstance(read_lifecycle_record(row), SINCE_FORM_2)
+    return not isinstance(row, records.StatementRecord) or isinstance(
+        lifecycle.read_lifecycle_record(row), lifecycle.SINCE_FORM_2
+    )
 
 
 def check_hash(row: records.Row, columns: Mapping[str, Any], *, previous: str) -> Iterator[str]:

@@ -27,24 +27,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import ClassVar, Final, Literal, Self, TypeVar
 
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    Connection,
-    Integer,
-    LargeBinary,
-    MetaData,
-    PrimaryKeyConstraint,
-    Table,
-    Text,
-    UniqueConstraint,
-    bindparam,
-    false,
-    select,
-)
-from sqlalchemy import (
-    inspect as inspector,
-)
+import sqlalchemy as sa
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
@@ -60,37 +43,42 @@ from agedp_data.ledger.backends.sqlite import SQLiteDatabase
 # example.
 # --------------------------------------------------------------------------------------------------
 
-_NUMBER = BigInteger().with_variant(Integer(), "sqlite")
-METADATA = MetaData()
-META = Table("register_meta", METADATA, Column("name", Text, primary_key=True), Column("content", Text, nullable=False))
-_SOURCE = Table(
+_NUMBER = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+METADATA = sa.MetaData()
+META = sa.Table(
+    "register_meta",
+    METADATA,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("content", sa.Text, nullable=False),
+)
+_SOURCE = sa.Table(
     "source",
     METADATA,
-    Column("id", _NUMBER, primary_key=True, autoincrement=False),
-    *(Column(name, Text, nullable=False) for name in ("ledger", "population", "kind", "roster")),
-    *(Column(name, _NUMBER, nullable=False) for name in ("newest", "through")),
-    UniqueConstraint("ledger", "population", "kind"),
+    sa.Column("id", _NUMBER, primary_key=True, autoincrement=False),
+    *(sa.Column(name, sa.Text, nullable=False) for name in ("ledger", "population", "kind", "roster")),
+    *(sa.Column(name, _NUMBER, nullable=False) for name in ("newest", "through")),
+    sa.UniqueConstraint("ledger", "population", "kind"),
 )
-_DRAW = Table(
+_DRAW = sa.Table(
     "draw",
     METADATA,
-    *(Column(name, _NUMBER, nullable=False) for name in ("source", "first_day", "last_day")),
-    *(Column(name, Text, nullable=False) for name in ("series", "identity")),
-    Column("loss", _NUMBER, nullable=False),
-    PrimaryKeyConstraint("source", "first_day", "last_day", "series", "identity"),
+    *(sa.Column(name, _NUMBER, nullable=False) for name in ("source", "first_day", "last_day")),
+    *(sa.Column(name, sa.Text, nullable=False) for name in ("series", "identity")),
+    sa.Column("loss", _NUMBER, nullable=False),
+    sa.PrimaryKeyConstraint("source", "first_day", "last_day", "series", "identity"),
 )
-_MEMBERSHIP = Table(
+_MEMBERSHIP = sa.Table(
     "membership",
     METADATA,
-    Column("id", _NUMBER, primary_key=True, autoincrement=False),
-    Column("ranges", Text, nullable=False),
-    Column("households", _NUMBER, nullable=False),
+    sa.Column("id", _NUMBER, primary_key=True, autoincrement=False),
+    sa.Column("ranges", sa.Text, nullable=False),
+    sa.Column("households", _NUMBER, nullable=False),
 )
-_HOUSEHOLD = Table(
+_HOUSEHOLD = sa.Table(
     "household",
     METADATA,
-    Column("digest", LargeBinary, primary_key=True),
-    Column("membership", _NUMBER, nullable=False),
+    sa.Column("digest", sa.LargeBinary, primary_key=True),
+    sa.Column("membership", _NUMBER, nullable=False),
     sqlite_with_rowid=False,
 )
 
@@ -150,12 +138,12 @@ class Membership:
 class RegisterRows:
     """The rows of a register within one transaction."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: sa.Connection) -> None:
         self._connection = connection
 
     def meta(self) -> dict[str, str]:
         """Return the properties of the register: its version, a check value of its key, since when it counts."""
-        return {row.name: row.content for row in self._connection.execute(select(META))}
+        return {row.name: row.content for row in self._connection.execute(sa.select(META))}
 
     def set_meta(self, name: str, content: str) -> None:
         """Store a property, in place of an earlier one of this name."""
@@ -164,7 +152,7 @@ class RegisterRows:
 
     def sources(self) -> tuple[RegisterSource, ...]:
         """Return all sources, in the order in which they were added."""
-        rows = self._connection.execute(select(_SOURCE).order_by(_SOURCE.c.id)).mappings()
+        rows = self._connection.execute(sa.select(_SOURCE).order_by(_SOURCE.c.id)).mappings()
         return tuple(RegisterSource(**row) for row in rows)
 
     def source(self, ledger: str, population: str, kind: str) -> RegisterSource:
@@ -183,7 +171,7 @@ class RegisterRows:
 
     def draws(self, sources: Iterable[int] | None = None) -> tuple[CountedDraw, ...]:
         """Return the draws of some sources, or of all."""
-        query = select(_DRAW) if sources is None else select(_DRAW).where(_DRAW.c.source.in_(list(sources)))
+        query = sa.select(_DRAW) if sources is None else sa.select(_DRAW).where(_DRAW.c.source.in_(list(sources)))
         return tuple(CountedDraw(*row) for row in self._connection.execute(query))
 
     def replace_draws(self, *, without: Iterable[CountedDraw], new: Iterable[CountedDraw]) -> None:
@@ -191,7 +179,7 @@ class RegisterRows:
         keys = list(_DRAW.primary_key)
         matching = _DRAW.delete()
         for column in keys:
-            matching = matching.where(column == bindparam(f"old_{column.name}"))
+            matching = matching.where(column == sa.bindparam(f"old_{column.name}"))
         removed = [{f"old_{column.name}": getattr(draw, column.name) for column in keys} for draw in without]
         added = [_fields(draw) for draw in new]
         if removed:
@@ -201,12 +189,12 @@ class RegisterRows:
 
     def memberships(self) -> dict[int, Membership]:
         """Return the memberships that at least one household has, by id."""
-        rows = self._connection.execute(select(_MEMBERSHIP).where(_MEMBERSHIP.c.households > 0))
+        rows = self._connection.execute(sa.select(_MEMBERSHIP).where(_MEMBERSHIP.c.households > 0))
         return {number: Membership(number, parse_ranges(text), households) for number, text, households in rows}
 
     def households(self, first: int = 0, stop: int = FIRST_BYTES) -> dict[bytes, int]:
         """Return the membership of households by digest, those whose first byte is from `first` to before `stop`."""
-        query = select(_HOUSEHOLD)
+        query = sa.select(_HOUSEHOLD)
         if first > 0:
             query = query.where(_HOUSEHOLD.c.digest >= bytes([first]))
         if stop < FIRST_BYTES:
@@ -229,7 +217,7 @@ class RegisterRows:
             insert = _INSERT_HOUSEHOLD[self._connection.dialect.name]
             self._connection.exec_driver_sql(insert, [(key, added[key]) for key in sorted(added)])
         if moved:
-            statement = _HOUSEHOLD.update().where(_HOUSEHOLD.c.digest == bindparam("moved"))
+            statement = _HOUSEHOLD.update().where(_HOUSEHOLD.c.digest == sa.bindparam("moved"))
             self._connection.execute(statement, [{"moved": key, "membership": moved[key]} for key in sorted(moved)])
 
 
@@ -256,7 +244,7 @@ def _fields(row: RegisterSource | CountedDraw) -> dict[str, int | str]:
 
 
 # --------------------------------------------------------------------------------------------------
-# The household register: what every release cost whom, by digests of households, in a database beside the ledgers.
+# The register.
 # --------------------------------------------------------------------------------------------------
 
 VERSION: Final = "1"
@@ -295,13 +283,13 @@ class _RegisterFile(SQLiteDatabase):
     def _error(self, text: str) -> LedgerError:
         return LedgerError(f"{_SUBJECT}: {text}", private=f"{_SUBJECT} {str(self.path)!r}: {text}")
 
-    def changed_parts(self, connection: Connection) -> tuple[tuple[str, str], ...]:  # noqa: ARG002
+    def changed_parts(self, connection: sa.Connection) -> tuple[tuple[str, str], ...]:  # noqa: ARG002
         """Return (): a register has no triggers."""
         return ()
 
-    def require_writable(self, connection: Connection) -> None:
+    def require_writable(self, connection: sa.Connection) -> None:
         """Make SQLite take its write lock, which BEGIN IMMEDIATE leaves out for a read-only file."""
-        connection.execute(META.delete().where(false()))
+        connection.execute(META.delete().where(sa.false()))
 
 
 class _RegisterServer(PostgreSQLDatabase):
@@ -314,7 +302,7 @@ class _RegisterServer(PostgreSQLDatabase):
         """The statement that makes a writer wait until the one before it has committed."""
         return "SELECT pg_advisory_lock(hashtextextended('agedp register ' || current_schema(), 0))"
 
-    def changed_parts(self, connection: Connection) -> tuple[tuple[str, str], ...]:  # noqa: ARG002
+    def changed_parts(self, connection: sa.Connection) -> tuple[tuple[str, str], ...]:  # noqa: ARG002
         """Return (): a register has no triggers."""
         return ()
 
@@ -345,8 +333,8 @@ class HouseholdRegister:
         """
         return self._database.exists() and run_transaction(self._database, self._is_register, write=False)
 
-    def _is_register(self, connection: Connection) -> bool:
-        tables = set(inspector(connection).get_table_names())
+    def _is_register(self, connection: sa.Connection) -> bool:
+        tables = set(sa.inspect(connection).get_table_names())
         if not tables:
             return False
         if not set(METADATA.tables) <= tables:
@@ -362,7 +350,7 @@ class HouseholdRegister:
         """Create the register with these properties, unless another process was faster."""
         self._database.ensure_storage(create=True)
 
-        def work(connection: Connection) -> None:
+        def work(connection: sa.Connection) -> None:
             if not self._is_register(connection):
                 METADATA.create_all(connection, checkfirst=False)
                 rows = {"version": VERSION, **properties}
@@ -377,7 +365,7 @@ class HouseholdRegister:
     def write(self, work: Callable[[RegisterRows], _Result]) -> _Result:
         """Return the result of `work` in one write transaction; an exception leaves the register unchanged."""
 
-        def body(connection: Connection) -> _Result:
+        def body(connection: sa.Connection) -> _Result:
             if isinstance(self._database, _RegisterFile):
                 self._database.require_writable(connection)
             return work(RegisterRows(connection))

@@ -24,19 +24,11 @@ from sqlalchemy.exc import DBAPIError
 from agedp_data import clock
 from agedp_data.config.contract import FORM, NEEDS, comparable
 from agedp_data.errors import LedgerError
+from agedp_data.ledger import lifecycle
 from agedp_data.ledger.backends import backend
 from agedp_data.ledger.backends.backend import LedgerDatabase, run_transaction
 from agedp_data.ledger.hash_chain import HashChain, release_key
 from agedp_data.ledger.ledger_reader import History, LedgerReader, require_same_contract
-from agedp_data.ledger.lifecycle import (
-    LEDGER_POPULATION,
-    CalibrationDraw,
-    ClosedLedger,
-    HouseholdAccount,
-    LedgerUpgrade,
-    LifecycleRecord,
-    format_lifecycle_record,
-)
 from agedp_data.ledger.records import (
     ContractRecord,
     ModelRecord,
@@ -120,7 +112,8 @@ class LedgerTransactions(LedgerReader):
                 raise
             if self._chain.length:
                 self._last_head = self._chain.head
-            self._confirm()
+            if self._witness is not None and self._announced is not None:  # before anything of the commit is published
+                self._witness.confirm(self._announced, self._read)
         if error is not None:
             raise error
         return cast(_Result, result)
@@ -147,11 +140,6 @@ class LedgerTransactions(LedgerReader):
         if self._chain.content_head != old:
             self._announced = self._witness.announce(record, old=old, new=self._chain.content_head)
         return result
-
-    def _confirm(self) -> None:
-        """Confirm the announced commit to the witness; rows of an unconfirmed commit must not be published."""
-        if self._witness is not None and self._announced is not None:
-            self._witness.confirm(self._announced, self._read)
 
     def _store(self, row: _Row) -> _Row:
         """Number and hash a row and insert it; `_chain` gets it from the database with the next `_refresh`."""
@@ -190,7 +178,7 @@ def _result_or_error(work: Callable[[], _Result]) -> tuple[_Result, None] | tupl
 
 
 # --------------------------------------------------------------------------------------------------
-# The ledger: one transaction admits, draws and stores a release, so that each day is drawn exactly once.
+# The ledger: what a write transaction admits, draws and stores.
 # --------------------------------------------------------------------------------------------------
 
 
@@ -283,7 +271,7 @@ class Ledger(LedgerTransactions):
         """
         if self._chain.form >= FORM:
             return None
-        return self._store(_lifecycle_row(LedgerUpgrade(FORM, NEEDS[FORM]), at))
+        return self._store(_lifecycle_row(lifecycle.LedgerUpgrade(FORM, NEEDS[FORM]), at))
 
     @in_write_transaction
     def draw_once(
@@ -295,7 +283,7 @@ class Ledger(LedgerTransactions):
         loss: int,
         draw: Callable[[], Iterable[SupportsIndex]],
         at: str | date,
-    ) -> CalibrationDraw:
+    ) -> lifecycle.CalibrationDraw:
         """Return the stored answer of a query about a period; if there is none, draw and store it in one transaction.
 
         Args:
@@ -310,7 +298,7 @@ class Ledger(LedgerTransactions):
             LedgerError: the record breaks a rule of the ledger; nothing is drawn.
         """
         first_day, last_day = map(_iso_day, period)
-        planned = CalibrationDraw(population, first_day, last_day, canonical(query), (0,), loss)
+        planned = lifecycle.CalibrationDraw(population, first_day, last_day, canonical(query), (0,), loss)
         stored = self._chain.calibration_draws.get(planned.key)
         if stored is not None:
             return stored
@@ -322,7 +310,7 @@ class Ledger(LedgerTransactions):
         return drawn
 
     @in_write_transaction
-    def adopt(self, draw: CalibrationDraw, *, at: str | date) -> CalibrationDraw:
+    def adopt(self, draw: lifecycle.CalibrationDraw, *, at: str | date) -> lifecycle.CalibrationDraw:
         """Return a calibration draw that was made under another ledger, stored here unless it is known already.
 
         Raises:
@@ -340,7 +328,7 @@ class Ledger(LedgerTransactions):
         return draw
 
     @in_write_transaction
-    def record_account(self, account: HouseholdAccount, *, at: str | date) -> HouseholdAccount:
+    def record_account(self, account: lifecycle.HouseholdAccount, *, at: str | date) -> lifecycle.HouseholdAccount:
         """Return the newest household account of a population: `account`, stored unless it is the newest already."""
         if self._chain.accounts.get(account.population) != account:
             self._upgrade_for_records(at)
@@ -397,7 +385,7 @@ class Ledger(LedgerTransactions):
             write(rows[:-1])
             return
         write(rows)
-        closing = ClosedLedger(self._chain.head, self._chain.length)
+        closing = lifecycle.ClosedLedger(self._chain.head, self._chain.length)
         self._store(_lifecycle_row(closing, at))
 
     def import_rows(self, rows: Sequence[Row]) -> None:
@@ -428,8 +416,10 @@ class Ledger(LedgerTransactions):
         self.in_one_transaction(work)
 
 
-def _lifecycle_row(record: LifecycleRecord, at: str | date) -> StatementRecord:
-    return StatementRecord(LEDGER_POPULATION, format_lifecycle_record(record), (), "", at=_iso_day(at))
+def _lifecycle_row(record: lifecycle.LifecycleRecord, at: str | date) -> StatementRecord:
+    return StatementRecord(
+        lifecycle.LEDGER_POPULATION, lifecycle.format_lifecycle_record(record), (), "", at=_iso_day(at)
+    )
 
 
 def _iso_day(value: str | date) -> str:

@@ -1,4 +1,13 @@
-"""Questions about a ledger: contracts, models, releases and statements, by population; heads, and faults."""
+"""Questions about a ledger: contracts, models, releases and statements, by population; heads, and faults.
+
+A ledger is read row by row into a chain of hashes, which answers what needs no vector; vectors are read again from the
+database and compared with the hashes.
+
+Decisions:
+
+* Every row is verified when it is read. A checkpoint may stand for rows that the same version of agedp has verified.
+* Complete verification asks no checkpoint: it reads and hashes every row again.
+"""
 
 from __future__ import annotations
 
@@ -519,7 +528,7 @@ def _permanent_error_text(database: LedgerDatabase, error: DBAPIError) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# Questions about a ledger: contracts, models, releases and statements, by population; heads, and faults.
+# Questions about the rows.
 # --------------------------------------------------------------------------------------------------
 
 History = tuple[ReleaseHeader, ...]

@@ -138,13 +138,11 @@ def format_lifecycle_record(record: LifecycleRecord) -> str:
         return canonical({"calibration draw": asdict(record)})
     content: dict[str, object] = {"ledger": record.ledger, "head": record.head, "hashes": list(record.hashes)}
     if record.earlier_ledgers:
-        content["former"] = [_earlier_ledger_json(ledger) for ledger in record.earlier_ledgers]
+        content["former"] = [
+            {"ledger": of.ledger, "head": of.head, "hashes": list(of.hashes), "files": dict(of.files)}
+            for of in record.earlier_ledgers
+        ]
     return canonical({"recovered": content})
-
-
-def _earlier_ledger_json(earlier_ledgers: EarlierLedger) -> dict[str, object]:
-    hashes, files = list(earlier_ledgers.hashes), dict(earlier_ledgers.files)
-    return {"ledger": earlier_ledgers.ledger, "head": earlier_ledgers.head, "hashes": hashes, "files": files}
 
 
 def read_lifecycle_record(row: StatementRecord) -> LifecycleRecord | None:

@@ -360,26 +360,20 @@ def rows_by_month(rows: Sequence[Row]) -> tuple[MonthRows, ...]:
     month = ""
     recoveries: list[Row] = []
     for row in _by_entry(rows):
-        if _is_recovery(row):
+        if isinstance(row, StatementRecord) and isinstance(read_lifecycle_record(row), RecoveryRecord):
             recoveries.append(row)
         else:
             month = max(month, (row.published_on if isinstance(row, ReleaseRecord) else row.at)[:7])
             by_month.setdefault(month, []).append(row)
     if recoveries:
         by_month.setdefault(min(by_month, default=recoveries[0].at[:7]), []).extend(recoveries)
-    return tuple(_linked(by_month))
-
-
-def _is_recovery(row: Row) -> bool:
-    return isinstance(row, StatementRecord) and isinstance(read_lifecycle_record(row), RecoveryRecord)
-
-
-def _linked(by_month: Mapping[str, Sequence[Row]]) -> Iterator[MonthRows]:
+    months: list[MonthRows] = []
     newest = 0, NO_HASH
     for month, of_month in by_month.items():
         ordered = sorted(of_month, key=lambda row: row.seq)
-        yield MonthRows(month, newest[1], tuple(ordered))
+        months.append(MonthRows(month, newest[1], tuple(ordered)))
         newest = max(newest, (ordered[-1].seq, ordered[-1].hash))
+    return tuple(months)
 
 
 def _by_entry(rows: Sequence[Row]) -> list[Row]:

@@ -348,17 +348,14 @@ class AgedSpanLoss:
             if all(loss >= _at_delta(pure_risk, delta) for loss, delta in zip(losses, self.deltas, strict=True)):
                 return []
             losses = [min(loss, pure_risk) for loss in losses]
-        scope = f"{ABOUT[self.risk.secret]}, by all releases together{self._age_text}"
+        days = self.risk.age_days
+        age = f", the newest of whose days is at least {days} day{'s' * (days > 1)} old" if days else ""
+        scope = f"{ABOUT[self.risk.secret]}, by all releases together{age}"
         name, assumption = f"{RISK} of all days", assumed(leakage_bound)
         return [
             bound_at_delta(name, loss, "conditional", scope, delta=delta, assumption=assumption)
             for delta, loss in zip(self.deltas, losses, strict=True)
         ]
-
-    @property
-    def _age_text(self) -> str:
-        days = self.risk.age_days
-        return f", the newest of whose days is at least {days} day{'s' * (days > 1)} old" if days else ""
 
     def _spans(
         self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike, at: str | None
@@ -394,7 +391,7 @@ def _together(spans: Sequence[Span]) -> Span:
 
 
 # --------------------------------------------------------------------------------------------------
-# Age-dependent privacy: a bound on what aged releases reveal about a household's present state ([A]).
+# The promise.
 # --------------------------------------------------------------------------------------------------
 
 

@@ -186,7 +186,7 @@ def _whole(losses: Floats) -> PlannedLosses:
 
 
 # --------------------------------------------------------------------------------------------------
-# Discounted differential privacy: losses whose weight falls with their age (Farokhi, ICCPS 2020: [F]).
+# The promise.
 # --------------------------------------------------------------------------------------------------
 
 ScheduleName = Literal["renewal", "optimal", "constant", "classical", "paper"]
@@ -447,13 +447,9 @@ class Discounted(EnforcedPromise):
             if name != "optimal" or name == self.schedule or count <= _SOON_SOLVED:
                 ended = name != self.schedule or name == "renewal" or self.horizon_days is not None
                 losses = (closed_plan if ended else endless_plan)(self._discounting, float(self._room), count, name)
-                if losses[-1] > 0 and not self._cut(losses):
+                if losses[-1] > 0 and max(losses) <= self.day_cap and self.permits_days(losses):  # no cap cuts it
                     mean_noise[name] = float(np.mean(NANO / np.array(losses)))
         return mean_noise if self.schedule in mean_noise else {}
-
-    def _cut(self, losses: PlannedLosses) -> bool:
-        """Return whether a cap cuts a schedule."""
-        return max(losses) > self.day_cap or not self.permits_days(losses)
 
     def _wanted(self, released: int) -> int:
         """Return the loss of the next release by the schedule [nano-epsilon]."""

@@ -130,7 +130,7 @@ def spent_bounds(losses: Mapping[str, int], charges: Charges = ()) -> list[LossB
 
 
 # --------------------------------------------------------------------------------------------------
-# Enforcement of a promise, the same for every notion: the caps first, then the notion's own rule.
+# Every promise: its caps, then the rule of the notion.
 # --------------------------------------------------------------------------------------------------
 
 _Answer = TypeVar("_Answer")
@@ -236,13 +236,9 @@ class EnforcedPromise(Promise, ABC):
     def losses_with(self, history: Sequence[HistoryRow], new_row: HistoryRow) -> dict[str, int]:
         """Return the loss of each day if `new_row`, a released row, came to the history."""
         losses = self._day_losses.of(history)
-        if not self.covers_period(new_row):
+        if not self._publication.covers_period(new_row):
             losses[new_row.day] = losses.get(new_row.day, 0) + new_row.loss
         return losses
-
-    def covers_period(self, row: HistoryRow) -> bool:
-        """Return whether a row covers several days."""
-        return self._publication.has_periods and len(set(self._publication.covered_days(row))) > 1
 
     def charges_after(self, history: Sequence[HistoryRow], new_row: HistoryRow) -> Charges:
         """Return `charges_with(history)`, and the loss of `new_row` if it covers several days."""

@@ -93,7 +93,7 @@ class BoundedChangeLosses:
         if tuple(history[: len(self._rows)]) != self._rows:
             self._rows, self._exact, self._losses = (), {}, {}
         for row in history[len(self._rows) :]:
-            if row.state == "released" and not self._covers_period(row):
+            if row.state == "released" and not self._publication.covers_period(row):  # else it is a charge
                 self._exact[row.day] = self._exact.get(row.day, Fraction(0)) + row.loss * self._part(row)
                 self._losses[row.day] = ceil(self._exact[row.day])
         self._rows = tuple(history)
@@ -104,10 +104,6 @@ class BoundedChangeLosses:
         losses = self.of(history)
         losses[new_row.day] = ceil(self._exact.get(new_row.day, Fraction(0)) + new_row.loss * self._part(new_row))
         return losses
-
-    def _covers_period(self, row: HistoryRow) -> bool:
-        """Return whether a row covers several days; it counts in full, as a charge."""
-        return self._publication.has_periods and len(set(self._publication.covered_days(row))) > 1
 
     def _part(self, row: HistoryRow) -> Fraction:
         key = row.contract, row.series
@@ -200,7 +196,7 @@ def _change_text(size_kwh: Decimal) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# delta-neighbourhood privacy: small changes of a day have a small loss, larger ones in proportion ([D]).
+# The promise.
 # --------------------------------------------------------------------------------------------------
 
 Spend = Literal["fraction", "per-request", "offline"]
@@ -396,7 +392,7 @@ class Neighbourhood(EnforcedPromise):
             Refused: it does.
         """
         del leakage_bound
-        is_period = self.covers_period(new_row)
+        is_period = self._publication.covers_period(new_row)
         losses = self._small.of(history) if is_period else self._small.with_next(history, new_row)
         around, charges = self._publication.covered_days(new_row), self.charges_after(history, new_row)
         spent = fullest_window(losses, *around, days=self.window_days, charges=charges)

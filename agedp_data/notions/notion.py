@@ -133,7 +133,7 @@ def scope_at_delta(scope: str, delta: Decimal) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# What a notion of privacy is: parameters of a promise, the budget of a day, and bounds of released rows.
+# Rows, bounds, and the protocol of a promise.
 # --------------------------------------------------------------------------------------------------
 
 Kind = Literal["assumption-free", "conditional"]
@@ -501,14 +501,11 @@ class ReleaseHistory:
         losses, new = dict(losses), history[len(rows) :]
         further = () if self._publication is None else self._publication.period_losses(new)
         for row in new:
-            if row.state == "released" and not self._covers_period(row):
+            if row.state == "released" and (self._publication is None or not self._publication.covers_period(row)):
                 day = row.day if self._by == "day" else row.published_on
                 losses[day] = losses.get(day, 0) + row.loss
         self._last = (tuple(history), losses, (*periods, *further))
         return losses, self._last[2]
-
-    def _covers_period(self, row: HistoryRow) -> bool:
-        return self._publication is not None and len(set(self._publication.covered_days(row))) > 1
 
 
 # --------------------------------------------------------------------------------------------------

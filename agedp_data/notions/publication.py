@@ -171,7 +171,8 @@ def largest_charged_window(
     loss_at_start: dict[float, int] = {}
     earliest, latest = (-math.inf, math.inf) if around is None else (_number(around[0]) - days + 1, _number(around[1]))
     releases = [(_number(day), _number(day), loss) for day, loss in losses.items()]
-    for first, last, loss in [*_periods(charges), *releases]:
+    charged = [(_number(charge.first_day), _number(charge.last_day), charge.loss) for charge in charges]
+    for first, last, loss in [*charged, *releases]:
         begin, end = max(first - days + 1, earliest), min(last, latest)
         if begin <= end:
             loss_at_start[begin] = loss_at_start.get(begin, 0) + loss
@@ -183,17 +184,13 @@ def largest_charged_window(
     return largest
 
 
-def _periods(charges: Iterable[PeriodLoss]) -> list[tuple[int, int, int]]:
-    return [(_number(charge.first_day), _number(charge.last_day), charge.loss) for charge in charges]
-
-
 @lru_cache(maxsize=2**14)
 def _number(day: str) -> int:
     return date.fromisoformat(day).toordinal()
 
 
 # --------------------------------------------------------------------------------------------------
-# What is published under a promise: its series with their sensitivities, and the days of its schedule.
+# Series and days under a promise.
 # --------------------------------------------------------------------------------------------------
 
 
@@ -295,6 +292,11 @@ class Publication:
         first, last = statistic.covered_days(date.fromisoformat(row.day))
         return first.isoformat(), last.isoformat()
 
+    def covers_period(self, row: ChargedRow) -> bool:
+        """Return whether a row covers several days."""
+        first, last = self.covered_days(row)
+        return first != last
+
     def period_losses(self, history: Iterable[ReleasedRow]) -> Charges:
         """Return the losses of the released rows that cover several days, as charges about their periods."""
         if not self.has_periods:
@@ -319,7 +321,7 @@ class Publication:
         """
         if not self.has_periods:
             return history, self
-        days = [row for row in history if len(set(self.covered_days(row))) == 1]
+        days = [row for row in history if not self.covers_period(row)]
         return days, replace(self, charges=(*self.charges, *self.period_losses(history)))
 
     def part(self, row: ChargedRow, size_wh: int) -> Fraction:

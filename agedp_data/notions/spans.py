@@ -1,9 +1,13 @@
-"""What the releases of a span of days reveal in all, pure or at a delta: the curves of rows, and their sum."""
+"""What the releases of a span of days reveal in all, pure or at a delta: the curves of rows, and their sum.
+
+Every row has a pure loss and a Rényi curve; both add up over rows, and of the figures at a delta the smaller counts.
+Example: over a few days the pure sum is the smaller one, over a year the curve is.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
@@ -14,16 +18,7 @@ from typing import ClassVar, Final
 import numpy as np
 
 from agedp_data import mechanisms
-from agedp_data.accounting.renyi import (
-    ORDERS,
-    Curve,
-    approximate_epsilon,
-    approximate_epsilons,
-    compose,
-    multiply,
-    pure_curve,
-    vector_curve,
-)
+from agedp_data.accounting import renyi
 from agedp_data.accounting.temporal_allocation import largest_feasible
 from agedp_data.epsilon import NANO
 from agedp_data.leakage.function import LeakageBoundLike
@@ -67,23 +62,23 @@ _INT64_LIMIT: Final = 2.0**62
 class Span:
     """Releases about some days: their Rényi curve [1e-12 epsilon] and the sum of their pure losses [nano-epsilon]."""
 
-    curve: Curve
+    curve: renyi.Curve
     pure: int
 
     def __add__(self, other: Span) -> Span:
         """Return both together: losses add up."""
-        return Span(compose(np.array([self.curve, other.curve])), self.pure + other.pure)
+        return Span(renyi.compose(np.array([self.curve, other.curve])), self.pure + other.pure)
 
     def times(self, number: int) -> Span:
         """Return so many spans like this one."""
-        return Span(multiply(self.curve, number), number * self.pure)
+        return Span(renyi.multiply(self.curve, number), number * self.pure)
 
     def epsilon(self, delta: Decimal | None) -> int:
         """Return the loss at a delta, rounded up [nano-epsilon]; without one the sum of the pure losses."""
-        return self.pure if delta is None else approximate_epsilon(self.curve, delta, pure=self.pure)
+        return self.pure if delta is None else renyi.approximate_epsilon(self.curve, delta, pure=self.pure)
 
 
-EMPTY: Final = Span(np.zeros(len(ORDERS), np.int64), 0)
+EMPTY: Final = Span(np.zeros(len(renyi.ORDERS), np.int64), 0)
 
 Parts = Mapping[str, Fraction]
 """Part of a day's loss by series (`Promise.part_of_day`)."""
@@ -93,7 +88,7 @@ Parts = Mapping[str, Fraction]
 class Windows:
     """Releases in n windows of days: their curves, shape (n, 64) [1e-12 epsilon], and pure losses [nano-epsilon]."""
 
-    curves: Curve
+    curves: renyi.Curve
     pure: tuple[int, ...]
 
     def largest(self, delta: Decimal | None, more: Span = EMPTY) -> int:
@@ -101,7 +96,7 @@ class Windows:
         if delta is None:
             return max(self.pure) + more.pure
         losses = [loss + more.pure for loss in self.pure]
-        return max(approximate_epsilons(_sum(self.curves, more.curve), delta, pure=losses))
+        return max(renyi.approximate_epsilons(_sum(self.curves, more.curve), delta, pure=losses))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -292,7 +287,9 @@ class SpanCurves:
         if not starts:
             return Windows(EMPTY.curve[None, :], (0,))
         index = {start: i for i, start in enumerate(starts)}
-        changes: Curve = np.zeros((len(starts) + 1, len(ORDERS)), _common_dtype(span for _, _, span in placed))
+        changes: renyi.Curve = np.zeros(
+            (len(starts) + 1, len(renyi.ORDERS)), _common_dtype(span for _, _, span in placed)
+        )
         pure_changes = [0] * (len(starts) + 1)
         ends = np.searchsorted(starts, [end for _, end, _ in placed], side="right").tolist()
         for (begin, _, span), end in zip(placed, ends, strict=True):
@@ -316,7 +313,7 @@ def span_of_charge(charge: PeriodLoss) -> Span:
     return Span(_unknown_curve(charge.loss), charge.loss)
 
 
-def _sum(curves: Curve, more: Curve) -> Curve:
+def _sum(curves: renyi.Curve, more: renyi.Curve) -> renyi.Curve:
     if float(curves.max()) + float(more.max()) > _INT64_LIMIT:
         return np.asarray(curves.astype(object) + more.astype(object))
     return np.asarray(curves + more)
@@ -334,13 +331,13 @@ def _common_dtype(spans: Iterable[Span]) -> type:
 
 
 @lru_cache(maxsize=2**14)
-def _row_curve(sensitivity: int, scale: float, largest_move: int) -> Curve:
-    return vector_curve(sensitivity, largest_move=largest_move, scale=scale)
+def _row_curve(sensitivity: int, scale: float, largest_move: int) -> renyi.Curve:
+    return renyi.vector_curve(sensitivity, largest_move=largest_move, scale=scale)
 
 
 @lru_cache(maxsize=2**10)
-def _unknown_curve(loss: int) -> Curve:
-    return pure_curve(Fraction(loss, NANO)) if loss > 0 else EMPTY.curve
+def _unknown_curve(loss: int) -> renyi.Curve:
+    return renyi.pure_curve(Fraction(loss, NANO)) if loss > 0 else EMPTY.curve
 
 
 @lru_cache(maxsize=2**14)
@@ -470,7 +467,14 @@ def span_figures(
     numbers = {*numbers, *curves.covered_ends(history)}
     reach = max(numbers, default=0) - min(numbers, default=0) + 1
     spans: list[int | None] = [None, *([YEAR] if numbers and reach > YEAR else [])]
-    return [bound for days in spans for bound in _bounds_of(curves, history, days, deltas, publication, promised)]
+    bounds: list[LossBound] = []
+    for days in spans:
+        pure = curves.total(history).pure if days is None else curves.windows(history, days).largest(None)
+        losses = [SpanLoss(publication, delta, days, curves) for delta in deltas]
+        values = [loss.epsilon(history) for loss in losses]
+        if 100 * min(values) < 99 * pure or (promised is not None and days is None):
+            bounds += [loss.bound_of(value) for loss, value in zip(losses, values, strict=True)]
+    return bounds
 
 
 def stated_deltas(promised: Decimal | None) -> tuple[Decimal, ...]:
@@ -485,18 +489,3 @@ def stated_deltas(promised: Decimal | None) -> tuple[Decimal, ...]:
     ['0.000001', '1E-7', '1E-9']
     """
     return tuple(sorted({*STANDARD_DELTAS, *([] if promised is None else [promised])}, reverse=True))
-
-
-def _bounds_of(
-    curves: SpanCurves,
-    history: Sequence[HistoryRow],
-    days: int | None,
-    deltas: Sequence[Decimal],
-    publication: Publication,
-    promised: Decimal | None,
-) -> Iterator[LossBound]:
-    pure = curves.total(history).pure if days is None else curves.windows(history, days).largest(None)
-    losses = [SpanLoss(publication, delta, days, curves) for delta in deltas]
-    values = [loss.epsilon(history) for loss in losses]
-    if 100 * min(values) < 99 * pure or (promised is not None and days is None):
-        yield from (loss.bound_of(value) for loss, value in zip(losses, values, strict=True))

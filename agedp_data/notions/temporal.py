@@ -173,7 +173,7 @@ def chain_obstacle(alpha: Decimal, horizon_days: int | Literal["unlimited"], bud
 
 
 # --------------------------------------------------------------------------------------------------
-# Temporal privacy: a bound on the leakage of all releases about any one day ([T]).
+# The promise.
 # --------------------------------------------------------------------------------------------------
 
 _RESIDUE = 1000
@@ -487,14 +487,8 @@ class Temporal(EnforcedPromise):
                 "under another [model] file, or declare a kernel"
             )
         if id(leakage_bound) not in self._solutions:
-            self._solutions[id(leakage_bound)] = (
-                leakage_bound,
-                TemporalLosses(leakage_bound),
-                self._plan(leakage_bound),
-            )
+            horizon = None if self.horizon_days == "unlimited" else self.horizon_days
+            alpha = self._alpha_of_releases
+            plan = temporal_allocation(leakage_bound, alpha, horizon, self.budget, self.day_cap) if alpha else ()
+            self._solutions[id(leakage_bound)] = leakage_bound, TemporalLosses(leakage_bound), plan
         return self._solutions[id(leakage_bound)][1:]
-
-    def _plan(self, leakage_bound: LeakageBoundLike) -> Plan:
-        horizon = None if self.horizon_days == "unlimited" else self.horizon_days
-        alpha = self._alpha_of_releases
-        return temporal_allocation(leakage_bound, alpha, horizon, self.budget, self.day_cap) if alpha else ()

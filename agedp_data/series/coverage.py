@@ -63,6 +63,7 @@ class Coverage(Series):
 
     KIND = "coverage"
     PLURAL = "numbers of households with a usable day"
+    CONTENT = "coverage"
     TABLES = (COVERAGES,)
     counted_share = "share of usable days"
     stated = (

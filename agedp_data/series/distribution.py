@@ -29,20 +29,8 @@ from agedp_data.arrays import Floats, Number, as_written
 from agedp_data.epsilon import EpsilonLike
 from agedp_data.errors import ChainError
 from agedp_data.parameters import NUMBERS, ascending, exact_text, kwh, watt_hours, wrong
+from agedp_data.series import result_table
 from agedp_data.series.consistency import sum_interval
-from agedp_data.series.result_table import (
-    NOISE_TEXT,
-    Chart,
-    Columns,
-    ContractTerms,
-    DerivedTable,
-    Noise,
-    PublishedRow,
-    ResultTable,
-    Terms,
-    Unit,
-    released,
-)
 from agedp_data.series.sensitivity import Change, cumulative_sensitivity, histogram_sensitivity
 from agedp_data.series.series_terms import Counted, EnergySeries, HouseholdDays, Place, Wh
 from agedp_data.table_schemas import TEXT, released_schema, schema_of
@@ -323,7 +311,9 @@ _DAILY_QUANTILES = schema_of(
 )
 
 
-def _lines(row: PublishedRow, terms: ContractTerms, noise: Noise) -> Columns:
+def _lines(
+    row: result_table.PublishedRow, terms: result_table.ContractTerms, noise: result_table.Noise
+) -> result_table.Columns:
     cells: Any = terms.series[row.series].read_cells(row.cells)
     return {
         "group": [cell.group for cell in cells],
@@ -334,24 +324,24 @@ def _lines(row: PublishedRow, terms: ContractTerms, noise: Noise) -> Columns:
     }
 
 
-DISTRIBUTIONS: Final = ResultTable(
+DISTRIBUTIONS: Final = result_table.ResultTable(
     "daily_distribution",
     _DAILY_DISTRIBUTION,
     "day, group and range of use",
-    f"number of households by day and range of use, {NOISE_TEXT}",
+    f"number of households by day and range of use, {result_table.NOISE_TEXT}",
     _lines,
-    Chart("households_noisy", unit="households"),
+    result_table.Chart("households_noisy", unit="households"),
 )
 
 
-def _units(rows: Sequence[PublishedRow], terms: Terms) -> list[Unit]:
+def _units(rows: Sequence[result_table.PublishedRow], terms: result_table.Terms) -> list[result_table.Unit]:
     """Return each released row of counts, by day and series."""
-    of_day = [(date.fromisoformat(row.day), row) for row, _ in released(rows, terms, QUANTILES)]
-    units = [Unit(day, day, row.series, (), (row,)) for day, row in of_day]
+    of_day = [(date.fromisoformat(row.day), row) for row, _ in result_table.released(rows, terms, QUANTILES)]
+    units = [result_table.Unit(day, day, row.series, (), (row,)) for day, row in of_day]
     return sorted(units, key=lambda unit: (unit.first_day, unit.series))
 
 
-def _quantiles(units: Sequence[Unit], terms: Terms, noise: Noise) -> pa.Table:
+def _quantiles(units: Sequence[result_table.Unit], terms: result_table.Terms, noise: result_table.Noise) -> pa.Table:
     """Return the quantiles of all releases: groups one after the other, each with its shares."""
     rows = [row for unit in units for row in unit.rows]
     series: list[Any] = [terms[row.contract].series[row.series] for row in rows]
@@ -375,10 +365,10 @@ def _quantiles(units: Sequence[Unit], terms: Terms, noise: Noise) -> pa.Table:
 
 
 def _ranges(
-    row: PublishedRow,
+    row: result_table.PublishedRow,
     distribution: Any,  # noqa: ANN401
     groups: Sequence[str],
-    noise: Noise,
+    noise: result_table.Noise,
 ) -> tuple[Integers, QuantileRanges]:
     """Return the households of each group, shape (groups,), and the quantiles, shape (groups, shares)."""
     shape = len(groups), -1
@@ -403,7 +393,7 @@ def _joined(arrays: Sequence[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
     return np.concatenate([array.ravel() for array in arrays]) if arrays else np.zeros(0)
 
 
-QUANTILES: Final = DerivedTable(
+QUANTILES: Final = result_table.DerivedTable(
     "daily_quantiles",
     _DAILY_QUANTILES,
     of="quantiles of the released counts",
@@ -420,7 +410,7 @@ QUANTILES: Final = DerivedTable(
 
 
 # --------------------------------------------------------------------------------------------------
-# [series.NAME] with statistic = "distribution": how many households used how much on a day.
+# The statistic.
 # --------------------------------------------------------------------------------------------------
 
 
@@ -440,6 +430,8 @@ class Distribution(EnergySeries):
 
     KIND = "distribution"
     PLURAL = "counts by range of use"
+    CONTENT = "distributions"
+    TITLE = "distributions of use"
     TABLES = (DISTRIBUTIONS,)
     DERIVED = (QUANTILES,)
     true_values = "counts"
@@ -477,6 +469,7 @@ class Distribution(EnergySeries):
     def names(self) -> Mapping[str, Place]:
         """Return the ranges of use of a group [kWh] by their names, such as "0-2".
 
+        >>> from agedp_data.series.series import series_in
         >>> from agedp_data.series.series_terms import Cell
         >>> terms = {"statistic": "distribution", "clamp_kwh": "9", "bins_kwh": ["0", "2", "9"], "by": "tariff"}
         >>> (series := series_in(terms)).write_cells(series.cells([Cell("Std")]))

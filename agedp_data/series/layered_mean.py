@@ -46,16 +46,9 @@ from agedp_data.parameters import (
     watt_hours,
     wrong,
 )
+from agedp_data.series import series_terms
 from agedp_data.series.mean import LAYERS, Mean
 from agedp_data.series.result_table import ResultTable
-from agedp_data.series.series_terms import (
-    Missing,
-    Series,
-    Wh,
-    check_group_columns,
-    layer_number,
-    mean_name,
-)
 
 MOST_LAYERS: Final = 4
 _EXAMPLES: Final[Mapping[int, str]] = {2: "[0.77, 0.23]", 3: "[0.7, 0.2, 0.1]", 4: "[0.7, 0.15, 0.1, 0.05]"}
@@ -96,11 +89,11 @@ class Layer(Mean):
         """Return the clamp of the layer below, in whole watt-hours."""
         return watt_hours(self.above_kwh)
 
-    def clamp_energy(self, energy_wh: Wh) -> Wh:
+    def clamp_energy(self, energy_wh: series_terms.Wh) -> series_terms.Wh:
         """Return the part of each day's energy in this layer [Wh]; see `EnergySeries`."""
         return np.clip(energy_wh - self.above_wh, 0, self.width_wh)
 
-    def missing(self, slots: Sequence[int], *, minutes: int) -> Wh:
+    def missing(self, slots: Sequence[int], *, minutes: int) -> series_terms.Wh:
         """Return what a household-day without enough readings adds: `missing_wh`, which is cut already [Wh]."""
         del slots, minutes
         return np.array([self.missing_wh])
@@ -123,7 +116,7 @@ class LayeredMean(Section):
     """Share of each day's epsilon for each layer; the shares of all series and layers add up to 1."""
     by: Text | None = None
     """Group column of the roster; the series then has one value per group and day."""
-    max_missing: Missing = 2
+    max_missing: series_terms.Missing = 2
     """A household-day that lacks more readings than this counts as missing."""
     missing_kwh: Kwh = exact(0)
     """Value of a missing household-day, cut into layers like any day."""
@@ -148,7 +141,7 @@ class LayeredMean(Section):
             raise wrong(f"must have {number} numbers, one per clamp, such as {_EXAMPLES[number]}", "share")
         if self.missing_kwh > self.clamp_kwh[-1]:
             raise wrong("must not exceed the last clamp_kwh", "missing_kwh")
-        check_group_columns(self.by)
+        series_terms.check_group_columns(self.by)
         return self
 
 
@@ -158,13 +151,14 @@ def layer_text(series: str, clamp_kwh: Decimal | str) -> str:
     >>> layer_text("use", "8"), layer_text("use/1", "8")
     ('use', 'use, layer 1, up to 8 kWh')
     """
-    number = layer_number(series)
-    return f"{mean_name(series)}, layer {number}, up to {Decimal(clamp_kwh):f} kWh" if number else series
+    number = series_terms.layer_number(series)
+    return f"{series_terms.mean_name(series)}, layer {number}, up to {Decimal(clamp_kwh):f} kWh" if number else series
 
 
-def layer_range(series: Series) -> str:
+def layer_range(series: series_terms.Series) -> str:
     """Return which part of a household's day a mean counts [kWh].
 
+    >>> from agedp_data.series.series import series_in
     >>> layer_range(series_in({"statistic": "mean", "clamp_kwh": "75", "above_kwh": "30", "share": "0.23"}))
     'above 30 and up to 75'
     """
@@ -179,11 +173,11 @@ def layer_quantities(means: Mapping[str, Mean]) -> dict[str, tuple[object, ...]]
     return {name: (*means[name].quantity, *first) if name != order[0] else first for name in order}
 
 
-def series_text(name: str, series: Series) -> str:
+def series_text(name: str, series: series_terms.Series) -> str:
     """Return the name of a series for people; of a layer as `layer_text`."""
     return layer_text(name, series.clamp_kwh) if isinstance(series, Mean) else name
 
 
 def is_upper(series: str) -> bool:
     """Return whether a series is a layer above the first: a part of a mean, which is none by itself."""
-    return layer_number(series) > 1
+    return series_terms.layer_number(series) > 1

@@ -242,8 +242,11 @@ def _joined_tables(contract: Mapping[str, Any]) -> dict[str, dict[str, Any] | No
     if not isinstance(tables, Mapping):
         return {}
     parts = sorted((name for name in tables if SEPARATOR in name), key=lambda name: _place(name, tables[name]))
-    by_table = {name: list(series) for name, series in groupby(parts, table_name)}
-    return {name: _joined(name, {of: tables[of] for of in series}) for name, series in by_table.items()}
+    by_table = {name: {of: tables[of] for of in series} for name, series in groupby(parts, table_name)}
+    return {
+        name: joined_layers(name, of) if any(map(layer_number, of)) else joined_levels(name, of)
+        for name, of in by_table.items()
+    }
 
 
 def _place(series: str, terms: object) -> tuple[str, int, int, str]:
@@ -251,10 +254,6 @@ def _place(series: str, terms: object) -> tuple[str, int, int, str]:
     by = terms.get("by") if isinstance(terms, Mapping) else None
     columns = len(by) if isinstance(by, list | tuple) else 1
     return table_name(series), layer_number(series), -columns, series
-
-
-def _joined(name: str, tables: Mapping[str, Any]) -> dict[str, Any] | None:
-    return joined_layers(name, tables) if any(map(layer_number, tables)) else joined_levels(name, tables)
 
 
 def _with_tables(

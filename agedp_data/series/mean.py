@@ -15,6 +15,7 @@ from agedp_data import table_schemas
 from agedp_data.arrays import Floats
 from agedp_data.parameters import LATER
 from agedp_data.roster import ALL
+from agedp_data.series import series_terms
 from agedp_data.series.consistency import Columns as LevelColumns
 from agedp_data.series.consistency import (
     DrawnGroups,
@@ -40,16 +41,6 @@ from agedp_data.series.result_table import (
     units_of,
 )
 from agedp_data.series.sensitivity import Change, sum_sensitivity
-from agedp_data.series.series_terms import (
-    Counted,
-    EnergySeries,
-    Every,
-    HouseholdDays,
-    layer_number,
-    layers_of,
-    mean_name,
-    period_of,
-)
 from agedp_data.table_schemas import NOISE_COLUMNS, TEXT, released_schema, schema_of
 
 # --------------------------------------------------------------------------------------------------
@@ -191,7 +182,7 @@ def _mean_lines(row: PublishedRow, terms: ContractTerms, noise: Noise) -> dict[s
 
 
 def _layer_lines(row: PublishedRow, terms: ContractTerms, noise: Noise) -> Columns:
-    return {**_mean_lines(row, terms, noise), "layer": layer_number(row.series)}
+    return {**_mean_lines(row, terms, noise), "layer": series_terms.layer_number(row.series)}
 
 
 def _period_lines(row: PublishedRow, terms: ContractTerms, noise: Noise) -> Columns:
@@ -236,27 +227,22 @@ def _period_units(period: Period, rows: Sequence[PublishedRow], terms: Terms) ->
     parts: list[tuple[Unit, Sequence[PublishedRow]]] = []
     for row, mean in released(rows, terms, AVERAGES_BY[period]):
         parts.append((_period_unit(period, row.day, row.series, (mean.level, mean.quantity)), (row,)))
-        if layer_number(row.series):
-            layers.setdefault((row.day, row.contract, mean_name(row.series)), []).append(row)
+        if series_terms.layer_number(row.series):
+            layers.setdefault((row.day, row.contract, series_terms.mean_name(row.series)), []).append(row)
     for (day, contract, name), of_day in layers.items():
         series = terms[contract].series
-        means: list[Any] = [series[layer] for layer in layers_of(of_day[0].series, series)]
+        means: list[Any] = [series[layer] for layer in series_terms.layers_of(of_day[0].series, series)]
         if len(of_day) == len(means):
             clamp_wh, missing_wh = max(mean.clamp_wh for mean in means), sum(mean.missing_wh for mean in means)
             quantity = (0, clamp_wh, missing_wh, means[0].max_missing, means[0].values)
             parts.append((_period_unit(period, day, name, (means[0].level, quantity)), of_day))
-    units = [(unit, _version(unit, terms)) for unit in units_of(parts)]
+    units = [(unit, min(terms[row.contract].version for row in unit.rows)) for unit in units_of(parts)]
     return [unit for unit, _ in sorted(units, key=lambda of: (of[0].first_day, of[0].series, of[1]))]
 
 
 def _period_unit(period: Period, day: str, series: str, of: tuple[object, ...]) -> Unit:
-    first, last = period_of(date.fromisoformat(day), period)
+    first, last = series_terms.period_of(date.fromisoformat(day), period)
     return Unit(first, last, series, of)
-
-
-def _version(unit: Unit, terms: Terms) -> int:
-    """Return the first contract that counts so."""
-    return min(terms[row.contract].version for row in unit.rows)
 
 
 def _averages(units: Sequence[Unit], terms: Terms, noise: Noise) -> pa.Table:
@@ -464,11 +450,11 @@ DERIVED: Final = (CONSISTENT, *AVERAGES_BY.values())
 
 
 # --------------------------------------------------------------------------------------------------
-# [series.NAME] with statistic = "mean": the mean use of the households' days, or of weeks, months and years.
+# The statistic.
 # --------------------------------------------------------------------------------------------------
 
 
-class Mean(EnergySeries):
+class Mean(series_terms.EnergySeries):
     """Mean of the households' days: one exact sum per group, to which noise is added.
 
     The published mean is the noisy sum, divided by the number of households on the roster, which is public.
@@ -476,6 +462,7 @@ class Mean(EnergySeries):
 
     KIND = "mean"
     PLURAL = "averages"
+    CONTENT = "averages"
     TABLES: ClassVar[tuple[ResultTable, ...]] = (AVERAGES, PERIOD_RELEASES)
     DERIVED = (CONSISTENT, *AVERAGES_BY.values())
     unit = "kWh"
@@ -489,7 +476,7 @@ class Mean(EnergySeries):
     """
 
     @property
-    def period(self) -> Every:
+    def period(self) -> series_terms.Every:
         """Return what a row covers: a day, week, month or year."""
         return self.every
 
@@ -520,7 +507,7 @@ class Mean(EnergySeries):
         del minutes
         return self.width_wh
 
-    def counted(self, days: HouseholdDays) -> Counted:
+    def counted(self, days: series_terms.HouseholdDays) -> series_terms.Counted:
         """Return the counted energy of each day [Wh].
 
         Raises:

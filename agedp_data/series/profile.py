@@ -690,7 +690,7 @@ PROFILE_BY_MONTH: Final = DerivedTable(
 
 
 # --------------------------------------------------------------------------------------------------
-# [series.NAME] with statistic = "profile": the mean use of each half-hour of a day, one vector a day and group.
+# The statistic.
 # --------------------------------------------------------------------------------------------------
 
 _LEAST_SLOTS: Final = 46
@@ -702,6 +702,7 @@ class Profile(EnergySeries):
 
     KIND = "profile"
     PLURAL = "load profiles"
+    CONTENT = "load profiles"
     TABLES = (PROFILES, PROFILE_RELEASES)
     DERIVED = (PROFILE_BY_MONTH,)
     unit = "kWh"

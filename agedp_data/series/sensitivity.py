@@ -328,7 +328,7 @@ def _cell_indices(values: ArrayLike, *, delta: Number, low: Number, high: Number
 
 
 # --------------------------------------------------------------------------------------------------
-# L1 sensitivity of a statistic to a change of one household's day ([D]; privacy unit: one household-day).
+# Sums, and moves from bin to bin.
 # --------------------------------------------------------------------------------------------------
 
 

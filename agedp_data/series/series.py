@@ -44,7 +44,7 @@ DERIVED_TABLES: Final[tuple[DerivedTable, ...]] = tuple(
 """The kinds of derived table, in the order of a release."""
 
 if TYPE_CHECKING:
-    AnySeries = Mean | Distribution | Profile | Coverage
+    AnySeries = Series
 else:
     AnySeries = Annotated[Union[STATISTICS], Discriminator("statistic")]  # noqa: UP007  (a tuple, not two types)
 BY_NAME: Final[Mapping[str, type[Series]]] = {kind.KIND: kind for kind in STATISTICS}

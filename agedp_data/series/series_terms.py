@@ -107,7 +107,7 @@ def day_kind(day: date) -> DayKind:
 
 
 # --------------------------------------------------------------------------------------------------
-# Keys and rules of a table [series.NAME] that all statistics share, and what counts as a household's day.
+# What all statistics share.
 # --------------------------------------------------------------------------------------------------
 
 Wh = np.ndarray[Any, np.dtype[np.int64]]
@@ -261,6 +261,10 @@ class Series(Section):
     """`statistic` of the run file."""
     PLURAL: ClassVar[str]
     """What its values are called in the description of a release."""
+    CONTENT: ClassVar[str]
+    """What a release contains of it, after "daily", in its first sentence."""
+    TITLE: ClassVar[str] = ""
+    """The same in the title of a release, if it differs."""
     TABLES: ClassVar[tuple[ResultTable, ...]]
     """Of its released rows: of single days, and of longer periods if it has rows of these."""
     DERIVED: ClassVar[tuple[DerivedTable, ...]] = ()

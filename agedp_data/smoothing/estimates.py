@@ -1,4 +1,8 @@
-"""Published values with noise -> estimates of days, groups and cells, and how often their bands contain the truth."""
+"""Published values with noise -> estimates of days, groups and cells, and how often their bands contain the truth.
+
+From the simple to the composed: the days of one series, a total and its groups, and all cells of a release. An estimate
+is computed from published values alone, so it costs no privacy.
+"""
 
 from __future__ import annotations
 

@@ -180,7 +180,7 @@ def smooth(filtered: Filtered, design: Floats, dynamics: Dynamics) -> tuple[Floa
 
 
 # --------------------------------------------------------------------------------------------------
-# Structural model of a daily mean: level, weekday, holidays, heating, short memory, and each day's single deviation.
+# The model: its parts, their priors and amplitudes.
 # --------------------------------------------------------------------------------------------------
 
 LEVEL_DAYS: Final = 45.0

@@ -125,23 +125,15 @@ def _description(statement: Statement) -> str:
     rehearsal = "Simulated dates, no publication. " if statement.rehearsal else ""
     rehearsal += "Synthetic households. " if statement.contract.schedule.rehearsal_on == "synthetic" else ""
     span = f" from {days.first} to {days.last}" if days.released else ""
-    return (
-        f"{rehearsal}Electricity use of {statement.population} by day{span}: {_statistics_text(statement)} with "
-        f"noise. STATEMENT.md contains the bounds on the privacy loss of one household{_left_out(statement)}, and what "
-        "is not protected."
-    )
-
-
-def _left_out(statement: Statement) -> str:
-    """Return what the bounds leave out, a part of their sentence."""
-    days = statement.model_days
-    return f" by the noisy releases (not by the model, estimated without noise from the days {days})" if days else ""
-
-
-def _statistics_text(statement: Statement) -> str:
     kinds = {series.statistic for series in statement.contract.series.values()}
     *others, last = (statistic.PLURAL for statistic in STATISTICS if statistic.KIND in kinds)
-    return f"{', '.join(others)} and {last}" if others else last
+    statistics = f"{', '.join(others)} and {last}" if others else last
+    model = f"the model, estimated without noise from the days {statement.model_days}"
+    counted = f" by the noisy releases (not by {model})" if statement.model_days else ""
+    return (
+        f"{rehearsal}Electricity use of {statement.population} by day{span}: {statistics} with noise. STATEMENT.md "
+        f"contains the bounds on the privacy loss of one household{counted}, and what is not protected."
+    )
 
 
 def _credits(statement: Statement) -> dict[str, Any]:
@@ -229,7 +221,8 @@ def table_dictionary(table: pa.Schema) -> dict[str, Any]:
 
 
 def _field(field: pa.Field) -> dict[str, Any]:
-    unit = _unit(field)
+    no_unit = "" if _type(field.type) in ("date", "string") else "1"
+    unit = next((unit for ending, unit in _UNITS.items() if field.name.endswith(ending)), no_unit)
     has_minimum = field.name in _MINIMA and not field.nullable
     minimum = {"minimum": _MINIMA[field.name]} if has_minimum else {}
     return {
@@ -252,13 +245,6 @@ def _type(kind: pa.DataType) -> str:
     if pa.types.is_integer(kind):
         return "integer"
     return "number" if pa.types.is_floating(kind) else "string"
-
-
-def _unit(field: pa.Field) -> str:
-    for ending, unit in _UNITS.items():
-        if field.name.endswith(ending):
-            return unit
-    return "" if _type(field.type) in ("date", "string") else "1"
 
 
 def package_faults(

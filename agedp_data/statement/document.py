@@ -35,6 +35,7 @@ from agedp_data.epsilon import round_nano
 from agedp_data.foreign_files import parse_json
 from agedp_data.notions.notion import ASSUMPTION_FREE
 from agedp_data.notions.publication import Charges, PeriodLoss
+from agedp_data.series.series import STATISTICS
 
 # --------------------------------------------------------------------------------------------------
 # The model in a statement, and the draws from the readings by which a private selection chose it.
@@ -129,7 +130,7 @@ class StatedAccuracy(DocumentPart):
 
 
 # --------------------------------------------------------------------------------------------------
-# The privacy statement of a release: its content, validated when it is read, and the JSON schema of statement.json.
+# The statement.
 # --------------------------------------------------------------------------------------------------
 
 SCHEMA: Final = "agedp-statement-2"
@@ -143,13 +144,6 @@ def _check_date(text: str) -> str:
     return text
 
 
-_TITLES: Final = {
-    "mean": "Daily averages",
-    "distribution": "Daily distributions of use",
-    "profile": "Daily load profiles",
-    "coverage": "Daily coverage",
-}
-"""Title of a release by its first statistic in this order."""
 _Cap = Annotated[str, Field(pattern=f"^({EPSILON}|unlimited)$"), AfterValidator(check_length)]
 _Hash = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 _DateOrNone = Annotated[str, Field(pattern="^([0-9]{4}-[0-9]{2}-[0-9]{2})?$"), AfterValidator(_check_date)]
@@ -431,7 +425,8 @@ class Statement(DocumentPart):
     def full_title(self) -> str:
         """Return the title of a release: that of the run file, or its statistic and population."""
         kinds = {series.statistic for series in self.contract.series.values()}
-        content = next(title for kind, title in _TITLES.items() if kind in kinds)
+        statistic = next(statistic for statistic in STATISTICS if statistic.KIND in kinds)
+        content = f"Daily {statistic.TITLE or statistic.CONTENT}"
         return self.title or f"{content} of {self.population}"
 
     def text(self) -> str:

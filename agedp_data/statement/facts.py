@@ -26,33 +26,7 @@ from agedp_data.config.contract_document import ContractDocument
 from agedp_data.epsilon import format_epsilon
 from agedp_data.notions.notion import DAY_BOUND, TOTAL_BOUND, LossBound, name_at_delta
 from agedp_data.parameters import exact_text
-from agedp_data.statement import note_texts
-from agedp_data.statement.document import (
-    SCHEMA,
-    AddedLoss,
-    ContractVersion,
-    Ending,
-    LedgerPlace,
-    PublicationDates,
-    ReleasedDays,
-    SecondPopulation,
-    StatedAccount,
-    StatedAccuracy,
-    StatedBound,
-    StatedDraw,
-    StatedModel,
-    Statement,
-)
-from agedp_data.statement.note_texts import (
-    BEYOND,
-    HOUSEHOLD_ACCOUNT,
-    REHEARSAL,
-    SECOND_POPULATION,
-    SECOND_POPULATION_COUNTED,
-    SMOOTHING,
-    in_statement_order,
-    odds_factor,
-)
+from agedp_data.statement import document, note_texts
 
 PROTECTS = (
     "One household's use on one day. Had its readings of that day been any others, the probability of every result "
@@ -155,7 +129,7 @@ class StatementFacts:
     notes: Sequence[str]
     ledger_id: str
     head: str
-    versions: Sequence[ContractVersion]
+    versions: Sequence[document.ContractVersion]
     software: Mapping[str, str]
     other_populations: int = 0
     account: AccountFacts | None = None
@@ -163,8 +137,8 @@ class StatementFacts:
     beyond_states: bool = True
     represented: bool = False
     estimated_from: Sequence[str] = ()
-    draws: Sequence[StatedDraw] = ()
-    accuracy: Sequence[StatedAccuracy] = ()
+    draws: Sequence[document.StatedDraw] = ()
+    accuracy: Sequence[document.StatedAccuracy] = ()
 
     @property
     def envelope_days(self) -> str:
@@ -183,22 +157,26 @@ class StatementFacts:
         return [bound for bound in spans if self.limits.get(bound.name) is not None]
 
 
-def build_statement(facts: StatementFacts) -> Statement:
+def build_statement(facts: StatementFacts) -> document.Statement:
     """Return the statement as it is written to statement.json and stored in the ledger."""
     is_rehearsal = facts.contract.schedule.mode == "rehearsal"
     # no bound is unconditional for the days from which a published leakage bound was estimated
     conditional_days = {"conditional_days": ", ".join(facts.estimated_from)} if facts.estimated_from else {}
-    statement = Statement(
-        schema=SCHEMA,
+    # the ledger's rows contain both the leakage bound and the draws
+    public_model = {key: part for key, part in (facts.model or {}).items() if key not in ("envelope", "draws")}
+    statement = document.Statement(
+        schema=document.SCHEMA,
         rehearsal=1 if is_rehearsal else 0,
         population=facts.contract.population.name,
-        days=ReleasedDays(
+        days=document.ReleasedDays(
             first=min(facts.days, default=""),
             last=max(facts.days, default=""),
             released=len(facts.days),
             skipped=list(facts.skipped),
         ),
-        published=PublicationDates(first=min(facts.published_on, default=""), last=max(facts.published_on, default="")),
+        published=document.PublicationDates(
+            first=min(facts.published_on, default=""), last=max(facts.published_on, default="")
+        ),
         contract=facts.contract,
         version=len(facts.versions),
         versions=list(facts.versions),
@@ -207,14 +185,14 @@ def build_statement(facts: StatementFacts) -> Statement:
         not_protected=_not_protected(facts),
         figures=[
             state_bound(bound, facts.limits).model_copy(update=conditional_days)
-            for bound in in_statement_order(facts.bounds)
+            for bound in note_texts.in_statement_order(facts.bounds)
         ],
         ending=_ending(facts),
         second_population=_second_population(facts),
-        model=_public_model(facts.model),
+        model=document.StatedModel.model_validate(public_model),
         warnings=list(_warnings(facts)),
-        notes=[*filter(None, [facts.opening, REHEARSAL if is_rehearsal else ""]), *facts.notes],
-        ledger=LedgerPlace(id=facts.ledger_id, head=facts.head),
+        notes=[*filter(None, [facts.opening, note_texts.REHEARSAL if is_rehearsal else ""]), *facts.notes],
+        ledger=document.LedgerPlace(id=facts.ledger_id, head=facts.head),
         software=dict(facts.software),
     )
     optional: dict[str, object] = {
@@ -246,13 +224,13 @@ def _not_protected(facts: StatementFacts) -> list[str]:
     return [past, *beside, *others, note_texts.NOT_PROTECTED_FROM_ENVELOPE.format(days=days)]
 
 
-def _stated_account(facts: StatementFacts) -> StatedAccount | None:
+def _stated_account(facts: StatementFacts) -> document.StatedAccount | None:
     account = facts.account
     if account is None:
         return None
     amounts = {"day": format_epsilon(account.day), "total": format_epsilon(account.total), "since": account.since}
-    text = HOUSEHOLD_ACCOUNT.format(**amounts, aside=note_texts.aside(facts.envelope_days))
-    return StatedAccount(**amounts, text=text + (note_texts.ACCOUNT_WITHOUT_DELTA if facts.has_spans else ""))
+    text = note_texts.HOUSEHOLD_ACCOUNT.format(**amounts, aside=note_texts.aside(facts.envelope_days))
+    return document.StatedAccount(**amounts, text=text + (note_texts.ACCOUNT_WITHOUT_DELTA if facts.has_spans else ""))
 
 
 def _warnings(facts: StatementFacts) -> Iterator[str]:
@@ -270,29 +248,27 @@ def _warnings(facts: StatementFacts) -> Iterator[str]:
         yield from WITH_MODEL
         if facts.beyond_states:
             yield BEYOND_STATES
-    if facts.estimated_from or _is_estimated_in_full(facts.model):
+    if facts.estimated_from or (
+        facts.model is not None and facts.model["source"] == "estimated" and not note_texts.is_private(facts.model)
+    ):
         yield ESTIMATED
     if facts.estimated_from:
         yield note_texts.ENVELOPE.format(days=facts.envelope_days)
     if facts.represented:
         yield REPRESENTED
-    for loss_bound in in_statement_order(facts.bounds) if len(facts.versions) > 1 else ():
+    for loss_bound in note_texts.in_statement_order(facts.bounds) if len(facts.versions) > 1 else ():
         limit = facts.limits.get(loss_bound.name)
         if limit is not None and loss_bound.value is not None and loss_bound.value > limit:
-            yield BEYOND.format(
+            yield note_texts.BEYOND.format(
                 name=loss_bound.name, said=format_epsilon(loss_bound.value), bound=format_epsilon(limit)
             )
     if any(series.statistic == "mean" for series in facts.contract.series.values()):
-        yield SMOOTHING
+        yield note_texts.SMOOTHING
 
 
-def _is_estimated_in_full(model: Mapping[str, Any] | None) -> bool:
-    return model is not None and model["source"] == "estimated" and not note_texts.is_private(model)
-
-
-def state_bound(bound: LossBound, limits: Mapping[str, int | None]) -> StatedBound:
+def state_bound(bound: LossBound, limits: Mapping[str, int | None]) -> document.StatedBound:
     """Return a bound as a statement contains it."""
-    stated = StatedBound(
+    stated = document.StatedBound(
         name=bound.name,
         epsilon="infinite" if bound.value is None else format_epsilon(bound.value),
         factor=_factor_text(bound),
@@ -311,7 +287,7 @@ def _delta_key(delta: Decimal | None) -> dict[str, str]:
 def _factor_text(bound: LossBound) -> str:
     if not bound.odds or bound.delta is not None:
         return ""
-    return "infinite" if bound.value is None else odds_factor(bound.value)
+    return "infinite" if bound.value is None else note_texts.odds_factor(bound.value)
 
 
 def _limit_text(bound: LossBound, limits: Mapping[str, int | None]) -> str:
@@ -323,11 +299,11 @@ def _limit_text(bound: LossBound, limits: Mapping[str, int | None]) -> str:
     return format_epsilon(max(limit, bound.value))
 
 
-def _ending(facts: StatementFacts) -> Ending:
+def _ending(facts: StatementFacts) -> document.Ending:
     cap, delta = facts.ending.total, facts.ending.delta
     total = name_at_delta(TOTAL_BOUND, delta)
     spent = max((bound.value or 0 for bound in facts.bounds if bound.name == total), default=0)
-    ending = Ending(
+    ending = document.Ending(
         spent=format_epsilon(spent),
         left="unlimited" if cap is None else format_epsilon(max(0, cap - spent)),
         last_day=facts.ending.last_day,
@@ -336,20 +312,14 @@ def _ending(facts: StatementFacts) -> Ending:
     return ending.model_copy(update=_delta_key(delta))
 
 
-def _second_population(facts: StatementFacts) -> SecondPopulation:
+def _second_population(facts: StatementFacts) -> document.SecondPopulation:
     delta = facts.ending.delta
     day, total = (
         "unlimited" if limit is None else format_epsilon(limit)
         for limit in (facts.limits[DAY_BOUND], facts.limits[name_at_delta(TOTAL_BOUND, delta)])
     )
-    adds = AddedLoss(day=day, total=total).model_copy(update=_delta_key(delta))
-    text = note_texts.SECOND_POPULATION_AT_DELTA if delta else SECOND_POPULATION
+    adds = document.AddedLoss(day=day, total=total).model_copy(update=_delta_key(delta))
+    text = note_texts.SECOND_POPULATION_AT_DELTA if delta else note_texts.SECOND_POPULATION
     if facts.account is not None:
-        text = note_texts.SECOND_POPULATION_COUNTED_AT_DELTA if delta else SECOND_POPULATION_COUNTED
-    return SecondPopulation(in_ledger=facts.other_populations, adds=adds, text=text)
-
-
-def _public_model(model: Mapping[str, Any] | None) -> StatedModel:
-    # the ledger's rows contain both the leakage bound and the draws
-    omitted = ("envelope", "draws")
-    return StatedModel.model_validate({key: part for key, part in (model or {}).items() if key not in omitted})
+        text = note_texts.SECOND_POPULATION_COUNTED_AT_DELTA if delta else note_texts.SECOND_POPULATION_COUNTED
+    return document.SecondPopulation(in_ledger=facts.other_populations, adds=adds, text=text)

@@ -16,7 +16,7 @@ from agedp_data.messages import escape_controls
 from agedp_data.notions.notion import CALIBRATION_DAY_BOUND, DAY_BOUND, TOTAL_BOUND
 from agedp_data.private_selection import quantile_lines
 from agedp_data.roster import columns_of
-from agedp_data.series.series import BY_NAME
+from agedp_data.series.series import BY_NAME, STATISTICS
 from agedp_data.statement import note_texts
 from agedp_data.statement.datapackage import table_dictionary
 from agedp_data.statement.document import (
@@ -55,12 +55,6 @@ from agedp_data.statement.series_texts import series_paragraphs
 # --------------------------------------------------------------------------------------------------
 
 _PERIODS: Final = {"week": "weekly", "month": "monthly", "year": "yearly", "weekday-month": "monthly"}
-_CONTENTS: Final = {
-    "mean": "{every} averages",
-    "distribution": "{every} distributions",
-    "profile": "{every} load profiles",
-    "coverage": "{every} coverage",
-}
 _WHAT: Final = (
     "{opening} {contents} of the population {population} for {days}; noise limits what they{model} disclose about one "
     "household to an observer who knows the readings of all others."
@@ -78,7 +72,8 @@ _LIMITS: Final = (
 
 def lead_sentences(statement: Statement) -> list[str]:
     """Return what was published and protected, how strongly, and what is not promised, in one sentence each."""
-    return [_what(statement), _how_strong(statement), _limits(statement)]
+    model = ", nor what the model published without noise shows" if statement.model_days else ""
+    return [_what(statement), _how_strong(statement), _LIMITS.format(model=model)]
 
 
 def _what(statement: Statement) -> str:
@@ -87,12 +82,12 @@ def _what(statement: Statement) -> str:
     if not days.released:
         skipped = f", {_days(len(days.skipped))} skipped" if days.skipped else ""
         return _NOTHING.format(opening=opening, population=statement.population, skipped=skipped)
-    span = days.first if days.first == days.last else f"{days.first} to {days.last}"
+    *others, last = _without_repetition(published_contents(statement))
     return _WHAT.format(
         opening=opening,
-        contents=_joined(_without_repetition(published_contents(statement))),
+        contents=f"{', '.join(others)} and {last}" if others else last,
         population=statement.population,
-        days=f"{_days(days.released)} ({span})",
+        days=f"{_days(days.released)} ({_span(days)})",
         model=", not the published model," if statement.model_days else "",
     )
 
@@ -100,15 +95,13 @@ def _what(statement: Statement) -> str:
 def published_contents(statement: Statement) -> list[str]:
     """Return what the series of a statement are, such as "daily averages", without duplicates."""
     contents = {
-        _CONTENTS[series.statistic].format(every=_PERIODS.get(series.every or "day", "daily"))
+        (place, every, statistic.CONTENT)
+        for place, statistic in enumerate(STATISTICS)
         for series in statement.contract.series.values()
+        if series.statistic == statistic.KIND
+        for every in [_PERIODS.get(series.every or "day", "daily")]
     }
-    return sorted(contents, key=_position)
-
-
-def _position(text: str) -> tuple[int, str]:
-    every, _, what = text.partition(" ")
-    return [content.partition(" ")[2] for content in _CONTENTS.values()].index(what), every
+    return [f"{every} {content}" for _, every, content in sorted(contents)]
 
 
 def _without_repetition(contents: list[str]) -> list[str]:
@@ -141,17 +134,8 @@ def _factor(epsilon: str, words: str) -> str:
     return f"{words.format(short_factor(epsilon))} (epsilon {short_number(epsilon)}{remark})"
 
 
-def _limits(statement: Statement) -> str:
-    model = ", nor what the model published without noise shows" if statement.model_days else ""
-    return _LIMITS.format(model=model)
-
-
 def _days(number: int) -> str:
     return f"{number} day{'s' * (number != 1)}"
-
-
-def _joined(texts: list[str]) -> str:
-    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
 
 
 # --------------------------------------------------------------------------------------------------
@@ -330,7 +314,7 @@ def two_releases_text() -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# Statement -> Markdown: STATEMENT.md, the artifact of a run, a part of the report.
+# The whole document.
 # --------------------------------------------------------------------------------------------------
 
 _DRAW_COLUMNS = ("drawn", "first day", "last day", "epsilon")
@@ -402,8 +386,13 @@ _CITING = "To cite: {title}{days}{published}, differentially private release of 
 
 def markdown(statement: Statement) -> str:
     """Return a statement as Markdown text."""
+    notes = [f"**{note}**" for note in statement.notes]
+    lead = _list(lead_sentences(statement))
+    promise = note_texts.promise_paragraph(statement.bounds, aside(statement.model_days))
+    lines = [f"{key} = {value}" for key, value in _leaves(statement.contract.content())]
+    account = statement.household_account
     parts = (
-        _head(statement),
+        "\n\n".join(filter(None, [f"# {statement.full_title}", lead, *notes, _summary(statement), promise])),
         _section("How exact a value is", accuracy_paragraphs(statement)),
         _section("Adding up, averaging, comparing", use_paragraphs(statement)),
         _section("Bounds on the privacy loss", _bounds_table(statement)),
@@ -413,11 +402,11 @@ def markdown(statement: Statement) -> str:
         _section("Warnings, before you rely on it", [_list(statement.warnings)]),
         _section("The model and its source", _model_texts(statement.model)),
         _section("How long the promise lasts", _ending_texts(statement)),
-        _section("One account per household", _household_account(statement)),
+        _section("One account per household", [] if account is None else [account.text]),
         _section("What two releases disclose together", _second_population(statement)),
         _section("How to read the tables", table_paragraphs(statement.contract)),
         _section("How each series was computed", series_paragraphs(statement.contract)),
-        _section("The registered contract", _contract_text(statement)),
+        _section("The registered contract", [_list(lines), *_changes(statement.versions)]),
         _section("How to verify and cite the release", _checking(statement)),
     )
     return escape_controls("\n\n".join(part for part in parts if part) + "\n", has_lines=True)
@@ -430,13 +419,6 @@ def _section(title: str, paragraphs: Sequence[str]) -> str:
 
 def _list(texts: Sequence[str]) -> str:
     return "\n".join(f"* {text}" for text in texts)
-
-
-def _head(statement: Statement) -> str:
-    notes = [f"**{note}**" for note in statement.notes]
-    lead = _list(lead_sentences(statement))
-    promise = note_texts.promise_paragraph(statement.bounds, aside(statement.model_days))
-    return "\n\n".join(filter(None, [f"# {statement.full_title}", lead, *notes, _summary(statement), promise]))
 
 
 def _summary(statement: Statement) -> str:
@@ -452,10 +434,13 @@ def _summary(statement: Statement) -> str:
         day, of_day, total = "any one day", short_number(epsilons["day"]), short_number(epsilons["total"])
         if CALIBRATION_DAY_BOUND in epsilons:
             of_calibration = short_number(epsilons[CALIBRATION_DAY_BOUND])
-            calibration = f"epsilon {of_calibration} about any one day from {_draw_periods(statement)}"
+            periods = sorted({f"{draw.first_day} to {draw.last_day}" for draw in statement.draws or ()})
+            calibration = f"epsilon {of_calibration} about any one day from {' or from '.join(periods)}"
             day = f"any one published day, {calibration}, of which a model was drawn"
+        draws = ", draws of the calibration included," if statement.draws else ""
+        releases = " by the noisy releases" if statement.model_days else f" by these releases{draws}"
         text += (
-            f" The privacy loss of one household{_by_releases(statement)} is at most epsilon {of_day} about "
+            f" The privacy loss of one household{releases} is at most epsilon {of_day} about "
             f"{day}, and at most epsilon {total} about all its days (composition)"
             f"{_total_with_delta(statement)}{_left_out(statement)}."
         )
@@ -472,16 +457,6 @@ def _total_with_delta(statement: Statement) -> str:
         if total is None
         else f", or epsilon {short_number(total.epsilon)}{with_delta(total.delta)}, as explained below"
     )
-
-
-def _draw_periods(statement: Statement) -> str:
-    return " or from ".join(sorted({f"{draw.first_day} to {draw.last_day}" for draw in statement.draws or ()}))
-
-
-def _by_releases(statement: Statement) -> str:
-    if statement.model_days:
-        return " by the noisy releases"
-    return " by these releases" + (", draws of the calibration included," if statement.draws else "")
 
 
 def _left_out(statement: Statement) -> str:
@@ -570,10 +545,6 @@ def _ending_texts(statement: Statement) -> list[str]:
     return [caps, f"{spent} {_ENDS[ending.reason + over].format(last_day=ending.last_day)}"]
 
 
-def _household_account(statement: Statement) -> list[str]:
-    return [] if statement.household_account is None else [statement.household_account.text]
-
-
 def _second_population(statement: Statement) -> list[str]:
     second = statement.second_population
     if second is None:
@@ -582,11 +553,6 @@ def _second_population(statement: Statement) -> list[str]:
     number = second.in_ledger
     count_text = f"{number} other population{'s' * (number != 1)}" if number else "no other population"
     return [two_releases_text(), second.text, f"{adds} This ledger contains {count_text}."]
-
-
-def _contract_text(statement: Statement) -> list[str]:
-    lines = [f"{key} = {value}" for key, value in _leaves(statement.contract.content())]
-    return [_list(lines), *_changes(statement.versions)]
 
 
 def _changes(versions: Sequence[ContractVersion]) -> Iterator[str]:

@@ -15,7 +15,7 @@ from agedp_data.config.contract_document import ContractDocument
 from agedp_data.config.run_file import is_large_delta
 from agedp_data.epsilon import NANO, format_delta, round_nano
 from agedp_data.notions.enforcement import is_total_at_delta
-from agedp_data.notions.notion import ASSUMPTION_FREE, DAY_BOUND, TOTAL_BOUND, LossBound, name_at_delta
+from agedp_data.notions.notion import ASSUMPTION_FREE, DAY_BOUND, TOTAL_BOUND, LossBound
 from agedp_data.parameters import exact_text
 from agedp_data.statement.document import AddedLoss, StatedBound
 
@@ -495,17 +495,13 @@ def promise_paragraph(bounds: Sequence[StatedBound], exception: str) -> str:
 def _promised_sentence(bound: StatedBound) -> str:
     about = scope_days(bound.scope)
     condition = "" if bound.is_unconditional else ", if the assumption of its row holds"
+    so_far = short_number(bound.epsilon)
+    if "infinite" not in (so_far, bound.limit) and Decimal(so_far) > Decimal(bound.limit):
+        so_far = bound.epsilon  # exact where rounding would raise it above its limit
     return (
         f"{about[:1].upper()}{about[1:]}: at most epsilon {bound.limit}{with_delta(bound.delta)} (row *{bound.name}*; "
-        f"so far {_so_far(bound)}){condition}."
+        f"so far {so_far}){condition}."
     )
-
-
-def _so_far(bound: StatedBound) -> str:
-    """Return a bound for people; exact where rounding would raise it above its limit."""
-    short = short_number(bound.epsilon)
-    is_above = "infinite" not in (short, bound.limit) and Decimal(short) > Decimal(bound.limit)
-    return bound.epsilon if is_above else short
 
 
 def promised_caps(bounds: Sequence[StatedBound]) -> list[str]:
@@ -558,15 +554,6 @@ def with_delta(delta: str | None) -> str:
     (' with delta 1e-6', '')
     """
     return "" if delta is None else f" with delta {format_delta(Decimal(delta))}"
-
-
-def total_name(delta: str | None) -> str:
-    """Return the name of the bound on all days at a delta, as a statement writes it.
-
-    >>> total_name("0.000001"), total_name(None)
-    ('total (delta 1e-6)', 'total')
-    """
-    return name_at_delta(TOTAL_BOUND, None if delta is None else Decimal(delta))
 
 
 def part_text(delta: Decimal) -> str:

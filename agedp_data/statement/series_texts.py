@@ -1,4 +1,7 @@
-"""Sentences of STATEMENT.md on the series: what each counts, its clamp and noise, made from the contract."""
+"""Sentences of STATEMENT.md on the series: what each counts, its clamp and noise, made from the contract.
+
+First what several series share (layers of a mean, levels of a hierarchy, groups that add up), then each series.
+"""
 
 from __future__ import annotations
 
@@ -129,7 +132,7 @@ def _sums_text(columns: Mapping[str, Columns]) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# Sentences of STATEMENT.md on the series: what each counts, its clamp and noise, made from the contract.
+# All sentences on the series.
 # --------------------------------------------------------------------------------------------------
 
 _MEAN = "mean daily use of the households"

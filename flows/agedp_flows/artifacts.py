@@ -25,7 +25,8 @@ from agedp.budget import series_by_contract
 from agedp.ledger_session import LedgerSession
 from agedp.local_files.internal_files import FileNotice
 from agedp.pipeline import RunSummary
-from agedp.release_folder.release_folder import REPORT, ReleaseFolder
+from agedp.release_folder.folder_files import REPORT
+from agedp.release_verification import ReleaseFolder
 from agedp.run_context import RunContext
 from agedp.stage_values import DueDays
 from agedp.stages.release import ReleaseResult

@@ -20,7 +20,7 @@ from prefect.tasks import MaterializingTask
 from agedp.compute.engine_settings import SILENT, ProgressReporter
 from agedp.ledger_session import LedgerSession
 from agedp.pipeline import RunSummary
-from agedp.release_folder.release_folder import ReleaseFolder
+from agedp.release_verification import ReleaseFolder
 from agedp.run_context import RunContext
 from agedp.stage_values import Delivery, DueDays
 from agedp.stages import plan as plan_stage

@@ -6,7 +6,7 @@ from importlib.metadata import version
 
 from prefect import flow, get_run_logger
 
-from agedp.release_folder.release_folder import open_release
+from agedp.release_verification import open_release
 from agedp_data.errors import AgedpError
 from agedp_flows.stage_tasks import FLOW_OPTIONS, RETRIED, State, end_of_flow, observer_of_flow, result_of, stage_task
 from agedp_flows.text.ledger_text import verify_folder_against

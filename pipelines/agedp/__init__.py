@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from agedp.preflight.input_checks import InputWarning
     from agedp.privacy_audit import audit
     from agedp.promises import AgeDependent, Classical, DeclaredCurve, Discounted, Neighbourhood, Temporal, WEvent
-    from agedp.release_folder.release_folder import ReleaseFolder, open_release
+    from agedp.release_verification import ReleaseFolder, open_release
     from agedp.releases import Release, release, sanitise
     from agedp.smoothed_estimates.smoothed_release import SmoothedRelease, smooth
 
@@ -51,7 +51,7 @@ _HOMES: Final = {
     ),
     "agedp.plans": ("Plan", "compare", "plan"),
     "agedp.releases": ("Release", "release", "sanitise"),
-    "agedp.release_folder.release_folder": ("ReleaseFolder", "open_release"),
+    "agedp.release_verification": ("ReleaseFolder", "open_release"),
     "agedp.ledger_transfer": ("verify",),
     "agedp.smoothed_estimates.smoothed_release": ("SmoothedRelease", "smooth"),
     "agedp.privacy_audit": ("audit",),

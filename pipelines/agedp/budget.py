@@ -13,6 +13,10 @@ Decisions:
 * The remaining budget of a day never grows: the ledger only grows, and a contract is only tightened. (With a clock of
   publication days it might grow, but then a backlog would delay the following days.)
 * All of this follows from contract and ledger alone, so a skipped day reveals nothing about a reading.
+* The smallest number of households of a group on a covered day must reach min_households. What is published of a
+  group is a mean over its household-days: the households on the roster, added over the days.
+* A period with a day in skip_days, or with one whose delivery never came, is skipped as a whole: its sum would be of
+  fewer days than it names.
 """
 
 from __future__ import annotations
@@ -442,13 +446,6 @@ def _row(terms: ReleaseTerms, due: DueDay, series: str, *, state: str, scale: fl
 #
 # A period is published with its last day, after the series of that day. It is whole: all its days lie in the
 # schedule's period, and none was released before the series began.
-#
-# Decisions:
-#
-# * The smallest number of households of a group on a covered day must reach min_households. What is published of a
-#   group is a mean over its household-days: the households on the roster, added over the days.
-# * A period with a day in skip_days, or with one whose delivery never came, is skipped as a whole: its sum would be of
-#   fewer days than it names.
 # --------------------------------------------------------------------------------------------------
 
 
@@ -460,13 +457,10 @@ def whole_periods(
     Rows of periods with one of the `skipped` days are left out.
     """
     names = [name for name in series if _is_whole(series[name], day, since)]
-    released = [name for name in names if has_no_skipped_day(series[name], day, skipped)]
+    released = [
+        name for name in names if not any(covered in skipped for covered in days_of(*series[name].covered_days(day)))
+    ]
     return tuple(name for group in by_covered_days(series, released, day) for name in group)
-
-
-def has_no_skipped_day(series: AnySeries, day: date, skipped: Collection[date]) -> bool:
-    """Return whether the row of a day covers none of these days."""
-    return not any(covered in skipped for covered in days_of(*series.covered_days(day)))
 
 
 def _is_whole(series: AnySeries, day: date, since: date) -> bool:

@@ -20,30 +20,10 @@ import pyarrow as pa
 from agedp import workspace as workspace_module
 from agedp.compute.engine import default_scheduler, map_items
 from agedp.compute.engine_settings import Engine
+from agedp.preflight import input_facts, rejected_days
 from agedp.preflight.input_checks import HOUSEHOLD_IDS, ROWS, Finding, in_python, judge, python_words, warn_of
-from agedp.preflight.input_facts import (
-    ExaminedDays,
-    add_touched,
-    collect_facts,
-    complete_readings,
-    find_in_conflicts,
-    find_in_days,
-    in_samples,
-    sum_days,
-)
-from agedp.preflight.rejected_days import (
-    OTHER_ORDER,
-    RosterDays,
-    Touched,
-    are_ambiguous,
-    before_skip,
-    count_by_slot,
-    count_rejected,
-    examine_samples,
-    has_ambiguous_numbers,
-    layout_slots,
-    slots_of_few,
-)
+from agedp.preflight.input_facts import add_touched, in_samples
+from agedp.preflight.rejected_days import RosterDays, Touched, before_skip, has_ambiguous_numbers
 from agedp.stage_values import Delivery
 from agedp.stages.ingest import ingest, named_columns, parse_chunk, split_file
 from agedp.store.data_quality import ConflictingRows, count_by_reason, rejected_rows_in_words
@@ -385,8 +365,10 @@ def _read(files: Any, store: Store) -> _Parsed:  # noqa: ANN401
     if is_table:
         header = _header_of_table(files, store)
         float_ids = header.float_ids
-        parts = [(0, _collect(store.layout, _parsed_table(files, header, store)))]
-        orders = [[name for name, role in zip(header.columns, header.names, strict=True) if role in header.types]]
+        roles = {name: role for name, role in zip(header.columns, header.names, strict=True) if role in header.types}
+        batches = (batch.rename_columns([*roles.values()]) for batch in workspace_module.batches(files, [*roles]))
+        parts = [(0, _collect(store.layout, _parsed_table(batches, header, store)))]
+        orders = [[*roles]]
     else:
         opened = [
             open_file(IdentifiedFile(source, "", ""), store=store, check_rows=True)
@@ -418,7 +400,8 @@ def _read(files: Any, store: Store) -> _Parsed:  # noqa: ANN401
     unasked = ""
     if read_rows and account["rejected"] == {RejectionReason.CATEGORY.words: read_rows}:
         if is_table:
-            unasked = _unasked_of_table(files, header, store)
+            first = next(workspace_module.batches(files, [*roles])).rename_columns([*roles.values()])
+            unasked = texts_of_table(first, header, store)
         else:
             unasked = next(
                 texts_of_file(file.source, file.data_start, file.header, store) for file in opened if file.header
@@ -435,12 +418,12 @@ def _are_ambiguous(files: Any, store: Store) -> bool:  # noqa: ANN401
         return False
     first = next(workspace_module.batches(files, columns.energy_columns), None)
     cells = [] if first is None else first.column(0).slice(0, _FIRST_CELLS).to_pylist()
-    return are_ambiguous((cell for cell in cells if isinstance(cell, str)), columns.decimal)
+    return rejected_days.are_ambiguous((cell for cell in cells if isinstance(cell, str)), columns.decimal)
 
 
 def _repeated_once(rows: StoredRows, layout: Layout) -> Ints:
     days = np.unique(rows.time // SLOTS)
-    slots = {day: layout_slots(layout, date_of_day(day)) for day in days.tolist()}
+    slots = {day: rejected_days.layout_slots(layout, date_of_day(day)) for day in days.tolist()}
     once = []
     for day in (day for day, of_day in slots.items() if of_day):
         repeated = np.isin(rows.time, [day * SLOTS + slot for slot in slots[day]])
@@ -521,7 +504,7 @@ def _judged_rows(parsed: _Parsed, store: Store, wanted: _Wanted) -> tuple[Findin
         return judge({"rejected": Touched(0, {ALL: rows}, rows)}, {ALL: rows}, 0)
     roster, roster_days = named
     step = slot_step(layout.interval_minutes)
-    rejected = count_rejected(
+    rejected = rejected_days.count_rejected(
         parsed.quarantine, roster_days, columns=store.rules.columns, minutes=layout.interval_minutes
     )
     in_roster = roster_days.codes(pa.array(readings.ids, pa.string())) if readings.ids else np.zeros(1, np.int64)
@@ -529,12 +512,12 @@ def _judged_rows(parsed: _Parsed, store: Store, wanted: _Wanted) -> tuple[Findin
     coded = replace(readings, ids=tuple(roster.ids), household=in_roster[readings.household])
     energy, number = daily_totals(coded, keys)
     sample = readings.household[:_SAMPLE_ROWS], readings.time[:_SAMPLE_ROWS] * INTERVAL_MINUTES
-    samples = examine_samples([(readings.ids, *sample, readings.energy_wh[:_SAMPLE_ROWS])])
-    examined = ExaminedDays(
+    samples = rejected_days.examine_samples([(readings.ids, *sample, readings.energy_wh[:_SAMPLE_ROWS])])
+    examined = input_facts.ExaminedDays(
         (),
         None,
         frozenset(),
-        complete_readings(layout.interval_minutes),
+        input_facts.complete_readings(layout.interval_minutes),
         SLOTS // step,
         (),
         samples.rising,
@@ -544,19 +527,19 @@ def _judged_rows(parsed: _Parsed, store: Store, wanted: _Wanted) -> tuple[Findin
     of_days = of_days[:, of_days[0] >= 0]
     lost = replace(parsed.conflicts, household=in_roster[parsed.conflicts.household])
     bare = _bare_days(parsed, in_roster, keys, lost, layout)
-    of_members = find_in_days(of_days, roster_days, examined, bare)
-    of_conflicts = find_in_conflicts([lost], roster_days, layout)
+    of_members = input_facts.find_in_days(of_days, roster_days, examined, bare)
+    of_conflicts = input_facts.find_in_conflicts([lost], roster_days, layout)
     touched = add_touched([rejected.touched, of_members, of_conflicts])
     if rejected.headers and rejected.have_other_order(parsed.column_orders):
-        touched["rejected"] = Touched(roster_days.households, roster_days.totals, details=OTHER_ORDER)
+        touched["rejected"] = Touched(roster_days.households, roster_days.totals, details=rejected_days.OTHER_ORDER)
     explained = sum(found.days.get(ALL, 0) for found in touched.values())
     incomplete, counts = int((number < SLOTS // step).sum()) - explained, np.zeros(SLOTS, np.int64)
     if 2 * incomplete >= len(number) > 0:
-        counted = count_by_slot(coded, counts, layout)
-        if slots := slots_of_few(counts, counted, step):
+        counted = rejected_days.count_by_slot(coded, counts, layout)
+        if slots := rejected_days.slots_of_few(counts, counted, step):
             found = roster_days.touched(keys[number < SLOTS // step], details={f"slot {slot}": 1 for slot in slots})
             touched["slot"] = found
-    touched = in_samples(samples, sum_days(of_days), roster_days.households, roster_days.totals) | touched
+    touched = in_samples(samples, input_facts.sum_days(of_days), roster_days.households, roster_days.totals) | touched
     if parsed.has_ambiguous_numbers:
         touched["numbers"] = Touched(roster_days.households, roster_days.totals, is_sampled=True)
     touched = add_touched([touched, _of_the_clock(parsed, roster, roster_days)])
@@ -638,19 +621,11 @@ def _header_of_table(table: Any, store: Store) -> Header:  # noqa: ANN401
     return header
 
 
-def _unasked_of_table(table: Any, header: Header, store: Store) -> str:  # noqa: ANN401
-    roles = {name: role for name, role in zip(header.columns, header.names, strict=True) if role in header.types}
-    first = next(workspace_module.batches(table, list(roles)))
-    return texts_of_table(first.rename_columns(list(roles.values())), header, store)
-
-
-def _parsed_table(table: Any, header: Header, store: Store) -> Iterator[ParsedChunk]:  # noqa: ANN401
-    roles = {name: role for name, role in zip(header.columns, header.names, strict=True) if role in header.types}
-    for number, batch in enumerate(workspace_module.batches(table, list(roles))):
-        renamed = batch.rename_columns(list(roles.values()))
+def _parsed_table(batches: Iterable[pa.Table], header: Header, store: Store) -> Iterator[ParsedChunk]:
+    for number, batch in enumerate(batches):
         if number == 0:
-            check_first_table_rows(renamed, header, store)
-        yield parquet_parsing.parse_table(renamed, layout=store.layout, header=header, rules=store.rules)
+            check_first_table_rows(batch, header, store)
+        yield parquet_parsing.parse_table(batch, layout=store.layout, header=header, rules=store.rules)
 
 
 def _collect(layout: Layout, chunks: Iterator[ParsedChunk]) -> _ParsedPart:
@@ -754,7 +729,10 @@ def _dask_frame(files: Any, dataset: str, rules: ReadingRules, wanted: _Wanted) 
     engine = Engine(default_scheduler())
     delivery = ingest(store, patterns, engine=engine, for_roster=True)
     load = partial(_month_frame, store=store, contents=delivery.contents, wanted=wanted)
-    months = [month for month in delivery.months if _is_wanted(month, wanted)] or list(delivery.months[:1])
+    months = list(delivery.months)
+    if wanted.days is not None:
+        asked = months_between(*map(date_of_day, wanted.days))
+        months = [month for month in months if month in asked] or months[:1]
     if not months:
         raise InputError("readings: no row has a reading, so there is no month; agedp.findings says why")
     empty = _frame(Readings((), *(np.zeros(0, np.int64) for _ in range(6))), store.layout)
@@ -785,14 +763,10 @@ def _judged_store(
     roster = Roster(names, np.arange(len(names)), begin, end, {}, read_off=wanted.households is None)
     days = [date_of_day(day) for day in range(int(begin.min()), int(end.max()) + 1)]
     months, every = sorted({f"{day:%Y-%m}" for day in days}), wanted.days is None
-    facts = collect_facts(
+    facts = input_facts.collect_facts(
         store, delivery, roster, months=months, sums={}, days=days, all_days=every, engine=engine, files=files
     )
     return judge(facts.touched, facts.roster_days, facts.members)
-
-
-def _is_wanted(month: str, wanted: _Wanted) -> bool:
-    return wanted.days is None or month in months_between(*map(date_of_day, wanted.days))
 
 
 def _month_frame(month: str, *, store: Store, contents: tuple[str, ...], wanted: _Wanted) -> pd.DataFrame:

@@ -11,36 +11,18 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
-from pathlib import Path
 from typing import Any
 
-from agedp.budget import (
-    ReleaseTerms,
-    binding_models,
-    check_charges_fit,
-    check_nothing_withdrawn,
-    check_same_mode,
-    closed_days,
-    estimation_periods,
-    first_day_without,
-    first_period_without,
-    series_by_contract,
-)
-from agedp.internal_records.bookkeeping import (
-    PublicationRecord,
-    open_ledger,
-    read_publication,
-    recorded_days,
-    update_checkpoint,
-)
+from agedp import budget
+from agedp.internal_records import bookkeeping
 from agedp.internal_records.household_accounts import HouseholdAccounts
 from agedp.internal_records.register_members import RegisterPlace
 from agedp.internal_records.roster_history import RosterDigest, RosterHistory
 from agedp.local_files.atomic_files import DamagedFile
 from agedp.planning.forecast import ForecastView
+from agedp.release_folder.folder_files import SUMS
 from agedp.release_folder.folder_writer import RemoteFolder
 from agedp.release_folder.origin import ReleaseOrigin, check_ledger_not_behind, release_origins
-from agedp.release_folder.release_folder import SUMS
 from agedp.run_context import RunContext
 from agedp_data.config import contract_part
 from agedp_data.datasets.filesystem import is_url
@@ -53,26 +35,6 @@ from agedp_data.ledger.records import ReleaseHeader
 from agedp_data.ledger.witness import CommitWitness, witness_at
 from agedp_data.model import Model
 from agedp_data.notions.publication import Charges, PeriodLoss
-
-# --------------------------------------------------------------------------------------------------
-# Origins of a release folder's files, read from the record of their publication while they are unchanged.
-# --------------------------------------------------------------------------------------------------
-
-
-def known_origins(folder: Path, publication: PublicationRecord | None) -> frozenset[ReleaseOrigin]:
-    """Return the origins that the files of a release folder name; the files are read if the record is not of them.
-
-    Raises:
-        InputError: as `release_origins`.
-    """
-    if publication is not None and publication.is_of_folder(folder, sums=SUMS):
-        return frozenset({ReleaseOrigin(publication.population, publication.origin_head)})
-    return release_origins(folder)
-
-
-# --------------------------------------------------------------------------------------------------
-# The ledger of one run, compared with the release folder, the roster history and the witness before it is used.
-# --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,12 +107,12 @@ class LedgerSession:
         ledger = self.ledger or self._open_ledger(create=create)
         check_ledger_not_behind(ledger, origins)
         session = replace(self, ledger=ledger)
-        check_same_mode(session.run.run_file.schedule, ledger.contracts())
+        budget.check_same_mode(session.run.run_file.schedule, ledger.contracts())
         session.roster_history.check_none_beyond(session.history)
         if session.accounts is not None and checks_register:
             session.accounts.check(ledger, recorded=session._days_with_true_values)
         # a rehearsal that is begun anew has a ledger with the same first row
-        update_checkpoint(self.run.paths.ledger_checkpoint, ledger, may_begin_anew=self.is_rehearsal)
+        bookkeeping.update_checkpoint(self.run.paths.ledger_checkpoint, ledger, may_begin_anew=self.is_rehearsal)
         return replace(session, model=session._stored_model() or self.model)
 
     @property
@@ -165,7 +127,11 @@ class LedgerSession:
         """
         if self.remote_folder is not None:
             self.remote_folder.fetch()
-        origins = known_origins(self.run.release_folder, self.publication)
+        folder, published = self.run.release_folder, self.publication
+        if published is not None and published.is_of_folder(folder, sums=SUMS):
+            origins = frozenset({ReleaseOrigin(published.population, published.origin_head)})
+        else:
+            origins = release_origins(folder)
         other_populations = {origin.population for origin in origins} - {self.population, ""}
         if other_populations:
             raise RunFileError(
@@ -174,16 +140,18 @@ class LedgerSession:
         return origins
 
     @property
-    def publication(self) -> PublicationRecord | None:
+    def publication(self) -> bookkeeping.PublicationRecord | None:
         """Return the last complete publication of the release folder; None at a URL, where others may write too."""
         run = self.run
-        return None if self.remote_folder else read_publication(run.paths.publication, run.release_folder)
+        return None if self.remote_folder else bookkeeping.read_publication(run.paths.publication, run.release_folder)
 
     def _open_ledger(self, *, create: bool) -> Ledger:
-        ledger = open_ledger(self.run.run_file.output.ledger, self.run.paths.ledger_checkpoint, create=create)
+        ledger = bookkeeping.open_ledger(
+            self.run.run_file.output.ledger, self.run.paths.ledger_checkpoint, create=create
+        )
         witness = self._commit_witness()
         if witness is not None:
-            check_nothing_withdrawn(self.run.run_file, ledger.contracts(self.population))  # before it is asked
+            budget.check_nothing_withdrawn(self.run.run_file, ledger.contracts(self.population))  # before it is asked
             ledger.attach(witness)
         return ledger
 
@@ -270,14 +238,14 @@ class LedgerSession:
 
         A row that covers a week, month or year needs the readings of all its days.
         """
-        series, closed = self.run.run_file.series, closed_days(self.history, self.contracts)
+        series, closed = self.run.run_file.series, budget.closed_days(self.history, self.contracts)
         names = [name for name, of_name in series.items() if of_name.covers_periods]
         done = {day for day, name in closed if name not in names}
         first = self.run.run_file.schedule.first_day
-        next_days = [] if len(names) == len(series) else [first_day_without(first, done)]
+        next_days = [] if len(names) == len(series) else [budget.first_day_without(first, done)]
         for name in names:
             closed_of_name = {day for day, closed_name in closed if closed_name == name}
-            next_days.append(first_period_without(first, series[name], closed_of_name))
+            next_days.append(budget.first_period_without(first, series[name], closed_of_name))
         return min(next_days)
 
     @property
@@ -313,20 +281,20 @@ class LedgerSession:
         Raises:
             Refused: they break it with what is released, or leave nothing for a release.
         """
-        check_charges_fit(self.terms(), (*self.charges, *further), self.history)
+        budget.check_charges_fit(self.terms(), (*self.charges, *further), self.history)
 
     @property
     def envelope_days(self) -> str:
         """Return the periods of the models that contracts or run file publish without noise, in words; "" for none."""
         models = [*(contract.terms.model for contract in self.contracts), self.run.run_file.model]
-        return " and ".join(estimation_periods(models))
+        return " and ".join(budget.estimation_periods(models))
 
     @property
     def promise(self) -> dict[str, Any]:
         """Return the contract text of the run file, as a mapping."""
         return contract_part(self.run.run_file, model=self.model.id if self.model else None)
 
-    def terms(self, contract: str = "") -> ReleaseTerms:
+    def terms(self, contract: str = "") -> budget.ReleaseTerms:
         """Return the terms of a release under a contract's hash, with the series and models of all contracts so far.
 
         Raises:
@@ -335,11 +303,11 @@ class LedgerSession:
         newest, earlier_models = self.model.id if self.model else "", {}
         run_file = self.run.run_file.charging(self.charges)
         if self.ledger is not None:
-            bounds = binding_models(self.ledger, self.population).items()
+            bounds = budget.binding_models(self.ledger, self.population).items()
             earlier_models = {name: leakage_bound for name, leakage_bound in bounds if name != newest}
-            run_file = run_file.following(series_by_contract(self.contracts))
+            run_file = run_file.following(budget.series_by_contract(self.contracts))
         leakage_bound = self.model.leakage_bound if self.model else None
-        return ReleaseTerms(run_file, leakage_bound, earlier_models, contract, newest)
+        return budget.ReleaseTerms(run_file, leakage_bound, earlier_models, contract, newest)
 
     @property
     def roster_history(self) -> RosterHistory:
@@ -371,5 +339,5 @@ class LedgerSession:
         days = set[str]()
         with suppress(DamagedFile):
             paths = self.run.paths
-            days = {day for day, _ in recorded_days(paths.true_means, paths.true_counts, self.population)}
+            days = {day for day, _ in bookkeeping.recorded_days(paths.true_means, paths.true_counts, self.population)}
         return days - self.roster_history.rehearsed_days() if days else days

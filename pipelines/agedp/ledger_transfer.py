@@ -24,25 +24,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agedp.local_files import atomic_files
+from agedp.release_folder.folder_files import ROWS, SUMS
 from agedp.release_folder.partitions import partitions_of, stated_checksums
-from agedp.release_folder.release_folder import ROWS, SUMS, ReleaseFolder, open_release
 from agedp.release_folder.verification import check_tables
+from agedp.release_verification import ReleaseFolder, open_release
 from agedp_data import clock
 from agedp_data.errors import InputError, LedgerBehind, LedgerError
 from agedp_data.foreign_files import read_lines, read_small_file
-from agedp_data.ledger import Ledger, ReleaseRecord, StatementRecord
+from agedp_data.ledger import Ledger, ReleaseRecord, StatementRecord, transfer
 from agedp_data.ledger.backends.connect import database_at
 from agedp_data.ledger.records import Row
-from agedp_data.ledger.transfer import (
-    LedgerExport,
-    complete_export,
-    export_population,
-    format_export,
-    is_folder_record,
-    parse_export,
-    recovered_rows,
-    takeover_rows,
-)
 from agedp_data.messages import suggest_file
 from agedp_data.statement.document import Statement
 
@@ -87,7 +78,7 @@ def export_ledger(url: str, path: Path, *, closed_at: date | None = None) -> int
 
 
 def _export_bytes(rows: Sequence[Row], *, closed: bool) -> bytes:
-    return format_export(complete_export(rows, is_closed=closed)).encode("ascii")
+    return transfer.format_export(transfer.complete_export(rows, is_closed=closed)).encode("ascii")
 
 
 def import_ledger(path: Path, url: str, *, lost_at: date | None = None) -> int:
@@ -99,19 +90,25 @@ def import_ledger(path: Path, url: str, *, lost_at: date | None = None) -> int:
         LedgerError: a file that is not an export or was changed, an export of a ledger that may still continue, or a
             target ledger that is not empty.
     """
-    export = parse_export(_read_rows(path))
+    export = transfer.parse_export(_read_rows(path))
     if not export.is_complete:
         raise LedgerError(
             "these rows are only a part of a ledger; `agedp ledger recover FOLDER` restores one from them"
         )
-    if (export.ledger, export.head) != (complete_export(export.rows).ledger, complete_export(export.rows).head):
+    if (export.ledger, export.head) != (
+        transfer.complete_export(export.rows).ledger,
+        transfer.complete_export(export.rows).head,
+    ):
         raise LedgerError("the file of ledger rows does not end at the head that it names; take a good copy")
     if not export.is_closed and lost_at is None:
         raise LedgerError(
             "this was exported from a ledger that can still continue, and two ledgers would draw the same days twice; "
             "export it with --close, or give --lost if that ledger no longer exists"
         )
-    _fill(url, export.rows if export.is_closed or lost_at is None else takeover_rows(export, at=lost_at.isoformat()))
+    _fill(
+        url,
+        export.rows if export.is_closed or lost_at is None else transfer.takeover_rows(export, at=lost_at.isoformat()),
+    )
     return len(export.rows)
 
 
@@ -124,33 +121,25 @@ def recover(path: str | Path, url: str, *, at: date) -> int:
     """
     folder = open_release(path)
     folder.verify()
-    export = _folder_rows(folder)
-    statement, files = folder.read_statement(), _stated_files(folder)
-    software = json.dumps(statement.software, sort_keys=True)
-    record = StatementRecord(statement.population, statement.text(), files, software, at=_newest_date(export))
-    _fill(url, recovered_rows(export, record, at=at.isoformat()))
-    return sum(isinstance(row, ReleaseRecord) for row in export.rows)
-
-
-def _folder_rows(folder: ReleaseFolder) -> LedgerExport:
-    """Return the ledger rows in a verified folder, checked to be of the ledger that its statement names."""
     export = folder.ledger_rows()
     place = folder.read_statement().ledger
     if (export.ledger, export.head) != (place.id, place.head):
         raise LedgerError(f"{ROWS} and statement.json are of different ledgers")
-    if not all(is_folder_record(row) for row in export.rows if isinstance(row, StatementRecord)):
+    if not all(transfer.is_folder_record(row) for row in export.rows if isinstance(row, StatementRecord)):
         raise LedgerError(f"{ROWS} holds statements, which no folder carries")
-    return export
+    statement, files = folder.read_statement(), _stated_files(folder)
+    software = json.dumps(statement.software, sort_keys=True)
+    published = [row.published_on for row in export.rows if isinstance(row, ReleaseRecord)]
+    newest = max(published, default=export.rows[0].at)
+    record = StatementRecord(statement.population, statement.text(), files, software, at=newest)
+    _fill(url, transfer.recovered_rows(export, record, at=at.isoformat()))
+    return len(published)
 
 
 def _stated_files(folder: ReleaseFolder) -> tuple[tuple[str, str], ...]:
     """Return the files of a folder as the ledger keeps them with its statement."""
     listing = read_small_file(folder.path, SUMS)
     return tuple(sorted(stated_checksums(folder.checksums, listing).items()))
-
-
-def _newest_date(export: LedgerExport) -> str:
-    return max((row.published_on for row in export.rows if isinstance(row, ReleaseRecord)), default=export.rows[0].at)
 
 
 def _fill(url: str, rows: tuple[Row, ...]) -> None:
@@ -212,7 +201,7 @@ def verify_against(folder: ReleaseFolder, ledger: Ledger) -> None:
     population = statement.population
     if ledger.row_number(statement.ledger.head) is None:
         raise _not_on_chain(statement, ledger)
-    rows = export_population(ledger, population, head=statement.ledger.head).rows
+    rows = transfer.export_population(ledger, population, head=statement.ledger.head).rows
     tables = folder.series_tables()  # months together: those of a recovered ledger have other row numbers
     try:
         check_tables(tables, tables.__getitem__, statement, partitions_of(rows, monthly=False))

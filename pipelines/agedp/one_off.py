@@ -30,8 +30,8 @@ from agedp.calibration_pipeline import calibrate
 from agedp.compute.engine_settings import SILENT, ProgressReporter
 from agedp.local_files import atomic_files
 from agedp.pipeline import RunSummary, run_stages
+from agedp.release_folder.folder_files import STATEMENT, is_release_file
 from agedp.release_folder.partitions import list_files
-from agedp.release_folder.release_folder import STATEMENT, is_release_file
 from agedp.run_context import RunContext
 from agedp.setup.init_run_file import BY, METERS, init, is_read_off, missing_options, preview
 from agedp.setup.run_file_draft import DraftPaths, flag_of
@@ -166,10 +166,6 @@ def _read_arguments(folder: Path) -> dict[str, Any]:
     problem = "holds a run file that `agedp sanitise` did not write; name another --out, or use `agedp run` with it"
     raise RunFileError(f"[output] the confidential folder {problem}", private=f"{escape_text(str(folder))}: {problem}")
 
-
-# --------------------------------------------------------------------------------------------------
-# Input files -> release folder, in one go: init, calibrate if the notion needs an estimated model, run.
-# --------------------------------------------------------------------------------------------------
 
 _TABLES: Final[Mapping[str, str]] = {flag: key[0] for key, flag in FLAGS.items()}
 

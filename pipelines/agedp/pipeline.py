@@ -24,7 +24,7 @@ from agedp.compute.engine_settings import Scheduler
 from agedp.ledger_session import LedgerSession
 from agedp.local_files.internal_files import FileNotice
 from agedp.preflight.alerts import Alert
-from agedp.release_folder.release_folder import ReleaseFolder
+from agedp.release_verification import ReleaseFolder
 from agedp.run_context import RunContext
 from agedp.stage_values import DailySums, Delivery, DueDays
 from agedp.stages.aggregate import aggregate_days

@@ -52,7 +52,6 @@ class Plan:
     verdict: Verdict | None
     """What a first release is judged by: its `lines`, `causes`, and `refusal` ("" if it is not refused); None later."""
     _run: RunContext = field(repr=False)
-    _forecast: RunForecast = field(repr=False)
     _owner: Workspace | None = field(default=None, repr=False)
 
     def compare(self, *, epsilon: Number | None = None, error_kwh: Number | None = None) -> pd.DataFrame:
@@ -122,7 +121,7 @@ def plan(
     refusal = "" if planned.now.refused is None else str(planned.now.refused)
     ended_by = refusal or expected.refusal or expected.stopped or ("promise" if expected.ended_by_promise else "period")
     table = _planned_table(planned, run.run_file)
-    return Plan(table, expected.last_day, ended_by, planned.verdict, run, planned, workspace)
+    return Plan(table, expected.last_day, ended_by, planned.verdict, run, workspace)
 
 
 def _planned_table(plan_of_run: RunForecast, run_file: RunFile) -> pd.DataFrame:
@@ -199,7 +198,7 @@ def compare(
             {
                 "notion": promise.notion,
                 "bound": bound_name,
-                "limit": _amount(limits[bound_name]),
+                "limit": float("inf") if (limit := limits[bound_name]) is None else limit / NANO,
                 "days": drawn["day"].nunique(),
                 "last_day": drawn["day"].max(),
                 "epsilon_max": _largest_day(planned, run.run_file),
@@ -227,10 +226,6 @@ def _noise_of_sums(drawn: pd.DataFrame) -> float:
         return float("nan")
     places = [drawn["day"], drawn["series"].map(mean_name), drawn["group"]]
     return float((drawn["noise_sd_kwh"] ** 2).groupby(places).sum().max() ** 0.5)
-
-
-def _amount(nano: int | None) -> float:
-    return float("inf") if nano is None else nano / NANO
 
 
 def _comparison_table(comparison: NotionComparison) -> pd.DataFrame:

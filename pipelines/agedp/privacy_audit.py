@@ -38,27 +38,16 @@ from agedp.compute.engine_settings import SILENT, ProgressReporter
 from agedp.local_files import atomic_files
 from agedp.local_files.internal_files import InternalPaths
 from agedp.pipeline import STAGES, run_stages
-from agedp.release_folder.release_folder import ReleaseFolder
 from agedp.release_folder.result_tables import read_guarantee
+from agedp.release_verification import ReleaseFolder
 from agedp.run_context import RunContext, engine_for
 from agedp.stage_values import due_date
 from agedp.stages.release import ImpossibleSum
 from agedp.synthetic_worlds import BIT_DAYS, FIRST_DAY, ExactValues, SyntheticWorlds, rules_of
 from agedp_data import clock, mechanisms, table_schemas
 from agedp_data.arrays import Floats, Mask
-from agedp_data.audit.lower_bounds import (
-    FAULTS_OF_SUMS,
-    AuditDatasets,
-    AuditedRelease,
-    AuditedSeries,
-    audit_sizes,
-    detectable_epsilon,
-    epsilon_lower_bound,
-    fault_powers,
-    is_chosen_size,
-    moved_cell_losses,
-    undetectable_faults,
-)
+from agedp_data.audit import lower_bounds
+from agedp_data.audit.lower_bounds import AuditDatasets, AuditedRelease, AuditedSeries
 from agedp_data.audit.noise_tests import NoiseTest, Residuals, noise_tests, place_tests, series_tests, significant_tests
 from agedp_data.config import RunFile, load
 from agedp_data.config.input import INPUTS
@@ -146,7 +135,7 @@ class PublicRecord:
                 break
         for what, fields in _DECISIONS.items():
             for day, series in (key for key in keys if states[key][0] == states[key][1]):
-                texts = [_decision(rows[day, series], fields) for rows in releases]
+                texts = [", ".join(str(getattr(rows[day, series], field)) for field in fields) for rows in releases]
                 if texts[0] != texts[1]:
                     yield f"{what} ({day} {series}: {texts[0]} / {texts[1]})"
                     break
@@ -160,10 +149,6 @@ _DECISIONS = {
 }
 """Fields of a release, by what they decide."""
 _NOTHING = "no day of the synthetic households is released, so that nothing can be measured"
-
-
-def _decision(row: ReleaseRecord, fields: Sequence[str]) -> str:
-    return ", ".join(str(getattr(row, field)) for field in fields)
 
 
 def _has_values(rows: Iterable[ReleaseRecord]) -> bool:
@@ -335,10 +320,6 @@ def _step_counter(progress: ProgressReporter, ledger: int, ledgers: int) -> Call
     return done
 
 
-# --------------------------------------------------------------------------------------------------
-# Audit of a run file: lower bounds of the privacy loss and tests of the law of the noise, on synthetic households.
-# --------------------------------------------------------------------------------------------------
-
 CONFIDENCE: Final = 0.999999
 """Confidence of each lower bound: an alarm forbids every release, so it must not be chance."""
 SIGNIFICANCE: Final = 5e-6
@@ -447,9 +428,9 @@ def _chosen_datasets(run: RunFile, small: PublishedNight) -> AuditDatasets:
     """Return the smallest sizes that detect what the largest ones do, at the losses of the first two days."""
     probe = small.series
     cells = sum(series.noisy.shape[-1] for series in probe.values())
-    sizes = list(audit_sizes(float(next(iter(probe.values())).epsilon[0]), cells=cells))
+    sizes = list(lower_bounds.audit_sizes(float(next(iter(probe.values())).epsilon[0]), cells=cells))
     largest = _expected_powers(run, probe, sizes[-1])
-    return next(size for size in sizes if is_chosen_size(_expected_powers(run, probe, size), largest))
+    return next(size for size in sizes if lower_bounds.is_chosen_size(_expected_powers(run, probe, size), largest))
 
 
 def _expected_powers(run: RunFile, probe: Mapping[str, SeriesValues], datasets: AuditDatasets) -> dict[str, float]:
@@ -466,9 +447,9 @@ def _powers(exact: Mapping[str, ExactValues], scales: Mapping[str, Floats], *, t
     series = []
     for name, of in exact.items():
         _, groups, cells = of.values.shape
-        shifts = {fault: of.shifts[fault] for fault in FAULTS_OF_SUMS}
+        shifts = {fault: of.shifts[fault] for fault in lower_bounds.FAULTS_OF_SUMS}
         series.append(AuditedSeries(scales[name], groups, cells, shifts))
-    return fault_powers(series, significance=SIGNIFICANCE / tests)
+    return lower_bounds.fault_powers(series, significance=SIGNIFICANCE / tests)
 
 
 def _evaluated(run: RunFile, worlds: SyntheticWorlds, ledgers: Sequence[Nights]) -> AuditResult:
@@ -489,7 +470,7 @@ def _evaluated(run: RunFile, worlds: SyntheticWorlds, ledgers: Sequence[Nights])
         tuple(_measured(run, worlds, exact, ledgers[0])),
         worlds.datasets,
         (*_ledger_faults(run, ledgers), *_recorded_faults(exact, ledgers), *_noise_faults(tests, number)),
-        undetectable_faults(powers),
+        lower_bounds.undetectable_faults(powers),
         number,
         sum(of.noise.size for of in residuals.values()),
     )
@@ -593,9 +574,9 @@ def _measured_loss(
     """Return the measured loss of releases from the position of each group between its two worlds."""
     weights = np.array([max(release.effective_epsilon, _UNIT) for release in releases])
     scores = weights @ positions / weights.sum()
-    lower_bound = epsilon_lower_bound(scores, bits, confidence=CONFIDENCE) / households
-    parts = moved_cell_losses(releases, households)
-    detectable = detectable_epsilon(promised * households, bits.size, parts=parts, confidence=CONFIDENCE)
+    lower_bound = lower_bounds.epsilon_lower_bound(scores, bits, confidence=CONFIDENCE) / households
+    parts = lower_bounds.moved_cell_losses(releases, households)
+    detectable = lower_bounds.detectable_epsilon(promised * households, bits.size, parts=parts, confidence=CONFIDENCE)
     return MeasuredLoss(scope, float(promised), lower_bound, float(detectable) / households)
 
 

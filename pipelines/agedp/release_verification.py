@@ -20,17 +20,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
 from functools import lru_cache
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import pyarrow.parquet as pq
 
+from agedp import statement_facts
 from agedp.budget import ReleaseTerms, models_in_force, series_by_contract
 from agedp.planning.forecast import ForecastView
 from agedp.release_folder.derived_tables import whole_table
@@ -44,28 +46,13 @@ from agedp.release_folder.folder_files import (
 )
 from agedp.release_folder.folder_writer import json_bytes
 from agedp.release_folder.partitions import is_monthly, kind_of, partition_of
-from agedp.release_folder.release_folder import ReleaseFolder
+from agedp.release_folder.release_folder import FolderReader, release_path
 from agedp.release_folder.verification import contracts_and_releases, interval_coverage
 from agedp.reports.report_data import ReleasedRows, charted_rows
-from agedp.statement_facts import (
-    ACROSS_POPULATIONS,
-    TITLES,
-    UNRECORDED_NOTES,
-    LedgerRecords,
-    facts_of_records,
-    stated_comparison,
-)
 from agedp_data.config.output import OutputSection
 from agedp_data.epsilon import round_nano
 from agedp_data.errors import AgedpError, InputError
-from agedp_data.ledger import ContractRecord, ModelRecord, ReleaseRecord, StatementRecord
-from agedp_data.ledger.lifecycle import (
-    HouseholdAccount,
-    RecoveryRecord,
-    calibration_draws,
-    charges_of,
-    read_lifecycle_record,
-)
+from agedp_data.ledger import ContractRecord, ModelRecord, ReleaseRecord, StatementRecord, lifecycle
 from agedp_data.ledger.records import header_of, outline_of
 from agedp_data.ledger.transfer import LedgerExport
 from agedp_data.messages import escape_text
@@ -136,15 +123,16 @@ class _FolderRows:
         """Return the terms of the contract in force with all models, as a run has them."""
         in_force = models_in_force(self.models, self.contracts, self.releases).items()
         statement, model = self.statement, self.model
-        texts: dict[str, Any] = {key: getattr(statement, key) or None for key in TITLES}
+        texts: dict[str, Any] = {key: getattr(statement, key) or None for key in statement_facts.TITLES}
         run = self.contracts[-1].terms.run_file
         tables: dict[str, Any] = {
             "output": OutputSection.model_construct(**texts, interval=self.coverage),
-            "compare": stated_comparison(statement),
+            "compare": statement_facts.stated_comparison(statement),
         }
         if run.model is not None and model is not None and model.public.get("given") == "curve":
             tables["model"] = run.model.model_copy(update={"curve": ""})
-        run = run.model_copy(update=tables).charging(charges_of(calibration_draws(self.export.rows)))
+        charges = lifecycle.charges_of(lifecycle.calibration_draws(self.export.rows))
+        run = run.model_copy(update=tables).charging(charges)
         newest = "" if model is None else model.id
         return ReleaseTerms(
             run.following(series_by_contract(self.contracts)),
@@ -156,49 +144,78 @@ class _FolderRows:
     def facts(self, terms: ReleaseTerms) -> StatementFacts:
         """Return the content of the statement of these rows; what no row contains is that of the stored statement."""
         statement = self.statement
-        records = [read_lifecycle_record(row) for row in self.export.rows if isinstance(row, StatementRecord)]
-        accounts = [record for record in records if isinstance(record, HouseholdAccount)]
+        records = [lifecycle.read_lifecycle_record(row) for row in self.export.rows if isinstance(row, StatementRecord)]
+        accounts = [record for record in records if isinstance(record, lifecycle.HouseholdAccount)]
         view = ForecastView(tuple(map(header_of, self.releases)), _NO_ROSTER, date.min, tuple(self.contracts))
-        recoveries = [record for record in records if isinstance(record, RecoveryRecord)]
+        recoveries = [record for record in records if isinstance(record, lifecycle.RecoveryRecord)]
         earlier = {record.ledger for record in recoveries}
         earlier |= {lost.ledger for record in recoveries for lost in record.earlier_ledgers}
         is_earlier = statement.ledger.id in earlier  # of the lost ledger, written again after it was recovered
         second = statement.second_population
-        from_ledger = LedgerRecords(
+        from_ledger = statement_facts.LedgerRecords(
             id=statement.ledger.id if is_earlier else self.export.ledger,
             head=self.export.head,
-            draws=calibration_draws(self.export.rows),
+            draws=lifecycle.calibration_draws(self.export.rows),
             account=accounts[-1] if accounts else None,
             newest_rows=self.releases,
             is_recovered=RECOVERED in statement.notes if is_earlier else bool(recoveries),
             other_populations=0 if second is None else second.in_ledger,
             bounds_across=[_loss_bound(bound) for bound in statement.bounds if _is_across(bound)],
-            notes=[note for note in UNRECORDED_NOTES if note in statement.notes],
+            notes=[note for note in statement_facts.UNRECORDED_NOTES if note in statement.notes],
         )
-        return facts_of_records(terms, self.model, view, from_ledger, statement.software)
+        return statement_facts.facts_of_records(terms, self.model, view, from_ledger, statement.software)
 
 
-def verify_release(folder: ReleaseFolder) -> Verification:
-    """Verify a release folder: its files, then each table, bound and text against what the ledger rows in it give.
+@dataclass(frozen=True, slots=True)
+class ReleaseFolder(FolderReader):
+    """A release folder: Parquet tables, statement, data package, checksums."""
+
+    def verify(self) -> Verification:
+        """Verify checksums, tables, statement and texts: everything must follow from the ledger rows in the folder.
+
+        Returns:
+            What was compared, and what was not.
+
+        Raises:
+            InputError: a file, figure or text that does not; the message names it.
+        """
+        export, statement = self.verify_files(), self.read_statement()
+        contracts, releases = contracts_and_releases(export)
+        try:
+            rows = _FolderRows(statement, export, contracts, releases, _coverage(self))
+            terms = rows.terms()
+            expected = _check_statement(statement, rows.facts(terms))
+            same_texts = _check_texts(self, rows, terms)
+        except InputError:
+            raise
+        except AgedpError as error:  # a model or contract that no version of agedp wrote, or only a later one
+            raise InputError(f"its ledger rows: {error}", private=f"its ledger rows: {error.private}") from None
+        except _INCOMPLETE as error:
+            kind = type(error).__name__
+            raise InputError(f"its ledger rows or {STATEMENT} lack entries, or agedp has a fault ({kind})") from None
+        return _verification(statement, expected, same_texts)
+
+
+def open_release(folder: str | Path) -> ReleaseFolder:
+    """Return the release folder at a path; use it to read or verify a release.
 
     Raises:
-        InputError: what differs from what was published; the message names the file and the figure.
+        InputError: the folder does not exist, may not be read, contains estimates, or is a URL.
+
+    >>> import numpy as np, pandas as pd, agedp
+    >>> times = pd.date_range("2026-01-05", periods=96, freq="30min", tz="UTC")
+    >>> columns = {"household_id": np.repeat(["A", "B"], 96), "interval_start": [*times, *times], "energy_wh": 200}
+    >>> readings = pd.DataFrame(columns)
+    >>> promise = agedp.Classical(epsilon_per_day=0.5, max_day_epsilon=0.5, epsilon_total=100)
+    >>> from tempfile import mkdtemp
+    >>> saved = agedp.release(readings, promise=promise, clamp_kwh=50, min_households=2).save(mkdtemp())
+    >>> received = open_release(saved.path)
+    >>> received.verify().compared[:3]
+    ('checksums', 'tables', 'statement.json')
+    >>> len(received.table()), received.statement["population"]
+    (2, 'households')
     """
-    export, statement = folder.verify_files(), folder.read_statement()
-    contracts, releases = contracts_and_releases(export)
-    try:
-        rows = _FolderRows(statement, export, contracts, releases, _coverage(folder))
-        terms = rows.terms()
-        expected = _check_statement(statement, rows.facts(terms))
-        same_texts = _check_texts(folder, rows, terms)
-    except InputError:
-        raise
-    except AgedpError as error:  # a model or contract that no version of agedp wrote, or only a later one
-        raise InputError(f"its ledger rows: {error}", private=f"its ledger rows: {error.private}") from None
-    except _INCOMPLETE as error:
-        kind = type(error).__name__
-        raise InputError(f"its ledger rows or {STATEMENT} lack entries, or agedp has a fault ({kind})") from None
-    return _verification(statement, expected, same_texts)
+    return ReleaseFolder(release_path(folder))
 
 
 def is_of_this_version(statement: Statement, *, names: Sequence[str] = ("agedp",)) -> bool:
@@ -211,7 +228,7 @@ def _installed(name: str) -> str:
     return version(name)
 
 
-def _coverage(folder: ReleaseFolder) -> Decimal:
+def _coverage(folder: FolderReader) -> Decimal:
     """Return the coverage of the intervals, which the tables of all series share."""
     tables = [path for path in sorted(folder.checksums) if kind_of(path.partition("/")[0].removesuffix(".parquet"))]
     if not tables:
@@ -220,7 +237,7 @@ def _coverage(folder: ReleaseFolder) -> Decimal:
 
 
 def _is_across(bound: StatedBound) -> bool:
-    return bound.name.endswith(ACROSS_POPULATIONS)
+    return bound.name.endswith(statement_facts.ACROSS_POPULATIONS)
 
 
 def _nano(text: str) -> int | None:
@@ -250,7 +267,10 @@ def _check_statement(statement: Statement, facts: StatementFacts) -> Statement:
             _check_bound(stated[bound.name], bound, is_same=is_same)
         elif is_same or not _may_lack(statement, bound):
             raise InputError(f"{STATEMENT} lacks the bound {bound.name!r}, which its ledger rows give. {_ADVICE}")
-    _check_across(stated)
+    for across, of_all in stated.items():
+        own = stated.get(across.removesuffix(statement_facts.ACROSS_POPULATIONS)) if _is_across(of_all) else None
+        if own is not None and (_nano(of_all.epsilon) or 0) < (_nano(own.epsilon) or 0):
+            raise InputError(f"{STATEMENT}: the bound {escape_text(repr(across))} is below that of this population")
     bounds = [replace(bound, value=_nano(stated[bound.name].epsilon)) for bound in facts.bounds if bound.name in stated]
     expected = build_statement(replace(facts, bounds=bounds))
     content, computed_content = statement.content(), expected.content()
@@ -295,14 +315,6 @@ def _may_lack(statement: Statement, bound: StatedBound) -> bool:
     return is_first_form or has_no_delta or bound.kind != ASSUMPTION_FREE
 
 
-def _check_across(stated: Mapping[str, StatedBound]) -> None:
-    """Check that no bound over all populations of a ledger is below that of this one."""
-    for name, bound in stated.items():
-        own = stated.get(name.removesuffix(ACROSS_POPULATIONS)) if _is_across(bound) else None
-        if own is not None and (_nano(bound.epsilon) or 0) < (_nano(own.epsilon) or 0):
-            raise InputError(f"{STATEMENT}: the bound {escape_text(repr(name))} is below that of this population")
-
-
 def _figures(statement: Statement, known: Collection[str]) -> dict[str, Any]:
     """Return the numbers and dates of a statement of any version, as far as it has them, with its `known` bounds."""
     content = statement.content()
@@ -334,7 +346,7 @@ def _shown(value: object) -> str:
     return "nothing" if value is None else escape_text(json.dumps(value, ensure_ascii=True, default=str), 80)
 
 
-def _check_texts(folder: ReleaseFolder, rows: _FolderRows, terms: ReleaseTerms) -> set[str]:
+def _check_texts(folder: FolderReader, rows: _FolderRows, terms: ReleaseTerms) -> set[str]:
     """Return the texts that are as this version writes them.
 
     Raises:
@@ -365,7 +377,7 @@ def _check_texts(folder: ReleaseFolder, rows: _FolderRows, terms: ReleaseTerms) 
     return same
 
 
-def _report(folder: ReleaseFolder, rows: _FolderRows, terms: ReleaseTerms) -> bytes:
+def _report(folder: FolderReader, rows: _FolderRows, terms: ReleaseTerms) -> bytes:
     from agedp.reports.public_report import public_report  # noqa: PLC0415  (charts and templates)
 
     listed, statement, contracts = folder.checksums, rows.statement, rows.contracts
@@ -377,7 +389,7 @@ def _report(folder: ReleaseFolder, rows: _FolderRows, terms: ReleaseTerms) -> by
     return public_report(terms.run, rows.models, statement, released, contracts, file_names={*listed})
 
 
-def _package(folder: ReleaseFolder, statement: Statement) -> dict[str, Any]:
+def _package(folder: FolderReader, statement: Statement) -> dict[str, Any]:
     """Return the data package of a folder, its files in the order in which the stored one lists them."""
     listed = folder.checksums.keys() - {PACKAGE}
     stored = json.loads((folder.path / PACKAGE).read_bytes())["resources"]

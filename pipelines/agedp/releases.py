@@ -24,8 +24,9 @@ from agedp.models import CalibratedModel
 from agedp.pipeline import run_stages
 from agedp.preflight.input_checks import noted, warn_of
 from agedp.promises import DeclaredCurve, Number, PromiseKeys, exact_number
+from agedp.release_folder.folder_files import is_release_file
 from agedp.release_folder.partitions import list_files
-from agedp.release_folder.release_folder import ReleaseFolder, is_release_file
+from agedp.release_verification import ReleaseFolder
 from agedp.run_context import RunContext
 from agedp.stages.plan import find_due_days, plan_due_days
 from agedp.workspace import StoredReadings, Workspace
@@ -288,22 +289,13 @@ def _model_keys(model: Any, workspace: Workspace) -> Mapping[str, Any]:  # noqa:
         ]
     family = settings.pop("family", {})
     if "age_days" in family:
-        settings["family"] = _write_family(family, workspace)
+        rows = zip(family["age_days"], *family["total_variation"], strict=True)
+        path = workspace.folder / "family.csv"
+        path.write_text("".join(f"{','.join(row)}\n" for row in rows), encoding="ascii")
+        settings["family"] = str(path)
     model_keys = {key: value for key, value in settings.items() if key in EstimatedModel.model_fields}
     return {"publish": "envelope", **model_keys, "file": str(model.folder)}
 
-
-def _write_family(family: Mapping[str, Any], workspace: Workspace) -> str:
-    """Return the path of a family's table, as the public part of a model contains it."""
-    rows = zip(family["age_days"], *family["total_variation"], strict=True)
-    path = workspace.folder / "family.csv"
-    path.write_text("".join(f"{','.join(row)}\n" for row in rows), encoding="ascii")
-    return str(path)
-
-
-# --------------------------------------------------------------------------------------------------
-# `agedp.release`, `plan`, `compare` and `sanitise` on tables in memory: the stages of a run on a temporary run file.
-# --------------------------------------------------------------------------------------------------
 
 _LOG = logging.getLogger("agedp")
 

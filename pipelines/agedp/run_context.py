@@ -91,7 +91,8 @@ class RunContext:
         if run.schedule.mode == "rehearsal" and as_of is None:
             as_of = last_due_date(run)  # None for an open period; stages that do not draw need no date
         folder = internal_paths(run).roster
-        roster = load_roster(run.population.roster, folder, path_columns=_path_columns(run))
+        levels = {column for series in run.series.values() if len(series.columns) > 1 for column in series.columns}
+        roster = load_roster(run.population.roster, folder, path_columns=levels)
         for name, series in run.series.items():
             for column in series.columns:
                 if not roster.has(column):
@@ -149,11 +150,6 @@ def log_warnings(lines: Iterable[str]) -> None:
     """Log public warnings about a run file; they reach the terminal as well."""
     for line in lines:
         _LOG.warning("agedp: %s", line)
-
-
-def _path_columns(run: RunFile) -> set[str]:
-    """Return the columns of the roster that are levels of hierarchies."""
-    return {column for series in run.series.values() if len(series.columns) > 1 for column in series.columns}
 
 
 def _columns_hint(roster: Roster) -> str:

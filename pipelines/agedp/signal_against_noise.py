@@ -183,7 +183,11 @@ def signals_by_group(
         series: the mean, or any of its layers: layer 1 and the mean before it had layers are one series.
         most: number of groups, the largest ones, beside the smallest, which speaks for the series; None for all.
     """
-    released = [row for row in rows if _continues(row.series, series) and row.state == "released"]
+    released = [
+        row
+        for row in rows
+        if mean_name(row.series) == mean_name(series) and not is_upper(row.series) and row.state == "released"
+    ]
     released.sort(key=lambda row: row.day)
     if not released:
         return ()
@@ -205,10 +209,6 @@ def _span_signals_of(daily: Sequence[tuple[int, float, float]]) -> tuple[SpanSig
     """Return the signals of a group; of each day its number, mean and standard deviation [kWh per household]."""
     days, means, deviations = zip(*daily, strict=True)
     return span_signals(np.array(means), np.square(deviations), np.array(days), noise_kwh=deviations[-1])
-
-
-def _continues(name: str, series: str) -> bool:
-    return mean_name(name) == mean_name(series) and not is_upper(name)
 
 
 def mean_names(series: Iterable[str]) -> list[str]:

@@ -22,7 +22,7 @@ from agedp.release_folder.span_bounds import value_accuracy
 from agedp.signal_against_noise import read_newest_rows
 from agedp_data.config.contract_document import ContractDocument
 from agedp_data.config.input import LongInput
-from agedp_data.config.output import CompareSection, OutputSection
+from agedp_data.config.output import CompareSection
 from agedp_data.datasets.timestamps import tzdata_version
 from agedp_data.epsilon import format_epsilon
 from agedp_data.leakage.bound_table import LeakageBound
@@ -38,28 +38,9 @@ from agedp_data.notions.notion import Accountant, LossBound, compared_accountant
 from agedp_data.notions.publication import Publication
 from agedp_data.notions.spans import span_figures
 from agedp_data.roster import Roster
+from agedp_data.statement import note_texts
 from agedp_data.statement.document import ContractVersion, StatedDraw, Statement, read_statement
 from agedp_data.statement.facts import AccountFacts, SeriesEnd, StatementFacts
-from agedp_data.statement.note_texts import (
-    ACCEPTED_FINDINGS,
-    EARLIER_REHEARSALS,
-    EARLIER_RELEASES,
-    EARLIER_ROSTER_NOTES,
-    NET_EXPORTS,
-    OUTSIDE_REGISTER,
-    OVERLAP,
-    OWN_DAYS_TOO,
-    READ_OFF_KEYS,
-    RECOVERED,
-    REGISTER_REBUILT,
-    REHEARSED_EARLIER,
-    REHEARSED_ON_READINGS,
-    REHEARSED_ON_SYNTHETIC,
-    ROSTER_FROM_FILES,
-    TAKEN_OVER,
-    TEMPORARY_LEDGER,
-    UNWITNESSED,
-)
 
 _DAYS_AHEAD: Final = 366
 ACROSS_POPULATIONS: Final = " with the other populations"
@@ -69,9 +50,9 @@ TITLES: Final = ("title", "source", "licence", "contact")
 
 
 _GAPS: Final[Mapping[str, str]] = {
-    "rebuilt": REGISTER_REBUILT,
-    "rehearsals": EARLIER_REHEARSALS,
-    "releases": EARLIER_RELEASES,
+    "rebuilt": note_texts.REGISTER_REBUILT,
+    "rehearsals": note_texts.EARLIER_REHEARSALS,
+    "releases": note_texts.EARLIER_RELEASES,
 }
 """Notes about what an account is known to lack."""
 _NUMBER: Final = r"[0-9]{1,12}(?:\.[0-9]{1,12})?"
@@ -103,7 +84,12 @@ class LedgerRecords:
     notes: Collection[str] = ()
 
 
-UNRECORDED_NOTES: Final = (TAKEN_OVER, TEMPORARY_LEDGER, ROSTER_FROM_FILES, OUTSIDE_REGISTER)
+UNRECORDED_NOTES: Final = (
+    note_texts.TAKEN_OVER,
+    note_texts.TEMPORARY_LEDGER,
+    note_texts.ROSTER_FROM_FILES,
+    note_texts.OUTSIDE_REGISTER,
+)
 """Notes that follow from no row of a release folder: from the ledger, the roster and the place of a run."""
 
 
@@ -113,14 +99,14 @@ def statement_facts(terms: ReleaseTerms, model: Model | None, view: ForecastView
     account = ledger.household_account(population)
     is_complete = account is not None and not account.gaps
     unrecorded = {
-        TAKEN_OVER: ledger.is_taken_over(),
-        TEMPORARY_LEDGER: run.has_temporary_ledger,
-        ROSTER_FROM_FILES: _is_read_off(view.roster, ledger, population),
-        OUTSIDE_REGISTER: run.is_outside_register,
+        note_texts.TAKEN_OVER: ledger.is_taken_over(),
+        note_texts.TEMPORARY_LEDGER: run.has_temporary_ledger,
+        note_texts.ROSTER_FROM_FILES: _is_read_off(view.roster, ledger, population),
+        note_texts.OUTSIDE_REGISTER: run.is_outside_register,
     }
     records = LedgerRecords(
         id=ledger.id,
-        head=newest_head(ledger),
+        head=ledger.content_head(),  # a statement cannot name its own row
         draws=ledger.calibration_draws(population),
         account=account,
         newest_rows=read_newest_rows(ledger, population),
@@ -150,7 +136,7 @@ def facts_of_records(
     released = terms.run.publication.released_days(rows)
     beyond_states, represented = counted_states_flags(contracts, rows)
     return StatementFacts(
-        title=release_titles(terms.run.output),
+        title={key: text for key in TITLES if (text := getattr(terms.run.output, key))},
         contract=ContractDocument.model_validate_json(contracts[-1].promise),
         days=sorted(released),
         skipped=sorted({row.day for row in rows} - released),  # a day that one series only skipped is released
@@ -292,15 +278,18 @@ def statement_notes(
     )
     notes = {
         **_rehearsal_notes(contracts),
-        RECOVERED: records.is_recovered,
-        **{note: note in records.notes for note in (TAKEN_OVER, TEMPORARY_LEDGER, ROSTER_FROM_FILES)},
-        NET_EXPORTS: any(isinstance(of, LongInput) and of.columns.negative == "net" for of in inputs),
-        ACCEPTED_FINDINGS.format(names=accepted): bool(accepted),
-        READ_OFF_KEYS.format(names=read_off): bool(read_off),
-        OWN_DAYS_TOO: _is_of_released_days(contracts, rows),
-        OVERLAP: (account is None or bool(account.gaps)) and records.other_populations > 0,
-        OUTSIDE_REGISTER: OUTSIDE_REGISTER in records.notes,
-        UNWITNESSED: not names_witness(contracts[-1].promise),
+        note_texts.RECOVERED: records.is_recovered,
+        **{
+            note: note in records.notes
+            for note in (note_texts.TAKEN_OVER, note_texts.TEMPORARY_LEDGER, note_texts.ROSTER_FROM_FILES)
+        },
+        note_texts.NET_EXPORTS: any(isinstance(of, LongInput) and of.columns.negative == "net" for of in inputs),
+        note_texts.ACCEPTED_FINDINGS.format(names=accepted): bool(accepted),
+        note_texts.READ_OFF_KEYS.format(names=read_off): bool(read_off),
+        note_texts.OWN_DAYS_TOO: _is_of_released_days(contracts, rows),
+        note_texts.OVERLAP: (account is None or bool(account.gaps)) and records.other_populations > 0,
+        note_texts.OUTSIDE_REGISTER: note_texts.OUTSIDE_REGISTER in records.notes,
+        note_texts.UNWITNESSED: not names_witness(contracts[-1].promise),
     }
     gaps = [_GAPS[gap].format(since=account.since) for gap in account.gaps if gap in _GAPS] if account else []
     return [*(note for note, applies in notes.items() if applies), *gaps]
@@ -310,7 +299,7 @@ def _is_read_off(roster: Roster, ledger: Ledger, population: str) -> bool:
     """Return whether a day was released with a roster read off the data; its note stays, whatever roster follows."""
     newest = filter(None, [ledger.newest_statement(population)])
     earlier = [read_statement(record.claim) for record in newest]
-    texts = {ROSTER_FROM_FILES, *EARLIER_ROSTER_NOTES}
+    texts = {note_texts.ROSTER_FROM_FILES, *note_texts.EARLIER_ROSTER_NOTES}
     return roster.read_off or any(texts & set(statement.notes) for statement in earlier)
 
 
@@ -321,9 +310,9 @@ def _rehearsal_notes(contracts: Sequence[ContractRecord]) -> dict[str, bool]:
         return {}
     registered = schedule.rehearsal_on
     return {
-        REHEARSED_ON_SYNTHETIC: registered == "synthetic",
-        REHEARSED_ON_READINGS: registered == "readings",
-        REHEARSED_EARLIER: registered is None,
+        note_texts.REHEARSED_ON_SYNTHETIC: registered == "synthetic",
+        note_texts.REHEARSED_ON_READINGS: registered == "readings",
+        note_texts.REHEARSED_EARLIER: registered is None,
     }
 
 
@@ -346,17 +335,6 @@ def counted_states_flags(contracts: Sequence[ContractRecord], rows: Sequence[Any
         if row.state == "released"
     }
     return not counted <= {contracts[-1].terms.states}, bool(counted - {"readings"})
-
-
-def newest_head(ledger: Ledger) -> str:
-    """Return the hash of the newest row that is not a statement: a statement cannot name its own row."""
-    return ledger.content_head()
-
-
-def release_titles(output: OutputSection) -> dict[str, str]:
-    """Return title, source, licence and contact, as far as the run file contains them."""
-    titles: Mapping[str, Any] = {key: getattr(output, key) for key in TITLES}
-    return {key: text for key, text in titles.items() if text}
 
 
 def stated_comparison(statement: Statement) -> CompareSection:

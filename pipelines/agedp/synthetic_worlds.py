@@ -21,7 +21,7 @@ Decisions:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
@@ -216,10 +216,6 @@ def above_of(series: AnySeries) -> int:
     """Return the energy above which a household's day counts [Wh]: not 0 of an upper layer."""
     return int(1000 * getattr(series, "above_kwh", 0))
 
-
-# --------------------------------------------------------------------------------------------------
-# Two worlds that differ in one household of each group: the synthetic input of an audit, and its exact values.
-# --------------------------------------------------------------------------------------------------
 
 FIRST_DAY = date(2013, 1, 1)
 BIT_DAYS = 2
@@ -435,7 +431,9 @@ def _middles_wh(run: RunFile) -> Floats:
 def _readings_table(households: list[str], energy_wh: Ints) -> pa.Table:
     """Return half-hourly readings with interval-end timestamps; energies of shape (households, days, half-hours)."""
     days = energy_wh.shape[1]
-    timestamps = pa.array(list(_timestamps(days)))
+    midnight = datetime(FIRST_DAY.year, FIRST_DAY.month, FIRST_DAY.day, tzinfo=UTC)
+    ends = (midnight + timedelta(minutes=30 * (i + 1)) for i in range(SLOTS * days))
+    timestamps = pa.array([f"{end:%Y-%m-%d %H:%M:%S}" for end in ends])
     household, slot = np.nonzero(energy_wh.reshape(len(households), days * SLOTS) >= 0)
     return pa.table(
         {
@@ -444,9 +442,3 @@ def _readings_table(households: list[str], energy_wh: Ints) -> pa.Table:
             "energy(kWh/hh)": energy_wh.reshape(-1)[household * days * SLOTS + slot] / 1000,
         }
     )
-
-
-def _timestamps(days: int) -> Iterator[str]:
-    first = datetime(FIRST_DAY.year, FIRST_DAY.month, FIRST_DAY.day, tzinfo=UTC)
-    for i in range(SLOTS * days):
-        yield f"{first + timedelta(minutes=30 * (i + 1)):%Y-%m-%d %H:%M:%S}"

@@ -326,10 +326,6 @@ def readings_columns(table: Any) -> dict[str, Any]:  # noqa: ANN401
     }
 
 
-# --------------------------------------------------------------------------------------------------
-# A confidential folder for work on tables in memory: their readings in a store, and the run file of a release.
-# --------------------------------------------------------------------------------------------------
-
 _LOG = logging.getLogger("agedp")
 
 

@@ -16,7 +16,7 @@ from agedp.compute.engine_settings import Engine
 from agedp.ledger_session import LedgerSession
 from agedp.local_files import atomic_files
 from agedp.pipeline import RunSummary, run_stages
-from agedp.release_folder.release_folder import ReleaseFolder, open_release
+from agedp.release_verification import ReleaseFolder, open_release
 from agedp.run_context import RunContext
 from agedp.stage_values import Delivery
 from agedp.stages.ingest import ingest

@@ -6,6 +6,7 @@ import json
 import re
 import stat
 from datetime import date
+from os import sysconf
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -173,7 +174,10 @@ def test_more_states_than_memory_holds_are_refused(house, monkeypatch):
     """6,000 households: 48 tables of 100 x 100 counts of 4 bytes, twice."""
     house.roster([(f"home {i}", FIRST, None) for i in range(6000)])
     monkeypatch.setattr("agedp.calibration_pipeline.ingest", lambda *_, **__: pytest.fail("readings were read"))
-    monkeypatch.setattr("agedp.calibration.leakage_bounds._memory", lambda: 8 * 2**30)
+    of_machine = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 2**21}
+    monkeypatch.setattr(
+        "agedp.calibration.leakage_bounds.os.sysconf", lambda name: of_machine.get(name) or sysconf(name)
+    )
     model = MODEL.replace("homogeneous", "cyclic").replace("[1.999, 2.007]", '"quantile"')
     many = model.replace("states = 3", "states = 100")
     with pytest.raises(RunFileError, match=r"states = 100: .* takes 21\.5 GiB .* has 8\.0 GiB") as caught:

@@ -89,7 +89,7 @@ def test_a_first_run_is_refused_and_a_running_series_keeps_its_ids_with_a_warnin
     assert [line for line in format_report_warnings(summary.notices, ()) if "b.parquet" in line and "floating" in line]
     assert "parquet" not in "".join(notice.public for notice in summary.notices)
     sums = summary.checked.sums.by_day
-    assert [sums[FIRST + timedelta(days=1), "daily_mean"].usable] == [{"all": 3}]  # their text, as 0.2 read them
+    assert sums[FIRST + timedelta(days=1), "daily_mean"].usable.tolist() == [3]  # their text, as 0.2 read them
 
 
 def frame(ids: np.ndarray) -> pd.DataFrame:

@@ -8,7 +8,7 @@ from datetime import date, datetime, time, timedelta
 import pytest
 
 from agedp.one_off import release_files
-from agedp.release_folder.release_folder import open_release
+from agedp.release_verification import open_release
 from agedp.setup.init_run_file import init
 from agedp.setup.run_file_options import toml_of
 from agedp.store.store import record_buckets

@@ -157,7 +157,7 @@ def test_nothing_in_the_files_stops_a_series_that_has_begun(nights):
     (nights.folder / "input" / "night-3.csv").write_bytes(b"<html>" + good)
     work = run_at(nights, 4)
     assert days_of(work.released) == [1]
-    assert work.checked.sums.by_day[day(1), "daily_mean"].usable == {"all": 3}
+    assert work.checked.sums.by_day[day(1), "daily_mean"].usable.tolist() == [3]
     assert [text.split(": ")[0] for text in work.delivery.unreadable] == [str(nights.folder / "input/night-3.csv")]
     for number in range(4):  # all is said again, and otherwise: the two set each other aside
         deliver(nights, number, wh=101, name=f"again-{number}.csv")

@@ -60,6 +60,7 @@ def kept(houses, tmp_path_factory):
     lines = [f"{home},{FIRST},,{','.join(reversed(path.split('/')))}" for home, path in FEEDERS.items()]
     (house.folder / "roster.csv").write_text("\n".join(["household_id,from,to,feeder,area", *lines]) + "\n")
     house.write(FIRST, LAST, least=1, promise=CLASSICAL, rest=tables())
+    house.edit(("[population]", 'averages_by = ["week", "month", "year"]\n[population]'))
     house.edit(('[series.daily_mean]\nstatistic = "mean"\nclamp_kwh = 50\n', ""))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(mechanisms, "discrete_laplace", lambda exact, **_: np.asarray(exact))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agedp.release_folder.release_folder import open_release
+from agedp.release_verification import open_release
 from agedp_data.datasets.synthetic import write_ausgrid, write_roster
 from agedp_data.ledger import Ledger, ReleaseRecord
 from agedp_data.parameters import exact_text

@@ -25,8 +25,9 @@ from agedp_data.markov.mixing import MIXING_NAMES
 from agedp_data.model import Model
 from agedp_flows import audit_flow, calibrate_flow, deployment_entrypoint, release_flow, verify_flow
 from agedp_flows.artifacts import artifact_key, bounds_table, due_text, released_text, slug
-from agedp_flows.deployments import ScheduledRun, deployments_of
+from agedp_flows.deployments import deployments_of
 from agedp_flows.prefect_server import _password
+from agedp_flows.scheduled_runs import ScheduledRun
 from agedp_flows.stage_tasks import FlowObserver, RunHandle, failed_state, is_unavailable, run_stage, use_observer
 from tests.agedp.conftest import House
 from tests.agedp_flows.worlds import ESTIMATED, World, make

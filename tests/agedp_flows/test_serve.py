@@ -19,7 +19,7 @@ import pytest
 
 from agedp.local_files import atomic_files
 from agedp_data.errors import RunFileError
-from agedp_flows.deployments import scheduled_runs
+from agedp_flows.scheduled_runs import scheduled_runs
 from tests.agedp_flows import flow_scripts
 from tests.agedp_flows.serving import (
     AGEDP,

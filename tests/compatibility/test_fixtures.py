@@ -18,7 +18,7 @@ import pytest
 
 from agedp.ledger_session import LedgerSession
 from agedp.ledger_transfer import export_ledger, import_ledger, recover, verify_against
-from agedp.release_folder.release_folder import open_release
+from agedp.release_verification import open_release
 from agedp.stages.publish import publish_release, write_folder_of_statement
 from agedp_data.config import contract_part
 from agedp_data.config.contract import comparable

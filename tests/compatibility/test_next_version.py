@@ -25,7 +25,7 @@ RENAMED: Final = ("missing_kwh", "absent_kwh")
 _KEY = '    {name}: Annotated[Literal["a", "b"], LATER] = "a"\n'
 _TABLES: Final = {
     "agedp_data/config/input.py": ("    dataset: str\n", "next_input"),
-    "agedp_data/config/output.py": ("    name: Text\n", "next_population"),
+    "agedp_data/config/output.py": ("    name: parameters.Text\n", "next_population"),
     "agedp_data/config/schedule.py": ("    mode: str\n", "next_schedule"),
     "agedp_data/series/series_terms.py": ("    statistic: str\n", "next_series"),
     "agedp_data/config/model_section.py": ("    source: str\n", "next_model"),

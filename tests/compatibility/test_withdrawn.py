@@ -10,7 +10,7 @@ import pytest
 
 from agedp.calibration_pipeline import calibrate
 from agedp.ledger_session import LedgerSession
-from agedp.release_folder.release_folder import open_release
+from agedp.release_verification import open_release
 from agedp.stages.amend import preview_amendment
 from agedp.stages.plan import find_due_days
 from agedp_data.errors import RunFileError

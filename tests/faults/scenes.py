@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from agedp.ledger_transfer import verify_against
-from agedp.release_folder.release_folder import open_release
+from agedp.release_verification import open_release
 from agedp_data.ledger import Ledger
 from agedp_data.ledger.records import Row
 from tests.command import beside_verdict

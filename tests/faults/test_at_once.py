@@ -9,7 +9,7 @@ from contextlib import closing
 
 import pytest
 
-from agedp.release_folder.release_folder import open_release
+from agedp.release_verification import open_release
 from tests.command import beside_verdict
 from tests.faults.runs import LedgerServer
 from tests.faults.scenes import BEFORE, NOW, Scene

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from agedp.ledger_transfer import verify_against
-from agedp.release_folder.release_folder import open_release
+from agedp.release_verification import open_release
 from agedp_data.errors import AgedpError
 from agedp_data.ledger import Ledger
 from agedp_data.ledger.records import Row

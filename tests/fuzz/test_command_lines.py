@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 import typer
 
-import agedp.release_folder.release_folder
+import agedp.release_verification
 from agedp_flows.cli.app import app, main
 
 WRONG = (
@@ -134,6 +134,6 @@ def test_a_traceback_would_be_noticed(status_of, monkeypatch):
     def boom(*_: object) -> None:
         raise ValueError("a bug")
 
-    monkeypatch.setattr(agedp.release_folder.release_folder, "open_release", boom)
+    monkeypatch.setattr(agedp.release_verification, "open_release", boom)
     with pytest.raises(pytest.fail.Exception, match="a bug"):
         status_of(["verify", "release"])

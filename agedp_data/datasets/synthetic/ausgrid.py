@@ -166,10 +166,6 @@ def _capacity_kw(index: int) -> float:
     return _CAPACITIES_KW[index * 5 % len(_CAPACITIES_KW)]
 
 
-def _has_controlled_load(index: int) -> bool:
-    return index * 6 % 13 < 6
-
-
 def _cells(indices: slice, general_wh: Ints, calendar: _Calendar, seed: int) -> Ints:
     """Return (batch, 3 categories, days, 48) watt-hours."""
     hour, number = (calendar.slot + 0.5) / 2, indices.start // BATCH
@@ -187,7 +183,7 @@ def _cells(indices: slice, general_wh: Ints, calendar: _Calendar, seed: int) -> 
 def _written_rows(indices: slice, households: int, days: int, *, quirks: bool) -> Flags:
     """Return (batch, 3 categories, days): which rows are written."""
     written = np.ones((indices.stop - indices.start, 3, days), bool)
-    written[:, _CL] = [[_has_controlled_load(index)] for index in range(indices.start, indices.stop)]
+    written[:, _CL] = [[index * 6 % 13 < 6] for index in range(indices.start, indices.stop)]
     if quirks and indices.start == 0:
         written[1:2, :, days // 3 : days // 2] = False
         stopped_index = 5 if households > 5 else 0

@@ -303,7 +303,9 @@ class ChunkFiles:
                 cut |= done > 0
                 self._next()
             taken = min(self._rows_left, len(lines) - done)
-            self._write(lines, done, done + taken)
+            _, offsets, data = lines.buffers()
+            edges = np.frombuffer(offsets, np.int32)[lines.offset + done : lines.offset + done + taken + 1]
+            self._open().write(memoryview(data)[edges[0] : edges[-1]])
             done += taken
             self._rows_left -= taken
         self.rows += done
@@ -327,11 +329,6 @@ class ChunkFiles:
         if self._stream is None:
             raise RuntimeError("used outside its with block")
         return self._stream
-
-    def _write(self, lines: pa.StringArray, start: int, stop: int) -> None:
-        _, offsets, data = lines.buffers()
-        edges = np.frombuffer(offsets, np.int32)[lines.offset + start : lines.offset + stop + 1]
-        self._open().write(memoryview(data)[edges[0] : edges[-1]])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -413,7 +410,10 @@ def draw_month(
     profiles = draw_households(-(-households // BATCH) * BATCH, mean_kwh=_MEAN_KWH, seed=_HOUSEHOLDS_SEED)
     factors = day_factors(first, length, seed=month, coldest=date(first.year, *_COLDEST))
     slots, factors = [*range(SLOTS)] * days, np.repeat(factors, SLOTS)
-    step, exists = slot_step(layout.interval_minutes), _existing_slots(first, days, layout)
+    exists = np.ones((days, SLOTS), bool)
+    for i in range(days):
+        exists[i, list(layout.absent_slots(first + timedelta(days=i)))] = False
+    step = slot_step(layout.interval_minutes)
     for indices, half_hours in draw_energies(profiles, slots=slots, factors=factors[: days * SLOTS], seed=month):
         generator = random_generator(month, "defects", indices.start // BATCH)
         gaps = draw_gaps(BATCH, length * SLOTS, generator=generator)[:, : days * SLOTS]
@@ -422,11 +422,3 @@ def draw_month(
         present &= energy <= max_half_hour_wh * step
         number = min(BATCH, households - indices.start)
         yield slice(indices.start, indices.start + number), np.where(present, energy, 0)[:number], present[:number]
-
-
-def _existing_slots(first: date, days: int, layout: Layout) -> Flags:
-    """Return which half-hours the days have, shape (days, 48)."""
-    exists = np.ones((days, SLOTS), bool)
-    for i in range(days):
-        exists[i, list(layout.absent_slots(first + timedelta(days=i)))] = False
-    return exists

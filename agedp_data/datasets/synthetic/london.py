@@ -27,7 +27,6 @@ from agedp_data.datasets.synthetic.households import (
     MAX_WH,
     ChunkFiles,
     DeliveryAccount,
-    Floats,
     Households,
     day_factors,
     draw_energies,
@@ -98,9 +97,10 @@ def draw_defects(
         noisy[0, largest] = not missing[0, largest]
     step = null_day_index(first_day, days) * SLOTS + NULL_SLOT
     seconds = generator.integers(NULL_SECONDS, size=households)
-    return LondonDefects(
-        missing, noisy, _duplicated_steps(days) & ~missing & duplicates, np.where(missing[:, step], -1, seconds)
-    )
+    # half-hours that end 8, 39, 70, ... days into the period
+    duplicated = np.zeros(days * SLOTS, bool)
+    duplicated[np.arange(min(8, days), days + 1, 31) * SLOTS - 1] = True
+    return LondonDefects(missing, noisy, duplicated & ~missing & duplicates, np.where(missing[:, step], -1, seconds))
 
 
 def _draw_early_ends(indices: slice, households: int, days: int, generator: np.random.Generator) -> Flags:
@@ -114,13 +114,6 @@ def _draw_early_ends(indices: slice, households: int, days: int, generator: np.r
         last[2:3] = days * SLOTS * 7 // 10
     stopped: Flags = np.arange(days * SLOTS) >= last[:, None]
     return stopped
-
-
-def _duplicated_steps(days: int) -> Flags:
-    """Return (steps), True for the half-hours that end 8, 39, 70, ... days into the period."""
-    duplicated = np.zeros(days * SLOTS, bool)
-    duplicated[np.arange(min(8, days), days + 1, 31) * SLOTS - 1] = True
-    return duplicated
 
 
 _FOUR = "LCLid,stdorToU,DateTime,KWH/hh (per half hour) "
@@ -198,12 +191,12 @@ def write_london(  # noqa: PLR0913  (independent properties of the files)
     form, stops = _header_form(header, households, days, per_file), profiles is None
     profiles = profiles or draw_households(households, mean_kwh=_MEAN_KWH, seed=seed)
     ids = tuple(f"MAC{900_001 + index:06d}" for index in range(households))
-    factors = None if plain_chain else _factors_by_step(first_day, days, seed)
+    factors = None if plain_chain else np.repeat(day_factors(first_day, days, seed=seed, coldest=_COLDEST), SLOTS)
     row_table = _RowTable(
         form,
         ids,
         _timestamp_texts(first_day, days, form),
-        _energy_texts(),
+        pa.array([*energy_texts(MAX_WH, pad=" "), *noisy_texts(MAX_WH, pad=" "), "Null"]),
         null_day_index(first_day, days) * SLOTS + NULL_SLOT,
     )
     use, readings = np.zeros((2, households, days), np.int64)
@@ -259,14 +252,6 @@ class _RowTable:
     timestamps: pa.StringArray
     texts: pa.StringArray
     null_step: int
-
-
-def _factors_by_step(first_day: date, days: int, seed: int) -> Floats:
-    return np.repeat(day_factors(first_day, days, seed=seed, coldest=_COLDEST), SLOTS)
-
-
-def _energy_texts() -> pa.StringArray:
-    return pa.array([*energy_texts(MAX_WH, pad=" "), *noisy_texts(MAX_WH, pad=" "), "Null"])
 
 
 def _timestamp_texts(first_day: date, days: int, form: _HeaderForm) -> pa.StringArray:

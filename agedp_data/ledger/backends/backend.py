@@ -21,25 +21,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    Connection,
-    Engine,
-    Integer,
-    MetaData,
-    Table,
-    Text,
-    UniqueConstraint,
-    bindparam,
-    literal,
-    or_,
-    select,
-    union_all,
-)
-from sqlalchemy import (
-    inspect as inspector,
-)
+import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
 from agedp_data.errors import LedgerError
@@ -68,7 +50,7 @@ class LedgerDatabase(Protocol):
     """The database of one ledger, the part of a backend that differs between SQLite and PostgreSQL."""
 
     @property
-    def engine(self) -> Engine:
+    def engine(self) -> sa.Engine:
         """The engine, which connects anew for each transaction; one with `agedp_write` excludes other writers."""
 
     @property
@@ -91,22 +73,22 @@ class LedgerDatabase(Protocol):
     def removed_on_error(self) -> AbstractContextManager[None]:
         """Remove a ledger created in this context if an exception leaves it; a ledger with rows stays."""
 
-    def is_empty(self, connection: Connection) -> bool:
+    def is_empty(self, connection: sa.Connection) -> bool:
         """Return whether the database has no table."""
 
-    def create(self, connection: Connection) -> None:
+    def create(self, connection: sa.Connection) -> None:
         """Create tables, triggers and schema version, inside the caller's transaction."""
 
-    def changed_parts(self, connection: Connection) -> tuple[tuple[str, str], ...]:
+    def changed_parts(self, connection: sa.Connection) -> tuple[tuple[str, str], ...]:
         """Return (part, difference) for every table, index or trigger that differs from what `create` makes.
 
         A ledger with changed parts is not written to: its triggers may no longer protect it.
         """
 
-    def is_intact(self, connection: Connection) -> bool:
+    def is_intact(self, connection: sa.Connection) -> bool:
         """Return whether the database's own integrity check passes, if it has one."""
 
-    def require_writable(self, connection: Connection) -> None:
+    def require_writable(self, connection: sa.Connection) -> None:
         """Check, before anything is drawn, that a row can be added.
 
         Raises:
@@ -134,7 +116,7 @@ _Result = TypeVar("_Result")
 
 
 def run_transaction(
-    database: LedgerDatabase, work: Callable[[Connection], _Result], *, write: bool, creating: bool = False
+    database: LedgerDatabase, work: Callable[[sa.Connection], _Result], *, write: bool, creating: bool = False
 ) -> _Result:
     """Return the result of `work` on a connection within one transaction; retry an aborted transaction.
 
@@ -161,7 +143,7 @@ def run_transaction(
 
 
 @contextmanager
-def transaction(database: LedgerDatabase, *, write: bool, creating: bool = False) -> Iterator[Connection]:
+def transaction(database: LedgerDatabase, *, write: bool, creating: bool = False) -> Iterator[sa.Connection]:
     """Yield a connection inside one transaction: committed at the end, rolled back on any exception.
 
     Every write passes the triggers. A ledger whose tables or triggers were changed is therefore not written to, unless
@@ -173,18 +155,14 @@ def transaction(database: LedgerDatabase, *, write: bool, creating: bool = False
     try:
         with database.engine.connect().execution_options(agedp_write=write) as connection, connection.begin():
             if write and not creating:
-                _require_expected_parts(database, connection)
+                for part, difference in database.changed_parts(connection):
+                    raise database.error_about(
+                        f"was changed from outside: its {part} {difference}, so nothing is written to it; put back a "
+                        "good copy, or move its rows to a new one (`agedp ledger export`, `agedp ledger import --lost`)"
+                    )
             yield connection
     except DBAPIError as error:
         raise database.ledger_error(error) from None
-
-
-def _require_expected_parts(database: LedgerDatabase, connection: Connection) -> None:
-    for part, difference in database.changed_parts(connection):
-        raise database.error_about(
-            f"was changed from outside: its {part} {difference}, so nothing is written to it; put "
-            "back a good copy, or move its rows to a new one (`agedp ledger export`, `agedp ledger import --lost`)"
-        )
 
 
 # --------------------------------------------------------------------------------------------------
@@ -200,29 +178,29 @@ VERSION = "1"
 READABLE_VERSIONS: Mapping[str, str] = {"1": "0.1"}
 """Schema versions that this agedp reads and writes, each with the first version of agedp that does."""
 
-METADATA = MetaData()
-META = Table(
+METADATA = sa.MetaData()
+META = sa.Table(
     "meta",
     METADATA,
-    Column("name", Text, primary_key=True),
-    Column("content", Text, nullable=False),
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("content", sa.Text, nullable=False),
 )
 
 
-def _table(name: str, row: type[records.Row]) -> Table:
+def _table(name: str, row: type[records.Row]) -> sa.Table:
     """Return the table of a row class: integers as 64-bit integers, every other field as text."""
     types = {field.name: field.type for field in fields(row)}
-    number = BigInteger().with_variant(Integer(), "sqlite")
+    number = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
     names = [key for key in types if key not in ("seq", "at", "hash")]
-    columns = [Column(key, number if types[key] == "int" else Text(), nullable=False) for key in ("at", *names)]
-    unique = [UniqueConstraint("population", "series", "day", "revision")] if name == "release" else []
-    return Table(
+    columns = [sa.Column(key, number if types[key] == "int" else sa.Text(), nullable=False) for key in ("at", *names)]
+    unique = [sa.UniqueConstraint("population", "series", "day", "revision")] if name == "release" else []
+    return sa.Table(
         name,
         METADATA,
-        Column("seq", number, primary_key=True, autoincrement=False),
+        sa.Column("seq", number, primary_key=True, autoincrement=False),
         *columns,
-        Column("text", Text, nullable=False),
-        Column("hash", Text, nullable=False, unique=True),
+        sa.Column("text", sa.Text, nullable=False),
+        sa.Column("hash", sa.Text, nullable=False, unique=True),
         *unique,
     )
 
@@ -230,7 +208,7 @@ def _table(name: str, row: type[records.Row]) -> Table:
 TABLES = {name: _table(name, row) for name, row in records.TABLES.items()}
 
 
-def create(connection: Connection) -> None:
+def create(connection: sa.Connection) -> None:
     """Create tables and schema version in an empty database, inside the caller's transaction.
 
     The triggers that keep the tables append-only are created by the backend.
@@ -241,31 +219,31 @@ def create(connection: Connection) -> None:
         connection.execute(META.insert().values(name="needs", content=READABLE_VERSIONS[VERSION]))
 
 
-def is_empty(connection: Connection) -> bool:
+def is_empty(connection: sa.Connection) -> bool:
     """Return whether the database has no table."""
-    return not inspector(connection).get_table_names()
+    return not sa.inspect(connection).get_table_names()
 
 
-def needed_version(connection: Connection) -> str | None:
+def needed_version(connection: sa.Connection) -> str | None:
     """Return the version of agedp that a ledger needs, None if it does not name one.
 
     Use it for the message about a newer schema.
     """
-    return connection.execute(select(META.c.content).where(META.c.name == "needs")).scalar()
+    return connection.execute(sa.select(META.c.content).where(META.c.name == "needs")).scalar()
 
 
-def schema_version(connection: Connection) -> str | None:
+def schema_version(connection: sa.Connection) -> str | None:
     """Return the schema version of a database.
 
     Returns:
         The version; None if the database is no ledger: a table, or a column of `meta`, is missing.
     """
-    tables = inspector(connection)
+    tables = sa.inspect(connection)
     if not {"meta", *TABLES} <= set(tables.get_table_names()):
         return None
     if {column["name"] for column in tables.get_columns("meta")} != set(META.c.keys()):
         return None
-    return connection.execute(select(META.c.content).where(META.c.name == "version")).scalar()
+    return connection.execute(sa.select(META.c.content).where(META.c.name == "version")).scalar()
 
 
 StoredRow = tuple[str, Mapping[str, Any]]
@@ -275,20 +253,20 @@ PAGE: Final = 64
 
 # Built once: a release asks both questions, and building them takes longer than answering them.
 _PAGES = {
-    name: select(table).where(table.c.seq >= bindparam("since")).order_by(table.c.seq).limit(PAGE)
+    name: sa.select(table).where(table.c.seq >= sa.bindparam("since")).order_by(table.c.seq).limit(PAGE)
     for name, table in TABLES.items()
 }
-_HEADS = union_all(
+_HEADS = sa.union_all(
     *(
-        select(table.c.seq, table.c.hash, literal(name)).where(where)
+        sa.select(table.c.seq, table.c.hash, sa.literal(name)).where(where)
         for name, table in TABLES.items()
         # apart: together, SQLite would scan the table
-        for where in (table.c.seq >= bindparam("since"), table.c.seq < 1)
+        for where in (table.c.seq >= sa.bindparam("since"), table.c.seq < 1)
     )
 )
 
 
-def rows_since(connection: Connection, since: int) -> list[StoredRow]:
+def rows_since(connection: sa.Connection, since: int) -> list[StoredRow]:
     """Return the stored rows of all tables from number `since` on, in the order of their numbers.
 
     Rows without a valid number, which only an edit from outside can make, come last.
@@ -296,7 +274,7 @@ def rows_since(connection: Connection, since: int) -> list[StoredRow]:
     return sort_rows(row for name in TABLES for row in table_rows_since(connection, name, since))
 
 
-def pages_since(connection: Connection, since: int) -> Iterator[list[StoredRow]]:
+def pages_since(connection: sa.Connection, since: int) -> Iterator[list[StoredRow]]:
     """Yield the rows that `rows_since` returns in pages, so that years of rows are never in memory at once."""
     while True:
         pages = {name: _page(connection, name, since) for name in TABLES}
@@ -312,7 +290,7 @@ def pages_since(connection: Connection, since: int) -> Iterator[list[StoredRow]]
         yield unnumbered
 
 
-def rows_up_to(connection: Connection, name: str, last: int) -> Iterator[Mapping[str, Any]]:
+def rows_up_to(connection: sa.Connection, name: str, last: int) -> Iterator[Mapping[str, Any]]:
     """Yield the stored rows of one table up to number `last`, oldest first, a page at a time."""
     since = 1
     while rows := [columns for _, columns in _page(connection, name, since) if columns["seq"] <= last]:
@@ -320,22 +298,22 @@ def rows_up_to(connection: Connection, name: str, last: int) -> Iterator[Mapping
         since = rows[-1]["seq"] + 1
 
 
-def _page(connection: Connection, name: str, since: int) -> list[StoredRow]:
+def _page(connection: sa.Connection, name: str, since: int) -> list[StoredRow]:
     return [(name, dict(columns)) for columns in connection.execute(_PAGES[name], {"since": since}).mappings()]
 
 
-def _unnumbered_rows(connection: Connection, name: str) -> list[StoredRow]:
+def _unnumbered_rows(connection: sa.Connection, name: str) -> list[StoredRow]:
     table = TABLES[name]
-    query = select(table).where(or_(table.c.seq < 1, table.c.seq.is_(None)))
+    query = sa.select(table).where(sa.or_(table.c.seq < 1, table.c.seq.is_(None)))
     return [(name, dict(columns)) for columns in connection.execute(query).mappings()]
 
 
-def heads_since(connection: Connection, since: int) -> list[tuple[Any, str, str]]:
+def heads_since(connection: sa.Connection, since: int) -> list[tuple[Any, str, str]]:
     """Return (number, hash, table) of the rows from number `since` on, and of those below 1, by one query."""
     return [(number, digest, name) for number, digest, name in connection.execute(_HEADS, {"since": since})]
 
 
-def page_of_heads(connection: Connection, heads: Sequence[tuple[Any, str, str]]) -> list[StoredRow] | None:
+def page_of_heads(connection: sa.Connection, heads: Sequence[tuple[Any, str, str]]) -> list[StoredRow] | None:
     """Return the rows with these heads, in the order of their numbers, from their tables alone.
 
     None if they do not fit into a page, or if a number is not valid; `pages_since` reads these.
@@ -346,32 +324,32 @@ def page_of_heads(connection: Connection, heads: Sequence[tuple[Any, str, str]])
     return sort_rows(row for name in {name for _, _, name in heads} for row in _page(connection, name, since))
 
 
-def rows_numbered(connection: Connection, name: str, numbers: Sequence[int]) -> Iterator[StoredRow]:
+def rows_numbered(connection: sa.Connection, name: str, numbers: Sequence[int]) -> Iterator[StoredRow]:
     """Yield the stored rows of one table with these numbers, oldest first."""
     table = TABLES[name]
     for start in range(0, len(numbers), PAGE):
-        query = select(table).where(table.c.seq.in_(numbers[start : start + PAGE])).order_by(table.c.seq)
+        query = sa.select(table).where(table.c.seq.in_(numbers[start : start + PAGE])).order_by(table.c.seq)
         for columns in connection.execute(query).mappings():
             yield name, dict(columns)
 
 
-def stored_hashes(connection: Connection) -> dict[str, int]:
+def stored_hashes(connection: sa.Connection) -> dict[str, int]:
     """Return the number of every row by its hash; it reads no content of a row."""
     return {
         digest: number
         for table in TABLES.values()
-        for number, digest in connection.execute(select(table.c.seq, table.c.hash))
+        for number, digest in connection.execute(sa.select(table.c.seq, table.c.hash))
     }
 
 
-def table_rows_since(connection: Connection, name: str, since: int) -> list[StoredRow]:
+def table_rows_since(connection: sa.Connection, name: str, since: int) -> list[StoredRow]:
     """Return the stored rows of one table from number `since` on, and those without a valid number.
 
     Returns:
         Pairs of table name and columns, in no particular order.
     """
     seq = TABLES[name].c.seq
-    query = select(TABLES[name]).where(or_(seq >= since, seq < 1, seq.is_(None)))
+    query = sa.select(TABLES[name]).where(sa.or_(seq >= since, seq < 1, seq.is_(None)))
     return [(name, dict(columns)) for columns in connection.execute(query).mappings()]
 
 

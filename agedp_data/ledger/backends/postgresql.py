@@ -22,32 +22,11 @@ from contextlib import contextmanager, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
-from sqlalchemy import (
-    URL,
-    Column,
-    Connection,
-    Engine,
-    NullPool,
-    PrimaryKeyConstraint,
-    Table,
-    Text,
-    UniqueConstraint,
-    create_engine,
-    event,
-)
+import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
 from agedp_data.errors import LedgerError
 from agedp_data.ledger.backends import backend
-from agedp_data.ledger.backends.backend import (
-    BUSY,
-    REPAIR_HINT,
-    Parts,
-    ServerUnreachable,
-    TransactionAborted,
-    compare_parts,
-    transaction,
-)
 
 if TYPE_CHECKING:
     import psycopg
@@ -122,14 +101,14 @@ _TRIGGERS: Final = """
 _KINDS: Final = {"v": "view", "m": "view", "S": "sequence"}
 
 
-def create(connection: Connection) -> None:
+def create(connection: sa.Connection) -> None:
     """Create tables, triggers and version in an empty schema, inside the caller's transaction."""
     backend.create(connection)
     for statement in (*_FUNCTIONS.values(), *_triggers()):
         connection.exec_driver_sql(statement)
 
 
-def remove(connection: Connection) -> None:
+def remove(connection: sa.Connection) -> None:
     """Drop what `create` creates, inside the caller's transaction."""
     backend.METADATA.drop_all(connection, checkfirst=False)
     connection.exec_driver_sql("DROP FUNCTION ledger_kept(), ledger_next()")
@@ -151,12 +130,12 @@ def _triggers() -> list[str]:
     return statements
 
 
-def changed_parts(connection: Connection) -> tuple[tuple[str, str], ...]:
+def changed_parts(connection: sa.Connection) -> tuple[tuple[str, str], ...]:
     """Return (part, difference) for every table, index, trigger and rule that differs from what `create` makes."""
-    return compare_parts(_expected_parts(), _stored_parts(connection))
+    return backend.compare_parts(_expected_parts(), _stored_parts(connection))
 
 
-def _expected_parts() -> Parts:
+def _expected_parts() -> backend.Parts:
     triggers = {f"{name}_kept": (name, _BEFORE | _DELETE | _UPDATE | _TRUNCATE) for name in ("meta", *backend.TABLES)}
     triggers |= {f"{name}_next": (name, _ROW | _BEFORE | _INSERT) for name in backend.TABLES}
     return {
@@ -168,21 +147,19 @@ def _expected_parts() -> Parts:
     }
 
 
-def _table_definition(table: Table) -> str:
-    columns = ", ".join(f"{item.name} {_column_type(item)}" for item in table.columns)
+def _table_definition(table: sa.Table) -> str:
+    columns = ", ".join(
+        f"{item.name} {'text' if isinstance(item.type, sa.Text) else 'bigint'}" for item in table.columns
+    )
     keys = [
-        f"{'p' if isinstance(item, PrimaryKeyConstraint) else 'u'} {', '.join(sorted(item.columns.keys()))}"
+        f"{'p' if isinstance(item, sa.PrimaryKeyConstraint) else 'u'} {', '.join(sorted(item.columns.keys()))}"
         for item in table.constraints
-        if isinstance(item, PrimaryKeyConstraint | UniqueConstraint)
+        if isinstance(item, sa.PrimaryKeyConstraint | sa.UniqueConstraint)
     ]
     return repr(("rp", False, columns, "; ".join(sorted(keys))))
 
 
-def _column_type(column: Column[Any]) -> str:
-    return "text" if isinstance(column.type, Text) else "bigint"
-
-
-def _stored_parts(connection: Connection) -> Parts:
+def _stored_parts(connection: sa.Connection) -> backend.Parts:
     parts: dict[tuple[str, str], str] = {}
     for name, kind, *definition in connection.exec_driver_sql(_TABLES):
         parts[_KINDS.get(kind[0], "table"), name] = repr((kind, *definition))
@@ -194,7 +171,7 @@ def _stored_parts(connection: Connection) -> Parts:
 
 
 # --------------------------------------------------------------------------------------------------
-# A ledger in a schema of a PostgreSQL database: connections, one writer at a time, and error messages.
+# Connections and errors.
 # --------------------------------------------------------------------------------------------------
 
 _LOST_CODES: Final = ("08", "57P01", "57P02", "57P03")
@@ -204,10 +181,10 @@ _LOST_TEXT: Final = (
     "the connection to the server was lost repeatedly; what was stored is read before anything is drawn, so "
     "start again when the server is there"
 )
-_DAMAGED: Final = f"its tables are not those of a ledger, or are damaged; {REPAIR_HINT}"
+_DAMAGED: Final = f"its tables are not those of a ledger, or are damaged; {backend.REPAIR_HINT}"
 
 _EXPLANATIONS_BY_CODE: Final = {
-    "55P03": BUSY,
+    "55P03": backend.BUSY,
     **dict.fromkeys(_CONFLICT_CODES, "other transactions interfered repeatedly; start again"),
     **dict.fromkeys(_LOST_CODES, _LOST_TEXT),
     "53100": "the server's disk is full; nothing was stored",
@@ -218,7 +195,7 @@ _EXPLANATIONS_BY_CODE: Final = {
     "42501": "the role lacks a right; docs/postgresql.md names those that it needs",
     "42": _DAMAGED,
     "3F": _DAMAGED,
-    "XX": f"the server finds the tables damaged; {REPAIR_HINT}",
+    "XX": f"the server finds the tables damaged; {backend.REPAIR_HINT}",
     "58": "the server's disk fails to read or write; nothing was stored",
     "23": "it refused a row that does not continue it; run `agedp ledger verify`",
     "22": "it refused a text that it cannot store; nothing was stored",
@@ -332,7 +309,7 @@ class PostgreSQLDatabase:
         self._options = options
 
     @classmethod
-    def of(cls, parts: URL) -> Self:
+    def of(cls, parts: sa.URL) -> Self:
         """Return the database of an address.
 
         Raises:
@@ -349,7 +326,7 @@ class PostgreSQLDatabase:
         return cls(parts.database, parts.host or str(options.get("host", "")), options | parsed)
 
     @cached_property
-    def engine(self) -> Engine:
+    def engine(self) -> sa.Engine:
         """The engine that connects to the server.
 
         Raises:
@@ -361,11 +338,11 @@ class PostgreSQLDatabase:
             raise LedgerError(
                 "a ledger on PostgreSQL needs the driver psycopg; install agedp with its extra postgresql"
             ) from None
-        engine = create_engine(
-            "postgresql+psycopg://", creator=self.connect, poolclass=NullPool, use_native_hstore=False
+        engine = sa.create_engine(
+            "postgresql+psycopg://", creator=self.connect, poolclass=sa.NullPool, use_native_hstore=False
         )
-        event.listen(engine, "begin", self._begin)
-        event.listen(engine, "commit", _require_usable_transaction)
+        sa.event.listen(engine, "begin", self._begin)
+        sa.event.listen(engine, "commit", _require_usable_transaction)
         return engine
 
     def connect(self) -> psycopg.Connection[Any]:
@@ -396,7 +373,7 @@ class PostgreSQLDatabase:
             except psycopg.Error as error:
                 is_transient = is_starting_up(error) or (is_unreachable(error) and len(pauses) > 1)
                 if not (is_transient and pauses):
-                    raise self._error(ServerUnreachable, explain_connection_error(error)) from None
+                    raise self._error(backend.ServerUnreachable, explain_connection_error(error)) from None
             time.sleep(pauses.pop(0))
 
     def _require_suitable_server(self, schema_name: str | None, encoding: str, fsync: str) -> None:
@@ -415,7 +392,7 @@ class PostgreSQLDatabase:
         """The statement that makes a writer wait until the one before it has committed."""
         return _LOCK
 
-    def _begin(self, connection: Connection) -> None:
+    def _begin(self, connection: sa.Connection) -> None:
         if connection.get_execution_options().get("agedp_write", False):
             # before the transaction, so that its snapshot contains the previous writer's rows
             connection.exec_driver_sql(self.lock)
@@ -436,7 +413,7 @@ class PostgreSQLDatabase:
         """Raise LedgerError if the schema is empty, unless a ledger is to be created."""
         if create:
             return
-        with transaction(self, write=False) as connection:
+        with backend.transaction(self, write=False) as connection:
             empty = self.is_empty(connection)
         if empty:
             raise self.error_about("is not there: the schema is empty; the first `agedp run` makes it")
@@ -444,7 +421,7 @@ class PostgreSQLDatabase:
     @contextmanager
     def removed_on_error(self) -> Iterator[None]:
         """Drop the tables that were created in this context if it fails; a database or schema is never created."""
-        with transaction(self, write=False) as connection:
+        with backend.transaction(self, write=False) as connection:
             missing = self.is_empty(connection)
         try:
             yield
@@ -454,27 +431,27 @@ class PostgreSQLDatabase:
             raise
 
     def _remove_new_ledger(self) -> None:
-        with suppress(LedgerError), transaction(self, write=True, creating=True) as connection:
+        with suppress(LedgerError), backend.transaction(self, write=True, creating=True) as connection:
             if not self.is_empty(connection) and not backend.rows_since(connection, 0):
                 remove(connection)
 
-    def is_empty(self, connection: Connection) -> bool:
+    def is_empty(self, connection: sa.Connection) -> bool:
         """Return whether the schema has no table."""
         return backend.is_empty(connection)
 
-    def create(self, connection: Connection) -> None:
+    def create(self, connection: sa.Connection) -> None:
         """Create the tables and triggers of a ledger."""
         create(connection)
 
-    def changed_parts(self, connection: Connection) -> tuple[tuple[str, str], ...]:
+    def changed_parts(self, connection: sa.Connection) -> tuple[tuple[str, str], ...]:
         """Return (part, difference) for every part that differs from a new ledger's."""
         return changed_parts(connection)
 
-    def is_intact(self, connection: Connection) -> bool:  # noqa: ARG002
+    def is_intact(self, connection: sa.Connection) -> bool:  # noqa: ARG002
         """Return True: the server checks its pages, and every row is read anyway."""
         return True
 
-    def require_writable(self, connection: Connection) -> None:
+    def require_writable(self, connection: sa.Connection) -> None:
         """Raise LedgerError if the role may not insert rows, or the server is read-only."""
         if not connection.exec_driver_sql(_WRITABLE, ([*backend.TABLES],)).scalar():
             raise self.error_about(
@@ -491,13 +468,13 @@ class PostgreSQLDatabase:
 
     def ledger_error(self, error: DBAPIError) -> LedgerError:
         """Return TransactionAborted for an error that a retry may solve, LedgerError for every other one."""
-        return self._error(TransactionAborted if is_retryable(error.orig) else LedgerError, self.explain(error))
+        return self._error(backend.TransactionAborted if is_retryable(error.orig) else LedgerError, self.explain(error))
 
     def _error(self, kind: type[LedgerError], text: str) -> LedgerError:
         return kind(f"{self.subject} on PostgreSQL: {text}", private=f"{self._private}: {text}")
 
 
-def _require_usable_transaction(connection: Connection) -> None:
+def _require_usable_transaction(connection: sa.Connection) -> None:
     """Raise instead of a COMMIT after a failed statement, which the server would turn into a silent ROLLBACK."""
     status = connection.connection.driver_connection.info.transaction_status  # type: ignore[union-attr]
     if status.name == "INERROR":

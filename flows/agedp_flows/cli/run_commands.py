@@ -170,7 +170,8 @@ def serve(
     Example: agedp serve london.toml ausgrid.toml
     """
     from agedp_flows.cli.options import print_lines
-    from agedp_flows.deployments import scheduled_runs, serve_runs, serving_lines
+    from agedp_flows.scheduled_runs import scheduled_runs, serving_lines
+    from agedp_flows.serving import serve_runs
 
     runs = scheduled_runs(run_files)
     serve_runs(runs, ready=lambda server: None if quiet else print_lines(serving_lines(runs, server)))
@@ -227,7 +228,7 @@ def verify(
 
     Example: agedp verify out/release --span 365 --delta 1e-6
     """
-    from agedp.release_folder.release_folder import open_release
+    from agedp.release_verification import open_release
     from agedp_flows.text.ledger_text import folder_spans, span_lines, spans_json, verify_folder_against
     from agedp_flows.text.screen import after_verification, verification_json, verification_lines
 
@@ -297,7 +298,7 @@ def smooth(
 
     Example: agedp smooth received --out estimates --weather weather.csv
     """
-    from agedp.release_folder.release_folder import open_release
+    from agedp.release_verification import open_release
     from agedp.smoothed_estimates.smoothed_release import check_target, estimate_release
     from agedp.smoothed_estimates.weather_table import read_weather
     from agedp_flows.cli.options import progress_bars

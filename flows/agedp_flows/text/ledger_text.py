@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from agedp.ledger_transfer import export_ledger, verify_against
-from agedp.release_folder.release_folder import ReleaseFolder
 from agedp.release_folder.span_bounds import SpanBound
+from agedp.release_verification import ReleaseFolder
 from agedp_data import clock
 from agedp_data.config import load
 from agedp_data.config.contract import FORM, NEEDS

@@ -33,8 +33,8 @@ from agedp.pipeline import RunSummary
 from agedp.planning.forecast import Skip
 from agedp.planning.row_noise import GroupNoise, group_noises, smallest_group
 from agedp.preflight.input_checks import Finding, first_refusal
-from agedp.release_folder.release_folder import ReleaseFolder
 from agedp.release_folder.result_tables import METADATA_KEY
+from agedp.release_verification import ReleaseFolder
 from agedp.run_context import RunContext
 from agedp.signal_against_noise import mean_names, read_newest_rows, three_digits
 from agedp.stage_values import Delivery, DueDays, PlannedRelease, due_date, last_due_date

@@ -137,10 +137,13 @@ def bound(  # noqa: PLR0913  (what was estimated, of whom, under which terms, an
         chosen, selected = select_member(mixing, model, input_terms, answer, population=population)
         result = _Estimate(chosen, mixing.mixes, mixing.curves, mixing.groups, selected)
     else:
-        result = _envelope(included_transitions, model, engine)
+        of_all = bound_population(included_transitions, model, engine=engine)  # the maximum, published without noise
+        published = Model(public_text(model_settings(model), of_all.leakage_bound), of_all.leakage_bound)
+        result = _Estimate(published, of_all.mixes, of_all.curves, of_all.groups)
     ids = as_strings(roster.ids).take(pa.array(included))
     atomic_files.make_private(folder)
-    _write_edges(folder, ids, edges[included])
+    cuts = {f"edge_{i + 1}_wh": pa.array(edges[included, i]) for i in range(edges.shape[1])}
+    atomic_files.write_table(folder / "edges.parquet", pa.table({"household_id": ids, **cuts}))
     _write_counts(folder, ids, included_transitions.counts, result.groups)
     _write_households(folder, ids, included_transitions, result, model.ages_days)
     atomic_files.write(folder / DIGEST_FILE, digest_line(result.model.text).encode())
@@ -149,13 +152,6 @@ def bound(  # noqa: PLR0913  (what was estimated, of whom, under which terms, an
     unmixed, without_readings = int((~result.mixes).sum()), int((readings == 0).sum())
     counts = len(included), unmixed, without_readings, int(readings.sum()), int(gaps.sum())
     return Calibration(result.model, *counts, model.ages_days, result.curves, selected=result.selected)
-
-
-def _envelope(transitions: Transitions, model: EstimatedModel, engine: Engine) -> _Estimate:
-    """Return the maximum over the households as a model, published without noise."""
-    population = bound_population(transitions, model, engine=engine)
-    result = Model(public_text(model_settings(model), population.leakage_bound), population.leakage_bound)
-    return _Estimate(result, population.mixes, population.curves, population.groups)
 
 
 def has_model(model: EstimatedModel) -> bool:
@@ -200,11 +196,6 @@ def _write_households(
     atomic_files.write_table(
         folder / "households.parquet", pa.table({name: pa.array(values) for name, values in columns.items()})
     )
-
-
-def _write_edges(folder: Path, ids: pa.Array, edges: Floats) -> None:
-    cuts = {f"edge_{i + 1}_wh": pa.array(edges[:, i]) for i in range(edges.shape[1])}
-    atomic_files.write_table(folder / "edges.parquet", pa.table({"household_id": ids, **cuts}))
 
 
 def _write_counts(folder: Path, ids: pa.Array, counts: Ints, groups: Ints | None) -> None:

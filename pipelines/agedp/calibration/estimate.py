@@ -192,7 +192,12 @@ def _subsample(layout: Layout, part: MonthReadings, state: Ints, steps: int) -> 
     is_multiple = part.time % steps == 0
     time = part.time[is_multiple]
     days = range(int(part.time.min()) // SLOTS, (int(part.time.max()) + steps) // SLOTS + 1)
-    changed_half_hours = [day * SLOTS + slot for day in days for slot in _changed_slots(layout, day)]
+    changed_half_hours = [
+        day * SLOTS + slot
+        for day in days
+        for slots_of in (layout.repeated_slots, layout.absent_slots)
+        for slot in slots_of(date_of_day(day))
+    ]
     spans_change = (
         np.isin(time, np.add.outer(changed_half_hours, -np.arange(steps)))
         if changed_half_hours
@@ -203,11 +208,6 @@ def _subsample(layout: Layout, part: MonthReadings, state: Ints, steps: int) -> 
         time // steps,
         np.where(spans_change, NO_STATE, state[is_multiple]),
     )
-
-
-def _changed_slots(layout: Layout, day: int) -> tuple[int, ...]:
-    """Return the slots of a day that contain two half-hours, or none."""
-    return layout.repeated_slots(date_of_day(day)) + layout.absent_slots(date_of_day(day))
 
 
 def repeated_half_hours(layout: Layout, time: Ints) -> Flags:

@@ -44,19 +44,10 @@ from agedp_data.arrays import Floats, filled_kernel
 from agedp_data.config.model_section import EstimatedModel
 from agedp_data.datasets.validation import SLOTS, Flags, Ints
 from agedp_data.errors import ChainError, RunFileError
+from agedp_data.leakage import population_bound
 from agedp_data.leakage.bound_table import LOSS_GRID, LeakageBound
 from agedp_data.leakage.exact import with_slack
-from agedp_data.leakage.population_bound import (
-    BOUND_METHODS,
-    HOUSEHOLDS_PER_BATCH,
-    UpperHulls,
-    composition_age_steps,
-    cyclic_upper_hulls,
-    identity_leakage_bound,
-    leakage_bound_from_distances,
-    leakage_bound_of_hulls,
-    upper_hulls,
-)
+from agedp_data.leakage.population_bound import HOUSEHOLDS_PER_BATCH, UpperHulls
 from agedp_data.markov.confidence import sampling_bound
 from agedp_data.markov.cyclic import (
     ascending_products,
@@ -327,10 +318,6 @@ def time_reversed(counts: Ints, model: EstimatedModel) -> Ints:
     return transposed[:, ::-1] if model.chain == "cyclic" else transposed
 
 
-# --------------------------------------------------------------------------------------------------
-# TRANSITIONS -> the leakage bound of the population and the curves of each household.
-# --------------------------------------------------------------------------------------------------
-
 _SLOWEST_PER_AGE = 8
 
 
@@ -381,7 +368,11 @@ def bound_population(
     is the same to the last bit for any engine.
     """
     published_ages, steps_in_day = model_ages(model), steps_per_day(model)
-    ages = composition_age_steps(model.ages_days, steps_per_day=steps_in_day) if composes(model) else published_ages
+    ages = (
+        population_bound.composition_age_steps(model.ages_days, steps_per_day=steps_in_day)
+        if composes(model)
+        else published_ages
+    )
     households = len(transitions.readings)
     blocks = [transitions.block(block) for block in household_blocks(households)]
     bound_block = partial(_bound_block, model=model, ages=ages, households=households)
@@ -391,7 +382,7 @@ def bound_population(
     groups = [part.groups for part in parts if part.groups is not None]
     if model.confidence == "sampling-bound":
         forward = [part.forward for part in parts if part.forward is not None]
-        bound = leakage_bound_from_distances(
+        bound = population_bound.leakage_bound_from_distances(
             curves["sampling_bound"],
             ages,
             LOSS_GRID,
@@ -400,8 +391,10 @@ def bound_population(
             steps_per_day=steps_in_day,
         )
     elif not mixes.all():
-        methods = ("total_variation",) if model.chain == "cyclic" else BOUND_METHODS
-        bound = identity_leakage_bound(ages, LOSS_GRID, steps_in_day, forward=composes(model), methods=methods)
+        methods = ("total_variation",) if model.chain == "cyclic" else population_bound.BOUND_METHODS
+        bound = population_bound.identity_leakage_bound(
+            ages, LOSS_GRID, steps_in_day, forward=composes(model), methods=methods
+        )
     elif model.chain == "cyclic":
         bound = _cyclic_bound(parts, blocks, model, ages, engine)
     else:
@@ -468,7 +461,7 @@ def _homogeneous_bound(
     items = [(table[block], start) for table, start in zip(counts, known, strict=True) for block in blocks]
     hulls = map_blocks("leakage", items, function=partial(_hulls, ages=ages), engine=engine)
     directions = [start.joined(hulls[len(blocks) * i : len(blocks) * (i + 1)]) for i, start in enumerate(known)]
-    bound = leakage_bound_of_hulls(
+    bound = population_bound.leakage_bound_of_hulls(
         directions[0], ages, LOSS_GRID, steps_per_day(model), forward_hulls=[*directions, None][1]
     )
     names = [name for name in ("reversibilised", "spectral") if not np.isnan(curves[name]).any()]
@@ -485,7 +478,7 @@ def _slowest(variation: Floats) -> Ints:
 def _hulls(item: tuple[Ints, UpperHulls | None], *, ages: Ints) -> UpperHulls:
     """Return the upper hulls of the chains with these counts and of those that are known."""
     counts, known = item
-    return upper_hulls(transition_matrix(counts, smoothing=0), ages, known=known)
+    return population_bound.upper_hulls(transition_matrix(counts, smoothing=0), ages, known=known)
 
 
 def _cyclic_bound(
@@ -500,7 +493,7 @@ def _cyclic_bound(
             "leakage", items, function=partial(_cyclic_hulls, ages=ages, direction="forward"), engine=engine
         )
         forward = UpperHulls(len(ages)).joined([hull for hull, _ in hulls])
-    return leakage_bound_of_hulls(backward, ages, LOSS_GRID, phase_count(model), forward_hulls=forward)
+    return population_bound.leakage_bound_of_hulls(backward, ages, LOSS_GRID, phase_count(model), forward_hulls=forward)
 
 
 def _cyclic_hulls(item: tuple[Ints, Ints], *, ages: Ints, direction: str) -> tuple[UpperHulls, Floats]:
@@ -508,7 +501,7 @@ def _cyclic_hulls(item: tuple[Ints, Ints], *, ages: Ints, direction: str) -> tup
     counts, groups = item
     batches = (slice(start, start + HOUSEHOLDS_PER_BATCH) for start in range(0, len(counts), HOUSEHOLDS_PER_BATCH))
     kernels = (cyclic_kernels(counts[batch], groups[batch], direction=direction) for batch in batches)
-    return cyclic_upper_hulls(kernels, ages, direction=direction)
+    return population_bound.cyclic_upper_hulls(kernels, ages, direction=direction)
 
 
 _BYTES: Final = {"cyclic": 2 * 4, "homogeneous": 4 * 8}
@@ -528,7 +521,8 @@ def check_counts_fit(model: EstimatedModel, households: int) -> None:
     Raises:
         RunFileError: they do not; the message names a number of states that fits.
     """
-    needed, available = counts_bytes(model, households), _memory()
+    needed = counts_bytes(model, households)
+    available = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if needed <= available:
         return
     fitting = max(2, math.isqrt(available * model.states**2 // needed))
@@ -538,10 +532,6 @@ def check_counts_fit(model: EstimatedModel, households: int) -> None:
         f"for the households of this roster, and this machine has {_gib(available)}. Take about {fitting} states, or "
         "fewer households"
     )
-
-
-def _memory() -> int:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def _gib(size: int) -> str:

@@ -25,7 +25,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
@@ -218,7 +218,8 @@ def measure_sample(readings: PeriodReadings, *, request: MemoryRequest, rng: np.
     """
     if request.model.step != "half-hour":  # day totals judge
         return {}
-    chain = _states(_half_hours_wh(readings).reshape(len(readings.total), -1), request.model)
+    half_hours_wh = np.where(readings.readings == _MISSING, -1, readings.readings.astype(np.int64))
+    chain = _states(half_hours_wh.reshape(len(readings.total), -1), request.model)
     ages, replicates = np.array(request.model.ages_days), _REPLICATES[HALF_HOURS]
     if request.model.chain == "homogeneous":
         return {HALF_HOURS: _goodness_of_fit(chain, ages * SLOTS, rng, replicates, steps_per_day=SLOTS)}
@@ -232,10 +233,6 @@ def daily_totals_wh(readings: PeriodReadings, request: MemoryRequest) -> Ints:
     """Return the days' totals as a release clamps them, shape (households, days) [Wh], -1 where missing."""
     usable: Flags = readings.number >= np.maximum(1, readings.expected - request.max_missing)
     return np.where(usable, np.minimum(readings.total, request.clamp_wh), -1)
-
-
-def _half_hours_wh(readings: PeriodReadings) -> Ints:
-    return np.where(readings.readings == _MISSING, -1, readings.readings.astype(np.int64))
 
 
 def _states(values: Ints, model: EstimatedModel | None) -> Ints:
@@ -380,14 +377,10 @@ def judge_model(check: RegimeCheck, *, is_rejected: bool) -> ModelVerdict:
         return ModelVerdict("rejected", "The Markov property is rejected for too many households.")
     missing = [lag for lag, judged in zip(LAGS_DAYS, is_judged, strict=True) if lag in _DECISIVE_DAYS and not judged]
     if missing:
-        return ModelVerdict("cannot be judged", f"Too few readings at a lag of {_listed(missing)} days.")
+        return ModelVerdict("cannot be judged", f"Too few readings at a lag of {', '.join(map(str, missing))} days.")
     largest = max(lag for lag, judged in zip(LAGS_DAYS, is_judged, strict=True) if judged)
     reason = f"At lags of 1 to {largest} days. One dataset can contradict a model, never verify it."
     return ModelVerdict("not rejected", reason)
-
-
-def _listed(lags: Iterable[int]) -> str:
-    return ", ".join(map(str, lags))
 
 
 def _columns(values: Floats) -> list[Floats]:
@@ -401,10 +394,6 @@ def _memories(symbols: Ints) -> Floats:
     regimes = signed_memory(predicted_pairs(fit_hidden_regimes(symbols, n_symbols=SYMBOLS), LAGS_DAYS))
     return np.where(np.isnan(direct), np.nan, np.stack([direct, chain, regimes]))
 
-
-# --------------------------------------------------------------------------------------------------
-# READINGS of the model's period -> empirical memory: do the households mix as fast as the chain predicts?
-# --------------------------------------------------------------------------------------------------
 
 MAX_CHECKED = 500
 SAMPLE = 200

@@ -124,10 +124,6 @@ def path_exists(path: str) -> bool:
     return Path(path).exists()
 
 
-# --------------------------------------------------------------------------------------------------
-# The same tasks on a Dask cluster: one on this machine, or any by its address.
-# --------------------------------------------------------------------------------------------------
-
 try:
     from dask import config as dask_config
     from dask.utils import parse_timedelta

@@ -65,10 +65,6 @@ def dask_setup(worker: Any) -> None:  # noqa: ANN401, ARG001  (Dask's name and a
     reuse_freed_memory()
 
 
-# --------------------------------------------------------------------------------------------------
-# Map and merge: with `cluster`, the only modules that import Dask.
-# --------------------------------------------------------------------------------------------------
-
 LOCAL_SCHEDULERS = ("threads", "processes", "synchronous")
 IN_PROCESS_SCHEDULERS = ("threads", "synchronous")
 TASK_PREFIX = "agedp-"

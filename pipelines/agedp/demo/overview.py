@@ -19,21 +19,9 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from agedp.demo.demo_folder import AGES_DAYS, CHAINS, DEMONSTRATED_NOTIONS, PAGE_TITLE, DemonstrationDataset
-from agedp.release_folder.release_folder import ReleaseFolder
+from agedp.release_verification import ReleaseFolder
+from agedp.reports import svg
 from agedp.reports.html import PageSection, anchor_of, part, render_page, table, text_table
-from agedp.reports.svg import (
-    Hover,
-    Line,
-    Scale,
-    chart,
-    date_axis,
-    day_text,
-    format_number,
-    format_rounded_up,
-    heat_map,
-    linear_axis,
-    logarithmic_axis,
-)
 from agedp.signal_against_noise import SpanSignal, span_signals
 from agedp_data.accounting.ageing import compose
 from agedp_data.accounting.temporal_recursion import daily_release_leakage
@@ -53,7 +41,6 @@ from agedp_data.markov.mixing import (
 from agedp_data.markov.transitions import power, transition_matrix
 from agedp_data.messages import sentence_start
 from agedp_data.model import PUBLIC_FILE, Model
-from agedp_data.statement.document import Statement
 from agedp_data.statement.facts import WITH_MODEL
 
 # --------------------------------------------------------------------------------------------------
@@ -308,7 +295,7 @@ def sampling_text(mixing: Mixing) -> str:
 
 
 def _values(curve: Iterable[float]) -> Iterable[str]:
-    return map(format_number, curve)
+    return map(svg.format_number, curve)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -405,7 +392,14 @@ def summarise_release(dataset_folder: Path, notion: str) -> ReleaseSummary:
     folder = ReleaseFolder(dataset_folder / notion / "release")
     statement = folder.read_statement()
     days: list[Mapping[str, Any]] = [dict(row) for row in folder.averages()["daily_averages.parquet"].to_pylist()]
-    true_means = _true_means(dataset_folder / notion / "confidential" / "true_means.parquet", days)
+    confidential = pq.read_table(
+        dataset_folder / notion / "confidential" / "true_means.parquet", columns=["day", "true_mean_kwh"]
+    ).to_pydict()
+    by_day = dict(zip(confidential["day"], confidential["true_mean_kwh"], strict=True))
+    true_means = [by_day[day["day"]] for day in days]
+    promise = statement.contract.terms.promise
+    key, shown = promise.TEXT.own_bound.of(contract_value(promise))
+    bound = next(bound for bound in statement.bounds if bound.name == key)
     return ReleaseSummary(
         dataset=dataset_folder.name,
         notion=notion,
@@ -417,14 +411,8 @@ def summarise_release(dataset_folder: Path, notion: str) -> ReleaseSummary:
         least_day_epsilon=min(row["epsilon"] for row in days),
         day_epsilon=statement.unconditional_epsilons[_DAY],
         total_epsilon=statement.unconditional_epsilons[_TOTAL],
-        bound=_own_bound(statement),
+        bound=NotionBound(shown, bound.epsilon, bound.limit),
     )
-
-
-def _true_means(path: Path, days: Sequence[Mapping[str, Any]]) -> list[float]:
-    table = pq.read_table(path, columns=["day", "true_mean_kwh"]).to_pydict()
-    by_day = dict(zip(table["day"], table["true_mean_kwh"], strict=True))
-    return [by_day[row["day"]] for row in days]
 
 
 def noise_ratio(days: Sequence[Mapping[str, Any]], true_means: Sequence[float]) -> NoiseRatio:
@@ -445,14 +433,6 @@ def noise_ratio(days: Sequence[Mapping[str, Any]], true_means: Sequence[float]) 
 
 def _root_mean_square(values: Sequence[float]) -> float:
     return math.sqrt(sum(value**2 for value in values) / len(values))
-
-
-def _own_bound(statement: Statement) -> NotionBound:
-    """Return the bound that the statement's promise is about."""
-    promise = statement.contract.terms.promise
-    key, shown = promise.TEXT.own_bound.of(contract_value(promise))
-    bound = next(bound for bound in statement.bounds if bound.name == key)
-    return NotionBound(shown, bound.epsilon, bound.limit)
 
 
 def exact_bound(release: ReleaseSummary, kernels: Floats) -> float | None:
@@ -504,21 +484,16 @@ def release_row(release: ReleaseSummary) -> tuple[str, ...]:
         f"{sentence_start(release.dataset)}, {release.notion}",
         f"{len(release.days)}",
         f"{release.noise.deviation:.3f}",
-        ratio_text(release),
+        "hidden" if release.noise.ratio is None else f"{release.noise.ratio:.2f}",
         day_epsilon_text(release),
-        format_rounded_up(float(release.total_epsilon)),
-        f"{bound.name}: {format_rounded_up(float(bound.epsilon))} of {format_rounded_up(float(bound.limit))}",
+        svg.format_rounded_up(float(release.total_epsilon)),
+        f"{bound.name}: {svg.format_rounded_up(float(bound.epsilon))} of {svg.format_rounded_up(float(bound.limit))}",
     )
-
-
-def ratio_text(release: ReleaseSummary) -> str:
-    """Return the noise-to-signal ratio, "hidden" where the published series does not show the signal."""
-    return "hidden" if release.noise.ratio is None else f"{release.noise.ratio:.2f}"
 
 
 def day_epsilon_text(release: ReleaseSummary) -> str:
     """Return the privacy loss of a day: the smallest and the largest where days differ."""
-    least, most = format_rounded_up(release.least_day_epsilon), format_rounded_up(float(release.day_epsilon))
+    least, most = svg.format_rounded_up(release.least_day_epsilon), svg.format_rounded_up(float(release.day_epsilon))
     return most if least == most else f"{least} to {most}"
 
 
@@ -526,8 +501,8 @@ def credit_text(releases: Sequence[ReleaseSummary], mixing: Mixing) -> str:
     """Return what the credit for age is worth in a dataset's releases, and that the exact chains justify it."""
     by_notion = {release.notion: release for release in releases if release.dataset == mixing.dataset}
     aged, temporal = by_notion["age-dependent"], by_notion["temporal"]
-    limit, alpha = (format_rounded_up(float(release.bound.limit)) for release in (aged, temporal))
-    risk, leakage = (format_rounded_up(exact_bound(release, mixing.kernels) or 0.0) for release in (aged, temporal))
+    limit, alpha = (svg.format_rounded_up(float(release.bound.limit)) for release in (aged, temporal))
+    risk, leakage = (svg.format_rounded_up(exact_bound(release, mixing.kernels) or 0.0) for release in (aged, temporal))
     dataset, days = sentence_start(mixing.dataset), len(aged.days)
     return (
         f"Credit for age, {dataset}: without it, one release of epsilon {limit} reaches the promised risk of {limit}; "
@@ -602,7 +577,7 @@ def _matrices(mixing: Mixing) -> list[str]:
     """Return the estimated and the exact transition matrix of one household as heat maps."""
     exact = next(chain for chain in mixing.exact if chain.name == mixing.example_kind)
     return [
-        heat_map(
+        svg.heat_map(
             f"{sentence_start(mixing.dataset)}, a household of the {exact.name} chain: {origin} transition matrix",
             _band(matrix),
             matrix.tolist(),
@@ -648,22 +623,22 @@ def _mixing_chart(mixing: Mixing) -> str:
         (f"{MIXING_NAMES['total_variation']}, estimated, largest of all households", "estimated_largest", "e"),
     )
     lines = [
-        Line(name, mixing.curve_days, mixing.curves[key].tolist(), letter=letter, style=style, dots=False)
+        svg.Line(name, mixing.curve_days, mixing.curves[key].tolist(), letter=letter, style=style, dots=False)
         for style, (name, key, letter) in enumerate(plotted)
     ]
     all_values = [float(value) for line in lines for value in line.values]
-    x = Scale(0.0, float(AGES_DAYS[-1]), tuple((float(day), f"{day} d") for day in (0, *AGES_DAYS)))
-    at_end = "; ".join(f"{line.name}: {format_rounded_up(line.values[-1])}" for line in lines)
+    x = svg.Scale(0.0, float(AGES_DAYS[-1]), tuple((float(day), f"{day} d") for day in (0, *AGES_DAYS)))
+    at_end = "; ".join(f"{line.name}: {svg.format_rounded_up(line.values[-1])}" for line in lines)
     title = f"Decay of dependence with age, {sentence_start(mixing.dataset)}"
     description = f"Total variation and its bounds by age from 0 to {AGES_DAYS[-1]} days. At the end: {at_end}."
     y_title = "total variation [-]"
-    y, hover = logarithmic_axis(all_values, decades=3), Hover(lambda age: f"age {age:.3g} days", "")
-    return chart(title, description, [*lines, hover], x=x, y=y, y_title=y_title, height=280)
+    y, hover = svg.logarithmic_axis(all_values, decades=3), svg.Hover(lambda age: f"age {age:.3g} days", "")
+    return svg.chart(title, description, [*lines, hover], x=x, y=y, y_title=y_title, height=280)
 
 
 def _series_charts(releases: Sequence[ReleaseSummary]) -> list[str]:
     ends = [row[end] for release in releases for row in release.days for end in ("low_kwh", "high_kwh")]
-    y = linear_axis(ends)
+    y = svg.linear_axis(ends)
     return [_series_chart(release, y) for release in releases]
 
 
@@ -676,22 +651,22 @@ def _series_table(releases: Sequence[ReleaseSummary]) -> str:
     return table(caption, ("day", *DEMONSTRATED_NOTIONS, "true mean"), rows)
 
 
-def _series_chart(release: ReleaseSummary, y: Scale) -> str:
+def _series_chart(release: ReleaseSummary, y: svg.Scale) -> str:
     ordinals = [float(row["day"].toordinal()) for row in release.days]
     low, high, mean = ([row[f"{name}_kwh"] for row in release.days] for name in ("low", "high", "mean"))
     lines = [
-        Line("released mean with its noise interval", ordinals, mean, band=(low, high), dots=False),
-        Line("true mean (synthetic data)", ordinals, release.true_means, style=1, dots=False),
+        svg.Line("released mean with its noise interval", ordinals, mean, band=(low, high), dots=False),
+        svg.Line("true mean (synthetic data)", ordinals, release.true_means, style=1, dots=False),
     ]
     widest = max(b - a for a, b in zip(low, high, strict=True)) / 2
     description = (
         f"{len(mean)} days: the released mean lies between {min(mean):.2f} and {max(mean):.2f} kWh per household; the "
         f"noise interval reaches at most {widest:.2f} kWh to either side."
     )
-    x = date_axis(release.days[0]["day"], release.days[-1]["day"])
+    x = svg.date_axis(release.days[0]["day"], release.days[-1]["day"])
     title = f"{sentence_start(release.dataset)}, {release.notion}: daily mean"
     unit = "kWh per household"
-    return chart(title, description, [*lines, Hover(day_text, unit)], x=x, y=y, y_title=unit, height=170)
+    return svg.chart(title, description, [*lines, svg.Hover(svg.day_text, unit)], x=x, y=y, y_title=unit, height=170)
 
 
 @dataclass(frozen=True, slots=True)

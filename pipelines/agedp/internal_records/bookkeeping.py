@@ -26,7 +26,6 @@ from agedp_data.config.paths import ledger_path
 from agedp_data.errors import AgedpError, LedgerBehind
 from agedp_data.ledger import Ledger, ReleaseRecord
 from agedp_data.ledger.ledger_reader import LedgerCheckpoint, parse_checkpoint, parse_checkpoint_of_any_version
-from agedp_data.ledger.records import AnyRelease
 
 # --------------------------------------------------------------------------------------------------
 # SUMS + LEDGER -> confidential tables with a row for each released day, series and cell; each run adds days.
@@ -172,7 +171,7 @@ class CellTable:
             DamagedFile: the table is damaged.
             InputError: it cannot be read or written.
         """
-        if not any(_is_summed(row, sums) for row in rows):
+        if not any(row.state == "released" and (date.fromisoformat(row.day), row.series) in sums for row in rows):
             return
         with atomic_files.exclusive_lock(path.parent):
             stored = self.read_table(path)
@@ -182,7 +181,7 @@ class CellTable:
                 if row.state == "released" and (daily_sum := sums.get((day, row.series))) is not None:
                     key_columns = {"population": row.population, "day": day, "series": row.series}
                     new_lines = [{**key_columns, **columns} for columns in self.rows_of_release(row, daily_sum)]
-                    lines |= {_row_key(line): line for line in new_lines}
+                    lines |= {tuple(line[name] for name in _KEY): line for line in new_lines}
             added = table_schemas.table_from_rows(self.schema, [*lines.values()])
             table = pa.concat_tables([_without(stored, lines).cast(added.schema), added])
             if table.num_rows:
@@ -207,14 +206,6 @@ def _list_of_days(table: pa.Table) -> bytes:
     for population, day, series in sorted(zip(*(distinct[name] for name in _KEY[:3]), strict=True)):
         days.setdefault(population, {}).setdefault(series, []).append(day.isoformat())
     return json.dumps({"rows": table.num_rows, "days": days}).encode()
-
-
-def _is_summed(row: AnyRelease, sums: Mapping[tuple[date, str], DailySum]) -> bool:
-    return row.state == "released" and (date.fromisoformat(row.day), row.series) in sums
-
-
-def _row_key(line: TableRow) -> tuple[Any, ...]:
-    return tuple(line[name] for name in _KEY)
 
 
 def _released_lines(row: ReleaseRecord, daily_sum: DailySum) -> Iterator[tuple[TableRow, dict[str, int]]]:
@@ -459,24 +450,16 @@ def open_ledger(url: str, path: Path, *, create: bool) -> Ledger:
     Raises:
         LedgerError: as `Ledger.open`.
     """
-    checkpoint = _read_checkpoint(path, url)
-    is_recent = checkpoint is not None and _is_recent(checkpoint, clock.today())
+    checkpoint = _read_checkpoint(path, url, parse_checkpoint)
+    is_recent = checkpoint is not None and 0 <= (clock.today() - checkpoint.verified_on).days < VERIFIED_FOR_DAYS
     return Ledger.open(url, create=create, checkpoint=checkpoint if is_recent else None)
 
 
-def _read_checkpoint(path: Path, url: str) -> LedgerCheckpoint | None:
-    """Return the checkpoint of a ledger, None if it is missing, damaged or of another version."""
+def _read_checkpoint(path: Path, url: str, parse: Callable[[bytes], LedgerCheckpoint]) -> LedgerCheckpoint | None:
+    """Return the checkpoint of a ledger, None if it is missing, damaged or of a version that `parse` refuses."""
     content = _contents(path).get(_address(url, path))
     with suppress(*_DAMAGED):
-        return None if content is None else parse_checkpoint(content)
-    return None
-
-
-def _read_compared(path: Path, url: str) -> LedgerCheckpoint | None:
-    """Return the checkpoint of a ledger with which it is compared, of any version; None if it is missing or damaged."""
-    content = _contents(path).get(_address(url, path))
-    with suppress(*_DAMAGED):
-        return None if content is None else parse_checkpoint_of_any_version(content)
+        return None if content is None else parse(content)
     return None
 
 
@@ -499,11 +482,6 @@ def _entries(lines: list[bytes]) -> Iterator[tuple[str, bytes]]:
     for heading, body in zip(lines[::2], lines[1::2], strict=False):
         with suppress(*_DAMAGED):
             yield str(json.loads(heading)["ledger"]), heading + body
-
-
-def _is_recent(checkpoint: LedgerCheckpoint, today: date) -> bool:
-    """Return whether a run may go on from a checkpoint, because the last complete reading is recent enough."""
-    return 0 <= (today - checkpoint.verified_on).days < VERIFIED_FOR_DAYS
 
 
 def _check_contains(ledger: Ledger, checkpoint: LedgerCheckpoint | None) -> None:
@@ -530,7 +508,7 @@ def update_checkpoint(path: Path, ledger: Ledger, *, may_begin_anew: bool) -> No
         LedgerBehind: the ledger was replaced by an older copy, or shortened.
     """
     if ledger.is_read_completely and not may_begin_anew:
-        _check_contains(ledger, _read_compared(path, ledger.url))
+        _check_contains(ledger, _read_checkpoint(path, ledger.url, parse_checkpoint_of_any_version))
     checkpoint = ledger.advance_checkpoint(verified_on=clock.today())
     if checkpoint is not None:
         address = _address(ledger.url, path)

@@ -341,10 +341,6 @@ def calibration_source(
     return record_roster(rows, key, source, RosterRanges.of(roster, first, last, cache=cache), period=(first, last))
 
 
-# --------------------------------------------------------------------------------------------------
-# One account per household: rosters and ledger rows -> the household register -> the largest sums over households.
-# --------------------------------------------------------------------------------------------------
-
 RELEASE: Final = "release"
 
 _Result = TypeVar("_Result")

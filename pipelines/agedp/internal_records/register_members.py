@@ -149,7 +149,8 @@ class RosterRanges:
         several = _ranges_of_several(household, begin, end)
         numbers = {spans: len(ranges) + i for i, spans in enumerate(dict.fromkeys(several.values()))}
         number[np.searchsorted(codes, np.array([*several], np.int64))] = [numbers[of] for of in several.values()]
-        return HouseholdRanges(_chosen(self.roster, codes), number, (*ranges, *numbers))
+        ids = TextColumn(as_strings(self.roster.ids).take(pa.array(codes)))
+        return HouseholdRanges(ids, number, (*ranges, *numbers))
 
     def _digest(self, key: HouseholdKey) -> str:
         return key.roster(self._text())
@@ -185,10 +186,6 @@ def _ranges_of_several(household: Ints, begin: Ints, end: Ints) -> dict[int, tup
     return ranges
 
 
-def _chosen(roster: Roster, codes: Ints) -> Sequence[str]:
-    return TextColumn(as_strings(roster.ids).take(pa.array(codes)))
-
-
 def _parse_digests(path: Path) -> dict[str, str]:
     return {str(name): str(digest) for name, digest in read_checked_json(path.read_bytes())["digests"]}
 
@@ -207,10 +204,6 @@ def merge_ranges(ranges: Iterable[DayRange]) -> tuple[DayRange, ...]:
             merged.append((begin, end))
     return tuple(merged)
 
-
-# --------------------------------------------------------------------------------------------------
-# Rosters -> the memberships of the household register: who is counted in a source, from which day to which.
-# --------------------------------------------------------------------------------------------------
 
 _BUCKET_HOUSEHOLDS: Final = 10_000
 

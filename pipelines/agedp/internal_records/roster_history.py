@@ -282,10 +282,6 @@ def _records_digest(records: Mapping[date, str], through: date) -> str:
     return hashlib.sha256(json.dumps(lines).encode()).hexdigest()
 
 
-# --------------------------------------------------------------------------------------------------
-# Roster history: members and groups of every released day, because a roster may change for later days only.
-# --------------------------------------------------------------------------------------------------
-
 _Key = tuple[str, str, date]
 _RosterRow = dict[str, Any]
 _ADVICE = (

@@ -40,10 +40,6 @@ import pyarrow.parquet as pq
 
 from agedp_data.errors import Busy, InputError
 
-# --------------------------------------------------------------------------------------------------
-# Checksums of confidential files: every changed byte is detected, in any position of the format.
-# --------------------------------------------------------------------------------------------------
-
 _MARK: Final = b"AGDP"
 _CHECK_BYTES: Final = len(_MARK) + 4
 _ENDING: Final = 8  # the length of the footer, in four bytes, and four magic bytes
@@ -152,10 +148,6 @@ def read_checked_json(content: bytes) -> dict[str, Any]:
 def _checksum(record: Mapping[str, Any]) -> int:
     return zlib.crc32(json.dumps(record, sort_keys=True).encode())
 
-
-# --------------------------------------------------------------------------------------------------
-# Atomic files: written under a temporary name, synced, renamed; confidential ones readable by their owner only.
-# --------------------------------------------------------------------------------------------------
 
 _PRIVATE = 0o600
 _REMEDY = "run again to rebuild it"

@@ -128,7 +128,10 @@ class _PromiseSearch:
                 epsilon = self._smallest_epsilon(notion, candidate, target.error_kwh or 0)
             if epsilon is None:
                 return ComparisonEntry(notion.name, candidate.method, self._no_epsilon_reason(target.error_kwh or 0))
-            return self._entry_at(notion, candidate, epsilon, target)
+            entry = self._priced_entry(*self._priced(notion, candidate, epsilon), candidate, target)
+            if entry.series is None or entry.series.noise_kwh <= self.days.change.kwh:
+                return entry
+            return replace(entry, needs=self._remedies(notion, candidate, entry.series, epsilon))
         except AgedpError as error:
             return ComparisonEntry(notion.name, candidate.method, str(error).removeprefix(f"{self.run.name}: "))
 
@@ -146,14 +149,6 @@ class _PromiseSearch:
         with suppress(AgedpError):
             return self._remedies(type(self.run.promise), candidate, series, epsilon)
         return Remedies(self._households_needed(series), self.days.loss_for(self.days.change.kwh), None, None)
-
-    def _entry_at(
-        self, notion: type[Promise], candidate: Alternative, epsilon: Decimal, target: ComparisonTarget
-    ) -> ComparisonEntry:
-        entry = self._priced_entry(*self._priced(notion, candidate, epsilon), candidate, target)
-        if entry.series is None or entry.series.noise_kwh <= self.days.change.kwh:
-            return entry
-        return replace(entry, needs=self._remedies(notion, candidate, entry.series, epsilon))
 
     def _priced(
         self, notion: type[Promise], candidate: Alternative, epsilon: Decimal

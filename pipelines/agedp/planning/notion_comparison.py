@@ -259,7 +259,9 @@ class SimulatedDays:
         self.view = view
         self.name = self._noisiest()
         self.sensitivity = self.run.series[self.name].sensitivity("replacement")
-        self.households = dict(self._household_counts())
+        roster, by, least = view.roster, self.run.series[self.name].by, self.run.population.min_households
+        sizes = {day: smallest_group_size(roster, day, by, least) for day in self._days()}
+        self.households = {day: households for day, households in sizes.items() if households}
         if not self._days():
             raise RunFileError("every day of the period is released or skipped; there is nothing left to promise")
         if not self.households:
@@ -296,15 +298,6 @@ class SimulatedDays:
         last = self.run.schedule.last_day
         return last is None or max(self.households) < last
 
-    def _household_counts(self) -> Iterator[tuple[date, int]]:
-        """Yield the days with enough households, each with the size of the smallest group."""
-        for day in self._days():
-            households = smallest_group_size(
-                self.view.roster, day, self.run.series[self.name].by, self.run.population.min_households
-            )
-            if households:
-                yield day, households
-
     def simulate(self, run: RunFile, bound_name: str) -> SeriesCost | None:
         """Return the cost of releasing the days under a run file's promise, None if no day is released."""
         simulated = simulate_days(replace(self.terms, run=run), self.view, list(self.households))
@@ -319,14 +312,12 @@ class SimulatedDays:
             self._noise_of_sum(loss, run) / self.households[day] for loss, day in zip(losses, days, strict=True)
         ]
         dates = [row.published_on for row in simulated.released]
-        unusable, skipped = (
-            sum(self.change.verdict(noise_kwh) == "hidden" for noise_kwh in noises_kwh),
-            len(simulated.skipped),
-        )
+        unusable = sum(self.change.verdict(noise_kwh) == "hidden" for noise_kwh in noises_kwh)
         noise = _root_mean_square(noises_kwh), _root_mean_square(sums_kwh), max(noises_kwh), unusable
         published, ended_by = (min(dates), max(dates)), _ended_by(run.notion, simulated)
         beyond = self.is_endless and not simulated.ended
-        return SeriesCost(bound_value, losses, *noise, days[0], days[-1], published, skipped, ended_by, beyond)
+        first, last, skipped = days[0], days[-1], len(simulated.skipped)
+        return SeriesCost(bound_value, losses, *noise, first, last, published, skipped, ended_by, beyond)
 
     def noise_of(self, loss: int, run: RunFile) -> float:
         """Return the noise of the sum [kWh] for a day with this loss, up to the rounding of the drawn noise's scale."""

@@ -11,6 +11,11 @@ Decisions:
   households of single days. The noise is that of household-days, by which the published sums are divided.
 * Of a profile of months the noise is that of a half-hour which each day of its kind has once. The table has more where
   the clock skips a half-hour, and less where it occurs twice.
+* Noise is USABLE if it is below the estimate by two standard errors, UNUSABLE if it is above it by two, else NOT
+  CERTAIN. Without an estimate it is compared with the assumed 1 kWh, and one of the first two.
+* The number of households or the bound that a plan advises brings the noise down to one change: the estimate if it
+  is at least two standard errors above 0. Below that it may be nothing but noise. Then it is 1 kWh, or the estimate
+  plus two standard errors where this is less: a larger change would contradict the released rows.
 """
 
 from __future__ import annotations
@@ -86,14 +91,6 @@ def value_range(series: AnySeries, households: int, interval_minutes: int) -> fl
 #
 # The estimate is that of `agedp.signal_against_noise`, for the smallest group of the series. Example: an estimate of
 # 0.7 kWh with a standard error of 0.1 makes noise of 0.4 kWh usable, of 1 kWh unusable, and of 0.6 kWh uncertain.
-#
-# Decisions:
-#
-# * Noise is USABLE if it is below the estimate by two standard errors, UNUSABLE if it is above it by two, else NOT
-#   CERTAIN. Without an estimate it is compared with the assumed 1 kWh, and one of the first two.
-# * The number of households or the bound that a plan advises brings the noise down to one change: the estimate if it
-#   is at least two standard errors above 0. Below that it may be nothing but noise. Then it is 1 kWh, or the estimate
-#   plus two standard errors where this is less: a larger change would contradict the released rows.
 # --------------------------------------------------------------------------------------------------
 
 

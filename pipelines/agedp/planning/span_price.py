@@ -94,7 +94,8 @@ def span_prices(run: RunFile) -> list[SpanPrice]:
     promise, delta = run.promise, run.promise.delta
     if delta is None:
         return []
-    curves, period = SpanCurves(run.publication, _parts(run)), _days_of_period(run)
+    curves = SpanCurves(run.publication, _parts(run))
+    period = None if run.schedule.days is None else run.schedule.days - len(run.schedule.skipped_days)
     total = name_at_delta(TOTAL_BOUND, delta)
     own_days = getattr(promise, "window_days", None) or getattr(promise, "horizon_days", None)
     own = promise.TEXT.epsilon_key, own_days if isinstance(own_days, int) else period
@@ -183,11 +184,6 @@ def _noises(sensitivity: int, largest_move: int, scale: float, number: int) -> d
 
 def _parts(run: RunFile) -> Parts:
     return {name: run.notion.part_of_day(name, share_of(series)) for name, series in run.series.items()}
-
-
-def _days_of_period(run: RunFile) -> int | None:
-    """Return the number of days of the period that are not skipped, None if it has no last day."""
-    return None if run.schedule.days is None else run.schedule.days - len(run.schedule.skipped_days)
 
 
 def _three_digits(loss: int) -> Decimal:

@@ -114,11 +114,6 @@ class SpanNoise:
         article = "the" if self.span == WHOLE else "a"
         return f"{three_digits(self.noise_sd)} {self.unit} for {article} {self.span}"
 
-    @property
-    def limit_text(self) -> str:
-        """Return the range in words."""
-        return f"clamp {self.range:g} kWh" if self.unit == "kWh" else f"{self.range:g} households"
-
 
 @dataclass(frozen=True, slots=True)
 class Cause:
@@ -227,7 +222,8 @@ class Verdict:
             return ""
         shortest = next(noise for noise in self.noises if noise.series == best.series)
         texts = [noise.text for noise in dict.fromkeys([shortest, best])]
-        return f"noise of {best.series} {', '.join(texts)} ({best.limit_text})"
+        largest = f"clamp {best.range:g} kWh" if best.unit == "kWh" else f"{best.range:g} households"
+        return f"noise of {best.series} {', '.join(texts)} ({largest})"
 
 
 def _digits(nano_epsilon: int) -> str:
@@ -273,7 +269,7 @@ def _planned_rows(terms: ReleaseTerms, days: Sequence[date]) -> dict[str, Rows]:
     cap = run.promise.total_cap if run.promise.delta is None else None
     spent = total_charge(notion.charges)
     for day in days:
-        for name in _due_names(run, day):
+        for name in whole_periods(run.series, day, since=run.schedule.first_day, skipped=run.schedule.skipped_days):
             if name not in of_series:
                 covered = run.series[name].covered_days(day)
                 of_series[name] = notion.planned_period((), *covered, terms.leakage_bound)
@@ -317,11 +313,6 @@ def _credit(terms: ReleaseTerms, planned: Mapping[str, Rows], today: date) -> Cr
 
 def _part(terms: ReleaseTerms, series: str) -> Fraction:
     return terms.notion.part_of_day(series, share_of(terms.run.series[series]))
-
-
-def _due_names(run: RunFile, day: date) -> Sequence[str]:
-    """Return the series with a row of a day."""
-    return whole_periods(run.series, day, since=run.schedule.first_day, skipped=run.schedule.skipped_days)
 
 
 def _span_noises(terms: ReleaseTerms, roster: Roster, name: str, rows: Rows) -> Iterator[SpanNoise]:

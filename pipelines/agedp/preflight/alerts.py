@@ -27,7 +27,6 @@ from agedp.local_files.internal_files import FileKind, FileNotice, read_content
 from agedp.preflight.input_checks import MAX_CONFLICT_SHARE, Finding, findings_json, format_count
 from agedp.preflight.input_facts import MAX_REJECTED_SHARE, InputFacts
 from agedp.stage_values import DailySum
-from agedp.store.data_quality import LostReadings
 
 _MAX_NAMED: Final = 5
 
@@ -64,15 +63,16 @@ def find_alerts(
         days: the due days, at least one; alerts about files are filed under the newest.
         min_coverage: key `min_coverage` of [alerts], a share; with None only days without a usable household count.
     """
-    alerts = [*_coverage_alerts(sums, days, min_coverage), *_conflict_alerts(facts.conflicts, days)]
-    return tuple(sorted([*alerts, *_file_alerts(facts, max(days))], key=lambda alert: (alert.day, alert.kind)))
-
-
-def _file_alerts(facts: InputFacts, day: date) -> Iterator[Alert]:
-    for file in facts.rejecting_files:
-        yield Alert("rejected", day, file.rejected, file.rows, MAX_REJECTED_SHARE, file.name)
-    for problem in facts.unreadable:
-        yield Alert("unreadable", day, 1, facts.files, 0.0, problem)
+    alerts, newest = [*_coverage_alerts(sums, days, min_coverage)], max(days)
+    for day, lost in facts.conflicts.items():
+        if day in days and lost.share > MAX_CONFLICT_SHARE:
+            alerts.append(Alert("conflicts", day, lost.lost, lost.lost + lost.remaining, MAX_CONFLICT_SHARE))
+    alerts += (
+        Alert("rejected", newest, file.rejected, file.rows, MAX_REJECTED_SHARE, file.name)
+        for file in facts.rejecting_files
+    )
+    alerts += (Alert("unreadable", newest, 1, facts.files, 0.0, problem) for problem in facts.unreadable)
+    return tuple(sorted(alerts, key=lambda alert: (alert.day, alert.kind)))
 
 
 def _coverage_alerts(
@@ -85,14 +85,6 @@ def _coverage_alerts(
         usable, households = min(counts[day])
         if usable == 0 or (min_coverage is not None and usable < min_coverage * households):
             yield Alert("coverage", day, usable, households, min_coverage or 0.0)
-
-
-def _conflict_alerts(conflicts: Mapping[date, LostReadings], days: Collection[date]) -> Iterator[Alert]:
-    for day, lost_readings in conflicts.items():
-        if day in days and lost_readings.share > MAX_CONFLICT_SHARE:
-            yield Alert(
-                "conflicts", day, lost_readings.lost, lost_readings.lost + lost_readings.remaining, MAX_CONFLICT_SHARE
-            )
 
 
 def format_alerts(alerts: Sequence[Alert]) -> list[str]:

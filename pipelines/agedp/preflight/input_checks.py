@@ -351,9 +351,10 @@ def _check_absent_days(facts: InputFacts, run: RunFile) -> Finding:
     absent = facts.absent_days
     if not absent:
         return Finding("absent days", "on every due day more than a tenth of the households are usable")
-    result = (
-        f"{format_count(len(absent), 'due day')} with at most a tenth of the households usable: {_format_days(absent)}"
-    )
+    days = ", ".join(_day_ranges(absent[:_MAX_LISTED_DAYS]))
+    if len(absent) > _MAX_LISTED_DAYS:
+        days += f", ... {absent[-1]}"
+    result = f"{format_count(len(absent), 'due day')} with at most a tenth of the households usable: {days}"
     if getattr(run.schedule, "absent_days", "") != "refuse" or len(absent) == len(facts.coverage):
         return Finding("absent days", result, "warning")
     remedy = (
@@ -394,11 +395,6 @@ def _format_percent(part: int, total: int) -> str:
     return f"{part / total:.1%}" if total else "0 %"
 
 
-def _format_days(days: Sequence[date]) -> str:
-    listed = ", ".join(_day_ranges(days[:_MAX_LISTED_DAYS]))
-    return f"{listed}, ... {days[-1]}" if len(days) > _MAX_LISTED_DAYS else listed
-
-
 def _day_ranges(days: Sequence[date]) -> Iterator[str]:
     """Yield the ranges of consecutive days, in order."""
     start = 0
@@ -413,10 +409,6 @@ def findings_json(findings: Sequence[Finding]) -> list[Mapping[str, str | int]]:
     names = {"check": "name", "result": "text", "verdict": "verdict", "number": "number", "limit": "limit"}
     return [{key: getattr(finding, name) for key, name in names.items()} for finding in findings]
 
-
-# --------------------------------------------------------------------------------------------------
-# What the judge of the input found in tables in memory: `agedp.findings`, its refusals and its warnings.
-# --------------------------------------------------------------------------------------------------
 
 HOUSEHOLD_IDS: Final = "household ids"
 """Name of the finding about household ids that are floating-point numbers, which cannot be accepted."""

@@ -21,26 +21,8 @@ import pyarrow as pa
 
 from agedp.compute.engine import map_reduce
 from agedp.compute.engine_settings import Engine
-from agedp.preflight.rejected_days import (
-    MAX_FALL_SHARE,
-    NOT_REJECTED,
-    OTHER_ORDER,
-    RosterDays,
-    SampleFacts,
-    Touched,
-    before_skip,
-    column_orders,
-    count_rejected,
-    examine_samples,
-    filter_days,
-    find_absent_slots,
-    has_ambiguous_numbers,
-    layout_slots,
-    quarantine_tables,
-    read_samples,
-    repeats_before_skip,
-    repeats_no_half_hour,
-)
+from agedp.preflight import rejected_days
+from agedp.preflight.rejected_days import RosterDays, Touched
 from agedp.stage_values import DailySum, Delivery
 from agedp.store.bucketed_roster import BucketedRoster, write_bucketed_roster
 from agedp.store.daily_totals import read_daily_totals
@@ -179,14 +161,18 @@ def _facts_of_bucket(
     facts, member_days, conflicting, bare = HouseholdFacts(), [_NO_MEMBER_DAYS], [_NO_CONFLICT], [_NONE]
     days = None if examined.day_filter is None else _day_numbers(examined.day_filter.to_pylist())
     for month in examined.months:
-        table = filter_days(read_daily_totals(store, month, delivery.contents, bucket, days=days), examined.day_filter)
+        table = rejected_days.filter_days(
+            read_daily_totals(store, month, delivery.contents, bucket, days=days), examined.day_filter
+        )
         households.update(table["household_id"].unique().to_pylist())
         month_facts = _facts_of_days(table, examined)
         if month in {f"{day:%Y-%m}" for day in examined.due}:
             rows = find_conflicting_rows(store, month, delivery.contents, code_by_id, bucket=bucket)
             lost = count_lost_readings(table, rows, code_by_id, width=store.layout.width)
             month_facts = replace(month_facts, conflicts={day: lost[day] for day in lost if day in examined.due})
-            member_days.append(_member_days(table, code_by_id))
+            values = (table[name].to_numpy() for name in ("readings", "energy_wh"))
+            of_month = np.stack([household_codes(table, code_by_id), day_numbers(table), *values])
+            member_days.append(of_month[:, of_month[0] >= 0])
             conflicting.append(rows)
             if examined.interval_minutes < INTERVAL_MINUTES:
                 parts = store.month_parts(month, delivery.contents, bucket)
@@ -204,13 +190,6 @@ def _facts_of_bucket(
         touched={name: of_name for name, of_name in touched.items() if of_name.days[ALL]},
         day_sums=sum_days(days_of_members),
     )
-
-
-def _member_days(table: pa.Table, code_by_id: Mapping[str, int]) -> Ints:
-    """Return household code, day, readings and energy of the DAYS of the roster's households, shape (4, n)."""
-    values = (table[name].to_numpy() for name in ("readings", "energy_wh"))
-    columns = np.stack([household_codes(table, code_by_id), day_numbers(table), *values])
-    return columns[:, columns[0] >= 0]
 
 
 def _bare_days(index: MonthIndex, code_by_id: Mapping[str, int]) -> Ints:
@@ -261,7 +240,7 @@ def find_in_days(
     day_energy, day_index = energy[is_complete], index[is_complete]
     step = np.sign(np.diff(day_energy))[same := day_index[1:] == day_index[:-1]]
     rises, falls = (np.bincount(day_index[1:][same], flags, len(codes)) for flags in (step > 0, step < 0))
-    is_rising = (rises >= _MIN_RISES) & (falls <= MAX_FALL_SHARE * rises)
+    is_rising = (rises >= _MIN_RISES) & (falls <= rejected_days.MAX_FALL_SHARE * rises)
     sampled = roster.codes(pa.array(sorted(examined.rising), pa.string()))
     is_rising |= np.isin(codes, sampled)
     of_interval = _due_keys(has_interval[index], household, day, roster)
@@ -384,10 +363,6 @@ def add_touched(results: Sequence[Mapping[FindingName, Touched]]) -> dict[Findin
     return touched
 
 
-# --------------------------------------------------------------------------------------------------
-# READINGS, DAYS and SUMS -> facts about the input files in a few numbers. Confidential.
-# --------------------------------------------------------------------------------------------------
-
 _NEARLY_COMPLETE = 11 / 12
 _ABSENT_PART = 10
 MAX_REJECTED_SHARE: Final = 0.05
@@ -496,7 +471,7 @@ def collect_facts(  # noqa: PLR0913 -- what is looked at, and how
     delivered_months = tuple(month for month in months if month in delivery.months)
     day_filter = None if all_days else pa.array(sorted(days), pa.date32())
     min_readings = complete_readings(store.layout.interval_minutes)
-    samples = examine_samples(read_samples(store, delivery, delivered_months, day_filter))
+    samples = rejected_days.examine_samples(rejected_days.read_samples(store, delivery, delivered_months, day_filter))
     readings = SLOTS // slot_step(store.layout.interval_minutes)
     due, minutes = frozenset(days), store.layout.interval_minutes
     examined = ExaminedDays(
@@ -504,22 +479,24 @@ def collect_facts(  # noqa: PLR0913 -- what is looked at, and how
     )
     bucketed = write_bucketed_roster(store.folder.parent, roster, store.buckets)
     of_households = collect_household_facts(store, delivery, bucketed, examined, engine=engine)
-    rejected = {reason: number for reason, number in delivery.rejected.items() if reason not in NOT_REJECTED}
+    rejected = {
+        reason: number for reason, number in delivery.rejected.items() if reason not in rejected_days.NOT_REJECTED
+    }
     columns = store.rules.columns
     touched = dict(of_households.touched)
     of_no_month = [""] if all_days else []  # such rows are of no night in particular
     examined_months = [*of_no_month, *sorted({f"{day:%Y-%m}" for day in days})]
-    tables = quarantine_tables(store, delivery.contents, examined_months)
+    tables = rejected_days.quarantine_tables(store, delivery.contents, examined_months)
     if (first := next(tables, None)) is not None:  # else no household is looked up
         roster_days = RosterDays(roster, [*map(day_number, days)], by)
-        of_rows = count_rejected(chain([first], tables), roster_days, columns=columns, minutes=minutes)
+        of_rows = rejected_days.count_rejected(chain([first], tables), roster_days, columns=columns, minutes=minutes)
         touched = add_touched([of_rows.touched, touched])
         rejected = +(Counter(rejected) - of_rows.without_reading)
-        if of_rows.headers and of_rows.have_other_order(column_orders(store, files)):
-            touched["rejected"] = replace(_in_proportion(of_households, 1.0), details=OTHER_ORDER)
+        if of_rows.headers and of_rows.have_other_order(rejected_days.column_orders(store, files)):
+            touched["rejected"] = replace(_in_proportion(of_households, 1.0), details=rejected_days.OTHER_ORDER)
     counted = delivery.rows_read - sum(delivery.rejected.values()) + sum(rejected.values())
     sampled_days = _sampled(store, delivery, delivered_months, of_households, touched, samples)
-    if all_days and columns is not None and has_ambiguous_numbers(store, files):
+    if all_days and columns is not None and rejected_days.has_ambiguous_numbers(store, files):
         sampled_days["numbers"] = _in_proportion(of_households, 1.0)
     if once := _repeated_once(store, delivery, days, roster, by):
         touched["clock"] = touched.get("clock", Touched()) + once
@@ -530,7 +507,7 @@ def collect_facts(  # noqa: PLR0913 -- what is looked at, and how
         rows=delivery.rows_read,
         counted_rows=counted,
         rejected=rejected,
-        empty_files=_empty_files(store, delivery.contents),
+        empty_files=tuple(of.name for of in filter(None, map(store.manifest, delivery.contents)) if of.rows_read == 0),
         unreadable=delivery.unreadable,
         rejecting_files=_rejecting_files(store, delivery.contents if all_days else delivery.fresh),
         days=of_households.days,
@@ -554,13 +531,15 @@ def _sampled(
     months: Sequence[str],
     facts: HouseholdFacts,
     touched: Mapping[FindingName, Touched],
-    samples: SampleFacts,
+    samples: rejected_days.SampleFacts,
 ) -> dict[FindingName, Touched]:
     """Return what is measured in samples: slots that nobody has, registers if their share exceeds those counted, ..."""
     sampled = in_samples(samples, facts.day_sums, facts.members, facts.roster_days)
     explained = sum(found.days.get(ALL, 0) for found in touched.values())
     incomplete = facts.incomplete_days - explained
-    if 2 * incomplete >= facts.household_days > 0 and (slots := find_absent_slots(store, delivery, months)):
+    if 2 * incomplete >= facts.household_days > 0 and (
+        slots := rejected_days.find_absent_slots(store, delivery, months)
+    ):
         details = {f"slot {slot}": 1 for slot in slots}
         sampled["slot"] = replace(_in_proportion(facts, incomplete / facts.household_days), details=details)
     found, counted = len(samples.rising), touched.get("registers", Touched())
@@ -570,7 +549,7 @@ def _sampled(
 
 
 def in_samples(
-    samples: SampleFacts, day_sums: DaySums, members: int, roster_days: Mapping[str, int]
+    samples: rejected_days.SampleFacts, day_sums: DaySums, members: int, roster_days: Mapping[str, int]
 ) -> dict[FindingName, Touched]:
     """Return what samples and the sums of days show of a roster: a slot that is 0, marks, a total among households."""
     found: dict[FindingName, Touched] = {}
@@ -597,8 +576,8 @@ def _repeated_once(
     store: Store, delivery: Delivery, days: Sequence[date], roster: Roster, by: Sequence[GroupColumns]
 ) -> Touched | None:
     """Return what a first autumn hour touches that the zone shows twice, and no household."""
-    repeated = [day for day in days if layout_slots(store.layout, day)]
-    if not repeated or not (households := repeats_no_half_hour(store, delivery, repeated[0])):
+    repeated = [day for day in days if rejected_days.layout_slots(store.layout, day)]
+    if not repeated or not (households := rejected_days.repeats_no_half_hour(store, delivery, repeated[0])):
         return None
     cells = {f"{columns_text(columns)} {label}": n for columns in by for label, n in roster.cells(repeated[0], columns)}
     members = roster.households(repeated[0])
@@ -609,8 +588,8 @@ def _of_another_clock(
     store: Store, delivery: Delivery, days: Sequence[date], roster: Roster, by: Sequence[GroupColumns]
 ) -> Touched | None:
     """Return what a first spring hour touches that the zone skips and most households have: it and all later days."""
-    first = next((day for day in sorted(days) if before_skip(store.layout, day) is not None), None)
-    if first is None or not (households := repeats_before_skip(store, delivery, first)):
+    first = next((day for day in sorted(days) if rejected_days.before_skip(store.layout, day) is not None), None)
+    if first is None or not (households := rejected_days.repeats_before_skip(store, delivery, first)):
         return None
     later = RosterDays(roster, [day_number(day) for day in days if day >= first], by)
     return Touched(later.households, later.totals, details={"skipped": households}, is_sampled=True)
@@ -625,15 +604,12 @@ def complete_readings(interval_minutes: int) -> int:
     return round(SLOTS // slot_step(interval_minutes) * _NEARLY_COMPLETE)
 
 
-def _empty_files(store: Store, contents: Sequence[str]) -> tuple[str, ...]:
-    manifests = ((content, store.manifest(content)) for content in contents)
-    return tuple(manifest.name for _, manifest in manifests if manifest is not None and manifest.rows_read == 0)
-
-
 def _rejecting_files(store: Store, contents: Sequence[str]) -> tuple[RejectingFile, ...]:
     files = []
     for manifest in filter(None, map(store.manifest, contents)):
-        rejected = sum(number for reason, number in manifest.rejected.items() if reason not in NOT_REJECTED)
+        rejected = sum(
+            number for reason, number in manifest.rejected.items() if reason not in rejected_days.NOT_REJECTED
+        )
         files.append(RejectingFile(manifest.name, rejected, manifest.rows_kept + rejected))
     return tuple(file for file in files if file.rejected > MAX_REJECTED_SHARE * file.rows)
 

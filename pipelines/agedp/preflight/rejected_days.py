@@ -160,10 +160,6 @@ class RosterDays:
         return days
 
 
-# --------------------------------------------------------------------------------------------------
-# Rows that parsing rejected -> the household-days that each cause touches. Confidential.
-# --------------------------------------------------------------------------------------------------
-
 NOT_REJECTED: Final = frozenset(
     {
         RejectionReason.CATEGORY.words,
@@ -357,7 +353,9 @@ def _add_rows(
         cause.texts.update((name, f'such as "{escape_text(time, 40)}"' if time else "") for time in shown)
     elif name == "rejected":
         is_divided = reason == RejectionReason.FIELDS and columns is not None and columns.decimal == separator
-        cause.texts.update((name, _cause_of_fields(text) if is_divided else reason.words) for text in texts)
+        divided = f'{reason.words}: a decimal "," without quotes divides a number'
+        are_divided = (is_divided and _DIVIDED.search(text) for text in texts)
+        cause.texts.update((name, divided if of_text else reason.words) for of_text in are_divided)
     else:
         cause.texts[name, ""] += len(texts)
 
@@ -368,12 +366,6 @@ def _add_dated(cause: _Rejected, household: Ints, day: Ints, roster: RosterDays)
     cause.rows += int(is_due.sum())
     cause.keys.append(keys)
     cause.rows_by_day.append(numbers)
-
-
-def _cause_of_fields(line: str) -> str:
-    """Return why a row whose decimal mark is its separator has another number of fields."""
-    words = RejectionReason.FIELDS.words
-    return f'{words}: a decimal "," without quotes divides a number' if _DIVIDED.search(line) else words
 
 
 def _cause_of_text(line: str, separator: str, household: str | None) -> tuple[FindingName, str]:
@@ -447,7 +439,7 @@ def _touched(name: FindingName, cause: _Rejected, roster: RosterDays, readings: 
     if name == "interval":  # as many rows between the half-hours as a household has on them, or more
         is_finer = rows_by_day >= readings / 2
         if is_finer.any():
-            minutes = round(24 * 60 / (readings + float(np.median(rows_by_day[is_finer]))))
+            minutes = round(DAY_MINUTES / (readings + float(np.median(rows_by_day[is_finer]))))
             details[f"{minutes} minutes"] = len(np.unique(household[is_finer]))
     if cause.slots.sum() and cause.slots.max() >= _SLOT_SHARE * cause.slots.sum():
         details[f"slot {int(cause.slots.argmax())}"] = int(cause.slots.max())
@@ -532,7 +524,6 @@ def _sampled_files(store: Store, patterns: Sequence[str]) -> Iterator[tuple[Inpu
 # A sample has the first parts, in the order of the files, of the first and the middle month.
 # --------------------------------------------------------------------------------------------------
 
-_DAY_MINUTES = 24 * 60
 _SAMPLE_ROWS = 200_000
 _MIN_ROWS, _MIN_RISES = 96, 8
 _MIN_RISE_SHARE = 0.01
@@ -609,7 +600,7 @@ def _sort_sample(table: pa.Table, store: Store) -> Sample:
         labels, label_code = np.unique(table["label"].to_numpy(), return_inverse=True)
         names = [name for name in names for _ in range(len(labels))]
         household = household * len(labels) + label_code
-    minute = table["day"].cast(pa.int32()).to_numpy().astype(np.int64) * _DAY_MINUTES
+    minute = table["day"].cast(pa.int32()).to_numpy().astype(np.int64) * DAY_MINUTES
     layout = store.layout
     channel = table["channel"].to_numpy().astype(np.int64) if layout.channels > 1 else np.zeros(len(minute), np.int64)
     if layout.width == 1:
@@ -656,7 +647,7 @@ def examine_samples(samples: Iterable[Sample]) -> SampleFacts:
         codes, flags = rising_households(household, minute, energy)
         sampled |= {names[code] for code in codes.tolist()}
         rising |= {names[code] for code in codes[flags].tolist()}
-        slot, day = minute % _DAY_MINUTES // INTERVAL_MINUTES, household_day_key(household, minute // _DAY_MINUTES)
+        slot, day = minute % DAY_MINUTES // INTERVAL_MINUTES, household_day_key(household, minute // DAY_MINUTES)
         counts += np.bincount(slot, minlength=SLOTS)
         zeros += np.bincount(slot, energy == 0, SLOTS).astype(np.int64)
         if (is_mark := are_marks(energy)).any():
@@ -702,7 +693,7 @@ def rising_households(household: Ints, minute: Ints, energy: Ints) -> tuple[Ints
     readings are left out.
     """
     codes, household_index = np.unique(household, return_inverse=True)
-    day = minute // _DAY_MINUTES
+    day = minute // DAY_MINUTES
     is_same_day = (household[1:] == household[:-1]) & (day[1:] == day[:-1])
     step = np.sign(np.diff(energy))[is_same_day]
     step_household = household_index[1:][is_same_day]

@@ -8,33 +8,16 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from agedp.release_folder.partitions import (
-    ROWS_TABLE,
-    SUMS_FILE,
-    is_monthly,
-    kind_of,
-    list_files,
-    months_by_table,
-    partition_of,
-    partition_path,
-)
+from agedp.release_folder import partitions
+from agedp_data import foreign_files
 from agedp_data.errors import InputError
-from agedp_data.foreign_files import (
-    MAX_FILE_BYTES,
-    MAX_TEXT_BYTES,
-    file_digest,
-    parse_json,
-    read_limited_schema,
-    read_small_file,
-    regular_file,
-)
 from agedp_data.messages import escape_text
 from agedp_data.series.series import DERIVED_TABLES
 from agedp_data.statement import datapackage
 from agedp_data.statement.datapackage import PartitionedTable, PartitionFile
 from agedp_data.statement.document import Statement
 
-STATEMENT, WORDS, SUMS = "statement.json", "STATEMENT.md", SUMS_FILE
+STATEMENT, WORDS, SUMS = "statement.json", "STATEMENT.md", partitions.SUMS_FILE
 ROWS, PACKAGE, REPORT = "ledger_rows.jsonl", "datapackage.json", "report.html"
 _DERIVED = frozenset(table.file for table in DERIVED_TABLES)
 WITHOUT_PACKAGE = ("agedp-statement-1",)
@@ -48,15 +31,15 @@ def is_release_file(name: str) -> bool:
     """Return whether a release folder may contain a file of this name; other files are neither checked nor removed."""
     table, is_inside, _ = name.partition("/")
     if is_inside:  # a folder of partitions has no other files: readers of data sets read all
-        return table == ROWS_TABLE or is_release_file(f"{table}.parquet")
+        return table == partitions.ROWS_TABLE or is_release_file(f"{table}.parquet")
     stem = name.removesuffix(".parquet")
-    is_table = stem in _DERIVED or kind_of(stem) is not None
+    is_table = stem in _DERIVED or partitions.kind_of(stem) is not None
     return (is_table and stem != name) or name in (STATEMENT, WORDS, ROWS, PACKAGE, SUMS, REPORT)
 
 
 def max_bytes(name: str) -> int:
     """Return the largest size of a file of a release by its name: those that are parsed as a whole are small."""
-    return MAX_TEXT_BYTES if name in (STATEMENT, WORDS, PACKAGE, SUMS) else MAX_FILE_BYTES
+    return foreign_files.MAX_TEXT_BYTES if name in (STATEMENT, WORDS, PACKAGE, SUMS) else foreign_files.MAX_FILE_BYTES
 
 
 def check_sums(folder: Path, listed: str, expected: Mapping[str, str]) -> None:
@@ -70,8 +53,8 @@ def check_sums(folder: Path, listed: str, expected: Mapping[str, str]) -> None:
     Raises:
         InputError: files that are missing, differ or are not listed; the message names them.
     """
-    tables = [name for name in expected if kind_of(name.partition("/")[0].removesuffix(".parquet"))]
-    has_rows = is_monthly(expected) or ROWS in expected
+    tables = [name for name in expected if partitions.kind_of(name.partition("/")[0].removesuffix(".parquet"))]
+    has_rows = partitions.is_monthly(expected) or ROWS in expected
     if not tables or not has_rows or not {STATEMENT, WORDS} <= set(expected):
         raise InputError(f"{SUMS} does not name every file of a release")
     if listed != "".join(f"{digest}  {name}\n" for name, digest in expected.items()):
@@ -86,11 +69,11 @@ def _file_faults(folder: Path, expected: Mapping[str, str]) -> Iterator[str]:
     changed, missing = [], []
     for name, digest in expected.items():
         try:
-            if file_digest(regular_file(folder, name, max_bytes=max_bytes(name))) != digest:
+            if foreign_files.file_digest(foreign_files.regular_file(folder, name, max_bytes=max_bytes(name))) != digest:
                 changed.append(name)
         except OSError:
             missing.append(name)
-    unlisted = sorted(set(filter(is_release_file, list_files(folder))) - set(expected) - {SUMS})
+    unlisted = sorted(set(filter(is_release_file, partitions.list_files(folder))) - set(expected) - {SUMS})
     if changed:
         differ = "differs from the published file" if len(changed) == 1 else "differ from the published files"
         yield f"{_names_text(changed)} {differ}"
@@ -117,7 +100,7 @@ def check_one_layout(listed: Set[str]) -> None:
         InputError: it has.
     """
     beside = sorted(name for name in listed if name == ROWS or ("/" not in name and name.endswith(".parquet")))
-    if is_monthly(listed) and beside:
+    if partitions.is_monthly(listed) and beside:
         raise InputError(f"{escape_text(beside[0])} is beside the files of months; ask for the release again")
 
 
@@ -126,7 +109,7 @@ def max_table_rows(folder: Path, listed: Iterable[str]) -> int:
 
     Of a folder without ledger rows, of which one table may be read, it is 10 million.
     """
-    names = [name for name in listed if name == ROWS or name.startswith(f"{ROWS_TABLE}/")] or [ROWS]
+    names = [name for name in listed if name == ROWS or name.startswith(f"{partitions.ROWS_TABLE}/")] or [ROWS]
     size = 0
     for name in names:
         with suppress(OSError):
@@ -135,23 +118,28 @@ def max_table_rows(folder: Path, listed: Iterable[str]) -> int:
 
 
 def _schema(folder: Path, name: str) -> pa.Schema:
-    return read_limited_schema(regular_file(folder, name), name)
+    return foreign_files.read_limited_schema(foreign_files.regular_file(folder, name), name)
 
 
 def partitioned_tables(folder: Path, checksums: Mapping[str, str]) -> Iterator[PartitionedTable]:
     """Yield the tables by month of a folder whose files have these checksums."""
-    for table, months in months_by_table(checksums).items():
-        paths = [partition_path(table, month) for month in months]
-        files = (PartitionFile(path, checksums[path], regular_file(folder, path).stat().st_size) for path in paths)
-        yield PartitionedTable(table, tuple(files), None if table == ROWS_TABLE else _schema(folder, paths[-1]))
+    for table, months in partitions.months_by_table(checksums).items():
+        paths = [partitions.partition_path(table, month) for month in months]
+        files = (
+            PartitionFile(path, checksums[path], foreign_files.regular_file(folder, path).stat().st_size)
+            for path in paths
+        )
+        yield PartitionedTable(
+            table, tuple(files), None if table == partitions.ROWS_TABLE else _schema(folder, paths[-1])
+        )
 
 
 def _stored_files(folder: Path, checksums: Mapping[str, str]) -> Iterator[tuple[str, datapackage.StoredFile]]:
     """Yield the files of a folder that are of no month, by name, but datapackage.json."""
     for name, digest in checksums.items():
-        if name != PACKAGE and not partition_of(name):
+        if name != PACKAGE and not partitions.partition_of(name):
             schema = _schema(folder, name) if name.endswith(".parquet") else None
-            yield name, datapackage.StoredFile(regular_file(folder, name).stat().st_size, digest, schema)
+            yield name, datapackage.StoredFile(foreign_files.regular_file(folder, name).stat().st_size, digest, schema)
 
 
 def check_package(folder: Path, listed: Mapping[str, str], statement: Statement) -> None:
@@ -171,7 +159,7 @@ def check_package(folder: Path, listed: Mapping[str, str], statement: Statement)
         return
     try:
         files = dict(_stored_files(folder, listed))
-        descriptor = parse_json(read_small_file(folder, PACKAGE))
+        descriptor = foreign_files.parse_json(foreign_files.read_small_file(folder, PACKAGE))
         by_month = [resource for resource in descriptor["resources"] if isinstance(resource["path"], list)]
         faults = (
             *datapackage.package_faults(descriptor, statement, files),

@@ -4,6 +4,13 @@ A release folder at a URL has a local copy in the confidential folder: fetched b
 Objects cannot be renamed or locked. Each is uploaded completely, SHA256SUMS last, so that an interrupted upload has
 checksums that do not match, as on a disk; then everything is read back. If runs on several machines upload at the same
 time, the last one reads the ledger again (`publish.publish_release`).
+
+Decisions:
+
+* The newest month that SHA256SUMS lists was not closed, so it is always written again.
+* One file that is not as it was has its month, and those after it, computed again.
+* Another [output] interval, or another format of the columns (`partition_resources.PARTITION_FORMAT`), has all
+  months computed again.
 """
 
 from __future__ import annotations
@@ -24,35 +31,16 @@ import pyarrow.parquet as pq
 
 from agedp.local_files import atomic_files
 from agedp.local_files.atomic_files import exclusive_lock
+from agedp.release_folder import partitions
 from agedp.release_folder.derived_tables import monthly_partitions
-from agedp.release_folder.folder_files import PACKAGE, ROWS, STATEMENT, max_bytes
+from agedp.release_folder.folder_files import PACKAGE, ROWS, STATEMENT, SUMS, is_release_file, max_bytes
 from agedp.release_folder.origin import list_published_files
-from agedp.release_folder.partitions import (
-    ROWS_TABLE,
-    is_monthly,
-    kind_of,
-    list_files,
-    months_by_table,
-    partition_of,
-    partition_path,
-    partitions_of,
-    release_tables,
-    stated_checksums,
-)
-from agedp.release_folder.release_folder import SUMS, ReleaseFolder, is_release_file
+from agedp.release_folder.release_folder import FolderReader
 from agedp.release_folder.result_tables import parquet_bytes
 from agedp.release_folder.verification import interval_coverage
+from agedp_data import foreign_files
 from agedp_data.datasets.filesystem import input_errors, system_at
 from agedp_data.errors import InputError
-from agedp_data.foreign_files import (
-    file_digest,
-    is_plain_path,
-    parse_json,
-    plain_path,
-    read_limited_schema,
-    read_small_file,
-    regular_file,
-)
 from agedp_data.ledger.ledger_reader import LedgerReader
 from agedp_data.ledger.records import sha256
 from agedp_data.ledger.transfer import LedgerExport, complete_rows, format_export, format_month, rows_by_month
@@ -103,10 +91,14 @@ def write_release_files(
     all_files = add_checksums(files, unchanged=unchanged)
     _make_folder(folder)
     _check_no_links(folder, files)
-    _remove_stale_files(folder, files)
-    tables = months_by_table({**files, **unchanged})
+    for place in sorted({(folder / file).parent for file in files} | {folder}):
+        if place.is_dir():  # temporary files of killed runs
+            atomic_files.remove_stale_files(place)
+    tables = partitions.months_by_table({**files, **unchanged})
     obsolete = [
-        path for path in list_published_files(folder, tables) if _name(folder, path) not in {*all_files, *unchanged}
+        path
+        for path in list_published_files(folder, tables)
+        if path.relative_to(folder).as_posix() not in {*all_files, *unchanged}
     ]
     if obsolete or not _has_files(folder, all_files):
         for name, content in files.items():
@@ -122,20 +114,11 @@ def write_release_files(
 
 def _check_no_links(folder: Path, names: Iterable[str]) -> None:
     """Check that a file of each name, a plain path, would be written below the folder."""
-    for inside in {parent for name in names for parent in Path(plain_path(name, "[output] release")).parents[:-1]}:
+    for inside in {
+        parent for name in names for parent in Path(foreign_files.plain_path(name, "[output] release")).parents[:-1]
+    }:
         if (folder / inside).is_symlink():
             raise InputError(f"[output] release: {inside.as_posix()} is a link, not a folder; remove it")
-
-
-def _name(folder: Path, path: Path) -> str:
-    return path.relative_to(folder).as_posix()
-
-
-def _remove_stale_files(folder: Path, files: Iterable[str]) -> None:
-    """Remove temporary files of killed runs from the folders in which files are written."""
-    for inside in sorted({(folder / name).parent for name in files} | {folder}):
-        if inside.is_dir():
-            atomic_files.remove_stale_files(inside)
 
 
 def _remove(path: Path, folder: Path) -> None:
@@ -180,7 +163,7 @@ def _make_folder(folder: Path) -> None:
 def _has_files(folder: Path, files: Mapping[str, bytes]) -> bool:
     try:
         return all(
-            regular_file(folder, name, max_bytes=len(content)).read_bytes() == content
+            foreign_files.regular_file(folder, name, max_bytes=len(content)).read_bytes() == content
             for name, content in files.items()
         )
     except (OSError, InputError):
@@ -210,7 +193,7 @@ class RemoteFolder:
         atomic_files.make_private(self.copy)
         with input_errors(_LABEL, self.url):
             versions = self._list_objects()
-            for name in list_files(self.copy):
+            for name in partitions.list_files(self.copy):
                 if is_release_file(name) and name not in versions:
                     _remove(self.copy / name, self.copy)
             _check_no_links(self.copy, versions)
@@ -355,7 +338,7 @@ def _version_of(name: str, entry: Mapping[str, Any]) -> ObjectVersion:
         InputError: the name is no plain path, or the object is larger than such a file can be.
     """
     size = entry.get("size")
-    problem = "" if is_plain_path(name) else "has a name that is no plain path below the URL"
+    problem = "" if foreign_files.is_plain_path(name) else "has a name that is no plain path below the URL"
     if (size or 0) > max_bytes(name):
         problem = f"has {size:,} bytes, too many for its name"
     if problem:
@@ -372,13 +355,6 @@ def _version_of(name: str, entry: Mapping[str, Any]) -> ObjectVersion:
 # than datapackage.json lists is written again, and one that was modified after SHA256SUMS is read and compared: a
 # night costs no reading of earlier months. Verification, `agedp publish` and a run that reads the ledger completely
 # read everything.
-#
-# Decisions:
-#
-# * The newest month that SHA256SUMS lists was not closed, so it is always written again.
-# * One file that is not as it was has its month, and those after it, computed again.
-# * Another [output] interval, or another format of the columns (`partition_resources.PARTITION_FORMAT`), has all
-#   months computed again.
 # --------------------------------------------------------------------------------------------------
 
 _DAMAGED: Final = (OSError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError, pa.ArrowException)
@@ -414,19 +390,19 @@ def unchanged_partitions(
     """
     with suppress(InputError, *_DAMAGED):
         sums = folder / SUMS
-        listing = read_small_file(folder, SUMS)
-        checksums = ReleaseFolder(folder).checksums
-        is_recorded = is_monthly(checksums) and hashlib.sha256(listing).hexdigest() in recorded
+        listing = foreign_files.read_small_file(folder, SUMS)
+        checksums = FolderReader(folder).checksums
+        is_recorded = partitions.is_monthly(checksums) and hashlib.sha256(listing).hexdigest() in recorded
         if is_recorded and _statement_ledger(folder, checksums[STATEMENT]) == ledger:
             return _unchanged(folder, checksums, -1 if reads_all else sums.stat().st_mtime_ns, coverage)
     return UnchangedPartitions()
 
 
 def _unchanged(folder: Path, checksums: Mapping[str, str], written_ns: int, coverage: Decimal) -> UnchangedPartitions:
-    months = {path: of[1] for path in checksums if (of := partition_of(path)) is not None}
+    months = {path: of[1] for path in checksums if (of := partitions.partition_of(path)) is not None}
     newest = max(months.values())
-    series = [path for path, month in months.items() if month == newest and kind_of(path.partition("/")[0])]
-    schemas = (read_limited_schema(regular_file(folder, path), path) for path in series[:1])
+    series = [path for path, month in months.items() if month == newest and partitions.kind_of(path.partition("/")[0])]
+    schemas = (foreign_files.read_limited_schema(foreign_files.regular_file(folder, path), path) for path in series[:1])
     if any(interval_coverage(schema.empty_table()) != coverage for schema in schemas):
         return UnchangedPartitions()
     sizes = dict(_listed_sizes(folder, checksums[PACKAGE]))
@@ -443,10 +419,10 @@ def _statement_ledger(folder: Path, digest: str) -> str:
 
 
 def _listed_document(folder: Path, name: str, digest: str) -> dict[str, Any]:
-    content = read_small_file(folder, name)
+    content = foreign_files.read_small_file(folder, name)
     if hashlib.sha256(content).hexdigest() != digest:
         raise ValueError("the file is not the listed one")
-    document: dict[str, Any] = parse_json(content)
+    document: dict[str, Any] = foreign_files.parse_json(content)
     return document
 
 
@@ -460,12 +436,12 @@ def _listed_sizes(folder: Path, digest: str) -> Iterator[tuple[str, int]]:
 
 def _is_unchanged(folder: Path, name: str, digest: str, size: int, written_ns: int) -> bool:
     try:
-        path = regular_file(folder, name)
+        path = foreign_files.regular_file(folder, name)
         status = path.stat()
         if status.st_size != size:
             return False
         modified_ns = max(status.st_mtime_ns, status.st_ctime_ns)  # an editor can restore the first of them alone
-        return modified_ns <= written_ns or file_digest(path) == digest
+        return modified_ns <= written_ns or foreign_files.file_digest(path) == digest
     except (OSError, InputError):
         return False
 
@@ -501,29 +477,31 @@ class FolderContent:
 
     def with_package(self, statement: Statement) -> FolderContent:
         """Return the content with datapackage.json, which lists all other files."""
-        plain = {path: content for path, content in self.files.items() if not partition_of(path)}
+        plain = {path: content for path, content in self.files.items() if not partitions.partition_of(path)}
         by_month = partition_resources(list(self._partitioned()), statement)
         return self.with_files({PACKAGE: json_bytes(datapackage(statement, plain, by_month))})
 
     def _partitioned(self) -> Iterator[PartitionedTable]:
         """Yield the tables by month; columns of one without a new file are those of its newest file in the folder."""
-        for table, months in months_by_table({**self.files, **self.unchanged}).items():
-            paths = [partition_path(table, month) for month in months]
+        for table, months in partitions.months_by_table({**self.files, **self.unchanged}).items():
+            paths = [partitions.partition_path(table, month) for month in months]
             files = [
                 partition_file(path, self.files[path])
                 if path in self.files
                 else PartitionFile(path, self.unchanged[path], self.kept.sizes[path])
                 for path in paths
             ]
-            yield PartitionedTable(table, tuple(files), None if table == ROWS_TABLE else self._schema(paths[-1]))
-
-    def _schema(self, path: str) -> pa.Schema:
-        return pq.read_schema(pa.BufferReader(self.files[path]) if path in self.files else self.kept.folder / path)
+            last, schema = paths[-1], None
+            if table != partitions.ROWS_TABLE:
+                schema = pq.read_schema(
+                    pa.BufferReader(self.files[last]) if last in self.files else self.kept.folder / last
+                )
+            yield PartitionedTable(table, tuple(files), schema)
 
     def stated_checksums(self) -> dict[str, str]:
         """Return the checksums that the ledger keeps with the statement of the folder."""
         checksums = dict(sorted({**file_checksums(self.files), **self.unchanged}.items()))
-        return stated_checksums(checksums, listing_of(checksums))
+        return partitions.stated_checksums(checksums, listing_of(checksums))
 
 
 def release_content(
@@ -550,23 +528,25 @@ def release_content(
     """
     if unchanged is None or ledger is None:
         files = {**words, ROWS: format_export(export).encode()}
-        tables = release_tables(statement, partitions_of(export.rows, monthly=False), noise, derived=derived)
+        tables = partitions.release_tables(
+            statement, partitions.partitions_of(export.rows, monthly=False), noise, derived=derived
+        )
         return FolderContent(files | {path: parquet_bytes(table) for path, table in tables})
     unchanged = unchanged.without(table.file for table in DERIVED_TABLES if table not in derived)
-    kept = months_by_table(unchanged.checksums)
+    kept = partitions.months_by_table(unchanged.checksums)
     months = [
         month if month.month < unchanged.since else replace(month, rows=complete_rows(ledger, month.rows))
         for month in rows_by_month(export.rows)
     ]
     files, previous = dict(words), ""
     for month in months:
-        path = partition_path(ROWS_TABLE, month.month)
+        path = partitions.partition_path(partitions.ROWS_TABLE, month.month)
         if month.month < unchanged.since:
             previous = unchanged.checksums[path]
         else:
             text = format_month(month, ledger=export.ledger, previous=previous)
             files[path], previous = text.encode("ascii"), sha256(text)
-    tables = release_tables(
+    tables = partitions.release_tables(
         statement,
         monthly_partitions(months),
         noise,

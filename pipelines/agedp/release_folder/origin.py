@@ -15,27 +15,12 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from agedp.release_folder.folder_files import max_bytes
+from agedp.release_folder.folder_files import PACKAGE, REPORT, ROWS, STATEMENT, SUMS, WORDS, is_release_file, max_bytes
 from agedp.release_folder.partitions import ROWS_TABLE, list_files, months_by_table, partition_of
-from agedp.release_folder.release_folder import (
-    PACKAGE,
-    REPORT,
-    ROWS,
-    STATEMENT,
-    SUMS,
-    WORDS,
-    ReleaseFolder,
-    is_release_file,
-)
+from agedp.release_folder.release_folder import FolderReader
 from agedp.release_folder.result_tables import read_guarantee
+from agedp_data import foreign_files
 from agedp_data.errors import InputError, LedgerBehind
-from agedp_data.foreign_files import (
-    parse_json,
-    read_limited_schema,
-    read_lines,
-    read_small_file,
-    regular_file,
-)
 from agedp_data.ledger import Ledger
 from agedp_data.series.mean import AVERAGES
 from agedp_data.series.series import DERIVED_TABLES, RESULT_TABLES
@@ -76,7 +61,7 @@ def release_origins(folder: Path) -> frozenset[ReleaseOrigin]:
     names = _file_names(folder)
     _check_kinds(folder)
     parsers: dict[str, Callable[[Path], ReleaseOrigin]] = {
-        STATEMENT: lambda path: _origin_of_mapping(parse_json(path.read_bytes())),
+        STATEMENT: lambda path: _origin_of_mapping(foreign_files.parse_json(path.read_bytes())),
         ROWS: _origin_of_rows,
         REPORT: _origin_of_report,
     }
@@ -90,7 +75,7 @@ def release_origins(folder: Path) -> frozenset[ReleaseOrigin]:
         if name in names and (origin := _read_origin(folder, name, parsers[name])) is not None
     }
     certain = set() if origins else names & {*_CERTAIN_FILES}
-    if not origins and PACKAGE in names and ROWS.encode() in read_small_file(folder, PACKAGE):
+    if not origins and PACKAGE in names and ROWS.encode() in foreign_files.read_small_file(folder, PACKAGE):
         certain.add(PACKAGE)
     if certain:
         problem = "holds a release, but none of its files names the ledger that it comes from"
@@ -111,7 +96,7 @@ def _check_kinds(folder: Path) -> None:
     for name in sorted({*_listed(folder), *_CERTAIN_FILES, PACKAGE, REPORT}):
         with suppress(OSError):  # missing; publishing writes it
             try:
-                regular_file(folder, name)
+                foreign_files.regular_file(folder, name)
             except InputError as error:
                 raise InputError(f"[output] release: {str(error).rpartition('; ')[0]}; remove it") from None
 
@@ -119,7 +104,7 @@ def _check_kinds(folder: Path) -> None:
 def _listed(folder: Path) -> Mapping[str, str]:
     """Return the files that SHA256SUMS lists, none if it is missing or damaged."""
     with suppress(InputError):
-        return ReleaseFolder(folder).checksums
+        return FolderReader(folder).checksums
     return {}
 
 
@@ -153,7 +138,7 @@ def list_published_files(folder: Path, tables: Collection[str] = ()) -> list[Pat
 
 def _carries_guarantee(folder: Path, name: str) -> bool:
     with suppress(OSError, InputError, *_DAMAGED):
-        path = regular_file(folder, name)
+        path = foreign_files.regular_file(folder, name)
         if path.suffix == ".jsonl":
             return bool(_origin_of_rows(path).head)
         series = _guarantee(path)["of"]
@@ -174,7 +159,7 @@ def _file_names(folder: Path) -> set[str]:
 
 def _read_origin(folder: Path, name: str, origin: Callable[[Path], ReleaseOrigin]) -> ReleaseOrigin | None:
     try:
-        return origin(regular_file(folder, name, max_bytes=max_bytes(name)))
+        return origin(foreign_files.regular_file(folder, name, max_bytes=max_bytes(name)))
     except FileNotFoundError:  # another run is replacing it
         return None
     except OSError as error:
@@ -191,14 +176,14 @@ def _unreadable(path: Path, error: OSError) -> InputError:
 
 
 def _origin_of_rows(path: Path) -> ReleaseOrigin:
-    lines = read_lines(path)
+    lines = foreign_files.read_lines(path)
     header = next(lines, "")
-    return _origin(next(filter(None, map(_population, lines)), ""), parse_json(header)["head"])
+    return _origin(next(filter(None, map(_population, lines)), ""), foreign_files.parse_json(header)["head"])
 
 
 def _population(line: str) -> object:
     with suppress(*_DAMAGED):  # a truncated line
-        return parse_json(parse_json(line)["text"]).get("population")
+        return foreign_files.parse_json(foreign_files.parse_json(line)["text"]).get("population")
     return None
 
 
@@ -210,7 +195,7 @@ def _origin_of_report(path: Path) -> ReleaseOrigin:
 
 
 def _guarantee(path: Path) -> dict[str, Any]:
-    return read_guarantee(read_limited_schema(path, path.name))
+    return read_guarantee(foreign_files.read_limited_schema(path, path.name))
 
 
 def _origin_of_mapping(mapping: Mapping[str, Any]) -> ReleaseOrigin:

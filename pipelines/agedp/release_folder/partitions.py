@@ -36,22 +36,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from agedp.release_folder.derived_tables import (
-    Partition,
-    complete_units,
-    derived_table,
-    monthly_partitions,
-    newly_closed,
-)
-from agedp.release_folder.result_tables import (
-    PublishedSeries,
-    common_guarantee,
-    contract_terms,
-    list_published_series,
-    read_guarantee,
-    series_table,
-    with_guarantee,
-)
+from agedp.release_folder import derived_tables, result_tables
 from agedp_data.errors import InputError
 from agedp_data.foreign_files import read_limited_schema, read_limited_table, regular_file
 from agedp_data.ledger import ContractRecord, ReleaseRecord
@@ -162,17 +147,17 @@ def stated_checksums(checksums: Mapping[str, str], listing: bytes) -> dict[str, 
     return {**plain, SUMS_FILE: hashlib.sha256(listing).hexdigest()}
 
 
-def partitions_of(rows: Sequence[Row], *, monthly: bool) -> tuple[Partition, ...]:
+def partitions_of(rows: Sequence[Row], *, monthly: bool) -> tuple[derived_tables.Partition, ...]:
     """Return the partitions of all ledger rows of a population: one for each month, or one of all."""
     if monthly:
-        return monthly_partitions(rows_by_month(rows))
+        return derived_tables.monthly_partitions(rows_by_month(rows))
     contracts = tuple(row for row in rows if isinstance(row, ContractRecord))
-    return (Partition("", "", tuple(row for row in rows if isinstance(row, ReleaseRecord)), contracts),)
+    return (derived_tables.Partition("", "", tuple(row for row in rows if isinstance(row, ReleaseRecord)), contracts),)
 
 
 def release_tables(
     statement: Statement,
-    partitions: Sequence[Partition],
+    partitions: Sequence[derived_tables.Partition],
     noise: Noise,
     *,
     derived: Iterable[DerivedTable] = DERIVED_TABLES,
@@ -193,44 +178,44 @@ def release_tables(
     """
     complete = [partition for partition in partitions if partition.month >= since]
     for partition in complete:
-        for series in list_published_series(partition.rows, partition.contracts):
+        for series in result_tables.list_published_series(partition.rows, partition.contracts):
             if not partition.month or partition.amended & series.series.keys() or any(map(series.has, partition.rows)):
                 common = _guarantee(statement, partition, series)
                 yield (
-                    _path(partition, series),
-                    series_table(series, common, partition.rows, partition.contracts, noise),
+                    partition_path(series_folder(series), partition.month) if partition.month else series.file,
+                    result_tables.series_table(series, common, partition.rows, partition.contracts, noise),
                 )
     closed = [
         (table, partition, units)
         for table in derived
-        if table.has_source(contract_terms(partitions[-1].contracts))
-        for partition, units in newly_closed(partitions, table, since="" if table in added else since)
+        if table.has_source(result_tables.contract_terms(partitions[-1].contracts))
+        for partition, units in derived_tables.newly_closed(partitions, table, since="" if table in added else since)
     ]
-    rows = complete_units(complete, [unit for _, _, units in closed for unit in units], ledger)
+    rows = derived_tables.complete_units(complete, [unit for _, _, units in closed for unit in units], ledger)
     for table, partition, outlines in closed:
         units = [unit.completed(rows) for unit in outlines]
-        of_partition = derived_table(table, _guarantee(statement, partition), units, partition.contracts, noise)
+        of_partition = derived_tables.derived_table(
+            table, _guarantee(statement, partition), units, partition.contracts, noise
+        )
         if of_partition.num_rows or not partition.month:
             path = partition_path(table.file, partition.month) if partition.month else f"{table.file}.parquet"
             yield path, of_partition
 
 
-def _path(partition: Partition, series: PublishedSeries) -> str:
-    return partition_path(series_folder(series), partition.month) if partition.month else series.file
-
-
-def series_folder(series: PublishedSeries) -> str:
+def series_folder(series: result_tables.PublishedSeries) -> str:
     """Return the name of the folder of a series with the layout "monthly", such as "daily_averages_use"."""
     return f"{series.table.file}_{series.name}"
 
 
-def _guarantee(statement: Statement, partition: Partition, series: PublishedSeries | None = None) -> dict[str, Any]:
+def _guarantee(
+    statement: Statement, partition: derived_tables.Partition, series: result_tables.PublishedSeries | None = None
+) -> dict[str, Any]:
     """Return the part of the guarantee of a table that does not depend on its lines.
 
     That of a series' table of a month names its first row, and the level of each version's groups.
     """
     if not partition.month:
-        return common_guarantee(statement)
+        return result_tables.common_guarantee(statement)
     contract = partition.contracts[-1].terms
     common = {
         "population": statement.population,
@@ -242,7 +227,7 @@ def _guarantee(statement: Statement, partition: Partition, series: PublishedSeri
     }
     if series is None:
         return common
-    terms = contract_terms(partition.contracts)
+    terms = result_tables.contract_terms(partition.contracts)
     levels = {
         str(terms[contract].version): {
             name: {"level": level_column(name) or of.level, "depth": len(of.columns)}
@@ -296,7 +281,7 @@ def tables_by_file(folder: Path, months: Mapping[str, Sequence[str]]) -> dict[st
 
 def _first_row(folder: Path, table: str, months: Sequence[str]) -> int:
     """Return the number of the first ledger row of a series; 0 if it has none yet."""
-    numbers = (int(read_guarantee(_schema(folder, table, month))["first_row"]) for month in months)
+    numbers = (int(result_tables.read_guarantee(_schema(folder, table, month))["first_row"]) for month in months)
     return next(filter(None, numbers), 0)
 
 
@@ -330,15 +315,15 @@ def joined_table(table: str, parts: Mapping[str, pa.Table], statement: Statement
         LookupError, TypeError, ValueError: entries of a guarantee are missing.
     """
     ordered = [part for _, part in sorted(parts.items())]
-    guarantees = [read_guarantee(part.schema) for part in ordered]
+    guarantees = [result_tables.read_guarantee(part.schema) for part in ordered]
     if (derived := _DERIVED.get(table)) is not None:
         joined = _newest_lines(derived.line, pa.concat_tables([part.replace_schema_metadata() for part in ordered]))
         joined = _sorted(joined, derived.order)
     else:
         joined = _joined_series(ordered, guarantees)
     kept = {key: value for key, value in guarantees[-1].items() if key not in _MONTHLY_ONLY}
-    guarantee = {**kept, **common_guarantee(statement)}
-    return with_guarantee(joined, guarantee)
+    guarantee = {**kept, **result_tables.common_guarantee(statement)}
+    return result_tables.with_guarantee(joined, guarantee)
 
 
 def _joined_series(parts: Sequence[pa.Table], guarantees: Sequence[Mapping[str, Any]]) -> pa.Table:

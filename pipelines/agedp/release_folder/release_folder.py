@@ -13,52 +13,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from agedp.release_folder import folder_files, partitions, verification
 from agedp.release_folder.derived_tables import whole_table
-from agedp.release_folder.folder_files import (
-    PACKAGE,
-    REPORT,
-    ROWS,
-    STATEMENT,
-    SUMS,
-    WITHOUT_PACKAGE,
-    WORDS,
-    check_one_layout,
-    check_package,
-    check_sums,
-    is_release_file,
-    max_table_rows,
-)
-from agedp.release_folder.partitions import (
-    ROWS_TABLE,
-    is_monthly,
-    joined_table,
-    kind_of,
-    list_files,
-    months_by_table,
-    partition_path,
-    partitions_of,
-    read_months,
-    tables_by_file,
-)
+from agedp.release_folder.folder_files import ROWS, STATEMENT, SUMS, WORDS
 from agedp.release_folder.result_tables import common_guarantee
 from agedp.release_folder.span_bounds import SpanBound, span_bounds
-from agedp.release_folder.verification import (
-    check_claims,
-    check_rows,
-    check_tables,
-    contracts_and_releases,
-    interval_coverage,
-)
+from agedp_data import foreign_files
 from agedp_data.datasets import filesystem
 from agedp_data.errors import InputError, LedgerError
-from agedp_data.foreign_files import (
-    is_plain_path,
-    parse_json,
-    read_limited_table,
-    read_lines,
-    read_small_file,
-    regular_file,
-)
 from agedp_data.ledger.transfer import LedgerExport, parse_export, parse_months
 from agedp_data.messages import escape_text, suggest_file
 from agedp_data.series.coverage import COVERAGES
@@ -72,20 +34,6 @@ from agedp_data.statement.document import SCHEMA, Statement, read_statement
 if TYPE_CHECKING:
     import pandas as pd
 
-    from agedp.release_verification import Verification
-
-__all__ = [
-    "PACKAGE",
-    "REPORT",
-    "ROWS",
-    "STATEMENT",
-    "SUMS",
-    "WORDS",
-    "ReleaseFolder",
-    "is_release_file",
-    "open_release",
-]
-
 
 # --------------------------------------------------------------------------------------------------
 # Path, statement and checksums of a release folder, as its recipients find them; one line if one is damaged.
@@ -95,21 +43,6 @@ ESTIMATES_RECORD: Final = "smoothing.json"
 _CHECKSUM: Final = re.compile(r"([0-9a-f]{64})  (.+)")
 
 
-def read_statement_document(folder: Path) -> dict[str, Any]:
-    """Return the statement of a release folder as a document.
-
-    Raises:
-        InputError: statement.json is missing or damaged.
-    """
-    try:
-        statement = parse_json(read_small_file(folder, STATEMENT))
-    except (OSError, ValueError):
-        raise InputError(f"{STATEMENT} is missing or damaged; ask for the release again") from None
-    if not isinstance(statement, dict):
-        raise InputError(f"{STATEMENT} is not a statement; ask for the release again")
-    return statement
-
-
 def read_folder_statement(folder: Path) -> Statement:
     """Return the statement of a release folder, validated.
 
@@ -117,7 +50,7 @@ def read_folder_statement(folder: Path) -> Statement:
         InputError: statement.json is missing, damaged or not as agedp writes it.
     """
     try:
-        return read_statement(read_small_file(folder, STATEMENT))
+        return read_statement(foreign_files.read_small_file(folder, STATEMENT))
     except OSError:
         raise InputError(f"{STATEMENT} is missing or damaged; ask for the release again") from None
     except ValueError as error:
@@ -131,7 +64,7 @@ def read_checksum_text(folder: Path) -> str:
         InputError: SHA256SUMS is missing or damaged.
     """
     try:
-        return read_small_file(folder, SUMS).decode("ascii")
+        return foreign_files.read_small_file(folder, SUMS).decode("ascii")
     except (OSError, UnicodeDecodeError):
         raise InputError(f"{SUMS} is missing: no release folder, or one that was cut off") from None
 
@@ -148,7 +81,7 @@ def parse_checksums(text: str) -> dict[str, str]:
     checksums = {}
     for line in text.removesuffix("\n").split("\n"):
         match = _CHECKSUM.fullmatch(line)
-        if match is None or not is_plain_path(match[2]):
+        if match is None or not foreign_files.is_plain_path(match[2]):
             name = "" if match is None else f": '{escape_text(match[2], 200)}' is no plain path below the folder"
             raise InputError(f"{SUMS} differs from the published file{name}; ask for the release again")
         checksums[match[2]] = match[1]
@@ -202,12 +135,12 @@ class FolderTables:
     @property
     def is_monthly(self) -> bool:
         """Return whether the folder has partitions by month of publication."""
-        return is_monthly(self.checksums)
+        return partitions.is_monthly(self.checksums)
 
     @property
     def max_rows(self) -> int:
         """Return the largest number of rows that a table of the folder may have."""
-        return max_table_rows(self.path, self.checksums)
+        return folder_files.max_table_rows(self.path, self.checksums)
 
     def files(self) -> dict[str, str]:
         """Return the tables, and for each the folder of its partitions; "" in the layout "single".
@@ -217,9 +150,11 @@ class FolderTables:
         """
         if not self.is_monthly:
             return {name: "" for name in self.checksums if name.endswith(".parquet")}
-        months = months_by_table(self.checksums)
+        months = partitions.months_by_table(self.checksums)
         try:
-            return tables_by_file(self.path, {table: of for table, of in months.items() if table != ROWS_TABLE})
+            return partitions.tables_by_file(
+                self.path, {table: of for table, of in months.items() if table != partitions.ROWS_TABLE}
+            )
         except _DAMAGED:
             raise InputError("a table of a month is missing or damaged; ask for the release again") from None
 
@@ -234,7 +169,9 @@ class FolderTables:
             InputError: it is missing or damaged.
         """
         try:
-            return read_limited_table(regular_file(self.path, path), path, max_rows=max_rows)
+            return foreign_files.read_limited_table(
+                foreign_files.regular_file(self.path, path), path, max_rows=max_rows
+            )
         except (OSError, pa.ArrowException):
             raise InputError(f"{escape_text(path)} is missing or damaged; ask for the release again") from None
 
@@ -249,12 +186,14 @@ class FolderTables:
         Raises:
             InputError: a month that the table does not have, or a file that is missing or damaged.
         """
-        present = months_by_table(self.checksums).get(table, [])
+        present = partitions.months_by_table(self.checksums).get(table, [])
         if unknown := sorted({*months} - {*present}):
             raise InputError(f"{escape_text(unknown[0])}: {table} has no such month; it has {', '.join(present)}")
         chosen = [month for month in present if not months or month in months]
         try:
-            return joined_table(table, read_months(self.path, table, chosen, max_rows=self.max_rows), statement)
+            return partitions.joined_table(
+                table, partitions.read_months(self.path, table, chosen, max_rows=self.max_rows), statement
+            )
         except _DAMAGED:
             raise InputError(
                 f"{escape_text(table)}: a month is missing or damaged; ask for the release again"
@@ -276,13 +215,16 @@ class FolderTables:
         Raises:
             InputError: they are missing or damaged.
         """
-        name = ROWS_TABLE if self.is_monthly else ROWS
+        name = partitions.ROWS_TABLE if self.is_monthly else ROWS
         try:
             if not self.is_monthly:
-                return parse_export(read_lines(regular_file(self.path, ROWS)))
-            months = months_by_table(self.checksums)[ROWS_TABLE]
-            paths = {month: regular_file(self.path, partition_path(ROWS_TABLE, month)) for month in months}
-            return parse_months({month: read_lines(path) for month, path in paths.items()})
+                return parse_export(foreign_files.read_lines(foreign_files.regular_file(self.path, ROWS)))
+            months = partitions.months_by_table(self.checksums)[partitions.ROWS_TABLE]
+            paths = {
+                month: foreign_files.regular_file(self.path, partitions.partition_path(partitions.ROWS_TABLE, month))
+                for month in months
+            }
+            return parse_months({month: foreign_files.read_lines(path) for month, path in paths.items()})
         except (OSError, ValueError):
             raise InputError(f"{name} is missing or damaged; ask for the release again") from None
         except LedgerError as error:
@@ -298,8 +240,11 @@ _INCOMPLETE_TEXT = f"its tables, {ROWS} or {STATEMENT} lack entries of a release
 
 
 @dataclass(frozen=True, slots=True)
-class ReleaseFolder:
-    """A release folder: Parquet tables, statement, data package, checksums."""
+class FolderReader:
+    """The files of a release folder: tables, statement, ledger rows, checksums; each is checked against the rows.
+
+    What recipients hold is `agedp.ReleaseFolder`, which also makes statement and texts of the rows again.
+    """
 
     path: Path
 
@@ -377,10 +322,10 @@ class ReleaseFolder:
         name = f"{table.file}.parquet"
         if name in self._all_tables().files():
             return self.table(table.file)
-        contracts, rows = contracts_and_releases(self.ledger_rows())
+        contracts, rows = verification.contracts_and_releases(self.ledger_rows())
         try:
             tables = self.series_tables()
-            noise = Noise(interval_coverage(tables[min(tables)]))
+            noise = Noise(verification.interval_coverage(tables[min(tables)]))
             computed = whole_table(table, common_guarantee(self.read_statement()), rows, contracts, noise)
         except _INCOMPLETE:
             raise InputError(f"{name}: {_INCOMPLETE_TEXT}") from None
@@ -458,7 +403,7 @@ class ReleaseFolder:
 
     def _tables(self, kind: ResultTable) -> dict[str, pa.Table]:
         files = self._all_tables().files()
-        return {name: self._arrow(name) for name in files if kind_of(name.removesuffix(".parquet")) is kind}
+        return {name: self._arrow(name) for name in files if partitions.kind_of(name.removesuffix(".parquet")) is kind}
 
     def _all_tables(self) -> FolderTables:
         return FolderTables(self.path, self.checksums)
@@ -479,7 +424,13 @@ class ReleaseFolder:
         Raises:
             InputError: statement.json is missing or damaged.
         """
-        return read_statement_document(self.path)
+        try:
+            statement = foreign_files.parse_json(foreign_files.read_small_file(self.path, STATEMENT))
+        except (OSError, ValueError):
+            raise InputError(f"{STATEMENT} is missing or damaged; ask for the release again") from None
+        if not isinstance(statement, dict):
+            raise InputError(f"{STATEMENT} is not a statement; ask for the release again")
+        return statement
 
     def read_statement(self) -> Statement:
         """Return the statement, validated.
@@ -526,23 +477,10 @@ class ReleaseFolder:
 
     def other_files(self) -> tuple[str, ...]:
         """Return the names of files in the folder that are not part of a release and are not verified."""
-        return tuple(name for name in list_files(self.path) if not is_release_file(name))
-
-    def verify(self) -> Verification:
-        """Verify checksums, tables, statement and texts: everything must follow from the ledger rows in the folder.
-
-        Returns:
-            What was compared, and what was not.
-
-        Raises:
-            InputError: a file, figure or text that does not; the message names it.
-        """
-        from agedp.release_verification import verify_release  # noqa: PLC0415  (computes statement and report again)
-
-        return verify_release(self)
+        return tuple(name for name in partitions.list_files(self.path) if not folder_files.is_release_file(name))
 
     def verify_files(self) -> LedgerExport:
-        """Verify checksums, schema and tables, a part of `verify`: every published value must follow from its row.
+        """Verify checksums, schema and tables, a part of verification: every published value must follow from its row.
 
         Returns:
             The ledger rows of the folder.
@@ -550,48 +488,22 @@ class ReleaseFolder:
         Raises:
             InputError: a file or value that differs from what was published.
         """
-        check_sums(self.path, read_checksum_text(self.path), self.checksums)
-        if self.statement.get("schema") not in (SCHEMA, *WITHOUT_PACKAGE):
+        folder_files.check_sums(self.path, read_checksum_text(self.path), self.checksums)
+        if self.statement.get("schema") not in (SCHEMA, *folder_files.WITHOUT_PACKAGE):
             raise InputError(f"{STATEMENT} is of a version that this agedp does not know; update agedp")
         statement, stored = self.read_statement(), self._all_tables()
-        check_one_layout(stored.checksums.keys())
+        folder_files.check_one_layout(stored.checksums.keys())
         export = self.ledger_rows()
         try:
-            contracts, releases = contracts_and_releases(export)
-            check_rows(statement, releases, contracts)
-            self._check_tables(stored, statement, export)
-            check_claims(statement, export, words=self._words())
+            contracts, releases = verification.contracts_and_releases(export)
+            verification.check_rows(statement, releases, contracts)
+            paths = [name for name in stored.checksums if name.endswith(".parquet")]
+            read = partial(stored.read, max_rows=stored.max_rows)
+            verification.check_tables(
+                paths, read, statement, partitions.partitions_of(export.rows, monthly=stored.is_monthly)
+            )
+            verification.check_claims(statement, export, words=foreign_files.read_small_file(self.path, WORDS).decode())
         except _INCOMPLETE:
             raise InputError(_INCOMPLETE_TEXT) from None
-        check_package(self.path, stored.checksums, statement)
+        folder_files.check_package(self.path, stored.checksums, statement)
         return export
-
-    def _check_tables(self, stored: FolderTables, statement: Statement, export: LedgerExport) -> None:
-        paths = [path for path in stored.checksums if path.endswith(".parquet")]
-        read = partial(stored.read, max_rows=stored.max_rows)
-        check_tables(paths, read, statement, partitions_of(export.rows, monthly=stored.is_monthly))
-
-    def _words(self) -> str:
-        return read_small_file(self.path, WORDS).decode()
-
-
-def open_release(folder: str | Path) -> ReleaseFolder:
-    """Return the release folder at a path; use it to read or verify a release.
-
-    Raises:
-        InputError: the folder does not exist, may not be read, contains estimates, or is a URL.
-
-    >>> import numpy as np, pandas as pd, agedp
-    >>> times = pd.date_range("2026-01-05", periods=96, freq="30min", tz="UTC")
-    >>> columns = {"household_id": np.repeat(["A", "B"], 96), "interval_start": [*times, *times], "energy_wh": 200}
-    >>> readings = pd.DataFrame(columns)
-    >>> promise = agedp.Classical(epsilon_per_day=0.5, max_day_epsilon=0.5, epsilon_total=100)
-    >>> from tempfile import mkdtemp
-    >>> saved = agedp.release(readings, promise=promise, clamp_kwh=50, min_households=2).save(mkdtemp())
-    >>> received = open_release(saved.path)
-    >>> received.verify().compared[:3]
-    ('checksums', 'tables', 'statement.json')
-    >>> len(received.table()), received.statement["population"]
-    (2, 'households')
-    """
-    return ReleaseFolder(release_path(folder))

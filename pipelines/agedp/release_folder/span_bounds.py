@@ -3,6 +3,13 @@
 Sensitivity and noise scale of a row are all that is needed, so folders of every version have these bounds, whether or
 not their statement contains them. Example: a year of releases with epsilon 0.1 a day has a sum of 36.5, and epsilon
 10.75 with delta 1e-6.
+
+Decisions:
+
+* The error is the half-width that the noise exceeds in 5 of 100 cases, whatever coverage the intervals of the tables
+  have, so that statements of several releases can be compared.
+* Of several groups the one with the largest error speaks for a series: readers who use it are safe for the others.
+* Of profiles of months the error is that of a half-hour that every day of its kind has once.
 """
 
 from __future__ import annotations
@@ -113,13 +120,6 @@ def span_losses(bounds: Iterable[StatedBound], publication: Publication) -> Iter
 
 # --------------------------------------------------------------------------------------------------
 # LEDGER rows -> how exact the newest values of each series are: the error by the noise alone, for the statement.
-#
-# Decisions:
-#
-# * The error is the half-width that the noise exceeds in 5 of 100 cases, whatever coverage the intervals of the tables
-#   have, so that statements of several releases can be compared.
-# * Of several groups the one with the largest error speaks for a series: readers who use it are safe for the others.
-# * Of profiles of months the error is that of a half-hour that every day of its kind has once.
 # --------------------------------------------------------------------------------------------------
 
 COVERAGE: Final = Decimal("0.95")

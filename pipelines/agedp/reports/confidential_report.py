@@ -4,6 +4,11 @@
 
 It compares published with true values: utility, coverage, effect of the clamp, rejected rows, goodness of fit of the
 model. It may contain household ids, and is never handed over with a release. Nothing that is published depends on it.
+
+Decisions:
+
+* The table of true counts stays in columns: 2,000 cells over three years are 2.2 million counts, as Python rows 1
+  GB.
 """
 
 from __future__ import annotations
@@ -26,25 +31,11 @@ from agedp.calibration.quantize import Floats
 from agedp.internal_records.bookkeeping import COUNTED_STATES, COVERAGE, TRUE_COUNTS, TRUE_MEANS
 from agedp.local_files import atomic_files
 from agedp.local_files.internal_files import FileNotice
+from agedp.reports import svg
 from agedp.reports.html import PageSection, anchor_of, closed, paragraph, render_page, side_by_side, table
 from agedp.reports.released_series import signal_parts
 from agedp.reports.report_data import InternalSources, ModelFiles, read_model_files
 from agedp.reports.series_charts import CellMean, cell_means, percent, range_names, ranges_axis, ranges_hover, whiskers
-from agedp.reports.svg import (
-    Hover,
-    Line,
-    Scale,
-    by_month,
-    chart,
-    constant_value,
-    date_axis,
-    day_text,
-    format_number,
-    format_percent,
-    format_rounded_up,
-    linear_axis,
-    named_axis,
-)
 from agedp.store.bucketed_roster import write_bucketed_roster
 from agedp.store.daily_totals import load_month_matrix
 from agedp_data import mechanisms, table_schemas
@@ -172,26 +163,22 @@ def clamp_parts(effects: Sequence[ClampEffect]) -> Iterator[str]:
     """Yield the table of clamped households of each series."""
     for effect in effects:
         description = (
-            f"{effect.series}, clamp {format_number(effect.clamp_kwh)} kWh, "
+            f"{effect.series}, clamp {svg.format_number(effect.clamp_kwh)} kWh, "
             f"{effect.days:,} days with readings in the store"
         )
         if not effect.clamped:
             yield paragraph(f"No household was above the clamp: {description}.")
             continue
         rows = [
-            (household.household, f"{household.days_above:,}", format_number(household.largest_kwh))
+            (household.household, f"{household.days_above:,}", svg.format_number(household.largest_kwh))
             for household in effect.clamped_households
         ]
         shown_text = f"; the first {_MAX_SHOWN} of {effect.clamped:,}" if effect.clamped > _MAX_SHOWN else ""
         columns = ("household", "days above", "largest day, kWh")
         yield table(f"Clamped households: {description}{shown_text}", columns, rows)
-        lowered = f"The clamp lowers {_lowered(effect.series)} by {format_number(effect.cut_kwh)} kWh"
-        yield paragraph(f"{lowered} per household on average.", "soft")
-
-
-def _lowered(series: str) -> str:
-    """Return what the clamp of a series lowers: of an upper layer, the sum of the layers up to it."""
-    return f"the sum of the layers up to {series}" if is_upper(series) else "a daily mean"
+        lowered = f"the sum of the layers up to {effect.series}" if is_upper(effect.series) else "a daily mean"
+        text = f"The clamp lowers {lowered} by {svg.format_number(effect.cut_kwh)} kWh"
+        yield paragraph(f"{text} per household on average.", "soft")
 
 
 # --------------------------------------------------------------------------------------------------
@@ -220,13 +207,13 @@ def household_leakage_parts(
     leakage = daily_release_leakage(chains, spent, gaps, steps_per_day=steps_per_day(model))[2].max(axis=-1)
     order = np.argsort(-leakage, kind="stable")
     quantile_rows = [
-        (f"{100 * share:g} % of the households at most", format_number(float(np.quantile(leakage, share))))
+        (f"{100 * share:g} % of the households at most", svg.format_number(float(np.quantile(leakage, share))))
         for share in _SHARES
     ]
-    household_rows = [(ids[index], format_number(float(leakage[index]))) for index in order[:_MAX_SHOWN_HOUSEHOLDS]]
+    household_rows = [(ids[index], svg.format_number(float(leakage[index]))) for index in order[:_MAX_SHOWN_HOUSEHOLDS]]
     caption = (
         f"Temporal leakage about one day from the newest {len(losses)} released days, under each household's own chain "
-        f"(a day's own loss: at most {format_number(to_float(max(losses.values())))})"
+        f"(a day's own loss: at most {svg.format_number(to_float(max(losses.values())))})"
     )
     yield table(caption, ("households", "epsilon"), [*quantile_rows, *household_rows])
 
@@ -247,7 +234,14 @@ def household_model_parts(sources: InternalSources, files: ModelFiles, rows: Seq
         yield from _deciding_households(files.households)
     yield from household_leakage_parts(model, files.chains, rows)
     if files.goodness_of_fit is not None:
-        yield from _memory_parts(files.goodness_of_fit, report_name(model.file, sources.paths.folder))
+        fit, name = files.goodness_of_fit, report_name(model.file, sources.paths.folder)
+        measure_names = np.array(fit["figure"].to_pylist(), dtype=object)
+        days_apart = fit["days_apart"].to_numpy()
+        for measure_name in dict.fromkeys(measure_names.tolist()):
+            is_selected = measure_names == measure_name
+            values = {column: fit[column].to_numpy()[is_selected] for column in ("powers", "direct", "floor")}
+            yield from _memory_chart(measure_name, days_apart[is_selected], values)
+        yield paragraph(f"All values, with intervals: forgetting/{name}.html.", "soft")
 
 
 def _deciding_households(columns: Mapping[str, Any]) -> Iterator[str]:
@@ -262,8 +256,8 @@ def _deciding_households(columns: Mapping[str, Any]) -> Iterator[str]:
     for name, values in distances.items():
         order = [index for _, _, index in sorted(zip((-value for value in values), ids, range(len(ids)), strict=True))]
         age = name.removeprefix(_DISTANCE).removesuffix("_days")
-        next_value = format_number(values[order[1]]) if len(order) > 1 else "–"
-        rows.append((f"{age} d", ids[order[0]], format_number(values[order[0]]), next_value))
+        next_value = svg.format_number(values[order[1]]) if len(order) > 1 else "–"
+        rows.append((f"{age} d", ids[order[0]], svg.format_number(values[order[0]]), next_value))
     if rows:
         headings = ("age", "household", "total variation", "next largest")
         yield table("The household that mixes most slowly, by age: it determines the published model", headings, rows)
@@ -285,20 +279,6 @@ def _member_parts(columns: Mapping[str, Any]) -> Iterator[str]:
         yield table("Households below each member of the family", columns_text, rows)
 
 
-def _memory_parts(memory_table: pa.Table, name: str) -> Iterator[str]:
-    measure_names = np.array(memory_table["figure"].to_pylist(), dtype=object)
-    days_apart = memory_table["days_apart"].to_numpy()
-    for measure_name in dict.fromkeys(measure_names.tolist()):
-        is_selected = measure_names == measure_name
-        values = {column: memory_table[column].to_numpy()[is_selected] for column in ("powers", "direct", "floor")}
-        yield from _memory_chart(measure_name, days_apart[is_selected], values)
-    yield paragraph(f"All values, with intervals: forgetting/{name}.html.", "soft")
-
-
-def _hover(ages: Sequence[int]) -> Hover:
-    return Hover(lambda position: f"lag {ages[round(position)]} days", "", format_rounded_up)
-
-
 def _memory_chart(
     measure_name: str, days_apart: np.ndarray[Any, Any], values: dict[str, np.ndarray[Any, Any]]
 ) -> Iterator[str]:
@@ -313,26 +293,27 @@ def _memory_chart(
     }
     if not measured:
         return
-    if all(constant_value(medians_by_age) is not None for medians_by_age in measured.values()):
-        values_text = "; ".join(f"{name}: {format_rounded_up(of_ages[0])}" for name, of_ages in measured.items())
+    if all(svg.constant_value(medians_by_age) is not None for medians_by_age in measured.values()):
+        values_text = "; ".join(f"{name}: {svg.format_rounded_up(of_ages[0])}" for name, of_ages in measured.items())
         yield paragraph(f"{measure_name}, median household: the same at all {len(ages)} lags. {values_text}.")
         return
     positions = [float(position) for position in range(len(ages))]
     lines = [
-        Line(name, positions, medians_by_age, letter=name[0].upper(), style=style)
+        svg.Line(name, positions, medians_by_age, letter=name[0].upper(), style=style)
         for style, (name, medians_by_age) in enumerate(measured.items())
     ]
     description = "; ".join(
-        f"{name}: {format_number(medians_by_age[0])} at {ages[0]} d"
+        f"{name}: {svg.format_number(medians_by_age[0])} at {ages[0]} d"
         for name, medians_by_age in measured.items()
         if medians_by_age[0] == medians_by_age[0]
     )
-    axis = named_axis({position: f"{age} d" for position, age in zip(positions, ages, strict=True)})
+    axis = svg.named_axis({position: f"{age} d" for position, age in zip(positions, ages, strict=True)})
     title = f"Model and lagged counts, median household: {measure_name}"
-    y, about = linear_axis([0.0, 1.0]), f"Total variation by lag. {description}."
-    yield chart(title, about, [*lines, _hover(ages)], x=axis, y=y, y_title="total variation", height=190)
+    hover = svg.Hover(lambda place: f"lag {ages[round(place)]} days", "", svg.format_rounded_up)
+    y, about = svg.linear_axis([0.0, 1.0]), f"Total variation by lag. {description}."
+    yield svg.chart(title, about, [*lines, hover], x=axis, y=y, y_title="total variation", height=190)
     cells = [
-        ["–" if math.isnan(value) else format_rounded_up(value) for value in medians_by_age]
+        ["–" if math.isnan(value) else svg.format_rounded_up(value) for value in medians_by_age]
         for medians_by_age in measured.values()
     ]
     rows = [(f"{age} d", *row) for age, *row in zip(ages, *cells, strict=True)]
@@ -414,12 +395,9 @@ def utility(days: Sequence[CellUtility], *, age_days: int) -> Utility:
     sd = np.array([day.published.sd for day in days])
     inside = [day.published.low <= day.true <= day.published.high for day in days]
     change, stale = _change(days, 1), _change(days, age_days) if age_days else 0.0
-    return Utility(len(days), _rms(error), _rms(sd), _relative(days), float(np.mean(inside)), change, stale)
-
-
-def _relative(days: Sequence[CellUtility]) -> float:
     parts = [day.published.sd / math.sqrt(2) / abs(day.true) for day in days if day.true]
-    return float(np.mean(parts)) if parts else math.nan
+    relative = float(np.mean(parts)) if parts else math.nan
+    return Utility(len(days), _rms(error), _rms(sd), relative, float(np.mean(inside)), change, stale)
 
 
 def _change(days: Sequence[CellUtility], gap: int) -> float:
@@ -451,16 +429,11 @@ def _row(lines: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     means = [sum(line[name] for line in lines) / len(lines) for name in ("readings_kwh", "states_kwh")]
     rms = math.sqrt(sum(difference**2 for difference in differences) / len(differences))
     numbers = (*means, sum(differences) / len(differences), min(differences), max(differences), rms)
-    return (f"{len(lines):,}", *map(format_number, numbers))
+    return (f"{len(lines):,}", *map(svg.format_number, numbers))
 
 
 # --------------------------------------------------------------------------------------------------
 # TRUE COUNTS + LEDGER -> true and published counts of a distribution, in the confidential report. Confidential.
-#
-# Decisions:
-#
-# * The table of true counts stays in columns: 2,000 cells over three years are 2.2 million counts, as Python rows 1
-#   GB.
 # --------------------------------------------------------------------------------------------------
 
 _GROUPS = 12
@@ -522,17 +495,17 @@ def _newest_charts(
         line_name = f"published, with the interval of its noise ({percent(sources.run.output.interval)})"
         layers = [
             whiskers(line_name, [float(value) for value in values], half_width, style=0),
-            Line("true", [float(i) for i in range(ranges)], true_counts, letter="T", style=1),
+            svg.Line("true", [float(i) for i in range(ranges)], true_counts, letter="T", style=1),
         ]
         ends = [0.0, *true_counts, *(value + sign * half_width for value in values for sign in (-1, 1))]
         worst = max(range(ranges), key=lambda i: abs(values[i] - true_counts[i]))
         description = (
-            f"The largest error is {format_number(values[worst] - true_counts[worst])} households, for "
+            f"The largest error is {svg.format_number(values[worst] - true_counts[worst])} households, for "
             f"{range_names(series)[worst]} kWh."
         )
         title = f"Published and true number of households by use on {row.day}: {label}"
-        x, y = ranges_axis(series), linear_axis(ends, zero=True)
-        yield chart(title, description, [*layers, ranges_hover(series)], x=x, y=y, y_title="households")
+        x, y = ranges_axis(series), svg.linear_axis(ends, zero=True)
+        yield svg.chart(title, description, [*layers, ranges_hover(series)], x=x, y=y, y_title="households")
 
 
 def _error_table(
@@ -556,9 +529,10 @@ def _error_table(
         (
             range_name,
             *map(
-                format_number, (mean[i], error := squared_error[i] ** 0.5, noise := variance[i] ** 0.5, error / noise)
+                svg.format_number,
+                (mean[i], error := squared_error[i] ** 0.5, noise := variance[i] ** 0.5, error / noise),
             ),
-            format_percent(inside[i]),
+            svg.format_percent(inside[i]),
         )
         for i, range_name in enumerate(range_names(series))
     ]
@@ -604,7 +578,9 @@ def write_confidential_report(sources: InternalSources, rows: Sequence[ReleaseRe
     }
     means = {series for series, _ in utilities}
     mean_rows = [row for row in rows if row.series in means]
-    coverage_rows = _coverage_by_day(sources)
+    counted = COVERAGE.population_table(sources.paths.coverage, sources.population)
+    sums = counted.group_by(["series", "day"], use_threads=False).aggregate([(name, "sum") for name in _COUNTED])
+    coverage_rows: list[dict[str, Any]] = sums.rename_columns({f"{name}_sum": name for name in _COUNTED}).to_pylist()
     clamp_effects_by_series = clamp_effects(sources, released)
     files = read_model_files(sources)
     states = [*state_parts(sources)]
@@ -644,14 +620,6 @@ def _cell_utilities(sources: InternalSources, rows: Sequence[ReleaseRecord]) -> 
     return pair_with_true_means(shown.to_pylist(), by_series)
 
 
-def _coverage_by_day(sources: InternalSources) -> list[dict[str, Any]]:
-    """Return household-days, usable and clamped ones of each series and day, over its groups."""
-    table = COVERAGE.population_table(sources.paths.coverage, sources.population)
-    sums = table.group_by(["series", "day"], use_threads=False).aggregate([(name, "sum") for name in _COUNTED])
-    rows: list[dict[str, Any]] = sums.rename_columns({f"{name}_sum": name for name in _COUNTED}).to_pylist()
-    return rows
-
-
 def _facts(
     sources: InternalSources,
     results: Mapping[SeriesCell, Utility],
@@ -663,20 +631,24 @@ def _facts(
     yield "days released", f"{released:,}", f"true means of {recorded_days:,} are recorded"
     if results:
         key, first = next(iter(results.items()))
-        yield "error of a day's mean", f"{format_number(first.rms_kwh)}\u00a0kWh", f"root mean square, {', '.join(key)}"
-        yield "error / noise", format_number(first.in_sd), "1: the noise is the only error"
+        yield (
+            "error of a day's mean",
+            f"{svg.format_number(first.rms_kwh)}\u00a0kWh",
+            f"root mean square, {', '.join(key)}",
+        )
+        yield "error / noise", svg.format_number(first.in_sd), "1: the noise is the only error"
         expected = percent(sources.run.output.interval)
-        yield "true means inside", format_percent(first.inside), f"the noise interval; {expected} expected"
+        yield "true means inside", svg.format_percent(first.inside), f"the noise interval; {expected} expected"
     if coverage_rows:
         series = coverage_rows[-1]["series"]  # each household-day once: other series and levels count the same ones
         households, usable, clamped_days = (
             sum(row[name] for row in coverage_rows if row["series"] == series)
             for name in ("households", "usable", "clamped")
         )
-        yield "coverage", format_percent(usable / max(households, 1)), f"usable household-days, {series}"
-        yield "clamped", format_percent(clamped_days / max(usable, 1)), f"of the usable household-days, {series}"
+        yield "coverage", svg.format_percent(usable / max(households, 1)), f"usable household-days, {series}"
+        yield "clamped", svg.format_percent(clamped_days / max(usable, 1)), f"of the usable household-days, {series}"
     if effects:
-        cut_text = f"{format_number(effects[0].cut_kwh)}\u00a0kWh"
+        cut_text = f"{svg.format_number(effects[0].cut_kwh)}\u00a0kWh"
         yield "clamped energy", cut_text, f"per household and day, {effects[0].series}"
 
 
@@ -702,10 +674,10 @@ def _mean_parts(
         (
             ", ".join(key),
             f"{result.days:,}",
-            *map(format_number, (result.rms_kwh, result.expected_kwh, result.in_sd)),
-            format_percent(result.inside),
-            "–" if math.isnan(result.relative) else format_percent(result.relative),
-            *map(_number_or_dash, (result.change_kwh, result.stale_kwh)[: 1 + len(stale_column)]),
+            *map(svg.format_number, (result.rms_kwh, result.expected_kwh, result.in_sd)),
+            svg.format_percent(result.inside),
+            "–" if math.isnan(result.relative) else svg.format_percent(result.relative),
+            *map(svg.number_or_dash, (result.change_kwh, result.stale_kwh)[: 1 + len(stale_column)]),
         )
         for key, result in results.items()
     ]
@@ -719,14 +691,10 @@ def _mean_parts(
     yield from tables if len(tables) <= _MOST_WIDE else [closed("Each series and group by month", tables)]
 
 
-def _number_or_dash(value: float) -> str:
-    return "–" if math.isnan(value) else format_number(value)
-
-
-def _day_axis(shown_days: Sequence[date]) -> tuple[Scale, list[float]]:
+def _day_axis(shown_days: Sequence[date]) -> tuple[svg.Scale, list[float]]:
     """Return the axis from the first to the last day, and the position of each day on it."""
     numbers = range(min(shown_days).toordinal(), max(shown_days).toordinal() + 1)
-    return date_axis(min(shown_days), max(shown_days)), [float(number) for number in numbers]
+    return svg.date_axis(min(shown_days), max(shown_days)), [float(number) for number in numbers]
 
 
 def _true_chart(name: str, cell_days: Sequence[CellUtility]) -> str:
@@ -740,28 +708,28 @@ def _true_chart(name: str, cell_days: Sequence[CellUtility]) -> str:
     ]
     true, published_means, low, high = map(list, zip(*values, strict=True))
     lines = [
-        Line("published, with the interval of its noise", positions, published_means, band=(low, high), letter="P"),
-        Line("true", positions, true, letter="T", style=1),
+        svg.Line("published, with the interval of its noise", positions, published_means, band=(low, high), letter="P"),
+        svg.Line("true", positions, true, letter="T", style=1),
     ]
     worst = max(cell_days, key=lambda cell_day: abs(cell_day.error))
     description = (
-        f"{len(cell_days)} days; largest error {format_number(worst.error)} kWh per household on {worst.day}, "
-        f"true {format_number(worst.true)}, published {format_number(worst.published.mean)}."
+        f"{len(cell_days)} days; largest error {svg.format_number(worst.error)} kWh per household on {worst.day}, "
+        f"true {svg.format_number(worst.true)}, published {svg.format_number(worst.published.mean)}."
     )
-    y = linear_axis([*low, *high, *true])
+    y = svg.linear_axis([*low, *high, *true])
     title = f"Published and true mean by day: {name}"
-    hover = Hover(day_text, _KWH)
-    return chart(title, description, [*lines, hover], x=x, y=y, y_title=_KWH)
+    hover = svg.Hover(svg.day_text, _KWH)
+    return svg.chart(title, description, [*lines, hover], x=x, y=y, y_title=_KWH)
 
 
 def _month_table(name: str, cell_days: Sequence[CellUtility]) -> str:
     rows = []
-    for month, month_days in by_month(cell_days, lambda cell_day: cell_day.day).items():
+    for month, month_days in svg.by_month(cell_days, lambda cell_day: cell_day.day).items():
         result = utility(month_days, age_days=0)
         pairs = [(cell_day.true, cell_day.published.mean) for cell_day in month_days]
         means = (sum(values) / len(month_days) for values in zip(*pairs, strict=True))
-        numbers = map(format_number, (*means, result.rms_kwh))
-        rows.append((month, f"{len(month_days)}", *numbers, format_percent(result.inside)))
+        numbers = map(svg.format_number, (*means, result.rms_kwh))
+        rows.append((month, f"{len(month_days)}", *numbers, svg.format_percent(result.inside)))
     columns = ("month", "days", "true mean", "published", "error", "inside")
     return table(f"By month, kWh per household: {name}", columns, rows)
 
@@ -777,7 +745,7 @@ def _coverage_parts(coverage_rows: Sequence[Mapping[str, Any]]) -> Iterator[str]
             counts[i] += row[name]
     for name, by_day in by_series.items():
         yield _coverage_chart(name, by_day)
-        months = by_month(sorted(by_day), lambda day: day)
+        months = svg.by_month(sorted(by_day), lambda day: day)
         rows = [_coverage_row(month, [by_day[day] for day in month_days]) for month, month_days in months.items()]
         columns = ("month", "rows", "lowest usable", "usable", "clamped")
         yield table(f"Household-days that are usable, and of these above the clamp: {name}", columns, rows)
@@ -790,7 +758,7 @@ def _coverage_row(month: str, day_counts: Sequence[Sequence[int]]) -> tuple[str,
         month,
         f"{len(day_counts)}",
         *map(
-            format_percent,
+            svg.format_percent,
             (
                 min(counts[1] / max(counts[0], 1) for counts in day_counts),
                 usable / max(households, 1),
@@ -811,25 +779,25 @@ def _coverage_chart(name: str, by_day: Mapping[date, Sequence[int]]) -> str:
         for i in (1, 2)
     )
     lines = [
-        Line("households with a usable day", positions, usable, letter="U"),
-        Line("of these above the clamp", positions, clamped, letter="C", style=1),
+        svg.Line("households with a usable day", positions, usable, letter="U"),
+        svg.Line("of these above the clamp", positions, clamped, letter="C", style=1),
     ]
     values_shown = [value for value in usable if not math.isnan(value)]
     description = (
-        f"Usable: from {format_number(min(values_shown))} to {format_number(max(values_shown))} per cent of the "
-        "household-days on the roster."
+        f"Usable: from {svg.format_number(min(values_shown))} to {svg.format_number(max(values_shown))} per cent of "
+        "the household-days on the roster."
     )
-    shares = [constant_value(value for value in line.values if not math.isnan(value)) for line in lines]
+    shares = [svg.constant_value(value for value in line.values if not math.isnan(value)) for line in lines]
     if None not in shares:
         of_rows = "The only row has" if len(values_shown) == 1 else f"Each of the {len(values_shown):,} rows has"
-        usable_text, clamped_text = (format_number(share or 0.0) for share in shares)
+        usable_text, clamped_text = (svg.format_number(share or 0.0) for share in shares)
         return paragraph(
             f"{name}: {of_rows} {usable_text} % usable household-days, and {clamped_text} % of these are above the "
             "clamp."
         )
-    y, hover = linear_axis([0.0, 100.0]), Hover(day_text, "%")
+    y, hover = svg.linear_axis([0.0, 100.0]), svg.Hover(svg.day_text, "%")
     title = f"Coverage and clamp by day: {name}"
-    return chart(title, description, [*lines, hover], x=x, y=y, y_title="per cent", height=170)
+    return svg.chart(title, description, [*lines, hover], x=x, y=y, y_title="per cent", height=170)
 
 
 def _quality_parts(sources: InternalSources) -> Iterator[str]:
@@ -846,7 +814,7 @@ def _quality_parts(sources: InternalSources) -> Iterator[str]:
         totals[quality_row["what"]] += quality_row["rows"]
     rows_read = totals.get("rows read", 0)
     rows = [
-        (outcome, f"{number:,}", format_percent(number / rows_read) if rows_read else "–")
+        (outcome, f"{number:,}", svg.format_percent(number / rows_read) if rows_read else "–")
         for outcome, number in totals.items()
     ]
     files = len({quality_row["input"] for quality_row in quality_rows})

@@ -16,6 +16,13 @@ Decisions:
 * A closed section is not printed. Who wants it on paper opens it first.
 * The statement's Markdown has headings, lists with *, tables, **strong**, *emphasis* and `code`; anything else remains
   text, so that neither links nor HTML can enter a page through a run file.
+* The page remains one file that requests nothing. A link to a Parquet file is relative, so it works in the release
+  folder; the CSV file is in the link itself (a data: address), so it works wherever the page is.
+* A CSV file has at most `MOST_ROWS` rows, about 0.2 MB. Above that one line converts the Parquet file.
+* A text that a spreadsheet would take for a formula, such as the group "=1+1", begins with an apostrophe (the rule
+  of OWASP); numbers do not. The command that converts a Parquet file, and the Parquet files, have the label
+  unchanged.
+* Values in kWh are rounded to 0.000001 kWh; the Parquet file has all digits.
 """
 
 from __future__ import annotations
@@ -175,16 +182,6 @@ def _items(tokens: Sequence[Token]) -> list[str]:
 
 # --------------------------------------------------------------------------------------------------
 # Links below a chart: to the Parquet file beside the page, and the chart's values as a CSV file within the page.
-#
-# Decisions:
-#
-# * The page remains one file that requests nothing. A link to a Parquet file is relative, so it works in the release
-#   folder; the CSV file is in the link itself (a data: address), so it works wherever the page is.
-# * A CSV file has at most `MOST_ROWS` rows, about 0.2 MB. Above that one line converts the Parquet file.
-# * A text that a spreadsheet would take for a formula, such as the group "=1+1", begins with an apostrophe (the rule
-#   of OWASP); numbers do not. The command that converts a Parquet file, and the Parquet files, have the label
-#   unchanged.
-# * Values in kWh are rounded to 0.000001 kWh; the Parquet file has all digits.
 # --------------------------------------------------------------------------------------------------
 
 MOST_ROWS = 2000

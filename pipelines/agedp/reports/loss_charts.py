@@ -15,25 +15,8 @@ from typing import NamedTuple, SupportsFloat
 import numpy as np
 
 from agedp.release_folder.span_bounds import span_losses
+from agedp.reports import svg
 from agedp.reports.html import paragraph, part, side_by_side, table, text_table
-from agedp.reports.svg import (
-    Hover,
-    Level,
-    Line,
-    Marks,
-    Scale,
-    by_month,
-    chart,
-    constant_value,
-    date_axis,
-    day_text,
-    evenly_spaced,
-    format_number,
-    format_rounded_up,
-    linear_axis,
-    logarithmic_axis,
-    with_powers,
-)
 from agedp_data.accounting.renyi import Curve, approximate_epsilons
 from agedp_data.accounting.temporal_recursion import DayLeakage, TemporalLosses
 from agedp_data.config.contract_document import PromiseTerms
@@ -119,7 +102,7 @@ def losses_over_time(
     days = sorted({row.day for row in released})
     cached = None if leakage_bound is None else _CachedLeakageBound(leakage_bound)
     values: dict[BoundKey, dict[str, int | None]] = {}
-    for day in evenly_spaced(days, points):
+    for day in svg.evenly_spaced(days, points):
         rows_so_far = [row for row in released if row.day <= day]
         for accountant in accountants:
             for bound in accountant.bounds(rows_so_far, cached, None):
@@ -214,8 +197,8 @@ def schedule_noise_kwh(
 
 _MAX_AGE_DAYS = 400
 _MAX_ROWS, _LOGARITHMIC_RATIO = 8, 30
-_AGE_HOVER = Hover(lambda age: f"age {age:.0f} days", "epsilon", format_rounded_up)
-_DAY_HOVER = Hover(day_text, "epsilon", format_rounded_up)
+_AGE_HOVER = svg.Hover(lambda age: f"age {age:.0f} days", "epsilon", svg.format_rounded_up)
+_DAY_HOVER = svg.Hover(svg.day_text, "epsilon", svg.format_rounded_up)
 _METHODS: Mapping[str, str] = {"tight": "exact", **MIXING_NAMES}
 
 
@@ -227,7 +210,8 @@ def model_parts(leakage_bound: LeakageBound, rows: Sequence[ReleaseRecord], char
     losses = day_losses(rows)
     if not losses:
         return
-    ages = _ages(leakage_bound)
+    max_age = -(-int(leakage_bound.ages[-1]) // leakage_bound.steps_per_day)
+    ages = list(range(min(max(max_age, 2) * 5 // 4 + 1, _MAX_AGE_DAYS)))
     largest = max(losses.values())
     by_method = {name: AgedLeakage(leakage_bound, method=name) for name in _methods(leakage_bound)}
     by_method_name = {
@@ -238,14 +222,14 @@ def model_parts(leakage_bound: LeakageBound, rows: Sequence[ReleaseRecord], char
     composition = aged_leakage.of(losses)
     newest = composition.inputs[-1]
     all_days = [to_float(charge + composition.leakage(newest + age * leakage_bound.steps_per_day)) for age in ages]
-    title = f"Aged loss of one day with epsilon {format_rounded_up(to_float(largest))}"
+    title = f"Aged loss of one day with epsilon {svg.format_rounded_up(to_float(largest))}"
     of_all_days = {_METHODS.get(name, name): all_days}
     draws = " and calibration draws" if charge else ""
     risk_chart = _age_chart(f"Risk: loss about the present, all days{draws}", ages, of_all_days)
     yield side_by_side([_age_chart(title, ages, by_method_name), risk_chart])
     shown_ages = _ages_with_changes(ages, [*by_method_name.values(), all_days])
     table_rows = [
-        (f"{age}", *(format_rounded_up(values[ages.index(age)]) for values in [*by_method_name.values(), all_days]))
+        (f"{age}", *(svg.format_rounded_up(values[ages.index(age)]) for values in [*by_method_name.values(), all_days]))
         for age in shown_ages
     ]
     columns = ("age, days", *(f"one day, {name}" for name in by_method_name), f"all days, {_METHODS.get(name, name)}")
@@ -257,42 +241,34 @@ def _methods(leakage_bound: LeakageBound) -> list[Method]:
     return [name for name in methods if name in leakage_bound.methods]
 
 
-def _ages(leakage_bound: LeakageBound) -> list[int]:
-    max_age_days = -(-int(leakage_bound.ages[-1]) // leakage_bound.steps_per_day)
-    return list(range(min(max(max_age_days, 2) * 5 // 4 + 1, _MAX_AGE_DAYS)))
-
-
 def _ages_with_changes(ages: Sequence[int], curves: Sequence[Sequence[float]]) -> list[int]:
     """Return a few ages at which a curve changes, with the first and the last age."""
     changes = [i for i in range(1, len(ages)) if any(curve[i] != curve[i - 1] for curve in curves)]
-    return [ages[index] for index in evenly_spaced(sorted({0, *changes, len(ages) - 1}), _MAX_ROWS)]
+    return [ages[index] for index in svg.evenly_spaced(sorted({0, *changes, len(ages) - 1}), _MAX_ROWS)]
 
 
 def _age_chart(title: str, ages: Sequence[int], curves: Mapping[str, Sequence[float]]) -> str:
-    if all(constant_value(values) is not None for values in curves.values()):
-        values_text = "; ".join(f"{name}: {format_rounded_up(values[0])}" for name, values in curves.items())
+    if all(svg.constant_value(values) is not None for values in curves.values()):
+        values_text = "; ".join(f"{name}: {svg.format_rounded_up(values[0])}" for name, values in curves.items())
         return paragraph(f"{title}: epsilon is the same at every age from 0 to {ages[-1]} days. {values_text}.")
     positions = [float(age) for age in ages]
     lines = [
-        Line(name, positions, values, style=i, steps=True, letter="" if len(curves) < 2 else str(i + 1))
+        svg.Line(name, positions, values, style=i, steps=True, letter="" if len(curves) < 2 else str(i + 1))
         for i, (name, values) in enumerate(curves.items())
     ]
     description = "; ".join(
-        f"{name}: {format_rounded_up(values[0])} fresh, {format_rounded_up(values[-1])} after {ages[-1]} days"
+        f"{name}: {svg.format_rounded_up(values[0])} fresh, {svg.format_rounded_up(values[-1])} after {ages[-1]} days"
         for name, values in curves.items()
     )
     all_values = [value for values in curves.values() for value in values]
     is_logarithmic = min(all_values) < max(all_values) / _LOGARITHMIC_RATIO
-    y = logarithmic_axis(all_values, decades=4) if is_logarithmic else linear_axis(all_values, zero=True)
+    y = svg.logarithmic_axis(all_values, decades=4) if is_logarithmic else svg.linear_axis(all_values, zero=True)
     y_title = "epsilon (each step: ten times)" if is_logarithmic else "epsilon"
     about = f"Epsilon by age of the newest data. {description}."
-    return chart(title, about, [*lines, _AGE_HOVER], x=_age_axis(ages), y=y, y_title=y_title, height=190)
-
-
-def _age_axis(ages: Sequence[int]) -> Scale:
-    axis = linear_axis([float(age) for age in ages], zero=True)
+    axis = svg.linear_axis([float(number) for number in ages], zero=True)
     last = float(ages[-1])
-    return Scale(0.0, last, tuple((value, f"{text} d") for value, text in axis.ticks if value <= last))
+    x = svg.Scale(0.0, last, tuple((tick, f"{text} d") for tick, text in axis.ticks if tick <= last))
+    return svg.chart(title, about, [*lines, _AGE_HOVER], x=x, y=y, y_title=y_title, height=190)
 
 
 def leakage_parts(
@@ -308,7 +284,7 @@ def leakage_parts(
     if len(day_leakages) < 2:
         return
     curves = _loss_curves(day_leakages, charge)
-    if all(constant_value(values) is not None for _, _, values in curves):
+    if all(svg.constant_value(values) is not None for _, _, values in curves):
         values_text = "; ".join(f"{name}: epsilon {_largest_text(values)}" for _, name, values in curves)
         yield paragraph(
             f"The temporal leakage is the same about each of the {len(day_leakages):,} days. {values_text}."
@@ -316,24 +292,24 @@ def leakage_parts(
         return
     positions = [float(leakage.day) for leakage in day_leakages]
     lines = [
-        Line(name, positions, [to_float(value) for value in values], letter=letter, style=index, dots=False)
+        svg.Line(name, positions, [to_float(value) for value in values], letter=letter, style=index, dots=False)
         for index, (letter, name, values) in enumerate(curves)
     ]
     promised = promise.alpha if isinstance(promise, Temporal) else None
-    levels = [] if promised is None else [Level(f"alpha of the promise, {exact_text(promised)}", float(promised))]
+    levels = [] if promised is None else [svg.Level(f"alpha of the promise, {exact_text(promised)}", float(promised))]
     largest = max(day_leakages, key=lambda leakage: leakage.total)
     largest_own = max(leakage.day_loss for leakage in day_leakages)
     largest_total, everything = to_float(largest.total + charge), _everything(charge)
     description = (
         f"Epsilon by day of the data, if the model holds: temporal leakage about each day from {everything}, at most "
-        f"{format_rounded_up(largest_total)} (about {_day_text(largest)}). The loss of the day's own release "
-        f"is at most {format_rounded_up(to_float(largest_own))}."
+        f"{svg.format_rounded_up(largest_total)} (about {date.fromordinal(largest.day)}). The loss of the day's own "
+        f"release is at most {svg.format_rounded_up(to_float(largest_own))}."
     )
-    y = linear_axis([largest_total, *([] if promised is None else [float(promised)])], zero=True)
-    x = date_axis(date.fromordinal(day_leakages[0].day), date.fromordinal(day_leakages[-1].day))
+    y = svg.linear_axis([largest_total, *([] if promised is None else [float(promised)])], zero=True)
+    x = svg.date_axis(date.fromordinal(day_leakages[0].day), date.fromordinal(day_leakages[-1].day))
     title = f"Temporal leakage about each day from {everything}"
-    yield chart(title, description, [*lines, *levels, _DAY_HOVER], x=x, y=y, y_title="epsilon", height=220)
-    months = by_month(day_leakages, lambda leakage: date.fromordinal(leakage.day))
+    yield svg.chart(title, description, [*lines, *levels, _DAY_HOVER], x=x, y=y, y_title="epsilon", height=220)
+    months = svg.by_month(day_leakages, lambda leakage: date.fromordinal(leakage.day))
     month_rows = [
         (month, *(_largest_text(values) for _, _, values in _loss_curves(month_leakages, charge)))
         for month, month_leakages in months.items()
@@ -356,11 +332,7 @@ def _loss_curves(day_leakages: Sequence[DayLeakage], charge: int) -> list[tuple[
 
 
 def _largest_text(values: Sequence[int]) -> str:
-    return format_rounded_up(to_float(max(values)))
-
-
-def _day_text(leakage: DayLeakage) -> str:
-    return date.fromordinal(leakage.day).isoformat()
+    return svg.format_rounded_up(to_float(max(values)))
 
 
 # --------------------------------------------------------------------------------------------------
@@ -411,7 +383,7 @@ class LabelledBound:
     @property
     def name(self) -> str:
         """Return the name of the bound for people: "total (delta 10⁻⁶)"."""
-        return with_powers(self.key.name)
+        return svg.with_powers(self.key.name)
 
 
 def labelled_bounds(statement: Statement) -> list[LabelledBound]:
@@ -424,18 +396,15 @@ def labelled_bounds(statement: Statement) -> list[LabelledBound]:
             math.inf if bound.epsilon == "infinite" else float(bound.epsilon),
             bound.is_unconditional,
             bound.holds,
-            _factor_text(bound) if bound.factor else "",
+            ("any factor" if bound.epsilon == INFINITE else f"×\u00a0{short_factor(bound.epsilon)}")
+            if bound.factor
+            else "",
             bound.limit,
             bound.conditional_days is not None,
             bound.delta,
         )
         for index, bound in enumerate(statement.bounds)
     ]
-
-
-def _factor_text(bound: StatedBound) -> str:
-    """Return the factor of a bound for people: "× 1.65"."""
-    return "any factor" if bound.epsilon == INFINITE else f"×\u00a0{short_factor(bound.epsilon)}"
 
 
 def _letter(index: int) -> str:
@@ -459,12 +428,12 @@ def bounds_table(
     `times` has the factor of the noise by bound, None if the caps decide; `sd_kwh` is the noise of the newest mean
     [kWh per household], None if no mean was released; `layer` is what it is called if it is a layer.
     """
-    scale = logarithmic_axis([bound.epsilon for bound in bounds])
+    scale = svg.logarithmic_axis([bound.epsilon for bound in bounds])
     has_noise_column = sd_kwh is not None and any(bound.key in noise_factors for bound in bounds)
     if has_noise_column:
         yield paragraph(
             _NOISE_NOTE.format(
-                f"{layer}, on the newest day," if layer else "the newest day's mean", format_number(sd_kwh or 0.0)
+                f"{layer}, on the newest day," if layer else "the newest day's mean", svg.format_number(sd_kwh or 0.0)
             ),
             "soft",
         )
@@ -477,7 +446,7 @@ def bounds_table(
             bound.factor or "–",
             bound.limit,
             *([_noise_text(bound, noise_factors, sd_kwh or 0.0)] if has_noise_column else []),
-            with_powers(f"{bound.key.scope} · {bound.condition}"),
+            svg.with_powers(f"{bound.key.scope} · {bound.condition}"),
         )
         for bound in bounds
     ]
@@ -485,15 +454,15 @@ def bounds_table(
     of_delta = _DELTA_NOTE if any(bound.delta is not None for bound in bounds) else ""
     caption = (
         "Upper bounds on epsilon after all released days, rounded up to three digits; limits are exact. Bars: "
-        f"{format_number(scale.low)} to {format_number(scale.high)}, logarithmic; filled: assumption-free, outlined: "
-        f"if the model holds{alone}. A sum of discounted losses bounds no odds{of_delta}."
+        f"{svg.format_number(scale.low)} to {svg.format_number(scale.high)}, logarithmic; filled: assumption-free, "
+        f"outlined: if the model holds{alone}. A sum of discounted losses bounds no odds{of_delta}."
     )
     noise = ["noise at 1"] if has_noise_column else []
     columns = ("bound", "epsilon", "odds change by at most", "limit", *noise, "scope, and when it holds")
     yield text_table(caption, columns, rows)
 
 
-def _bar_length(bound: LabelledBound, scale: Scale) -> int:
+def _bar_length(bound: LabelledBound, scale: svg.Scale) -> int:
     return max(1, round(1000 * (scale.position(bound.epsilon) if bound.epsilon > 0 else 0.0)))
 
 
@@ -502,7 +471,7 @@ def _noise_text(bound: LabelledBound, noise_factors: Mapping[BoundKey, float | N
         return "–"
     factor = noise_factors[bound.key]
     without_release = "draws decide" if bound.epsilon > 1 else "caps decide"
-    return without_release if factor is None else f"{format_number(sd_kwh * factor)}\u00a0kWh"
+    return without_release if factor is None else f"{svg.format_number(sd_kwh * factor)}\u00a0kWh"
 
 
 def growth_parts(bounds: Sequence[LabelledBound], losses_over_time: Mapping[BoundKey, LossOverTime]) -> Iterator[str]:
@@ -517,12 +486,18 @@ def growth_parts(bounds: Sequence[LabelledBound], losses_over_time: Mapping[Boun
     constant = {curve: of for curve, of in bounds_by_curve.items() if len({*curve.values}) == 1}
     changing = {curve: of for curve, of in bounds_by_curve.items() if curve not in constant}
     if constant:
-        yield paragraph(_constant_text([bound for same_bounds in constant.values() for bound in same_bounds]))
+        texts = [
+            f"{bound.letter}, {bound.name} (epsilon {bound.short})"
+            for same_bounds in constant.values()
+            for bound in same_bounds
+        ]
+        names = texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
+        yield paragraph(f"Unchanged since the first released day: {names}.")
     if not changing:
         return
-    values = {curve: [_to_epsilon(value) for value in curve.values] for curve in changing}
+    values = {curve: [math.inf if value is None else to_float(value) for value in curve.values] for curve in changing}
     lines = [
-        Line(
+        svg.Line(
             _line_name(same_bounds),
             [float(date.fromisoformat(day).toordinal()) for day in curve.days],
             values[curve],
@@ -533,28 +508,21 @@ def growth_parts(bounds: Sequence[LabelledBound], losses_over_time: Mapping[Boun
         for index, (curve, same_bounds) in enumerate(changing.items())
     ]
     end_texts = "; ".join(
-        f"{bound.letter}, {bound.name}: {format_rounded_up(values[curve][-1])} at the end"
+        f"{bound.letter}, {bound.name}: {svg.format_rounded_up(values[curve][-1])} at the end"
         for curve, same_bounds in changing.items()
         for bound in same_bounds
     )
     description = f"Bounds by day of the data, on a logarithmic scale. {end_texts}."
-    x = date_axis(date.fromisoformat(dates[0]), date.fromisoformat(dates[-1]))
-    y = logarithmic_axis([value for epsilons in values.values() for value in epsilons])
+    x = svg.date_axis(date.fromisoformat(dates[0]), date.fromisoformat(dates[-1]))
+    y = svg.logarithmic_axis([value for epsilons in values.values() for value in epsilons])
     title, y_title = "Bounds as the days were released", "epsilon (each step: ten times)"
-    yield chart(title, description, [*lines, _DAY_HOVER], x=x, y=y, y_title=y_title, height=240)
-    shown_dates = evenly_spaced(dates, _MAX_DATES)
+    yield svg.chart(title, description, [*lines, _DAY_HOVER], x=x, y=y, y_title=y_title, height=240)
+    shown_dates = svg.evenly_spaced(dates, _MAX_DATES)
     rows = [
         (f"{same_bounds[0].letter} {_line_name(same_bounds)}", *(_value_at(curve, day) for day in shown_dates))
         for curve, same_bounds in changing.items()
     ]
     yield table("The same in numbers: epsilon, counting the days up to", ("bound", *shown_dates), rows)
-
-
-def _constant_text(bounds: Sequence[LabelledBound]) -> str:
-    """Return the sentence on bounds that had their present value from the first released day on."""
-    texts = [f"{bound.letter}, {bound.name} (epsilon {bound.short})" for bound in bounds]
-    names = texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
-    return f"Unchanged since the first released day: {names}."
 
 
 def _line_name(bounds: Sequence[LabelledBound]) -> str:
@@ -565,14 +533,12 @@ def _line_name(bounds: Sequence[LabelledBound]) -> str:
     return f"{first.name}{if_model}{same_text}"
 
 
-def _to_epsilon(value: int | None) -> float:
-    return math.inf if value is None else to_float(value)
-
-
 def _value_at(curve: LossOverTime, day: str) -> str:
     values_so_far = [value for curve_day, value in zip(curve.days, curve.values, strict=True) if curve_day <= day]
     return (
-        "infinite" if not values_so_far or values_so_far[-1] is None else format_rounded_up(to_float(values_so_far[-1]))
+        "infinite"
+        if not values_so_far or values_so_far[-1] is None
+        else svg.format_rounded_up(to_float(values_so_far[-1]))
     )
 
 
@@ -583,8 +549,8 @@ def schedules_table(schedules: Mapping[str, float]) -> str:
     rows = [
         (
             f"{name} (as promised)" if name == promised else name,
-            format_number(kwh),
-            f"{format_number(kwh / promised_kwh)} ×",
+            svg.format_number(kwh),
+            f"{svg.format_number(kwh / promised_kwh)} ×",
         )
         for name, kwh in schedules.items()
     ]
@@ -594,7 +560,7 @@ def schedules_table(schedules: Mapping[str, float]) -> str:
     return table(caption, ("schedule", "noise", "ratio to promised"), rows)
 
 
-_SIZE_HOVER = Hover(lambda size: f"{format_number(size)} kWh", "epsilon", format_rounded_up)
+_SIZE_HOVER = svg.Hover(lambda size: f"{svg.format_number(size)} kWh", "epsilon", svg.format_rounded_up)
 _POINTS = 40
 _MAX_SIZE_ROWS = 8
 
@@ -609,20 +575,20 @@ def size_parts(
         return
     grid = sorted({Decimal(full_wh * i // _POINTS) / 1000 for i in range(1, _POINTS + 1)})
     losses = {size: _loss(size, released, publication) for size in {*grid, *sizes}}
-    size_texts = ", ".join(f"{exact_text(size)} kWh: {format_rounded_up(losses[size])}" for size in sizes)
-    description = f"Upper bounds for any one day. {size_texts}; any size: {format_rounded_up(losses[grid[-1]])}."
-    layers: list[Line | Marks] = [
-        Line("epsilon", [float(size) for size in grid], [losses[size] for size in grid], dots=False),
-        Marks("sizes of the statement", [float(size) for size in sizes if size <= grid[-1]]),
+    size_texts = ", ".join(f"{exact_text(size)} kWh: {svg.format_rounded_up(losses[size])}" for size in sizes)
+    description = f"Upper bounds for any one day. {size_texts}; any size: {svg.format_rounded_up(losses[grid[-1]])}."
+    layers: list[svg.Line | svg.Marks] = [
+        svg.Line("epsilon", [float(size) for size in grid], [losses[size] for size in grid], dots=False),
+        svg.Marks("sizes of the statement", [float(size) for size in sizes if size <= grid[-1]]),
     ]
-    x, y = linear_axis([0.0, float(grid[-1])]), linear_axis([0.0, losses[grid[-1]]], zero=True)
+    x, y = svg.linear_axis([0.0, float(grid[-1])]), svg.linear_axis([0.0, losses[grid[-1]]], zero=True)
     title = "Privacy loss of a day by size of the change, kWh"
-    yield chart(title, description, [*layers, _SIZE_HOVER], x=x, y=y, y_title="epsilon", height=170)
+    yield svg.chart(title, description, [*layers, _SIZE_HOVER], x=x, y=y, y_title="epsilon", height=170)
     table_sizes = sorted({*sizes, *grid[_POINTS // _MAX_SIZE_ROWS - 1 :: _POINTS // _MAX_SIZE_ROWS]})
     yield table(
         "The same in numbers: upper bound on epsilon for any one day",
         ("change of one household's use by at most, kWh", "epsilon"),
-        [(exact_text(size), format_rounded_up(losses[size])) for size in table_sizes],
+        [(exact_text(size), svg.format_rounded_up(losses[size])) for size in table_sizes],
     )
 
 
@@ -699,7 +665,7 @@ def spans_over_time(
         values = growing.largest_so_far(loss.delta)
         [bound] = loss.bounds(released, None, None)
         values[-1] = bound.value or 0
-        shown = evenly_spaced(range(len(values)), points)
+        shown = svg.evenly_spaced(range(len(values)), points)
         over_time[BoundKey(bound.name, bound.about, bound.assumption)] = LossOverTime(
             tuple(date.fromordinal(growing.days[index]).isoformat() for index in shown),
             tuple(values[index] for index in shown),
@@ -711,7 +677,7 @@ def spans_over_time(
 # LEDGER -> losses of each day and of all days so far, against the caps of the promise. Public.
 # --------------------------------------------------------------------------------------------------
 
-_HOVER = Hover(day_text, "epsilon", format_rounded_up)
+_HOVER = svg.Hover(svg.day_text, "epsilon", svg.format_rounded_up)
 
 
 def spending_parts(
@@ -733,17 +699,20 @@ def spending_parts(
     of_days = [by_day[day] + charge_on(charges, day) if day in by_day else 0 for day in map(str, all_days)]
     sums = [*accumulate(spent, initial=total_charge(charges))][1:]
     draws = ", calibration draws included" if charges else ""
-    on_days = f"at most {format_rounded_up(to_float(max(of_days)))} per day{draws}"
-    in_total = f"{format_rounded_up(to_float(sums[-1]))} in total{draws}"
+    on_days = f"at most {svg.format_rounded_up(to_float(max(of_days)))} per day{draws}"
+    in_total = f"{svg.format_rounded_up(to_float(sums[-1]))} in total{draws}"
     totals = {"spent": sums}
     if delta is not None:
-        at_delta, text = _totals_at(delta, rows, publication, all_days), with_powers(with_delta(f"{delta:f}"))
+        growing = growing_span(SpanCurves(publication), rows, publication, None)
+        epsilons = dict(zip(growing.days, growing.largest_so_far(delta), strict=True))
+        at_delta = [*accumulate((epsilons.get(day.toordinal(), 0) for day in all_days), max)]
+        text = svg.with_powers(with_delta(f"{delta:f}"))
         totals = {"sum of the losses": sums, f"epsilon{text}": at_delta}
-        in_total += f"; {format_rounded_up(to_float(at_delta[-1]))}{text}"
-    at_delta_text = with_powers(with_delta(promise.delta))
+        in_total += f"; {svg.format_rounded_up(to_float(at_delta[-1]))}{text}"
+    at_delta_text = svg.with_powers(with_delta(promise.delta))
     so_far = _chart("Composed loss so far", all_days, totals, promise.epsilon_total, (in_total, at_delta_text))
     released = [loss for loss in of_days if loss]
-    if constant_value(released) is not None:
+    if svg.constant_value(released) is not None:
         yield paragraph(_equal_losses_text(released, len(all_days), draws, promise.max_day_epsilon))
         if len(all_days) > 1:
             yield so_far
@@ -760,16 +729,7 @@ def _equal_losses_text(losses: Sequence[int], days: int, draws: str, cap: str) -
     skipped = f"; the {without:,} other days in between have none" if without > 1 else ""
     skipped = "; the day without a release in between has none" if without == 1 else skipped
     permitted = "the promise sets no limit" if cap == "unlimited" else f"the promise permits {cap} per day"
-    return f"{of_days} a loss of epsilon {format_rounded_up(to_float(losses[0]))}{draws}{skipped}; {permitted}."
-
-
-def _totals_at(
-    delta: Decimal, rows: Sequence[ReleaseRecord], publication: Publication, all_days: Sequence[date]
-) -> list[int]:
-    """Return the loss of all rows up to each day, and of the calibration draws, at a delta [nano-epsilon]."""
-    growing = growing_span(SpanCurves(publication), rows, publication, None)
-    epsilons = dict(zip(growing.days, growing.largest_so_far(delta), strict=True))
-    return [*accumulate((epsilons.get(day.toordinal(), 0) for day in all_days), max)]
+    return f"{of_days} a loss of epsilon {svg.format_rounded_up(to_float(losses[0]))}{draws}{skipped}; {permitted}."
 
 
 def _chart(
@@ -783,23 +743,23 @@ def _chart(
     caps = [] if cap == "unlimited" else [float(cap)]
     positions = [float(day.toordinal()) for day in days]
     lines = [
-        Line(name, positions, [to_float(value) for value in values], style=style, steps=len(days) > 1)
+        svg.Line(name, positions, [to_float(value) for value in values], style=style, steps=len(days) > 1)
         for style, (name, values) in enumerate(losses.items())
     ]
-    levels = [Level(f"cap of the promise, {cap}{at_delta}", limit) for limit in caps]
-    y = linear_axis([*(to_float(max(values)) for values in losses.values()), *caps], zero=True)
+    levels = [svg.Level(f"cap of the promise, {cap}{at_delta}", limit) for limit in caps]
+    y = svg.linear_axis([*(to_float(max(values)) for values in losses.values()), *caps], zero=True)
     cap_text = f"the promise permits {cap}{at_delta}" if caps else "the promise sets no limit"
     description = f"Epsilon by day of the data: {amount_text}; {cap_text}."
-    x = date_axis(days[0], days[-1])
-    return chart(title, description, [*lines, *levels, _HOVER], x=x, y=y, y_title="epsilon", height=170)
+    x = svg.date_axis(days[0], days[-1])
+    return svg.chart(title, description, [*lines, *levels, _HOVER], x=x, y=y, y_title="epsilon", height=170)
 
 
 def _month_table(all_days: Sequence[date], spent: Sequence[int], totals: Mapping[str, Sequence[int]]) -> str:
-    months = by_month(range(len(all_days)), all_days.__getitem__)
+    months = svg.by_month(range(len(all_days)), all_days.__getitem__)
     rows = []
     for month, indices in months.items():
         losses = [spent[i] for i in indices]
         epsilons = map(to_float, (max(losses), sum(losses), *(values[indices[-1]] for values in totals.values())))
-        rows.append((month, f"{sum(loss > 0 for loss in losses)}", *map(format_rounded_up, epsilons)))
+        rows.append((month, f"{sum(loss > 0 for loss in losses)}", *map(svg.format_rounded_up, epsilons)))
     so_far = ["so far"] if len(totals) == 1 else [f"so far, {name}" for name in totals]
     return table("The same by month: epsilon", ("month", "days", "largest day", "month", *so_far), rows)

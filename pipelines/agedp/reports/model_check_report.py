@@ -72,6 +72,8 @@ def memory_report_page(curves: MemoryCurves, calibration: Calibration | None = N
     """Return the page of the confidential report on the Markov model."""
     summary, lines, conclusions = _verdict(curves)
     names = curves.series_by_name
+    caption = "Measured coverage of the intervals: synthetic households over a year with regimes of 30 to 180 days"
+    numbers = _table(caption, COVERED_DAYS, [("total variation by the chains' states", COVERAGE)], digits=2)
     return render_page(
         "model_check_report.html",
         title=_TITLE,
@@ -86,15 +88,9 @@ def memory_report_page(curves: MemoryCurves, calibration: Calibration | None = N
             *([] if calibration is None else [_mixing_section(calibration)]),
             *([] if curves.regimes is None else [_regime_section(curves.regimes)]),
             *(_chain_section(curves, name) for name in _CHAIN_TEXTS if name in names),
-            _how_to_read(),
+            PageSection("How to read this", "how-to-read", [*map(paragraph, _HOW_TO_READ), numbers]),
         ],
     )
-
-
-def _how_to_read() -> PageSection:
-    caption = "Measured coverage of the intervals: synthetic households over a year with regimes of 30 to 180 days"
-    numbers = _table(caption, COVERED_DAYS, [("total variation by the chains' states", COVERAGE)], digits=2)
-    return PageSection("How to read this", "how-to-read", [*map(paragraph, _HOW_TO_READ), numbers])
 
 
 _CURVES = {**MIXING_NAMES, "sampling_bound": "sampling bound on total variation"}
@@ -254,7 +250,8 @@ def _chain_section(curves: MemoryCurves, name: str) -> PageSection:
         "predicted by the chain (median household)": (values["powers"], None),
         "null level (median household)": (values["floor"], None),
     }
-    rejected = _column_means(curves.series_by_name[name]["rejected"])
+    measured = [_present(column) for column in curves.series_by_name[name]["rejected"].T]
+    rejected = [float(column.mean()) if len(column) else math.nan for column in measured]
     rows: list[tuple[str, Iterable[float]]] = [
         ("predicted by the chain", values["powers"]),
         ("lagged counts", values["direct"]),
@@ -265,15 +262,16 @@ def _chain_section(curves: MemoryCurves, name: str) -> PageSection:
         ("null level", values["floor"]),
         ("Markov property rejected, share of households", rejected),
     ]
-    chart_html = _chart(curves, f"{title}: prediction and lagged counts", lines, "total variation", 1.0)
+    chart_html = _lag_chart(
+        f"{title}: prediction and lagged counts", curves.ages_days, lines, y_title="total variation", y_range=(0.0, 1.0)
+    )
     households = curves.checks[name].checked
     return _section(
-        f"{title} ({households:,} households)", description, chart_html, _medians_table(curves, title, rows)
+        f"{title} ({households:,} households)",
+        description,
+        chart_html,
+        _table(f"{title}, by lag: medians over households", curves.ages_days, rows, digits=3),
     )
-
-
-def _chart(curves: MemoryCurves, title: str, lines: Mapping[str, CurveWithBand], y_title: str, y_top: float) -> str:
-    return _lag_chart(title, curves.ages_days, lines, y_title=y_title, y_range=(0.0, y_top))
 
 
 def _lag_chart(
@@ -305,17 +303,8 @@ def _values_text(values: Sequence[float], ages: Sequence[int]) -> str:
     return ", ".join(texts) or "nothing to compare"
 
 
-def _medians_table(curves: MemoryCurves, title: str, rows: Sequence[tuple[str, Iterable[float]]]) -> str:
-    return _table(f"{title}, by lag: medians over households", curves.ages_days, rows, digits=3)
-
-
 def _table(caption: str, ages: Sequence[int], rows: Sequence[tuple[str, Iterable[float]]], *, digits: int) -> str:
     cells = [
         (name, *("–" if math.isnan(value) else f"{value:.{digits}f}" for value in values)) for name, values in rows
     ]
     return table(caption, ("lag", *(f"{age} d" for age in ages)), cells)
-
-
-def _column_means(values: Floats) -> list[float]:
-    measured = [_present(column) for column in values.T]
-    return [float(column.mean()) if len(column) else math.nan for column in measured]

@@ -6,6 +6,22 @@ Decisions:
 
 * All groups have one axis and one range of colours. The maps of all groups have at most `MOST_CELLS` cells: of longer
   series the newest days. `MOST_GROUPS` groups are shown, those of most households on these days, in the order of names.
+* The colours are those of cividis, sixteen of them in equal steps. Their lightness grows evenly from dark to light,
+  so that the map reads the same in greyscale, and they differ alike for readers with and without colour-vision
+  deficiency.
+* The legend is one bar of all colours with the values of its ends, so that no range seems to be missing.
+* The map is on white in light and dark: a white cell has no value.
+* The range of the colours leaves out the lowest and highest hundredth of the values, which have the end colours.
+* Cells of one colour are one path, neighbours in a row one line of it: a year of half-hours takes at most 0.2 MB.
+* A mean over days is the sum of their noisy sums over their household-days, as in the averages by month. Its noise
+  is the sum of the days' noises, and its interval that of this sum (`consistency`), not a normal approximation.
+* A cell is at the clock time at which it begins. On the day on which the clock goes forward two half-hours are
+  empty. On the day on which it goes back two cells have twice the minutes: the means leave them out.
+* Of profiles of months, `MOST_GROUPS` groups are shown, those of most household-days in the newest month, in the order
+  of names. A map has one column a month and one row a half-hour. Weekdays and weekends have a map each with the same
+  colours.
+
+Nuñez, Anderton, Renslow: Optimizing colormaps with consideration for color vision deficiency. PLOS ONE 13(7), 2018.
 """
 
 from __future__ import annotations
@@ -23,20 +39,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from agedp.release_folder.result_tables import released_table
+from agedp.reports import svg
 from agedp.reports.html import Values, closed, download_links, paragraph, part, side_by_side, table
-from agedp.reports.series_charts import MONTHS, percent
-from agedp.reports.svg import (
-    Hover,
-    Line,
-    Scale,
-    area,
-    chart,
-    date_axis,
-    format_number,
-    linear_axis,
-    positions_per_area,
-    share_of_areas,
-)
+from agedp.reports.series_charts import MONTHS, group_labels, percent
 from agedp_data.arrays import Floats
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.series.consistency import sum_deviation, sum_interval
@@ -46,18 +51,6 @@ from agedp_data.series.series_terms import DAY_KINDS, day_kind
 
 # --------------------------------------------------------------------------------------------------
 # A heat map of values as SVG: rows and columns of cells in sixteen colours, with a legend, values at the pointer.
-#
-# Decisions:
-#
-# * The colours are those of cividis, sixteen of them in equal steps. Their lightness grows evenly from dark to light,
-#   so that the map reads the same in greyscale, and they differ alike for readers with and without colour-vision
-#   deficiency.
-# * The legend is one bar of all colours with the values of its ends, so that no range seems to be missing.
-# * The map is on white in light and dark: a white cell has no value.
-# * The range of the colours leaves out the lowest and highest hundredth of the values, which have the end colours.
-# * Cells of one colour are one path, neighbours in a row one line of it: a year of half-hours takes at most 0.2 MB.
-#
-# Nuñez, Anderton, Renslow: Optimizing colormaps with consideration for color vision deficiency. PLOS ONE 13(7), 2018.
 # --------------------------------------------------------------------------------------------------
 
 COLOURS = (
@@ -120,7 +113,7 @@ def value_map(title: str, about: str, shown: HeatMap, *, height: int) -> str:
     rows, columns = len(shown.values), len(shown.values[0])
     distinct = {value for row in shown.values for value in row if not math.isnan(value)}
     if len(distinct) <= 1:
-        text = f"{format_number(*distinct)} {shown.unit} in every cell" if distinct else "no value"
+        text = f"{svg.format_number(*distinct)} {shown.unit} in every cell" if distinct else "no value"
         return paragraph(f"{title}: {text}.")
     size = columns * _CELL_SIZE, rows * _CELL_SIZE
     drawing = "\n".join(
@@ -158,18 +151,18 @@ def _cell_paths(shown: HeatMap) -> Iterator[str]:
 def _cell_areas(shown: HeatMap) -> Iterator[str]:
     """Yield the areas at the pointer: of one cell, or of neighbouring ones of a row if there are too many."""
     rows, columns = len(shown.values), len(shown.values[0])
-    count = positions_per_area(columns, max(shown.most // rows, 1))
+    count = svg.positions_per_area(columns, max(shown.most // rows, 1))
     for row, values in enumerate(shown.values):
         for start in range(0, columns, count):
             end = min(start + count, columns) - 1
             if not all(map(math.isnan, values[start : end + 1])):
                 width = (end - start + 1) * _CELL_SIZE
-                yield area(start * _CELL_SIZE, row * _CELL_SIZE, width, _CELL_SIZE, shown.text(row, start, end))
+                yield svg.area(start * _CELL_SIZE, row * _CELL_SIZE, width, _CELL_SIZE, shown.text(row, start, end))
 
 
 def _legend(shown: HeatMap) -> Iterator[tuple[str, int, str, str]]:
     """Yield the colour bar with the values of its ends, and the sample of an empty cell."""
-    low, high = map(format_number, shown.limits)
+    low, high = map(svg.format_number, shown.limits)
     size = 28 / len(COLOURS)
     bar = "".join(
         f'<path style="fill:{colour}" d="M{step * size:g} 0H28v12H{step * size:g}z"/>'
@@ -181,13 +174,6 @@ def _legend(shown: HeatMap) -> Iterator[tuple[str, int, str, str]]:
 
 # --------------------------------------------------------------------------------------------------
 # Load profiles by group, and their means over days, from the published table (`profile.PROFILES`). Public.
-#
-# Decisions:
-#
-# * A mean over days is the sum of their noisy sums over their household-days, as in the averages by month. Its noise
-#   is the sum of the days' noises, and its interval that of this sum (`consistency`), not a normal approximation.
-# * A cell is at the clock time at which it begins. On the day on which the clock goes forward two half-hours are
-#   empty. On the day on which it goes back two cells have twice the minutes: the means leave them out.
 # --------------------------------------------------------------------------------------------------
 
 MINUTES_OF_DAY = 1440
@@ -338,10 +324,12 @@ def profile_parts(name: str, rows: pa.Table, *, coverage: Decimal, label: str = 
         return
     shown_days = _shown_days(rows)
     shown = rows.filter(pc.greater_equal(rows["day"], pa.scalar(shown_days[0])))
-    groups, hidden = _largest_groups(shown)
+    largest = shown.group_by("group").aggregate([("households", "max")]).to_pylist()
+    order = sorted(largest, key=lambda row: (-row["households_max"], row["group"]))
+    groups, hidden = sorted(row["group"] for row in order[:MOST_GROUPS]), max(len(order) - MOST_GROUPS, 0)
     profiles = {group: group_profile(shown, group) for group in groups}
     is_split = len(profiles) > 1
-    labels = {group: ", ".join(filter(None, [label, group if group != "all" or is_split else ""])) for group in groups}
+    labels = group_labels(groups, label)
     kinds = {group: _weekday_and_weekend(profile, coverage) for group, profile in profiles.items()}
     yield from _mean_charts(kinds, profiles, labels, coverage)
     if len(shown_days) > 1:
@@ -355,13 +343,6 @@ def profile_parts(name: str, rows: pa.Table, *, coverage: Decimal, label: str = 
     yield download_links(f"{name}_weekday_weekend", _values(kinds, profiles), file, holds=holds)
     tables = [_table(of_kinds, profiles[group], labels[group], coverage) for group, of_kinds in kinds.items()]
     yield closed("Numbers of each group by clock", tables) if is_split else tables[0]
-
-
-def _largest_groups(rows: pa.Table) -> tuple[list[str], int]:
-    """Return the groups that are shown, by name, and the number of all others."""
-    largest = rows.group_by("group").aggregate([("households", "max")]).to_pylist()
-    order = sorted(largest, key=lambda row: (-row["households_max"], row["group"]))
-    return sorted(row["group"] for row in order[:MOST_GROUPS]), max(len(order) - MOST_GROUPS, 0)
 
 
 def _shown_days(rows: pa.Table) -> list[date]:
@@ -391,21 +372,25 @@ def _mean_charts(
     coverage: Decimal,
 ) -> Iterator[str]:
     ends = [end for of_kinds in kinds.values() for mean in of_kinds.values() for end in (*mean.low, *mean.high)]
-    y = linear_axis(ends, zero=True)
+    y = svg.linear_axis(ends, zero=True)
     charts = []
     for group, of_kinds in kinds.items():
         profile = profiles[group]
         positions = [float(cell) for cell in range(profile.noisy_wh.shape[1])]
         lines = [
-            Line(f"{kind}, mean of {mean.days}", positions, mean.mean, (mean.low, mean.high), letter, style, dots=False)
+            svg.Line(
+                f"{kind}, mean of {mean.days}", positions, mean.mean, (mean.low, mean.high), letter, style, dots=False
+            )
             for style, (letter, (kind, mean)) in enumerate(zip("WE", of_kinds.items(), strict=False))
         ]
         unit = f"kWh per household in {profile.step} minutes"
-        hover = Hover(profile.clock_at, unit, most=share_of_areas(len(kinds)))
+        hover = svg.Hover(profile.clock_at, unit, most=svg.share_of_areas(len(kinds)))
         title = _title(f"Mean profile, {_span(profiles.values())}", labels[group])
         about = _about(of_kinds, profile, coverage)
         height = 170 if len(kinds) > 1 else 240
-        charts.append(chart(title, about, [*lines, hover], x=_clock_axis(profile), y=y, y_title=unit, height=height))
+        charts.append(
+            svg.chart(title, about, [*lines, hover], x=_clock_axis(profile), y=y, y_title=unit, height=height)
+        )
     yield side_by_side(charts) if len(charts) > 1 else charts[0]
 
 
@@ -424,15 +409,17 @@ def _about(kinds: dict[str, MeanProfile], profile: GroupProfile, coverage: Decim
         present = [cell for cell, value in enumerate(mean.mean) if not math.isnan(value)]
         peak, least = max(present, key=mean.mean.__getitem__), min(present, key=mean.mean.__getitem__)
         texts.append(
-            f"{mean.days} {kind}: highest {format_number(mean.mean[peak])} kWh per household at {profile.clock(peak)}, "
-            f"lowest {format_number(mean.mean[least])} at {profile.clock(least)}"
+            f"{mean.days} {kind}: highest {svg.format_number(mean.mean[peak])} kWh per household "
+            f"at {profile.clock(peak)}, lowest {svg.format_number(mean.mean[least])} at {profile.clock(least)}"
         )
     return f"{'; '.join(texts)}; the bands cover the noise of the means ({percent(coverage)})."
 
 
-def _clock_axis(profile: GroupProfile) -> Scale:
+def _clock_axis(profile: GroupProfile) -> svg.Scale:
     cells = profile.noisy_wh.shape[1]
-    return Scale(0.0, cells - 1.0, tuple((float(cell), profile.clock(cell)) for cell in range(0, cells, cells // 4)))
+    return svg.Scale(
+        0.0, cells - 1.0, tuple((float(cell), profile.clock(cell)) for cell in range(0, cells, cells // 4))
+    )
 
 
 def _by_day(values: Floats, release: Sequence[int | None]) -> Floats:
@@ -445,7 +432,7 @@ def _by_day(values: Floats, release: Sequence[int | None]) -> Floats:
 
 def _maps(profiles: dict[str, GroupProfile], labels: dict[str, str], days: Sequence[date]) -> Iterator[str]:
     limits = value_limits(np.concatenate([profile.comparable_kwh.ravel() for profile in profiles.values()]).tolist())
-    axis = date_axis(days[0], days[-1])
+    axis = svg.date_axis(days[0], days[-1])
     x_ticks = [((value - axis.low + 0.5) / len(days), text) for value, text in axis.ticks]
     maps = []
     if note := _noise_note(profiles.values()):
@@ -463,7 +450,7 @@ def _maps(profiles: dict[str, GroupProfile], labels: dict[str, str], days: Seque
         peak = np.unravel_index(np.nanargmax(values), values.shape)
         about = (
             f"One column a day, one row each {profile.step} minutes of the clock, from midnight at the top; the "
-            f"highest value is {format_number(float(values[peak]))} kWh per household on {days[int(peak[1])]} at "
+            f"highest value is {svg.format_number(float(values[peak]))} kWh per household on {days[int(peak[1])]} at "
             f"{profile.clock(int(peak[0]))}. The values include noise."
         )
         maps.append(value_map(title, about, shown, height=170 if len(profiles) > 1 else 300))
@@ -483,8 +470,8 @@ def _noise_note(profiles: Iterable[GroupProfile]) -> str:
     if noise <= mean:
         return ""
     text = (
-        f"Single half-hours are mostly noise: the noise of a cell is {format_number(noise)} kWh on average, "
-        f"the mean cell {format_number(mean)} kWh. The means over days have much less noise."
+        f"Single half-hours are mostly noise: the noise of a cell is {svg.format_number(noise)} kWh on average, "
+        f"the mean cell {svg.format_number(mean)} kWh. The means over days have much less noise."
     )
     return paragraph(text, "soft")
 
@@ -502,13 +489,13 @@ class _MapTexts:
         """Return day, clock, value and interval of a cell, or the range of the values of neighbouring days."""
         profile, clock, row = self.profile, self.profile.clock(cell), self.release[first]
         if first == last and row is not None:
-            low, high = (format_number(float(ends[row, cell])) for ends in (profile.low_kwh, profile.high_kwh))
+            low, high = (svg.format_number(float(ends[row, cell])) for ends in (profile.low_kwh, profile.high_kwh))
             length = profile.minutes[row, cell]
             minutes = f" in {length:.0f} minutes" if length != profile.step else ""
-            mean = format_number(float(self.mean_kwh[cell, first]))
+            mean = svg.format_number(float(self.mean_kwh[cell, first]))
             return f"{self.days[first]} {clock}: {mean} kWh per household{minutes} ({low} to {high})"
         of_days = self.mean_kwh[cell, first : last + 1]
-        low, high = (format_number(float(value)) for value in (np.nanmin(of_days), np.nanmax(of_days)))
+        low, high = (svg.format_number(float(value)) for value in (np.nanmin(of_days), np.nanmax(of_days)))
         return f"{self.days[first]} to {self.days[last]} {clock}: {low} to {high} kWh per household"
 
 
@@ -535,7 +522,10 @@ def _values(kinds: dict[str, dict[str, MeanProfile]], profiles: dict[str, GroupP
 def _table(kinds: dict[str, MeanProfile], profile: GroupProfile, label: str, coverage: Decimal) -> str:
     means = [*kinds.values()]
     rows = [
-        (profile.clock(cell), *(_number(ends[cell]) for mean in means for ends in (mean.mean, mean.low, mean.high)))
+        (
+            profile.clock(cell),
+            *(svg.number_or_dash(ends[cell]) for mean in means for ends in (mean.mean, mean.low, mean.high)),
+        )
         for cell in range(profile.noisy_wh.shape[1])
     ]
     columns = ("begins", *(f"{kind}{text}" for kind in kinds for text in (", mean", ", low", ", high")))
@@ -546,17 +536,8 @@ def _table(kinds: dict[str, MeanProfile], profile: GroupProfile, label: str, cov
     return table(caption, columns, rows)
 
 
-def _number(value: float) -> str:
-    return "–" if math.isnan(value) else format_number(value)
-
-
 # --------------------------------------------------------------------------------------------------
 # Profiles of months that were released as such: the newest month by clock, and a map of all months. Public.
-#
-# Decisions:
-#
-# * `MOST_GROUPS` groups are shown, those of most household-days in the newest month, in the order of names.
-# * A map has one column a month and one row a half-hour. Weekdays and weekends have a map each with the same colours.
 # --------------------------------------------------------------------------------------------------
 
 _NAMES = {"weekday": "weekdays", "weekend": "weekend days"}
@@ -623,7 +604,7 @@ def month_profile_parts(
         where = f"in {file}" if file else "in the Parquet file"
         yield paragraph(f"{hidden:,} more groups, of fewer households, are {where} only.", "soft")
     shown = [row for row in published if row["group"] in labels]
-    values = Values(_COLUMNS, [tuple(_text(row[column]) for column in _COLUMNS) for row in shown])
+    values = Values(_COLUMNS, [tuple(row[column] for column in _COLUMNS) for row in shown])
     yield download_links(f"{name}_by_month", values, file)
     tables = [_month_table(profiles, group, label, coverage) for group, label in labels.items()]
     yield tables[0] if len(tables) == 1 else closed("Numbers of each group by clock", tables)
@@ -647,11 +628,11 @@ def _newest_charts(profiles: _MonthProfiles, labels: Mapping[str, str], coverage
     }
     ends = [end for _, low, high in curves.values() for end in (*low, *high)]
     cells, unit = 24 * 60 // profiles.step, f"kWh per household in {profiles.step} minutes"
-    x = Scale(0.0, cells - 1.0, tuple((float(cell), profiles.clock(cell)) for cell in range(0, cells, cells // 4)))
-    y, charts = linear_axis(ends, zero=True), []
+    x = svg.Scale(0.0, cells - 1.0, tuple((float(cell), profiles.clock(cell)) for cell in range(0, cells, cells // 4)))
+    y, charts = svg.linear_axis(ends, zero=True), []
     for group, label in labels.items():
         lines = [
-            Line(
+            svg.Line(
                 f"{_NAMES[kind]}, with the interval of the noise ({percent(coverage)})",
                 [float(cell) for cell in range(cells)],
                 mean,
@@ -665,12 +646,12 @@ def _newest_charts(profiles: _MonthProfiles, labels: Mapping[str, str], coverage
         ]
         title = f"Mean profile of {MONTHS.text(newest)}: {label}"
         about = "; ".join(
-            f"{line.name.partition(',')[0]}: highest {format_number(max(_present(line.values)))} kWh per household, "
-            f"lowest {format_number(min(_present(line.values)))}"
+            f"{line.name.partition(',')[0]}: highest {svg.format_number(max(_present(line.values)))} kWh per "
+            f"household, lowest {svg.format_number(min(_present(line.values)))}"
             for line in lines
         )
-        hover = Hover(profiles.clock, unit)
-        charts.append(chart(title, f"By clock. {about}.", [*lines, hover], x=x, y=y, y_title=unit, height=200))
+        hover = svg.Hover(profiles.clock, unit)
+        charts.append(svg.chart(title, f"By clock. {about}.", [*lines, hover], x=x, y=y, y_title=unit, height=200))
     return charts
 
 
@@ -693,14 +674,15 @@ def _month_maps(profiles: _MonthProfiles, labels: Mapping[str, str]) -> Iterator
             def text(cell: int, first: int, last: int, values: Sequence[Sequence[float]] = values) -> str:
                 shown = _present(values[cell][first : last + 1])
                 span = MONTHS.text(months[first]) + (f" to {MONTHS.text(months[last])}" if last > first else "")
-                numbers = " to ".join(dict.fromkeys(format_number(end) for end in (min(shown), max(shown))))
+                numbers = " to ".join(dict.fromkeys(svg.format_number(end) for end in (min(shown), max(shown))))
                 return f"{span} {profiles.clock(cell)}: {numbers} kWh per household"
 
             shown = HeatMap(values, x_ticks, y_ticks, "kWh", text, _MOST_AREAS // (2 * len(labels)), limits)
             about = (
                 f"One column a month, one row each {profiles.step} minutes of the clock, from midnight at the top; "
-                f"{format_number(min(map(min, map(_present, columns))))} to "
-                f"{format_number(max(map(max, map(_present, columns))))} kWh per household. The values include noise."
+                f"{svg.format_number(min(map(min, map(_present, columns))))} to "
+                f"{svg.format_number(max(map(max, map(_present, columns))))} kWh per household. "
+                "The values include noise."
             )
             yield value_map(f"Use by month and clock, {_NAMES[kind]}: {label}", about, shown, height=200)
 
@@ -711,7 +693,7 @@ def _month_table(profiles: _MonthProfiles, group: str, label: str, coverage: Dec
         profiles.of(group, kind, newest, column) for kind in DAY_KINDS for column in ("mean_kwh", "low_kwh", "high_kwh")
     ]
     rows = [
-        (profiles.clock(cell), *("–" if math.isnan(value) else format_number(value) for value in values))
+        (profiles.clock(cell), *map(svg.number_or_dash, values))
         for cell, values in enumerate(zip(*columns, strict=True))
     ]
     caption = (
@@ -720,7 +702,3 @@ def _month_table(profiles: _MonthProfiles, group: str, label: str, coverage: Dec
     )
     heads = [f"{_NAMES[kind]}{text}" for kind in DAY_KINDS for text in (", mean", ", low", ", high")]
     return table(caption, ("begins", *heads), rows)
-
-
-def _text(value: object) -> object:
-    return value.isoformat() if isinstance(value, date) else value

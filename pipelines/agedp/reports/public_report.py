@@ -19,22 +19,8 @@ from decimal import Decimal
 from agedp.budget import series_by_contract
 from agedp.release_folder.partitions import is_monthly, months_by_table, series_folder
 from agedp.release_folder.result_tables import list_published_series
+from agedp.reports import loss_charts
 from agedp.reports.html import PageSection, anchor_of, paragraph, part, render_page, statement_to_html
-from agedp.reports.loss_charts import (
-    LabelledBound,
-    bounds_table,
-    growth_parts,
-    labelled_bounds,
-    leakage_parts,
-    losses_over_time,
-    model_parts,
-    noise_factors,
-    schedule_noise_kwh,
-    schedules_table,
-    size_parts,
-    spans_over_time,
-    spending_parts,
-)
 from agedp.reports.released_series import layer_label, released_sections, sum_noise_text
 from agedp.reports.report_data import ReleasedRows, ReportData, household_counts, released_means, series_names
 from agedp.reports.series_charts import percent
@@ -79,8 +65,12 @@ def release_facts(report: ReportData) -> Iterator[Fact]:
     counts = [*household_counts(report)]
     if counts:
         households = [number for number, _ in counts]
-        changes = min(households) < max(households)
-        yield "households counted", _range_text(households), "on the roster, by day" if changes else "on the roster"
+        low, high = min(households), max(households)
+        yield (
+            "households counted",
+            f"{low:,}" if low == high else f"{low:,} to {high:,}",
+            "on the roster, by day" if low < high else "on the roster",
+        )
     yield from _noise_facts(report)
     ending = report.statement.ending
     if ending is not None and ending.last_day:
@@ -115,7 +105,7 @@ def _noise_facts(report: ReportData) -> Iterator[Fact]:
         )
 
 
-def loss_facts(report: ReportData, bounds: Sequence[LabelledBound]) -> Iterator[Fact]:
+def loss_facts(report: ReportData, bounds: Sequence[loss_charts.LabelledBound]) -> Iterator[Fact]:
     """Yield the assumption-free loss of a day and of all days, and the bounds with a delta that are promised."""
     for bound in bounds:
         if bound.key.name in ("day", "total") and bound.is_unconditional:
@@ -128,11 +118,6 @@ def loss_facts(report: ReportData, bounds: Sequence[LabelledBound]) -> Iterator[
             epsilon = f"ε\u00a0{bound.short}{with_powers(with_delta(bound.delta))}"
             limit = f"promised: at most {bound.limit}, {bound.condition}"
             yield f"loss of {span}, as promised", epsilon, limit
-
-
-def _range_text(numbers: Sequence[int]) -> str:
-    low, high = min(numbers), max(numbers)
-    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
 # --------------------------------------------------------------------------------------------------
@@ -266,36 +251,44 @@ def _released_section(report: ReportData) -> PageSection:
 
 def _guarantee_section(report: ReportData) -> PageSection:
     statement = report.statement
-    bounds, exception = labelled_bounds(statement), _exception(statement)
+    bounds, exception = loss_charts.labelled_bounds(statement), _exception(statement)
     delta = f" {_DELTA}" if any(bound.delta is not None for bound in bounds) else ""
     parts = [
         part("fact_list", [*loss_facts(report, bounds)]),
         paragraph(f"{_ODDS.format(exception)}{delta}"),
         paragraph(_BARS, "soft"),
     ]
-    newest = _newest_mean(report)
+    newest = max(released_means(report), key=lambda row: (row.day, -row.seq), default=None)
     sd = None if newest is None else mechanisms.standard_deviation(newest.scale) / (1000.0 * min(newest.households))
-    factors = noise_factors(report.accountants, report.all_rows, report.leakage_bound) if newest is not None else {}
+    factors = (
+        loss_charts.noise_factors(report.accountants, report.all_rows, report.leakage_bound)
+        if newest is not None
+        else {}
+    )
     layer = "" if newest is None else layer_label(report, mean_name(newest.series))
-    parts += bounds_table(bounds, factors, sd_kwh=sd, layer=layer)
+    parts += loss_charts.bounds_table(bounds, factors, sd_kwh=sd, layer=layer)
     return PageSection("The guarantee", "guarantee", parts, [*_guarantee_subsections(report, bounds, newest)])
 
 
 def _guarantee_subsections(
-    report: ReportData, bounds: Sequence[LabelledBound], newest: ReleaseRecord | None
+    report: ReportData, bounds: Sequence[loss_charts.LabelledBound], newest: ReleaseRecord | None
 ) -> Iterator[PageSection]:
-    curves = losses_over_time(report.accountants, report.all_rows, report.leakage_bound)
-    curves |= spans_over_time(report.statement.bounds, report.all_rows, report.publication)
-    promise, delta = report.statement.contract.promise, _shown_delta(report.statement)
+    curves = loss_charts.losses_over_time(report.accountants, report.all_rows, report.leakage_bound)
+    curves |= loss_charts.spans_over_time(report.statement.bounds, report.all_rows, report.publication)
+    deltas = [bound.delta for bound in report.statement.bounds if is_of_span(bound)]
+    shown = report.statement.contract.promise.delta or next(iter(deltas), None)
+    promise, delta = report.statement.contract.promise, None if shown is None else Decimal(shown)
+    clamps = [_clamp_wh(series) for contract in report.contracts.values() for series in contract.series.values()]
+    full_wh = max(clamps) or 1000  # without a clamp (coverage alone) a change of any size counts the same
     parts_by_title = {
         "Noise under other schedules": [_schedules(report, newest)]
         if newest is not None and report.noise_means
         else [],
-        "How the bounds grew": [*growth_parts(bounds, curves)],
+        "How the bounds grew": [*loss_charts.growth_parts(bounds, curves)],
         "Small changes of a day's use": [
-            *size_parts(report.accountants, report.all_rows, report.publication, full_wh=_full_wh(report))
+            *loss_charts.size_parts(report.accountants, report.all_rows, report.publication, full_wh=full_wh)
         ],
-        "Loss by day": [*spending_parts(report.all_rows, promise, report.publication, delta)],
+        "Loss by day": [*loss_charts.spending_parts(report.all_rows, promise, report.publication, delta)],
     }
     for title, parts in parts_by_title.items():
         if parts:
@@ -309,10 +302,10 @@ def _model_sections(report: ReportData) -> Iterator[PageSection]:
         return
     days, publication = report.publication.separated(report.all_rows)
     charge, share = total_charge(publication.charges), _share_text(bound)
-    if parts := [*model_parts(bound, days, charge)]:
+    if parts := [*loss_charts.model_parts(bound, days, charge)]:
         note = paragraph(_AGEING.format(share), "soft")
         yield PageSection("Privacy loss by age under the model", "age", [note, *parts])
-    if parts := [*leakage_parts(bound, days, promise, charge)]:
+    if parts := [*loss_charts.leakage_parts(bound, days, promise, charge)]:
         note = paragraph(_CORRELATION.format(share), "soft")
         yield PageSection("Temporal leakage under the model", "leakage", [note, *parts])
 
@@ -335,34 +328,17 @@ def _share_text(leakage_bound: LeakageBound) -> str:
     return f"; {leakage_bound.share} bounded by it, and for the others these curves say nothing"
 
 
-def _shown_delta(statement: Statement) -> Decimal | None:
-    """Return the promised delta, or the first one at which the statement has a bound on all days; None without one."""
-    deltas = [bound.delta for bound in statement.bounds if is_of_span(bound)]
-    shown = statement.contract.promise.delta or next(iter(deltas), None)
-    return None if shown is None else Decimal(shown)
-
-
-def _newest_mean(report: ReportData) -> ReleaseRecord | None:
-    return max(released_means(report), key=lambda row: (row.day, -row.seq), default=None)
-
-
 def _schedules(report: ReportData, newest: ReleaseRecord) -> str:
     *_, current = report.contracts.values()
     series = current.series.get(newest.series, report.contracts[newest.contract].series[newest.series])
-    return schedules_table(
-        schedule_noise_kwh(
+    return loss_charts.schedules_table(
+        loss_charts.schedule_noise_kwh(
             report.noise_means,
             clamp_wh=_clamp_wh(series),
             share=float(report.promise.part_of_day(newest.series, share_of(series))),
             households=min(newest.households),
         )
     )
-
-
-def _full_wh(report: ReportData) -> int:
-    """Return the largest possible change of a day's use: the largest clamp of all contracts [Wh]."""
-    clamps = [_clamp_wh(series) for contract in report.contracts.values() for series in contract.series.values()]
-    return max(clamps) or 1000  # without a clamp (coverage alone) a change of any size counts the same
 
 
 def _clamp_wh(series: AnySeries) -> int:

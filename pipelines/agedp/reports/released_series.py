@@ -12,39 +12,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
+from agedp import signal_against_noise
 from agedp.layer_noise import newest_sum_noise
 from agedp.release_folder.result_tables import released_table
+from agedp.reports import report_data, series_charts
 from agedp.reports.html import PageSection, anchor_of, closed, paragraph, part, table
 from agedp.reports.profile_charts import MOST_DAYS, month_profile_parts, profile_parts
-from agedp.reports.report_data import (
-    ReportData,
-    month_rows,
-    period_names,
-    period_releases,
-    period_rows,
-    series_names,
-    series_rows,
-)
-from agedp.reports.series_charts import (
-    MAX_CELLS,
-    MOST_GROUPS,
-    ShownPeriod,
-    coverage_parts,
-    distribution_parts,
-    monthly_parts,
-    series_parts,
-    table_parts,
-)
+from agedp.reports.report_data import ReportData
 from agedp.reports.svg import format_number
-from agedp.signal_against_noise import (
-    SeriesSignal,
-    SpanSignal,
-    mean_names,
-    signal_text,
-    signals_by_group,
-    smallest_of,
-    three_digits,
-)
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.series.coverage import COVERAGES
 from agedp_data.series.distribution import DISTRIBUTIONS
@@ -82,18 +57,22 @@ _SPAN_NAMES: Final = {1: "days", 7: "weeks", 28: "months (28 days)", 365: "years
 
 def signal_parts(rows: Sequence[ReleaseRecord]) -> Iterator[str]:
     """Yield the sentence about each mean of these rows, and its table with each group and span."""
-    names = mean_names(row.series for row in rows)
-    signals_by_name = {name: signals for name in names if (signals := signals_by_group(rows, name, most=MAX_CELLS))}
+    names = signal_against_noise.mean_names(row.series for row in rows)
+    signals_by_name = {
+        name: signals
+        for name in names
+        if (signals := signal_against_noise.signals_by_group(rows, name, most=series_charts.MAX_CELLS))
+    }
     for name, signals in signals_by_name.items():
-        yield paragraph(signal_text(smallest_of(signals)))
-        numbers = _signal_table(signals[:MAX_CELLS], f" ({name})" if len(names) > 1 else "")
+        yield paragraph(signal_against_noise.signal_text(signal_against_noise.smallest_of(signals)))
+        numbers = _signal_table(signals[: series_charts.MAX_CELLS], f" ({name})" if len(names) > 1 else "")
         of_groups = f"Each group of {name} by time span" if len(names) > 1 else "Each group by time span"
         yield closed(of_groups, [numbers]) if len(signals) > _MOST_OPEN else numbers
     if signals_by_name:
         yield paragraph(_SIGNAL_NOTE, "soft")
 
 
-def _signal_table(signals: Sequence[SeriesSignal], label: str) -> str:
+def _signal_table(signals: Sequence[signal_against_noise.SeriesSignal], label: str) -> str:
     has_groups = len(signals) > 1
     body = [_span_row(span, f", {signal.group}" if has_groups else "") for signal in signals for span in signal.spans]
     caption = f"Change between neighbouring spans against their noise, kWh per household{label}"
@@ -101,11 +80,11 @@ def _signal_table(signals: Sequence[SeriesSignal], label: str) -> str:
     return table(caption, columns, body)
 
 
-def _span_row(span: SpanSignal, label: str) -> tuple[str, ...]:
+def _span_row(span: signal_against_noise.SpanSignal, label: str) -> tuple[str, ...]:
     estimate = span.estimate
     numbers = [] if estimate is None else [estimate.change, estimate.standard_error]
-    change = [three_digits(number) for number in numbers] or ["–", "–"]
-    pairs, noise = f"{span.pairs:,}", three_digits(span.noise_kwh)
+    change = [signal_against_noise.three_digits(number) for number in numbers] or ["–", "–"]
+    pairs, noise = f"{span.pairs:,}", signal_against_noise.three_digits(span.noise_kwh)
     return (f"{_SPAN_NAMES[span.days]}{label}", pairs, noise, *change, _ANSWERS[span.verdict])
 
 
@@ -120,31 +99,32 @@ _WITH_PICTURES: Final = (AVERAGES, LAYERS, PERIOD_RELEASES, PROFILES, PROFILE_RE
 def released_sections(report: ReportData) -> Iterator[PageSection]:
     """Yield a section for each series: means with their months and layers, periods, profiles, coverage, counts."""
     yield from _mean_sections(report)
-    means = [row for name in series_names(report, "mean") for row in series_rows(report, name, "mean")]
+    names = report_data.series_names(report, "mean")
+    means = [row for name in names for row in report_data.series_rows(report, name, "mean")]
     if parts := [*signal_parts(means)]:
         yield PageSection("Signal against noise", "signal", parts)
-    for name in period_names(report, "mean"):
+    for name in report_data.period_names(report, "mean"):
         yield _section(report, name, "Means of longer periods", _period_parts(report, name))
-    for name in _ordered(report, series_names(report, "profile")):
+    for name in _ordered(report, report_data.series_names(report, "profile")):
         yield _section(report, name, "Load profiles", _profile_parts(report, name))
-    for name in period_names(report, "profile"):
+    for name in report_data.period_names(report, "profile"):
         yield _section(report, name, "Load profiles of months", _month_profile_parts(report, name))
-    counts = _ordered(report, series_names(report, "coverage"))
+    counts = _ordered(report, report_data.series_names(report, "coverage"))
     for name in counts:
-        rows, file = series_rows(report, name, "coverage"), _file(report, COVERAGES, name)
+        rows, file = report_data.series_rows(report, name, "coverage"), _file(report, COVERAGES, name)
         label = name if len(counts) > 1 else ""
-        shares = coverage_parts(name, rows, coverage=report.coverage, label=label, file=file)
+        shares = series_charts.coverage_parts(name, rows, coverage=report.coverage, label=label, file=file)
         yield _section(report, name, "Coverage", shares)
-    for name in _ordered(report, series_names(report, "distribution")):
-        rows, file = series_rows(report, name, "distribution"), _file(report, DISTRIBUTIONS, name)
-        ranges = distribution_parts(name, rows, report.contracts, coverage=report.coverage, file=file)
+    for name in _ordered(report, report_data.series_names(report, "distribution")):
+        rows, file = report_data.series_rows(report, name, "distribution"), _file(report, DISTRIBUTIONS, name)
+        ranges = series_charts.distribution_parts(name, rows, report.contracts, coverage=report.coverage, file=file)
         yield _section(report, name, "Households by use", ranges)
     for kind in [kind for kind in RESULT_TABLES if kind not in _WITH_PICTURES]:
         for name in dict.fromkeys(row.series for row in report.all_rows if _table_of(report, row) is kind):
             released = [row for row in report.rows if row.series == name and row.state == "released"]
             rows = [row for row in released if _table_of(report, row) is kind]
             lines = released_table(kind, rows, _terms(report), Noise(report.coverage))
-            pictures = table_parts(name, lines, kind.chart, file=_file(report, kind, name))
+            pictures = series_charts.table_parts(name, lines, kind.chart, file=_file(report, kind, name))
             yield _section(report, name, kind.title, pictures)
     if files := [(file, kind.about) for kind in DERIVED_TABLES if (file := _file(report, kind))]:
         yield PageSection("Derived tables", "derived-tables", [part("file_list", files)], kind="get")
@@ -156,11 +136,20 @@ def _table_of(report: ReportData, row: ReleaseRecord) -> ResultTable:
 
 def _mean_sections(report: ReportData) -> Iterator[PageSection]:
     """Yield the sections of the daily means: of one mean days and months, of several means one section each."""
-    names = _ordered(report, series_names(report, "mean"))
+    names, coverage = _ordered(report, report_data.series_names(report, "mean")), report.coverage
     for name in names:
         label = layer_label(report, name) or (name if len(names) > 1 else "")
-        days = [*_since(report), *_day_parts(report, name, label)]
-        months, layers = [*_month_parts(report, name, label)], [*_layer_parts(report, name)]
+        rows, file = report_data.series_rows(report, name, "mean"), _file(report, AVERAGES, name)
+        days = [*series_charts.series_parts(name, rows, coverage=coverage, label=label, file=file)]
+        if report.since:
+            text = f"The charts begin on {report.since}. The tables beside this page have the days before it as well."
+            days.insert(0, paragraph(text, "soft"))
+        averages, hidden = report_data.month_rows(report.months, name, most=series_charts.MOST_GROUPS)
+        file = _file(report, AVERAGES_BY["month"])
+        months = [
+            *series_charts.monthly_parts(name, averages, coverage=coverage, label=label, file=file, hidden=hidden)
+        ]
+        layers = [*_layer_parts(report, name)]
         if len(names) == 1:
             yield PageSection("Day by day", "day-by-day", [*days, *layers])
             if months:
@@ -192,23 +181,6 @@ def _section(report: ReportData, name: str, content: str, parts: Iterable[str]) 
     return PageSection(title, anchor_of(title), [*parts], is_closed=is_finer)
 
 
-def _since(report: ReportData) -> Iterator[str]:
-    if report.since:
-        text = f"The charts begin on {report.since}. The tables beside this page have the days before it as well."
-        yield paragraph(text, "soft")
-
-
-def _day_parts(report: ReportData, name: str, label: str) -> Iterator[str]:
-    rows, file = series_rows(report, name, "mean"), _file(report, AVERAGES, name)
-    yield from series_parts(name, rows, coverage=report.coverage, label=label, file=file)
-
-
-def _month_parts(report: ReportData, name: str, label: str) -> Iterator[str]:
-    months, hidden = month_rows(report.months, name, most=MOST_GROUPS)
-    file = _file(report, AVERAGES_BY["month"])
-    yield from monthly_parts(name, months, coverage=report.coverage, label=label, file=file, hidden=hidden)
-
-
 def _file(report: ReportData, table: ResultTable | DerivedTable, name: str = "") -> str:
     """Return the Parquet file beside the page that has a series, "" without one; the levels of a series share one."""
     by_series = report.files
@@ -218,20 +190,23 @@ def _file(report: ReportData, table: ResultTable | DerivedTable, name: str = "")
 def _period_parts(report: ReportData, name: str) -> Iterator[str]:
     """Yield the parts of a mean that was released by week, month or year."""
     by_every: dict[Every, list[ReleaseRecord]] = {}
-    for row, series in period_releases(report, name):
+    for row, series in report_data.period_releases(report, name):
         if isinstance(series, Mean):
             by_every.setdefault(series.every, []).append(row)
     if not by_every:
         yield paragraph(f"{name}: no period is released yet.")
     file = _file(report, PERIOD_RELEASES, name)
     for every, rows in by_every.items():
-        period, periods = ShownPeriod(every, is_drawn=True), period_rows(rows, every=every, coverage=report.coverage)
-        yield from monthly_parts(name, periods, coverage=report.coverage, label=name, file=file, period=period)
+        period = series_charts.ShownPeriod(every, is_drawn=True)
+        periods = report_data.period_rows(rows, every=every, coverage=report.coverage)
+        yield from series_charts.monthly_parts(
+            name, periods, coverage=report.coverage, label=name, file=file, period=period
+        )
 
 
 def _profile_parts(report: ReportData, name: str) -> Iterator[str]:
     """Yield the parts of a series of profiles, of its newest days."""
-    released = [row for row in series_rows(report, name, "profile") if row.state == "released"]
+    released = [row for row in report_data.series_rows(report, name, "profile") if row.state == "released"]
     newest = sorted(released, key=lambda row: row.day)[-MOST_DAYS:]
     rows = released_table(PROFILES, newest, _terms(report), Noise(report.coverage))
     file = _file(report, PROFILES, name)
@@ -242,7 +217,7 @@ def _profile_parts(report: ReportData, name: str) -> Iterator[str]:
 
 def _month_profile_parts(report: ReportData, name: str) -> Iterator[str]:
     """Yield the parts of a series of profiles that was released by month."""
-    rows = [row for row, _ in period_releases(report, name)]
+    rows = [row for row, _ in report_data.period_releases(report, name)]
     file, terms = _file(report, PROFILE_RELEASES, name), _terms(report)
     yield from month_profile_parts(name, rows, terms=terms, coverage=report.coverage, file=file)
 

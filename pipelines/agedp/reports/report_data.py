@@ -7,6 +7,10 @@ The confidential files of an estimated model are confidential sources:
     <confidential>/forgetting/<model>.parquet      the chain against lagged counts
 
 `agedp calibrate` writes them once, and no release depends on them. A damaged one costs a section of the report.
+
+Decisions:
+
+* The charted days begin with a month, so that its average is that of the whole month.
 """
 
 from __future__ import annotations
@@ -239,10 +243,6 @@ def _goodness_of_fit(path: Path) -> pa.Table:
 #
 # With the layout "monthly" a night reads the rows of its own month, so that it costs the same in every year. The
 # report then charts the days of thirteen months; the privacy loss is that of all days, from the headers of their rows.
-#
-# Decisions:
-#
-# * The charted days begin with a month, so that its average is that of the whole month.
 # --------------------------------------------------------------------------------------------------
 
 _EARLIER_MONTHS: Final = 12

@@ -1,9 +1,17 @@
-"""Charts of released series over time: means with bands, bars of months, distributions, coverage."""
+"""Charts of released series over time: means with bands, bars of months, distributions, coverage.
+
+Decisions:
+
+* A bar is a month of which all days are decided (`period_averages`); a month without some of its days has the mean
+  of the others and is marked. A period that was released as such (`period_releases`) is whole.
+* All groups have one axis. `MOST_GROUPS` of them have a chart, those of most household-days, in the order of names.
+* One period of one group is a sentence. The numbers of several groups are behind a summary.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
@@ -11,25 +19,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from agedp.reports import svg
 from agedp.reports.html import Values, closed, download_links, paragraph, side_by_side, table
-from agedp.reports.svg import (
-    Bars,
-    Hover,
-    Level,
-    Line,
-    Marks,
-    Points,
-    Scale,
-    by_month,
-    chart,
-    date_axis,
-    day_text,
-    format_number,
-    linear_axis,
-    named_axis,
-    positions_per_area,
-    share_of_areas,
-)
 from agedp.signal_against_noise import places_of
 from agedp_data import mechanisms
 from agedp_data.config.contract import Contract
@@ -113,18 +104,21 @@ def series_parts(
     skipped = sorted({date.fromisoformat(row.day) for row in rows if row.state == "skipped"})
     all_means = [mean for means in cells.values() for mean in means]
     shown_days = [*(mean.day for mean in all_means), *skipped]
-    x = date_axis(min(shown_days), max(shown_days))
+    x = svg.date_axis(min(shown_days), max(shown_days))
     y = _value_axis(all_means)
     is_split = len(cells) > 1
-    labels = {cell: ", ".join(filter(None, [label, cell if cell != "all" or is_split else ""])) for cell in cells}
+    labels = group_labels(cells, label)
     if len(set(shown_days)) > 1:
-        scales, charts_shown = (x, y), len(cells)
+        scales, title = (x, y), "Mean daily use per household"
         charts = [
-            _chart(_title(labels[cell]), means, skipped, scales, coverage, charts=charts_shown)
+            _chart(titled(title, labels[cell]), means, skipped, scales, coverage, charts=len(cells))
             for cell, means in cells.items()
         ]
         yield side_by_side(charts) if is_split else charts[0]
-        yield from _areas_note(all_means, charts_shown)
+        days = len({mean.day for mean in all_means})
+        if (together := svg.positions_per_area(days, svg.share_of_areas(len(cells)))) > 1:
+            text = f"At the pointer a chart shows {together} days together, so that the page stays small."
+            yield paragraph(text, "soft get")
     if days_beyond := len({mean.day for mean in all_means if mean.low < y.low or mean.high > y.high}):
         yield paragraph(f"The axis is cut: {days_beyond} days with far more noise reach beyond the chart.", "soft")
     if hidden_cells := len(_households([row for row in rows if row.state == "released"])) - len(cells):
@@ -134,15 +128,22 @@ def series_parts(
     yield closed(f"Numbers of each of {len(tables)} groups", tables) if is_split else tables[0]
 
 
-def _title(label: str) -> str:
-    return f"Mean daily use per household{f': {label}' if label else ''}"
+def group_labels(groups: Collection[str], label: str) -> dict[str, str]:
+    """Return what titles call each group of a series with this label; "all" has no name if it is the only one."""
+    is_split = len(groups) > 1
+    return {group: ", ".join(filter(None, [label, group if group != "all" or is_split else ""])) for group in groups}
+
+
+def titled(title: str, label: str) -> str:
+    """Return a title with what it is about, if there is more than one such chart."""
+    return f"{title}: {label}" if label else title
 
 
 def _chart(
     title: str,
     means: Sequence[CellMean],
     skipped: Sequence[date],
-    scales: tuple[Scale, Scale],
+    scales: tuple[svg.Scale, svg.Scale],
     coverage: Decimal,
     *,
     charts: int,
@@ -155,20 +156,14 @@ def _chart(
         for name in ("mean", "low", "high")
     )
     line_name = f"mean, with the interval that covers its noise ({percent(coverage)})"
-    layers: list[Line | Marks] = [Line(line_name, [float(day) for day in day_numbers], mean, band=(low, high))]
+    layers: list[svg.Line | svg.Marks] = [
+        svg.Line(line_name, [float(day) for day in day_numbers], mean, band=(low, high))
+    ]
     if skipped:
-        layers.append(Marks("skipped days", [float(day.toordinal()) for day in skipped]))
+        layers.append(svg.Marks("skipped days", [float(day.toordinal()) for day in skipped]))
     about, height = _description(means, skipped, y), 150 if charts > 1 else 240
-    hover = Hover(day_text, "kWh per household", most=share_of_areas(charts))
-    return chart(title, about, [*layers, hover], x=x, y=y, y_title="kWh per household", height=height)
-
-
-def _areas_note(means: Sequence[CellMean], charts: int) -> Iterator[str]:
-    """Yield a sentence if an area at the pointer stands for several days."""
-    days = len({mean.day for mean in means})
-    if (together := positions_per_area(days, share_of_areas(charts))) > 1:
-        text = f"At the pointer a chart shows {together} days together, so that the page stays small."
-        yield paragraph(text, "soft get")
+    hover = svg.Hover(svg.day_text, "kWh per household", most=svg.share_of_areas(charts))
+    return svg.chart(title, about, [*layers, hover], x=x, y=y, y_title="kWh per household", height=height)
 
 
 def _values(cells: Mapping[str, Sequence[CellMean]]) -> Values:
@@ -189,48 +184,47 @@ def percent(share: Decimal) -> str:
     return f"{float(100 * share):.6g} %"
 
 
-def _value_axis(means: Sequence[CellMean]) -> Scale:
+def _value_axis(means: Sequence[CellMean]) -> svg.Scale:
     """Return an axis for means and intervals; a few days with much more noise may extend beyond it."""
     ends = sorted(end for mean in means for end in (mean.low, mean.high))
     inner = ends[len(ends) // 50 : len(ends) - len(ends) // 50]
     is_wide = ends[-1] - ends[0] > _WIDE_RATIO * (inner[-1] - inner[0])
-    return linear_axis(inner if is_wide else ends)
+    return svg.linear_axis(inner if is_wide else ends)
 
 
-def _description(means: Sequence[CellMean], skipped: Sequence[date], y: Scale) -> str:
+def _description(means: Sequence[CellMean], skipped: Sequence[date], y: svg.Scale) -> str:
     lowest, highest = min(means, key=lambda cell_mean: cell_mean.mean), max(means, key=lambda cell_mean: cell_mean.mean)
     average = sum(mean.mean for mean in means) / len(means)
     half_width = max(mean.high - mean.mean for mean in means)
     if len(means) == 1:
-        first_part = f"One day, {means[0].day}: {format_number(average)} kWh per household"
+        first_part = f"One day, {means[0].day}: {svg.format_number(average)} kWh per household"
     else:
         first_part = (
-            f"{len(means)} days from {means[0].day} to {means[-1].day}: {format_number(average)} kWh "
-            f"per household on average, lowest published day {format_number(lowest.mean)} on {lowest.day}, highest "
-            f"{format_number(highest.mean)} on {highest.day} (noise included)"
+            f"{len(means)} days from {means[0].day} to {means[-1].day}: {svg.format_number(average)} kWh "
+            f"per household on average, lowest published day {svg.format_number(lowest.mean)} on {lowest.day}, highest "
+            f"{svg.format_number(highest.mean)} on {highest.day} (noise included)"
         )
     last_part = f"; {len(skipped)} days were skipped" if skipped else ""
     means_beyond = sum(mean.low < y.low or mean.high > y.high for mean in means)
     last_part += f"; {means_beyond} days reach beyond the chart" if means_beyond else ""
-    return (
-        f"{first_part}; the noise interval reaches at most {format_number(half_width)} kWh to either side{last_part}."
-    )
+    reach = f"the noise interval reaches at most {svg.format_number(half_width)} kWh to either side"
+    return f"{first_part}; {reach}{last_part}."
 
 
 def _means_table(label: str, means: Sequence[CellMean], skipped: Sequence[date]) -> str:
     label_text = f" ({label})" if label else ""
     if len(means) <= _MAX_DAILY_ROWS:
         rows = [
-            (str(mean.day), f"{mean.households:,}", *map(format_number, (mean.mean, mean.low, mean.high, mean.sd)))
+            (str(mean.day), f"{mean.households:,}", *map(svg.format_number, (mean.mean, mean.low, mean.high, mean.sd)))
             for mean in means
         ]
         caption = f"The same in numbers, kWh per household{label_text}"
         return table(caption, ("day", "households", "mean", "low", "high", "noise sd"), rows)
     skipped_months = [f"{day:%Y-%m}" for day in skipped]
     rows = []
-    for month, month_means in by_month(means, lambda mean: mean.day).items():
+    for month, month_means in svg.by_month(means, lambda mean: mean.day).items():
         values, largest_sd = [mean.mean for mean in month_means], max(mean.sd for mean in month_means)
-        numbers = map(format_number, (sum(values) / len(values), min(values), max(values), largest_sd))
+        numbers = map(svg.format_number, (sum(values) / len(values), min(values), max(values), largest_sd))
         skips = f" (−{skipped_months.count(month)})" if month in skipped_months else ""
         rows.append((month, f"{len(month_means)}{skips}", *numbers))
     remark = "; (−n): skipped days" if skipped else ""
@@ -240,13 +234,6 @@ def _means_table(label: str, means: Sequence[CellMean], skipped: Sequence[date])
 
 # --------------------------------------------------------------------------------------------------
 # Mean use by month as bars with the interval of their noise, also of weeks, months and years released as such. Public.
-#
-# Decisions:
-#
-# * A bar is a month of which all days are decided (`period_averages`); a month without some of its days has the mean
-#   of the others and is marked. A period that was released as such (`period_releases`) is whole.
-# * All groups have one axis. `MOST_GROUPS` of them have a chart, those of most household-days, in the order of names.
-# * One period of one group is a sentence. The numbers of several groups are behind a summary.
 # --------------------------------------------------------------------------------------------------
 
 MOST_GROUPS = 40
@@ -288,7 +275,7 @@ class ShownPeriod:
             case _:
                 return f"{first_day:%Y-%m}"
 
-    def axis(self, firsts: Sequence[date]) -> Scale:
+    def axis(self, firsts: Sequence[date]) -> svg.Scale:
         r"""Return the axis of periods by their number, a few of them labelled, the year below where it changes.
 
         >>> [text for _, text in ShownPeriod("month", False).axis([date(2012, 12, 1), date(2013, 1, 1)]).ticks]
@@ -300,7 +287,7 @@ class ShownPeriod:
             first = firsts[i]
             ticks.append((float(i), self._tick(first, is_new_year=first.year != year)))
             year = first.year
-        return Scale(-0.5, len(firsts) - 0.5, tuple(ticks))
+        return svg.Scale(-0.5, len(firsts) - 0.5, tuple(ticks))
 
     def _tick(self, first: date, *, is_new_year: bool) -> str:
         if self.every == "year":
@@ -342,10 +329,9 @@ def monthly_parts(
         return
     shown = [row for row in rows if row["group"] in groups]
     if len(firsts) > 1:
+        labels = group_labels(groups, label)
         charts = [
-            _bars_chart(
-                _bars_title(group, label, groups, period), of_group, firsts, shown, coverage, len(groups), period
-            )
+            _bars_chart(titled(period.title, labels[group]), of_group, firsts, shown, coverage, len(groups), period)
             for group, of_group in groups.items()
         ]
         yield side_by_side(charts) if len(charts) > 1 else charts[0]
@@ -353,7 +339,7 @@ def monthly_parts(
     if hidden:
         where = f"{file} has all of them" if file else "the Parquet files have their days"
         yield paragraph(f"{hidden:,} more groups, of fewer households, have no bars here; {where}.", "soft")
-    values = Values(_CSV_COLUMNS, [tuple(_cell(row[column]) for column in _CSV_COLUMNS) for row in shown])
+    values = Values(_CSV_COLUMNS, [tuple(row[column] for column in _CSV_COLUMNS) for row in shown])
     yield download_links(f"{name}_by_{period.every}", values, file)
     numbers = _table(shown, coverage, label, is_split=len(groups) > 1, period=period)
     yield closed(f"Numbers of each group by {period.every}", [numbers]) if len(groups) > 1 else numbers
@@ -370,12 +356,6 @@ def shown_groups(rows: Sequence[_Row]) -> dict[str, list[_Row]]:
     return {group: by_group[group] for group in sorted(largest)}
 
 
-def _bars_title(group: str, label: str, groups: Mapping[str, object], period: ShownPeriod) -> str:
-    names = [label, *([group] if group != "all" or len(groups) > 1 else [])]
-    of = ", ".join(filter(None, names))
-    return f"{period.title}{f': {of}' if of else ''}"
-
-
 def _bars_chart(
     title: str,
     rows: Sequence[_Row],
@@ -389,27 +369,27 @@ def _bars_chart(
     place = {first: float(i) for i, first in enumerate(firsts)}
     x, drawn = [place[first] for first in by_first], [*by_first.values()]
     mean, low, high = ([row[name] for row in drawn] for name in ("mean_kwh", "low_kwh", "high_kwh"))
-    layers: list[Bars | Points | Marks] = [
-        Bars(f"mean of the {period.every}", x, mean, style=2),
-        Points(f"interval that covers the noise ({percent(coverage)})", x, mean, (low, high), style=1),
+    layers: list[svg.Bars | svg.Points | svg.Marks] = [
+        svg.Bars(f"mean of the {period.every}", x, mean, style=2),
+        svg.Points(f"interval that covers the noise ({percent(coverage)})", x, mean, (low, high), style=1),
     ]
     if parts := [place[row["first_day"]] for row in drawn if not row["is_complete"]]:
-        layers.append(Marks("without some of its days", parts))
+        layers.append(svg.Marks("without some of its days", parts))
     lowest, highest = min(drawn, key=lambda row: row["mean_kwh"]), max(drawn, key=lambda row: row["mean_kwh"])
     about = (
         f"{len(drawn)} {period.every}s from {period.text(firsts[0])} to {period.text(firsts[-1])}: lowest "
-        f"{format_number(lowest['mean_kwh'])} {_UNIT} in {period.text(lowest['first_day'])}, highest "
-        f"{format_number(highest['mean_kwh'])} in {period.text(highest['first_day'])}."
+        f"{svg.format_number(lowest['mean_kwh'])} {_UNIT} in {period.text(lowest['first_day'])}, highest "
+        f"{svg.format_number(highest['mean_kwh'])} in {period.text(highest['first_day'])}."
     )
     ends = [end for row in all_rows for end in (row["low_kwh"], row["high_kwh"])]
-    hover = Hover(lambda position: period.text(firsts[round(position)]), _UNIT, most=share_of_areas(charts))
+    hover = svg.Hover(lambda position: period.text(firsts[round(position)]), _UNIT, most=svg.share_of_areas(charts))
     height = 150 if charts > 1 else 220
-    y = linear_axis(ends, zero=True)
-    return chart(title, about, [*layers, hover], x=period.axis(firsts), y=y, y_title=_UNIT, height=height)
+    y = svg.linear_axis(ends, zero=True)
+    return svg.chart(title, about, [*layers, hover], x=period.axis(firsts), y=y, y_title=_UNIT, height=height)
 
 
 def _sentence(row: _Row, coverage: Decimal, label: str, period: ShownPeriod) -> str:
-    mean, low, high = (format_number(row[name]) for name in ("mean_kwh", "low_kwh", "high_kwh"))
+    mean, low, high = (svg.format_number(row[name]) for name in ("mean_kwh", "low_kwh", "high_kwh"))
     of = f"{label}: " if label else ""
     days = "" if row["is_complete"] else f", from {row['days_released']} of its {row['days_in_period']} days"
     return (
@@ -424,7 +404,7 @@ def _table(rows: Sequence[_Row], coverage: Decimal, label: str, *, is_split: boo
             period.text(row["first_day"]),
             *([row["group"]] if is_split else []),
             f"{row['days_released']} of {row['days_in_period']}",
-            *(format_number(row[name]) for name in ("mean_kwh", "low_kwh", "high_kwh", "noise_sd_kwh")),
+            *(svg.format_number(row[name]) for name in ("mean_kwh", "low_kwh", "high_kwh", "noise_sd_kwh")),
         )
         for row in rows
     ]
@@ -435,10 +415,6 @@ def _table(rows: Sequence[_Row], coverage: Decimal, label: str, *, is_split: boo
     )
     columns = (period.every, *(["group"] if is_split else []), "days", "mean", "low", "high", "noise sd")
     return table(caption, columns, cells)
-
-
-def _cell(value: object) -> object:
-    return value.isoformat() if isinstance(value, date) else value
 
 
 # --------------------------------------------------------------------------------------------------
@@ -564,28 +540,28 @@ def range_names(series: Distribution) -> list[str]:
     return [f"{exact_text(low)}–{exact_text(high)}" for low, high in series.ranges_kwh]
 
 
-def ranges_axis(series: Distribution) -> Scale:
+def ranges_axis(series: Distribution) -> svg.Scale:
     """Return the axis of the ranges; of many ranges only some have labels."""
     names = range_names(series)
     labels_that_fit = max(2, _MAX_LETTERS // (max(map(len, names)) + _GAP))
     step = -(-len(names) // labels_that_fit)
     ticks = {float(i): name for i, name in enumerate(names) if i % step == 0}
-    axis = named_axis(ticks)
-    return Scale(-0.5, len(names) - 0.5, axis.ticks)
+    axis = svg.named_axis(ticks)
+    return svg.Scale(-0.5, len(names) - 0.5, axis.ticks)
 
 
-def ranges_hover(series: Distribution) -> Hover:
+def ranges_hover(series: Distribution) -> svg.Hover:
     """Return what the chart of a distribution shows at the pointer."""
     names = range_names(series)
-    return Hover(lambda position: f"{names[round(position)]} kWh", "households", lambda value: f"{value:,.0f}")
+    return svg.Hover(lambda position: f"{names[round(position)]} kWh", "households", lambda value: f"{value:,.0f}")
 
 
-def whiskers(text: str, values: Sequence[float], half: float, *, style: int) -> Line:
+def whiskers(text: str, values: Sequence[float], half: float, *, style: int) -> svg.Line:
     """Return unconnected points, each with its interval."""
     positions = [0.5 * i for i in range(2 * len(values) - 1)]
     spaced = [values[i // 2] if i % 2 == 0 else math.nan for i in range(len(positions))]
     band = [value - half for value in spaced], [value + half for value in spaced]
-    return Line(text, positions, spaced, band=band, style=style)
+    return svg.Line(text, positions, spaced, band=band, style=style)
 
 
 def _distribution_chart(
@@ -599,15 +575,17 @@ def _distribution_chart(
         f"of {names[largest]} kWh; "
         f"the noise interval of each count reaches {histogram.half_width:,} households to either side."
     )
-    layers: list[Bars | Line] = [
-        Bars("households by use of the day", [float(i) for i in range(len(values))], values, style=2),
+    layers: list[svg.Bars | svg.Line] = [
+        svg.Bars("households by use of the day", [float(i) for i in range(len(values))], values, style=2),
         whiskers(f"interval that covers the noise ({percent(coverage)})", values, histogram.half_width, style=0),
     ]
-    y = linear_axis([0.0, *(value + sign * histogram.half_width for value in values for sign in (-1, 1))], zero=True)
+    y = svg.linear_axis(
+        [0.0, *(value + sign * histogram.half_width for value in values for sign in (-1, 1))], zero=True
+    )
     title = f"Households by use on {histogram.day}: {name}"
     height, hover = 150 if small else 220, ranges_hover(series)
     y_title = "households; ranges of kWh below"
-    return chart(title, description, [*layers, hover], x=ranges_axis(series), y=y, y_title=y_title, height=height)
+    return svg.chart(title, description, [*layers, hover], x=ranges_axis(series), y=y, y_title=y_title, height=height)
 
 
 def _group_table(title: str, histograms: Sequence[GroupHistogram], series: Distribution, coverage: Decimal) -> str:
@@ -617,13 +595,16 @@ def _group_table(title: str, histograms: Sequence[GroupHistogram], series: Distr
         months.setdefault(histogram.day[:7], []).append(histogram)
     newest = dict(sorted(months.items())[: -_MAX_MONTHS - 1 : -1]) if len(histograms) > 1 else {}
     histogram, half_width = histograms[-1], histograms[-1].half_width
-    monthly_means = [map(format_number, _mean_counts(month_histograms)) for month_histograms in newest.values()]
+    monthly_means = [map(svg.format_number, _mean_counts(month_histograms)) for month_histograms in newest.values()]
     rows = [
         (range_name, f"{value:,}", f"{value - half_width:,}", f"{value + half_width:,}", *means)
         for range_name, value, *means in zip(range_names(series), histogram.values, *monthly_means, strict=True)
     ]
-    monthly_sd = (format_number(_mean_sd(month_histograms)) for month_histograms in newest.values())
-    rows.append(("noise sd", format_number(histogram.sd), "", "", *monthly_sd))
+    monthly_sd = (
+        svg.format_number(math.sqrt(sum(each.sd**2 for each in month_histograms)) / len(month_histograms))
+        for month_histograms in newest.values()
+    )
+    rows.append(("noise sd", svg.format_number(histogram.sd), "", "", *monthly_sd))
     months_text = "; then monthly means" if newest else ""
     caption = (
         f"Households by use on {histogram.day}, of {histogram.households:,} ({title}); low to high covers the noise "
@@ -640,7 +621,7 @@ def _groups_table(title: str, newest: Mapping[str, GroupHistogram], series: Dist
     rows = [
         *zip(range_names(series), *counts, strict=True),
         (f"± covers {percent(coverage)}", *(f"{histogram.half_width:,}" for histogram in histograms)),
-        ("noise sd", *(format_number(histogram.sd) for histogram in histograms)),
+        ("noise sd", *(svg.format_number(histogram.sd) for histogram in histograms)),
         ("households", *(f"{histogram.households:,}" for histogram in histograms)),
         *([("day", *(histogram.day for histogram in histograms))] if len(days) > 1 else []),
     ]
@@ -652,10 +633,6 @@ def _groups_table(title: str, newest: Mapping[str, GroupHistogram], series: Dist
 def _mean_counts(histograms: Sequence[GroupHistogram]) -> Iterator[float]:
     for counts in zip(*(histogram.values for histogram in histograms), strict=True):
         yield sum(counts) / len(histograms)
-
-
-def _mean_sd(histograms: Sequence[GroupHistogram]) -> float:
-    return math.sqrt(sum(histogram.sd**2 for histogram in histograms)) / len(histograms)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -687,14 +664,16 @@ def coverage_parts(
         return
     largest = sorted(groups, key=lambda group: (-groups[group][-1].households, group))[:MAX_CELLS]
     shown = {group: groups[group] for group in sorted(largest)}
-    labels = {
-        group: ", ".join(filter(None, [label, group if group != "all" or len(shown) > 1 else ""])) for group in shown
-    }
+    labels = group_labels(shown, label)
     drawn = {group: days for group, days in shown.items() if len({(day.values, day.households) for day in days}) > 1}
     for group in [group for group in shown if group not in drawn]:
         yield paragraph(_constant_text(shown[group], labels[group], coverage))
+    counts = [day for of_group in shown.values() for day in of_group]
+    dates = [date.fromisoformat(day.day) for day in counts]
+    ends = [_share(day, sign) for day in counts for sign in (-1, 1)]
+    axes = svg.date_axis(min(dates), max(dates)), svg.linear_axis(ends)
     charts = [
-        _coverage_chart(_coverage_title(labels[group]), days, _axes(shown), coverage, len(drawn))
+        _coverage_chart(titled("Households with a usable day", labels[group]), days, axes, coverage, len(drawn))
         for group, days in drawn.items()
     ]
     if charts:
@@ -717,24 +696,9 @@ def group_counts(rows: Sequence[ReleaseRecord], *, coverage: Decimal) -> dict[st
     return by_group
 
 
-def _ends(day: GroupHistogram) -> tuple[int, int]:
-    return -day.half_width, day.half_width
-
-
-def _share(day: GroupHistogram, change: int) -> float:
-    """Return a count plus a change of it, in percent of the households on the roster."""
-    return 100 * (day.values[0] + change) / day.households
-
-
-def _coverage_title(label: str) -> str:
-    return f"Households with a usable day{f': {label}' if label else ''}"
-
-
-def _axes(shown: Mapping[str, Sequence[GroupHistogram]]) -> tuple[Scale, Scale]:
-    counts = [day for of_group in shown.values() for day in of_group]
-    days = [date.fromisoformat(day.day) for day in counts]
-    ends = [_share(day, sign * day.half_width) for day in counts for sign in (-1, 1)]
-    return date_axis(min(days), max(days)), linear_axis(ends)
+def _share(day: GroupHistogram, sign: int) -> float:
+    """Return a count (0) or an end of its interval (-1, 1), in percent of the households on the roster."""
+    return 100 * (day.values[0] + sign * day.half_width) / day.households
 
 
 def _constant_text(days: Sequence[GroupHistogram], label: str, coverage: Decimal) -> str:
@@ -749,28 +713,35 @@ def _constant_text(days: Sequence[GroupHistogram], label: str, coverage: Decimal
 
 
 def _coverage_chart(
-    title: str, days: Sequence[GroupHistogram], axes: tuple[Scale, Scale], coverage: Decimal, charts: int
+    title: str, days: Sequence[GroupHistogram], axes: tuple[svg.Scale, svg.Scale], coverage: Decimal, charts: int
 ) -> str:
     x, y = axes
     positions = [float(date.fromisoformat(day.day).toordinal()) for day in days]
-    values, low, high = ([_share(day, sign * day.half_width) for day in days] for sign in (0, -1, 1))
+    values, low, high = ([_share(day, sign) for day in days] for sign in (0, -1, 1))
     name = f"published share, with the interval that covers its noise ({percent(coverage)})"
-    layers: list[Line | Level | Hover] = [
-        Line(name, positions, values, (low, high)),
-        Level("all households on the roster", 100.0),
-        Hover(day_text, _COVERAGE_UNIT, most=share_of_areas(charts)),
+    layers: list[svg.Line | svg.Level | svg.Hover] = [
+        svg.Line(name, positions, values, (low, high)),
+        svg.Level("all households on the roster", 100.0),
+        svg.Hover(svg.day_text, _COVERAGE_UNIT, most=svg.share_of_areas(charts)),
     ]
     about = (
-        f"{len(days)} days from {days[0].day} to {days[-1].day}: lowest published day {format_number(min(values))} %, "
-        f"highest {format_number(max(values))} % (noise included); the noise interval reaches at most "
-        f"{format_number(max(end - value for end, value in zip(high, values, strict=True)))} points to either side."
+        f"{len(days)} days from {days[0].day} to {days[-1].day}: lowest published day {svg.format_number(min(values))} "
+        f"%, highest {svg.format_number(max(values))} % (noise included); the noise interval reaches at most "
+        f"{svg.format_number(max(end - value for end, value in zip(high, values, strict=True)))} points to either side."
     )
-    return chart(title, about, layers, x=x, y=y, y_title=_COVERAGE_UNIT, height=150 if charts > 1 else 200)
+    return svg.chart(title, about, layers, x=x, y=y, y_title=_COVERAGE_UNIT, height=150 if charts > 1 else 200)
 
 
 def _coverage_values(shown: Mapping[str, Sequence[GroupHistogram]]) -> Values:
     rows = [
-        (day.day, group, day.households, value, day.sd, *(_share(day, end) / 100 for end in (0, *_ends(day))))
+        (
+            day.day,
+            group,
+            day.households,
+            value,
+            day.sd,
+            *(_share(day, sign) / 100 for sign in (0, -1, 1)),
+        )
         for group, days in shown.items()
         for day in days
         for value in day.values
@@ -792,10 +763,10 @@ def _coverage_table(days: Sequence[GroupHistogram], label: str, coverage: Decima
         caption = f"Households with a usable day{of}; low to high covers the noise {percent(coverage)}"
         return table(caption, ("day", "on the roster", "usable", "low", "high"), rows)
     rows = []
-    for month, of_month in by_month(days, lambda day: date.fromisoformat(day.day)).items():
+    for month, of_month in svg.by_month(days, lambda day: date.fromisoformat(day.day)).items():
         values = [day.values[0] for day in of_month]
         numbers = (sum(values) / len(values), min(values), max(values), max(day.sd for day in of_month))
-        rows.append((month, f"{len(of_month)}", *map(format_number, numbers)))
+        rows.append((month, f"{len(of_month)}", *map(svg.format_number, numbers)))
     columns = ("month", "days", "mean", *PUBLISHED_EXTREMES, "noise sd of a day")
     return table(f"Households with a usable day, by month{of}; every day is in the Parquet file", columns, rows)
 
@@ -837,12 +808,13 @@ def _table_charts_chart(title: str, rows: _Rows, shown: Chart, charts: int) -> s
     days = [row["day"] for row in rows]
     values = [float(row[shown.y]) for row in rows]
     band = None if shown.band is None else tuple([float(row[end]) for row in rows] for end in shown.band)
-    layers: list[Line | Hover] = [
-        Line(shown.y, [float(day.toordinal()) for day in days], values, band),  # type: ignore[arg-type]
-        Hover(day_text, shown.unit, most=share_of_areas(charts)),
+    layers: list[svg.Line | svg.Hover] = [
+        svg.Line(shown.y, [float(day.toordinal()) for day in days], values, band),  # type: ignore[arg-type]
+        svg.Hover(svg.day_text, shown.unit, most=svg.share_of_areas(charts)),
     ]
-    about = (
-        f"{len(days)} days from {days[0]} to {days[-1]}: {format_number(min(values))} to {format_number(max(values))}"
-    )
+    lowest, highest = svg.format_number(min(values)), svg.format_number(max(values))
+    about = f"{len(days)} days from {days[0]} to {days[-1]}: {lowest} to {highest}"
     ends = [*values, *(end for side in band or () for end in side)]
-    return chart(title, about, layers, x=date_axis(days[0], days[-1]), y=linear_axis(ends), y_title=shown.unit)
+    return svg.chart(
+        title, about, layers, x=svg.date_axis(days[0], days[-1]), y=svg.linear_axis(ends), y_title=shown.unit
+    )

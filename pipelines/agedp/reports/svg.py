@@ -12,6 +12,12 @@ Decisions:
 * A chart of values at the pointer whose values never change becomes a sentence (`constant_sentence`).
 * A heat map draws shares in [0, 1] as opacity of one colour in steps of 5 %: a dark page, a light page and paper show
   the same order. Cells of one opacity are one path: a 12 x 12 matrix takes about 4 kB.
+* An area has the height of the drawing, so that any place above or below a point shows the point's value.
+* A title names the position, the values with their unit, and the interval where there is one: "2013-02-01: 7.76 kWh
+  per household (7.67 to 7.85)".
+* The size of a page is bounded. A chart has at most `MOST_AREAS` areas, and charts side by side share
+  `MOST_IN_SERIES`. Where a chart has more positions, an area stands for several neighbouring ones: its title has the
+  lowest and the highest value. 4,000 areas take about 0.5 MB.
 """
 
 from __future__ import annotations
@@ -198,6 +204,11 @@ def format_rounded_up(value: float) -> str:
     return _without_zeros(f"{math.ceil(value * 10.0**digits * (1 - 1e-12)) / 10.0**digits:,.{max(0, digits)}f}")
 
 
+def number_or_dash(value: float) -> str:
+    """Return a number for people as `format_number`, and a dash for one that is not known (nan)."""
+    return "–" if math.isnan(value) else format_number(value)
+
+
 def format_percent(share: float) -> str:
     """Return a share in percent, in three significant digits.
 
@@ -329,15 +340,6 @@ Layer = Line | Points | Bars | Level | Marks | Hover
 
 # --------------------------------------------------------------------------------------------------
 # Values at the pointer: transparent areas over a chart, each with an SVG title that every browser shows.
-#
-# Decisions:
-#
-# * An area has the height of the drawing, so that any place above or below a point shows the point's value.
-# * A title names the position, the values with their unit, and the interval where there is one: "2013-02-01: 7.76 kWh
-#   per household (7.67 to 7.85)".
-# * The size of a page is bounded. A chart has at most `MOST_AREAS` areas, and charts side by side share
-#   `MOST_IN_SERIES`. Where a chart has more positions, an area stands for several neighbouring ones: its title has the
-#   lowest and the highest value. 4,000 areas take about 0.5 MB.
 # --------------------------------------------------------------------------------------------------
 
 MOST_IN_SERIES = 4000
@@ -579,7 +581,7 @@ def chart(
         *(f'<path class="grid" d="M0 {sheet.down(value)}H{sheet.width}"/>' for value, _ in y.ticks),
         *(f'<path class="grid" d="M{sheet.across(value)} {sheet.height}v12"/>' for value, _ in x.ticks),
         *(path for layer in layers for path in _layer_paths(layer, sheet)),
-        *(() if hover is None else _areas(layers, hover, sheet)),
+        *(() if hover is None else hover_areas(layers, hover, across=sheet.across, size=(sheet.width, sheet.height))),
     ]
     lettered = [layer for layer in layers if isinstance(layer, Line) and layer.letter]
     labels, letters = [*_axis_labels(x, y, y_title)], [*_end_letters(lettered, sheet, height)]
@@ -601,10 +603,6 @@ class _DrawingArea:
 
     def down(self, value: float) -> int:
         return round((1 - self.y.position(value)) * self.height)
-
-
-def _areas(layers: Sequence[Layer], hover: Hover, sheet: _DrawingArea) -> Iterator[str]:
-    return hover_areas(layers, hover, across=sheet.across, size=(sheet.width, sheet.height))
 
 
 def _layer_paths(layer: Layer, sheet: _DrawingArea) -> Iterator[str]:

@@ -30,7 +30,6 @@ from agedp.setup.long_columns import TABLE, LongTable, OtherFiles, read_columns
 from agedp.setup.run_file_draft import (
     DraftPaths,
     FileFacts,
-    KeyLine,
     RunFileDraft,
     draft,
     flag_of,
@@ -117,10 +116,6 @@ def existing_file_error(path: Path) -> InputError:
     """Return the error about a file that would be overwritten."""
     return InputError(f"{path} exists already; move it away or name another folder with --in")
 
-
-# --------------------------------------------------------------------------------------------------
-# Input files -> a commented run file and a first roster, for the user to read, correct and decide.
-# --------------------------------------------------------------------------------------------------
 
 _OLD_DAYS, _LOOKED_AT, _SHOWN, _NAMED = 365, 3, 3, 12
 _DATES: tuple[Key, ...] = (("schedule", "first_day"), ("schedule", "last_day"), ("model", "period"))
@@ -452,20 +447,14 @@ def _provisional(facts: FileFacts, options: OptionValues, paths: DraftPaths, fol
     undated = {key: toml for key, toml in options.items() if key not in _DATES}
     draft(facts, {**undated, **_ANY_PERIOD}, paths=paths, base=folder.absolute())
     input_options = {key: toml for key, toml in options.items() if key[0] in ("input", TABLE) or key == METERS}
-    lines = tuple(_provisional_line(line) for line in facts.columns)
+    lines = tuple(  # an undecided unit becomes Wh, the smaller one, so that no value exceeds the physical bound
+        line if line.decided or line.key != "unit" else replace(line, toml=quoted("Wh")) for line in facts.columns
+    )
     text = draft(replace(facts, columns=lines), input_options, paths=paths, base=folder.absolute()).text(proposals=True)
     run, problems = validate_run_file(text, base=folder.absolute())
     if run is None:
         raise InputError(f"[{problems[0].table}] {problems[0].key}: {problems[0].message}")
     return run
-
-
-def _provisional_line(line: KeyLine) -> KeyLine:
-    """Return a column's line for reading the roster before a decision.
-
-    An undecided unit becomes Wh, the smaller one, so that no value exceeds the physical bound.
-    """
-    return line if line.decided or line.key != "unit" else replace(line, toml=quoted("Wh"))
 
 
 @contextmanager

@@ -38,19 +38,10 @@ from statistics import median
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
+from agedp.setup import time_formats
 from agedp.setup.run_file_draft import KeyLine
 from agedp.setup.run_file_options import FLAGS, Key, quoted, toml_text
-from agedp.setup.time_formats import (
-    NumberMarks,
-    are_ranges,
-    candidate_dates,
-    candidate_formats,
-    clock_time,
-    consecutive_format,
-    is_number,
-    marks_of,
-    parse_number,
-)
+from agedp.setup.time_formats import NumberMarks
 from agedp_data.datasets.csv_lines import has_index
 from agedp_data.datasets.layout import DECLARABLE, INTERVALS, common_interval
 from agedp_data.datasets.table_text import MISSING_WORDS, NEARLY_ALL, TableText, table_text
@@ -195,7 +186,7 @@ def read_columns(
         return None
     if text.has_open_end:
         raise InputError("each row ends with a separator that the header lacks; add one at the end of the header")
-    if not _is_stated(text):
+    if not (text.has_separator_line and text.skip_lines == 1):  # the line `sep=;` alone is skipped anyway
         given.setdefault("skip_lines", text.skip_lines)
     given |= {
         key: value
@@ -215,11 +206,6 @@ def _rows_read(text: TableText, where: Mapping[str, Any]) -> TableText:
     wanted = [(text.names.index(name), _as_tuple(words)) for name, words in where.items() if name in text.names]
     rows = tuple(row for row in text.rows if all(row[i] in words for i, words in wanted))
     return replace(text, rows=rows) if rows else text
-
-
-def _is_stated(text: TableText) -> bool:
-    """Return whether the line `sep=;`, which is skipped anyway, is the only line before the header."""
-    return text.has_separator_line and text.skip_lines == 1
 
 
 def _value_of(toml: str) -> Any:  # noqa: ANN401  (any value of a key)
@@ -261,8 +247,10 @@ class _ColumnReader:
         self._lines: dict[str, KeyLine] = {}
         self._reasons: dict[str, str] = {}
         self._unreadable: dict[str, tuple[str, ...]] = {}
-        self._dates = [name for name, cells in self._cells.items() if candidate_dates(cells)]
-        self._moments = [n for n, cells in self._cells.items() if n not in self._dates and candidate_formats(cells)]
+        self._dates = [name for name, cells in self._cells.items() if time_formats.candidate_dates(cells)]
+        self._moments = [
+            n for n, cells in self._cells.items() if n not in self._dates and time_formats.candidate_formats(cells)
+        ]
         index = text.names[:1] if has_index(text.names) else ()
         self._others = [name for name in self._cells if name not in (*self._dates, *self._moments, *index)]
         self._numbers = [name for name in self._others if name and _is_numeric(self._cells[name])]
@@ -359,8 +347,11 @@ class _ColumnReader:
     def _energy(self) -> None:
         if self._is_given("energy"):
             value = self._given["energy"]
-            self._energies = self._columns_between(*value) if isinstance(value, list) else (value,)
-            if value == ALL_COLUMNS:
+            self._energies = (value,)
+            if isinstance(value, list):
+                names = list(self._cells)
+                self._energies = tuple(names[names.index(value[0]) : names.index(value[1]) + 1])
+            elif value == ALL_COLUMNS:
                 self._energies = tuple(self._numbers)
                 self._given = {"household": ALL_COLUMNS, **self._given}
         elif len(self._times) == 1 and self._times[0] in self._dates and (block := self._block()):
@@ -377,10 +368,6 @@ class _ColumnReader:
             if "energy" in self._unreadable and len(set(self._moment)) == len(self._moment):
                 self._unreadable["energy"] += (ALL_COLUMNS,)
             self._energies = _as_tuple(self._value("energy"))
-
-    def _columns_between(self, first: str, last: str) -> tuple[str, ...]:
-        names = list(self._cells)
-        return tuple(names[names.index(first) : names.index(last) + 1])
 
     def _is_wide(self) -> bool:
         """Return whether each timestamp comes once, and nearly all columns beside it are numbers named alike."""
@@ -476,7 +463,7 @@ class _ColumnReader:
     def _number_marks(self) -> None:
         """Decide decimal mark and mark between thousands, unless a mark may be either; and words for no reading."""
         cells = [cell for name in self._energies for cell in self._cells.get(name, ())]
-        found = marks_of(cells)
+        found = time_formats.marks_of(cells)
         decimal = self._given.get("decimal", found.decimal)
         thousands = self._given.get("thousands", "" if found.thousands == decimal else found.thousands)
         if found.is_open and not {"decimal", "thousands"} & self._given.keys():
@@ -496,8 +483,8 @@ class _ColumnReader:
         if self._is_given("time_format") or "time" not in self._lines:
             return
         is_date = "period_minutes" in self._lines or (len(self._times) == 1 and self._times[0] in self._dates)
-        formats = (candidate_dates if is_date else candidate_formats)(self._stamps)
-        following = consecutive_format(self._stamps, formats) if len(formats) > 1 else None
+        formats = (time_formats.candidate_dates if is_date else time_formats.candidate_formats)(self._stamps)
+        following = time_formats.consecutive_format(self._stamps, formats) if len(formats) > 1 else None
         if following:
             self._decide(
                 "time_format", following, "the only format by which the days follow one another", read_off=True
@@ -525,7 +512,7 @@ class _ColumnReader:
         return isinstance(self._value("energy"), list)
 
     def _detect_interval_label(self) -> None:
-        is_range = str(self._value("time_format")).endswith(REST) and are_ranges(self._stamps)
+        is_range = str(self._value("time_format")).endswith(REST) and time_formats.are_ranges(self._stamps)
         if is_range and self._given.get("stamp") == "end":
             raise InputError('the times are ranges, of which the first is read: give --stamp "start"')
         if self._is_given("stamp"):
@@ -569,13 +556,15 @@ class _ColumnReader:
         """Return whether a line before the header has the date of the first row."""
         days = {timestamps[0].date() for timestamps in self._whole_households()}
         cells = [cell for line in self._text.before for cell in line]
-        times = (clock_time(cell, pattern) for cell in cells for pattern in candidate_dates([cell]))
+        times = (
+            time_formats.clock_time(cell, pattern) for cell in cells for pattern in time_formats.candidate_dates([cell])
+        )
         return bool(days & {time.date() for time in times if time is not None})
 
     def _zones(self) -> None:
         time_format = str(self._value("time_format") or "")
         if not self._is_given("zone"):
-            is_instant = time_format == ISO and candidate_formats(self._stamps[:1] or [""]) == (ISO,)
+            is_instant = time_format == ISO and time_formats.candidate_formats(self._stamps[:1] or [""]) == (ISO,)
             if "%z" in time_format or time_format in EPOCHS or (is_instant and _OFFSET.search(self._stamps[0])):
                 self._decide("zone", "UTC", "the timestamps are instants, by their offset or as seconds since 1970")
             else:
@@ -611,7 +600,7 @@ class _ColumnReader:
 
     def _values(self) -> list[float]:
         cells = (cell for name in self._energies for cell in self._cells.get(name, ()))
-        return [number for cell in cells if (number := parse_number(cell, self._marks)) is not None]
+        return [number for cell in cells if (number := time_formats.parse_number(cell, self._marks)) is not None]
 
     def _channels(self) -> None:
         """Propose how rows of one household at one time are read, and negative energies; neither is decided here."""
@@ -660,7 +649,7 @@ class _ColumnReader:
         cells = self._cells.get(str(self._value("household")), [""] * len(self._stamps))
         timestamps: dict[str, list[datetime]] = {}
         for household, stamp in zip(cells, self._stamps, strict=True):
-            if (timestamp := clock_time(stamp, time_format)) is not None:
+            if (timestamp := time_formats.clock_time(stamp, time_format)) is not None:
                 if time_format in EPOCHS and "day_zone" in self._given:
                     local = timestamp.replace(tzinfo=UTC).astimezone(ZoneInfo(self._given["day_zone"]))
                     timestamp = local.replace(tzinfo=None)
@@ -760,7 +749,7 @@ def _check_energy_unit(name: str) -> None:
 def _is_numeric(cells: Sequence[str]) -> bool:
     """Return whether nearly all cells of a column are numbers, not counting missing ones."""
     known = _known(cells)
-    return bool(known) and sum(map(is_number, known)) >= NEARLY_ALL * len(known)
+    return bool(known) and sum(map(time_formats.is_number, known)) >= NEARLY_ALL * len(known)
 
 
 def _clock(time: timedelta) -> str:

@@ -321,10 +321,6 @@ _COMMENTS: Final[Mapping[Key, str]] = {
 }
 
 
-# --------------------------------------------------------------------------------------------------
-# The draft of a run file: decided keys, keys read off the files, and keys without a decision.
-# --------------------------------------------------------------------------------------------------
-
 DECIDE: Final = "# decide: "
 _ROUNDS: Final = 10
 _CHOICES: Final = {
@@ -431,26 +427,23 @@ def draft(facts: FileFacts, options: OptionValues, *, paths: DraftPaths, base: P
     Raises:
         RunFileError: an option with an invalid value, or one without effect.
     """
-    options = _with_read_off(facts, _with_every_day(facts, options))
+    if options.get(("model", "period")) == f"[{quoted(EVERY_DAY)}]":
+        options = {**options, ("model", "period"): f"[{facts.first}, {facts.last}]"}
+    options = _with_read_off(facts, options)
     _check_columns_used(facts, options)
     needed: set[Key] = set()
     for _ in range(_ROUNDS):
         drafted = _build_draft(facts, options, needed, paths)
-        problems = _problems(drafted, base)
+        problems = [  # with all proposals accepted; the series has the name that options use
+            replace(problem, table=SERIES if problem.table.startswith("series.") else problem.table)
+            for problem in validate_run_file(drafted.text(proposals=True), base=base)[1]
+        ]
         missing = {(problem.table, problem.key) for problem in problems if problem.missing} - needed
         if not missing:
             _check_problems(problems, drafted, options)
             return drafted
         needed |= missing
     raise RuntimeError("a run file that never stops missing keys")
-
-
-def _problems(drafted: RunFileDraft, base: Path) -> list[Problem]:
-    """Return the problems of a draft with all proposals accepted; the series has the name that options use."""
-    _, problems = validate_run_file(drafted.text(proposals=True), base=base)
-    return [
-        replace(problem, table=SERIES if problem.table.startswith("series.") else problem.table) for problem in problems
-    ]
 
 
 def load_decided(complete: RunFileDraft, *, base: Path) -> RunFile:
@@ -482,13 +475,6 @@ def flag_of(key: Key) -> str:
     ('--min-households', '[engine] workers')
     """
     return FLAGS.get(key, f"[{key[0]}] {key[1]}")
-
-
-def _with_every_day(facts: FileFacts, options: OptionValues) -> OptionValues:
-    period = ("model", "period")
-    if options.get(period) != f"[{quoted(EVERY_DAY)}]":
-        return options
-    return {**options, period: f"[{facts.first}, {facts.last}]"}
 
 
 def _with_read_off(facts: FileFacts, options: OptionValues) -> OptionValues:
@@ -536,14 +522,10 @@ def _build_draft(facts: FileFacts, options: OptionValues, needed: set[Key], path
         for table in _TABLES
         if table in lines_by_table
     }
-    return RunFileDraft(tables, _notes(options))
-
-
-def _notes(options: OptionValues) -> dict[str, tuple[str, ...]]:
-    """Return comments on tables: advice to add a witness to a live series; only the user can choose its location."""
-    if options.get(("schedule", "mode")) != quoted("live") or ("output", "witness") in options:
-        return {}
-    return {"output": (f'witness = "/mnt/other-disk/agedp.witness"  {_WITNESS}',)}
+    is_live = options.get(("schedule", "mode")) == quoted("live")
+    is_advised = is_live and ("output", "witness") not in options  # only the user can choose the location of a witness
+    witness = (f'witness = "/mnt/other-disk/agedp.witness"  {_WITNESS}',)
+    return RunFileDraft(tables, {"output": witness} if is_advised else {})
 
 
 def _in(table: str, keys: set[Key]) -> dict[str, None]:
@@ -568,7 +550,7 @@ def _table_lines(
 
 
 def _input(facts: FileFacts, options: OptionValues) -> list[KeyLine]:
-    lines = [KeyLine("dataset", quoted(facts.dataset)), KeyLine("files", _list(facts.files))]
+    lines = [KeyLine("dataset", quoted(facts.dataset)), KeyLine("files", f"[{', '.join(map(quoted, facts.files))}]")]
     if facts.interval_minutes != INTERVAL_MINUTES:
         lines.append(KeyLine("interval_minutes", str(facts.interval_minutes), "minutes between readings"))
     if options.get(("schedule", "mode")) == '"live"':
@@ -634,7 +616,3 @@ def _sentence(problem: Problem, options: OptionValues, drafted: RunFileDraft) ->
 def _unquoted(text: str) -> str:
     """Return a message without its advice about quotes, which a command line does not need."""
     return text.replace(", without quotes", "").replace(" without quotes", "").replace(" in quotes", "")
-
-
-def _list(texts: Sequence[str]) -> str:
-    return f"[{', '.join(map(quoted, texts))}]"

@@ -145,6 +145,7 @@ OPTIONS: Final[tuple[RunFileOption, ...]] = (
     _output("witness", "PLACE", "confirms the ledger's head from another disk, or s3://"),
     _option("output", "interval", "P", "coverage of the published noise interval", flag="--noise-interval"),
     _output("layout", "LAYOUT", "files of the release: single (a file for each table) or monthly (one for each month)"),
+    _option("output", "averages_by", "LIST", "derived averages that are files: month, or week,month,year", "list"),
     _option("population", "name", "NAME", "name of the population", "text", flag="--population"),
     _option("population", "meters", "FILE", "file meter,household,from,to: the ids of the files are meters", "text"),
     _option("population", "min_households", "N", "a day with fewer households on the roster is never released"),

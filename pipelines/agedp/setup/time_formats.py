@@ -66,7 +66,9 @@ def candidate_formats(cells: Sequence[str]) -> tuple[str, ...]:
     distinct = _distinct(cells)
     for epoch, per_second in zip(EPOCHS, (1, 1000), strict=True):
         numbers = [
-            int(cell) // per_second for cell in (cell.removesuffix(".0") for cell in distinct) if _is_whole(cell)
+            int(cell) // per_second
+            for cell in (cell.removesuffix(".0") for cell in distinct)
+            if cell.isascii() and cell.isdigit()
         ]
         if any(numbers) and sum(map(_is_epoch, numbers)) >= NEARLY_ALL * len(distinct):
             return (epoch,)
@@ -74,7 +76,8 @@ def candidate_formats(cells: Sequence[str]) -> tuple[str, ...]:
         return _of_beginnings(distinct, _RANGE)
     if found := _candidates(distinct, FORMATS):
         return found
-    if distinct and all(_is_instant(cell) for cell in distinct):
+    timestamps = (parse_timestamp(cell.encode(), (ISO,)) for cell in distinct)
+    if distinct and all(timestamp is not None and timestamp.is_instant for timestamp in timestamps):
         return (ISO,)  # an offset without minutes
     return _of_beginnings(distinct, _NAMED_ZONE)
 
@@ -98,11 +101,6 @@ def _of_beginnings(distinct: Sequence[str], shape: re.Pattern[str]) -> tuple[str
         return ()
     formats = (pattern for pattern in FORMATS if pattern != ISO and "%z" not in pattern)
     return tuple(f"{pattern}{REST}" for pattern in _candidates(sorted(set(beginnings)), [*formats]))
-
-
-def _is_instant(cell: str) -> bool:
-    timestamp = parse_timestamp(cell.encode(), (ISO,))
-    return timestamp is not None and timestamp.is_instant
 
 
 def candidate_dates(cells: Sequence[str]) -> tuple[str, ...]:
@@ -139,10 +137,6 @@ def _distinct(cells: Sequence[str]) -> list[str]:
     """Return the distinct cells in order; none if the first of them have no digits as a date has."""
     distinct = sorted({cell for cell in cells if cell.lower() not in MISSING_WORDS})
     return distinct if any(map(_DATED.search, distinct[: 4 * _SAMPLED])) else []
-
-
-def _is_whole(cell: str) -> bool:
-    return cell.isascii() and cell.isdigit()
 
 
 def _is_epoch(seconds: int) -> bool:

@@ -15,21 +15,9 @@ from datetime import date
 from statistics import NormalDist
 from typing import Any, Final
 
+from agedp.reports import svg
 from agedp.reports.html import paragraph, render_page, side_by_side, table
 from agedp.reports.series_charts import MAX_CELLS
-from agedp.reports.svg import (
-    Hover,
-    Line,
-    Points,
-    Scale,
-    by_month,
-    chart,
-    date_axis,
-    day_text,
-    format_number,
-    linear_axis,
-    share_of_areas,
-)
 from agedp_data.roster import ALL
 from agedp_data.smoothing.public_calendar import WITHOUT_HOLIDAYS
 
@@ -87,8 +75,8 @@ def _facts(rows: Sequence[_Row], source: Mapping[str, Any]) -> Iterator[tuple[st
     yield "days published", f"{published:,}", extent
     [(_, _, cell), *more] = largest_cells(rows)
     if not more:
-        yield "noise of a day", f"±\u00a0{format_number(median_noise(cell))}\u00a0kWh", "90 % of the time, median"
-        yield "estimate of a day", f"±\u00a0{format_number(median_width(cell))}\u00a0kWh", "90 % interval, median"
+        yield "noise of a day", f"±\u00a0{svg.format_number(median_noise(cell))}\u00a0kWh", "90 % of the time, median"
+        yield "estimate of a day", f"±\u00a0{svg.format_number(median_width(cell))}\u00a0kWh", "90 % interval, median"
     region = source["region"] if source["region"] != WITHOUT_HOLIDAYS else "weekdays"
     yield "calendar", region, source["calendar"].removeprefix(region).lstrip(", ")
     weather = source["weather"]
@@ -196,24 +184,26 @@ def _chart(title: str, rows: Sequence[_Row], *, charts: int) -> str:
     of_layers = f", {note}" if (note := layer_note(rows)) else ""
     low, high = ([value + sign * width for value, width in zip(published, noise, strict=True)] for sign in (-1, 1))
     band = [row["low_kwh"] for row in rows], [row["high_kwh"] for row in rows]
-    x, y = date_axis(rows[0]["day"], rows[-1]["day"]), _axis(rows, [*low, *high])
+    x, y = svg.date_axis(rows[0]["day"], rows[-1]["day"]), _axis(rows, [*low, *high])
     is_cut = any(end < y.low or end > y.high for end in (*low, *high))
     arrows = "; an arrowhead: beyond the axis" if is_cut else ""
     name = f"published{of_layers}, with the interval of its noise (90 %){arrows}"
-    layers: list[Line | Points] = [
-        Points(name, days, published, (low, high), style=2),
-        Line("estimate, with its 90 % interval", days, [row["estimate_kwh"] for row in rows], band=band, dots=False),
+    layers: list[svg.Line | svg.Points] = [
+        svg.Points(name, days, published, (low, high), style=2),
+        svg.Line(
+            "estimate, with its 90 % interval", days, [row["estimate_kwh"] for row in rows], band=band, dots=False
+        ),
     ]
     height, unit = 170 if charts > 1 else 280, "kWh per household"
-    hover = Hover(day_text, unit, most=share_of_areas(charts))
-    return chart(title, _description(rows), [*layers, hover], x=x, y=y, y_title=unit, height=height)
+    hover = svg.Hover(svg.day_text, unit, most=svg.share_of_areas(charts))
+    return svg.chart(title, _description(rows), [*layers, hover], x=x, y=y, y_title=unit, height=height)
 
 
-def _axis(rows: Sequence[_Row], whisker_ends: Sequence[float]) -> Scale:
+def _axis(rows: Sequence[_Row], whisker_ends: Sequence[float]) -> svg.Scale:
     """Return an axis for all estimates and for the noise of most days; a few whiskers may extend beyond it."""
     ends = sorted(end for end in whisker_ends if not math.isnan(end))
     inner = ends[len(ends) // 50 : len(ends) - len(ends) // 50]
-    return linear_axis([*inner, *(row[name] for row in rows for name in ("low_kwh", "high_kwh"))])
+    return svg.linear_axis([*inner, *(row[name] for row in rows for name in ("low_kwh", "high_kwh"))])
 
 
 def _description(rows: Sequence[_Row]) -> str:
@@ -221,14 +211,15 @@ def _description(rows: Sequence[_Row]) -> str:
     missing = sum(row["published_kwh"] is None for row in rows)
     unpublished = f"; {missing} days were not published" if missing else ""
     return (
-        f"Estimates of {len(rows)} days from {rows[0]['day']} to {rows[-1]['day']}: {format_number(min(values))} to "
-        f"{format_number(max(values))} kWh per household, with intervals of ± {format_number(median_width(rows))} kWh "
-        f"where the noise of a published value is ± {format_number(median_noise(rows))} kWh{unpublished}."
+        f"Estimates of {len(rows)} days from {rows[0]['day']} to {rows[-1]['day']}: {svg.format_number(min(values))} "
+        f"to {svg.format_number(max(values))} kWh per household, with intervals of ± "
+        f"{svg.format_number(median_width(rows))} kWh where the noise of a published value is "
+        f"± {svg.format_number(median_noise(rows))} kWh{unpublished}."
     )
 
 
 def _month_table(title: str, rows: Sequence[_Row]) -> str:
-    months = by_month(rows, _day_of)
+    months = svg.by_month(rows, _day_of)
     numbers, widths, days = [], [], []
     for in_month in months.values():
         published = [row["published_kwh"] for row in in_month if row["published_kwh"] is not None]

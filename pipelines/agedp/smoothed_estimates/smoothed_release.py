@@ -5,6 +5,17 @@
 
 The folder is verified first. Nothing but its files, the calendar and the weather table is read, so the estimates say
 nothing more about any household than the release does.
+
+Decisions:
+
+* The record contains no date of computation: the same release folder and the same public files give the same bytes.
+* The region of a dataset or time zone is the default only where a country is beyond doubt. For another part of the
+  country, such as Scotland, it is written.
+* Each file is put in place by rename, SHA256SUMS last: a folder whose sums do not match was interrupted, and
+  smoothing again completes it. All files are replaced; files of other names stay.
+* A folder is taken if it is new, empty, or has estimates of the same population, ledger and kind: those of a
+  rehearsal, or of another ledger that uses the name, never replace real ones. Everything else is refused, above all
+  a release folder and what is inside it, whose checksums must not change.
 """
 
 from __future__ import annotations
@@ -22,23 +33,14 @@ import pyarrow as pa
 from agedp import plots
 from agedp.compute.engine_settings import SILENT, ProgressReporter
 from agedp.local_files import atomic_files
+from agedp.release_folder.folder_files import STATEMENT
 from agedp.release_folder.folder_writer import add_checksums
-from agedp.release_folder.release_folder import ESTIMATES_RECORD, STATEMENT, ReleaseFolder, open_release
+from agedp.release_folder.release_folder import ESTIMATES_RECORD
 from agedp.release_folder.result_tables import METADATA_KEY, parquet_bytes
+from agedp.release_verification import ReleaseFolder, open_release
+from agedp.smoothed_estimates import smoothed_table
 from agedp.smoothed_estimates.smoothed_page import smoothed_page
-from agedp.smoothed_estimates.smoothed_table import (
-    TOTAL,
-    Quantity,
-    QuantityEstimates,
-    QuantityFigures,
-    SeriesSpan,
-    estimate_quantity,
-    last_days,
-    published_means,
-    quantity_figures,
-    series_spans,
-    smoothed_table,
-)
+from agedp.smoothed_estimates.smoothed_table import TOTAL, Quantity, QuantityEstimates, QuantityFigures, SeriesSpan
 from agedp.smoothed_estimates.weather_table import WeatherTable, read_weather
 from agedp_data.datasets import filesystem
 from agedp_data.errors import InputError
@@ -58,12 +60,6 @@ if TYPE_CHECKING:
 
 # --------------------------------------------------------------------------------------------------
 # What smoothed estimates are, and what they were computed from: the record in each of their files.
-#
-# Decisions:
-#
-# * The record contains no date of computation: the same release folder and the same public files give the same bytes.
-# * The region of a dataset or time zone is the default only where a country is beyond doubt. For another part of the
-#   country, such as Scotland, it is written.
 # --------------------------------------------------------------------------------------------------
 
 SCHEMA: Final = "agedp-daily-average-smoothed-1"
@@ -172,14 +168,6 @@ def smoothing_source(
 # Files of smoothed estimates -> a folder of their own, beside the release folder and never in it.
 #
 #     daily_average_smoothed.parquet  smoothing.json  smoothed.html  datapackage.json  SHA256SUMS
-#
-# Decisions:
-#
-# * Each file is put in place by rename, SHA256SUMS last: a folder whose sums do not match was interrupted, and
-#   smoothing again completes it. All files are replaced; files of other names stay.
-# * A folder is taken if it is new, empty, or has estimates of the same population, ledger and kind: those of a
-#   rehearsal, or of another ledger that uses the name, never replace real ones. Everything else is refused, above all
-#   a release folder and what is inside it, whose checksums must not change.
 # --------------------------------------------------------------------------------------------------
 
 TABLE: Final = "daily_average_smoothed.parquet"
@@ -378,7 +366,7 @@ def estimate_release(
     check_region(chosen)
     spans, figures = _published_figures(folder)
     estimates = estimate_quantities(spans, figures, region=chosen, weather=weather, progress=progress)
-    table = smoothed_table(spans, estimates)
+    table = smoothed_table.smoothed_table(spans, estimates)
     if not table.num_rows:
         raise InputError("the release has no day on which all layers of an average were published yet")
     digest = folder.checksums[STATEMENT]  # of the verified folder
@@ -400,12 +388,12 @@ def _published_figures(folder: ReleaseFolder) -> tuple[list[SeriesSpan], dict[Qu
     """
     rows = folder.ledger_rows().rows
     contracts = [row for row in rows if isinstance(row, ContractRecord)]
-    means = published_means([row for row in rows if isinstance(row, ReleaseRecord)], contracts)
+    means = smoothed_table.published_means([row for row in rows if isinstance(row, ReleaseRecord)], contracts)
     if not any(mean.is_released for mean in means):
         what = "has no published day of an average yet" if means else "has distributions only"
         raise InputError(f"the release {what}; only daily averages are smoothed")
-    spans = series_spans(means)
-    return spans, quantity_figures(means, last_days(spans))
+    spans = smoothed_table.series_spans(means)
+    return spans, smoothed_table.quantity_figures(means, smoothed_table.last_days(spans))
 
 
 def estimate_quantities(
@@ -425,7 +413,7 @@ def estimate_quantities(
         days = figures[quantity].days
         public = covariates(days, region=region, temperature_c=None if weather is None else weather.over(days))
         layer = estimates.get(first_layers[quantity]) if quantity in first_layers else None
-        estimates[quantity] = estimate_quantity(figures[quantity], public, first_layer=layer)
+        estimates[quantity] = smoothed_table.estimate_quantity(figures[quantity], public, first_layer=layer)
     return estimates
 
 

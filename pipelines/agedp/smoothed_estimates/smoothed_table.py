@@ -10,6 +10,21 @@ Decisions:
 * A day that is delivered late, after an amendment of what is counted, is of the new contract, and so is its live
   estimate; that of the old one, a prediction, is no longer in the table.
 * Estimates are rounded to a milliwatt-hour: further digits are those of the search for the amplitudes.
+* An amendment that changes what is counted, such as the clamp, begins a new quantity. Its days are smoothed by
+  themselves: a level under another clamp says nothing that a reader could rely on. One that changes shares, names or
+  the promise changes the noise alone, and the series goes on.
+* A layer above the first follows the first one, so that it is another quantity above another first layer.
+* Two series of the same quantity and group column are two figures of one mean; they enter as their average, weighted
+  by precision.
+* The day of a series that was added after the day was complete enters archive estimates alone.
+* A day on which a series was not drawn belongs to the quantity of the row before it.
+* Groups of several columns are the same households. For each column the total enters with the sums of the other
+  columns, by precision, so that every column leads to the same total, but for the end of the search for amplitudes;
+  what that leaves is added to the groups.
+* Levels of a hierarchy are such columns: the groups of each level add up to the total, and not to each other.
+* A group enters live estimates with its first figure: a group that is founded later revises none.
+* Where there is no total, that of the groups is estimated with them: groups share weather and weekdays.
+* An upper layer follows the total of the first layer, live by its live estimates.
 """
 
 from __future__ import annotations
@@ -44,17 +59,6 @@ from agedp_data.smoothing.structural_model import Covariates, Estimate
 #
 # Example: the series "total" and, by tariff, "tariffs" of one clamp are one quantity with the cells (None, "all"),
 # ("tariff", "Std") and ("tariff", "ToU").
-#
-# Decisions:
-#
-# * An amendment that changes what is counted, such as the clamp, begins a new quantity. Its days are smoothed by
-#   themselves: a level under another clamp says nothing that a reader could rely on. One that changes shares, names or
-#   the promise changes the noise alone, and the series goes on.
-# * A layer above the first follows the first one, so that it is another quantity above another first layer.
-# * Two series of the same quantity and group column are two figures of one mean; they enter as their average, weighted
-#   by precision.
-# * The day of a series that was added after the day was complete enters archive estimates alone.
-# * A day on which a series was not drawn belongs to the quantity of the row before it.
 # --------------------------------------------------------------------------------------------------
 
 _LEAST_VARIANCE: Final = 1e-12
@@ -253,16 +257,6 @@ def _arrays(cell: Floats) -> CellArrays:
 #
 # Example: of the days 1, 3, 2, in the order of the ledger, the live estimate of day 2 is that of day 1 alone, since
 # day 3 came before day 2; that of a day 4 knows all three.
-#
-# Decisions:
-#
-# * Groups of several columns are the same households. For each column the total enters with the sums of the other
-#   columns, by precision, so that every column leads to the same total, but for the end of the search for amplitudes;
-#   what that leaves is added to the groups.
-# * Levels of a hierarchy are such columns: the groups of each level add up to the total, and not to each other.
-# * A group enters live estimates with its first figure: a group that is founded later revises none.
-# * Where there is no total, that of the groups is estimated with them: groups share weather and weekdays.
-# * An upper layer follows the total of the first layer, live by its live estimates.
 # --------------------------------------------------------------------------------------------------
 
 TOTAL: Final[CellKey] = (None, ALL)

@@ -98,7 +98,12 @@ def read_weather(source: WeatherSource, *, column: str | None = None) -> Weather
     """
     if isinstance(source, str | Path):
         path = Path(source)
-        content = _read_bytes(path)
+        try:
+            content = path.read_bytes()
+        except FileNotFoundError:
+            raise InputError(f"{path}: no such file. Name the weather table{suggest_file(path)}") from None
+        except OSError as error:
+            raise InputError(f"{path}: cannot be read ({error.strerror}); check its permissions") from None
         name = escape_text(path.name)
         is_parquet = path.suffix == ".parquet" or content.startswith(b"PAR1")
         columns = _parquet_columns(content, name) if is_parquet else _csv_columns(content, name)
@@ -110,15 +115,6 @@ def read_weather(source: WeatherSource, *, column: str | None = None) -> Weather
     table = _weather(columns, column, IN_MEMORY, "")
     text = "".join(f"{day},{value!r}\n" for day, value in sorted(table.temperature_c.items()))
     return WeatherTable(table.file, table.column, hashlib.sha256(text.encode()).hexdigest(), table.temperature_c)
-
-
-def _read_bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file. Name the weather table{suggest_file(path)}") from None
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}); check its permissions") from None
 
 
 def _csv_columns(content: bytes, name: str) -> _Columns:
@@ -159,7 +155,13 @@ def _frame_columns(source: Any) -> _Columns:  # noqa: ANN401  (a pandas object)
 
 
 def _weather(columns: _Columns, column: str | None, name: str, digest: str) -> WeatherTable:
-    dates = _date_column(columns, name)
+    named = [key for key in columns if key.lower() in _DATE_NAMES]
+    if len(named) != 1:
+        raise InputError(
+            f"{name}: {'two columns' if named else 'no column'} named day or date, of {_listed(columns)}. Name the "
+            f"column of the dates day{'' if len(columns) > 1 else '; columns end at a comma, semicolon or tab'}"
+        )
+    dates = named[0]
     chosen = _temperature_column(columns, column, dates, name)
     temperatures: dict[date, float | None] = {}
     for number, (day_value, value) in enumerate(zip(columns[dates], columns[chosen], strict=True), 2):
@@ -192,16 +194,6 @@ def _date_fault(value: object) -> str:
     except ValueError:
         return f"{shown!r} is not a date such as 2013-01-31. Correct the row"
     return f"{shown!r} is a time of a day. Give one row for each day, with the mean temperature of the day"
-
-
-def _date_column(columns: _Columns, name: str) -> str:
-    dates = [key for key in columns if key.lower() in _DATE_NAMES]
-    if len(dates) != 1:
-        raise InputError(
-            f"{name}: {'two columns' if dates else 'no column'} named day or date, of {_listed(columns)}. Name the "
-            f"column of the dates day{'' if len(columns) > 1 else '; columns end at a comma, semicolon or tab'}"
-        )
-    return dates[0]
 
 
 def _temperature_column(columns: _Columns, column: str | None, dates: str, name: str) -> str:

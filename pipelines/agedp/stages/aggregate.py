@@ -96,7 +96,8 @@ def _unrecorded_rows(session: LedgerSession, rows: Sequence[ReleaseHeader]) -> l
     """
     run = session.run
     with_true_values = recorded_days(run.paths.true_means, run.paths.true_counts, run.population)
-    counted = counted_days(run.paths.coverage, run.population) if _has_no_true_values(run.run_file) else set()
+    are_all_true = all(series.true_values for series in run.run_file.series.values())
+    counted = set() if are_all_true else counted_days(run.paths.coverage, run.population)
     recorded = {
         name: with_true_values if series.true_values else counted for name, series in run.run_file.series.items()
     }
@@ -110,10 +111,6 @@ def _unrecorded_rows(session: LedgerSession, rows: Sequence[ReleaseHeader]) -> l
 def _covered_days(session: LedgerSession, row: AnyRelease) -> tuple[date, ...]:
     series = session.run.run_file.series[row.series]
     return days_of(*series.covered_days(date.fromisoformat(row.day)))
-
-
-def _has_no_true_values(run: RunFile) -> bool:
-    return not all(series.true_values for series in run.series.values())
 
 
 def _is_missing(session: LedgerSession, row: AnyRelease, recorded: Mapping[str, set[tuple[str, str]]]) -> bool:

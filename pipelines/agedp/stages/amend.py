@@ -41,8 +41,9 @@ def check_day_boundaries(run: RunFile, contracts: Sequence[ContractRecord], rows
     """
     moved = _first_moved_day(contracts[-1].terms, run, rows) if contracts else None
     if moved is not None:
+        version = f" ({tzdata_version()})" if tzdata_version() else ""
         raise ContractChanged(
-            f"{run.name}: by this time zone database{_version()} days of {run.input.layout.day_zone} from {moved} on "
+            f"{run.name}: by this time zone database{version} days of {run.input.layout.day_zone} from {moved} on "
             "are not those of the contract. Install the database that was used before, or record the change "
             "(`agedp ledger amend`)"
         )
@@ -81,11 +82,6 @@ def judge_zone_changes(
         reason = f"{since} would overlap the day released before it, or leave a gap; install the earlier database"
         change = replace(change, verdict="refused", why=reason)
     return tuple(sorted([*other_changes, change], key=lambda amended: amended.key))
-
-
-def _version() -> str:
-    version = tzdata_version()
-    return f" ({version})" if version else ""
 
 
 _MODEL_KEYS = ("model", "model.hash")

@@ -61,7 +61,8 @@ def ledger_answer(session: LedgerSession, model: EstimatedModel) -> Answer:
 
     A draw is charged to the households on the roster in its period before it is drawn.
     """
-    ledger, at = session.open_ledger, _draw_date(session.run.run_file)
+    ledger, schedule = session.open_ledger, session.run.run_file.schedule
+    at = schedule.first_day if schedule.mode == "rehearsal" else clock.today()
 
     def answer(question: Question, draw: Callable[[], Sequence[int]]) -> Sequence[int]:
         planned = planned_draw(session, model, question)
@@ -98,7 +99,3 @@ def adopt_draws(session: LedgerSession, *, at: date) -> None:
     """
     for draw in session.model_draws:
         session.open_ledger.adopt(draw, at=at)
-
-
-def _draw_date(run: RunFile) -> date:
-    return run.schedule.first_day if run.schedule.mode == "rehearsal" else clock.today()

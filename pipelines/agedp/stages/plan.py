@@ -26,15 +26,8 @@ from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Literal
 
-from agedp.budget import (
-    ReleaseTerms,
-    by_covered_days,
-    check_nothing_withdrawn,
-    closed_days,
-    due_series,
-    plan_release,
-    row_cells,
-)
+from agedp import budget
+from agedp.budget import ReleaseTerms
 from agedp.ledger_session import LedgerSession
 from agedp.local_files import atomic_files
 from agedp.planning.forecast import Forecast, forecast
@@ -122,7 +115,7 @@ def find_due_days(session: LedgerSession) -> DueDays:
         RunFileError: [schedule] rehearsal_on is missing, or a key is withdrawn.
     """
     run = session.run
-    check_nothing_withdrawn(run.run_file, session.contracts)
+    budget.check_nothing_withdrawn(run.run_file, session.contracts)
     rows: tuple[ReleaseHeader, ...] = ()
     if session.ledger is None:
         session.check_nothing_released()
@@ -136,7 +129,7 @@ def find_due_days(session: LedgerSession) -> DueDays:
     if not session.contracts:
         session.check_charges_fit()
     newest = max((date.fromisoformat(row.published_on) for row in rows), default=date.min)
-    closed = closed_days(session.history, session.contracts)
+    closed = budget.closed_days(session.history, session.contracts)
     return list_due_days(run.run_file, run.roster, closed, until=run.until, not_before=newest)
 
 
@@ -231,14 +224,14 @@ def list_due_days(
     """
     due: list[DueDay] = []
     waiting: list[date] = []
-    for day in _period(run, until.date()):
-        series = due_series(run, day, closed)
+    for day in days_of(run.schedule.first_day, min(run.schedule.last_day or until.date(), until.date())):
+        series = budget.due_series(run, day, closed)
         if not series:
             continue
         day_end = run.input.layout.day_end(day)
         if day_end + timedelta(days=run.promise.age_days or 0) > until:
             break
-        for names in by_covered_days(run.series, series, day):
+        for names in budget.by_covered_days(run.series, series, day):
             arrival = _arrival(run, run.series[names[0]].covered_days(day), until)
             if arrival == "waits":
                 waiting.append(day)
@@ -303,15 +296,8 @@ def _cells(run: RunFile, roster: Roster, day: date, names: Sequence[str]) -> dic
     min_households, cells = run.population.min_households, dict[str, Cells]()
     for name, series in run.series.items():
         days = () if series.covers_periods and name not in names else days_of(*series.covered_days(day))
-        cells[name] = row_cells(roster, series, days, min_households) if days else ()
+        cells[name] = budget.row_cells(roster, series, days, min_households) if days else ()
     return cells
-
-
-def _period(run: RunFile, until: date) -> Iterator[date]:
-    day = run.schedule.first_day
-    while day <= min(run.schedule.last_day or until, until):
-        yield day
-        day += timedelta(days=1)
 
 
 def plan_due_days(terms: ReleaseTerms, due: Sequence[DueDay], history: Sequence[AnyRelease]) -> DuePlan:
@@ -321,7 +307,7 @@ def plan_due_days(terms: ReleaseTerms, due: Sequence[DueDay], history: Sequence[
     for due_day in due:
         for series in due_day.series:
             try:
-                release = plan_release(terms, due_day, series, rows)
+                release = budget.plan_release(terms, due_day, series, rows)
             except Refused as refused:
                 return DuePlan(tuple(planned), refused)
             planned.append(release)

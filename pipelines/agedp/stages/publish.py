@@ -24,6 +24,7 @@ from tempfile import TemporaryDirectory
 from agedp.internal_records.bookkeeping import digest_of_file, record_of, save_publication
 from agedp.ledger_session import LedgerSession
 from agedp.release_folder.derived_tables import whole_table
+from agedp.release_folder.folder_files import REPORT, STATEMENT, SUMS, WORDS
 from agedp.release_folder.folder_writer import (
     FolderContent,
     UnchangedPartitions,
@@ -33,7 +34,7 @@ from agedp.release_folder.folder_writer import (
     unchanged_partitions,
     write_release_files,
 )
-from agedp.release_folder.release_folder import REPORT, STATEMENT, SUMS, WORDS, ReleaseFolder, open_release
+from agedp.release_verification import ReleaseFolder, open_release
 from agedp.reports.report_data import ReleasedRows, charted_rows
 from agedp.stage_values import DueDays
 from agedp.stages.release import naming_charged_days
@@ -135,10 +136,6 @@ def _register_state(session: LedgerSession) -> Mapping[str, str]:
             }
         )
 
-
-# --------------------------------------------------------------------------------------------------
-# LEDGER -> release folder, of now or as of a date: the same head and software give the same bytes.
-# --------------------------------------------------------------------------------------------------
 
 _ATTEMPTS = 5
 _RECENT_STATEMENTS = 5

@@ -18,7 +18,6 @@ import numpy as np
 
 from agedp.budget import RELEASED, ReleaseTerms, covered_by, plan_release
 from agedp.ledger_session import LedgerSession
-from agedp.run_context import RunContext
 from agedp.stage_values import BeforeDraw, Cells, DailySum, DailySums, DueDay, DueDays, PlannedRelease
 from agedp.stages.calibration_draws import adopt_draws
 from agedp.stages.plan import plan_due_days
@@ -121,7 +120,9 @@ def _release_due(session: LedgerSession, due_days: DueDays, sums: DailySums) -> 
         if session.ledger is not None:  # a run that was interrupted after its last draw has not recorded its rosters
             _record_rosters(session)
         return ()
-    ledger, at = session.open_ledger, _registration_date(session.run)
+    ledger, run = session.open_ledger, session.run
+    # the clock of a rehearsal starts with the period, before any release
+    at = run.today if run.as_of is None else min(run.run_file.schedule.first_day, run.as_of)
     ledger.compare_restored()  # a damaged row must stop the run before the draw, not when its values are published
     if session.model is not None:
         adopt_draws(session, at=at)
@@ -145,11 +146,6 @@ def _charge_households(session: LedgerSession, days: Sequence[date]) -> Charge:
         return lambda _: None
     accounts.prepare(ledger, session.run.roster, days)
     return partial(accounts.charge, ledger=ledger)
-
-
-def _registration_date(run: RunContext) -> date:
-    """Return the date of the contract: today; in a rehearsal its clock starts with the period, before any release."""
-    return run.today if run.as_of is None else min(run.run_file.schedule.first_day, run.as_of)
 
 
 def _record_rosters(session: LedgerSession) -> None:

@@ -116,10 +116,6 @@ def _confidential_tables(session: LedgerSession) -> Iterator[Path]:
         yield from sorted(path for path in folder.glob("*") if path.is_file())
 
 
-# --------------------------------------------------------------------------------------------------
-# The stage after publication: confidential records, alerts, retention and the internal report.
-# --------------------------------------------------------------------------------------------------
-
 T = TypeVar("T")
 
 TRACEBACK = "traceback.txt"

@@ -35,24 +35,9 @@ from agedp.local_files import atomic_files
 from agedp.local_files.atomic_files import checked_json, read_checked_json
 from agedp.local_files.internal_files import FileKind, read_content
 from agedp.stage_values import Delivery
+from agedp.store import month_reader
 from agedp.store.bucketed_roster import DayBlock, Energies
-from agedp.store.month_reader import (
-    DayGroup,
-    daily_totals,
-    day_numbers,
-    distinct_keys,
-    group_parts,
-    household_codes,
-    household_day_key,
-    index_month,
-    is_in_sorted,
-    iterate_parts,
-    load_table,
-    planned_parts,
-    shared_readings,
-    split_household_day_key,
-    stored_groups,
-)
+from agedp.store.month_reader import DayGroup, household_day_key, index_month, stored_groups
 from agedp.store.store import Manifest, PartMonth, Store, part_spans
 from agedp_data import table_schemas
 from agedp_data.datasets.timestamps import day_number
@@ -95,7 +80,9 @@ def deduplicate_group(store: Store, month: str, group: DayGroup, bucket: int = 0
     rejected_path = path.with_suffix(".aside.parquet")
     if atomic_files.count_rows(path) is not None and atomic_files.count_rows(rejected_path) is not None:
         with suppress(atomic_files.FolderRemoved):
-            return _read_rejected(rejected_path, group)
+            table = month_reader.load_table(rejected_path, table_schemas.SETTLED)
+            file, row, reason = (table[name].to_numpy().astype(np.int64) for name in ("file", "row", "reason"))
+            return _file_indices(group)[file], row, reason
     days, (file, row, reason) = _deduplicated(store, month, group, bucket)
     atomic_files.make_private(path.parent)
     rejected = table_schemas.table_from_columns(
@@ -110,23 +97,17 @@ def _file_indices(group: DayGroup) -> Ints:
     return np.array(sorted({part.file_index for part in group.parts}), np.int64)
 
 
-def _read_rejected(path: Path, group: DayGroup) -> RejectedRows:
-    table = load_table(path, table_schemas.SETTLED)
-    file, row, reason = (table[name].to_numpy().astype(np.int64) for name in ("file", "row", "reason"))
-    return _file_indices(group)[file], row, reason
-
-
 def _deduplicated(store: Store, month: str, group: DayGroup, bucket: int) -> tuple[pa.Table, RejectedRows]:
     """Return the DAYS of a group of parts and the rejected rows, by file and row."""
     index = index_month(store, month, group.parts, bucket=bucket, days=group.days)
-    shared = shared_readings(store, month, group.parts, index, bucket=bucket)
-    shared_keys = distinct_keys(household_day_key(shared.household, shared.time // SLOTS))
-    energy, readings = daily_totals(shared, shared_keys)
+    shared = month_reader.shared_readings(store, month, group.parts, index, bucket=bucket)
+    shared_keys = month_reader.distinct_keys(household_day_key(shared.household, shared.time // SLOTS))
+    energy, readings = month_reader.daily_totals(shared, shared_keys)
     key = [shared_keys]
     values = [(energy, readings)]
     rejected = [(shared.rejected_file, shared.rejected_row, shared.rejected_reason)]
     for part, table, keys in zip(group.parts, index.tables, index.keys, strict=True):
-        final = ~is_in_sorted(keys, index.shared)
+        final = ~month_reader.is_in_sorted(keys, index.shared)
         read = table["readings"].to_numpy().astype(np.int64)
         with_reading = final & (read > 0)
         key.append(keys[with_reading])
@@ -190,16 +171,16 @@ def read_or_compute(path: Path, schema: pa.Schema, compute: Callable[[], object]
         FolderRemoved: a part of the store is damaged as well, so that its file must be parsed again.
     """
     try:
-        return load_table(path, schema)
+        return month_reader.load_table(path, schema)
     except atomic_files.FolderRemoved:
         compute()
-        return load_table(path, schema)
+        return month_reader.load_table(path, schema)
 
 
 def household_days_table(schema: pa.Schema, ids: Sequence[str], key: Ints, **columns: Ints) -> pa.Table:
     """Return a table with a row per household-day, in the order of the keys."""
     order = np.argsort(key, kind="stable")
-    household, day = split_household_day_key(key[order])
+    household, day = month_reader.split_household_day_key(key[order])
     names = pa.DictionaryArray.from_arrays(pa.array(household.astype(np.int32)), pa.array(ids, pa.string()))
     ordered = {name: column[order] for name, column in columns.items()}
     return table_schemas.table_from_columns(schema, household_id=names, day=day, **ordered)
@@ -304,11 +285,11 @@ def _state_days_table(store: Store, month: str, group: DayGroup, states: Represe
     ids: tuple[str, ...] = ()
     keys, values = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     # each household-day is in one part only
-    for part in iterate_parts(store, month, group.parts, bucket=bucket, days=group.days):
+    for part in month_reader.iterate_parts(store, month, group.parts, bucket=bucket, days=group.days):
         ids = part.ids
-        part_keys = distinct_keys(household_day_key(part.household, part.time // SLOTS))
+        part_keys = month_reader.distinct_keys(household_day_key(part.household, part.time // SLOTS))
         represented = states.represent(part.without_exports().energy_wh)
-        counted, _ = daily_totals(replace(part, energy_wh=represented), part_keys)
+        counted, _ = month_reader.daily_totals(replace(part, energy_wh=represented), part_keys)
         keys.append(part_keys)
         values.append(counted)
     return household_days_table(table_schemas.STATE_DAYS, ids, np.concatenate(keys), counted_wh=np.concatenate(values))
@@ -386,10 +367,10 @@ def load_month_matrix(
 
 def _household_days_on_roster(table: pa.Table, roster: Roster, month: str) -> tuple[Ints, Ints, Flags]:
     """Return household code and day of month of the rows on the roster, and which rows these are."""
-    code = household_codes(table, {household: code for code, household in enumerate(roster.ids)})
+    code = month_reader.household_codes(table, {household: code for code, household in enumerate(roster.ids)})
     on_roster = code >= 0
     first = day_number(date.fromisoformat(f"{month}-01"))
-    return code[on_roster], day_numbers(table)[on_roster] - first, on_roster
+    return code[on_roster], month_reader.day_numbers(table)[on_roster] - first, on_roster
 
 
 # --------------------------------------------------------------------------------------------------
@@ -471,7 +452,9 @@ def _month_groups(store: Store, manifests: Mapping[str, Manifest], months: Seque
         MonthGroup(month, bucket, group)
         for month, contents in contents_by_month.items()
         for bucket in range(store.buckets)
-        for group in group_parts(store, month, planned_parts(manifests, contents, (month, bucket), store), spans)
+        for group in month_reader.group_parts(
+            store, month, month_reader.planned_parts(manifests, contents, (month, bucket), store), spans
+        )
     ]
 
 

@@ -91,10 +91,15 @@ def write_quality(
             note = f"cannot be understood, set apart as a whole: {unreadable[file_listed.content]}"
             lines.append((name, file_listed.content, note, "rows read", 0))
             continue
-        count_by_outcome = _count_by_outcome(manifests[file_listed.content], rejected.get(file_listed.content, {}))
+        manifest, extra = manifests[file_listed.content], rejected.get(file_listed.content, {})
+        rows_by_outcome = {
+            "rows read": manifest.rows_read,
+            "kept": manifest.rows_kept - sum(extra.values()),
+            **dict(sorted([*manifest.rejected.items(), *extra.items()])),
+            **dict(sorted(manifest.notes.items())),
+        }
         lines += [
-            (name, file_listed.content, manifests[file_listed.content].variant, outcome, rows)
-            for outcome, rows in count_by_outcome.items()
+            (name, file_listed.content, manifest.variant, outcome, rows) for outcome, rows in rows_by_outcome.items()
         ]
     _write_lines(store.folder.parent / "quality.parquet", lines)
 
@@ -119,12 +124,6 @@ def _digest_of_lines(path: Path) -> bytes | None:
         return (pq.read_schema(pa.BufferReader(content)).metadata or {}).get(_LINES)
 
     return read_content(path, parse, FileKind.DERIVED, advice="").value
-
-
-def _count_by_outcome(manifest: Manifest, extra: Mapping[str, int]) -> dict[str, int]:
-    rows_kept = manifest.rows_kept - sum(extra.values())
-    rejected = dict(sorted([*manifest.rejected.items(), *extra.items()]))
-    return {"rows read": manifest.rows_read, "kept": rows_kept, **rejected, **dict(sorted(manifest.notes.items()))}
 
 
 UNDATED = ""
@@ -212,16 +211,11 @@ def renumber_quarantine(store: Store, content: str, parts: Sequence[Part]) -> No
     rows_before = 0
     for number, part in enumerate(parts):
         if rows_before and part.rejected:
-            for path in _part_files(store, f"{content}-{number}.parquet"):
+            for path in store.undated_files(f"{content}-{number}.parquet"):
                 table = atomic_files.read_table(path, table_schemas.PARSED_QUARANTINE)
                 row = pc.add(table["row"], rows_before)
                 atomic_files.write_table(path, table.set_column(table.schema.get_field_index("row"), "row", row))
         rows_before += part.rows_read
-
-
-def _part_files(store: Store, name: str) -> list[Path]:
-    undated = store.quarantine_folder(UNDATED)
-    return [path for folder in (undated, *undated.glob("month=*")) if (path := folder / name).exists()]
 
 
 _TIME_BITS = 32

@@ -239,10 +239,6 @@ def _minutes_of_days(records: Records, header: Header) -> int | None:
     return DAY_MINUTES if is_daily else None
 
 
-# --------------------------------------------------------------------------------------------------
-# Input files -> content ids and headers, and the stored files that count although they are no longer listed.
-# --------------------------------------------------------------------------------------------------
-
 _DESCRIBE_IT = 'describe the columns under dataset = "long" and [input.columns]'
 _ADD_HEADER = "the first line seems to be a row; write a header line above it"
 _NEAR, _SHOWN = 0.6, 6

@@ -30,7 +30,7 @@ from agedp_data import table_schemas
 from agedp_data.datasets.deduplication import Readings, StoredRows, deduplicate_rows, join_rows
 from agedp_data.datasets.timestamps import day_number
 from agedp_data.datasets.validation import SLOTS, Flags, Ints
-from agedp_data.meters import MeterFile, join_labels
+from agedp_data.meters import join_labels
 
 # --------------------------------------------------------------------------------------------------
 # Parts of a month -> groups of parts that share days, which are deduplicated apart: a new night costs its own rows.
@@ -132,7 +132,10 @@ def group_parts(
         return (DayGroup(_hash([*_settings(store), names]), tuple(parts), *_ALL_DAYS, False),)
     first = day_number(date.fromisoformat(f"{month}-01"))
     bounds = np.array([(span.first, span.last) if span else (first, first + 30) for span in spans], np.int64)
-    groups = [(days, _indices(bounds, days)) for days in _segments(bounds)]
+    groups = [
+        (days, tuple(np.flatnonzero((bounds[:, 0] <= days[1]) & (bounds[:, 1] >= days[0])).tolist()))
+        for days in _segments(bounds)
+    ]
     return tuple(_group(store, parts, spans, bounds, group) for group in _join_equal(groups))
 
 
@@ -147,12 +150,6 @@ def _segments(bounds: Ints) -> list[_Days]:
     cuts = [day for day in days if not (is_long & (first <= day) & (last > day)).any()]
     starts = [days.start, *(day + 1 for day in cuts)]
     return list(zip(starts, [*cuts, days.stop], strict=True))
-
-
-def _indices(bounds: Ints, days: _Days) -> tuple[int, ...]:
-    """Return the parts with rows of these days."""
-    first, last = bounds.T
-    return tuple(np.flatnonzero((first <= days[1]) & (last >= days[0])).tolist())
 
 
 def _join_equal(groups: Sequence[tuple[_Days, tuple[int, ...]]]) -> list[tuple[_Days, tuple[int, ...]]]:
@@ -191,10 +188,6 @@ def _settings(store: Store) -> list[Any]:
 def _hash(value: object) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
-
-# --------------------------------------------------------------------------------------------------
-# The readings of a month from its parts; household-days with rows in several parts are deduplicated together.
-# --------------------------------------------------------------------------------------------------
 
 _DAY_BITS = 17
 """Days since 1970 up to 2328; the readers accept days up to 2199."""
@@ -308,30 +301,25 @@ def index_month(
         FolderRemoved: a table is missing or damaged.
     """
     folder = store.part_days_folder(month, bucket)
-    loaded = tuple(_filter_days(load_table(folder / part.name, table_schemas.PART_DAYS), days) for part in parts)
+    tables = (load_table(folder / part.name, table_schemas.PART_DAYS) for part in parts)
+    if days is not None:
+        tables = (table.filter(pa.array(is_in_sorted(day_numbers(table), days))) for table in tables)
+    loaded = tuple(tables)
     labels: tuple[Ints, ...] = ()
     if store.meters is not None and loaded:
         loaded, labels = zip(*map(store.meters.households, loaded), strict=True)
-    ids = tuple(sorted({name for table in loaded for name in _household_ids(table)}))
+    ids = tuple(sorted({name for table in loaded for name in household_ids(table)}))
     code_by_id = {name: i for i, name in enumerate(ids)}
     keys = tuple(household_day_key(household_codes(table, code_by_id), day_numbers(table)) for table in loaded)
     all_keys = np.sort(np.concatenate([_NONE, *keys]), kind="stable")
     repeated = all_keys[~is_first_of_key(all_keys)]
     shared, incomplete = repeated[is_first_of_key(repeated)], _NONE
     if store.meters is not None and labels:
-        incomplete = _lacking_a_meter(store.meters, ids, np.concatenate(keys), np.concatenate(labels))
+        of_meters = np.unique(np.stack([np.concatenate(keys), np.concatenate(labels)]), axis=1)[0]
+        household_days, present = np.unique(of_meters, return_counts=True)
+        incomplete = household_days[present < store.meters.numbers(ids, *split_household_day_key(household_days))]
         shared = np.union1d(shared, incomplete)
     return MonthIndex(ids, code_by_id, loaded, keys, shared, incomplete)
-
-
-def _lacking_a_meter(meters: MeterFile, ids: Sequence[str], key: Ints, label: Ints) -> Ints:
-    """Return the household-days on which the households have more meters than rows are of."""
-    household_days, present = np.unique(np.unique(np.stack([key, label]), axis=1)[0], return_counts=True)
-    return household_days[present < meters.numbers(ids, *split_household_day_key(household_days))]
-
-
-def _filter_days(table: pa.Table, days: Ints | None) -> pa.Table:
-    return table if days is None else table.filter(pa.array(is_in_sorted(day_numbers(table), days)))
 
 
 def load_shared_rows(
@@ -524,7 +512,8 @@ def load_table(path: Path, schema: pa.Schema, *, columns: Sequence[str] | None =
     return table
 
 
-def _household_ids(table: pa.Table) -> list[str]:
+def household_ids(table: pa.Table) -> list[str]:
+    """Return the names in the dictionaries of the households of a table, one for each chunk."""
     return [name for chunk in table["household_id"].chunks for name in chunk.dictionary.to_pylist()]
 
 

@@ -35,7 +35,7 @@ import pyarrow.parquet as pq
 from agedp.compute.engine import map_items
 from agedp.compute.engine_settings import Engine
 from agedp.stage_values import Delivery
-from agedp.store.month_reader import day_numbers, household_codes, load_table
+from agedp.store.month_reader import day_numbers, household_codes, household_ids, load_table
 from agedp.store.store import Manifest, Store, bucket_numbers
 from agedp_data import table_schemas
 from agedp_data.datasets.layout import slot_step
@@ -82,14 +82,9 @@ def has_rejected_rows(store: Store, manifest: Manifest) -> bool:
     category = RejectionReason.CATEGORY.words
     return all(
         sum(rejected.values()) - rejected.get(category, 0)
-        == sum(map(_count_rows, _quarantine_files(store, f"{manifest.content}-{number}.parquet")))
+        == sum(map(_count_rows, store.undated_files(f"{manifest.content}-{number}.parquet")))
         for number, rejected in enumerate(part.rejected for part in manifest.parts)
     )
-
-
-def _quarantine_files(store: Store, name: str) -> Iterator[Path]:
-    undated = store.quarantine_folder("")
-    return (folder / name for folder in (undated, *undated.glob("month=*")) if (folder / name).exists())
 
 
 def _count_rows(path: Path) -> int:
@@ -105,8 +100,10 @@ def _month_spans(month_bucket: tuple[str, int], *, store: Store, contents: Seque
     """Return the spans of a month and bucket by days with any half-hour, and by days with nearly all of them."""
     month, bucket = month_bucket
     first_day = day_number(date.fromisoformat(f"{month}-01"))
-    tables = list(_named_rows(store, month, bucket, contents))
-    names = sorted({name for table in tables for chunk in table["household_id"].chunks for name in _names(chunk)})
+    rows = _named_rows(store, month, bucket, contents)
+    # with meters their households; a meter without a household on its day names nobody
+    tables = list(rows if store.meters is None else map(store.meters.assigned, rows))
+    names = sorted({name for table in tables for name in household_ids(table)})
     code_by_id = {name: code for code, name in enumerate(names)}
     is_named = np.zeros((len(names), _MONTH_DAYS, SLOTS), bool)
     for table in tables:
@@ -115,11 +112,6 @@ def _month_spans(month_bucket: tuple[str, int], *, store: Store, contents: Seque
     half_hours = is_named.sum(axis=2)
     nearly_all = (SLOTS - 2) // slot_step(store.layout.interval_minutes)
     return _spans(names, half_hours > 0, first_day), _spans(names, half_hours >= nearly_all, first_day)
-
-
-def _names(chunk: pa.DictionaryArray) -> list[str]:
-    names: list[str] = chunk.dictionary.to_pylist()
-    return names
 
 
 def _spans(names: Sequence[str], has_day: Flags, first_day: int) -> _Spans:
@@ -131,15 +123,7 @@ def _spans(names: Sequence[str], has_day: Flags, first_day: int) -> _Spans:
 
 
 def _named_rows(store: Store, month: str, bucket: int, contents: Sequence[str]) -> Iterator[pa.Table]:
-    """Yield what the rows of a month and bucket name: the kept ones, and those that parsing rejected.
-
-    With meters these are their households; a meter without a household on its day names nobody.
-    """
-    tables = _rows_of_ids(store, month, bucket, contents)
-    yield from tables if store.meters is None else map(store.meters.assigned, tables)
-
-
-def _rows_of_ids(store: Store, month: str, bucket: int, contents: Sequence[str]) -> Iterator[pa.Table]:
+    """Yield what the rows of a month and bucket name: the kept ones, and those that parsing rejected."""
     columns = [name for name in _NAMED if name in store.schema.names]
     for part in store.month_parts(month, contents, bucket):
         yield load_table(store.month_folder(month, bucket) / part.name, store.schema, columns=columns)

@@ -212,7 +212,8 @@ def _repeated_rows(layout: Layout, rows: ParsedRows) -> Ints | None:
     steps = time_steps(rows)
     if (least := steps.min(initial=1)) > 0:
         return np.zeros(0, np.int64)
-    return None if least < 0 else _with_following(np.flatnonzero(steps == 0))
+    first = np.flatnonzero(steps == 0)
+    return None if least < 0 else np.unique(np.concatenate([first, first + 1]))
 
 
 def time_steps(rows: ParsedRows) -> Ints:
@@ -228,11 +229,6 @@ def time_steps(rows: ParsedRows) -> Ints:
 def _household_day_keys(rows: ParsedRows, indices: Ints) -> Ints:
     household, time = (values[indices].astype(np.int64) for values in (rows.household, rows.time))
     return household_day_key(household, time // SLOTS)
-
-
-def _with_following(rows: Ints) -> Ints:
-    """Return these rows and the next one of each, ascending."""
-    return np.unique(np.concatenate([rows, rows + 1]))
 
 
 def _stored_rows(rows: ParsedRows, indices: Ints) -> StoredRows:
@@ -263,10 +259,6 @@ def sorted_daily_totals(rows: ParsedRows, rejected: Ints, *, units_per_wh: int =
     readings -= np.bincount(np.searchsorted(starts, rejected, side="right") - 1, minlength=len(starts))
     return keys, np.maximum(np.add.reduceat(energy_wh, starts, dtype=np.int64), 0), readings
 
-
-# --------------------------------------------------------------------------------------------------
-# Chunks of one input file -> its parts: the readings of each month, their daily totals, the rejected rows.
-# --------------------------------------------------------------------------------------------------
 
 # Column statistics of these files are never used, and computing them takes a fifth of the writing time.
 _OPTIONS: dict[str, Any] = {"write_statistics": False}
@@ -426,16 +418,15 @@ def _write_month(
         path,
         table,
         use_dictionary=[name for name in table.column_names if name in _DICTIONARY_COLUMNS],
-        column_encoding={name: _encoding(name) for name in table.column_names if name not in _DICTIONARY_COLUMNS},
+        column_encoding={  # byte-stream split compresses readings quicker and smaller
+            name: "DELTA_BINARY_PACKED" if name in _DELTA_COLUMNS else "BYTE_STREAM_SPLIT"
+            for name in table.column_names
+            if name not in _DICTIONARY_COLUMNS
+        },
         **_READINGS_OPTIONS,
         sync=False,
     )
     return size, atomic_files.write_table(days, part_daily_totals(store, rows, names), sync=False, **_DAYS_OPTIONS)
-
-
-def _encoding(name: str) -> str:
-    """Return the encoding of a column of numbers: byte-stream split compresses readings quicker and smaller."""
-    return "DELTA_BINARY_PACKED" if name in _DELTA_COLUMNS else "BYTE_STREAM_SPLIT"
 
 
 def _readings_table(store: Store, rows: ParsedRows, names: pa.Array) -> pa.Table:

@@ -17,14 +17,13 @@ from collections.abc import Collection
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from itertools import product
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from agedp.local_files import atomic_files
 from agedp.store.month_reader import load_table
-from agedp.store.store import Manifest, Store, write_retained_from
+from agedp.store.store import Store, write_retained_from
 
 _FOLDERS = ("days", "part_days", "quarantine", ".")
 
@@ -47,7 +46,10 @@ def remove_old_months(store: Store, *, today: date, keep_days: int, needed_from:
     keep_from = min(today - timedelta(days=keep_days), needed_from)
     first_kept = f"{keep_from:%Y-%m}"
     old_folders = [
-        folder for folder_name in _FOLDERS for folder in _months_before(store.folder / folder_name, first_kept)
+        month
+        for name in _FOLDERS
+        for month in (store.folder / name).glob("month=*")
+        if month.name.removeprefix("month=") < first_kept
     ]
     if old_folders:
         # never earlier: removed months remain removed, even if keep_days grows
@@ -57,19 +59,12 @@ def remove_old_months(store: Store, *, today: date, keep_days: int, needed_from:
             shutil.rmtree(folder)
     for path in store.quarantine_folder("").glob("*.parquet"):
         manifest = store.manifest(path.stem.rpartition("-")[0])
-        if manifest is not None and _newest_month(manifest) < first_kept:
+        if manifest is None:
+            continue
+        changed = datetime.fromtimestamp(manifest.modified_ns // 10**9, UTC)  # of a file without readings
+        if max(manifest.months, default=f"{changed:%Y-%m}") < first_kept:
             with atomic_files.write_errors(path):
                 path.unlink(missing_ok=True)
-
-
-def _months_before(folder: Path, first_kept: str) -> list[Path]:
-    return [month for month in folder.glob("month=*") if month.name.removeprefix("month=") < first_kept]
-
-
-def _newest_month(manifest: Manifest) -> str:
-    """Return the month of the newest reading of a file, or of its last change if it has none."""
-    changed = datetime.fromtimestamp(manifest.modified_ns // 10**9, UTC)
-    return max(manifest.months, default=f"{changed:%Y-%m}")
 
 
 def count_late_rows(store: Store, contents: Collection[str], released: Collection[date]) -> int:

@@ -94,7 +94,10 @@ class Part:
         >>> Part(2, 2, months={"2013-03": (2, 900, 200)}).first_day == day_number(date(2013, 3, 1))
         True
         """
-        firsts = (self.days[month][0] if month in self.days else _first_of(month) for month in self.months)
+        firsts = (
+            self.days[month][0] if month in self.days else day_number(date.fromisoformat(f"{month}-01"))
+            for month in self.months
+        )
         return min(firsts, default=None)
 
     def stored_sizes(self) -> Iterator[tuple[str, int, int, int]]:
@@ -137,7 +140,11 @@ class Manifest:
     def to_json(self) -> dict[str, Any]:
         """Return the manifest as a JSON object with the keys of the stored files; two differ from the attributes."""
         record = {each.name: getattr(self, each.name) for each in fields(self)}  # asdict would copy all counts: 1 ms
-        return {**record, "parts": [_part_to_json(part) for part in self.parts]}
+        parts = [
+            {_JSON_KEYS.get(each.name, each.name): getattr(part, each.name) for each in fields(part)}
+            for part in self.parts
+        ]
+        return {**record, "parts": parts}
 
     @property
     def content(self) -> str:
@@ -210,10 +217,6 @@ _JSON_KEYS: Final = {"rows_kept": "kept", "rejected": "aside"}
 """Attributes of `Part` whose key in the file is an older word."""
 
 
-def _part_to_json(part: Part) -> dict[str, Any]:
-    return {_JSON_KEYS.get(each.name, each.name): getattr(part, each.name) for each in fields(part)}
-
-
 def _part_from_json(record: Mapping[str, Any]) -> Part:
     names = {key: name for name, key in _JSON_KEYS.items()}
     return Part(**{names.get(key, key): value for key, value in record.items()})
@@ -226,10 +229,6 @@ def content_id(digest: str, read_as: Mapping[str, Any]) -> str:
     never mix in the store.
     """
     return hashlib.sha256(json.dumps([digest, read_as], sort_keys=True).encode()).hexdigest()
-
-
-def _first_of(month: str) -> int:
-    return day_number(date.fromisoformat(f"{month}-01"))
 
 
 def _sum_counts(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
@@ -277,10 +276,6 @@ def _parse_month(path: Path) -> str:
 def _month_checksum(month: str) -> str:
     return hashlib.sha256(month.encode()).hexdigest()[:8]
 
-
-# --------------------------------------------------------------------------------------------------
-# The confidential store of READINGS: append-only Parquet parts by month and content.
-# --------------------------------------------------------------------------------------------------
 
 FORMAT, WIDE_FORMAT = 5, 6
 """Version of the rules by which bytes become rows, and rows parts; 5: each physical line is a row, 6: each cell of a
@@ -437,6 +432,11 @@ class Store:
     def quarantine_folder(self, month: str) -> Path:
         """Return the folder of a month's rejected rows; "" for rejected rows without a month."""
         return self.folder / "quarantine" / f"month={month}" if month else self.folder / "quarantine"
+
+    def undated_files(self, name: str) -> list[Path]:
+        """Return the files of this name with rejected rows without a month, and of those that parsing gave one."""
+        undated = self.quarantine_folder("")
+        return [path for folder in (undated, *undated.glob("month=*")) if (path := folder / name).exists()]
 
     def discard_parts_except(self, contents: Collection[str]) -> None:
         """Remove parts of incomplete files: a run was interrupted, or a file was rejected after some of its parts.

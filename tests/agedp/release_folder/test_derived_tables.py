@@ -15,7 +15,7 @@ from frictionless import Package
 
 from agedp import release_verification
 from agedp.release_folder.origin import list_published_files
-from agedp.release_folder.release_folder import open_release
+from agedp.release_verification import open_release
 from agedp_data.errors import InputError
 from tests.agedp.release_folder.resealed import reseal
 from tests.compatibility.fixtures import unpack
@@ -40,7 +40,7 @@ def kept(houses, tmp_path_factory):
     lines = [f"{home},{FIRST},{'2013-02-20' if home == 'E' else ''},{tariff}" for home, tariff in HOMES.items()]
     (house.folder / "roster.csv").write_text("\n".join(["household_id,from,to,tariff", *lines]) + "\n")
     house.write(FIRST, LAST, rest=LAYERED + GROUPS + COUNTS)
-    house.edit((MEAN, f"{MEAN}share = 0.2\n"))
+    house.edit((MEAN, f"{MEAN}share = 0.2\n"), ("[population]", f"averages_by = {[*START]}\n[population]"))
     house.run(today=date(2026, 1, 1))
     house.release.verify()
     return house

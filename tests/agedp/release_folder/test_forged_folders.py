@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from agedp.release_folder.release_folder import open_release
 from agedp.release_folder.result_tables import parquet_bytes
+from agedp.release_verification import open_release
 from agedp_data.epsilon import round_nano
 from agedp_data.errors import InputError
 from agedp_data.statement.note_texts import odds_factor

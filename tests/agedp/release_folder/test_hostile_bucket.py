@@ -9,7 +9,7 @@ import pytest
 from fsspec.implementations.memory import MemoryFile
 
 from agedp.release_folder.folder_writer import RemoteFolder
-from agedp.release_folder.release_folder import ReleaseFolder
+from agedp.release_verification import ReleaseFolder
 from agedp_data.errors import InputError
 
 FIRST = date(2013, 1, 1)

@@ -9,8 +9,9 @@ from datetime import date, timedelta
 import pytest
 
 from agedp.ledger_transfer import export_ledger, import_ledger, recover, verify_against
+from agedp.release_folder.folder_files import ROWS
 from agedp.release_folder.origin import check_ledger_not_behind, release_origins
-from agedp.release_folder.release_folder import ROWS, open_release
+from agedp.release_verification import open_release
 from agedp.stages.amend import amend
 from agedp.stages.publish import write_folder_of_statement
 from agedp_data.errors import InputError, LedgerError, Refused

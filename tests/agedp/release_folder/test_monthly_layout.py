@@ -25,9 +25,10 @@ from fsspec.implementations.memory import MemoryFileSystem
 from agedp.ledger_transfer import recover, verify
 from agedp.local_files import atomic_files
 from agedp.release_folder import folder_writer as unchanged_module
+from agedp.release_folder.folder_files import PACKAGE, SUMS
 from agedp.release_folder.folder_writer import RemoteFolder, unchanged_partitions, write_release_files
 from agedp.release_folder.partitions import list_files, partition_of
-from agedp.release_folder.release_folder import PACKAGE, SUMS, open_release
+from agedp.release_verification import open_release
 from agedp.reports.report_data import ReleasedRows, charted_rows
 from agedp.stages import publish as publish_module
 from agedp.stages.amend import amend
@@ -83,7 +84,7 @@ def prepare(house):
     house.edit(
         ("clamp_kwh = 50\n[promise]", f"clamp_kwh = 50\n{LEVELS[0]}\n[promise]"),
         ("epsilon_per_day = 0.5", "age_days = 1\nepsilon_per_day = 0.4"),
-        ("[population]", 'layout = "monthly"\n[population]'),
+        ("[population]", 'layout = "monthly"\naverages_by = ["week", "month", "year"]\n[population]'),
         (f"last_day = {days[-1]}\n", f"last_day = {days[-1]}\n{MARKED}"),
     )
     (house.folder / "markers").mkdir()

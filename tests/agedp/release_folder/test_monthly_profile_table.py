@@ -73,5 +73,5 @@ def test_a_clock_change_leaves_the_mean_of_a_half_hour(last, days, times):
 
 
 def test_a_cell_of_a_day_has_no_line():
-    with pytest.raises(ValueError, match="not of a kind of day"):
+    with pytest.raises(ValueError, match="not one of the half-hours of this series"):
         lines_of(date(2013, 5, 31), ("North End 18:30",), (1,), (2,))

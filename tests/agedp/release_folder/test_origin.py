@@ -13,18 +13,18 @@ import pyarrow.parquet as pq
 import pytest
 
 from agedp.ledger_transfer import verify_against
+from agedp.release_folder.folder_files import PACKAGE, REPORT, ROWS, STATEMENT, SUMS
 from agedp.release_folder.origin import ReleaseOrigin, check_ledger_not_behind, list_published_files, release_origins
-from agedp.release_folder.release_folder import PACKAGE, REPORT, ROWS, STATEMENT, SUMS, open_release
+from agedp.release_verification import open_release
 from agedp.stages.amend import preview_amendment, record_amendment
 from agedp.stages.publish import publish_release
 from agedp_data.errors import InputError, LedgerBehind, LedgerError, RunFileError
 from agedp_data.ledger import Ledger
-from agedp_data.series.mean import PERIODS
 from tests.agedp_data.ledger.texts import ENVELOPE
 
 FIRST = date(2013, 1, 1)
 AVERAGES = "daily_averages.parquet"
-NAMING = (STATEMENT, ROWS, AVERAGES, *(f"averages_by_{period}.parquet" for period in PERIODS), REPORT)
+NAMING = (STATEMENT, ROWS, AVERAGES, "averages_by_month.parquet", REPORT)
 
 
 @pytest.fixture

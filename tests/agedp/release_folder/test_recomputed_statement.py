@@ -24,7 +24,7 @@ import jsonschema
 import pyarrow.parquet as pq
 import pytest
 
-from agedp.release_folder.release_folder import open_release
+from agedp.release_verification import open_release
 from agedp.stages.amend import amend
 from agedp_data.errors import Refused
 from agedp_data.statement.document import schema

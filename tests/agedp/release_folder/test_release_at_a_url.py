@@ -10,8 +10,9 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from agedp.pipeline import sanitise
+from agedp.release_folder.folder_files import SUMS
 from agedp.release_folder.folder_writer import RemoteFolder
-from agedp.release_folder.release_folder import SUMS, ReleaseFolder
+from agedp.release_verification import ReleaseFolder
 from agedp.stages.publish import publish_release
 from agedp_data.errors import InputError, LedgerBehind
 

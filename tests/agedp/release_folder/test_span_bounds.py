@@ -13,8 +13,8 @@ from importlib.metadata import version
 import pytest
 
 from agedp import statement_facts
-from agedp.release_folder.release_folder import open_release
 from agedp.release_folder.span_bounds import publication_of, span_bounds
+from agedp.release_verification import open_release
 from agedp.reports.loss_charts import spans_over_time
 from agedp.stages.publish import publish_release
 from agedp_data import mechanisms

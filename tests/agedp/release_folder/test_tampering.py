@@ -29,8 +29,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from agedp.ledger_transfer import verify_against
-from agedp.release_folder.release_folder import PACKAGE, ROWS, STATEMENT, SUMS, WORDS, ReleaseFolder, open_release
+from agedp.release_folder.folder_files import PACKAGE, ROWS, STATEMENT, SUMS, WORDS
 from agedp.release_folder.result_tables import parquet_bytes
+from agedp.release_verification import ReleaseFolder, open_release
 from agedp_data.errors import AgedpError, InputError, LedgerError
 from agedp_data.ledger import Ledger
 from tests.agedp.release_folder.forger import forge

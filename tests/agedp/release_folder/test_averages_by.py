@@ -1,0 +1,109 @@
+"""[output] averages_by: which derived averages are files; the others are computed from the rows by whoever asks."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from datetime import date, timedelta
+
+import pytest
+
+from agedp import open_release
+from agedp.stages import publish
+from agedp.stages.publish import publish_release, write_folder_of_statement
+from agedp_data.errors import RunFileError
+
+FIRST, DAYS = date(2012, 12, 28), 40
+ALL = ["week", "month", "year"]
+
+
+@pytest.fixture(scope="module")
+def released(houses, tmp_path_factory):
+    """Three homes from 28 December 2012 to 5 February 2013, published on days of three months."""
+    house = houses(tmp_path_factory.mktemp("averages"))
+    days = [FIRST + timedelta(days=i) for i in range(DAYS)]
+    house.london({(home, day, slot): 100 + slot for home in "ABC" for day in days for slot in range(48)})
+    (house.folder / "roster.csv").write_text("household_id,from,to\n" + "".join(f"{home},{FIRST},\n" for home in "ABC"))
+    house.write(FIRST, days[-1], mode="live")
+    house.edit(("epsilon_per_day", "age_days = 1\nepsilon_per_day"))
+    for today in (date(2013, 1, 9), date(2013, 2, 4), date(2013, 3, 1)):
+        house.run(today=today)
+    return house
+
+
+@pytest.fixture
+def house(released, houses, tmp_path):
+    return houses(shutil.copytree(released.folder, tmp_path / "house"))
+
+
+def publish_with(house, periods=None, *, layout="single"):
+    """Publish with other keys of [output]; return the derived averages of the folder."""
+    text = re.sub(r"(layout|averages_by) = .*\n", "", house.run_file.read_text())
+    asked = "" if periods is None else f"averages_by = {periods}\n"
+    house.run_file.write_text(text.replace("[population]", f'layout = "{layout}"\n{asked}[population]'))
+    publish_release(house.session(today=date(2013, 3, 1)))
+    house.release.verify()
+    return sorted({path.name.partition(".")[0] for path in house.release.path.glob("averages_by_*")})
+
+
+@pytest.mark.parametrize("layout", ["single", "monthly"])
+def test_months_are_written_and_others_where_they_are_asked_for(house, layout):
+    assert publish_with(house, layout=layout) == ["averages_by_month"]
+    assert publish_with(house, ["year", "week"], layout=layout) == ["averages_by_week", "averages_by_year"]
+    assert publish_with(house, [], layout=layout) == []
+    assert publish_with(house, layout=layout) == ["averages_by_month"]
+
+
+@pytest.mark.parametrize("layout", ["single", "monthly"])
+def test_a_table_that_is_asked_for_later_has_all_its_periods(house, layout):
+    everything = publish_with(house, ALL, layout=layout)
+    assert everything == [f"averages_by_{period}" for period in sorted(ALL)]
+    tables = {period: house.release.table(f"averages_by_{period}") for period in ALL}
+    assert [len(tables[period]) for period in ALL] == [7, 3, 2]  # closed by the end of the schedule
+    publish_with(house, layout=layout)
+    computed = {period: house.release.period_averages(period) for period in ALL}
+    assert publish_with(house, ALL, layout=layout) == everything
+    for period in ALL:
+        assert computed[period].equals(tables[period])
+        assert house.release.table(f"averages_by_{period}").equals(tables[period])
+
+
+def test_a_population_that_an_earlier_version_began_keeps_all_three(house, monkeypatch):
+    first = house.ledger().first_statement("homes")
+    for version, expected in (("0.1", 3), ("0.2.0", 3), ("0.3.0", 1)):
+        record = type(first)(**{**vars_of(first), "software": f'{{"agedp": "{version}"}}'})
+        monkeypatch.setattr("agedp_data.ledger.ledger_reader.LedgerReader.first_statement", lambda *_, of=record: of)
+        assert len(publish_with(house)) == expected
+        assert publish_with(house, ["week"]) == ["averages_by_week"]
+
+
+def vars_of(record):
+    return {name: getattr(record, name) for name in type(record).__dataclass_fields__}
+
+
+def test_an_earlier_statement_is_written_with_the_averages_of_its_time(house):
+    publish_with(house, ALL)
+    with house.ledger() as ledger:
+        number = ledger.newest_statement("homes").seq
+    publish_with(house)
+    assert write_folder_of_statement(house.session(today=date(2013, 3, 1)), number)
+    assert (open_release(house.release.path).path / "averages_by_week.parquet").exists()
+
+
+@pytest.mark.parametrize("periods", ['["day"]', '["week", "week"]', "[1]"])
+def test_other_periods_are_refused(house, periods):
+    with pytest.raises(RunFileError, match=r'averages_by.*"week", "month" and "year"'):
+        publish_with(house, periods)
+
+
+def test_a_night_reads_no_closed_month_for_them(house, monkeypatch):
+    publish_with(house, ALL, layout="monthly")
+    read = []
+    complete_rows = publish.release_content.__globals__["complete_rows"]
+    monkeypatch.setitem(
+        publish.release_content.__globals__,
+        "complete_rows",
+        lambda ledger, rows: read.append(len(rows)) or complete_rows(ledger, rows),
+    )
+    publish_with(house, ALL, layout="monthly")
+    assert len(read) == 1
