@@ -284,7 +284,7 @@ def _derived_tables(run: RunFile, ledger: Ledger) -> list[DerivedTable]:
     """Return the derived tables that are written: of averages those of [output] averages_by, or the usual ones."""
     first = ledger.first_statement(run.population.name)
     version = json.loads(first.software).get("agedp", "0.1") if first is not None else ""
-    usual = PERIODS if version.startswith(("0.1", "0.2")) else ("month",)
+    usual = PERIODS if version.split(".")[:2] in (["0", "1"], ["0", "2"]) else ("month",)
     periods = usual if run.output.averages_by is None else run.output.averages_by
     left_out = [AVERAGES_BY[period] for period in PERIODS if period not in periods]
     return [table for table in DERIVED_TABLES if table not in left_out]

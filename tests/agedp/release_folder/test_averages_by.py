@@ -70,7 +70,7 @@ def test_a_table_that_is_asked_for_later_has_all_its_periods(house, layout):
 
 def test_a_population_that_an_earlier_version_began_keeps_all_three(house, monkeypatch):
     first = house.ledger().first_statement("homes")
-    for version, expected in (("0.1", 3), ("0.2.0", 3), ("0.3.0", 1)):
+    for version, expected in (("0.1", 3), ("0.2.0", 3), ("0.3.0", 1), ("0.10.0", 1)):
         record = type(first)(**{**vars_of(first), "software": f'{{"agedp": "{version}"}}'})
         monkeypatch.setattr("agedp_data.ledger.ledger_reader.LedgerReader.first_statement", lambda *_, of=record: of)
         assert len(publish_with(house)) == expected
