@@ -15,7 +15,8 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from pathlib import Path
 from typing import Any, Final, Literal, get_args, get_origin
 
-from agedp.setup.run_file_options import EVERY_DAY, FLAGS, SERIES, Key, OptionValues, number_of, quoted, toml_text
+from agedp.setup import run_file_options
+from agedp.setup.run_file_options import FLAGS, SERIES, Key, OptionValues, number_of, quoted, toml_text
 from agedp_data.accounting.renyi import Curve, approximate_epsilon, laplace_curve, largest_equal_loss, multiply
 from agedp_data.config.loading import SCHEMA_FILE, Problem, validate_run_file
 from agedp_data.config.model_section import DeclaredModel, EstimatedModel
@@ -125,13 +126,13 @@ class Proposals:
             return notion.TEXT.proposals[key]
         if key in _COMPUTED:
             return str(getattr(self, f"_{key}")())
-        return _PROPOSED.get((table, key)) or self._default_choice(table, key)
+        return run_file_options.PROPOSALS.get((table, key)) or self._default_choice(table, key)
 
     def comment(self, table: str, key: str) -> str:
         """Return the comment on a key."""
         if (table, key) == _TOTAL and ("promise", "delta") in self._options:
             return _NO_TOTAL if self.toml(table, key) == quoted("unlimited") else _TOTAL_AT_DELTA
-        return _COMMENTS.get((table, key), "")
+        return run_file_options.COMMENTS.get((table, key), "")
 
     @property
     def _has_rolling_delta(self) -> bool:
@@ -252,74 +253,8 @@ _COMPUTED: Final[frozenset[str]] = frozenset(
 )  # fmt: skip
 """Keys whose proposal follows from other keys or from the files."""
 
-_PROPOSED: Final[Mapping[Key, str]] = {
-    ("schedule", "rehearsal_on"): quoted("synthetic"),
-    ("promise", "age_days"): "2",
-    ("model", "states"): "12",
-    ("model", "edges"): quoted("quantile"),
-    ("model", "chain"): quoted("homogeneous"),
-    ("model", "min_visits"): "10",
-    ("model", "confidence"): quoted("plug-in"),
-    ("model", "level"): "0.95",
-    ("model", "publish"): quoted("envelope"),
-    ("model", "accept_unverified_model"): "true",
-    ("model", "selection_epsilon"): "1",
-    ("model", "coverage"): "0.95",
-    ("model", "failure_probability"): "0.000001",
-    ("model", "basis"): quoted("name the source of the curve or kernel"),
-}
-
 _TOTAL_AT_DELTA: Final = "composed loss of all days, at delta; the series ends there"
 _NO_TOTAL: Final = "no bound on all days; each window keeps its own bound, at delta"
-
-_COMMENTS: Final[Mapping[Key, str]] = {
-    ("input", "corrections"): "conflicting readings: keeps those of the later file by name | set-aside: keeps neither",
-    ("input", "read_off"): "keys that were chosen by looking at readings: the statement lists them",
-    ("population", "meters"): "the meters of each household on its days, which are added up",
-    ("population", "min_households"): "a day with fewer households is never released; can be raised later",
-    ("schedule", "rehearsal_on"): "synthetic: no file is read | readings: charged like a release; never changes",
-    (SERIES, "clamp_kwh"): "upper bound on a household's daily total; public, never read off the data",
-    (SERIES, "half_hour_clamp_kwh"): "upper bound on a household's half-hour; public, never read off the data",
-    (SERIES, "bins_kwh"): "edges of the bins, from 0 to clamp_kwh; public, never read off the data",
-    ("promise", "age_days"): "a day is released when it is this old",
-    ("promise", "epsilon_per_day"): "epsilon of one day",
-    ("promise", "max_day_epsilon"): "cap on the epsilon of a day",
-    ("promise", "epsilon_total"): "cap on the sum of epsilon over all days; the series ends there",
-    ("promise", "delta"): "bounds over many days become (epsilon, delta) bounds; a day's epsilon stays pure",
-    ("promise", "method"): "tight | total_variation | spectral | reversibilised",
-    ("promise", "secret"): "what the bound is about: day | half-hour",
-    ("promise", "alpha"): "bound on the temporal leakage about any one day",
-    ("promise", "horizon_days"): "number of releases after which the series closes",
-    ("promise", "budget"): "best | supremum | exact | even",
-    ("promise", "discount"): "exponential | hyperbolic",
-    ("promise", "rate"): "a loss j days old counts rate^j, or 1 / (1 + rate j)",
-    ("promise", "epsilon"): "bound on the discounted sum, on every day",
-    ("promise", "schedule"): "renewal | optimal | constant | classical | paper",
-    ("promise", "clock"): "data-day | publication-day",
-    ("promise", "window_days"): "length of the window",
-    ("promise", "epsilon_per_window"): "epsilon of any window",
-    ("promise", "spend"): "w-event: even | remaining; neighbourhood: fraction | per-request | offline",
-    ("promise", "delta_kwh"): "size of the change that is protected",
-    ("output", "witness"): "confirms the ledger's head in another place; keep it out of the ledger's backups",
-    ("model", "assume"): "markov | curve",
-    ("model", "period"): "the days that it is estimated from",
-    ("model", "step"): "half-hour | day",
-    ("model", "edges"): "quantile | equal-width | a list of public kWh values",
-    ("model", "chain"): "homogeneous | cyclic",
-    ("model", "min_visits"): "a state with fewer visits is credited no decay",
-    ("model", "confidence"): "plug-in | sampling-bound",
-    ("model", "publish"): "acknowledges that it comes from the readings and has no noise | private: chosen with noise",
-    ("model", "accept_unverified_model"): "risk rests on chains that one dataset can contradict but never verify",
-    ("model", "selection_epsilon"): "epsilon of the private choice, about all readings of its period",
-    ("model", "coverage"): "share of the households whose chains lie below the chosen bound",
-    ("model", "failure_probability"): "probability that fewer households do",
-    ("input.columns", "time_format"): "a strptime pattern, iso, epoch or epoch-ms",
-    ("input.columns", "stamp"): "a timestamp is the start or the end of its interval",
-    ("input.columns", "zone"): 'time zone of the timestamps, such as "Europe/London"',
-    ("input.columns", "day_zone"): "time zone whose midnight ends a day",
-    ("input.columns", "unit"): "kWh | Wh | kW | W",
-}
-
 
 DECIDE: Final = "# decide: "
 _ROUNDS: Final = 10
@@ -427,7 +362,7 @@ def draft(facts: FileFacts, options: OptionValues, *, paths: DraftPaths, base: P
     Raises:
         RunFileError: an option with an invalid value, or one without effect.
     """
-    if options.get(("model", "period")) == f"[{quoted(EVERY_DAY)}]":
+    if options.get(("model", "period")) == f"[{quoted(run_file_options.EVERY_DAY)}]":
         options = {**options, ("model", "period"): f"[{facts.first}, {facts.last}]"}
     options = _with_read_off(facts, options)
     _check_columns_used(facts, options)
