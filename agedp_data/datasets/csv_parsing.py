@@ -37,6 +37,7 @@ from agedp_data.datasets.layout import (
     arrow_numbers,
     fill_nulls,
     is_null,
+    one_array,
 )
 from agedp_data.datasets.timestamps import EPOCHS, ISO, LOCAL_ISO, SHORTEST_ISO, day_number, parse_timestamp
 from agedp_data.datasets.validation import (
@@ -299,7 +300,7 @@ def _rejected_texts(data: bytes, rejected: Ints, header: Header) -> tuple[str, .
 def _parse_rows(data: bytes, header: Header) -> tuple[Columns, dict[int, RejectionReason]]:
     """Return the columns of all lines, and the reason of each line that is rejected as a whole by its number."""
     number = csv_lines.count_sound_lines(data, header.separator)
-    if number is not None and _is_utf8(data):  # else Arrow cannot skip rows with a wrong number of fields
+    if number is not None and csv_lines.is_utf8(data):  # else Arrow cannot skip rows with a wrong number of fields
         columns = parse_columns(data, header)
         if columns.rows == number:
             return columns, {}
@@ -378,16 +379,6 @@ def _is_time(cell: str, header: Header) -> bool:
     return bool(texts) and parse_timestamp(texts[0].strip(" \t").encode("latin-1"), header.time_formats) is not None
 
 
-def _is_utf8(data: bytes) -> bool:
-    if data.isascii():
-        return True
-    try:
-        data.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
 def parse_columns(data: bytes, header: Header) -> Columns:
     """Return the columns of the rows with the right number of fields."""
     types = {name: _TEXT_TYPES.get(kind, kind) for name, kind in header.types.items()}
@@ -400,12 +391,12 @@ def parse_columns(data: bytes, header: Header) -> Columns:
     unreadable: dict[str, Flags] = {}
     times: dict[str, QuarterTimes] = {}
     if parts := header.time_parts:
-        texts = [pc.utf8_trim(_combine_chunks(table[name]), " \t") for name in parts]
+        texts = [pc.utf8_trim(one_array(table[name]), " \t") for name in parts]
         times["time"] = _parse_times(pc.binary_join_element_wise(*texts, " "), header)
     for name, kind in header.types.items():
         if name in parts:
             continue
-        column = _combine_chunks(table[name])
+        column = one_array(table[name])
         if pa.types.is_timestamp(kind):
             times[name] = _parse_times(column, header)
         elif pa.types.is_dictionary(kind):
@@ -440,15 +431,6 @@ def _read_csv(data: bytes, header: Header, types: Mapping[str, pa.DataType]) -> 
             decimal_point=header.decimal,
         ),
     )
-
-
-def _combine_chunks(column: pa.ChunkedArray) -> pa.Array:
-    if column.num_chunks == 1:  # almost always: nothing is copied
-        return column.chunk(0)
-    combined = column.combine_chunks()
-    if isinstance(combined, pa.ChunkedArray):
-        combined = combined.chunk(0) if combined.num_chunks else pa.array([], combined.type)
-    return combined
 
 
 def _dictionary_of_runs(cells: pa.BinaryArray) -> pa.DictionaryArray:

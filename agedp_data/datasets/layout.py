@@ -316,6 +316,29 @@ def fill_nulls(column: pa.Array, value: float) -> np.ndarray[Any, np.dtype[Any]]
     return np.where(is_null(column), value, numbers) if column.null_count else numbers
 
 
+def one_array(column: pa.ChunkedArray) -> pa.Array:
+    """Return a column as one array, with one dictionary; nothing is copied if it is one already.
+
+    >>> one_array(pa.chunked_array([["A"], ["B", None]]).dictionary_encode()).dictionary.to_pylist()
+    ['A', 'B']
+    """
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    joined = (column.unify_dictionaries() if pa.types.is_dictionary(column.type) else column).combine_chunks()
+    if isinstance(joined, pa.ChunkedArray):
+        joined = joined.chunk(0) if joined.num_chunks else pa.array([], joined.type)
+    return joined
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Return whether a type is one of Arrow's types of texts.
+
+    >>> is_text(pa.large_string()), is_text(pa.binary())
+    (True, False)
+    """
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
 def arrow_numbers(values: np.ndarray[Any, np.dtype[Any]]) -> pa.Array:
     """Return numbers as an Arrow array that shares their memory.
 

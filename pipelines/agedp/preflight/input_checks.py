@@ -48,7 +48,7 @@ from agedp_data.config import RunFile
 from agedp_data.config.input import LongColumns
 from agedp_data.errors import AgedpError, PreflightFailed
 from agedp_data.parameters import FindingName
-from agedp_data.roster_rows import ALL
+from agedp_data.roster import ALL
 
 Verdict = Literal["ok", "warning", "refused"]
 

@@ -41,8 +41,7 @@ from agedp_data.datasets.layout import Layout, slot_step
 from agedp_data.datasets.timestamps import date_of_day, day_number
 from agedp_data.datasets.validation import INTERVAL_MINUTES, SLOTS, Flags, Ints
 from agedp_data.parameters import FindingName
-from agedp_data.roster import Roster, columns_text
-from agedp_data.roster_rows import ALL, GroupColumns
+from agedp_data.roster import ALL, GroupColumns, Roster, columns_text
 
 # --------------------------------------------------------------------------------------------------
 # DAYS of one household bucket -> facts about its households, which add up over buckets. Confidential.

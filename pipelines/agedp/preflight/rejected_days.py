@@ -41,15 +41,14 @@ from agedp_data.datasets import filesystem
 from agedp_data.datasets.csv_lines import split_fields
 from agedp_data.datasets.deduplication import Readings
 from agedp_data.datasets.filesystem import InputFile
-from agedp_data.datasets.layout import DAY_MINUTES, PASSES, Header, Layout, slot_step
+from agedp_data.datasets.layout import DAY_MINUTES, PASSES, Header, Layout, one_array, slot_step
 from agedp_data.datasets.long_format import Long
 from agedp_data.datasets.timestamps import date_of_day
 from agedp_data.datasets.validation import INTERVAL_MINUTES, MISSING, SLOTS, Flags, Ints, NamedColumns, RejectionReason
 from agedp_data.errors import InputError
 from agedp_data.messages import escape_text
 from agedp_data.parameters import FindingName
-from agedp_data.roster import Roster
-from agedp_data.roster_rows import ALL, GroupColumns, as_strings, columns_text, number_groups
+from agedp_data.roster import ALL, GroupColumns, Roster, as_strings, columns_text, number_groups
 
 # --------------------------------------------------------------------------------------------------
 # Roster + due days -> the household-days that a finding touches, by group. Confidential.
@@ -590,8 +589,7 @@ def _sample_columns(store: Store) -> list[str]:
 
 def _sort_sample(table: pa.Table, store: Store) -> Sample:
     """Return the readings of a part by household and time; if a row is a day, by household, channel and time."""
-    column = table["household_id"].unify_dictionaries().combine_chunks()
-    column = column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
+    column = one_array(table["household_id"])
     # by id: the order of a dictionary depends on the household buckets
     names = sorted(column.dictionary.to_pylist())
     code = {name: i for i, name in enumerate(names)}
