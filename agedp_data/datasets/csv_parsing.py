@@ -26,7 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from agedp_data.datasets import csv_lines
+from agedp_data.datasets import csv_lines, validation
 from agedp_data.datasets.layout import (
     BETWEEN_MINUTES,
     Columns,
@@ -40,16 +40,7 @@ from agedp_data.datasets.layout import (
     one_array,
 )
 from agedp_data.datasets.timestamps import EPOCHS, ISO, LOCAL_ISO, SHORTEST_ISO, day_number, parse_timestamp
-from agedp_data.datasets.validation import (
-    FIRST_DAY,
-    LAST_DAY,
-    Bytes,
-    Flags,
-    Int32s,
-    Ints,
-    ReadingRules,
-    RejectionReason,
-)
+from agedp_data.datasets.validation import Bytes, Flags, Int32s, Ints, ReadingRules, RejectionReason
 
 # --------------------------------------------------------------------------------------------------
 # ISO timestamps of one width as whole columns: eight characters of all rows are one array of 64-bit words.
@@ -186,7 +177,7 @@ def _month_of_word(word: int) -> tuple[int, int]:
     """Return the first quarter of day 0 of the month `2013-01-`, and the minutes to its end; 0 minutes for no month."""
     match = _MONTH.fullmatch(word.to_bytes(_WORD, "little"))
     year, month = (int(digits) for digits in match.groups()) if match else (0, 0)
-    if not (FIRST_DAY.year <= year <= LAST_DAY.year and 1 <= month <= 12):
+    if not (validation.FIRST_DAY.year <= year <= validation.LAST_DAY.year and 1 <= month <= 12):
         return 0, 0
     days = calendar.monthrange(year, month)[1]
     return (day_number(date(year, month, 1)) - 1) * _QUARTERS_OF_DAY, (days + 1) * _MINUTES_OF_DAY

@@ -45,13 +45,10 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pyarrow as pa
 
-from agedp_data.datasets import layout, timestamps
+from agedp_data.datasets import layout, timestamps, validation
 from agedp_data.datasets.csv_lines import column_names, first_cells
 from agedp_data.datasets.table_text import SEPARATOR_LINE, is_value
 from agedp_data.datasets.validation import (
-    FIRST_DAY,
-    INTERVAL_MINUTES,
-    LAST_DAY,
     SLOTS,
     Bytes,
     Flags,
@@ -60,9 +57,6 @@ from agedp_data.datasets.validation import (
     NamedColumns,
     ReadingRules,
     RejectionReason,
-    first_reason,
-    is_impossible_time,
-    round_to_wh,
 )
 from agedp_data.errors import InputError
 from agedp_data.messages import escape_text
@@ -78,14 +72,14 @@ _TYPES = {
 Array = TypeVar("Array", Int32s, Ints, Bytes, Flags)
 _WH_PER_KWH = 1000.0
 _QUARTER_MINUTES, _HOUR_MINUTES, _DAY_MINUTES = 15, 60, 1440
-_QUARTERS = ((LAST_DAY - FIRST_DAY).days + 1) * 96
+_QUARTERS = ((validation.LAST_DAY - validation.FIRST_DAY).days + 1) * 96
 _UNITS_PER_WH = 1200
 """Parts of a watt-hour that hold W of 5 minutes, kW and kWh with four decimals without a rest."""
 _FIRST_SKIPPED = 2 * SLOTS  # before it are the times that cannot be read
 _NOTE = "rows of a half-hour that the day has twice (kept)"
 
 
-class Long:
+class Long(layout.PublishedLayout):
     """The layout that [input.columns] describes: readings of 5, 10, 15, 30 or 60 minutes.
 
     Timestamps are converted from `zone` to days and slots of `day_zone`. Channels are the passes of a repeated
@@ -93,13 +87,12 @@ class Long:
     """
 
     name = "long"
-    width = 1
-    keys = None
 
-    def __init__(self, columns: NamedColumns, interval_minutes: int = INTERVAL_MINUTES) -> None:
-        self.columns = columns
+    def __init__(self, columns: NamedColumns, interval_minutes: int = validation.INTERVAL_MINUTES) -> None:
+        self.columns, self.day_zone = columns, columns.day_zone
+        super().__init__()
         self.interval_minutes = interval_minutes
-        self._parts = max(1, INTERVAL_MINUTES // interval_minutes)
+        self._parts = max(1, validation.INTERVAL_MINUTES // interval_minutes)
         self.channels = layout.PASSES * self._parts
         self.separator = columns.separator
         self.encoding = columns.encoding
@@ -110,8 +103,6 @@ class Long:
         self.units_per_wh = _UNITS_PER_WH if is_power or adds_up else 1
         hours = interval_minutes / _HOUR_MINUTES if is_power else 1.0
         self._unit_wh = (_WH_PER_KWH if columns.unit.startswith("k") else 1.0) * hours
-        self.day_zone = columns.day_zone
-        self._days = timestamps.ZoneDays(columns.day_zone)
         self._clock = timestamps.WallClock(columns.zone, self._days)
         self._utc = timestamps.WallClock("UTC", self._days)
         self._format = timestamps.parser_format(columns.time_format)
@@ -279,22 +270,15 @@ class Long:
             time[no_position & no_number] = 0
             off_grid = off_grid | is_skipped
             no_position = no_position & ~(is_skipped & missing)  # an empty cell lacks nothing there
-        reason = first_reason(
+        reason = validation.first_reason(
             len(energy),
             [
                 (RejectionReason.HOUSEHOLD, no_household),
-                (RejectionReason.DATE, no_position | is_impossible_time(time)),
+                (RejectionReason.DATE, no_position | validation.is_impossible_time(time)),
                 (RejectionReason.MISSING, missing),
                 (RejectionReason.TEXT, no_number),
                 (RejectionReason.OFF_GRID, off_grid),
-                *(
-                    (energy_kind, energy_reason == energy_kind)
-                    for energy_kind in (
-                        RejectionReason.NOT_FINITE,
-                        RejectionReason.NEGATIVE,
-                        RejectionReason.ABOVE_BOUND,
-                    )
-                ),
+                *validation.energy_flags(energy_reason),
             ],
         )
         if self.columns.where:  # a row that is not asked for names nobody, whatever else it lacks
@@ -429,7 +413,7 @@ class Long:
         is_number = ~missing & ~no_number
         for number in self._missing_numbers:  # in any spelling: -9, -9.0 and " -9 " are one number
             missing |= is_number & (np.isnan(amount) if math.isnan(number) else amount == number)
-        energy, reason = round_to_wh(amount, rules, unit_wh=self._unit_wh, units_per_wh=self.units_per_wh)
+        energy, reason = validation.round_to_wh(amount, rules, unit_wh=self._unit_wh, units_per_wh=self.units_per_wh)
         return energy, missing, reason, no_number
 
     def complete_channels(self, rules: ReadingRules) -> layout.Channels:  # noqa: ARG002
@@ -440,31 +424,19 @@ class Long:
             for passes in ((timestamps.ClockPass.ONLY,), (timestamps.ClockPass.FIRST, timestamps.ClockPass.SECOND))
         )
 
-    def absent_slots(self, day: date) -> tuple[int, ...]:
-        """Return the slots that do not exist on the day."""
-        return self._days.absent_slots(day)
-
-    def repeated_slots(self, day: date) -> tuple[int, ...]:
-        """Return the slots that occur twice on the day."""
-        return self._days.repeated_slots(day)
-
     def slot_before_skip(self, day: date) -> int | None:
         """Return the slot of the interval that ends where the clock of `zone` skips no more than an interval; or None.
 
         Two timestamps are its end, and no row tells by itself that its clock is another one.
         """
-        columns, minutes = self.columns, max(INTERVAL_MINUTES, self.interval_minutes)
+        columns, minutes = self.columns, max(validation.INTERVAL_MINUTES, self.interval_minutes)
         skipped = timestamps.ZoneDays(columns.zone).absent_slots(day)
         is_row = columns.stamp == "end" and not (columns.is_by_day or columns.period_minutes)
-        if not (is_row and 0 < len(skipped) * INTERVAL_MINUTES <= self.interval_minutes):
+        if not (is_row and 0 < len(skipped) * validation.INTERVAL_MINUTES <= self.interval_minutes):
             return None
         midnight = datetime.combine(day, clock_time())
-        position = self._clock.slot_at(midnight + timedelta(minutes=skipped[0] * INTERVAL_MINUTES - minutes))
+        position = self._clock.slot_at(midnight + timedelta(minutes=skipped[0] * validation.INTERVAL_MINUTES - minutes))
         return position.slot if position is not None and timestamps.date_of_day(position.day) == day else None
-
-    def day_end(self, day: date) -> datetime:
-        """Return the instant (UTC) at which the day ends."""
-        return self._days.day_end(day)
 
 
 def _has_text(column: pa.DictionaryArray, texts: Sequence[str]) -> Flags:

@@ -32,8 +32,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, timedelta, timezone
-from datetime import time as clock_time
+from datetime import date
 from functools import lru_cache
 from typing import Annotated, Any, Final
 
@@ -41,38 +40,14 @@ import numpy as np
 import pyarrow as pa
 from pydantic import Field, model_validator
 
-from agedp_data.datasets import csv_lines
+from agedp_data.datasets import csv_lines, validation
 from agedp_data.datasets.csv_parsing import ParsedChunk, parse_columns
-from agedp_data.datasets.layout import (
-    SINGLE_CHANNEL,
-    Channels,
-    Columns,
-    Header,
-    Records,
-    fill_nulls,
-    is_null,
-    label_of,
-)
+from agedp_data.datasets.layout import Columns, Header, PublishedLayout, Records, fill_nulls, is_null, label_of
 from agedp_data.datasets.timestamps import day_number
-from agedp_data.datasets.validation import (
-    FIRST_DAY,
-    INTERVAL_MINUTES,
-    LAST_DAY,
-    MISSING,
-    SLOTS,
-    Bytes,
-    Flags,
-    Int32s,
-    Ints,
-    ReadingRules,
-    RejectionReason,
-    first_reason,
-    round_to_wh,
-)
+from agedp_data.datasets.validation import MISSING, SLOTS, Bytes, Flags, Int32s, Ints, ReadingRules, RejectionReason
 from agedp_data.errors import InputError
 from agedp_data.parameters import ListOf, Section, wrong
 
-_EST: Final = timezone(timedelta(hours=10))
 _DAY_MINUTES: Final = 1440
 _UNITS_PER_WH: Final = 1000
 """Parts of a watt-hour: a kWh with six decimals has no rest."""
@@ -141,20 +116,15 @@ class _Block:
         )
 
 
-class Nem12:
+class Nem12(PublishedLayout):
     """The layout of NEM12: 300 records of a block are days of one channel.
 
-    >>> Nem12().recognise(["100,NEM12,200405011135,MDA1,Ret1"]).lines
-    1
+    >>> Nem12().recognise(["100,NEM12,200405011135,MDA1,Ret1"]).lines, Nem12().day_end(date(2024, 1, 8)).isoformat()
+    (1, '2024-01-08T14:00:00+00:00')
     """
 
     name = "nem12"
     day_zone = "Etc/GMT-10"  # the sign of POSIX: UTC+10
-    width = 1
-    interval_minutes = INTERVAL_MINUTES
-    channels = 1
-    separator = ","
-    encoding = "utf-8"
     head_lines = 10
     units_per_wh = _UNITS_PER_WH
     has_labels = True
@@ -203,26 +173,6 @@ class Nem12:
         if held:
             yield _parse(held, block, rules)[0]
 
-    def complete_channels(self, rules: ReadingRules) -> Channels:  # noqa: ARG002
-        """Return the one channel."""
-        return SINGLE_CHANNEL
-
-    def absent_slots(self, day: date) -> tuple[int, ...]:  # noqa: ARG002
-        """Return none: no summer time."""
-        return ()
-
-    def repeated_slots(self, day: date) -> tuple[int, ...]:  # noqa: ARG002
-        """Return none: no summer time."""
-        return ()
-
-    def day_end(self, day: date) -> datetime:
-        """Return the instant at which the day ends: midnight of UTC+10.
-
-        >>> Nem12().day_end(date(2024, 1, 8)).isoformat()
-        '2024-01-08T14:00:00+00:00'
-        """
-        return datetime.combine(day + timedelta(days=1), clock_time(), _EST).astimezone(UTC)
-
 
 @lru_cache(maxsize=4096)
 def _parse_block(line: bytes) -> _Block | None:
@@ -238,7 +188,9 @@ def _parse_block(line: bytes) -> _Block | None:
     if not household or not _SUFFIX.fullmatch(suffix) or not (is_energy or unit in _NO_ENERGY):
         return None
     label = label_of(f"{suffix} {serial}")
-    return _Block(household, suffix, label, _WH.get(unit, 0.0), int(minutes) if is_energy else INTERVAL_MINUTES)
+    return _Block(
+        household, suffix, label, _WH.get(unit, 0.0), int(minutes) if is_energy else validation.INTERVAL_MINUTES
+    )
 
 
 @lru_cache(maxsize=4096)
@@ -252,7 +204,7 @@ def _day_of(digits: int) -> int:
         day = date(digits // 10_000, digits // 100 % 100, digits % 100)
     except ValueError:
         return MISSING
-    return day_number(day) if FIRST_DAY <= day <= LAST_DAY else MISSING
+    return day_number(day) if validation.FIRST_DAY <= day <= validation.LAST_DAY else MISSING
 
 
 @dataclass(frozen=True, slots=True)
@@ -404,7 +356,7 @@ def _days(
     after = lines.comma(line, values + 1 + _AFTER_VALUES)
     are_commas = lines.stop[line] - after == np.maximum(fields - (values + _DATE_FIELDS + _AFTER_VALUES), 0)
     wrong_fields = (fields < values + _DATE_FIELDS) | is_number | ~are_commas
-    reason = first_reason(
+    reason = validation.first_reason(
         len(line),
         [
             (RejectionReason.FIELDS, wrong_fields & ~is_none),
@@ -521,7 +473,7 @@ def _energies(lines: _Lines, chosen: Ints, values: int, unit_wh: float, rules: R
             reason[i, is_null(cell)] = RejectionReason.MISSING
             reason[i, columns.unreadable_cells(name)] = RejectionReason.TEXT
     of_interval = replace(rules, interval_minutes=_DAY_MINUTES // values)
-    energy, of_energy = round_to_wh(amount.ravel(), of_interval, unit_wh=unit_wh, units_per_wh=_UNITS_PER_WH)
+    energy, of_energy = validation.round_to_wh(amount.ravel(), of_interval, unit_wh=unit_wh, units_per_wh=_UNITS_PER_WH)
     if of_energy.any():
         reason = np.where(reason > 0, reason, of_energy.reshape(reason.shape))
     for i in np.flatnonzero((reason == RejectionReason.TEXT).any(axis=0)).tolist():

@@ -43,45 +43,29 @@ class RejectionReason(IntEnum):
     `LINE` precedes all reasons: such a row has no fields. Stores contain these numbers, so a new reason comes last.
     """
 
-    KEPT = 0
-    FIELDS = 1
-    HOUSEHOLD = 2
-    DATE = 3
-    CATEGORY = 4
-    MISSING = 5
-    TEXT = 6
-    NOT_FINITE = 7
-    NEGATIVE = 8
-    ABOVE_BOUND = 9
-    OFF_GRID = 10
-    DUPLICATE = 11
-    CONFLICT = 12
-    SUPERSEDED = 13
-    LINE = 14
+    words: str
 
-    @property
-    def words(self) -> str:
-        """Return the reason as text, as reports print it."""
-        return _LABELS[self]
+    def __new__(cls, number: int, words: str) -> Self:
+        """Return a reason by its number, with its text as reports print it."""
+        reason = int.__new__(cls, number)
+        reason._value_, reason.words = number, words
+        return reason
 
-
-_LABELS = {
-    RejectionReason.KEPT: "kept",
-    RejectionReason.FIELDS: "wrong number of fields",
-    RejectionReason.HOUSEHOLD: "no household id, or one that is not UTF-8",
-    RejectionReason.DATE: "impossible date",
-    RejectionReason.CATEGORY: "consumption category not asked for",
-    RejectionReason.MISSING: "no reading (Null or empty)",
-    RejectionReason.TEXT: "text in a number",
-    RejectionReason.NOT_FINITE: "infinite or not a number",
-    RejectionReason.NEGATIVE: "negative energy",
-    RejectionReason.ABOVE_BOUND: "above the physical bound of a half-hour",
-    RejectionReason.OFF_GRID: "stamp is not on a half-hour",
-    RejectionReason.DUPLICATE: "exact duplicate",
-    RejectionReason.CONFLICT: "disagrees with another row about the same reading",
-    RejectionReason.SUPERSEDED: "corrected by a later file",
-    RejectionReason.LINE: "no line of text (empty, stray quote, control character, or over 64 KiB)",
-}
+    KEPT = 0, "kept"
+    FIELDS = 1, "wrong number of fields"
+    HOUSEHOLD = 2, "no household id, or one that is not UTF-8"
+    DATE = 3, "impossible date"
+    CATEGORY = 4, "consumption category not asked for"
+    MISSING = 5, "no reading (Null or empty)"
+    TEXT = 6, "text in a number"
+    NOT_FINITE = 7, "infinite or not a number"
+    NEGATIVE = 8, "negative energy"
+    ABOVE_BOUND = 9, "above the physical bound of a half-hour"
+    OFF_GRID = 10, "stamp is not on a half-hour"
+    DUPLICATE = 11, "exact duplicate"
+    CONFLICT = 12, "disagrees with another row about the same reading"
+    SUPERSEDED = 13, "corrected by a later file"
+    LINE = 14, "no line of text (empty, stray quote, control character, or over 64 KiB)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +199,16 @@ def round_to_wh(
         int(RejectionReason.KEPT),
     )
     return np.where(finite & ~above & ~negative, wh, MISSING).astype(np.int32), reason.astype(np.uint8)
+
+
+def energy_flags(reason: Bytes) -> list[tuple[RejectionReason, Flags]]:
+    """Return which energies each of the reasons of `round_to_wh` rejects, for `first_reason`.
+
+    >>> [(kind.name, flags.tolist()) for kind, flags in energy_flags(np.array([0, 8], np.uint8))]
+    [('NEGATIVE', [False, True])]
+    """
+    kinds = (RejectionReason.NOT_FINITE, RejectionReason.NEGATIVE, RejectionReason.ABOVE_BOUND)
+    return [(kind, flags) for kind in kinds if (flags := reason == int(kind)).any()]
 
 
 def is_impossible_time(time: Int32s) -> Flags:

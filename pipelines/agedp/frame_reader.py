@@ -26,23 +26,10 @@ from agedp.preflight.input_facts import add_touched, in_samples
 from agedp.preflight.rejected_days import RosterDays, Touched, before_skip, has_ambiguous_numbers
 from agedp.stage_values import Delivery
 from agedp.stages.ingest import ingest, named_columns, parse_chunk, split_file
+from agedp.store import file_identity, month_reader
 from agedp.store.data_quality import ConflictingRows, count_by_reason, rejected_rows_in_words
-from agedp.store.file_identity import (
-    IdentifiedFile,
-    OpenedFile,
-    check_first_table_rows,
-    open_file,
-    texts_of_file,
-    texts_of_table,
-)
-from agedp.store.month_reader import (
-    daily_totals,
-    distinct_keys,
-    household_day_key,
-    is_in_sorted,
-    load_month_readings,
-    split_household_day_key,
-)
+from agedp.store.file_identity import IdentifiedFile, OpenedFile, open_file
+from agedp.store.month_reader import distinct_keys, household_day_key, is_in_sorted, split_household_day_key
 from agedp.store.named_days import day_spans
 from agedp.store.part_writer import ParsedRows, collect_kept_rows
 from agedp.store.store import Store, months_between
@@ -401,10 +388,12 @@ def _read(files: Any, store: Store) -> _Parsed:  # noqa: ANN401
     if read_rows and account["rejected"] == {RejectionReason.CATEGORY.words: read_rows}:
         if is_table:
             first = next(workspace_module.batches(files, [*roles])).rename_columns([*roles.values()])
-            unasked = texts_of_table(first, header, store)
+            unasked = file_identity.texts_of_table(first, header, store)
         else:
             unasked = next(
-                texts_of_file(file.source, file.data_start, file.header, store) for file in opened if file.header
+                file_identity.texts_of_file(file.source, file.data_start, file.header, store)
+                for file in opened
+                if file.header
             )
     return _Parsed(readings, account, named, float_ids, quarantine, conflicts, is_ambiguous, orders, *clock, unasked)
 
@@ -510,7 +499,7 @@ def _judged_rows(parsed: _Parsed, store: Store, wanted: _Wanted) -> tuple[Findin
     in_roster = roster_days.codes(pa.array(readings.ids, pa.string())) if readings.ids else np.zeros(1, np.int64)
     keys = distinct_keys(household_day_key(in_roster[readings.household], readings.time // SLOTS))
     coded = replace(readings, ids=tuple(roster.ids), household=in_roster[readings.household])
-    energy, number = daily_totals(coded, keys)
+    energy, number = month_reader.daily_totals(coded, keys)
     sample = readings.household[:_SAMPLE_ROWS], readings.time[:_SAMPLE_ROWS] * INTERVAL_MINUTES
     samples = rejected_days.examine_samples([(readings.ids, *sample, readings.energy_wh[:_SAMPLE_ROWS])])
     examined = input_facts.ExaminedDays(
@@ -583,7 +572,7 @@ def _unread(parsed: _Parsed, layout: Layout, wanted: _Wanted) -> pa.Table:
     readings = replace(readings, ids=ids, household=codes(readings.ids, readings.household))
     key = household_day_key(household, time // SLOTS)
     days = distinct_keys(key)
-    incomplete = days[daily_totals(readings, days)[1] < SLOTS]
+    incomplete = days[month_reader.daily_totals(readings, days)[1] < SLOTS]
     of_incomplete = is_in_sorted(key, incomplete)
     household, time = household[of_incomplete], time[of_incomplete]
     if layout.width > 1:
@@ -624,7 +613,7 @@ def _header_of_table(table: Any, store: Store) -> Header:  # noqa: ANN401
 def _parsed_table(batches: Iterable[pa.Table], header: Header, store: Store) -> Iterator[ParsedChunk]:
     for number, batch in enumerate(batches):
         if number == 0:
-            check_first_table_rows(batch, header, store)
+            file_identity.check_first_table_rows(batch, header, store)
         yield parquet_parsing.parse_table(batch, layout=store.layout, header=header, rules=store.rules)
 
 
@@ -770,4 +759,4 @@ def _judged_store(
 
 
 def _month_frame(month: str, *, store: Store, contents: tuple[str, ...], wanted: _Wanted) -> pd.DataFrame:
-    return _frame(wanted.select(load_month_readings(store, month, contents)), store.layout)
+    return _frame(wanted.select(month_reader.load_month_readings(store, month, contents)), store.layout)

@@ -19,18 +19,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from agedp_data.datasets.synthetic.households import (
-    BATCH,
-    MAX_WH,
-    ChunkFiles,
-    DeliveryAccount,
-    Households,
-    day_factors,
-    draw_energies,
-    draw_households,
-    energy_texts,
-    random_generator,
-)
+from agedp_data.datasets.synthetic import households as made
+from agedp_data.datasets.synthetic.households import BATCH, MAX_WH, ChunkFiles, DeliveryAccount, Households
 from agedp_data.datasets.timestamps import ZoneDays
 from agedp_data.datasets.validation import SLOTS, Flags, Ints, RejectionReason
 from agedp_data.errors import RunFileError
@@ -101,15 +91,15 @@ def write_ausgrid(  # noqa: PLR0913  (independent properties of the files)
     if households < 1 or days < 1:
         raise RunFileError(f"{households} households, {days} days: each must be at least 1")
     calendar = _calendar(first_day, days)
-    profiles = profiles or draw_households(households, mean_kwh=_MEAN_KWH, seed=seed)
-    by_day = None if plain_chain else day_factors(first_day, days, seed=seed, coldest=_COLDEST)
+    profiles = profiles or made.draw_households(households, mean_kwh=_MEAN_KWH, seed=seed)
+    by_day = None if plain_chain else made.day_factors(first_day, days, seed=seed, coldest=_COLDEST)
     factors = None if by_day is None else by_day[calendar.column // SLOTS]
-    texts, header = pa.array(energy_texts(2 * MAX_WH)), _header(year_layout, title=title)
+    texts, header = pa.array(made.energy_texts(2 * MAX_WH)), _header(year_layout, title=title)
     use, readings = np.zeros((2, households, days), np.int64)
     rows = np.zeros(3, np.int64)
     marked = 0
     with ChunkFiles(folder, _FILES[year_layout], header=header, rows_per_file=3 * households * days) as files:
-        for indices, general in draw_energies(profiles, slots=calendar.slot.tolist(), factors=factors, seed=seed):
+        for indices, general in made.draw_energies(profiles, slots=calendar.slot.tolist(), factors=factors, seed=seed):
             cells = _cells(indices, general, calendar, seed)
             written = _written_rows(indices, households, days, quirks=quirks)
             written[:, _CL] &= not plain_chain
@@ -169,10 +159,10 @@ def _capacity_kw(index: int) -> float:
 def _cells(indices: slice, general_wh: Ints, calendar: _Calendar, seed: int) -> Ints:
     """Return (batch, 3 categories, days, 48) watt-hours."""
     hour, number = (calendar.slot + 0.5) / 2, indices.start // BATCH
-    generator = random_generator(seed, "controlled load", number)
+    generator = made.random_generator(seed, "controlled load", number)
     night = np.where((hour > 22) | (hour < 5), 0.45, 0.02)
     load = (generator.random(general_wh.shape) < night) * generator.integers(500, 1300, size=general_wh.shape)
-    generator = random_generator(seed, "generation", number)
+    generator = made.random_generator(seed, "generation", number)
     sun = np.clip(np.cos((hour - 12) / 12 * np.pi * 1.1), 0, None) ** 1.5
     cloud = generator.uniform(0.2, 0.8, size=general_wh.shape)
     capacity = np.array([_capacity_kw(index) for index in range(indices.start, indices.stop)])
@@ -195,7 +185,7 @@ def _written_rows(indices: slice, households: int, days: int, *, quirks: bool) -
 
 def _draw_na_marks(indices: slice, days: int, seed: int) -> Flags:
     shape = (indices.stop - indices.start, 3, days)
-    marked: Flags = random_generator(seed, "defects", indices.start // BATCH).random(shape) < _NA_SHARE
+    marked: Flags = made.random_generator(seed, "defects", indices.start // BATCH).random(shape) < _NA_SHARE
     if indices.start == 0:
         marked[0, :, 0] = True
     return marked

@@ -22,20 +22,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from agedp_data.datasets.synthetic.households import (
-    BATCH,
-    MAX_WH,
-    ChunkFiles,
-    DeliveryAccount,
-    Households,
-    day_factors,
-    draw_energies,
-    draw_gaps,
-    draw_households,
-    energy_texts,
-    noisy_texts,
-    random_generator,
-)
+from agedp_data.datasets.synthetic import households as made
+from agedp_data.datasets.synthetic.households import BATCH, MAX_WH, ChunkFiles, DeliveryAccount, Households
 from agedp_data.datasets.validation import SLOTS, Flags, Ints, RejectionReason
 from agedp_data.errors import RunFileError
 
@@ -84,8 +72,8 @@ def draw_defects(
     """
     households, steps = energy_wh.shape
     days = steps // SLOTS
-    generator = random_generator(seed, "defects", indices.start // BATCH)
-    missing = draw_gaps(households, steps, generator=generator)
+    generator = made.random_generator(seed, "defects", indices.start // BATCH)
+    missing = made.draw_gaps(households, steps, generator=generator)
     if stops:
         missing |= _draw_early_ends(indices, households, days, generator)
     if indices.start == 0 and days > 2:
@@ -189,21 +177,23 @@ def write_london(  # noqa: PLR0913  (independent properties of the files)
         RunFileError: an unknown header, no households or days, or files of that name in the folder.
     """
     form, stops = _header_form(header, households, days, per_file), profiles is None
-    profiles = profiles or draw_households(households, mean_kwh=_MEAN_KWH, seed=seed)
+    profiles = profiles or made.draw_households(households, mean_kwh=_MEAN_KWH, seed=seed)
     ids = tuple(f"MAC{900_001 + index:06d}" for index in range(households))
-    factors = None if plain_chain else np.repeat(day_factors(first_day, days, seed=seed, coldest=_COLDEST), SLOTS)
+    factors = None if plain_chain else np.repeat(made.day_factors(first_day, days, seed=seed, coldest=_COLDEST), SLOTS)
     row_table = _RowTable(
         form,
         ids,
         _timestamp_texts(first_day, days, form),
-        pa.array([*energy_texts(MAX_WH, pad=" "), *noisy_texts(MAX_WH, pad=" "), "Null"]),
+        pa.array([*made.energy_texts(MAX_WH, pad=" "), *made.noisy_texts(MAX_WH, pad=" "), "Null"]),
         null_day_index(first_day, days) * SLOTS + NULL_SLOT,
     )
     use, readings = np.zeros((2, households, days), np.int64)
     duplicated = nulls = 0
     rows = per_file or form.rows_per_file(households * days * SLOTS, quirks=quirks)
     with ChunkFiles(folder, form.name, header=form.header + form.line_end, rows_per_file=rows) as files:
-        for indices, energy in draw_energies(profiles, slots=tuple(range(SLOTS)) * days, factors=factors, seed=seed):
+        for indices, energy in made.draw_energies(
+            profiles, slots=tuple(range(SLOTS)) * days, factors=factors, seed=seed
+        ):
             defects = no_defects(*energy.shape)
             if quirks:
                 has_duplicates = form.duplicates

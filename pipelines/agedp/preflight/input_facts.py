@@ -24,18 +24,11 @@ from agedp.compute.engine_settings import Engine
 from agedp.preflight import rejected_days
 from agedp.preflight.rejected_days import RosterDays, Touched
 from agedp.stage_values import DailySum, Delivery
+from agedp.store import month_reader
 from agedp.store.bucketed_roster import BucketedRoster, write_bucketed_roster
 from agedp.store.daily_totals import read_daily_totals
 from agedp.store.data_quality import ConflictingRows, LostReadings, count_lost_readings, find_conflicting_rows
-from agedp.store.month_reader import (
-    MonthIndex,
-    day_numbers,
-    household_codes,
-    household_day_key,
-    index_month,
-    is_in_sorted,
-    split_household_day_key,
-)
+from agedp.store.month_reader import MonthIndex, household_day_key, is_in_sorted, split_household_day_key
 from agedp.store.store import Store
 from agedp_data.datasets.layout import Layout, slot_step
 from agedp_data.datasets.timestamps import date_of_day, day_number
@@ -170,12 +163,16 @@ def _facts_of_bucket(
             lost = count_lost_readings(table, rows, code_by_id, width=store.layout.width)
             month_facts = replace(month_facts, conflicts={day: lost[day] for day in lost if day in examined.due})
             values = (table[name].to_numpy() for name in ("readings", "energy_wh"))
-            of_month = np.stack([household_codes(table, code_by_id), day_numbers(table), *values])
+            of_month = np.stack(
+                [month_reader.household_codes(table, code_by_id), month_reader.day_numbers(table), *values]
+            )
             member_days.append(of_month[:, of_month[0] >= 0])
             conflicting.append(rows)
             if examined.interval_minutes < INTERVAL_MINUTES:
                 parts = store.month_parts(month, delivery.contents, bucket)
-                bare.append(_bare_days(index_month(store, month, parts, bucket=bucket, days=days), code_by_id))
+                bare.append(
+                    _bare_days(month_reader.index_month(store, month, parts, bucket=bucket, days=days), code_by_id)
+                )
         facts = _add_facts([facts, month_facts])
     days_of_members = np.concatenate(member_days, axis=1)
     touched = find_in_days(days_of_members, roster_days, examined, np.concatenate(bare))

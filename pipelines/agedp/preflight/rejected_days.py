@@ -27,14 +27,9 @@ import pyarrow.compute as pc
 
 from agedp.local_files.atomic_files import path_exists
 from agedp.stage_values import Delivery
+from agedp.store import month_reader
 from agedp.store.file_identity import read_header
-from agedp.store.month_reader import (
-    distinct_keys,
-    household_day_key,
-    load_month_readings,
-    load_table,
-    split_household_day_key,
-)
+from agedp.store.month_reader import distinct_keys, household_day_key, split_household_day_key
 from agedp.store.store import PartMonth, Store
 from agedp_data import table_schemas
 from agedp_data.datasets import filesystem
@@ -242,7 +237,7 @@ def quarantine_tables(store: Store, contents: Sequence[str], months: Sequence[st
     for (content, number), month in product(numbered, months):
         path = store.quarantine_folder(month) / f"{content}-{number}.parquet"
         if path.exists():
-            yield load_table(path, table_schemas.PARSED_QUARANTINE, columns=_COLUMNS)
+            yield month_reader.load_table(path, table_schemas.PARSED_QUARANTINE, columns=_COLUMNS)
 
 
 def count_rejected(
@@ -572,7 +567,7 @@ def _load_sample(store: Store, month: str, part: PartMonth) -> pa.Table:
     """Return the rows of a part in a month, of all buckets."""
     paths = (store.month_folder(month, bucket) / part.name for bucket in range(store.buckets))
     tables = [
-        load_table(path, store.schema, columns=_sample_columns(store))
+        month_reader.load_table(path, store.schema, columns=_sample_columns(store))
         for path in paths
         if store.buckets == 1 or path_exists(path)
     ]
@@ -715,7 +710,7 @@ def find_absent_slots(store: Store, delivery: Delivery, months: Sequence[str]) -
     step, number = slot_step(store.layout.interval_minutes), 0
     counts = np.zeros(SLOTS, np.int64)
     for month in _sampled_months(months):
-        readings = load_month_readings(store, month, delivery.contents, 0)
+        readings = month_reader.load_month_readings(store, month, delivery.contents, 0)
         number += count_by_slot(readings, counts, store.layout)
     return slots_of_few(counts, number, step)
 

@@ -26,16 +26,9 @@ from agedp.local_files import atomic_files
 from agedp.planning.forecast import ForecastView
 from agedp.planning.notion_comparison import SimulatedDays
 from agedp.run_context import engine_for, load_meters, reading_rules, store_for
+from agedp.setup import run_file_draft
 from agedp.setup.long_columns import TABLE, LongTable, OtherFiles, read_columns
-from agedp.setup.run_file_draft import (
-    DraftPaths,
-    FileFacts,
-    RunFileDraft,
-    draft,
-    flag_of,
-    load_decided,
-    notion_of,
-)
+from agedp.setup.run_file_draft import DraftPaths, FileFacts, RunFileDraft, draft, notion_of
 from agedp.setup.run_file_options import FLAGS, SERIES, Key, OptionValues, number_of, quoted
 from agedp.stage_values import Delivery
 from agedp.stages.ingest import ingest
@@ -238,21 +231,21 @@ def init(
     if not (spans and delivery.rows_kept):
         raise _no_reading_error(delivery, store, patterns)
     facts = _facts(dataset, long, patterns, spans)
-    run_file_draft = _with_age_note(draft(facts, options, paths=paths, base=folder.absolute()), facts, options)
-    if not run_file_draft.undecided:
-        load_decided(run_file_draft, base=folder.absolute())
+    drafted = _with_age_note(draft(facts, options, paths=paths, base=folder.absolute()), facts, options)
+    if not drafted.undecided:
+        run_file_draft.load_decided(drafted, base=folder.absolute())
     if BY not in options:
         write_roster(roster, format_roster((household, *spans[household]) for household in sorted(spans)).encode())
     if not (schema := folder / SCHEMA_FILE).exists():
         atomic_files.write(schema, (json.dumps(run_file_schema(), indent=1) + "\n").encode(), mode=0o644)
-    atomic_files.write(run_file, run_file_draft.text().encode(), mode=0o644)
-    first = () if long is None else _first_readings(patterns, run_file_draft, folder)
-    return InitialFiles(run_file, roster, facts, run_file_draft, long, options, first)
+    atomic_files.write(run_file, drafted.text().encode(), mode=0o644)
+    first = () if long is None else _first_readings(patterns, drafted, folder)
+    return InitialFiles(run_file, roster, facts, drafted, long, options, first)
 
 
-def _first_readings(patterns: Sequence[str], run_file_draft: RunFileDraft, folder: Path) -> tuple[FirstReading, ...]:
+def _first_readings(patterns: Sequence[str], drafted: RunFileDraft, folder: Path) -> tuple[FirstReading, ...]:
     """Return the first three readings under the lines of the run file, as proposed; none if these do not fit."""
-    run, _ = validate_run_file(run_file_draft.text(proposals=True), base=folder.absolute())
+    run, _ = validate_run_file(drafted.text(proposals=True), base=folder.absolute())
     if run is None:
         return ()
     layout, rules = run.input.layout, reading_rules(run)
@@ -472,15 +465,15 @@ def _store(run: RunFile, long: LongTable | None) -> Iterator[Store]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _with_age_note(run_file_draft: RunFileDraft, facts: FileFacts, options: OptionValues) -> RunFileDraft:
+def _with_age_note(drafted: RunFileDraft, facts: FileFacts, options: OptionValues) -> RunFileDraft:
     """Return the draft with a note on days that are years old."""
-    initial = InitialFiles(Path(), Path(), facts, run_file_draft, options=options)
+    initial = InitialFiles(Path(), Path(), facts, drafted, options=options)
     if not initial.is_old_archive:
-        return run_file_draft
+        return drafted
     notes = [f"The newest day is {facts.last}. In an archive every day is published now, at an age of years:"]
     notes.append("a bound on the age-dependent loss is then trivially small and means nothing.")
     notes.append('mode = "rehearsal" publishes each day age_days after its end, by a simulated clock.')
-    return RunFileDraft(run_file_draft.tables, {**run_file_draft.notes, "schedule": tuple(notes)})
+    return RunFileDraft(drafted.tables, {**drafted.notes, "schedule": tuple(notes)})
 
 
 def missing_options(undecided: Sequence[Key], options: OptionValues) -> str:
@@ -491,7 +484,7 @@ def missing_options(undecided: Sequence[Key], options: OptionValues) -> str:
     """
     notion = notion_of(options)
     has_risk = notion is not None and "risk" in notion.model_fields
-    flags = [flag_of(key) for key in undecided]
+    flags = [run_file_draft.flag_of(key) for key in undecided]
     return ", ".join(f"{flag} (or --risk)" if has_risk and flag == "--epsilon-per-day" else flag for flag in flags)
 
 

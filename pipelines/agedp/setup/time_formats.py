@@ -20,18 +20,9 @@ from datetime import date, datetime, timedelta
 from itertools import pairwise
 from typing import Final
 
+from agedp_data.datasets import timestamps
 from agedp_data.datasets.table_text import MISSING_WORDS, NEARLY_ALL
-from agedp_data.datasets.timestamps import (
-    COMMON_FORMATS,
-    EPOCHS,
-    ISO,
-    LOCAL_ISO,
-    REST,
-    is_iso,
-    matches_format,
-    parse_timestamp,
-    parser_format,
-)
+from agedp_data.datasets.timestamps import EPOCHS, ISO, is_iso, matches_format, parse_timestamp, parser_format
 
 _SHORT_DAYS: Final = ("%d/%m/%y ", "%m/%d/%y ", "%y/%m/%d ", "%d-%m-%y ", "%m-%d-%y ", "%y-%m-%d ", "%d.%m.%y ")
 _LONG_DAYS: Final = ("%m-%d-%Y ", "%Y/%m/%d ", "%Y.%m.%d ", "%d-%b-%Y ", "%d %b %Y ", "%d-%b-%y ")
@@ -40,7 +31,9 @@ _DAYS: Final = (*_COMMON_DAYS, *_SHORT_DAYS, *_LONG_DAYS)
 _OTHER_TIMES: Final = ("%H:%M:%S", "%H:%M", "%H%M", "%H.%M", "%I:%M:%S %p", "%I:%M %p", "%I:%M%p")
 _OF_PROGRAMS: Final = ("%Y%m%d%H%M%S", "%Y%m%d%H%M", "%d-%b-%y %I.%M.%S.%f %p", "%d%b%Y:%H:%M:%S")
 FORMATS: Final = tuple(
-    dict.fromkeys((*COMMON_FORMATS, *(f"{day}{time}" for day in _DAYS for time in _OTHER_TIMES), *_OF_PROGRAMS))
+    dict.fromkeys(
+        (*timestamps.COMMON_FORMATS, *(f"{day}{time}" for day in _DAYS for time in _OTHER_TIMES), *_OF_PROGRAMS)
+    )
 )
 """Time formats that are recognised: ISO, day or month first, names of months, years of two digits, AM and PM."""
 DATE_FORMATS: Final = tuple(day.strip() for day in _DAYS)
@@ -100,7 +93,7 @@ def _of_beginnings(distinct: Sequence[str], shape: re.Pattern[str]) -> tuple[str
     if not distinct or len(beginnings) < NEARLY_ALL * len(distinct):
         return ()
     formats = (pattern for pattern in FORMATS if pattern != ISO and "%z" not in pattern)
-    return tuple(f"{pattern}{REST}" for pattern in _candidates(sorted(set(beginnings)), [*formats]))
+    return tuple(f"{pattern}{timestamps.REST}" for pattern in _candidates(sorted(set(beginnings)), [*formats]))
 
 
 def candidate_dates(cells: Sequence[str]) -> tuple[str, ...]:
@@ -174,7 +167,7 @@ def _days(cells: Iterable[str], pattern: str) -> set[date]:
 
 def _parsed_as(pattern: str) -> str:
     """Return the format to parse with; "iso" is parsed without an offset, because formats with %z cover offsets."""
-    return LOCAL_ISO if pattern == ISO else parser_format(pattern)
+    return timestamps.LOCAL_ISO if pattern == ISO else parser_format(pattern)
 
 
 def clock_time(cell: str, time_format: str) -> datetime | None:
