@@ -304,7 +304,7 @@ def _wanted(households: Collection[str] | None, days: tuple[date | str, date | s
     return _Wanted(households, _day_numbers(days))
 
 
-_Named = tuple[tuple[str, ...], Ints | Int32s, Ints | Int32s]
+_Named = tuple[Sequence[str], Ints | Int32s, Ints | Int32s]
 """Half-hours that rows name: household ids, indices into them, time of the first half-hour of each row."""
 
 
@@ -322,7 +322,7 @@ class _ParsedPart:
 
 @dataclass(frozen=True, slots=True)
 class _Parsed:
-    """Deduplicated readings, the account of their rows, and what the rows name, kept or rejected.
+    """Deduplicated readings, the account of their rows, and what the rows name: `named` all, `kept` the kept ones.
 
     `quarantine` are the rows that parsing rejected, `conflicts` the half-hours that conflicting rows lose,
     `repeated_once` the days whose half-hours that the clock shows twice have one row each; `of_another_clock` those on
@@ -331,7 +331,8 @@ class _Parsed:
 
     readings: Readings
     account: dict[str, Any]
-    named: list[_Named]
+    named: tuple[tuple[str, ...], Ints, Ints]
+    kept: tuple[Ints, Ints]
     float_ids: bool
     quarantine: list[pa.Table]
     conflicts: ConflictingRows
@@ -365,8 +366,7 @@ def _read(files: Any, store: Store) -> _Parsed:  # noqa: ANN401
         parts = list(_parsed_files(opened, store))
         orders = [[*file.header.columns] for file in opened if file.header is not None]
     ids = tuple(sorted({name for _, part in parts for name in part.ids}))
-    code = {name: i for i, name in enumerate(ids)}
-    stored = [_stored_rows(part, file, ids, code) for file, part in parts]
+    stored = [_stored_rows(part, file, ids) for file, part in parts]
     rows = join_rows(ids, stored, width=store.layout.width)
     del stored
     quarantine = [table for _, part in parts for table in part.quarantine]
@@ -378,10 +378,10 @@ def _read(files: Any, store: Store) -> _Parsed:  # noqa: ANN401
     rejected = sum((part.rejected for _, part in parts), Counter(count_by_reason(readings.rejected_reason)))
     read_rows = sum(part.read for _, part in parts)
     account = {"read": read_rows, "kept": read_rows - rejected.total(), "rejected": dict(sorted(rejected.items()))}
-    named = [named for _, part in parts for named in part.named]
     has_conflicts = bool((readings.rejected_reason == RejectionReason.CONFLICT).any())
     conflicts = _conflicts(rows if has_conflicts else rows.take(np.zeros(0, np.int64)), readings, store.layout)
-    named = [(ids, rows.household, rows.time), *named]
+    named = _joined([(ids, rows.household, rows.time), *(named for _, part in parts for named in part.named)])
+    kept = rows.household, rows.time
     is_ambiguous = _are_ambiguous(files, store)
     clock = _repeated_once(rows, store.layout), _of_another_clock(rows, store.layout)
     unasked = ""
@@ -395,7 +395,21 @@ def _read(files: Any, store: Store) -> _Parsed:  # noqa: ANN401
                 for file in opened
                 if file.header
             )
-    return _Parsed(readings, account, named, float_ids, quarantine, conflicts, is_ambiguous, orders, *clock, unasked)
+    lost = quarantine, conflicts
+    return _Parsed(readings, account, named, kept, float_ids, *lost, is_ambiguous, orders, *clock, unasked)
+
+
+def _joined(named: Sequence[_Named]) -> tuple[tuple[str, ...], Ints, Ints]:
+    """Return the half-hours that all parts name; a chunk has ids of its own."""
+    ids = tuple(sorted({name for names, _, _ in named for name in names}))
+    households = [_codes(ids, names)[household] for names, household, _ in named]
+    return ids, np.concatenate(households), np.concatenate([time for _, _, time in named]).astype(np.int64)
+
+
+def _codes(ids: Sequence[str], names: Sequence[str]) -> Ints:
+    """Return the indices of names among `ids`."""
+    code = {name: i for i, name in enumerate(ids)}
+    return np.array([code[name] for name in names] or [0], np.int64)
 
 
 def _are_ambiguous(files: Any, store: Store) -> bool:  # noqa: ANN401
@@ -455,17 +469,10 @@ def _conflicts(rows: StoredRows, readings: Readings, layout: Layout) -> Conflict
 
 def _named_roster(parsed: _Parsed, wanted: _Wanted) -> tuple[Roster, RosterDays] | None:
     """Return the households and days that rows of the wanted ones name; None if there is none."""
-    days = [np.zeros((2, 0), np.int64)]
-    ids = tuple(sorted({name for names, _, _ in parsed.named for name in names}))
-    code = {name: i for i, name in enumerate(ids)}
-    for names, household, time in parsed.named:
-        is_wanted = wanted.half_hours(names, household.astype(np.int64), time.astype(np.int64))
-        of_names = np.array([code[name] for name in names] or [0], np.int64)
-        key = distinct_keys(
-            household_day_key(of_names[household[is_wanted]], time[is_wanted].astype(np.int64) // SLOTS)
-        )
-        days.append(np.stack(split_household_day_key(key)))
-    household, day = np.concatenate(days, axis=1)
+    ids, household, time = parsed.named
+    is_wanted = wanted.half_hours(ids, household, time)
+    key = distinct_keys(household_day_key(household[is_wanted], time[is_wanted] // SLOTS))
+    household, day = split_household_day_key(key)
     if not len(day):
         return None
     codes, index = np.unique(household, return_inverse=True)
@@ -492,7 +499,6 @@ def _judged_rows(parsed: _Parsed, store: Store, wanted: _Wanted) -> tuple[Findin
         rows = sum(len(table) for table in parsed.quarantine)
         return judge({"rejected": Touched(0, {ALL: rows}, rows)}, {ALL: rows}, 0)
     roster, roster_days = named
-    step = slot_step(layout.interval_minutes)
     rejected = rejected_days.count_rejected(
         parsed.quarantine, roster_days, columns=store.rules.columns, minutes=layout.interval_minutes
     )
@@ -502,16 +508,7 @@ def _judged_rows(parsed: _Parsed, store: Store, wanted: _Wanted) -> tuple[Findin
     energy, number = month_reader.daily_totals(coded, keys)
     sample = readings.household[:_SAMPLE_ROWS], readings.time[:_SAMPLE_ROWS] * INTERVAL_MINUTES
     samples = rejected_days.examine_samples([(readings.ids, *sample, readings.energy_wh[:_SAMPLE_ROWS])])
-    examined = input_facts.ExaminedDays(
-        (),
-        None,
-        frozenset(),
-        input_facts.complete_readings(layout.interval_minutes),
-        SLOTS // step,
-        (),
-        samples.rising,
-        layout.interval_minutes,
-    )
+    examined = input_facts.ExaminedDays(rising=samples.rising, interval_minutes=layout.interval_minutes)
     of_days = np.stack([*split_household_day_key(keys), number, energy])
     of_days = of_days[:, of_days[0] >= 0]
     lost = replace(parsed.conflicts, household=in_roster[parsed.conflicts.household])
@@ -522,12 +519,12 @@ def _judged_rows(parsed: _Parsed, store: Store, wanted: _Wanted) -> tuple[Findin
     if rejected.headers and rejected.have_other_order(parsed.column_orders):
         touched["rejected"] = Touched(roster_days.households, roster_days.totals, details=rejected_days.OTHER_ORDER)
     explained = sum(found.days.get(ALL, 0) for found in touched.values())
-    incomplete, counts = int((number < SLOTS // step).sum()) - explained, np.zeros(SLOTS, np.int64)
+    lacks, counts = number < examined.readings, np.zeros(SLOTS, np.int64)
+    incomplete = int(lacks.sum()) - explained
     if 2 * incomplete >= len(number) > 0:
         counted = rejected_days.count_by_slot(coded, counts, layout)
-        if slots := rejected_days.slots_of_few(counts, counted, step):
-            found = roster_days.touched(keys[number < SLOTS // step], details={f"slot {slot}": 1 for slot in slots})
-            touched["slot"] = found
+        if slots := rejected_days.slots_of_few(counts, counted, slot_step(layout.interval_minutes)):
+            touched["slot"] = roster_days.touched(keys[lacks], details={f"slot {slot}": 1 for slot in slots})
     touched = in_samples(samples, input_facts.sum_days(of_days), roster_days.households, roster_days.totals) | touched
     if parsed.has_ambiguous_numbers:
         touched["numbers"] = Touched(roster_days.households, roster_days.totals, is_sampled=True)
@@ -551,25 +548,15 @@ def _bare_days(parsed: _Parsed, in_roster: Ints, keys: Ints, lost: ConflictingRo
     """Return keys of household-days with rows, but without a complete half-hour, where shorter readings add up."""
     if layout.interval_minutes >= INTERVAL_MINUTES:
         return np.zeros(0, np.int64)
-    _, of_rows, time = parsed.named[0]  # the rows that are kept
-    household, day = in_roster[of_rows], time.astype(np.int64) // SLOTS
+    household, day = in_roster[parsed.kept[0]], parsed.kept[1] // SLOTS
     with_rows = household_day_key(household[household >= 0], day[household >= 0])
     return np.setdiff1d(with_rows, np.union1d(keys, household_day_key(lost.household, lost.time // SLOTS)))
 
 
 def _unread(parsed: _Parsed, layout: Layout, wanted: _Wanted) -> pa.Table:
     """Return the columns of readings for each wanted half-hour that a row names and no kept reading has."""
-    readings = parsed.readings
-    ids = tuple(sorted({name for names, _, _ in parsed.named for name in names}))
-    code = {name: i for i, name in enumerate(ids)}
-
-    def codes(names: Sequence[str], household: Ints | Int32s) -> Ints:
-        of_names: Ints = np.array([code[name] for name in names] or [0], np.int64)
-        return of_names[household]
-
-    household = np.concatenate([codes(names, household) for names, household, _ in parsed.named])
-    time = np.concatenate([time for _, _, time in parsed.named]).astype(np.int64)
-    readings = replace(readings, ids=ids, household=codes(readings.ids, readings.household))
+    readings, (ids, household, time) = parsed.readings, parsed.named
+    readings = replace(readings, ids=ids, household=_codes(ids, readings.ids)[readings.household])
     key = household_day_key(household, time // SLOTS)
     days = distinct_keys(key)
     incomplete = days[month_reader.daily_totals(readings, days)[1] < SLOTS]
@@ -640,10 +627,9 @@ def _collect(layout: Layout, chunks: Iterator[ParsedChunk]) -> _ParsedPart:
     return _ParsedPart(ids, rows, read_rows, rejected, named, quarantine)
 
 
-def _stored_rows(part: _ParsedPart, file: int, ids: tuple[str, ...], code: Mapping[str, int]) -> StoredRows:
-    codes = np.array([code[name] for name in part.ids], np.int64)
+def _stored_rows(part: _ParsedPart, file: int, ids: tuple[str, ...]) -> StoredRows:
     rows, count = part.rows, len(part.rows.row)
-    household = codes[rows.household] if len(codes) else np.zeros(0, np.int64)
+    household = _codes(ids, part.ids)[rows.household]
     channel, time, row = (values.astype(np.int64) for values in (rows.channel, rows.time, rows.row))
     energy_wh = rows.energy_wh.astype(np.int64)
     return StoredRows(ids, household, channel, time, np.full(count, file), row, energy_wh, rows.label)

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import partial
 from itertools import chain
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -64,6 +64,9 @@ _MIN_OTHERS: Final = 3
 """Fewer households beside one show no total."""
 _TOTAL_SHARE, _TOTAL_TOLERANCE = 0.9, 0.001
 
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+_NUMBERS: Final = ("households", "on_roster", "household_days", "complete_days", "members", "incomplete_days")
 DaySums = Mapping[int, tuple[int, int, int]]
 """Sum, largest and number of the daily totals of households by day."""
 
@@ -117,18 +120,30 @@ class HouseholdFacts:
 class ExaminedDays:
     """What is looked at: months with readings, their days (None: all), due days, and when a day is nearly complete.
 
-    `readings` are those of a day, `interval_minutes` those between readings, `by` the groups that are published, and
-    `rising` sampled households with registers.
+    `interval_minutes` are those between readings, `by` the groups that are published, and `rising` sampled households
+    with registers.
     """
 
-    months: tuple[str, ...]
-    day_filter: pa.Array | None
-    due: frozenset[date]
-    min_readings: int
-    readings: int = SLOTS
+    months: tuple[str, ...] = ()
+    day_filter: pa.Array | None = None
+    due: frozenset[date] = frozenset()
     by: tuple[GroupColumns, ...] = ()
     rising: frozenset[str] = frozenset()
     interval_minutes: int = INTERVAL_MINUTES
+
+    @property
+    def readings(self) -> int:
+        """Return the number of readings of a day."""
+        return SLOTS // slot_step(self.interval_minutes)
+
+    @property
+    def min_readings(self) -> int:
+        """Return the minimum number of readings of a nearly complete day.
+
+        >>> ExaminedDays().min_readings, ExaminedDays(interval_minutes=60).min_readings
+        (44, 22)
+        """
+        return round(self.readings * _NEARLY_COMPLETE)
 
 
 def collect_household_facts(
@@ -216,9 +231,8 @@ def find_in_days(
     codes, index, number = np.unique(household, return_inverse=True, return_counts=True)
     most = np.zeros(len(codes), np.int64)
     np.maximum.at(most, index, readings)
-    fewer = [
-        examined.readings // factor for factor in range(2, examined.readings + 1) if examined.readings % factor == 0
-    ]
+    of_day = examined.readings
+    fewer = [of_day // factor for factor in range(2, of_day + 1) if of_day % factor == 0]
     details: dict[str, int] = {}
     has_interval, is_enough = np.zeros(len(codes), bool), np.bincount(index, readings, len(codes)) >= _MIN_READINGS
     for of_day in fewer:
@@ -239,15 +253,18 @@ def find_in_days(
     is_rising = (rises >= _MIN_RISES) & (falls <= rejected_days.MAX_FALL_SHARE * rises)
     sampled = roster.codes(pa.array(sorted(examined.rising), pa.string()))
     is_rising |= np.isin(codes, sampled)
-    of_interval = _due_keys(has_interval[index], household, day, roster)
-    of_longer = _due_keys(np.isin(bare_household, longer), bare_household, bare_day, roster)
+    is_longer = np.isin(bare_household, longer)
+    of_longer = roster.on_roster(bare_household[is_longer], bare_day[is_longer])
     is_small = is_complete & (energy > 0) & (energy < examined.readings)
     small, complete = (np.bincount(index, flags, len(codes)) for flags in (is_small, is_complete))
     is_rounded = (small > 1) & (2 * small > complete)
+    rounded, interval, registers = (
+        roster.on_roster(household[flags[index]], day[flags[index]]) for flags in (is_rounded, has_interval, is_rising)
+    )
     return {
-        "rounded": roster.touched(_due_keys(is_rounded[index], household, day, roster)),
-        "interval": roster.touched(np.concatenate([of_interval, of_longer]), details=details),
-        "registers": roster.touched(_due_keys(is_rising[index], household, day, roster)),
+        "rounded": roster.touched(rounded),
+        "interval": roster.touched(np.concatenate([interval, of_longer]), details=details),
+        "registers": roster.touched(registers),
     }
 
 
@@ -270,18 +287,6 @@ def have_total(day_sums: DaySums) -> bool:
     days = [(total, largest, number) for total, largest, number in day_sums.values() if number > _MIN_OTHERS and total]
     equal = sum(abs(2 * most - total) <= max(number, _TOTAL_TOLERANCE * total) for total, most, number in days)
     return equal > 1 and equal >= _TOTAL_SHARE * len(days)
-
-
-def _add_day_sums(results: Sequence[DaySums]) -> DaySums:
-    added: dict[int, tuple[int, int, int]] = {}
-    for day, (total, largest, number) in (item for result in results for item in result.items()):
-        so_far = added.get(day, (0, 0, 0))
-        added[day] = (so_far[0] + total, max(so_far[1], largest), so_far[2] + number)
-    return added
-
-
-def _due_keys(flags: Flags, household: Ints, day: Ints, roster: RosterDays) -> Ints:
-    return roster.on_roster(household[flags], day[flags])
 
 
 def find_in_conflicts(
@@ -331,32 +336,34 @@ def _add_facts(results: Sequence[HouseholdFacts]) -> HouseholdFacts:
     counts = np.zeros(len(day_wh), np.int64)
     np.add.at(counts, index, np.concatenate([_NONE, *(facts.day_counts for facts in results)]))
     spans = [facts.days for facts in results if facts.days is not None]
-    conflicts: dict[date, LostReadings] = {}
-    for day, lost in (item for facts in results for item in facts.conflicts.items()):
-        conflicts[day] = conflicts[day].add(lost) if day in conflicts else lost
+    numbers = {name: sum(getattr(facts, name) for facts in results) for name in _NUMBERS}
     return HouseholdFacts(
-        households=sum(facts.households for facts in results),
-        on_roster=sum(facts.on_roster for facts in results),
-        household_days=sum(facts.household_days for facts in results),
-        complete_days=sum(facts.complete_days for facts in results),
+        **numbers,
         day_wh=day_wh,
         day_counts=counts,
         days=(min(first for first, _ in spans), max(last for _, last in spans)) if spans else None,
-        conflicts=conflicts,
+        conflicts=_added([facts.conflicts for facts in results], LostReadings.add),
         roster_days=sum((Counter(facts.roster_days) for facts in results), Counter()),
-        members=sum(facts.members for facts in results),
-        incomplete_days=sum(facts.incomplete_days for facts in results),
         touched=add_touched([facts.touched for facts in results]),
-        day_sums=_add_day_sums([facts.day_sums for facts in results]),
+        day_sums=_added([facts.day_sums for facts in results], _add_sums),
     )
+
+
+def _add_sums(sums: tuple[int, int, int], further: tuple[int, int, int]) -> tuple[int, int, int]:
+    return sums[0] + further[0], max(sums[1], further[1]), sums[2] + further[2]
 
 
 def add_touched(results: Sequence[Mapping[FindingName, Touched]]) -> dict[FindingName, Touched]:
     """Return what findings about different households, or of different kinds, touch together."""
-    touched: dict[FindingName, Touched] = {}
-    for name, of_name in (item for result in results for item in result.items()):
-        touched[name] = touched[name] + of_name if name in touched else of_name
-    return touched
+    return _added(results, Touched.__add__)
+
+
+def _added(results: Sequence[Mapping[Key, Value]], add: Callable[[Value, Value], Value]) -> dict[Key, Value]:
+    """Return the values of all results by their keys, those of one key added up."""
+    added: dict[Key, Value] = {}
+    for key, value in (item for result in results for item in result.items()):
+        added[key] = add(added[key], value) if key in added else value
+    return added
 
 
 _NEARLY_COMPLETE = 11 / 12
@@ -466,18 +473,12 @@ def collect_facts(  # noqa: PLR0913 -- what is looked at, and how
     """
     delivered_months = tuple(month for month in months if month in delivery.months)
     day_filter = None if all_days else pa.array(sorted(days), pa.date32())
-    min_readings = complete_readings(store.layout.interval_minutes)
     samples = rejected_days.examine_samples(rejected_days.read_samples(store, delivery, delivered_months, day_filter))
-    readings = SLOTS // slot_step(store.layout.interval_minutes)
     due, minutes = frozenset(days), store.layout.interval_minutes
-    examined = ExaminedDays(
-        delivered_months, day_filter, due, min_readings, readings, tuple(by), samples.rising, minutes
-    )
+    examined = ExaminedDays(delivered_months, day_filter, due, tuple(by), samples.rising, minutes)
     bucketed = write_bucketed_roster(store.folder.parent, roster, store.buckets)
     of_households = collect_household_facts(store, delivery, bucketed, examined, engine=engine)
-    rejected = {
-        reason: number for reason, number in delivery.rejected.items() if reason not in rejected_days.NOT_REJECTED
-    }
+    rejected = _lacking(delivery.rejected)
     columns = store.rules.columns
     touched = dict(of_households.touched)
     of_no_month = [""] if all_days else []  # such rows are of no night in particular
@@ -494,10 +495,9 @@ def collect_facts(  # noqa: PLR0913 -- what is looked at, and how
     sampled_days = _sampled(store, delivery, delivered_months, of_households, touched, samples)
     if all_days and columns is not None and rejected_days.has_ambiguous_numbers(store, files):
         sampled_days["numbers"] = _in_proportion(of_households, 1.0)
-    if once := _repeated_once(store, delivery, days, roster, by):
-        touched["clock"] = touched.get("clock", Touched()) + once
-    if another := _of_another_clock(store, delivery, days, roster, by):
-        touched["clock"] = touched.get("clock", Touched()) + another
+    for contradicts in (_repeated_once, _of_another_clock):
+        if of_clock := contradicts(store, delivery, days, roster, by):
+            touched = add_touched([touched, {"clock": of_clock}])
     return InputFacts(
         files=delivery.files,
         rows=delivery.rows_read,
@@ -591,23 +591,16 @@ def _of_another_clock(
     return Touched(later.households, later.totals, details={"skipped": households}, is_sampled=True)
 
 
-def complete_readings(interval_minutes: int) -> int:
-    """Return the minimum number of readings of a nearly complete day.
-
-    >>> complete_readings(30), complete_readings(60)
-    (44, 22)
-    """
-    return round(SLOTS // slot_step(interval_minutes) * _NEARLY_COMPLETE)
-
-
 def _rejecting_files(store: Store, contents: Sequence[str]) -> tuple[RejectingFile, ...]:
-    files = []
-    for manifest in filter(None, map(store.manifest, contents)):
-        rejected = sum(
-            number for reason, number in manifest.rejected.items() if reason not in rejected_days.NOT_REJECTED
-        )
-        files.append(RejectingFile(manifest.name, rejected, manifest.rows_kept + rejected))
+    manifests = filter(None, map(store.manifest, contents))
+    rejected = [(manifest, sum(_lacking(manifest.rejected).values())) for manifest in manifests]
+    files = [RejectingFile(manifest.name, number, manifest.rows_kept + number) for manifest, number in rejected]
     return tuple(file for file in files if file.rejected > MAX_REJECTED_SHARE * file.rows)
+
+
+def _lacking(rejected: Mapping[str, int]) -> dict[str, int]:
+    """Return the numbers of rejected rows, by the reasons for which a row lacks a reading."""
+    return {reason: number for reason, number in rejected.items() if reason not in rejected_days.NOT_REJECTED}
 
 
 def _coverage(days: Sequence[date], sums: Mapping[tuple[date, str], DailySum]) -> dict[date, DayCoverage]:
