@@ -13,7 +13,7 @@ from __future__ import annotations
 import codecs
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -150,8 +150,8 @@ def _header_position(cells: Sequence[Sequence[str]], width: int) -> int | None:
     """Return the position of the header: the last line with a name for each column above the first rows."""
     rows = [row for row in cells if len(row) == width]
     lower = rows[len(rows) // 2 :]
-    valued = [i for i in range(width) if _is_valued([row[i] for row in lower])]
-    dated = [i for i in valued if _is_valued([row[i] for row in lower], _DATED)]
+    valued = [i for i in range(width) if are_mostly((row[i] for row in lower), _VALUE, _MOSTLY)]
+    dated = [i for i in valued if are_mostly((row[i] for row in lower), _DATED, _MOSTLY)]
     is_row = [
         len(row) == width
         and bool(valued)
@@ -179,9 +179,19 @@ def _has_units(cells: Sequence[str]) -> bool:
     return sum(map(bool, map(_UNIT.fullmatch, cells[1:]))) >= _MOSTLY * len(cells[1:])
 
 
-def _is_valued(column: Sequence[str], pattern: re.Pattern[str] = _VALUE) -> bool:
-    known = [cell for cell in column if cell.lower() not in MISSING_WORDS]
-    return bool(known) and sum(map(bool, map(pattern.fullmatch, known))) >= _MOSTLY * len(known)
+def known_cells(column: Iterable[str]) -> list[str]:
+    """Return the cells that are no word for a missing reading."""
+    return [cell for cell in column if cell.lower() not in MISSING_WORDS]
+
+
+def are_mostly(column: Iterable[str], pattern: re.Pattern[str], share: float = NEARLY_ALL) -> bool:
+    """Return whether this share of the known cells of a column, if there are any, has a form.
+
+    >>> are_mostly(["1", "2", "NA"], re.compile("[0-9]")), are_mostly(["NA"], re.compile(".*"))
+    (True, False)
+    """
+    known = known_cells(column)
+    return bool(known) and sum(map(bool, map(pattern.fullmatch, known))) >= share * len(known)
 
 
 def is_value(cell: str) -> bool:

@@ -45,7 +45,7 @@ class RejectionReason(IntEnum):
 
     words: str
 
-    def __new__(cls, number: int, words: str) -> Self:
+    def __new__(cls, number: int, words: str = "") -> Self:
         """Return a reason by its number, with its text as reports print it."""
         reason = int.__new__(cls, number)
         reason._value_, reason.words = number, words

@@ -35,7 +35,7 @@ from agedp.release_folder.partitions import list_files
 from agedp.run_context import RunContext
 from agedp.setup.init_run_file import BY, METERS, init, is_read_off, missing_options, preview
 from agedp.setup.run_file_draft import DraftPaths, flag_of
-from agedp.setup.run_file_options import FLAGS, Key, OptionValues, quoted
+from agedp.setup.run_file_options import FLAGS, Key, OptionValues, quoted, toml_value
 from agedp_data.config import load
 from agedp_data.config.loading import SCHEMA_FILE
 from agedp_data.config.model_section import EstimatedModel
@@ -146,8 +146,7 @@ def _value_text(value: object) -> str:
 
 
 def _plain(toml: str) -> Any:  # noqa: ANN401  (a JSON value)
-    value = tomllib.loads(f"value = {toml}", parse_float=Decimal)["value"]
-    return _text(value)
+    return _text(toml_value(toml, parse_float=Decimal))
 
 
 def _text(value: object) -> Any:  # noqa: ANN401  (a JSON value)

@@ -7,7 +7,6 @@ A new notion therefore needs nothing here; `run_file_draft` only makes its propo
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, get_args, get_origin
 
 from agedp.setup import run_file_options
-from agedp.setup.run_file_options import FLAGS, SERIES, Key, OptionValues, number_of, quoted, toml_text
+from agedp.setup.run_file_options import FLAGS, SERIES, Key, OptionValues, number_of, quoted, toml_text, toml_value
 from agedp_data.accounting.renyi import Curve, approximate_epsilon, laplace_curve, largest_equal_loss, multiply
 from agedp_data.config.loading import SCHEMA_FILE, Problem, validate_run_file
 from agedp_data.config.model_section import DeclaredModel, EstimatedModel
@@ -415,7 +414,7 @@ def flag_of(key: Key) -> str:
 def _with_read_off(facts: FileFacts, options: OptionValues) -> OptionValues:
     """Return the options with all keys that were read off readings: those of the option, and of the files."""
     key = ("input", "read_off")
-    given = tomllib.loads(f"words = {options[key]}")["words"] if key in options else []
+    given = toml_value(options[key]) if key in options else []
     words = sorted({*given, *(line.key for line in facts.columns if line.read_off)})
     return {**options, key: toml_text(words)} if words else options
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 Form = Literal["value", "text", "list", "words", "columns", "where", "value or list", "text or list", "flag", "switch"]
 SEVERAL: Final = ("words", "columns", "where")
@@ -176,6 +177,11 @@ def toml_text(value: object) -> str:
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(toml_text, value))}]"
     return quoted(value) if isinstance(value, str) else str(value)
+
+
+def toml_value(toml: str, parse_float: Callable[[str], Any] = float) -> Any:  # noqa: ANN401  (any value of a key)
+    """Return the value of TOML text, the inverse of `toml_text`."""
+    return tomllib.loads(f"value = {toml}", parse_float=parse_float)["value"]
 
 
 def quoted(text: str) -> str:

@@ -21,7 +21,7 @@ from itertools import pairwise
 from typing import Final
 
 from agedp_data.datasets import timestamps
-from agedp_data.datasets.table_text import MISSING_WORDS, NEARLY_ALL
+from agedp_data.datasets.table_text import NEARLY_ALL, known_cells
 from agedp_data.datasets.timestamps import EPOCHS, ISO, is_iso, matches_format, parse_timestamp, parser_format
 
 _SHORT_DAYS: Final = ("%d/%m/%y ", "%m/%d/%y ", "%y/%m/%d ", "%d-%m-%y ", "%m-%d-%y ", "%y-%m-%d ", "%d.%m.%y ")
@@ -63,7 +63,8 @@ def candidate_formats(cells: Sequence[str]) -> tuple[str, ...]:
             for cell in (cell.removesuffix(".0") for cell in distinct)
             if cell.isascii() and cell.isdigit()
         ]
-        if any(numbers) and sum(map(_is_epoch, numbers)) >= NEARLY_ALL * len(distinct):
+        are_times = [_EPOCH_RANGE[0] <= seconds < _EPOCH_RANGE[1] and seconds % 60 == 0 for seconds in numbers]
+        if any(numbers) and sum(are_times) >= NEARLY_ALL * len(distinct):
             return (epoch,)
     if are_ranges(cells):
         return _of_beginnings(distinct, _RANGE)
@@ -128,12 +129,8 @@ def _day_steps(cells: Sequence[str], pattern: str) -> dict[tuple[date, date], ti
 
 def _distinct(cells: Sequence[str]) -> list[str]:
     """Return the distinct cells in order; none if the first of them have no digits as a date has."""
-    distinct = sorted({cell for cell in cells if cell.lower() not in MISSING_WORDS})
+    distinct = sorted(set(known_cells(cells)))
     return distinct if any(map(_DATED.search, distinct[: 4 * _SAMPLED])) else []
-
-
-def _is_epoch(seconds: int) -> bool:
-    return _EPOCH_RANGE[0] <= seconds < _EPOCH_RANGE[1] and seconds % 60 == 0
 
 
 def _candidates(distinct: Sequence[str], formats: Sequence[str]) -> tuple[str, ...]:
@@ -197,7 +194,7 @@ def clock_time(cell: str, time_format: str) -> datetime | None:
 # column alone.
 # --------------------------------------------------------------------------------------------------
 
-_NUMBER = re.compile(
+NUMBER: Final = re.compile(
     r"[+-]?(?=[.,]?\d)(?:\d+|\d{1,3}(?:([ '.,\u00a0])\d{3})(?:\1\d{3})*)?(?:([.,])\d*)?(?:[eE][+-]?\d+)?"
 )
 _THOUSANDS: Final = " '\u00a0"
@@ -216,15 +213,6 @@ class NumberMarks:
     decimal: str = "."
     thousands: str = ""
     is_open: bool = False
-
-
-def is_number(cell: str) -> bool:
-    """Return whether a cell is a number with any marks.
-
-    >>> [is_number(cell) for cell in ("0,25", "1.234,5", "-3", "1e-3", "E1", "")]
-    [True, True, True, True, False, False]
-    """
-    return _NUMBER.fullmatch(cell) is not None
 
 
 def parse_number(cell: str, marks: NumberMarks) -> float | None:
@@ -247,21 +235,18 @@ def marks_of(cells: Iterable[str]) -> NumberMarks:
     >>> [marks_of(cells).is_open for cells in (["987", "1,234"], ["987", "1.5"], ["1,234,567"])]
     [True, False, False]
     """
-    numbers = [cell.lstrip("+-") for cell in cells if is_number(cell)]
+    numbers = [cell.lstrip("+-") for cell in cells if NUMBER.fullmatch(cell)]
     marked = [[mark for mark in number if mark in ".,'\u00a0 "] for number in numbers]
     groups = {marks[0] for marks in marked if len(marks) > 1 or (marks and marks[0] in _THOUSANDS)}
     decimals = {marks[-1] for marks in marked if marks and marks[-1] not in groups and len(set(marks)) > 1}
     single = [number for number, marks in zip(numbers, marked, strict=True) if len(marks) == 1 and marks[0] in ".,"]
-    sure = {_mark(number) for number in single if _is_surely_decimal(number)}
+    marks = ["," if "," in number else "." for number in single]
+    sure = {mark for mark, number in zip(marks, single, strict=True) if _is_surely_decimal(number)}
     thousands = next(iter(groups), "")
-    found = decimals or sure or {mark for mark in map(_mark, single) if mark not in groups}
+    found = decimals or sure or {mark for mark in marks if mark not in groups}
     decimal = next(iter(found), "," if thousands == "." else ".")
     is_open = bool(single) and not (groups or sure) and (decimal == "," or len(single) < len(numbers))
     return NumberMarks(decimal, "" if thousands == decimal else thousands, is_open)
-
-
-def _mark(number: str) -> str:
-    return "," if "," in number else "."
 
 
 def _is_surely_decimal(number: str) -> bool:
