@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import calendar
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from datetime import date
 from functools import lru_cache
-from typing import Any, Final, Protocol, runtime_checkable
+from typing import Any, Final, Protocol, Self, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -214,6 +214,10 @@ _NO_ENERGY = "-1"  # a number, so that the column is parsed at once, and never k
 _CLOCK, _INSTANT = pa.timestamp("ns"), pa.timestamp("ns", "UTC")
 
 
+HalfHours = Callable[[Ints], Flags]
+"""Which of some records name a household and a half-hour."""
+
+
 @dataclass(frozen=True, slots=True)
 class ParsedChunk:
     """One parsed chunk: the records (n) of its rows, and the rejected rows (a).
@@ -230,6 +234,15 @@ class ParsedChunk:
     rejected_reason: Bytes
     rejected_text: tuple[str, ...]
     names_half_hour: Flags
+
+    @classmethod
+    def of(cls, records: Records, rejected_texts: Callable[[Ints], Iterable[str]], names_half_hour: HalfHours) -> Self:
+        """Return the chunk of the records of its rows; `rejected_texts` and `names_half_hour` take rejected ones."""
+        reason = records.reason
+        rejected = np.flatnonzero((reason != _KEPT) & (reason != int(RejectionReason.CATEGORY)))
+        texts = tuple(rejected_texts(rejected)) if len(rejected) else ()
+        row = np.arange(len(reason), dtype=np.int32)
+        return cls(len(reason), records, row, rejected, reason[rejected], texts, names_half_hour(rejected))
 
 
 @runtime_checkable
@@ -260,11 +273,7 @@ def parse_lines(data: bytes, *, layout: Layout, header: Header, rules: ReadingRu
         lines = np.array(list(reason_by_line))
         reason[(lines[:, None] * width + np.arange(width)).ravel()] = np.repeat(list(reason_by_line.values()), width)
         records = replace(records, reason=reason)
-    rows_read = len(records.reason)
-    rejected = np.flatnonzero((records.reason != _KEPT) & (records.reason != int(RejectionReason.CATEGORY)))
-    texts = _rejected_texts(data, rejected, header) if len(rejected) else ()
-    row = np.arange(rows_read, dtype=np.int32)
-    return ParsedChunk(rows_read, records, row, rejected, records.reason[rejected], texts, names_half_hour(rejected))
+    return ParsedChunk.of(records, lambda rejected: _rejected_texts(data, rejected, header), names_half_hour)
 
 
 def _rejected_texts(data: bytes, rejected: Ints, header: Header) -> tuple[str, ...]:
@@ -300,9 +309,8 @@ def _parse_rows(data: bytes, header: Header) -> tuple[Columns, dict[int, Rejecti
     # lines with an unclosed quote are dropped first: the quote would hide commas of later lines
     sound = csv_lines.drop_lines(data, ends, is_broken)
     is_bad = is_broken.copy()
-    is_bad[~is_broken] = csv_lines.field_counts(sound, csv_lines.line_ends(sound), header.separator) != len(
-        header.names
-    )
+    counts = csv_lines.field_counts(sound, csv_lines.line_ends(sound), header.separator)
+    is_bad[~is_broken] = counts != len(header.names)
     reason_by_line: dict[int, RejectionReason] = {}
     pieces, start = [], 0
     for line in np.flatnonzero(is_bad).tolist():
@@ -330,9 +338,8 @@ def _with_shared_cells(line: str, header: Header) -> str | None:
         return None
     no_number = "?" * (1 + max(map(len, header.null_values), default=0))
     for i in (i for i, cell in enumerate(cells) if not csv_lines.is_sound_cell(cell)):
-        if header.names[i] not in header.energies or (
-            '"' in cells[i] and header.separator in (header.decimal, header.thousands)
-        ):
+        may_enclose = '"' in cells[i] and header.separator in (header.decimal, header.thousands)
+        if header.names[i] not in header.energies or may_enclose:
             return None
         cells[i] = no_number
     return header.separator.join(cells)
@@ -405,38 +412,27 @@ def _read_csv(data: bytes, header: Header, types: Mapping[str, pa.DataType]) -> 
         return pa.table({name: pa.array([], kind) for name, kind in types.items()})
     if data.startswith(_BOM):
         data = b"\n" + data  # an empty line: no row may look like a byte order mark
+    names, quote, nulls = list(header.names), '"' if b'"' in data else False, list(header.null_values)
     return csv.read_csv(
         pa.BufferReader(data),
-        read_options=csv.ReadOptions(
-            column_names=list(header.names), use_threads=False, block_size=len(data) + 2, encoding="utf8"
-        ),
-        parse_options=csv.ParseOptions(
-            delimiter=header.separator, invalid_row_handler=lambda _: "skip", quote_char='"' if b'"' in data else False
-        ),
-        convert_options=csv.ConvertOptions(
-            check_utf8=False,
-            column_types=dict(types),
-            include_columns=list(types),
-            null_values=list(header.null_values),
-            strings_can_be_null=False,
-            decimal_point=header.decimal,
-        ),
-    )
+        csv.ReadOptions(column_names=names, use_threads=False, block_size=len(data) + 2, encoding="utf8"),
+        csv.ParseOptions(delimiter=header.separator, invalid_row_handler=lambda _: "skip", quote_char=quote),
+        csv.ConvertOptions(check_utf8=False, column_types=dict(types), include_columns=list(types), null_values=nulls,
+                           strings_can_be_null=False, decimal_point=header.decimal),
+    )  # fmt: skip
 
 
 def _dictionary_of_runs(cells: pa.BinaryArray) -> pa.DictionaryArray:
     """Return cells as a dictionary; those of files sorted by household are compared with the one before only."""
     starts = run_starts(cells)
     if starts is not None and len(starts) * _MIN_RUN <= len(cells):
-        of_runs = cells.take(arrow_numbers(starts)).dictionary_encode()
-        indices = np.repeat(fill_nulls(of_runs.indices, 0), np.diff(starts, append=len(cells)))
-        return pa.DictionaryArray.from_arrays(arrow_numbers(indices), of_runs.dictionary, safe=False)
-    first = cells.slice(0, _FIRST_CELLS)
-    if len(pc.run_end_encode(first).values) * _MIN_RUN > len(first):
-        return cells.dictionary_encode()
-    runs = pc.run_end_encode(cells)
-    of_runs = runs.values.dictionary_encode()
-    lengths = np.diff(fill_nulls(runs.run_ends, 0), prepend=0)
+        of_runs, lengths = cells.take(arrow_numbers(starts)).dictionary_encode(), np.diff(starts, append=len(cells))
+    else:
+        first = cells.slice(0, _FIRST_CELLS)
+        if len(pc.run_end_encode(first).values) * _MIN_RUN > len(first):
+            return cells.dictionary_encode()
+        runs = pc.run_end_encode(cells)
+        of_runs, lengths = runs.values.dictionary_encode(), np.diff(fill_nulls(runs.run_ends, 0), prepend=0)
     indices = np.repeat(fill_nulls(of_runs.indices, 0), lengths)
     return pa.DictionaryArray.from_arrays(arrow_numbers(indices), of_runs.dictionary, safe=False)
 

@@ -79,6 +79,10 @@ _FIRST_SKIPPED = 2 * SLOTS  # before it are the times that cannot be read
 _NOTE = "rows of a half-hour that the day has twice (kept)"
 
 
+Positions = tuple[Flags, tuple[Int32s, Bytes], Flags]
+"""Which records have no position, time and channel of all others, and which are off the grid."""
+
+
 class Long(layout.PublishedLayout):
     """The layout that [input.columns] describes: readings of 5, 10, 15, 30 or 60 minutes.
 
@@ -121,28 +125,15 @@ class Long(layout.PublishedLayout):
             skipped = 1
         names = [_decode_utf8(name).strip(" \t") for name in column_names("".join(lines[skipped:][:1]), self.separator)]
         roles = self._roles(names)
-        types = {role: _TYPES.get(role, _TEXT if role.startswith("text") else _TYPES["energy"]) for role in roles}
-        types = {role: kind for role, kind in types.items() if not role.startswith("unused")}
-        readings = (
-            1
-            if not (self.columns.is_wide or self.columns.is_by_day)
-            else sum(role.startswith("energy") for role in types)
-        )
+        used = [role for role in roles if not role.startswith("unused")]
+        types = {role: _TYPES.get(role, _TEXT if role.startswith("text") else _TYPES["energy"]) for role in used}
+        has_several = self.columns.is_wide or self.columns.is_by_day
+        readings = sum(role.startswith("energy") for role in types) if has_several else 1
         return layout.Header(
-            self.name,
-            skipped + 1,
-            roles,
-            types,
-            (self._format,),
-            self._missing,
-            tuple(names),
-            self.separator,
-            self.columns.decimal,
-            readings,
-            is_shared=self.columns.is_wide,
+            self.name, skipped + 1, roles, types, (self._format,), self._missing, tuple(names), self.separator,
+            self.columns.decimal, readings, is_shared=self.columns.is_wide, thousands=self.columns.thousands,
             household=self._household(lines, location),
-            thousands=self.columns.thousands,
-        )
+        )  # fmt: skip
 
     def _roles(self, names: Sequence[str]) -> tuple[str, ...]:
         """Return the role of each column by its name; the names of a header are texts without surrounding blanks."""
@@ -157,10 +148,8 @@ class Long(layout.PublishedLayout):
             days = {names[i]: f"energy_{i}" for i in range(first, last + 1)}
             expected = _DAY_MINUTES // self.interval_minutes
             if len(days) != expected or days.keys() & role_by_name.keys() - {names[first], names[last]}:
-                raise InputError(
-                    f"[input.columns] energy names {len(days)} columns from the first to the last; a day of "
-                    f"{self.interval_minutes} minutes has {expected}"
-                )
+                problem = f"[input.columns] energy names {len(days)} columns from the first to the last"
+                raise InputError(f"{problem}; a day of {self.interval_minutes} minutes has {expected}")
             role_by_name |= days
         return tuple(role_by_name.get(name, f"unused_{i}") for i, name in enumerate(names))
 
@@ -171,9 +160,8 @@ class Long(layout.PublishedLayout):
         kind, place = columns.household_source
         household = [(place, "household")] if kind == "column" and not columns.is_wide else []
         times = columns.time_columns
-        time_roles = (
-            ("time",) if len(times) == 1 else ("time", layout.PERIOD) if columns.period_minutes else layout.TIME_PARTS
-        )
+        pair = ("time", layout.PERIOD) if columns.period_minutes else layout.TIME_PARTS
+        time_roles = ("time",) if len(times) == 1 else pair
         energies = [] if columns.is_wide else [(name, "energy") for name in columns.energy_columns]
         declared = [*household, *zip(times, time_roles, strict=True), *energies]
         texts = dict.fromkeys([*(name for name, _ in columns.where), *([columns.add] if columns.add else [])])
@@ -216,10 +204,8 @@ class Long(layout.PublishedLayout):
 
     def _column_error(self, name: str, columns: Sequence[str]) -> InputError:
         expected = ", ".join(f'"{column}"' for column, _ in self._declared_roles)
-        problem = (
-            f"[input.columns] needs the columns {expected}; "
-            f'the header has "{name}" {columns.count(name)} times, not once'
-        )
+        problem = f"[input.columns] needs the columns {expected}; "
+        problem += f'the header has "{name}" {columns.count(name)} times, not once'
         if any(map(is_value, columns)) and not self.columns.is_wide and not self.columns.is_by_day:
             problem += "; that line seems to be a row: write a header line above it, or skip_lines"
         present = ", ".join(f'"{column}"' for column in columns)
@@ -236,14 +222,9 @@ class Long(layout.PublishedLayout):
         problem = f'no timestamp of the first rows matches [input.columns] time_format = "{self.columns.time_format}"'
         if not first:
             return InputError(problem)
-        common_format = next(
-            (
-                time_format
-                for time_format in (*timestamps.COMMON_FORMATS, *timestamps.EPOCHS)
-                if all(timestamps.matches_format(cell, time_format) for cell in first)
-            ),
-            None,
-        )
+        formats = (*timestamps.COMMON_FORMATS, *timestamps.EPOCHS)
+        fitting = (kind for kind in formats if all(timestamps.matches_format(cell, kind) for cell in first))
+        common_format = next(fitting, None)
         suggestion = f'; did you mean "{common_format}"?' if common_format else ""
         return InputError(problem, private=f'{problem}; the first is "{escape_text(first[0], 40)}"{suggestion}')
 
@@ -303,7 +284,7 @@ class Long(layout.PublishedLayout):
         number = rows * len(names)
         return (header.household,), np.zeros(number, np.int32), np.zeros(number, bool)
 
-    def _positions(self, columns: layout.Columns, cells: int) -> tuple[Flags, tuple[Int32s, Bytes], Flags]:
+    def _positions(self, columns: layout.Columns, cells: int) -> Positions:
         """Return which records have no position, time and channel of all others, and which are off the grid."""
         timestamp = columns.times["time"]
         if self.columns.is_by_day:
@@ -328,15 +309,14 @@ class Long(layout.PublishedLayout):
             skipped, end_skipped = map(self._clock.skipped_quarters, (start[rows], timestamp.quarter[rows]))
             before = start[rows] - np.where(end_skipped == 0, skipped, np.int32(0))
             parts = None if extra is None else extra[rows]
-            no_position[rows], (position[0][rows], position[1][rows]), off_grid[rows] = self._slots(
-                before, parts, np.zeros(len(rows), bool)
-            )
+            found = self._slots(before, parts, np.zeros(len(rows), bool))
+            no_position[rows], (position[0][rows], position[1][rows]), off_grid[rows] = found
         if cells > 1:
             time, channel = _repeat(position[0], cells), _repeat(position[1], cells)
             return _repeat(unreadable | no_position, cells), (time, channel), _repeat(off_grid | between, cells)
         return unreadable | no_position, position, off_grid | between
 
-    def _positions_of_days(self, date: layout.QuarterTimes, cells: int) -> tuple[Flags, tuple[Int32s, Bytes], Flags]:
+    def _positions_of_days(self, date: layout.QuarterTimes, cells: int) -> Positions:
         """Return the positions of the cells of days: the wall-clock times from midnight on."""
         off_grid = (date.quarter % np.int32(_DAY_MINUTES // _QUARTER_MINUTES) != 0) | ~date.is_exact
         minute = np.arange(cells, dtype=np.int32) * np.int32(self.interval_minutes)
@@ -347,9 +327,7 @@ class Long(layout.PublishedLayout):
         no_position, (time, channel), between = self._slots(start, extra, np.zeros(len(start), bool))
         return unreadable | no_position, (time, channel), _repeat(off_grid, cells) | between
 
-    def _positions_of_periods(
-        self, date: layout.QuarterTimes, columns: layout.Columns
-    ) -> tuple[Flags, tuple[Int32s, Bytes], Flags]:
+    def _positions_of_periods(self, date: layout.QuarterTimes, columns: layout.Columns) -> Positions:
         """Return the positions of numbered periods: so many intervals after the midnight of their date."""
         cell = columns.values[layout.PERIOD]
         number = layout.fill_nulls(cell, -1.0) - self.columns.first_period
@@ -374,9 +352,7 @@ class Long(layout.PublishedLayout):
         start, end = (int(midnight.astimezone(UTC).timestamp()) // 60 for midnight in (first, last))
         return start, end - start
 
-    def _slots(
-        self, start: Int32s, extra: Int32s | None, is_instant: Flags
-    ) -> tuple[Flags, tuple[Int32s, Bytes], Flags]:
+    def _slots(self, start: Int32s, extra: Int32s | None, is_instant: Flags) -> Positions:
         """Return which quarters have no slot, the slot and channel of the others, and which are off the grid.
 
         Args:
@@ -442,8 +418,8 @@ class Long(layout.PublishedLayout):
 def _has_text(column: pa.DictionaryArray, texts: Sequence[str]) -> Flags:
     """Return which cells have one of these texts, without surrounding blanks."""
     wanted = {text.encode() for text in texts}
-    is_wanted = np.array([(raw or b"").strip(b" \t") in wanted for raw in column.dictionary.to_pylist()] + [False])
-    found: Flags = is_wanted[layout.fill_nulls(column.indices, len(is_wanted) - 1)]
+    is_wanted = [*((raw or b"").strip(b" \t") in wanted for raw in column.dictionary.to_pylist()), False]
+    found: Flags = np.array(is_wanted)[layout.fill_nulls(column.indices, len(is_wanted) - 1)]
     return found
 
 

@@ -488,12 +488,7 @@ def _energies(lines: _Lines, chosen: Ints, values: int, unit_wh: float, rules: R
 
 
 def _chunk(
-    lines: _Lines,
-    days: _Days,
-    blocks: Sequence[_Block | None],
-    rejected_lines: Ints,
-    records: Records,
-    offset: Ints,
+    lines: _Lines, days: _Days, blocks: Sequence[_Block | None], rejected_lines: Ints, records: Records, offset: Ints
 ) -> ParsedChunk:
     """Return the records with the rejected rows, their texts, and which of these name a household and a half-hour."""
     is_asked = records.reason != int(RejectionReason.CATEGORY)
@@ -511,12 +506,7 @@ def _chunk(
 
 
 def _texts(
-    lines: _Lines,
-    days: _Days,
-    blocks: Sequence[_Block | None],
-    line: Sequence[int],
-    slot: Sequence[int],
-    day: Sequence[int],
+    lines: _Lines, days: _Days, blocks: Sequence[_Block | None], line: list[int], slot: list[int], day: list[int]
 ) -> Iterator[str]:
     """Yield the texts of rejected rows: of half-hours their cells, of lines the line, once."""
     before, cells, shared = -1, [""], ""

@@ -26,7 +26,7 @@ from agedp_data.datasets.csv_parsing import ParsedChunk, parse_number_cells, par
 from agedp_data.datasets.filesystem import NO_MEMORY, Chunk, InputFile, open_at
 from agedp_data.datasets.layout import Columns, Header, Layout, QuarterTimes, fill_nulls, is_null, is_text, one_array
 from agedp_data.datasets.timestamps import EPOCHS
-from agedp_data.datasets.validation import Flags, Ints, ReadingRules, RejectionReason
+from agedp_data.datasets.validation import Flags, Ints, ReadingRules
 from agedp_data.errors import InputError
 
 _DAMAGED = "is not Parquet, or is cut off or damaged; fetch it again"
@@ -199,12 +199,7 @@ def parse_table(table: pa.Table, *, layout: Layout, header: Header, rules: Readi
     fields = [field.with_type(whole.get(field.type, field.type)) for field in table.schema]
     table = table if fields == list(table.schema) else table.cast(pa.schema(fields))
     records = layout.records(columns_of_table(table, header), header, rules)
-    rejected = np.flatnonzero(records.reason)
-    rejected = rejected[records.reason[rejected] != RejectionReason.CATEGORY]
-    texts = _rejected_texts(table, rejected, header) if len(rejected) else ()
-    rows, names = len(records.reason), records.names_half_hour(rejected)
-    row = np.arange(rows, dtype=np.int32)
-    return ParsedChunk(rows, records, row, rejected, records.reason[rejected], tuple(texts), names)
+    return ParsedChunk.of(records, lambda rejected: _rejected_texts(table, rejected, header), records.names_half_hour)
 
 
 def _rejected_texts(table: pa.Table, rejected: Ints, header: Header) -> Iterator[str]:
@@ -306,12 +301,10 @@ def _is_number(kind: pa.DataType) -> bool:
 def _numbers(column: pa.Array, header: Header) -> tuple[pa.Array, Flags]:
     """Return numbers, null where a cell is empty, and which cells are no number."""
     column = _decoded(column)
-    all_false = np.zeros(len(column), bool)
     if is_text(column.type):
         return parse_number_cells(pc.fill_null(column.cast(pa.string()), ""), header)
-    kind = column.type
-    if _is_number(kind):
-        return column.cast(pa.float64(), safe=False), all_false
+    if _is_number(column.type):
+        return column.cast(pa.float64(), safe=False), np.zeros(len(column), bool)
     return pa.nulls(len(column), pa.float64()), ~is_null(column)
 
 
@@ -368,5 +361,5 @@ def minutes_by_household(table: pa.Table, header: Header) -> list[Ints]:
     codes = np.zeros(len(ns), np.int64)
     if "household" in header.types:
         codes = pc.fill_null(_texts(one_array(table["household"])).indices, -1).to_numpy()
-    minutes = pc.fill_null(ns, 0).to_numpy(zero_copy_only=False) // _MINUTE_NS
+    minutes = fill_nulls(ns, 0) // _MINUTE_NS
     return [minutes[~is_bad & (codes == code)] for code in np.unique(codes[codes >= 0])]
