@@ -48,8 +48,9 @@ class StoredRows:
     def take(self, indices: Ints) -> StoredRows:
         """Return the rows with these indices, in this order."""
         columns = (self.household, self.channel, self.time, self.file, self.row, self.energy_wh)
+        household, channel, time, file, row, energy = (column.take(indices, axis=0) for column in columns)
         label = None if self.label is None else self.label[indices]
-        return StoredRows(self.ids, *(column.take(indices, axis=0) for column in columns), label=label)
+        return StoredRows(self.ids, household, channel, time, file, row, energy, label)
 
 
 @dataclass(frozen=True, slots=True)

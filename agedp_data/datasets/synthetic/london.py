@@ -93,11 +93,8 @@ def draw_defects(
 
 def _draw_early_ends(indices: slice, households: int, days: int, generator: np.random.Generator) -> Flags:
     """Return (batch, steps), True after a household's early end."""
-    last = np.where(
-        generator.random(households) < _STOPS_PER_YEAR * days / 365,
-        generator.integers(1, days * SLOTS + 1, size=households),
-        days * SLOTS,
-    )
+    stops = generator.random(households) < _STOPS_PER_YEAR * days / 365
+    last = np.where(stops, generator.integers(1, days * SLOTS + 1, size=households), days * SLOTS)
     if indices.start == 0:
         last[2:3] = days * SLOTS * 7 // 10
     stopped: Flags = np.arange(days * SLOTS) >= last[:, None]
@@ -143,13 +140,9 @@ class _HeaderForm:
 _FORMS = {
     "publisher": _HeaderForm(_FOUR, "LCL-June2015v2_{}.csv"),
     "older": _HeaderForm(_SIX, "Power-Networks-LCL-June2015(withAcornGps)v2_{}.csv"),
-    "sample": _HeaderForm(_SIX, "UKPN-LCL-smartmeter-sample_{}.csv", time_pattern=_DAY_FIRST, chunked=False),
-    "kaggle": _HeaderForm(
-        "LCLid,tstp,energy(kWh/hh)", "block_{}.csv", time_pattern=_ISO, line_end="\n", duplicates=False
-    ),
-    "extract": _HeaderForm(
-        _THREE, "extract_{}.csv", time_pattern=_ISO, line_end="\n", chunked=False, final_line_end=False
-    ),
+    "sample": _HeaderForm(_SIX, "UKPN-LCL-smartmeter-sample_{}.csv", _DAY_FIRST, chunked=False),
+    "kaggle": _HeaderForm("LCLid,tstp,energy(kWh/hh)", "block_{}.csv", _ISO, "\n", duplicates=False),
+    "extract": _HeaderForm(_THREE, "extract_{}.csv", _ISO, "\n", chunked=False, final_line_end=False),
 }
 
 
@@ -176,17 +169,17 @@ def write_london(  # noqa: PLR0913  (independent properties of the files)
     Raises:
         RunFileError: an unknown header, no households or days, or files of that name in the folder.
     """
-    form, stops = _header_form(header, households, days, per_file), profiles is None
+    if header not in _FORMS:
+        raise RunFileError(f"header {header!r} is not one of {', '.join(_FORMS)}")
+    if households < 1 or days < 1 or (per_file is not None and per_file < 1):
+        raise RunFileError(f"{households} households, {days} days, {per_file} rows a file: each must be at least 1")
+    form, stops = _FORMS[header], profiles is None
     profiles = profiles or made.draw_households(households, mean_kwh=_MEAN_KWH, seed=seed)
     ids = tuple(f"MAC{900_001 + index:06d}" for index in range(households))
     factors = None if plain_chain else np.repeat(made.day_factors(first_day, days, seed=seed, coldest=_COLDEST), SLOTS)
-    row_table = _RowTable(
-        form,
-        ids,
-        _timestamp_texts(first_day, days, form),
-        pa.array([*made.energy_texts(MAX_WH, pad=" "), *made.noisy_texts(MAX_WH, pad=" "), "Null"]),
-        null_day_index(first_day, days) * SLOTS + NULL_SLOT,
-    )
+    energies = pa.array([*made.energy_texts(MAX_WH, pad=" "), *made.noisy_texts(MAX_WH, pad=" "), "Null"])
+    null_step = null_day_index(first_day, days) * SLOTS + NULL_SLOT
+    row_table = _RowTable(form, ids, _timestamp_texts(first_day, days, form), energies, null_step)
     use, readings = np.zeros((2, households, days), np.int64)
     duplicated = nulls = 0
     rows = per_file or form.rows_per_file(households * days * SLOTS, quirks=quirks)
@@ -196,10 +189,8 @@ def write_london(  # noqa: PLR0913  (independent properties of the files)
         ):
             defects = no_defects(*energy.shape)
             if quirks:
-                has_duplicates = form.duplicates
-                defects = draw_defects(
-                    indices, energy, first_day=first_day, duplicates=has_duplicates, seed=seed, stops=stops
-                )
+                of_form = {"duplicates": form.duplicates, "stops": stops}
+                defects = draw_defects(indices, energy, first_day=first_day, seed=seed, **of_form)
             _write_batch(files, row_table, indices, energy, defects)
             use[indices] = np.where(defects.missing, 0, energy).reshape(-1, days, SLOTS).sum(axis=2)
             readings[indices] = (~defects.missing).reshape(-1, days, SLOTS).sum(axis=2)
@@ -223,14 +214,6 @@ def write_london(  # noqa: PLR0913  (independent properties of the files)
         cut=files.cut,
         notes={},
     )
-
-
-def _header_form(header: str, households: int, days: int, per_file: int | None) -> _HeaderForm:
-    if header not in _FORMS:
-        raise RunFileError(f"header {header!r} is not one of {', '.join(_FORMS)}")
-    if households < 1 or days < 1 or (per_file is not None and per_file < 1):
-        raise RunFileError(f"{households} households, {days} days, {per_file} rows a file: each must be at least 1")
-    return _FORMS[header]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -264,8 +247,5 @@ def _write_batch(
             time_index = np.insert(time_index, position, times.shape[1] + defects.null_seconds[row])
             text = np.insert(text, position, _NULL_TEXT)
         before, after = row_table.form.around(row_table.ids[index], index, len(row_table.ids))
-        files.add(
-            pc.binary_join_element_wise(
-                before, row_table.timestamps.take(time_index), row_table.texts.take(text), after, ""
-            )
-        )
+        times_of_rows, energies = row_table.timestamps.take(time_index), row_table.texts.take(text)
+        files.add(pc.binary_join_element_wise(before, times_of_rows, energies, after, ""))
