@@ -119,14 +119,11 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 def with_options(function: _Function) -> _Function:
     """Show the keywords of `ReleaseOptions` in the signature of a function that takes `**options`."""
     shown_signature = inspect.signature(function)
-    named = [
-        parameter for parameter in shown_signature.parameters.values() if parameter.kind is not parameter.VAR_KEYWORD
-    ]
+    named = [named for named in shown_signature.parameters.values() if named.kind is not named.VAR_KEYWORD]
+    kind, kinds = inspect.Parameter.KEYWORD_ONLY, ReleaseOptions.__annotations__
     shown = [
-        inspect.Parameter(
-            name, inspect.Parameter.KEYWORD_ONLY, default=_SHOWN.get(name), annotation=annotation.__forward_arg__
-        )
-        for name, annotation in ReleaseOptions.__annotations__.items()
+        inspect.Parameter(name, kind, default=_SHOWN.get(name), annotation=annotation.__forward_arg__)
+        for name, annotation in kinds.items()
     ]
     function.__signature__ = shown_signature.replace(parameters=[*named, *shown])  # type: ignore[attr-defined]
     return function
@@ -232,26 +229,15 @@ _OUTPUT_KEYS = {"title": "title", "source": "attribution", "licence": "licence",
 _MODEL_NUMBERS = {"level", "selection_epsilon", "coverage", "failure_probability"}
 _MODEL_KEYS = ("accept_unverified_model",)
 _SERIES_KEYS = (
-    "statistic",
-    "clamp_kwh",
-    "half_hour_clamp_kwh",
-    "share",
-    "bins_kwh",
-    "by",
-    "every",
-    "max_missing",
-    "missing_kwh",
-)
+    "statistic", "clamp_kwh", "half_hour_clamp_kwh", "share", "bins_kwh", "by", "every", "max_missing", "missing_kwh",
+)  # fmt: skip
 _UNUSED: Final[Mapping[str, tuple[str, ...]]] = {"coverage": ("clamp_kwh", "missing_kwh")}
 """Keywords that a statistic does not have."""
 
 
 def _exact(value: Any) -> Any:  # noqa: ANN401
-    return (
-        [exact_number(item) for item in value]
-        if isinstance(value, Sequence) and not isinstance(value, str)
-        else (exact_number(value))
-    )
+    is_list = isinstance(value, Sequence) and not isinstance(value, str)
+    return [exact_number(item) for item in value] if is_list else exact_number(value)
 
 
 def _day(value: Any, default: date) -> date:  # noqa: ANN401
@@ -283,10 +269,8 @@ def _model_keys(model: Any, workspace: Workspace) -> Mapping[str, Any]:  # noqa:
     for key in _MODEL_NUMBERS & settings.keys():
         settings[key] = Decimal(settings[key])
     if "quantiles" in settings:
-        settings["quantiles"] = [
-            {**question, **{key: Decimal(question[key]) for key in ("probability", "epsilon")}}
-            for question in settings["quantiles"]
-        ]
+        exact = ("probability", "epsilon")
+        settings["quantiles"] = [{**of, **{key: Decimal(of[key]) for key in exact}} for of in settings["quantiles"]]
     family = settings.pop("family", {})
     if "age_days" in family:
         rows = zip(family["age_days"], *family["total_variation"], strict=True)

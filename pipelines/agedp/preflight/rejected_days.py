@@ -81,8 +81,7 @@ class Touched:
 
     def __add__(self, further: Touched) -> Touched:
         """Return what both touch, which have no household in common."""
-        days, details = (Counter(part) + Counter(more) for part, more in
-                         ((self.days, further.days), (self.details, further.details)))  # fmt: skip
+        days, details = Counter(self.days) + Counter(further.days), Counter(self.details) + Counter(further.details)
         is_sampled = self.is_sampled or further.is_sampled
         return Touched(self.households + further.households, days, self.rows + further.rows, details, is_sampled)
 
@@ -154,15 +153,9 @@ class RosterDays:
         return days
 
 
-NOT_REJECTED: Final = frozenset(
-    {
-        RejectionReason.CATEGORY.words,
-        RejectionReason.MISSING.words,
-        RejectionReason.DUPLICATE.words,
-        RejectionReason.CONFLICT.words,  # counted as readings that a day loses
-        RejectionReason.SUPERSEDED.words,
-    }
-)
+_NOT_LACKING: Final = ("CATEGORY", "MISSING", "DUPLICATE", "CONFLICT", "SUPERSEDED")
+NOT_REJECTED: Final = frozenset(RejectionReason[name].words for name in _NOT_LACKING)
+"""Rows that lack no reading; those of conflicts are counted as readings that a day loses."""
 _NAMES: Final[Mapping[RejectionReason, FindingName]] = {
     RejectionReason.DATE: "time",
     RejectionReason.TEXT: "text",
@@ -273,9 +266,8 @@ def count_rejected(
                 _add_rows(causes, reason, of_reason, roster, columns)
     if text := causes.pop("text", None):
         causes[_most_frequent(text.texts)[0]] = text
-    touched = {
-        name: _touched(name, cause, roster, SLOTS // slot_step(minutes), of_line) for name, cause in causes.items()
-    }
+    readings = SLOTS // slot_step(minutes)
+    touched = {name: _touched(name, cause, roster, readings, of_line) for name, cause in causes.items()}
     return RejectedRows(touched, +without_reading, frozenset(headers), names)
 
 
@@ -284,9 +276,8 @@ def _without_reading(
 ) -> tuple[pa.ChunkedArray, set[tuple[str, ...]]]:
     """Return which lines have no digit or one cell, are a comment or a header, and the cells of the headers."""
     trimmed = pc.utf8_trim(pc.fill_null(texts, ""), f' \t"{separator}')
-    lacks = pc.or_(
-        pc.invert(pc.match_substring_regex(trimmed, r"\d.*[,;|\t]|[,;|\t].*\d")), pc.starts_with(trimmed, "#")
-    )
+    has_cells = pc.match_substring_regex(trimmed, r"\d.*[,;|\t]|[,;|\t].*\d")
+    lacks = pc.or_(pc.invert(has_cells), pc.starts_with(trimmed, "#"))
     if not names:
         return lacks, set()
     is_header = functools.reduce(pc.and_, (pc.match_substring(trimmed, name.strip()) for name in names))
@@ -440,10 +431,8 @@ def _touched(name: FindingName, cause: _Rejected, roster: RosterDays, readings: 
     if (text := _most_frequent(cause.texts) if cause.texts else (name, ""))[1]:
         details[f"text {text[1]}"] = cause.texts[text]
     keys = roster.on_roster(*split_household_day_key(keys))
-    others = (
-        len(cause.others.keys() - {""}),
-        sum(min(math.ceil(rows / of_line), len(roster.days)) for rows in cause.others.values()),
-    )
+    other_days = sum(min(math.ceil(rows / of_line), len(roster.days)) for rows in cause.others.values())
+    others = len(cause.others.keys() - {""}), other_days
     return roster.touched(keys, rows=cause.rows, others=others, details=details)
 
 
@@ -500,12 +489,10 @@ def column_orders(store: Store, patterns: Sequence[str]) -> tuple[tuple[str, ...
 
 def _sampled_files(store: Store, patterns: Sequence[str]) -> Iterator[tuple[InputFile, Header, int]]:
     """Yield CSV files with their header and the position of their rows, without those that cannot be read now."""
-    sources = [
-        replace(source, encoding=store.layout.encoding)
-        for source in filesystem.list_input_files(patterns, required=False).sources
-        if not filesystem.is_parquet(source.location)
-    ]
-    for source in sources[:: -(-len(sources) // _MAX_FILES) or 1]:
+    listed = filesystem.list_input_files(patterns, required=False).sources
+    texts = [source for source in listed if not filesystem.is_parquet(source.location)]
+    for text in texts[:: -(-len(texts) // _MAX_FILES) or 1]:
+        source = replace(text, encoding=store.layout.encoding)
         with suppress(InputError):  # a file that is refused, or that a run beside this one removed
             header, start = read_header(source, store.layout)
             if header is not None:
@@ -566,20 +553,11 @@ def _parts_of_buckets(store: Store, month: str, contents: Sequence[str]) -> list
 def _load_sample(store: Store, month: str, part: PartMonth) -> pa.Table:
     """Return the rows of a part in a month, of all buckets."""
     paths = (store.month_folder(month, bucket) / part.name for bucket in range(store.buckets))
-    tables = [
-        month_reader.load_table(path, store.schema, columns=_sample_columns(store))
-        for path in paths
-        if store.buckets == 1 or path_exists(path)
-    ]
-    return pa.concat_tables(tables) if len(tables) > 1 else tables[0]
-
-
-def _sample_columns(store: Store) -> list[str]:
-    """Return the columns of a part that a sample needs."""
-    energies = ["energy_wh"] if store.layout.width == 1 else [f"energy_wh_{slot}" for slot in range(SLOTS)]
-    names = ["household_id", "day", *(["slot"] if store.layout.width == 1 else []), *energies]
+    of_row = ["slot", "energy_wh"] if store.layout.width == 1 else [f"energy_wh_{slot}" for slot in range(SLOTS)]
     further = {"channel": store.layout.channels > 1, "label": store.layout.has_labels}
-    return [*names, *(name for name, is_stored in further.items() if is_stored)]
+    names = ["household_id", "day", *of_row, *(name for name, is_stored in further.items() if is_stored)]
+    stored = [path for path in paths if store.buckets == 1 or path_exists(path)]
+    return pa.concat_tables([month_reader.load_table(path, store.schema, columns=names) for path in stored])
 
 
 def _sort_sample(table: pa.Table, store: Store) -> Sample:
@@ -729,12 +707,10 @@ def count_by_slot(readings: Readings, counts: Ints, layout: Layout) -> int:
     day = readings.time // SLOTS
     days = np.unique(day)
     changes = [number for number in days.tolist() if layout.absent_slots(date_of_day(number))]
-    keys, index, numbers = np.unique(
-        household_day_key(readings.household, day), return_inverse=True, return_counts=True
-    )
-    counted = (2 * numbers >= SLOTS // slot_step(layout.interval_minutes)) & ~np.isin(
-        split_household_day_key(keys)[1], changes
-    )
+    keys = household_day_key(readings.household, day)
+    keys, index, numbers = np.unique(keys, return_inverse=True, return_counts=True)
+    counted = 2 * numbers >= SLOTS // slot_step(layout.interval_minutes)
+    counted &= ~np.isin(split_household_day_key(keys)[1], changes)
     counts += np.bincount((readings.time % SLOTS)[counted[index]], minlength=SLOTS)
     return int(counted.sum())
 
@@ -779,16 +755,11 @@ def _row_numbers(store: Store, delivery: Delivery, day: date, slots: Sequence[in
     for number, part in enumerate(_parts_of_buckets(store, month, delivery.contents)[:_CLOCK_PARTS]):
         table = filter_days(_load_sample(store, month, part), pa.array([day], pa.date32()))
         table = table.filter(pc.is_in(table["slot"], value_set=pa.array(slots, pa.uint8())))
-        names = ["household_id", "slot", *(["label"] if store.layout.has_labels else [])]
-        passes = table.select(names)
-        channel = (
-            table["channel"].to_numpy().astype(np.int64) // PASSES
-            if store.layout.channels > 1
-            else np.zeros(len(table), np.int64)
-        )
-        grouped = passes.append_column("part", pa.array(channel)).group_by([*names, "part"])
+        names = ["household_id", "slot", "part", *(["label"] if store.layout.has_labels else [])]
+        parts = table["channel"].to_numpy() // PASSES if store.layout.channels > 1 else np.zeros(len(table), np.uint8)
+        grouped = table.append_column("part", pa.array(parts)).group_by(names)
         counted = grouped.aggregate([([], "count_all")])
-        keys = zip(*(counted[name].to_pylist() for name in (*names, "part")), strict=True)
+        keys = zip(*(counted[name].to_pylist() for name in names), strict=True)
         numbers |= {(*key, number): rows for key, rows in zip(keys, counted["count_all"].to_pylist(), strict=True)}
     return numbers
 
@@ -800,6 +771,5 @@ def before_skip(layout: Layout, day: date) -> int | None:
 
 def layout_slots(layout: Layout, day: date) -> list[int]:
     """Return the slots of a day that the clock shows twice, with two rows for each."""
-    return (
-        [] if getattr(getattr(layout, "columns", None), "repeated", "sum") == "sum" else [*layout.repeated_slots(day)]
-    )
+    has_one_row = getattr(getattr(layout, "columns", None), "repeated", "sum") == "sum"
+    return [] if has_one_row else [*layout.repeated_slots(day)]
