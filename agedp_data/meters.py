@@ -28,7 +28,7 @@ from agedp_data.datasets.layout import label_of, one_array
 from agedp_data.datasets.validation import Ints
 from agedp_data.errors import InputError
 from agedp_data.messages import suggest_file
-from agedp_data.roster import NO_LAST_DAY, Roster, days_since_1970, sorted_codes
+from agedp_data.roster import NO_LAST_DAY, Roster, days_since_1970, roster_error, sorted_codes
 
 COLUMNS: Final = ["meter", "household", "from", "to"]
 HOUSEHOLD: Final = "household"
@@ -90,8 +90,7 @@ def _read_bytes(location: str) -> bytes:
 
 
 def _error(location: str, problem: str, suggestion: str = "") -> InputError:
-    place = filesystem.format_location(location)
-    return InputError(f"[population] meters: {problem}", private=f"{place}: {problem}{suggestion}")
+    return roster_error(location, problem, suggestion, key="meters")
 
 
 # --------------------------------------------------------------------------------------------------

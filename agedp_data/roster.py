@@ -387,7 +387,7 @@ def check_path_labels(groups: Mapping[str, Sequence[str]], path_columns: Collect
     )
 
 
-def roster_error(path: str, problem: str, suggestion: str = "", *, public: str = "") -> InputError:
+def roster_error(path: str, problem: str, suggestion: str = "", *, public: str = "", key: str = "roster") -> InputError:
     """Return the error about a roster file.
 
     Args:
@@ -395,9 +395,10 @@ def roster_error(path: str, problem: str, suggestion: str = "", *, public: str =
         problem: what is wrong.
         suggestion: a nearest name, in the private text only.
         public: the problem in the public text, if it differs.
+        key: the key that names the file.
     """
     location = filesystem.format_location(path)
-    return InputError(f"[population] roster: {public or problem}", private=f"{location}: {problem}{suggestion}")
+    return InputError(f"[population] {key}: {public or problem}", private=f"{location}: {problem}{suggestion}")
 
 
 def _encoded(labels: Sequence[str]) -> TextColumn:

@@ -75,14 +75,6 @@ def _run_file(dataset: str, *, households: int, days: int, seed: int) -> str:
     _, first_day = _KINDS[dataset]
     template = Template(_RUN_FILE.read_text(encoding="utf-8"), trim_blocks=True, keep_trailing_newline=True)
     last, least = first_day + timedelta(days=days - 1), max(2, households // 3)
-    text: str = template.render(
-        name=dataset,
-        households=households,
-        days=days,
-        seed=seed,
-        least=least,
-        first=first_day,
-        last=last,
-        total=days / 2,
-    )
+    chosen = {"name": dataset, "households": households, "days": days, "seed": seed, "first": first_day}
+    text: str = template.render(**chosen, last=last, least=least, total=days / 2)
     return text
