@@ -33,7 +33,7 @@ from agedp_data.datasets.layout import (
     is_null,
 )
 from agedp_data.datasets.timestamps import date_of_day, day_number
-from agedp_data.datasets.validation import MISSING, SLOTS, Flags, Int32s, Ints, ReadingRules, RejectionReason
+from agedp_data.datasets.validation import MISSING, SLOTS, Flags, Int32s, Ints, ReadingRules
 from agedp_data.errors import InputError
 from agedp_data.parameters import ListOf, Section, wrong
 
@@ -133,14 +133,7 @@ class Ausgrid(PublishedLayout):
             if absent:
                 energy[np.ix_(day == index, absent)] = MISSING
         reason = validation.first_reason(
-            columns.rows,
-            [
-                (RejectionReason.HOUSEHOLD, no_household),
-                (RejectionReason.DATE, no_day),
-                (RejectionReason.CATEGORY, channel < 0),
-                (RejectionReason.MISSING, empty),
-                *cell_reasons,
-            ],
+            HOUSEHOLD=no_household, DATE=no_day, CATEGORY=channel < 0, MISSING=empty, **cell_reasons
         )
         time = (day * SLOTS).astype(np.int32)
         return Records(ids, household, channel.astype(np.uint8), time, energy, reason, _count_notes(columns, header))
@@ -196,24 +189,24 @@ def _layout_keys(rules: ReadingRules) -> AusgridKeys:
     return rules.layout_keys if isinstance(rules.layout_keys, AusgridKeys) else AusgridKeys()
 
 
-def _parse_energies(columns: Columns, rules: ReadingRules) -> tuple[Int32s, Flags, list[tuple[RejectionReason, Flags]]]:
+def _parse_energies(columns: Columns, rules: ReadingRules) -> tuple[Int32s, Flags, dict[str, Flags]]:
     """Return (n, 48) watt-hours, the rows without any reading and, per reason, the rows with such a cell.
 
     One unusable cell rejects the row: the use of the rest of the day is then unknown.
     """
     is_empty_row = np.ones(columns.rows, bool)
     energy = np.full((columns.rows, SLOTS), MISSING, np.int32)
-    flags_by_reason: dict[RejectionReason, Flags] = {RejectionReason.TEXT: np.zeros(columns.rows, bool)}
+    flags_by_reason = {"TEXT": np.zeros(columns.rows, bool)}
     for slot, name in enumerate(READINGS):
         column = columns.values[name]
         empty = is_null(column)
         wh, energy_reason = validation.round_to_wh(fill_nulls(column, 0.0), rules)
         energy[:, slot] = np.where(empty, MISSING, wh)
         is_empty_row &= empty & ~columns.unreadable_cells(name)
-        flags_by_reason[RejectionReason.TEXT] |= columns.unreadable_cells(name)
-        for reason, flags in validation.energy_flags(energy_reason):
-            flags_by_reason[reason] = flags | flags_by_reason.get(reason, flags)
-    return energy, is_empty_row, list(flags_by_reason.items())
+        flags_by_reason["TEXT"] |= columns.unreadable_cells(name)
+        for reason, flags in validation.energy_flags(energy_reason).items():
+            flags_by_reason[reason.name] = flags | flags_by_reason.get(reason.name, flags)
+    return energy, is_empty_row, flags_by_reason
 
 
 def _count_notes(columns: Columns, header: Header) -> dict[str, int]:

@@ -103,16 +103,9 @@ class London(layout.PublishedLayout):
         energy, energy_reason = validation.round_to_wh(kwh, rules)
         time = (end.quarter >> 1) - np.int32(1)  # the reading that ends at 00:00 is the last of the day before
         off_grid = ~end.is_exact | ((end.quarter & 1) != 0)
+        no_date = end.unreadable | validation.is_impossible_time(time)
         reason = validation.first_reason(
-            columns.rows,
-            [
-                (validation.RejectionReason.HOUSEHOLD, no_household),
-                (validation.RejectionReason.DATE, end.unreadable | validation.is_impossible_time(time)),
-                (validation.RejectionReason.MISSING, missing),
-                (validation.RejectionReason.TEXT, no_number),
-                (validation.RejectionReason.OFF_GRID, off_grid),
-                *validation.energy_flags(energy_reason),
-            ],
+            energy_reason, HOUSEHOLD=no_household, DATE=no_date, MISSING=missing, TEXT=no_number, OFF_GRID=off_grid
         )
         channel = np.zeros(columns.rows, np.uint8)
         return layout.Records(ids, household, channel, time, energy.reshape(-1, 1), reason, {}, off_grid)

@@ -251,16 +251,9 @@ class Long(layout.PublishedLayout):
             time[no_position & no_number] = 0
             off_grid = off_grid | is_skipped
             no_position = no_position & ~(is_skipped & missing)  # an empty cell lacks nothing there
+        no_date = no_position | validation.is_impossible_time(time)
         reason = validation.first_reason(
-            len(energy),
-            [
-                (RejectionReason.HOUSEHOLD, no_household),
-                (RejectionReason.DATE, no_position | validation.is_impossible_time(time)),
-                (RejectionReason.MISSING, missing),
-                (RejectionReason.TEXT, no_number),
-                (RejectionReason.OFF_GRID, off_grid),
-                *validation.energy_flags(energy_reason),
-            ],
+            energy_reason, HOUSEHOLD=no_household, DATE=no_date, MISSING=missing, TEXT=no_number, OFF_GRID=off_grid
         )
         if self.columns.where:  # a row that is not asked for names nobody, whatever else it lacks
             reason[_repeat(excluded, len(names))] = RejectionReason.CATEGORY

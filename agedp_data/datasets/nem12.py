@@ -356,14 +356,7 @@ def _days(
     after = lines.comma(line, values + 1 + _AFTER_VALUES)
     are_commas = lines.stop[line] - after == np.maximum(fields - (values + _DATE_FIELDS + _AFTER_VALUES), 0)
     wrong_fields = (fields < values + _DATE_FIELDS) | is_number | ~are_commas
-    reason = validation.first_reason(
-        len(line),
-        [
-            (RejectionReason.FIELDS, wrong_fields & ~is_none),
-            (RejectionReason.HOUSEHOLD, is_none),
-            (RejectionReason.DATE, day == MISSING),
-        ],
-    )
+    reason = validation.first_reason(FIELDS=wrong_fields & ~is_none, HOUSEHOLD=is_none, DATE=day == MISSING)
     reason[lines.is_broken[line]] = RejectionReason.LINE
     reason[~is_asked & ~is_none] = RejectionReason.CATEGORY  # it names nobody, whatever else it lacks
     is_null = np.zeros((len(line), SLOTS), bool)
@@ -437,17 +430,11 @@ def _records(
         values[offset[rejected_lines]] = of_lines
         return values
 
-    records = Records(
-        ids,
-        in_order(np.repeat(codes[days.block], SLOTS), -1),
-        np.zeros(int(rows.sum()), np.uint8),
-        in_order(first[:, None] + np.arange(SLOTS, dtype=np.int32), 0),
-        in_order(energy, MISSING).reshape(-1, 1),
-        in_order(reason, of_lines),
-        {},
-        label=in_order(np.repeat(labels[days.block], SLOTS), 0),
-    )
-    return records, offset
+    household, label = (np.repeat(of_block[days.block], SLOTS) for of_block in (codes, labels))
+    channel, time = np.zeros(int(rows.sum()), np.uint8), in_order(first[:, None] + np.arange(SLOTS, dtype=np.int32), 0)
+    energies, reasons = in_order(energy, MISSING).reshape(-1, 1), in_order(reason, of_lines)
+    label = in_order(label, 0)
+    return Records(ids, in_order(household, -1), channel, time, energies, reasons, {}, label=label), offset
 
 
 def _energies(lines: _Lines, chosen: Ints, values: int, unit_wh: float, rules: ReadingRules) -> tuple[Int32s, Bytes]:

@@ -7,7 +7,7 @@ negative and at most `max_half_hour_kwh` (`round_to_wh`). A row gets the first r
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import MISSING as MISSING_DEFAULT
 from dataclasses import asdict, dataclass, fields
 from datetime import date
@@ -201,14 +201,14 @@ def round_to_wh(
     return np.where(finite & ~above & ~negative, wh, MISSING).astype(np.int32), reason.astype(np.uint8)
 
 
-def energy_flags(reason: Bytes) -> list[tuple[RejectionReason, Flags]]:
-    """Return which energies each of the reasons of `round_to_wh` rejects, for `first_reason`.
+def energy_flags(reason: Bytes) -> dict[RejectionReason, Flags]:
+    """Return which energies each of the reasons of `round_to_wh` rejects, without those that reject none.
 
-    >>> [(kind.name, flags.tolist()) for kind, flags in energy_flags(np.array([0, 8], np.uint8))]
-    [('NEGATIVE', [False, True])]
+    >>> {kind.name: flags.tolist() for kind, flags in energy_flags(np.array([0, 8], np.uint8)).items()}
+    {'NEGATIVE': [False, True]}
     """
-    kinds = (RejectionReason.NOT_FINITE, RejectionReason.NEGATIVE, RejectionReason.ABOVE_BOUND)
-    return [(kind, flags) for kind in kinds if (flags := reason == int(kind)).any()]
+    kinds = (RejectionReason.NOT_FINITE, RejectionReason.NEGATIVE, RejectionReason.ABOVE_BOUND) if reason.any() else ()
+    return {kind: flags for kind in kinds if (flags := reason == int(kind)).any()}
 
 
 def is_impossible_time(time: Int32s) -> Flags:
@@ -220,15 +220,22 @@ def is_impossible_time(time: Int32s) -> Flags:
     return (time < 0) | (time >= (day_number(LAST_DAY) + 1) * SLOTS)
 
 
-def first_reason(rows: int, flags_by_reason: Sequence[tuple[RejectionReason, Flags]]) -> Bytes:
+def first_reason(energy: Bytes | None = None, /, **flags_by_reason: Flags) -> Bytes:
     """Return each row's first rejection reason in order of precedence, `KEPT` if no flag is set.
 
+    Args:
+        energy: the reason against the energy of each row, as of `round_to_wh`.
+        flags_by_reason: which rows each further reason rejects, by its name.
+
     >>> date_flags, text_flags = np.array([True, False, False]), np.array([True, True, False])
-    >>> first_reason(3, [(RejectionReason.TEXT, text_flags), (RejectionReason.DATE, date_flags)]).tolist()
+    >>> first_reason(TEXT=text_flags, DATE=date_flags).tolist()
     [3, 6, 0]
     """
+    flags = {RejectionReason[name]: flags for name, flags in flags_by_reason.items()}
+    rows = len(next(iter(flags.values())))
+    flags |= energy_flags(energy) if energy is not None else {}
     reason = np.zeros(rows, np.uint8)
-    for row_reason, flags in sorted(flags_by_reason, key=lambda pair: -pair[0]):
-        if flags.any():
-            reason[flags] = row_reason
+    for row_reason in sorted(flags, reverse=True):
+        if flags[row_reason].any():
+            reason[flags[row_reason]] = row_reason
     return reason

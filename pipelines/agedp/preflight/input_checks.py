@@ -287,11 +287,11 @@ def _check_absent_days(facts: InputFacts, run: RunFile) -> Finding:
 
 
 def _check_unit(facts: InputFacts, run: RunFile) -> Finding:  # noqa: ARG001
-    if facts.median_day_kwh is None:
+    if facts.median_kwh is None:
         return _finding("unit", "no complete household-day")
     min_kwh, max_kwh = PLAUSIBLE_DAY_KWH
-    result = f"median use of a complete household-day: {facts.median_day_kwh:.3g} kWh"
-    if min_kwh <= facts.median_day_kwh <= max_kwh:
+    result = f"median use of a complete household-day: {facts.median_kwh:.3g} kWh"
+    if min_kwh <= facts.median_kwh <= max_kwh:
         return _finding("unit", result)
     doubt = f"households use {min_kwh:g} to {max_kwh:g} kWh: Wh taken for kWh, or the reverse?"
     return _finding("unit", f"{result}; {doubt}", warns=True)

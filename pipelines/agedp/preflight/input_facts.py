@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import date
 from functools import partial
 from itertools import chain
@@ -400,15 +400,14 @@ class RejectingFile:
     rows: int
 
 
-@dataclass(frozen=True, slots=True)
-class InputFacts:
-    """Facts about the input files.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputFacts(HouseholdFacts):
+    """Facts about the input files, beside those about all of their households.
 
     `rejected` counts rows by reason, except rows without a reading, duplicates, conflicting and corrected rows and
     categories that are not requested. `rejecting_files` lose more than `MAX_REJECTED_SHARE` of their rows. `unreadable`
-    has one line per file that was rejected as a whole, with the reason. `household_days` counts those with a reading,
-    `complete_days` those with nearly all expected readings. `days` are the first and last day with a reading.
-    `touched` are household-days by the name of a finding, of the `roster_days` of `members`, by group.
+    has one line per file that was rejected as a whole, with the reason. `roster` are households on the roster,
+    `conflicts` the days that lose a reading; `touched` includes what rejected rows and samples touch.
     """
 
     files: int
@@ -418,18 +417,8 @@ class InputFacts:
     empty_files: tuple[str, ...]
     unreadable: tuple[str, ...]
     rejecting_files: tuple[RejectingFile, ...]
-    days: tuple[date, date] | None
-    household_days: int
-    complete_days: int
-    median_day_kwh: float | None
-    households: int
-    on_roster: int
     roster: int
-    coverage: Mapping[date, DayCoverage] = field(default_factory=dict)
-    conflicts: Mapping[date, LostReadings] = field(default_factory=dict)
-    touched: Mapping[FindingName, Touched] = field(default_factory=dict)
-    roster_days: Mapping[str, int] = field(default_factory=dict)
-    members: int = 0
+    coverage: Mapping[date, DayCoverage]
 
     @property
     def rejected_share(self) -> float:
@@ -498,7 +487,10 @@ def collect_facts(  # noqa: PLR0913 -- what is looked at, and how
     for contradicts in (_repeated_once, _of_another_clock):
         if of_clock := contradicts(store, delivery, days, roster, by):
             touched = add_touched([touched, {"clock": of_clock}])
+    conflicts = {day: lost for day, lost in sorted(of_households.conflicts.items()) if lost.lost}
+    own = {"conflicts": conflicts, "touched": touched | sampled_days}
     return InputFacts(
+        **{field.name: getattr(of_households, field.name) for field in fields(of_households)} | own,
         files=delivery.files,
         rows=delivery.rows_read,
         counted_rows=counted,
@@ -506,18 +498,8 @@ def collect_facts(  # noqa: PLR0913 -- what is looked at, and how
         empty_files=tuple(of.name for of in filter(None, map(store.manifest, delivery.contents)) if of.rows_read == 0),
         unreadable=delivery.unreadable,
         rejecting_files=_rejecting_files(store, delivery.contents if all_days else delivery.fresh),
-        days=of_households.days,
-        household_days=of_households.household_days,
-        complete_days=of_households.complete_days,
-        median_day_kwh=of_households.median_kwh,
-        households=of_households.households,
-        on_roster=of_households.on_roster,
         roster=len(roster.ids),
         coverage=_coverage(days, sums),
-        conflicts={day: lost for day, lost in sorted(of_households.conflicts.items()) if lost.lost},
-        touched=touched | sampled_days,
-        roster_days=of_households.roster_days,
-        members=of_households.members,
     )
 
 
