@@ -455,7 +455,12 @@ def _decompressed_stream(source: InputFile, stack: ExitStack) -> IO[bytes]:
         case "gz":
             return cast(IO[bytes], stack.enter_context(gzip.GzipFile(fileobj=stream)))
         case "zip":
-            return stack.enter_context(_member(source, stack.enter_context(zipfile.ZipFile(stream))))
+            archive = stack.enter_context(zipfile.ZipFile(stream))
+            members = [of for of in archive.infolist() if not of.is_dir() and not _is_of_system(of.filename)]
+            if len(members) != 1:
+                problem = f"the archive holds {len(members)} files; one is expected; extract it first"
+                raise source.unreadable(problem)
+            return stack.enter_context(archive.open(members[0]))
         case "zst":
             return stack.enter_context(pa.CompressedInputStream(pa.PythonFile(stream), "zstd"))
         case _:
@@ -470,13 +475,6 @@ def _is_of_system(name: str) -> bool:
     """
     base = name.rpartition("/")[2]
     return name.startswith("__MACOSX/") or base.startswith("._") or base.lower() in _SYSTEM_FILES
-
-
-def _member(source: InputFile, archive: zipfile.ZipFile) -> IO[bytes]:
-    members = [member for member in archive.infolist() if not member.is_dir() and not _is_of_system(member.filename)]
-    if len(members) != 1:
-        raise source.unreadable(f"the archive holds {len(members)} files; one is expected; extract it first")
-    return archive.open(members[0])
 
 
 # --------------------------------------------------------------------------------------------------
@@ -557,7 +555,8 @@ def list_input_files(patterns: Sequence[str], *, excluding: Sequence[str] = (), 
         InputError: no usable file, or a file that cannot be opened.
     """
     locations = sorted({location for pattern in patterns for location in list_locations(pattern)}, key=natural_sort_key)
-    named = [location for location in locations if _has_input_extension(location)]
+    names = ((location, location.rpartition("/")[2]) for location in locations)
+    named = [place for place, name in names if not name.startswith(".") and name.lower().endswith(EXTENSIONS)]
     excluded = {canonical_location(location) for location in excluding}
     canonical = canonical_locations(named)
     candidates = [location for location, address in zip(named, canonical, strict=True) if address not in excluded]
@@ -571,11 +570,6 @@ def list_input_files(patterns: Sequence[str], *, excluding: Sequence[str] = (), 
         )
     sources = (_input_file(location, f"input {i} of {len(usable)}") for i, location in enumerate(usable, 1))
     return InputListing(tuple(sources), len(locations) - len(usable))
-
-
-def _has_input_extension(location: str) -> bool:
-    name = location.rpartition("/")[2]
-    return not name.startswith(".") and name.lower().endswith(EXTENSIONS)
 
 
 def is_parquet(location: str) -> bool:

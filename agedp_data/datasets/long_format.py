@@ -35,7 +35,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from datetime import time as clock_time
 from functools import lru_cache
@@ -47,7 +46,7 @@ import pyarrow as pa
 
 from agedp_data.datasets import layout, timestamps, validation
 from agedp_data.datasets.csv_lines import column_names, first_cells
-from agedp_data.datasets.table_text import SEPARATOR_LINE, is_value
+from agedp_data.datasets.table_text import SEPARATOR_LINE, is_number, is_value
 from agedp_data.datasets.validation import (
     SLOTS,
     Bytes,
@@ -111,7 +110,7 @@ class Long(layout.PublishedLayout):
         self._utc = timestamps.WallClock("UTC", self._days)
         self._format = timestamps.parser_format(columns.time_format)
         self._missing = tuple(sorted({word.strip(" \t") for word in columns.missing}))
-        self._missing_numbers = _parse_numbers(self._missing)
+        self._missing_numbers = [float(word) for word in self._missing if is_number(word)]
         self._midnight = lru_cache(maxsize=4096)(self._find_midnight)
 
     def recognise(self, lines: Sequence[str], location: str = "") -> layout.Header | None:
@@ -426,14 +425,6 @@ def _labels(column: pa.DictionaryArray) -> Ints:
 
 def _repeat(values: Array, times: int) -> Array:
     return values if times == 1 else cast("Array", np.repeat(values, times))
-
-
-def _parse_numbers(words: Sequence[str]) -> tuple[float, ...]:
-    numbers: list[float] = []
-    for word in words:
-        with suppress(ValueError):  # a word, not a number
-            numbers.append(float(word))
-    return tuple(numbers)
 
 
 def _decode_utf8(latin: str) -> str:

@@ -194,6 +194,19 @@ def are_mostly(column: Iterable[str], pattern: re.Pattern[str], share: float = N
     return bool(known) and sum(map(bool, map(pattern.fullmatch, known))) >= share * len(known)
 
 
+def is_number(cell: str) -> bool:
+    """Return whether Python reads a text as a number, NaN and infinity among them.
+
+    >>> is_number("-9.0"), is_number("NaN"), is_number("1,5")
+    (True, True, False)
+    """
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
 def is_value(cell: str) -> bool:
     """Return whether a cell is a number, a date or a time of day, rather than a name.
 

@@ -286,22 +286,17 @@ class _Wanted:
         return replace(readings, household=household, time=time, energy_wh=energy)
 
 
-def _day_numbers(days: tuple[date | str, date | str] | None) -> tuple[int, int] | None:
-    if days is None:
-        return None
-    try:
-        first, last = (day if isinstance(day, date) else date.fromisoformat(day) for day in days)
-    except (TypeError, ValueError):
-        raise InputError(
-            f"days={days!r}: are no two days; give the first and the last one, such as ('2026-01-01', '2026-01-31')"
-        ) from None
-    return day_number(first), day_number(last)
-
-
 def _wanted(households: Collection[str] | None, days: tuple[date | str, date | str] | None) -> _Wanted:
     if households is not None and (isinstance(households, str) or not isinstance(households, Iterable)):
         raise InputError(f"households={households!r}: is no list of households; give one, such as ['A', 'B']")
-    return _Wanted(households, _day_numbers(days))
+    if days is None:
+        return _Wanted(households, None)
+    try:
+        first, last = (day if isinstance(day, date) else date.fromisoformat(day) for day in days)
+    except (TypeError, ValueError):
+        advice = "give the first and the last one, such as ('2026-01-01', '2026-01-31')"
+        raise InputError(f"days={days!r}: are no two days; {advice}") from None
+    return _Wanted(households, (day_number(first), day_number(last)))
 
 
 _Named = tuple[Sequence[str], Ints | Int32s, Ints | Int32s]
@@ -358,10 +353,8 @@ def _read(files: Any, store: Store) -> _Parsed:  # noqa: ANN401
         parts = [(0, _collect(store.layout, _parsed_table(batches, header, store)))]
         orders = [[*roles]]
     else:
-        opened = [
-            open_file(IdentifiedFile(source, "", ""), store=store, check_rows=True)
-            for source in filesystem.list_input_files(_patterns(files)).sources
-        ]
+        sources = filesystem.list_input_files(_patterns(files)).sources
+        opened = [open_file(IdentifiedFile(source, "", ""), store=store, check_rows=True) for source in sources]
         float_ids = any(file.header is not None and file.header.float_ids for file in opened)
         parts = list(_parsed_files(opened, store))
         orders = [[*file.header.columns] for file in opened if file.header is not None]
@@ -370,11 +363,8 @@ def _read(files: Any, store: Store) -> _Parsed:  # noqa: ANN401
     rows = join_rows(ids, stored, width=store.layout.width)
     del stored
     quarantine = [table for _, part in parts for table in part.quarantine]
-    readings = deduplicate_rows(
-        rows,
-        complete_channels=store.layout.complete_channels(store.rules),
-        units_per_wh=store.layout.units_per_wh,
-    )
+    channels, units = store.layout.complete_channels(store.rules), store.layout.units_per_wh
+    readings = deduplicate_rows(rows, complete_channels=channels, units_per_wh=units)
     rejected = sum((part.rejected for _, part in parts), Counter(count_by_reason(readings.rejected_reason)))
     read_rows = sum(part.read for _, part in parts)
     account = {"read": read_rows, "kept": read_rows - rejected.total(), "rejected": dict(sorted(rejected.items()))}
@@ -647,12 +637,9 @@ def _readings_table(
     ids: Sequence[str], household: Ints, time: Ints, layout: Layout, energy_wh: Ints | None = None
 ) -> pa.Table:
     """Return the columns of readings; without an energy for half-hours without one."""
-    columns = {
-        workspace_module.HOUSEHOLD: pa.array(ids, pa.string()).take(pa.array(household)),
-        workspace_module.START: instants(time, layout),
-        workspace_module.ENERGY: pa.nulls(len(time), pa.int64()) if energy_wh is None else pa.array(energy_wh),
-    }
-    return pa.table(columns)
+    households = pa.array(ids, pa.string()).take(pa.array(household))
+    energies = pa.nulls(len(time), pa.int64()) if energy_wh is None else pa.array(energy_wh)
+    return pa.table([households, instants(time, layout), energies], workspace_module.READINGS_COLUMNS)
 
 
 def frame_attributes(layout: Layout, day: Ints) -> dict[str, Any]:
@@ -663,12 +650,9 @@ def frame_attributes(layout: Layout, day: Ints) -> dict[str, Any]:
         for kind, slots in (("repeated", layout.repeated_slots(on)), ("absent", layout.absent_slots(on))):
             changes[kind] += [f"{on} {slot // 2:02}:{slot % 2 * 30:02}" for slot in slots]
     nets = isinstance(layout, Long) and layout.columns.negative == "net"
-    return {
-        **({workspace_module.NEGATIVE: "net"} if nets else {}),
-        workspace_module.SUMMED: "sum",
-        workspace_module.INTERVAL: max(layout.interval_minutes, INTERVAL_MINUTES),
-        "clock_changes": changes,
-    }
+    minutes = max(layout.interval_minutes, INTERVAL_MINUTES)
+    noted = {workspace_module.SUMMED: "sum", workspace_module.INTERVAL: minutes, "clock_changes": changes}
+    return ({workspace_module.NEGATIVE: "net"} if nets else {}) | noted
 
 
 def instants(time: Ints, layout: Layout) -> pa.Array:

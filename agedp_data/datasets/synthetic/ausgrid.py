@@ -94,7 +94,8 @@ def write_ausgrid(  # noqa: PLR0913  (independent properties of the files)
     profiles = profiles or made.draw_households(households, mean_kwh=_MEAN_KWH, seed=seed)
     by_day = None if plain_chain else made.day_factors(first_day, days, seed=seed, coldest=_COLDEST)
     factors = None if by_day is None else by_day[calendar.column // SLOTS]
-    texts, header = pa.array(made.energy_texts(2 * MAX_WH)), _header(year_layout, title=title)
+    texts, has_quality = pa.array(made.energy_texts(2 * MAX_WH)), year_layout != "2010-2011"
+    header = (_TITLE.format(year_layout) if title else "") + _HEADER + ",Row Quality" * has_quality + "\r\n"
     use, readings = np.zeros((2, households, days), np.int64)
     rows = np.zeros(3, np.int64)
     marked = 0
@@ -103,7 +104,7 @@ def write_ausgrid(  # noqa: PLR0913  (independent properties of the files)
             cells = _cells(indices, general, calendar, seed)
             written = _written_rows(indices, households, days, quirks=quirks)
             written[:, _CL] &= not plain_chain
-            na_marks = _draw_na_marks(indices, days, seed) & written & quirks & (year_layout != "2010-2011")
+            na_marks = _draw_na_marks(indices, days, seed) & written & quirks & has_quality
             counted = written[:, _GC]
             household = (cells.sum(axis=3) * written)[:, :_GG].sum(axis=1)
             use[indices] = np.where(counted, household, 0)
@@ -112,7 +113,9 @@ def write_ausgrid(  # noqa: PLR0913  (independent properties of the files)
             marked += int(na_marks.sum())
             for row, index in enumerate(range(indices.start, indices.stop)):
                 before = _row_prefixes(index, calendar.dates, year_layout)
-                after = _row_suffixes(na_marks[row], year_layout)
+                after = [
+                    (",NA\r\n" if is_na else ",\r\n") if has_quality else "\r\n" for is_na in na_marks[row].T.ravel()
+                ]
                 files.add(_format_rows(cells[row], written[row], before=before, after=after, texts=texts))
     return DeliveryAccount(
         dataset="ausgrid",
@@ -145,11 +148,6 @@ def _calendar(first_day: date, days: int) -> _Calendar:
         columns += [day_index * SLOTS + slot for slot in present]
         readings[day_index] -= len(absent)
     return _Calendar(dates, np.array(slots), np.array(columns), readings)
-
-
-def _header(year_layout: str, *, title: bool) -> str:
-    quality = "" if year_layout == "2010-2011" else ",Row Quality"
-    return (_TITLE.format(year_layout) if title else "") + _HEADER + quality + "\r\n"
 
 
 def _capacity_kw(index: int) -> float:
@@ -195,12 +193,6 @@ def _row_prefixes(index: int, dates: tuple[date, ...], year_layout: str) -> list
     """Return the text before the readings of each row, by day and category."""
     customer = f"{index + 1},{_capacity_kw(index)},{_POSTCODES[index % len(_POSTCODES)]}"
     return [f"{customer},{category},{_format_day(day, year_layout)}," for day in dates for category in _CATEGORIES]
-
-
-def _row_suffixes(na_marks: Flags, year_layout: str) -> list[str]:
-    if year_layout == "2010-2011":
-        return ["\r\n"] * na_marks.size
-    return [",NA\r\n" if marked else ",\r\n" for marked in na_marks.T.ravel()]
 
 
 def _format_day(day: date, year_layout: str) -> str:

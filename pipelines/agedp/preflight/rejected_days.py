@@ -38,6 +38,7 @@ from agedp_data.datasets.deduplication import Readings
 from agedp_data.datasets.filesystem import InputFile
 from agedp_data.datasets.layout import DAY_MINUTES, PASSES, Header, Layout, one_array, slot_step
 from agedp_data.datasets.long_format import Long
+from agedp_data.datasets.table_text import is_number
 from agedp_data.datasets.timestamps import date_of_day
 from agedp_data.datasets.validation import INTERVAL_MINUTES, MISSING, SLOTS, Flags, Ints, NamedColumns, RejectionReason
 from agedp_data.errors import InputError
@@ -367,9 +368,9 @@ def _cause_of_text(line: str, separator: str, household: str | None) -> tuple[Fi
             return "thousands", found[1]
         if found := _UNIT.fullmatch(cell):
             return "text", f'"{escape_text(found[1], 20)}" after the number'
-        if (found := _MARK.fullmatch(cell)) and not _is_number(cell):
+        if (found := _MARK.fullmatch(cell)) and not is_number(cell):
             return "text", f'the decimal mark "{found[1]}"'
-    words = [cell for cell in cells if cell and cell != household and not _is_number(cell) and not cell[:1].isdigit()]
+    words = [cell for cell in cells if cell and cell != household and not is_number(cell) and not cell[:1].isdigit()]
     shown = " or ".join(f'"{escape_text(word, 20)}"' for word in words[-_WORDS:])
     return "text", f"{shown} for a number" if words else ""
 
@@ -388,14 +389,6 @@ def _cells(line: str, separator: str) -> list[str]:
     fields = split_fields(line, separator) or line.split(separator)
     fields = fields if len(fields) > 1 else split_fields(line)  # rows of several readings and of Parquet have commas
     return [cell.strip() for cell in fields]
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
 
 
 def _most_frequent(texts: Counter[tuple[FindingName, str]]) -> tuple[FindingName, str]:
