@@ -127,7 +127,8 @@ def table_text(
 def _table(lines: Sequence[str], separator: str, skip_lines: int | None, *, has_mark: bool) -> TableText | None:
     cells = [tuple(cell.strip() for cell in split_fields(line, separator)) for line in lines]
     if skip_lines is None:
-        width = _common_width(cells)
+        widths = Counter(len(row) for row in cells if len(row) > 1)
+        width = max(widths, key=lambda width: (widths[width], width), default=0)
         skip_lines = _header_position(cells, width)
     elif skip_lines < len(lines):
         width = len(cells[skip_lines])
@@ -139,11 +140,6 @@ def _table(lines: Sequence[str], separator: str, skip_lines: int | None, *, has_
     rows = tuple(row for row in cells[skip_lines + 1 :] if len(row) == width)
     before, is_open = tuple(cells[:skip_lines]), len(names) == width - 1
     return TableText(separator, skip_lines, before, names, rows, has_mark, is_open) if rows else None
-
-
-def _common_width(cells: Sequence[Sequence[str]]) -> int:
-    widths = Counter(len(row) for row in cells if len(row) > 1)
-    return max(widths, key=lambda width: (widths[width], width), default=0)
 
 
 def _header_position(cells: Sequence[Sequence[str]], width: int) -> int | None:

@@ -27,6 +27,7 @@ from agedp.store.daily_totals import days_with_readings
 from agedp.store.transition_counts import NO_STATE, states_by_household
 from agedp.workspace import StoredReadings
 from agedp_data.arrays import Floats
+from agedp_data.datasets.timestamps import day_number
 from agedp_data.datasets.validation import SLOTS, Ints
 from agedp_data.errors import ChainError, InputError
 from agedp_data.markov import mixing, transitions
@@ -266,9 +267,13 @@ class Chains:
         """
         import pandas as pd  # noqa: PLC0415
 
-        series = self._series()
         per_day = 1 if self.states.step == "day" else SLOTS
-        table = markov_goodness_of_fit(series, lags, rng, n_states=self.states.n_states, steps_per_day=per_day)
+        period, number = self.states.period, self.states.n_states
+        first, days = day_number(period.first), (period.last - period.first).days + 1
+        series = np.full((len(self.households), days * per_day), -1, np.int64)  # -1: no state in a step
+        for part, state in _parts_with_states(self.states):
+            series[part.household, part.time - first * per_day] = np.where(state == NO_STATE, -1, state)
+        table = markov_goodness_of_fit(series, lags, rng, n_states=number, steps_per_day=per_day)
         columns = {name: table[name].ravel() for name in table.dtype.names or ()}
         household = np.repeat(np.asarray(self.households, object), len(lags))
         return pd.DataFrame({"household_id": pd.array(household, dtype="str"), **columns})
@@ -318,16 +323,6 @@ class Chains:
         of_block = partial(_measure_block, measure=measure, width=width)
         engine = reopened(self.states.stored.engine)
         return np.concatenate(map_items("bounds", blocks, function=of_block, engine=engine))
-
-    def _series(self) -> Ints:
-        """Return one state for each household and step of the period, -1 where there is none."""
-        period = self.states.period
-        steps_per_day = 1 if self.states.step == "day" else SLOTS
-        first = (period.first.toordinal() - 719163) * steps_per_day
-        series = np.full((len(self.households), ((period.last - period.first).days + 1) * steps_per_day), -1, np.int64)
-        for part, state in _parts_with_states(self.states):
-            series[part.household, part.time - first] = np.where(state == NO_STATE, -1, state)
-        return series
 
 
 def _measure_block(chains: Floats | Ints, *, measure: Callable[..., Floats], width: int) -> Floats:

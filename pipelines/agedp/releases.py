@@ -49,12 +49,7 @@ if TYPE_CHECKING:
 # --------------------------------------------------------------------------------------------------
 
 SERIES = "use"
-_DEFAULTS: Final[Mapping[str, Any]] = {
-    "statistic": "mean",
-    "max_missing": 2,
-    "missing_kwh": 0,
-    "population": "households",
-}
+_DEFAULTS: dict[str, Any] = {"statistic": "mean", "max_missing": 2, "missing_kwh": 0, "population": "households"}
 _REQUIRED: Final = ("clamp_kwh", "min_households")
 _SHOWN: Final = {**_DEFAULTS, **dict.fromkeys(_REQUIRED, inspect.Parameter.empty)}
 
@@ -165,7 +160,7 @@ def context_of(
         raise RunFileError(f"promise: {type(promise).__name__} is no promise; give one of {known}, with its keywords")
     stored = source
     if not isinstance(source, StoredReadings):
-        accepted = _accepted_findings(options)
+        accepted = _words(options, of_promise=False)
         stored = StoredReadings.of(source, scheduler=scheduler, has_begun=_has_begun(options), accepted=accepted)
     return RunContext.of(_run_file(stored, promise, options), scheduler=scheduler), stored.workspace
 
@@ -188,16 +183,19 @@ def _run_file(stored: StoredReadings, promise: PromiseKeys, options: ReleaseOpti
     defaults = {key: value for key, value in _DEFAULTS.items() if key not in unused}
     chosen, workspace = {**defaults, **options}, stored.workspace
     first, last = (_day(chosen.get(key), day) for key, day in zip(("first_day", "last_day"), stored.days, strict=True))
+    schedule: dict[str, Any] = {"mode": "archive", "first_day": first, "last_day": last}
+    if (skipped := chosen.get("skip_days")) is not None:
+        schedule["skip_days"] = skipped if isinstance(skipped, str) else [_day(day, date.min) for day in skipped]
     series = {key: _exact(chosen[key]) for key in _SERIES_KEYS if chosen.get(key) is not None}
     roster = chosen.get("roster")
     path = stored.roster_file if roster is None else workspace.write_roster(roster)
     ledger = chosen.get("ledger")
-    url = ledger.url if isinstance(ledger, Ledger) else ledger
+    url, accepted = ledger.url if isinstance(ledger, Ledger) else ledger, _words(chosen, of_promise=False)
     keys: dict[str, Any] = {
         "version": 1,
         "population": {"name": chosen["population"], "roster": str(path), "min_households": chosen["min_households"]},
-        "input": {**stored.input_keys, **({"accept": accepted} if (accepted := _accepted_findings(chosen)) else {})},
-        "schedule": {"mode": "archive", "first_day": first, "last_day": last, **_skip_days(chosen)},
+        "input": {**stored.input_keys, **({"accept": accepted} if accepted else {})},
+        "schedule": schedule,
         "series": {SERIES: series},
         "promise": promise.keys(),
         "output": {
@@ -212,10 +210,6 @@ def _run_file(stored: StoredReadings, promise: PromiseKeys, options: ReleaseOpti
         keys["model"] = {**_model_keys(model, workspace), **{key: chosen[key] for key in _MODEL_KEYS if key in chosen}}
     run = from_keys(keys, base=Path.cwd(), name="release").accepting(_words(chosen, of_promise=True)).outside_register()
     return run if url else run.with_temporary_ledger()
-
-
-def _accepted_findings(options: Mapping[str, Any]) -> list[str]:
-    return _words(options, of_promise=False)
 
 
 def _words(options: Mapping[str, Any], *, of_promise: bool) -> list[str]:
@@ -244,14 +238,6 @@ def _day(value: Any, default: date) -> date:  # noqa: ANN401
     if value is None:
         return default
     return date.fromisoformat(value[:10]) if isinstance(value, str) else date(value.year, value.month, value.day)
-
-
-def _skip_days(chosen: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the key skip_days of [schedule], nothing if it is not given."""
-    days = chosen.get("skip_days")
-    if days is None:
-        return {}
-    return {"skip_days": days if isinstance(days, str) else [_day(day, date.min) for day in days]}
 
 
 def _model_keys(model: Any, workspace: Workspace) -> Mapping[str, Any]:  # noqa: ANN401
