@@ -27,18 +27,8 @@ import pyarrow.compute as pc
 from pyarrow import csv
 
 from agedp_data.datasets import csv_lines, validation
-from agedp_data.datasets.layout import (
-    BETWEEN_MINUTES,
-    Columns,
-    Header,
-    Layout,
-    QuarterTimes,
-    Records,
-    arrow_numbers,
-    fill_nulls,
-    is_null,
-    one_array,
-)
+from agedp_data.datasets import layout as layouts
+from agedp_data.datasets.layout import Columns, Header, Layout, QuarterTimes, Records
 from agedp_data.datasets.timestamps import EPOCHS, ISO, LOCAL_ISO, SHORTEST_ISO, day_number, parse_timestamp
 from agedp_data.datasets.validation import Bytes, Flags, Int32s, Ints, ReadingRules, RejectionReason
 
@@ -191,7 +181,7 @@ def quarters_of_ns(ns: Ints) -> tuple[Int32s, Bytes]:
     """
     minute = ns // _MINUTE_NS
     quarter = minute // _QUARTER_MINUTES
-    past = np.where(minute * _MINUTE_NS == ns, minute - quarter * _QUARTER_MINUTES, BETWEEN_MINUTES)
+    past = np.where(minute * _MINUTE_NS == ns, minute - quarter * _QUARTER_MINUTES, layouts.BETWEEN_MINUTES)
     return quarter.astype(np.int32), past.astype(np.uint8)
 
 
@@ -389,12 +379,12 @@ def parse_columns(data: bytes, header: Header) -> Columns:
     unreadable: dict[str, Flags] = {}
     times: dict[str, QuarterTimes] = {}
     if parts := header.time_parts:
-        texts = [pc.utf8_trim(one_array(table[name]), " \t") for name in parts]
+        texts = [pc.utf8_trim(layouts.one_array(table[name]), " \t") for name in parts]
         times["time"] = _parse_times(pc.binary_join_element_wise(*texts, " "), header)
     for name, kind in header.types.items():
         if name in parts:
             continue
-        column = one_array(table[name])
+        column = layouts.one_array(table[name])
         if pa.types.is_timestamp(kind):
             times[name] = _parse_times(column, header)
         elif pa.types.is_dictionary(kind):
@@ -426,15 +416,18 @@ def _dictionary_of_runs(cells: pa.BinaryArray) -> pa.DictionaryArray:
     """Return cells as a dictionary; those of files sorted by household are compared with the one before only."""
     starts = run_starts(cells)
     if starts is not None and len(starts) * _MIN_RUN <= len(cells):
-        of_runs, lengths = cells.take(arrow_numbers(starts)).dictionary_encode(), np.diff(starts, append=len(cells))
+        of_runs, lengths = (
+            cells.take(layouts.arrow_numbers(starts)).dictionary_encode(),
+            np.diff(starts, append=len(cells)),
+        )
     else:
         first = cells.slice(0, _FIRST_CELLS)
         if len(pc.run_end_encode(first).values) * _MIN_RUN > len(first):
             return cells.dictionary_encode()
         runs = pc.run_end_encode(cells)
-        of_runs, lengths = runs.values.dictionary_encode(), np.diff(fill_nulls(runs.run_ends, 0), prepend=0)
-    indices = np.repeat(fill_nulls(of_runs.indices, 0), lengths)
-    return pa.DictionaryArray.from_arrays(arrow_numbers(indices), of_runs.dictionary, safe=False)
+        of_runs, lengths = runs.values.dictionary_encode(), np.diff(layouts.fill_nulls(runs.run_ends, 0), prepend=0)
+    indices = np.repeat(layouts.fill_nulls(of_runs.indices, 0), lengths)
+    return pa.DictionaryArray.from_arrays(layouts.arrow_numbers(indices), of_runs.dictionary, safe=False)
 
 
 def _parse_times(cells: pa.StringArray, header: Header) -> QuarterTimes:
@@ -446,7 +439,9 @@ def _parse_times(cells: pa.StringArray, header: Header) -> QuarterTimes:
     quarter, past, is_other = parsed
     times = QuarterTimes(quarter, past, np.zeros(len(cells), bool), np.zeros(len(cells), bool))
     if is_other.any():
-        of_others = quarter_times(*parse_timestamp_cells(cells.take(arrow_numbers(np.flatnonzero(is_other))), header))
+        of_others = quarter_times(
+            *parse_timestamp_cells(cells.take(layouts.arrow_numbers(np.flatnonzero(is_other))), header)
+        )
         for field in fields(times):
             getattr(times, field.name)[is_other] = getattr(of_others, field.name)
     return times
@@ -454,8 +449,8 @@ def _parse_times(cells: pa.StringArray, header: Header) -> QuarterTimes:
 
 def quarter_times(ns: pa.Array, is_bad: Flags, is_instant: Flags) -> QuarterTimes:
     """Return timestamps in nanoseconds since 1970, null if they are none, as quarters of an hour."""
-    quarter, past = quarters_of_ns(fill_nulls(ns.cast(pa.int64()), _NO_TIME_NS))
-    return QuarterTimes(quarter, past, is_bad | is_null(ns), is_instant)
+    quarter, past = quarters_of_ns(layouts.fill_nulls(ns.cast(pa.int64()), _NO_TIME_NS))
+    return QuarterTimes(quarter, past, is_bad | layouts.is_null(ns), is_instant)
 
 
 def parse_timestamp_cells(cells: pa.StringArray, header: Header) -> tuple[pa.Array, Flags, Flags]:

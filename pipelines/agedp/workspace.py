@@ -159,27 +159,24 @@ def batches(table: Any, columns: Sequence[str] | None = None) -> Iterator[pa.Tab
         case "dask":
             for partition in table.partitions:
                 yield from batches(partition.compute(), columns)
+            return
         case "pandas":
             frame = _labelled(table)
             selected = frame if columns is None else frame[list(columns)]
             for start in range(0, len(selected), _ROWS_PER_GROUP):
                 yield _as_arrow(selected.iloc[start : start + _ROWS_PER_GROUP])
-        case _:
-            for batch in _arrow_batches(table):
-                rows = pa.Table.from_batches([batch])
-                yield rows if columns is None else rows.select(list(columns))
-
-
-def _arrow_batches(table: Any) -> Iterator[pa.RecordBatch]:  # noqa: ANN401
-    match _kind(table):
+            return
         case "to_pyarrow_dataset":
-            yield from table.to_pyarrow_dataset().to_batches(batch_size=_ROWS_PER_GROUP)
+            record_batches = table.to_pyarrow_dataset().to_batches(batch_size=_ROWS_PER_GROUP)
         case "fetch_record_batch":
-            yield from table.fetch_record_batch(_ROWS_PER_GROUP)
+            record_batches = table.fetch_record_batch(_ROWS_PER_GROUP)
         case "__arrow_c_stream__":
-            yield from pa.RecordBatchReader.from_stream(table)
+            record_batches = pa.RecordBatchReader.from_stream(table)
         case _:
-            yield from table.to_batches()
+            record_batches = table.to_batches()
+    for batch in record_batches:
+        rows = pa.Table.from_batches([batch])
+        yield rows if columns is None else rows.select(list(columns))
 
 
 def write_parquet(table: Any, folder: Path, columns: Sequence[str]) -> None:  # noqa: ANN401

@@ -118,7 +118,6 @@ def write_ausgrid(  # noqa: PLR0913  (independent properties of the files)
                 ]
                 files.add(_format_rows(cells[row], written[row], before=before, after=after, texts=texts))
     return DeliveryAccount(
-        dataset="ausgrid",
         files=tuple(files.files),
         rows_written=files.rows,
         rows_kept=int(rows[:_GG].sum()),
@@ -128,7 +127,6 @@ def write_ausgrid(  # noqa: PLR0913  (independent properties of the files)
         first_day=first_day,
         energy_wh=use,
         readings=readings,
-        cut=files.cut,
         notes={"row_quality_na": marked},
     )
 

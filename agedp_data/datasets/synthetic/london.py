@@ -198,20 +198,17 @@ def write_london(  # noqa: PLR0913  (independent properties of the files)
             nulls += int((defects.null_seconds >= 0).sum())
         if not form.final_line_end:
             files.drop_last(len(form.line_end))
+    rejected = {RejectionReason.MISSING: nulls, RejectionReason.DUPLICATE: duplicated}
     return DeliveryAccount(
-        dataset="london",
         files=tuple(files.files),
         rows_written=files.rows,
         rows_kept=int(readings.sum()),
-        rejected={
-            reason: n for reason, n in ((RejectionReason.MISSING, nulls), (RejectionReason.DUPLICATE, duplicated)) if n
-        },
+        rejected={reason: number for reason, number in rejected.items() if number},
         household_ids=ids,
         kind=profiles.kind,
         first_day=first_day,
         energy_wh=use,
         readings=readings,
-        cut=files.cut,
         notes={},
     )
 

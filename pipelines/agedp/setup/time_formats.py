@@ -30,11 +30,8 @@ _COMMON_DAYS: Final = ("%Y-%m-%d ", "%d/%m/%Y ", "%d.%m.%Y ", "%d-%m-%Y ", "%m/%
 _DAYS: Final = (*_COMMON_DAYS, *_SHORT_DAYS, *_LONG_DAYS)
 _OTHER_TIMES: Final = ("%H:%M:%S", "%H:%M", "%H%M", "%H.%M", "%I:%M:%S %p", "%I:%M %p", "%I:%M%p")
 _OF_PROGRAMS: Final = ("%Y%m%d%H%M%S", "%Y%m%d%H%M", "%d-%b-%y %I.%M.%S.%f %p", "%d%b%Y:%H:%M:%S")
-FORMATS: Final = tuple(
-    dict.fromkeys(
-        (*timestamps.COMMON_FORMATS, *(f"{day}{time}" for day in _DAYS for time in _OTHER_TIMES), *_OF_PROGRAMS)
-    )
-)
+_COMBINED: Final = tuple(f"{day}{time}" for day in _DAYS for time in _OTHER_TIMES)
+FORMATS: Final = tuple(dict.fromkeys((*timestamps.COMMON_FORMATS, *_COMBINED, *_OF_PROGRAMS)))
 """Time formats that are recognised: ISO, day or month first, names of months, years of two digits, AM and PM."""
 DATE_FORMATS: Final = tuple(day.strip() for day in _DAYS)
 _EPOCH_RANGE: Final = (631_152_000, 4_102_444_800)
