@@ -416,10 +416,8 @@ def _dictionary_of_runs(cells: pa.BinaryArray) -> pa.DictionaryArray:
     """Return cells as a dictionary; those of files sorted by household are compared with the one before only."""
     starts = run_starts(cells)
     if starts is not None and len(starts) * _MIN_RUN <= len(cells):
-        of_runs, lengths = (
-            cells.take(layouts.arrow_numbers(starts)).dictionary_encode(),
-            np.diff(starts, append=len(cells)),
-        )
+        of_runs = cells.take(layouts.arrow_numbers(starts)).dictionary_encode()
+        lengths = np.diff(starts, append=len(cells))
     else:
         first = cells.slice(0, _FIRST_CELLS)
         if len(pc.run_end_encode(first).values) * _MIN_RUN > len(first):
@@ -439,9 +437,8 @@ def _parse_times(cells: pa.StringArray, header: Header) -> QuarterTimes:
     quarter, past, is_other = parsed
     times = QuarterTimes(quarter, past, np.zeros(len(cells), bool), np.zeros(len(cells), bool))
     if is_other.any():
-        of_others = quarter_times(
-            *parse_timestamp_cells(cells.take(layouts.arrow_numbers(np.flatnonzero(is_other))), header)
-        )
+        others = cells.take(layouts.arrow_numbers(np.flatnonzero(is_other)))
+        of_others = quarter_times(*parse_timestamp_cells(others, header))
         for field in fields(times):
             getattr(times, field.name)[is_other] = getattr(of_others, field.name)
     return times
