@@ -907,10 +907,7 @@ def format_roster(spans: Iterable[tuple[str, date, date | None]]) -> str:
     """
     lines = [f"{READ_OFF_MARK} by `agedp init`; delete this line once the list comes from your customer records"]
     lines.append(",".join(FIXED_COLUMNS))
-    lines += [f"{_quote_field(household)},{first},{'' if last is None else last}" for household, first, last in spans]
+    for name, first, last in spans:  # csv.writer leaves a lone carriage return unquoted: a line end to other readers
+        household = '"' + name.replace('"', '""') + '"' if any(char in name for char in ',"\r\n') else name
+        lines.append(f"{household},{first},{'' if last is None else last}")
     return "\n".join(lines) + "\n"
-
-
-def _quote_field(text: str) -> str:
-    # csv.writer leaves a lone carriage return unquoted, which other readers take for a line end.
-    return '"' + text.replace('"', '""') + '"' if any(char in text for char in ',"\r\n') else text

@@ -42,6 +42,7 @@ _FIXED = ("Customer", "Generator Capacity", "Postcode", "Consumption Category", 
 _ROLES = {"Customer": "household", "Consumption Category": "category", "date": "date", "Row Quality": "quality"}
 READINGS = tuple(f"energy_{slot}" for slot in range(SLOTS))
 _TEXT = pa.dictionary(pa.int32(), pa.binary())
+_NOTE = "rows with Row Quality NA (kept)"
 _FORMATS = ("%d/%m/%Y", "%d-%b-%y", "%Y-%m-%d")
 _LABEL = re.compile(r"^0?(\d{1,2}:\d\d)(:00)?$")
 _DATE = re.compile(r"([\w/-]{6,11}?)([ T]0?0:00(:00(\.0+)?)?(Z|[+]00:?00)?)?", re.ASCII)
@@ -135,8 +136,11 @@ class Ausgrid(PublishedLayout):
         reason = validation.first_reason(
             HOUSEHOLD=no_household, DATE=no_day, CATEGORY=channel < 0, MISSING=empty, **cell_reasons
         )
-        time = (day * SLOTS).astype(np.int32)
-        return Records(ids, household, channel.astype(np.uint8), time, energy, reason, _count_notes(columns, header))
+        time, notes = (day * SLOTS).astype(np.int32), {}
+        if "quality" in header.types:
+            cells = columns.values["quality"].cast(pa.binary()).to_pylist()
+            notes[_NOTE] = sum(cell is not None and cell.strip() == b"NA" for cell in cells)
+        return Records(ids, household, channel.astype(np.uint8), time, energy, reason, notes)
 
     def complete_channels(self, rules: ReadingRules) -> Channels:
         """Return the sets of channels that add up to a reading: all categories, or without controlled load also GC.
@@ -207,10 +211,3 @@ def _parse_energies(columns: Columns, rules: ReadingRules) -> tuple[Int32s, Flag
         for reason, flags in validation.energy_flags(energy_reason).items():
             flags_by_reason[reason.name] = flags | flags_by_reason.get(reason.name, flags)
     return energy, is_empty_row, flags_by_reason
-
-
-def _count_notes(columns: Columns, header: Header) -> dict[str, int]:
-    if "quality" not in header.types:
-        return {}
-    cells = columns.values["quality"].cast(pa.binary()).to_pylist()
-    return {"rows with Row Quality NA (kept)": sum(cell is not None and cell.strip() == b"NA" for cell in cells)}

@@ -70,6 +70,7 @@ _AFTER_VALUES: Final = 5
 _DATE_FIELDS: Final = 2
 _PADDING: Final = 16
 """Bytes after the last line, so that the first cells of a short one can be looked at."""
+_FEW_DIGITS = re.compile(rb"[ \t]*\d{1,3}[ \t]*")
 _QUALITY = re.compile(rb",[ \t]*[AEFNSV]\d{0,2}[ \t]*(?:,|\Z)", re.IGNORECASE)
 _MAX_HELD_BYTES: Final = 4 * csv_lines.LONGEST_LINE
 _NOTE: Final = "records without readings (200, 400, 500, 600)"
@@ -373,7 +374,8 @@ def _apply_event(lines: _Lines, event: int, days: _Days, block: int) -> bool:
     if day < 0 or days.block[day] != block:
         return False
     cells = lines.text(event).split(b",")
-    first, last = (_number(cell) for cell in (*cells[1:3], b"", b"")[:2])
+    numbers = (cell if _FEW_DIGITS.fullmatch(cell) else MISSING for cell in (*cells[1:3], b"", b"")[:2])
+    first, last = map(int, numbers)
     values = int(days.values[day])
     is_sound = not lines.is_broken[event] and len(cells) >= _EVENT_FIELDS and 1 <= first <= last
     if days.reason[day] == RejectionReason.HOUSEHOLD or (is_sound and last <= values):
@@ -384,11 +386,6 @@ def _apply_event(lines: _Lines, event: int, days: _Days, block: int) -> bool:
     if days.reason[day] == RejectionReason.KEPT:
         days.reason[day] = RejectionReason.FIELDS
     return False
-
-
-def _number(cell: bytes) -> int:
-    """Return a whole number of a few digits, -1 for another cell."""
-    return int(cell) if re.fullmatch(rb"[ \t]*\d{1,3}[ \t]*", cell) else MISSING
 
 
 def _records(

@@ -190,13 +190,11 @@ def _draw_na_marks(indices: slice, days: int, seed: int) -> Flags:
 def _row_prefixes(index: int, dates: tuple[date, ...], year_layout: str) -> list[str]:
     """Return the text before the readings of each row, by day and category."""
     customer = f"{index + 1},{_capacity_kw(index)},{_POSTCODES[index % len(_POSTCODES)]}"
-    return [f"{customer},{category},{_format_day(day, year_layout)}," for day in dates for category in _CATEGORIES]
-
-
-def _format_day(day: date, year_layout: str) -> str:
     if year_layout == "2010-2011":
-        return f"{day.day}-{_MONTHS[day.month - 1]}-{day.year % 100:02d}"
-    return f"{day.day}/{day.month:02d}/{day.year}"
+        days = [f"{day.day}-{_MONTHS[day.month - 1]}-{day.year % 100:02d}" for day in dates]
+    else:
+        days = [f"{day.day}/{day.month:02d}/{day.year}" for day in dates]
+    return [f"{customer},{category},{day}," for day in days for category in _CATEGORIES]
 
 
 def _format_rows(

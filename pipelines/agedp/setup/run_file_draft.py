@@ -326,17 +326,15 @@ class RunFileDraft:
         return "\n".join([*_HEAD, *(line for table in self.tables for line in self._table(table, mark))]) + "\n"
 
     def _table(self, table: str, mark: str) -> Iterator[str]:
+        """Yield the lines of a table; a series is named by its statistic."""
         lines = self.tables[table]
-        yield from ("", f"[{self._heading(table)}]", *(f"# {note}" for note in self.notes.get(table, ())))
+        statistics = [line.toml for line in lines if table == SERIES and line.key == "statistic"]
+        heading = next((f"series.daily_{of.strip(_QUOTES)}" for of in statistics if of in _AMOUNTS), table)
+        yield from ("", f"[{heading}]", *(f"# {note}" for note in self.notes.get(table, ())))
         width = max(len(line.key) for line in lines)
         for line in lines:
             written = f"{'' if line.decided else mark}{line.key:{width}s} = {line.toml}"
             yield f"{written:{_COMMENTED}s} # {line.comment}" if line.comment else written
-
-    def _heading(self, table: str) -> str:
-        """Return the name of a table in the file; a series is named by its statistic."""
-        statistics = [line.toml for line in self.tables[table] if table == SERIES and line.key == "statistic"]
-        return next((f"series.daily_{of.strip(_QUOTES)}" for of in statistics if of in _AMOUNTS), table)
 
 
 _HEAD: Final = (
@@ -356,7 +354,10 @@ def draft(facts: FileFacts, options: OptionValues, *, paths: DraftPaths, base: P
     """
     if options.get(("model", "period")) == f"[{quoted(run_file_options.EVERY_DAY)}]":
         options = {**options, ("model", "period"): f"[{facts.first}, {facts.last}]"}
-    options = _with_read_off(facts, options)
+    read_off = ("input", "read_off")  # keys of the option, and of the files
+    given = toml_value(options[read_off]) if read_off in options else []
+    if words := sorted({*given, *(line.key for line in facts.columns if line.read_off)}):
+        options = {**options, read_off: toml_text(words)}
     column_flags = [FLAGS[key] for key in options if key[0] == "input.columns"]
     if column_flags and facts.dataset != "long":
         dataset = f"--dataset {facts.dataset}; it goes with --dataset long"
@@ -405,14 +406,6 @@ def flag_of(key: Key) -> str:
     ('--min-households', '[engine] workers')
     """
     return FLAGS.get(key, f"[{key[0]}] {key[1]}")
-
-
-def _with_read_off(facts: FileFacts, options: OptionValues) -> OptionValues:
-    """Return the options with all keys that were read off readings: those of the option, and of the files."""
-    key = ("input", "read_off")
-    given = toml_value(options[key]) if key in options else []
-    words = sorted({*given, *(line.key for line in facts.columns if line.read_off)})
-    return {**options, key: toml_text(words)} if words else options
 
 
 def _build_draft(facts: FileFacts, options: OptionValues, needed: set[Key], paths: DraftPaths) -> RunFileDraft:

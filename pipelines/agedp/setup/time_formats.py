@@ -109,19 +109,17 @@ def consecutive_format(cells: Sequence[str], formats: Sequence[str]) -> str | No
     >>> consecutive_format(["01/08/2024", "01/09/2024", "01/10/2024", "01/11/2024"], ("%d/%m/%Y", "%m/%d/%Y"))
     '%m/%d/%Y'
     """
-    steps = {pattern: _day_steps(cells, _parsed_as(pattern)) for pattern in formats}
+    steps: dict[str, dict[tuple[date, date], timedelta]] = {}
+    for pattern in formats:  # the changes of the day from row to row, each pair of days once
+        times = (clock_time(cell, _parsed_as(pattern)) for cell in cells)
+        pairs = pairwise(time.date() for time in times if time is not None)
+        steps[pattern] = {(earlier, later): later - earlier for earlier, later in pairs if later != earlier}
     following = {pattern: sum(step == timedelta(1) for step in of.values()) for pattern, of in steps.items()}
     found = [pattern for pattern, number in following.items() if number]
     if len(found) != 1 or following[found[0]] < _MANY_DAYS:
         return None
     forward = sum(step > timedelta() for step in steps[found[0]].values())
     return found[0] if 2 * following[found[0]] > forward else None
-
-
-def _day_steps(cells: Sequence[str], pattern: str) -> dict[tuple[date, date], timedelta]:
-    """Return the changes of the day from row to row, each pair of days once."""
-    days = [time.date() for cell in cells if (time := clock_time(cell, pattern)) is not None]
-    return {(earlier, later): later - earlier for earlier, later in pairwise(days) if later != earlier}
 
 
 def _distinct(cells: Sequence[str]) -> list[str]:
