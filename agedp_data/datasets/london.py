@@ -36,11 +36,7 @@ _OF_DAYS = validation.NamedColumns(
 )
 _NO_SECONDS = DAY_FIRST.removesuffix(":%S")
 _ROLES = {"lclid": "household", "datetime": "time", "tstp": "time"}
-_TYPES = {
-    "household": pa.dictionary(pa.int32(), pa.binary()),
-    "time": pa.timestamp("ns"),
-    "energy": pa.float64(),
-}
+_TYPES = {"household": pa.dictionary(pa.int32(), pa.binary()), "time": pa.timestamp("ns"), "energy": pa.float64()}
 
 
 class London(layout.PublishedLayout):
