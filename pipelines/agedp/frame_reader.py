@@ -25,7 +25,7 @@ from agedp.preflight.input_checks import HOUSEHOLD_IDS, ROWS, Finding, in_python
 from agedp.preflight.input_facts import add_touched, in_samples
 from agedp.preflight.rejected_days import RosterDays, Touched, before_skip, has_ambiguous_numbers
 from agedp.stage_values import Delivery
-from agedp.stages.ingest import ingest, named_columns, parse_chunk, split_file
+from agedp.stages.ingest import ingest, parse_chunk, split_file
 from agedp.store import file_identity, month_reader
 from agedp.store.data_quality import ConflictingRows, count_by_reason, rejected_rows_in_words
 from agedp.store.file_identity import IdentifiedFile, OpenedFile, open_file
@@ -182,9 +182,8 @@ def reading_rules(
         interval_minutes = interval_minutes or workspace_module.attributes(files).get(workspace_module.INTERVAL)
     dataset = dataset or _dataset_of_files(files)
     minutes = int(interval_minutes or INTERVAL_MINUTES)
-    named = named_columns(columns, minutes)
-    rules = ReadingRules(columns=named, interval_minutes=minutes)
-    layout_of(dataset, named, rules.interval_minutes)
+    rules = workspace_module.rules_of({"columns": columns, "interval_minutes": minutes})
+    layout_of(dataset, rules.columns, minutes)
     return dataset, rules
 
 

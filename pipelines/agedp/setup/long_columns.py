@@ -98,7 +98,7 @@ _SHOWN, _LINES_OF_HOUSEHOLD = 8, 20
 _READ_OFF: Final = "read off the first values"
 _REPEATED = 4
 """With fewer timestamps for a value, the value may be the number of a record."""
-_WORDS: Final = {"household": "households", "time": "timestamps", "energy": "energies"}
+_COLUMN_KEYS: Final = ("household", "time", "energy")
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +196,7 @@ def read_columns(
 
 def _check_columns(names: Sequence[str], given: Mapping[str, Any]) -> None:
     """Refuse options that name a column which the header does not have exactly once."""
-    wrong = [(key, name) for key in _WORDS for name in _named(key, given) if names.count(name) != 1]
+    wrong = [(key, name) for key in _COLUMN_KEYS for name in _named(key, given) if names.count(name) != 1]
     if wrong:
         flags = ", ".join(f"{FLAGS[TABLE, key]} {escape_text(name) or quoted(name)}" for key, name in wrong)
         is_duplicate = any(name in names for _, name in wrong)
