@@ -618,8 +618,9 @@ def _texts_of(path: str, name: str, column: pa.ChunkedArray) -> pa.Array:
     """Return a column of texts or whole numbers as texts without blanks around them; "" for a null."""
     is_encoded = pa.types.is_dictionary(column.type)
     kind = column.type.value_type if is_encoded else column.type
-    is_unlabelled = pa.types.is_null(kind) and name != "household_id"  # a column of labels without any label
-    if not (is_text(kind) or pa.types.is_integer(kind) or is_unlabelled):
+    if pa.types.is_null(kind) and name != "household_id":  # a column of labels without any label
+        column, is_encoded, kind = column.cast(pa.string()), False, pa.string()
+    if not (is_text(kind) or pa.types.is_integer(kind)):
         raise roster_error(path, f"column {name} must be text or whole numbers")
     try:
         joined = one_array(column if is_encoded else column.cast(pa.string()))
