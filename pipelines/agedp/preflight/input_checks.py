@@ -92,7 +92,8 @@ class Finding:
         return f"{self.sentence}. {self.remedy}" if self.remedy else self.sentence
 
 
-_CAUSES = cast("dict[FindingName, dict[str, str]]", tomllib.loads(Path(__file__).with_name("causes.toml").read_text()))
+_CAUSES_TOML = Path(__file__).with_name("causes.toml").read_text(encoding="utf-8")
+_CAUSES = cast("dict[FindingName, dict[str, str]]", tomllib.loads(_CAUSES_TOML))
 CAUSES: Final = {name: (texts["cause"], texts["remedy"]) for name, texts in _CAUSES.items()}
 """Cause of each finding, with a place for details, and what settles it, in the order of cause and effect."""
 
