@@ -260,7 +260,9 @@ def read_limited_table(path: Path, name: str, *, max_rows: int) -> pa.Table:
             return file.read()
     with pq.ParquetFile(path, read_dictionary=[*texts]) as file:  # each different text once
         table = file.read()
-    if max((_longest_text(table[text]) for text in texts), default=0) > _MAX_TEXT_BYTES:
+    columns = [chunk.dictionary for text in texts for chunk in table[text].chunks]
+    longest = (pc.max(pc.binary_length(column)).as_py() or 0 for column in columns)
+    if max(longest, default=0) > _MAX_TEXT_BYTES:
         raise InputError(f"{escape_text(name)} has a text of more than {_MAX_TEXT_BYTES:,} bytes; {_ADVICE}")
     return table.cast(schema)
 
@@ -285,8 +287,3 @@ def _declared_size(metadata: pq.FileMetaData) -> tuple[int, list[int]]:
             values[number] += column.num_values
             sizes[number] += column.total_uncompressed_size
     return max([metadata.num_rows, *values]), sizes
-
-
-def _longest_text(column: pa.ChunkedArray) -> int:
-    lengths = (pc.max(pc.binary_length(chunk.dictionary)).as_py() for chunk in column.chunks)
-    return max((length or 0 for length in lengths), default=0)

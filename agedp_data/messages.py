@@ -155,21 +155,13 @@ def suggest_name(value: object, names: Sequence[str], *, likeness: float = 0.5) 
     >>> suggest_name("begin", ["end", "start"]), suggest_name("MWh", ["kWh", "Wh"])
     ('', '')
     """
-    value_text = str(value)[:_MAX_NAME_LENGTH]
-    candidates = [
-        (_edit_distance(value_text.casefold(), name.casefold()), name)
-        for name in names
-        if not is_confusable(value_text, name)
-    ]
-    plausible = [
-        (edits, name) for edits, name in candidates if edits <= _max_edits(max(len(value_text), len(name)), likeness)
-    ]
+    value_text, wrong_share = str(value)[:_MAX_NAME_LENGTH], 1 - max(likeness, 2 / 3)
+    plausible = []
+    for name in (name for name in names if not is_confusable(value_text, name)):
+        edits, length = _edit_distance(value_text.casefold(), name.casefold()), max(len(value_text), len(name))
+        if edits <= max(int(length >= 3), int(wrong_share * length + 1e-9)):
+            plausible.append((edits, name))
     return f"; did you mean '{min(plausible, key=lambda candidate: candidate[0])[1]}'?" if plausible else ""
-
-
-def _max_edits(length: int, likeness: float) -> int:
-    """Return the number of letters of a name that may be wrong: one of three in any case, otherwise up to a third."""
-    return max(int(length >= 3), int((1 - max(likeness, 2 / 3)) * length + 1e-9))
 
 
 def is_confusable(value: str, name: str) -> bool:
@@ -179,10 +171,8 @@ def is_confusable(value: str, name: str) -> bool:
     (True, False)
     """
     value_words, name_words = (_words(text) for text in (value, name))
-    missing_words, extra_words = (
-        [word for word in value_words if word not in name_words],
-        [word for word in name_words if word not in value_words],
-    )
+    missing_words = [word for word in value_words if word not in name_words]
+    extra_words = [word for word in name_words if word not in value_words]
     if any(word in _UNITS for word in missing_words):
         return True
     if len(value_words) == len(name_words) == 1 and name_words[0] in _UNITS and value_words != name_words:

@@ -24,12 +24,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from agedp_data.datasets import filesystem
-from agedp_data.datasets.layout import label_of
+from agedp_data.datasets.layout import label_of, one_array
 from agedp_data.datasets.validation import Ints
 from agedp_data.errors import InputError
 from agedp_data.messages import suggest_file
-from agedp_data.roster import Roster, days_since_1970
-from agedp_data.roster_rows import NO_LAST_DAY, sorted_codes
+from agedp_data.roster import NO_LAST_DAY, Roster, days_since_1970, roster_error, sorted_codes
 
 COLUMNS: Final = ["meter", "household", "from", "to"]
 HOUSEHOLD: Final = "household"
@@ -91,8 +90,7 @@ def _read_bytes(location: str) -> bytes:
 
 
 def _error(location: str, problem: str, suggestion: str = "") -> InputError:
-    place = filesystem.format_location(location)
-    return InputError(f"[population] meters: {problem}", private=f"{place}: {problem}{suggestion}")
+    return roster_error(location, problem, suggestion, key="meters")
 
 
 # --------------------------------------------------------------------------------------------------
@@ -121,8 +119,7 @@ class MeterFile:
 
         A meter without a household on its day counts for nobody: its household is not on any roster.
         """
-        column = table["household_id"].unify_dictionaries().combine_chunks()
-        column = column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
+        column = one_array(table["household_id"])
         ids, code = column.dictionary.to_pylist(), column.indices.to_numpy(zero_copy_only=False).astype(np.int64)
         meters, names, households = _read(self.location, self.digest)
         position = {meter: number for number, meter in enumerate(meters.ids)}

@@ -12,7 +12,21 @@ Several columns, the finest first, are a hierarchy: ("feeder", "area"). Its grou
 Decisions:
 
 * A million households are Arrow arrays and numbers of groups, not Python texts.
-* Numbers of households by group are known without the rows (`roster_rows`): a plan loads no id.
+* Numbers of households by group are known without the rows (`RosterCounts`): a plan loads no id.
+* A parser gives columns of texts and days, and the rules are checked on columns: a household and a day in each row,
+  labels of a hierarchy that can be parts of a path, at most one row a day of a household.
+* A text is parsed by one of two parsers with the same result. The parser of columns (pyarrow) takes a file whose every
+  line it understands; whatever it is not sure of goes to the parser of lines, which knows each line's number.
+* The columns of a table are found by name, in any order. A household is a text or a whole number, a day a date or an
+  ISO text; labels are texts, dictionaries of texts, or whole numbers. A null is an empty cell. Errors name the column
+  in public and the row, counted from 1, in private: the row of a table is no line of a text that its reader has in
+  front of them.
+
+A column of texts in one Arrow array: a million household ids take the room of their letters.
+
+>>> column = TextColumn(pa.array(["A", "B"]))
+>>> column[1], len(column), column == ("A", "B")
+('B', 2, True)
 """
 
 from __future__ import annotations
@@ -21,12 +35,14 @@ import csv
 import hashlib
 import io
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import date
 from functools import lru_cache
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final, Self, overload
 
 import numpy as np
 import pyarrow as pa
@@ -35,79 +51,404 @@ import pyarrow.parquet as pq
 from pyarrow import csv as arrow_csv
 
 from agedp_data.datasets import filesystem
-from agedp_data.datasets.filesystem import is_parquet
+from agedp_data.datasets.csv_lines import is_utf8
+from agedp_data.datasets.layout import is_text, one_array
 from agedp_data.datasets.timestamps import day_number
 from agedp_data.datasets.validation import Flags, Ints
 from agedp_data.errors import InputError
 from agedp_data.messages import suggest_file
-from agedp_data.roster_rows import (
-    ALL,
-    FIXED_COLUMNS,
-    NO_LAST_DAY,
-    PATH_SEPARATOR,
-    READ_OFF_MARK,
-    GroupColumns,
-    NumberedGroups,
-    ParsedRoster,
-    RosterCounts,
-    RosterRows,
-    TextColumn,
-    check_header,
-    columns_of,
-    columns_text,
-    group_columns,
-    number_groups,
-    roster_error,
-    sort_rows,
-)
 
-__all__ = [
-    "ALL",
-    "FIXED_COLUMNS",
-    "PATH_SEPARATOR",
-    "READ_OFF_MARK",
-    "GroupColumns",
-    "Roster",
-    "RosterCounts",
-    "columns_of",
-    "columns_text",
-    "format_roster",
-    "group_columns",
-    "parse_roster",
-    "read_roster",
-    "read_roster_bytes",
-]
+_BATCH = 2**16
+
+
+class TextColumn(Sequence[str]):
+    """A sequence of texts over an Arrow array of text, or of a dictionary of texts; it has no nulls.
+
+    It equals every sequence of the same texts. Iteration makes one batch of Python texts at a time.
+    """
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: pa.Array) -> None:
+        self.array = array
+
+    def __len__(self) -> int:
+        """Return the number of texts."""
+        return len(self.array)
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[str]: ...
+    def __getitem__(self, index: int | slice) -> str | Sequence[str]:
+        """Return one text, or a part of the column."""
+        if isinstance(index, slice):
+            return TextColumn(self.array.take(pa.array(np.arange(len(self))[index])))
+        return str(self.array[range(len(self))[index]].as_py())
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the texts."""
+        for start in range(0, len(self.array), _BATCH):
+            yield from self.array.slice(start, _BATCH).to_pylist()
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether a sequence has the same texts."""
+        if isinstance(other, TextColumn):
+            return bool(as_strings(self).equals(as_strings(other)))
+        if not isinstance(other, Sequence) or isinstance(other, str):
+            return NotImplemented
+        return tuple(self) == tuple(other)
+
+    def __hash__(self) -> int:
+        """Return the hash of the same tuple."""
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        """Return the number of texts; they may be confidential."""
+        return f"TextColumn of {len(self)}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return how another process makes this column."""
+        return TextColumn, (self.array,)
+
+
+def as_strings(texts: Sequence[str]) -> pa.StringArray:
+    """Return texts as an Arrow array of strings, without a copy if they are one already."""
+    array = texts.array if isinstance(texts, TextColumn) else pa.array(texts, pa.string())
+    return array.cast(pa.string()) if pa.types.is_dictionary(array.type) else array
+
+
+def sorted_codes(texts: Sequence[str]) -> tuple[pa.StringArray, Ints]:
+    """Return the distinct texts, sorted by code points, and the index of each text among them.
+
+    >>> labels, codes = sorted_codes(["b", "a", "b"])
+    >>> labels.to_pylist(), codes.tolist()
+    (['a', 'b'], [1, 0, 1])
+    """
+    array = texts.array if isinstance(texts, TextColumn) else pa.array(texts, pa.string())
+    is_encoded = pa.types.is_dictionary(array.type)
+    if not is_encoded and pc.all(pc.less(array[:-1], array[1:])).as_py() is True:  # ids that their owner sorted
+        return array.cast(pa.string()), np.arange(len(array))
+    encoded = array if is_encoded else array.dictionary_encode()
+    labels, codes = encoded.dictionary, encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    if is_encoded and len(labels) != pc.count_distinct(labels).as_py():  # a dictionary may repeat a text
+        encoded = labels.dictionary_encode()
+        labels, codes = encoded.dictionary, encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)[codes]
+    is_used = np.bincount(codes, minlength=len(labels)) > 0
+    order = pc.sort_indices(labels).to_numpy().astype(np.int64)
+    order = order[is_used[order]]
+    rank = np.zeros(len(labels), np.int64)
+    rank[order] = np.arange(len(order))
+    return labels.take(pa.array(order)).cast(pa.string()), rank[codes]
 
 
 # --------------------------------------------------------------------------------------------------
-# Roster text: `household_id,from,to[,group columns]` -> rows. A large, well-formed file is parsed by columns.
+# How many households a roster has by group on each day, without their ids.
 #
-# Each file is parsed by one of two parsers with the same result. The parser of columns (pyarrow) takes a file whose
-# every line it understands; whatever it is not sure of goes to the parser of lines, which knows each line's number and
-# error.
+#     from 2013-01-01, no end, area north     812 households
+#     from 2013-01-01, no end, area south     388 households
+#     from 2013-02-10 to 2013-06-30, north      2 households
+#
+# Rows with the same days and groups are one row with their number, so a plan for a million households needs a few
+# thousand rows. A household has at most one row a day: numbers of rows are numbers of households.
 # --------------------------------------------------------------------------------------------------
 
+ALL: Final = "all"
+PATH_SEPARATOR: Final = "/"
+
+GroupColumns = str | tuple[str, ...] | None
+"""One group column; several, the finest first, whose groups are paths; None: one group "all" of all households."""
+NumberedGroups = tuple[tuple[str, ...], Ints]
+"""The groups, sorted, and the number of each row's group among them."""
+
+
+def columns_of(by: Iterable[str] | None) -> tuple[str, ...]:
+    """Return group columns as a tuple, the finest first; a text is one column.
+
+    >>> columns_of(("feeder", "area")), columns_of("tariff"), columns_of(None)
+    (('feeder', 'area'), ('tariff',), ())
+    """
+    return () if by is None else (by,) if isinstance(by, str) else tuple(by)
+
+
+def group_columns(columns: Iterable[str] | None) -> GroupColumns:
+    """Return group columns in the form that `Roster.cells` takes: a text for one column, None for none.
+
+    >>> group_columns(["feeder", "area"]), group_columns(["area"]), group_columns([])
+    (('feeder', 'area'), 'area', None)
+    """
+    names = columns_of(columns)
+    return names if len(names) > 1 else names[0] if names else None
+
+
+def columns_text(by: Iterable[str] | None) -> str:
+    """Return group columns for people, "" for none.
+
+    >>> columns_text(("feeder", "substation", "area")), columns_text("tariff")
+    ('feeder, substation and area', 'tariff')
+    """
+    *first, last = columns_of(by) or ("",)
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def number_groups(groups: Mapping[str, Sequence[str]], by: GroupColumns) -> NumberedGroups:
+    """Return the groups of rows by columns that are not None.
+
+    Paths are sorted column by column: groups of one coarser group stand together, in its order.
+    """
+    labels, codes = zip(*(sorted_codes(groups[column]) for column in reversed(columns_of(by))), strict=True)
+    combined, paths = combine_codes(codes, [len(of_column) for of_column in labels])
+    texts = [of_column.take(pa.array(code)).to_pylist() for of_column, code in zip(labels, paths, strict=True)]
+    return tuple(PATH_SEPARATOR.join(path) for path in zip(*texts, strict=True)), combined
+
+
+def combine_codes(columns: Sequence[Ints], sizes: Sequence[int]) -> tuple[Ints, list[Ints]]:
+    """Return the number of each row's combination of codes, and the codes of each combination, in sorted order.
+
+    >>> numbers, codes = combine_codes([np.array([1, 0, 1]), np.array([2, 2, 2])], [2, 3])
+    >>> numbers.tolist(), [column.tolist() for column in codes]
+    ([1, 0, 1], [[0, 1], [2, 2]])
+    """
+    numbers, count = np.zeros(len(columns[0]), np.int64), 1
+    for column, size in zip(columns, sizes, strict=True):
+        distinct, numbers = number_values(numbers * size + column)
+        count = len(distinct)
+    rows = np.zeros(min(count, len(numbers)), np.int64)
+    rows[numbers] = np.arange(len(numbers))  # of equal rows any
+    return numbers, [column[rows] for column in columns]
+
+
+def number_values(column: Ints) -> tuple[Ints, Ints]:
+    """Return the distinct values of a column, ascending, and the number of each row's value among them.
+
+    `np.unique` with its inverse does the same with twice the memory.
+    """
+    values = np.unique(column)
+    return values, np.searchsorted(values, column)
+
+
+@dataclass(frozen=True, slots=True)
+class RosterCounts:
+    """Rows (n) of a roster without ids: first and last day (since 1970), number of households, group columns as text.
+
+    `read_off` is as of the roster.
+    """
+
+    first: Ints
+    last: Ints
+    number: Ints
+    groups: Mapping[str, Sequence[str]]
+    read_off: bool = False
+    _numbered: dict[GroupColumns, NumberedGroups] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    @property
+    def size(self) -> int:
+        """Return the number of all roster rows: at least that of the households, without counting them."""
+        return int(self.number.sum())
+
+    @classmethod
+    def of_rows(
+        cls, first: Ints, last: Ints, groups: Mapping[str, Sequence[str]], *, read_off: bool = False
+    ) -> RosterCounts:
+        """Return the counts of rows, one household each."""
+        encoded = [sorted_codes(labels) for labels in groups.values()]
+        days = [number_values(column) for column in (first, last)]
+        codes = [*(numbers for _, numbers in days), *(numbers for _, numbers in encoded)]
+        sizes = [len(values) for values, _ in (*days, *encoded)]
+        combined, distinct = combine_codes(codes, sizes)
+        texts = {
+            name: TextColumn(pa.DictionaryArray.from_arrays(pa.array(code.astype(np.int32)), labels))
+            for name, (labels, _), code in zip(groups, encoded, distinct[2:], strict=True)
+        }
+        starts, ends = (values[code] for (values, _), code in zip(days, distinct[:2], strict=True))
+        return cls(starts, ends, np.bincount(combined, minlength=len(starts)), texts, read_off)
+
+    def households(self, day: date) -> int:
+        """Return the number of households on the roster on a day."""
+        return int(self._on(day).sum())
+
+    def has(self, by: GroupColumns) -> bool:
+        """Return whether the roster has these group columns."""
+        return all(column in self.groups for column in columns_of(by))
+
+    def cells(self, day: date, by: GroupColumns) -> tuple[tuple[str, int], ...]:
+        """Return the groups of a day with their numbers of households, sorted by group.
+
+        Only groups with a household on the roster are included.
+
+        Args:
+            day: day of the data.
+            by: group column, or several, the finest first; None for the cell "all" with all households.
+
+        Raises:
+            KeyError: the roster has no such column.
+        """
+        if by is None:
+            return ((ALL, self.households(day)),)
+        if by not in self._numbered:
+            self._numbered[by] = number_groups(self.groups, by)
+        labels, numbers = self._numbered[by]
+        sizes = np.zeros(len(labels), np.int64)
+        np.add.at(sizes, numbers, self._on(day))
+        return tuple((label, size) for label, size in zip(labels, sizes.tolist(), strict=True) if size)
+
+    def _on(self, day: date) -> Ints:
+        """Return the number of households of each row that are on the roster on a day."""
+        number = day_number(day)
+        counted: Ints = np.where((self.first <= number) & (number <= self.last), self.number, 0)
+        return counted
+
+
+# --------------------------------------------------------------------------------------------------
+# Rows as they are parsed, and their rules.
+# --------------------------------------------------------------------------------------------------
+
+FIXED_COLUMNS: Final = ["household_id", "from", "to"]
+NO_LAST_DAY: Final = int(np.iinfo(np.int32).max)
+"""Last day of a membership that has not ended."""
+READ_OFF_MARK: Final = "# read off the input files"
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedRoster:
+    """The rows (n) of a roster file, in its order.
+
+    Attributes:
+        households: the ids.
+        first: first day of each row, since 1970.
+        last: last day, `NO_LAST_DAY` where it has not ended.
+        groups: the labels by group column.
+        number: number of each row in the file.
+        unit: what is numbered: "line" or "row".
+        read_off: whether `agedp init` wrote the file.
+    """
+
+    households: Sequence[str]
+    first: Ints
+    last: Ints
+    groups: Mapping[str, Sequence[str]]
+    number: Ints
+    unit: str
+    read_off: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RosterRows:
+    """Rows (n) of a roster: index into `ids` (sorted, distinct), first and last day (since 1970), groups as text."""
+
+    ids: Sequence[str]
+    household: Ints
+    first: Ints
+    last: Ints
+    groups: Mapping[str, Sequence[str]]
+
+
+def check_header(path: str, names: Sequence[str]) -> None:
+    """Check the columns of a roster, the three fixed ones first.
+
+    Raises:
+        InputError: one of them is missing, or a group column has no name of its own.
+    """
+    if list(names[:3]) != FIXED_COLUMNS or len(set(names)) != len(names) or not all(names):
+        raise roster_error(path, "must begin with household_id,from,to, then group columns with names of their own")
+
+
+def sort_rows(path: str, parsed: ParsedRoster, path_columns: Collection[str]) -> RosterRows:
+    """Return the rows sorted by household and first day, after the checks of all rows together.
+
+    Raises:
+        InputError: the file has no households, a label cannot be part of a path, or rows of one household overlap.
+    """
+    _check_labels(path, parsed, path_columns)
+    if not len(parsed.first):
+        raise roster_error(path, "has no households; `agedp init` writes a first one from the files")
+    ids, household = sorted_codes(parsed.households)
+    columns: tuple[Ints, Ints, Ints, Ints] = household, parsed.first, parsed.last, parsed.number
+    groups = {name: _encoded(labels) for name, labels in parsed.groups.items()}
+    steps = np.diff(household)
+    if not np.all((steps > 0) | ((steps == 0) & (np.diff(parsed.first) >= 0))):
+        order = np.lexsort((parsed.first, household))
+        columns = household[order], parsed.first[order], parsed.last[order], parsed.number[order]
+        groups = {name: TextColumn(labels.array.take(pa.array(order))) for name, labels in groups.items()}
+    household, first, last, number = columns
+    overlaps = np.flatnonzero((household[1:] == household[:-1]) & (first[1:] <= last[:-1]))
+    if len(overlaps):
+        before, after = (int(number[overlaps[0] + step]) for step in (0, 1))
+        problem = f"{parsed.unit}s {before} and {after} count one household twice on the same day"
+        public = "rows count one household twice on the same day" if parsed.unit == "row" else ""
+        raise roster_error(path, problem, public=public)
+    return RosterRows(TextColumn(ids), household, first, last, groups)
+
+
+def check_path_labels(groups: Mapping[str, Sequence[str]], path_columns: Collection[str]) -> bool:
+    """Return whether all labels of the columns of hierarchies can be parts of a path."""
+    return not any(
+        _is_no_path_part(label) for column in path_columns if column in groups for label in set(groups[column])
+    )
+
+
+def roster_error(path: str, problem: str, suggestion: str = "", *, public: str = "", key: str = "roster") -> InputError:
+    """Return the error about a roster file.
+
+    Args:
+        path: the file, in the private text only.
+        problem: what is wrong.
+        suggestion: a nearest name, in the private text only.
+        public: the problem in the public text, if it differs.
+        key: the key that names the file.
+    """
+    location = filesystem.format_location(path)
+    return InputError(f"[population] {key}: {public or problem}", private=f"{location}: {problem}{suggestion}")
+
+
+def _encoded(labels: Sequence[str]) -> TextColumn:
+    array = labels.array if isinstance(labels, TextColumn) else pa.array(labels, pa.string())
+    return TextColumn(array if pa.types.is_dictionary(array.type) else array.dictionary_encode())
+
+
+def _is_no_path_part(label: str) -> bool:
+    return not label or PATH_SEPARATOR in label
+
+
+def _check_labels(path: str, parsed: ParsedRoster, path_columns: Collection[str]) -> None:
+    """Check the labels of a hierarchy; public is the column, the row is private."""
+    wrong_rows: list[tuple[int, int, str, str]] = []
+    for position, column in enumerate(parsed.groups):
+        if column not in path_columns:
+            continue
+        labels, codes = sorted_codes(parsed.groups[column])
+        texts = labels.to_pylist()
+        is_wrong: Flags = np.array([_is_no_path_part(label) for label in texts], bool)
+        rows = np.flatnonzero(is_wrong[codes]) if is_wrong.any() else np.zeros(0, np.int64)
+        if len(rows):
+            wrong_rows.append((int(rows[0]), position, column, texts[codes[rows[0]]]))
+    if wrong_rows:
+        row, _, column, label = min(wrong_rows)
+        problem_of_label = f'contains "{PATH_SEPARATOR}"' if label else "is empty"
+        advice = f"its groups are named by paths such as north{PATH_SEPARATOR}S1. Write another label"
+        problem = f"a label in column {column}, a level of a hierarchy, {problem_of_label}; {advice}"
+        raise roster_error(path, f"{parsed.unit} {int(parsed.number[row])}: {problem}", public=problem)
+
+
+# --------------------------------------------------------------------------------------------------
+# Texts and tables -> rows.
+# --------------------------------------------------------------------------------------------------
+
+_DAYS: Final = ("from", "to")
 _BLANKS: Final = " \t"
 _BOM: Final = "\ufeff".encode()
 _LONGEST_FIELD: Final = 131_072
 """The `csv` module refuses longer fields."""
 _TEXTS: Final = pa.dictionary(pa.int32(), pa.string())
-
-
-def parse_csv(path: str, content: bytes) -> ParsedRoster:
-    """Return the rows of a roster's text.
-
-    Raises:
-        InputError: the text or one of its lines cannot be parsed.
-    """
-    parsed = parse_columns(content)
-    return parse_lines(path, content) if parsed is None else parsed
+_INDEX: Final = "__index_level_"
+_FIRST_DAY, _LAST_DAY = day_number(date.min), day_number(date.max)
+_MISSING, _WRONG = int(np.iinfo(np.int64).min), int(np.iinfo(np.int64).min) + 1
 
 
 def parse_columns(content: bytes) -> ParsedRoster | None:
     """Return the rows of a well-formed text; None where a line needs the parser of lines."""
     content = content.removeprefix(_BOM)
-    if b"\0" in content or not _is_utf8(content):
+    if b"\0" in content or not is_utf8(content):
         return None
     plain = _without_quotes(content)
     if plain is None:
@@ -116,37 +457,89 @@ def parse_columns(content: bytes) -> ParsedRoster | None:
     header_line, _, body = rest.partition(b"\n")
     body = body.rstrip(b"\n")
     names = [name.strip() for name in header_line.decode().split(",")]
-    if names[:3] != FIXED_COLUMNS or len(set(names)) != len(names) or not all(names):
-        return None
     is_plain = body and b"\n\n" not in body and not body.startswith(b"\n")
-    columns = _read_columns(body, len(names)) if is_plain else None
-    return None if columns is None else _parse_cells(names, columns, above=2 if mark else 1, read_off=bool(mark))
+    with suppress(InputError):
+        check_header("", names)
+        columns = _read_columns(body, names) if is_plain else None
+        if columns is not None:
+            is_row = ~np.logical_and.reduce([_is_blank(column) for column in columns.values()])
+            number = np.arange(len(is_row)) + (3 if mark else 2)
+            texts = {name: _trimmed(column) for name, column in columns.items()}
+            days = {name: _days_of_texts(texts.pop(name)) for name in _DAYS}
+            return _checked_rows("", texts, days, number, is_row, unit="line", read_off=bool(mark))
+    return None
 
 
-def _parse_cells(names: Sequence[str], columns: list[pa.Array], *, above: int, read_off: bool) -> ParsedRoster | None:
-    """Return the rows of these cells by column; None if one of them is wrong. `above` lines precede the first."""
-    is_row = ~np.logical_and.reduce([_is_blank(column) for column in columns])
-    number = np.flatnonzero(is_row) + above + 1
-    if not is_row.all():
-        columns = [column.filter(pa.array(is_row)) for column in columns]
-    first, last = (_parse_days(column) for column in columns[1:3])
-    households = pc.utf8_trim(columns[0], characters=_BLANKS)
-    if first is None or last is None or _is_blank(households).any():
-        return None
-    if (first == NO_LAST_DAY).any() or (last < first).any():
-        return None
-    groups = {name: TextColumn(_trimmed(labels)) for name, labels in zip(names[3:], columns[3:], strict=True)}
-    return ParsedRoster(TextColumn(households), first, last, groups, number, "line", read_off)
-
-
-def _is_utf8(content: bytes) -> bool:
-    if content.isascii():
-        return True
+def _read_columns(body: bytes, names: Sequence[str]) -> dict[str, pa.Array] | None:
+    """Return the cells of lines by column; None if a line has another number of fields, or a very long one."""
+    types = {name: _TEXTS if number else pa.string() for number, name in enumerate(names)}
     try:
-        content.decode()
+        table = arrow_csv.read_csv(
+            pa.BufferReader(body),
+            read_options=arrow_csv.ReadOptions(column_names=names, use_threads=False, block_size=2**22),
+            parse_options=arrow_csv.ParseOptions(quote_char=False, double_quote=False, ignore_empty_lines=False),
+            convert_options=arrow_csv.ConvertOptions(column_types=types, null_values=[], check_utf8=False),
+        )
+    except pa.ArrowException:
+        return None
+    columns = {name: one_array(table[name]) for name in names}
+    longest = max(int(pc.max(pc.binary_length(_letters(column))).as_py() or 0) for column in columns.values())
+    return columns if longest < _LONGEST_FIELD else None
+
+
+def _letters(column: pa.Array) -> pa.Array:
+    return column.dictionary if pa.types.is_dictionary(column.type) else column
+
+
+def _is_blank(column: pa.Array) -> Flags:
+    """Return which cells are empty."""
+    is_blank: Flags = pc.binary_length(_letters(column)).to_numpy(zero_copy_only=False) == 0  # Arrow's needs pandas
+    return is_blank[_codes(column)] if pa.types.is_dictionary(column.type) else is_blank
+
+
+def _codes(column: pa.DictionaryArray) -> Ints:
+    codes: Ints = column.indices.to_numpy(zero_copy_only=False)
+    return codes
+
+
+def _trimmed(column: pa.Array) -> pa.Array:
+    """Return texts without blanks around them, "" for a null.
+
+    Raises:
+        pa.ArrowException: a text is not UTF-8.
+    """
+    if not pa.types.is_dictionary(column.type):
+        column.validate(full=True)
+        return pc.utf8_trim(column.fill_null(""), characters=_BLANKS)
+    if column.null_count or column.dictionary.null_count:  # a null is the label ""
+        return _trimmed(column.cast(column.type.value_type).cast(pa.string())).dictionary_encode()
+    return pa.DictionaryArray.from_arrays(column.indices, _trimmed(column.dictionary.cast(pa.string())))
+
+
+def parse_lines(path: str, content: bytes) -> ParsedRoster:
+    """Return the rows of a roster's text, line by line.
+
+    Raises:
+        InputError: the text or one of its lines cannot be parsed.
+    """
+    try:
+        text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
-        return False
-    return True
+        raise roster_error(path, "is not UTF-8 text") from None
+    read_off = text.startswith(READ_OFF_MARK)
+    lines = _split_lines(path, text.partition("\n")[2] if read_off else text, above=1 if read_off else 0)
+    header = [name.strip() for name in lines[0][1]] if lines else []
+    check_header(path, header)
+    rows = [row for row in lines[1:] if any(row[1])]
+    full = [*takewhile(lambda row: len(row[1]) == len(header), rows)]
+    texts = {name: _trimmed(pa.array([cells[i] for _, cells in full], pa.string())) for i, name in enumerate(header)}
+    days = {name: _days_of_texts(texts.pop(name).dictionary_encode()) for name in _DAYS}
+    number, is_row = np.array([number for number, _ in full], np.int64), np.ones(len(full), bool)
+    parsed = _checked_rows(path, texts, days, number, is_row, unit="line", read_off=read_off)
+    if len(full) < len(rows):
+        line, cells = rows[len(full)]
+        raise roster_error(path, f"line {line}: {len(cells)} fields where the header has {len(header)}")
+    return parsed
 
 
 def _without_quotes(content: bytes) -> bytes | None:
@@ -174,85 +567,6 @@ def _without_quotes(content: bytes) -> bytes | None:
     return bytes(letters[1:-1][letters[1:-1] != ord('"')])
 
 
-def _read_columns(body: bytes, count: int) -> list[pa.Array] | None:
-    """Return the cells of lines by column; None if a line has another number of fields, or a very long one."""
-    names = [str(i) for i in range(count)]
-    try:
-        table = arrow_csv.read_csv(
-            pa.BufferReader(body),
-            read_options=arrow_csv.ReadOptions(column_names=names, use_threads=False, block_size=2**22),
-            parse_options=arrow_csv.ParseOptions(quote_char=False, double_quote=False, ignore_empty_lines=False),
-            convert_options=arrow_csv.ConvertOptions(
-                column_types={"0": pa.string()} | dict.fromkeys(names[1:], _TEXTS), null_values=[], check_utf8=False
-            ),
-        )
-    except pa.ArrowException:
-        return None
-    columns = [_one_array(column) for column in table.columns]
-    longest = max(int(pc.max(pc.binary_length(_texts(column))).as_py() or 0) for column in columns)
-    return columns if longest < _LONGEST_FIELD else None
-
-
-def _one_array(column: pa.ChunkedArray) -> pa.Array:
-    joined = column.unify_dictionaries().combine_chunks()
-    return joined.combine_chunks() if isinstance(joined, pa.ChunkedArray) else joined
-
-
-def _texts(column: pa.Array) -> pa.Array:
-    return column.dictionary if pa.types.is_dictionary(column.type) else column
-
-
-def _is_blank(column: pa.Array) -> Flags:
-    """Return which cells are empty."""
-    is_blank: Flags = pc.binary_length(_texts(column)).to_numpy(zero_copy_only=False) == 0  # Arrow's needs pandas
-    return is_blank[_codes(column)] if pa.types.is_dictionary(column.type) else is_blank
-
-
-def _codes(column: pa.DictionaryArray) -> Ints:
-    codes: Ints = column.indices.to_numpy(zero_copy_only=False)
-    return codes
-
-
-def _trimmed(column: pa.DictionaryArray) -> pa.DictionaryArray:
-    return pa.DictionaryArray.from_arrays(column.indices, pc.utf8_trim(column.dictionary, characters=_BLANKS))
-
-
-def _parse_days(column: pa.DictionaryArray) -> Ints | None:
-    """Return the days of a column, `NO_LAST_DAY` for an empty cell; None if a text is no day."""
-    try:
-        texts = [text.strip(_BLANKS) for text in column.dictionary.to_pylist()]
-        days = [days_since_1970(text) if text else NO_LAST_DAY for text in texts]
-    except ValueError:
-        return None
-    return np.array(days, np.int64)[_codes(column)]
-
-
-def parse_lines(path: str, content: bytes) -> ParsedRoster:
-    """Return the rows of a roster's text, line by line.
-
-    Raises:
-        InputError: the text or one of its lines cannot be parsed.
-    """
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise roster_error(path, "is not UTF-8 text") from None
-    read_off = text.startswith(READ_OFF_MARK)
-    lines = _split_lines(path, text.partition("\n")[2] if read_off else text, above=1 if read_off else 0)
-    header = [name.strip() for name in lines[0][1]] if lines else []
-    check_header(path, header)
-    rows = [_parse_row(path, number, header, cells) for number, cells in lines[1:] if any(cells)]
-    return ParsedRoster(
-        [row[0] for row in rows],
-        np.array([row[1] for row in rows], np.int64),
-        np.array([row[2] for row in rows], np.int64),
-        {name: [row[3][i] for row in rows] for i, name in enumerate(header[3:])},
-        np.array([row[4] for row in rows], np.int64),
-        "line",
-        read_off,
-    )
-
-
 def _split_lines(path: str, text: str, *, above: int) -> list[tuple[int, list[str]]]:
     """Return the rows of a CSV text, each with the number of its first line in the file; `above` lines precede it."""
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
@@ -267,26 +581,6 @@ def _split_lines(path: str, text: str, *, above: int) -> list[tuple[int, list[st
     return lines
 
 
-def _parse_row(path: str, number: int, header: list[str], cells: list[str]) -> tuple[str, int, int, list[str], int]:
-    if len(cells) != len(header):
-        raise roster_error(path, f"line {number}: {len(cells)} fields where the header has {len(header)}")
-    household, first, last, *groups = (cell.strip(_BLANKS) for cell in cells)
-    if not household:
-        raise roster_error(path, f"line {number}: no household_id")
-    begin = _parse_day(path, number, "from", first)
-    end = NO_LAST_DAY if last == "" else _parse_day(path, number, "to", last)
-    if end < begin:
-        raise roster_error(path, f"line {number}: `to` lies before `from`")
-    return household, begin, end, groups, number
-
-
-def _parse_day(path: str, number: int, column: str, text: str) -> int:
-    try:
-        return days_since_1970(text)
-    except ValueError:
-        raise roster_error(path, f"line {number}: `{column}` must be a date like 2013-01-31") from None
-
-
 @lru_cache(maxsize=2**16)
 def days_since_1970(text: str) -> int:
     """Return the number of a day that is written like 2013-01-31.
@@ -299,89 +593,40 @@ def days_since_1970(text: str) -> int:
     return day_number(date.fromisoformat(text))
 
 
-# --------------------------------------------------------------------------------------------------
-# Roster tables: Parquet columns `household_id`, `from`, `to` and group columns -> rows.
-#
-# Columns are found by name, in any order. A household is a text or a whole number, a day a date or an ISO text; an
-# empty or missing `to` has not ended. Labels are texts, dictionaries of texts, or whole numbers; a missing label is
-# empty. Rows are numbered from 1. Errors name the column in public and the row in private: the row of a table is no
-# line of a text that its reader has in front of them.
-# --------------------------------------------------------------------------------------------------
-
-_INDEX: Final = "__index_level_"
-_FIRST_DAY, _LAST_DAY = day_number(date.min), day_number(date.max)
-_MISSING, _WRONG = int(np.iinfo(np.int64).min), int(np.iinfo(np.int64).min) + 1
-
-
 def parse_parquet(path: str, content: bytes) -> ParsedRoster:
     """Return the rows of a roster in a Parquet file.
 
     Raises:
         InputError: it is not Parquet, a column has another type, or a row cannot be parsed.
     """
-    table = _read_table(path, content)
+    try:
+        table = pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True).read(use_threads=False)
+    except (pa.ArrowException, OSError, EOFError, UnicodeDecodeError, ValueError):  # an ArrowInvalid quotes values
+        raise roster_error(path, "is not Parquet, or is cut off or damaged; write it again") from None
     names = [name for name in table.column_names if not name.startswith(_INDEX)]
     fixed = [name for name in FIXED_COLUMNS if name in names]
     check_header(path, fixed + [name.strip() for name in names if name not in fixed])
-    texts = {name: _texts_without_blanks(path, name, table[name]) for name in names if name not in ("from", "to")}
-    days = {name: _days(path, name, table[name]) for name in ("from", "to")}
+    texts = {name.strip(): _texts_of(path, name, table[name]) for name in names if name not in _DAYS}
+    days = {name: _days(path, name, table[name]) for name in _DAYS}
     del table  # of a million households, so that its columns are not held twice
-    is_row = _is_row(texts, days)
-    _check_rows(path, texts["household_id"], days, is_row)
-    if not is_row.all():
-        texts = {name: column.filter(pa.array(is_row)) for name, column in texts.items()}
-        days = {name: column[is_row] for name, column in days.items()}
-    return ParsedRoster(
-        TextColumn(texts["household_id"]),
-        days["from"],
-        np.where(days["to"] == _MISSING, NO_LAST_DAY, days["to"]),
-        {name.strip(): TextColumn(column) for name, column in texts.items() if name != "household_id"},
-        np.flatnonzero(is_row) + 1,
-        "row",
-    )
+    has_value = [*(column != _MISSING for column in days.values()), *(~_is_blank(column) for column in texts.values())]
+    is_row = np.logical_or.reduce(has_value)  # a row without any value is skipped, as an empty line is
+    return _checked_rows(path, texts, days, np.arange(len(is_row)) + 1, is_row, unit="row")
 
 
-def _read_table(path: str, content: bytes) -> pa.Table:
-    try:
-        return pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True).read(use_threads=False)
-    except (pa.ArrowException, OSError, EOFError, UnicodeDecodeError, ValueError):  # an ArrowInvalid quotes values
-        raise roster_error(path, "is not Parquet, or is cut off or damaged; write it again") from None
-
-
-def _texts_without_blanks(path: str, name: str, column: pa.ChunkedArray) -> pa.Array:
+def _texts_of(path: str, name: str, column: pa.ChunkedArray) -> pa.Array:
     """Return a column of texts or whole numbers as texts without blanks around them; "" for a null."""
-    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    is_encoded = pa.types.is_dictionary(column.type)
+    kind = column.type.value_type if is_encoded else column.type
     if pa.types.is_null(kind) and name != "household_id":  # a column of labels without any label
-        column, is_text = column.cast(pa.string()), True
-    if not (is_text or pa.types.is_integer(kind)):
+        column, is_encoded, kind = column.cast(pa.string()), False, pa.string()
+    if not (is_text(kind) or pa.types.is_integer(kind)):
         raise roster_error(path, f"column {name} must be text or whole numbers")
     try:
-        if pa.types.is_dictionary(column.type):
-            encoded = column.unify_dictionaries().combine_chunks()
-            joined = encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
-        else:
-            joined = _joined(column.cast(pa.string()))
-            joined = joined if name == "household_id" else joined.dictionary_encode()
-        return _plain_texts(joined)
+        joined = one_array(column if is_encoded else column.cast(pa.string()))
+        return _trimmed(joined if is_encoded or name == "household_id" else joined.dictionary_encode())
     except (pa.ArrowException, UnicodeDecodeError):
         raise roster_error(path, f"column {name} is not UTF-8 text") from None
-
-
-def _plain_texts(array: pa.Array) -> pa.Array:
-    if not pa.types.is_dictionary(array.type):
-        array.validate(full=True)
-        return pc.utf8_trim(array.fill_null(""), characters=_BLANKS)
-    if array.null_count or array.dictionary.null_count:  # a null is the label ""
-        return _plain_texts(array.cast(array.type.value_type).cast(pa.string())).dictionary_encode()
-    labels = array.dictionary.cast(pa.string())
-    labels.validate(full=True)
-    return pa.DictionaryArray.from_arrays(array.indices, pc.utf8_trim(labels, characters=_BLANKS))
-
-
-def _joined(column: pa.ChunkedArray) -> pa.Array:
-    joined = column.combine_chunks()
-    return joined.combine_chunks() if isinstance(joined, pa.ChunkedArray) else joined
 
 
 def _days(path: str, name: str, column: pa.ChunkedArray) -> Ints:
@@ -389,74 +634,65 @@ def _days(path: str, name: str, column: pa.ChunkedArray) -> Ints:
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if pa.types.is_null(kind):
         return np.full(len(column), _MISSING)
+    if is_text(kind):
+        return _days_of_texts(_texts_of(path, name, column))
+    is_whole = False
     if pa.types.is_date(kind) or (pa.types.is_timestamp(kind) and kind.tz is None):
-        try:
+        with suppress(pa.ArrowException):
             dates = column.cast(kind).cast(pa.date32())
             is_whole = pc.all(pc.equal(dates.cast(kind), column.cast(kind))).as_py() is not False
-        except pa.ArrowException:
-            is_whole = False
-        if not is_whole:  # a time of day
-            raise _day_error(path, name)
-        numbers = _joined(dates.cast(pa.int32()).cast(pa.int64()))
-        days: Ints = numbers.fill_null(_MISSING).to_numpy(zero_copy_only=False)
-        is_wrong = (days != _MISSING) & ((days < _FIRST_DAY) | (days > _LAST_DAY))
-        return np.where(is_wrong, _WRONG, days) if is_wrong.any() else days
-    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)):
-        raise _day_error(path, name)
-    texts = _texts_without_blanks(path, name, column)
-    labels = np.array([_day_of(text) for text in texts.dictionary.to_pylist()] or [_MISSING], np.int64)
-    numbers_of_rows: Ints = labels[texts.indices.to_numpy(zero_copy_only=False)]
-    return numbers_of_rows
+    if not is_whole:  # a time of day, or another type
+        problem = "must contain dates or texts like 2013-01-31; write it as dates, without a time of day or a time zone"
+        raise roster_error(path, f"column {name} {problem}")
+    days: Ints = one_array(dates.cast(pa.int32()).cast(pa.int64())).fill_null(_MISSING).to_numpy(zero_copy_only=False)
+    is_wrong = (days != _MISSING) & ((days < _FIRST_DAY) | (days > _LAST_DAY))
+    return np.where(is_wrong, _WRONG, days) if is_wrong.any() else days
 
 
-def _day_error(path: str, name: str) -> InputError:
-    advice = "; write it as dates, without a time of day or a time zone"
-    return roster_error(path, f"column {name} must contain dates or texts like 2013-01-31{advice}")
+def _days_of_texts(column: pa.DictionaryArray) -> Ints:
+    """Return the days of texts since 1970, `_MISSING` for no text and `_WRONG` for what is no day."""
+    days = [_MISSING]
+    for text in column.dictionary.to_pylist():
+        try:
+            days.append(days_since_1970(text) if text else _MISSING)
+        except ValueError:
+            days.append(_WRONG)
+    return np.array(days, np.int64)[_codes(column) + 1]
 
 
-def _day_of(text: str) -> int:
-    try:
-        return days_since_1970(text) if text else _MISSING
-    except ValueError:
-        return _WRONG
-
-
-def _is_row(texts: dict[str, pa.Array], days: dict[str, Ints]) -> Flags:
-    """Return which rows have a value: a row without any is skipped, as an empty line is."""
-    is_row: Flags = (days["from"] != _MISSING) | (days["to"] != _MISSING)
-    for column in texts.values():
-        is_row = is_row | ~_is_empty(column)
-    return is_row
-
-
-def _is_empty(column: pa.Array) -> Flags:
-    is_encoded = pa.types.is_dictionary(column.type)
-    lengths = pc.binary_length(column.dictionary if is_encoded else column)
-    is_empty: Flags = pc.equal(lengths, 0).to_numpy(zero_copy_only=False).astype(bool)
-    return is_empty[column.indices.to_numpy(zero_copy_only=False)] if is_encoded else is_empty
-
-
-def _check_rows(path: str, households: pa.Array, days: dict[str, Ints], is_row: Flags) -> None:
-    """Check the rows one by one.
+def _checked_rows(
+    path: str,
+    texts: dict[str, pa.Array],
+    days: dict[str, Ints],
+    number: Ints,
+    is_row: Flags,
+    *,
+    unit: str,
+    read_off: bool = False,
+) -> ParsedRoster:
+    """Return the rows of columns, after a check of each row by itself.
 
     Raises:
         InputError: the first row with an error, and its first error.
     """
     first, last = days["from"], days["to"]
     problems: list[tuple[Flags, str, str]] = [
-        (_is_empty(households), "household_id", "no household_id"),
+        (_is_blank(texts["household_id"]), "household_id", "no household_id"),
         (first <= _WRONG, "from", "`from` must be a date like 2013-01-31"),
         (last == _WRONG, "to", "`to` must be a date like 2013-01-31"),
         ((last > _WRONG) & (last < first), "to", "`to` lies before `from`"),
     ]
-    errors = [
-        (int(rows[0]), column, text)
-        for is_wrong, column, text in problems
-        if len(rows := np.flatnonzero(is_wrong & is_row))
-    ]
-    if errors:
+    wrong = [(np.flatnonzero(flags & is_row), column, text) for flags, column, text in problems]
+    if errors := [(int(rows[0]), column, text) for rows, column, text in wrong if len(rows)]:
         row, column, text = min(errors, key=lambda error: error[0])
-        raise roster_error(path, f"row {row + 1}: {text}", public=f"column {column}, in a row: {text}")
+        public = f"column {column}, in a row: {text}" if unit == "row" else ""
+        raise roster_error(path, f"{unit} {number[row]}: {text}", public=public)
+    last = np.where(last == _MISSING, NO_LAST_DAY, last)
+    if not is_row.all():
+        texts = {name: column.filter(pa.array(is_row)) for name, column in texts.items()}
+        first, last, number = first[is_row], last[is_row], number[is_row]
+    columns = {name: TextColumn(column) for name, column in texts.items()}
+    return ParsedRoster(columns.pop("household_id"), first, last, columns, number, unit, read_off)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -635,7 +871,10 @@ def parse_roster(path: str, content: bytes, *, path_columns: Collection[str] = (
     Raises:
         InputError: as `read_roster`.
     """
-    parsed = (parse_parquet if is_parquet(path) else parse_csv)(path, content)
+    if filesystem.is_parquet(path):
+        parsed = parse_parquet(path, content)
+    else:
+        parsed = parse_columns(content) or parse_lines(path, content)
     rows = sort_rows(path, parsed, path_columns)
     return Roster.of_rows(rows, read_off=parsed.read_off, file_digest=hashlib.sha256(content).hexdigest())
 
@@ -669,10 +908,7 @@ def format_roster(spans: Iterable[tuple[str, date, date | None]]) -> str:
     """
     lines = [f"{READ_OFF_MARK} by `agedp init`; delete this line once the list comes from your customer records"]
     lines.append(",".join(FIXED_COLUMNS))
-    lines += [f"{_quote_field(household)},{first},{'' if last is None else last}" for household, first, last in spans]
+    for name, first, last in spans:  # csv.writer leaves a lone carriage return unquoted: a line end to other readers
+        household = '"' + name.replace('"', '""') + '"' if any(char in name for char in ',"\r\n') else name
+        lines.append(f"{household},{first},{'' if last is None else last}")
     return "\n".join(lines) + "\n"
-
-
-def _quote_field(text: str) -> str:
-    # csv.writer leaves a lone carriage return unquoted, which other readers take for a line end.
-    return '"' + text.replace('"', '""') + '"' if any(char in text for char in ',"\r\n') else text

@@ -13,31 +13,27 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from datetime import date, datetime
+from datetime import datetime
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pydantic import Field, model_validator
 
+from agedp_data.datasets import validation
 from agedp_data.datasets.csv_lines import column_names, has_index
-from agedp_data.datasets.layout import Channels, Columns, Header, Records, household_ids
-from agedp_data.datasets.timestamps import ZoneDays, date_of_day, day_number
-from agedp_data.datasets.validation import (
-    FIRST_DAY,
-    INTERVAL_MINUTES,
-    LAST_DAY,
-    MISSING,
-    SLOTS,
-    Flags,
-    Int32s,
-    Ints,
-    ReadingRules,
-    RejectionReason,
-    first_reason,
-    round_to_wh,
+from agedp_data.datasets.layout import (
+    Channels,
+    Columns,
+    Header,
+    PublishedLayout,
+    Records,
+    fill_nulls,
+    household_ids,
+    is_null,
 )
+from agedp_data.datasets.timestamps import date_of_day, day_number
+from agedp_data.datasets.validation import MISSING, SLOTS, Flags, Int32s, Ints, ReadingRules
 from agedp_data.errors import InputError
 from agedp_data.parameters import ListOf, Section, wrong
 
@@ -46,6 +42,7 @@ _FIXED = ("Customer", "Generator Capacity", "Postcode", "Consumption Category", 
 _ROLES = {"Customer": "household", "Consumption Category": "category", "date": "date", "Row Quality": "quality"}
 READINGS = tuple(f"energy_{slot}" for slot in range(SLOTS))
 _TEXT = pa.dictionary(pa.int32(), pa.binary())
+_NOTE = "rows with Row Quality NA (kept)"
 _FORMATS = ("%d/%m/%Y", "%d-%b-%y", "%Y-%m-%d")
 _LABEL = re.compile(r"^0?(\d{1,2}:\d\d)(:00)?$")
 _DATE = re.compile(r"([\w/-]{6,11}?)([ T]0?0:00(:00(\.0+)?)?(Z|[+]00:?00)?)?", re.ASCII)
@@ -82,7 +79,7 @@ class AusgridKeys(Section):
         return self
 
 
-class Ausgrid:
+class Ausgrid(PublishedLayout):
     """The layout of the Ausgrid solar home data, all three years: a row is one household, category and day.
 
     The channels of a household are the `categories` of [input]; the readings of all of them add up to its use.
@@ -91,17 +88,8 @@ class Ausgrid:
     name = "ausgrid"
     day_zone = "Australia/Sydney"
     width = SLOTS
-    interval_minutes = INTERVAL_MINUTES
     channels = 2
-    separator = ","
-    encoding = "utf-8"
-    head_lines = 2
-    units_per_wh = 1
-    has_labels = False
     keys = AusgridKeys
-
-    def __init__(self) -> None:
-        self._days = ZoneDays("Australia/Sydney")
 
     def recognise(self, lines: Sequence[str], location: str = "") -> Header | None:  # noqa: ARG002
         """Return the header if it is in the first or, below the title, in the second line."""
@@ -145,18 +133,14 @@ class Ausgrid:
             absent = self.absent_slots(date_of_day(int(index)))
             if absent:
                 energy[np.ix_(day == index, absent)] = MISSING
-        reason = first_reason(
-            columns.rows,
-            [
-                (RejectionReason.HOUSEHOLD, no_household),
-                (RejectionReason.DATE, no_day),
-                (RejectionReason.CATEGORY, channel < 0),
-                (RejectionReason.MISSING, empty),
-                *cell_reasons,
-            ],
+        reason = validation.first_reason(
+            HOUSEHOLD=no_household, DATE=no_day, CATEGORY=channel < 0, MISSING=empty, **cell_reasons
         )
-        time = (day * SLOTS).astype(np.int32)
-        return Records(ids, household, channel.astype(np.uint8), time, energy, reason, _count_notes(columns, header))
+        time, notes = (day * SLOTS).astype(np.int32), {}
+        if "quality" in header.types:
+            cells = columns.values["quality"].cast(pa.binary()).to_pylist()
+            notes[_NOTE] = sum(cell is not None and cell.strip() == b"NA" for cell in cells)
+        return Records(ids, household, channel.astype(np.uint8), time, energy, reason, notes)
 
     def complete_channels(self, rules: ReadingRules) -> Channels:
         """Return the sets of channels that add up to a reading: all categories, or without controlled load also GC.
@@ -166,18 +150,6 @@ class Ausgrid:
         keys = _layout_keys(rules)
         all_channels = frozenset(range(len(keys.categories)))
         return (all_channels,) if keys.missing_controlled_load == "missing" else (frozenset({0}), all_channels)
-
-    def absent_slots(self, day: date) -> tuple[int, ...]:
-        """Return slots 4 and 5 (2:00 to 3:00) on the Sunday on which the Sydney clock goes forward."""
-        return self._days.absent_slots(day)
-
-    def repeated_slots(self, day: date) -> tuple[int, ...]:
-        """Return slots 4 and 5 (2:00 to 3:00) on the Sunday on which the Sydney clock goes back."""
-        return self._days.repeated_slots(day)
-
-    def day_end(self, day: date) -> datetime:
-        """Return the instant (UTC) at which the Sydney day ends."""
-        return self._days.day_end(day)
 
 
 def _header(lines: int, quality: bool, width: int, index: int) -> Header:
@@ -195,7 +167,7 @@ def _numbers_of_texts(column: pa.DictionaryArray, number_of: Callable[[str], int
     """Return the number of each cell's text, without surrounding blanks; `MISSING` for no text."""
     texts = [(raw or b"").decode("latin-1").strip(" \t") for raw in column.dictionary.to_pylist()]
     lookup = np.array([*map(number_of, texts), MISSING], np.int64)
-    numbers: Ints = lookup[column.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)]
+    numbers: Ints = lookup[fill_nulls(column.indices, len(texts))]
     return numbers
 
 
@@ -213,7 +185,7 @@ def _parse_day(text: str) -> int:
     for pattern in _FORMATS:
         with suppress(ValueError):
             day = datetime.strptime(match[1], pattern).date()
-            return day_number(day) if FIRST_DAY <= day <= LAST_DAY else MISSING
+            return day_number(day) if validation.FIRST_DAY <= day <= validation.LAST_DAY else MISSING
     return MISSING
 
 
@@ -221,31 +193,21 @@ def _layout_keys(rules: ReadingRules) -> AusgridKeys:
     return rules.layout_keys if isinstance(rules.layout_keys, AusgridKeys) else AusgridKeys()
 
 
-def _parse_energies(columns: Columns, rules: ReadingRules) -> tuple[Int32s, Flags, list[tuple[RejectionReason, Flags]]]:
+def _parse_energies(columns: Columns, rules: ReadingRules) -> tuple[Int32s, Flags, dict[str, Flags]]:
     """Return (n, 48) watt-hours, the rows without any reading and, per reason, the rows with such a cell.
 
     One unusable cell rejects the row: the use of the rest of the day is then unknown.
     """
     is_empty_row = np.ones(columns.rows, bool)
     energy = np.full((columns.rows, SLOTS), MISSING, np.int32)
-    reasons = (RejectionReason.NOT_FINITE, RejectionReason.NEGATIVE, RejectionReason.ABOVE_BOUND)
-    flags_by_reason: dict[RejectionReason, Flags] = {
-        reason: np.zeros(columns.rows, bool) for reason in (RejectionReason.TEXT, *reasons)
-    }
+    flags_by_reason = {"TEXT": np.zeros(columns.rows, bool)}
     for slot, name in enumerate(READINGS):
         column = columns.values[name]
-        empty = pc.is_null(column).to_numpy(zero_copy_only=False)
-        wh, energy_reason = round_to_wh(pc.fill_null(column, 0.0).to_numpy(zero_copy_only=False), rules)
+        empty = is_null(column)
+        wh, energy_reason = validation.round_to_wh(fill_nulls(column, 0.0), rules)
         energy[:, slot] = np.where(empty, MISSING, wh)
         is_empty_row &= empty & ~columns.unreadable_cells(name)
-        flags_by_reason[RejectionReason.TEXT] |= columns.unreadable_cells(name)
-        for reason in reasons:
-            flags_by_reason[reason] |= energy_reason == reason
-    return energy, is_empty_row, list(flags_by_reason.items())
-
-
-def _count_notes(columns: Columns, header: Header) -> dict[str, int]:
-    if "quality" not in header.types:
-        return {}
-    cells = columns.values["quality"].cast(pa.binary()).to_pylist()
-    return {"rows with Row Quality NA (kept)": sum(cell is not None and cell.strip() == b"NA" for cell in cells)}
+        flags_by_reason["TEXT"] |= columns.unreadable_cells(name)
+        for reason, flags in validation.energy_flags(energy_reason).items():
+            flags_by_reason[reason.name] = flags | flags_by_reason.get(reason.name, flags)
+    return energy, is_empty_row, flags_by_reason

@@ -99,6 +99,17 @@ def _count_plain_lines(array: Bytes, *, has_returns: bool) -> int | None:
     return ends if controls == ends * (1 + has_returns) else None
 
 
+def is_utf8(data: bytes) -> bool:
+    """Return whether bytes are UTF-8."""
+    if data.isascii():
+        return True
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 def line_ends(data: bytes) -> Ints:
     r"""Return the positions of the line ends: line feeds, and the end of the bytes for the last line.
 

@@ -14,41 +14,23 @@ from __future__ import annotations
 
 import calendar
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from datetime import date
 from functools import lru_cache
-from typing import Any, Final, Protocol, runtime_checkable
+from typing import Any, Final, Protocol, Self, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from agedp_data.datasets import csv_lines
-from agedp_data.datasets.layout import (
-    BETWEEN_MINUTES,
-    Columns,
-    Header,
-    Layout,
-    QuarterTimes,
-    Records,
-    arrow_numbers,
-    fill_nulls,
-    is_null,
-)
+from agedp_data.datasets import csv_lines, validation
+from agedp_data.datasets import layout as layouts
+from agedp_data.datasets.layout import Columns, Header, Layout, QuarterTimes, Records
 from agedp_data.datasets.timestamps import EPOCHS, ISO, LOCAL_ISO, SHORTEST_ISO, day_number, parse_timestamp
-from agedp_data.datasets.validation import (
-    FIRST_DAY,
-    LAST_DAY,
-    Bytes,
-    Flags,
-    Int32s,
-    Ints,
-    ReadingRules,
-    RejectionReason,
-)
+from agedp_data.datasets.validation import Bytes, Flags, Int32s, Ints, ReadingRules, RejectionReason
 
 # --------------------------------------------------------------------------------------------------
 # ISO timestamps of one width as whole columns: eight characters of all rows are one array of 64-bit words.
@@ -185,7 +167,7 @@ def _month_of_word(word: int) -> tuple[int, int]:
     """Return the first quarter of day 0 of the month `2013-01-`, and the minutes to its end; 0 minutes for no month."""
     match = _MONTH.fullmatch(word.to_bytes(_WORD, "little"))
     year, month = (int(digits) for digits in match.groups()) if match else (0, 0)
-    if not (FIRST_DAY.year <= year <= LAST_DAY.year and 1 <= month <= 12):
+    if not (validation.FIRST_DAY.year <= year <= validation.LAST_DAY.year and 1 <= month <= 12):
         return 0, 0
     days = calendar.monthrange(year, month)[1]
     return (day_number(date(year, month, 1)) - 1) * _QUARTERS_OF_DAY, (days + 1) * _MINUTES_OF_DAY
@@ -199,7 +181,7 @@ def quarters_of_ns(ns: Ints) -> tuple[Int32s, Bytes]:
     """
     minute = ns // _MINUTE_NS
     quarter = minute // _QUARTER_MINUTES
-    past = np.where(minute * _MINUTE_NS == ns, minute - quarter * _QUARTER_MINUTES, BETWEEN_MINUTES)
+    past = np.where(minute * _MINUTE_NS == ns, minute - quarter * _QUARTER_MINUTES, layouts.BETWEEN_MINUTES)
     return quarter.astype(np.int32), past.astype(np.uint8)
 
 
@@ -222,6 +204,10 @@ _NO_ENERGY = "-1"  # a number, so that the column is parsed at once, and never k
 _CLOCK, _INSTANT = pa.timestamp("ns"), pa.timestamp("ns", "UTC")
 
 
+HalfHours = Callable[[Ints], Flags]
+"""Which of some records name a household and a half-hour."""
+
+
 @dataclass(frozen=True, slots=True)
 class ParsedChunk:
     """One parsed chunk: the records (n) of its rows, and the rejected rows (a).
@@ -238,6 +224,15 @@ class ParsedChunk:
     rejected_reason: Bytes
     rejected_text: tuple[str, ...]
     names_half_hour: Flags
+
+    @classmethod
+    def of(cls, records: Records, rejected_texts: Callable[[Ints], Iterable[str]], names_half_hour: HalfHours) -> Self:
+        """Return the chunk of the records of its rows; `rejected_texts` and `names_half_hour` take rejected ones."""
+        reason = records.reason
+        rejected = np.flatnonzero((reason != _KEPT) & (reason != int(RejectionReason.CATEGORY)))
+        texts = tuple(rejected_texts(rejected)) if len(rejected) else ()
+        row = np.arange(len(reason), dtype=np.int32)
+        return cls(len(reason), records, row, rejected, reason[rejected], texts, names_half_hour(rejected))
 
 
 @runtime_checkable
@@ -268,11 +263,7 @@ def parse_lines(data: bytes, *, layout: Layout, header: Header, rules: ReadingRu
         lines = np.array(list(reason_by_line))
         reason[(lines[:, None] * width + np.arange(width)).ravel()] = np.repeat(list(reason_by_line.values()), width)
         records = replace(records, reason=reason)
-    rows_read = len(records.reason)
-    rejected = np.flatnonzero((records.reason != _KEPT) & (records.reason != int(RejectionReason.CATEGORY)))
-    texts = _rejected_texts(data, rejected, header) if len(rejected) else ()
-    row = np.arange(rows_read, dtype=np.int32)
-    return ParsedChunk(rows_read, records, row, rejected, records.reason[rejected], texts, names_half_hour(rejected))
+    return ParsedChunk.of(records, lambda rejected: _rejected_texts(data, rejected, header), names_half_hour)
 
 
 def _rejected_texts(data: bytes, rejected: Ints, header: Header) -> tuple[str, ...]:
@@ -299,7 +290,7 @@ def _rejected_texts(data: bytes, rejected: Ints, header: Header) -> tuple[str, .
 def _parse_rows(data: bytes, header: Header) -> tuple[Columns, dict[int, RejectionReason]]:
     """Return the columns of all lines, and the reason of each line that is rejected as a whole by its number."""
     number = csv_lines.count_sound_lines(data, header.separator)
-    if number is not None and _is_utf8(data):  # else Arrow cannot skip rows with a wrong number of fields
+    if number is not None and csv_lines.is_utf8(data):  # else Arrow cannot skip rows with a wrong number of fields
         columns = parse_columns(data, header)
         if columns.rows == number:
             return columns, {}
@@ -308,9 +299,8 @@ def _parse_rows(data: bytes, header: Header) -> tuple[Columns, dict[int, Rejecti
     # lines with an unclosed quote are dropped first: the quote would hide commas of later lines
     sound = csv_lines.drop_lines(data, ends, is_broken)
     is_bad = is_broken.copy()
-    is_bad[~is_broken] = csv_lines.field_counts(sound, csv_lines.line_ends(sound), header.separator) != len(
-        header.names
-    )
+    counts = csv_lines.field_counts(sound, csv_lines.line_ends(sound), header.separator)
+    is_bad[~is_broken] = counts != len(header.names)
     reason_by_line: dict[int, RejectionReason] = {}
     pieces, start = [], 0
     for line in np.flatnonzero(is_bad).tolist():
@@ -338,9 +328,8 @@ def _with_shared_cells(line: str, header: Header) -> str | None:
         return None
     no_number = "?" * (1 + max(map(len, header.null_values), default=0))
     for i in (i for i, cell in enumerate(cells) if not csv_lines.is_sound_cell(cell)):
-        if header.names[i] not in header.energies or (
-            '"' in cells[i] and header.separator in (header.decimal, header.thousands)
-        ):
+        may_enclose = '"' in cells[i] and header.separator in (header.decimal, header.thousands)
+        if header.names[i] not in header.energies or may_enclose:
             return None
         cells[i] = no_number
     return header.separator.join(cells)
@@ -378,16 +367,6 @@ def _is_time(cell: str, header: Header) -> bool:
     return bool(texts) and parse_timestamp(texts[0].strip(" \t").encode("latin-1"), header.time_formats) is not None
 
 
-def _is_utf8(data: bytes) -> bool:
-    if data.isascii():
-        return True
-    try:
-        data.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
 def parse_columns(data: bytes, header: Header) -> Columns:
     """Return the columns of the rows with the right number of fields."""
     types = {name: _TEXT_TYPES.get(kind, kind) for name, kind in header.types.items()}
@@ -400,12 +379,12 @@ def parse_columns(data: bytes, header: Header) -> Columns:
     unreadable: dict[str, Flags] = {}
     times: dict[str, QuarterTimes] = {}
     if parts := header.time_parts:
-        texts = [pc.utf8_trim(_combine_chunks(table[name]), " \t") for name in parts]
+        texts = [pc.utf8_trim(layouts.one_array(table[name]), " \t") for name in parts]
         times["time"] = _parse_times(pc.binary_join_element_wise(*texts, " "), header)
     for name, kind in header.types.items():
         if name in parts:
             continue
-        column = _combine_chunks(table[name])
+        column = layouts.one_array(table[name])
         if pa.types.is_timestamp(kind):
             times[name] = _parse_times(column, header)
         elif pa.types.is_dictionary(kind):
@@ -423,49 +402,30 @@ def _read_csv(data: bytes, header: Header, types: Mapping[str, pa.DataType]) -> 
         return pa.table({name: pa.array([], kind) for name, kind in types.items()})
     if data.startswith(_BOM):
         data = b"\n" + data  # an empty line: no row may look like a byte order mark
+    names, quote, nulls = list(header.names), '"' if b'"' in data else False, list(header.null_values)
     return csv.read_csv(
         pa.BufferReader(data),
-        read_options=csv.ReadOptions(
-            column_names=list(header.names), use_threads=False, block_size=len(data) + 2, encoding="utf8"
-        ),
-        parse_options=csv.ParseOptions(
-            delimiter=header.separator, invalid_row_handler=lambda _: "skip", quote_char='"' if b'"' in data else False
-        ),
-        convert_options=csv.ConvertOptions(
-            check_utf8=False,
-            column_types=dict(types),
-            include_columns=list(types),
-            null_values=list(header.null_values),
-            strings_can_be_null=False,
-            decimal_point=header.decimal,
-        ),
-    )
-
-
-def _combine_chunks(column: pa.ChunkedArray) -> pa.Array:
-    if column.num_chunks == 1:  # almost always: nothing is copied
-        return column.chunk(0)
-    combined = column.combine_chunks()
-    if isinstance(combined, pa.ChunkedArray):
-        combined = combined.chunk(0) if combined.num_chunks else pa.array([], combined.type)
-    return combined
+        csv.ReadOptions(column_names=names, use_threads=False, block_size=len(data) + 2, encoding="utf8"),
+        csv.ParseOptions(delimiter=header.separator, invalid_row_handler=lambda _: "skip", quote_char=quote),
+        csv.ConvertOptions(check_utf8=False, column_types=dict(types), include_columns=list(types), null_values=nulls,
+                           strings_can_be_null=False, decimal_point=header.decimal),
+    )  # fmt: skip
 
 
 def _dictionary_of_runs(cells: pa.BinaryArray) -> pa.DictionaryArray:
     """Return cells as a dictionary; those of files sorted by household are compared with the one before only."""
     starts = run_starts(cells)
     if starts is not None and len(starts) * _MIN_RUN <= len(cells):
-        of_runs = cells.take(arrow_numbers(starts)).dictionary_encode()
-        indices = np.repeat(fill_nulls(of_runs.indices, 0), np.diff(starts, append=len(cells)))
-        return pa.DictionaryArray.from_arrays(arrow_numbers(indices), of_runs.dictionary, safe=False)
-    first = cells.slice(0, _FIRST_CELLS)
-    if len(pc.run_end_encode(first).values) * _MIN_RUN > len(first):
-        return cells.dictionary_encode()
-    runs = pc.run_end_encode(cells)
-    of_runs = runs.values.dictionary_encode()
-    lengths = np.diff(fill_nulls(runs.run_ends, 0), prepend=0)
-    indices = np.repeat(fill_nulls(of_runs.indices, 0), lengths)
-    return pa.DictionaryArray.from_arrays(arrow_numbers(indices), of_runs.dictionary, safe=False)
+        of_runs = cells.take(layouts.arrow_numbers(starts)).dictionary_encode()
+        lengths = np.diff(starts, append=len(cells))
+    else:
+        first = cells.slice(0, _FIRST_CELLS)
+        if len(pc.run_end_encode(first).values) * _MIN_RUN > len(first):
+            return cells.dictionary_encode()
+        runs = pc.run_end_encode(cells)
+        of_runs, lengths = runs.values.dictionary_encode(), np.diff(layouts.fill_nulls(runs.run_ends, 0), prepend=0)
+    indices = np.repeat(layouts.fill_nulls(of_runs.indices, 0), lengths)
+    return pa.DictionaryArray.from_arrays(layouts.arrow_numbers(indices), of_runs.dictionary, safe=False)
 
 
 def _parse_times(cells: pa.StringArray, header: Header) -> QuarterTimes:
@@ -477,7 +437,8 @@ def _parse_times(cells: pa.StringArray, header: Header) -> QuarterTimes:
     quarter, past, is_other = parsed
     times = QuarterTimes(quarter, past, np.zeros(len(cells), bool), np.zeros(len(cells), bool))
     if is_other.any():
-        of_others = quarter_times(*parse_timestamp_cells(cells.take(arrow_numbers(np.flatnonzero(is_other))), header))
+        others = cells.take(layouts.arrow_numbers(np.flatnonzero(is_other)))
+        of_others = quarter_times(*parse_timestamp_cells(others, header))
         for field in fields(times):
             getattr(times, field.name)[is_other] = getattr(of_others, field.name)
     return times
@@ -485,8 +446,8 @@ def _parse_times(cells: pa.StringArray, header: Header) -> QuarterTimes:
 
 def quarter_times(ns: pa.Array, is_bad: Flags, is_instant: Flags) -> QuarterTimes:
     """Return timestamps in nanoseconds since 1970, null if they are none, as quarters of an hour."""
-    quarter, past = quarters_of_ns(fill_nulls(ns.cast(pa.int64()), _NO_TIME_NS))
-    return QuarterTimes(quarter, past, is_bad | is_null(ns), is_instant)
+    quarter, past = quarters_of_ns(layouts.fill_nulls(ns.cast(pa.int64()), _NO_TIME_NS))
+    return QuarterTimes(quarter, past, is_bad | layouts.is_null(ns), is_instant)
 
 
 def parse_timestamp_cells(cells: pa.StringArray, header: Header) -> tuple[pa.Array, Flags, Flags]:

@@ -47,16 +47,10 @@ class StoredRows:
 
     def take(self, indices: Ints) -> StoredRows:
         """Return the rows with these indices, in this order."""
-        return StoredRows(
-            self.ids,
-            self.household[indices],
-            self.channel[indices],
-            self.time[indices],
-            self.file[indices],
-            self.row[indices],
-            self.energy_wh.take(indices, axis=0),
-            None if self.label is None else self.label[indices],
-        )
+        columns = (self.household, self.channel, self.time, self.file, self.row, self.energy_wh)
+        household, channel, time, file, row, energy = (column.take(indices, axis=0) for column in columns)
+        label = None if self.label is None else self.label[indices]
+        return StoredRows(self.ids, household, channel, time, file, row, energy, label)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,15 +119,8 @@ def deduplicate_rows(
     household, time, energy = _combine_channels(kept_rows, complete_channels=complete_channels)
     if meters is not None:
         household, time, energy = _add_meters(meters, household, time, energy)
-    return Readings(
-        rows.ids,
-        household,
-        time,
-        whole_watt_hours(energy, units_per_wh),
-        rows.file[rejected],
-        rows.row[rejected],
-        reason[rejected],
-    )
+    energy_wh, of_rejected = whole_watt_hours(energy, units_per_wh), (rows.file, rows.row, reason)
+    return Readings(rows.ids, household, time, energy_wh, *(column[rejected] for column in of_rejected))
 
 
 def whole_watt_hours(energy: Energy, units_per_wh: int) -> Energy:
@@ -235,21 +222,10 @@ def _assign_passes(rows: StoredRows) -> Ints:
     ambiguous = np.flatnonzero(rows.channel % PASSES == UNKNOWN_PASS)
     if len(ambiguous) == 0:
         return rows.channel
-    order = ambiguous[
-        np.lexsort(
-            (
-                rows.energy_wh[ambiguous, 0],
-                rows.file[ambiguous],
-                rows.channel[ambiguous],
-                rows.time[ambiguous],
-                rows.household[ambiguous],
-            )
-        )
-    ]
-    key = np.stack([rows.household[order], rows.time[order], rows.channel[order], rows.file[order]], axis=1)
-    first = np.ones(len(order), bool)
-    first[1:] = (key[1:] != key[:-1]).any(axis=1)
-    starts = np.flatnonzero(first)
+    keys = np.stack([rows.file, rows.channel, rows.time, rows.household])[:, ambiguous]
+    in_order = np.lexsort((rows.energy_wh[ambiguous, 0], *keys))
+    order, keys = ambiguous[in_order], keys[:, in_order]
+    starts = np.flatnonzero(np.append(True, (keys[:, 1:] != keys[:, :-1]).any(axis=0)))
     pairs = starts[np.diff([*starts, len(order)]) == 2]
     channel = rows.channel.copy()
     channel[order[pairs]] -= UNKNOWN_PASS - 1
@@ -270,9 +246,8 @@ def _rejection_reasons(key: Ints, file: Ints, energy: Ints, *, later_wins: bool)
     is_repeated = ~first
     is_repeated[:-1] |= is_repeated[1:]
     if not is_repeated.all():  # a row whose key occurs once is kept
-        reason[is_repeated] = _rejection_reasons(
-            key[is_repeated], file[is_repeated], energy[is_repeated], later_wins=later_wins
-        )
+        columns = (values[is_repeated] for values in (key, file, energy))
+        reason[is_repeated] = _rejection_reasons(*columns, later_wins=later_wins)
         return reason
     starts = np.flatnonzero(first)
     equal = np.minimum.reduceat(energy, starts) == np.maximum.reduceat(energy, starts)
@@ -281,7 +256,6 @@ def _rejection_reasons(key: Ints, file: Ints, energy: Ints, *, later_wins: bool)
     reason[~is_equal] = RejectionReason.CONFLICT
     if not later_wins or is_equal.all():
         return reason
-    starts = np.flatnonzero(first)
     latest = np.repeat(np.maximum.reduceat(file, starts), np.diff([*starts, len(key)]))
     reason[~is_equal & (file < latest)] = RejectionReason.SUPERSEDED
     last = np.flatnonzero(~is_equal & (file == latest))
@@ -296,9 +270,7 @@ def _combine_channels(rows: StoredRows, *, complete_channels: Channels) -> tuple
     """
     household, time, energy = rows.household, rows.time, rows.energy_wh
     if frozenset({0}) not in complete_channels or rows.channel.any():
-        household, time, energy = _add_channels(
-            household, rows.channel, time, energy, complete_channels=complete_channels
-        )
+        household, time, energy = _add_channels(household, rows.channel, time, energy, complete_channels)
     if energy.shape[1] == 1:
         return household, time, energy[:, 0]
     household = np.repeat(household, SLOTS)
@@ -309,7 +281,7 @@ def _combine_channels(rows: StoredRows, *, complete_channels: Channels) -> tuple
 
 
 def _add_channels(
-    household: Ints, channel: Ints, time: Ints, energy: Ints, *, complete_channels: Channels
+    household: Ints, channel: Ints, time: Ints, energy: Ints, complete_channels: Channels
 ) -> tuple[Ints, Ints, Ints]:
     order = np.lexsort((channel, time, household))
     household, channel, time, energy = household[order], channel[order], time[order], energy[order]
@@ -320,7 +292,6 @@ def _add_channels(
     if energy.shape[1] > 1:  # a row of one reading has it, and a net export may be of -1 Wh
         total[np.minimum.reduceat(energy, starts) == MISSING] = MISSING
     present_channels = np.bitwise_or.reduceat(1 << channel, starts)
-    is_complete = np.isin(
-        present_channels, [sum(1 << channel_number for channel_number in channels) for channels in complete_channels]
-    )
+    complete = [sum(1 << number for number in channels) for channels in complete_channels]
+    is_complete = np.isin(present_channels, complete)
     return household[starts][is_complete], time[starts][is_complete], total[is_complete]

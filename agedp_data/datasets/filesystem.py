@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from glob import escape, glob, has_magic
 from pathlib import Path
-from typing import IO, Any, Final, Protocol, cast
+from typing import IO, Any, Final, cast
 
 import pyarrow as pa
 
@@ -140,6 +140,13 @@ def system_at(url: str) -> tuple[Any, str]:
     return system, str(path)
 
 
+def _fresh_system_at(url: str) -> tuple[Any, str]:
+    """Return the file system of a URL without its cached listings, and the path in it."""
+    system, path = system_at(url)
+    system.invalidate_cache()
+    return system, path
+
+
 def _timeout_options(protocol: str) -> dict[str, Any]:
     """Return the fsspec options that keep a silent service from blocking, or being retried, for minutes."""
     if protocol == "s3":  # s3fs tries five times; each try would be five of botocore's
@@ -162,9 +169,8 @@ def list_locations(pattern: str) -> list[str]:
     with input_errors(f"[input] files: {label}", pattern):
         locations = _list_urls(pattern) if is_url(pattern) else _list_paths(pattern)
     if locations is None:
-        raise InputError(
-            "[input] files: a named file does not exist", private=f"{format_location(pattern)}: does not exist"
-        )
+        private = f"{format_location(pattern)}: does not exist"
+        raise InputError("[input] files: a named file does not exist", private=private)
     return locations
 
 
@@ -180,8 +186,7 @@ def _list_paths(pattern: str) -> list[str] | None:
 
 
 def _list_urls(pattern: str) -> list[str] | None:
-    system, path = system_at(pattern)
-    system.invalidate_cache()
+    system, path = _fresh_system_at(pattern)
     if has_magic(path):
         names = [name for name, info in system.glob(path, detail=True).items() if info["type"] == "file"]
     elif system.isdir(path):
@@ -198,30 +203,29 @@ def _files_of_folder(folder: Path) -> Iterator[str]:
     for entry in folder.iterdir():
         if not entry.is_dir():
             yield str(entry)
-        elif "=" in entry.name:
+        elif _is_part(entry.name, str(folder)):
             yield from _files_of_folder(entry)
-        elif entry.name == DELTA_LOG:
-            raise _delta_error(str(folder))
 
 
 def _urls_of_folder(system: Any, folder: str) -> Iterator[str]:  # noqa: ANN401  (fsspec is untyped)
     for info in system.ls(folder, detail=True):
-        name = str(info["name"]).rstrip("/").rpartition("/")[2]
         if info["type"] == "file":
             yield str(info["name"])
-        elif "=" in name:
+        elif _is_part(str(info["name"]).rstrip("/").rpartition("/")[2], folder):
             yield from _urls_of_folder(system, str(info["name"]))
-        elif name == DELTA_LOG:
-            raise _delta_error(folder)
 
 
-def _delta_error(folder: str) -> InputError:
-    """Return the error about a Delta table: its folder also holds files with deleted and replaced rows."""
-    problem = "is a Delta table, whose folder also holds deleted rows"
-    advice = "pass it to the Python API as deltalake.DeltaTable(...), or write its rows as Parquet"
-    return InputError(
-        f"[input] files: a named folder {problem}; {advice}", private=f"{format_location(folder)}: {problem}; {advice}"
-    )
+def _is_part(name: str, folder: str) -> bool:
+    """Return whether a folder in the named one has some of its files; refuse that of a Delta table.
+
+    The folder of a Delta table also holds files with deleted and replaced rows.
+    """
+    if name == DELTA_LOG:
+        problem = "is a Delta table, whose folder also holds deleted rows; pass it to the Python API as "
+        problem += "deltalake.DeltaTable(...), or write its rows as Parquet"
+        private = f"{format_location(folder)}: {problem}"
+        raise InputError(f"[input] files: a named folder {problem}", private=private)
+    return "=" in name
 
 
 def file_status(location: str) -> FileStatus:
@@ -231,21 +235,15 @@ def file_status(location: str) -> FileStatus:
         OSError: the file does not exist or its folder cannot be read; a service at a URL may raise other errors.
     """
     if not is_url(location):
-        stat_result = os.stat(location)  # noqa: PTH116  (of thousands of files)
-        return FileStatus(
-            stat_result.st_size,
-            stat_result.st_mtime_ns,
-            max(stat_result.st_mtime_ns, stat_result.st_ctime_ns),
-            local_fingerprint(stat_result),
-        )
-    system, path = system_at(location)
-    system.invalidate_cache()
+        status = os.stat(location)  # noqa: PTH116  (of thousands of files)
+        touched_ns = max(status.st_mtime_ns, status.st_ctime_ns)
+        return FileStatus(status.st_size, status.st_mtime_ns, touched_ns, local_fingerprint(status))
+    system, path = _fresh_system_at(location)
     info = system.info(path)
     modified = next((info[key] for key in ("LastModified", "last_modified", "mtime", "created") if info.get(key)), 0)
     modified_ns = _ns(modified)
-    return FileStatus(
-        int(info["size"]), modified_ns, modified_ns, f"{info['size']} {modified_ns} {info.get('ETag', '')}"
-    )
+    fingerprint = f"{info['size']} {modified_ns} {info.get('ETag', '')}"
+    return FileStatus(int(info["size"]), modified_ns, modified_ns, fingerprint)
 
 
 def local_fingerprint(status: os.stat_result) -> str:
@@ -268,8 +266,7 @@ def exists(location: str) -> bool:
     """Return whether a file exists at a path or URL; a service is asked anew, without cached listings."""
     if not is_url(location):
         return Path(location).exists()
-    system, path = system_at(location)
-    system.invalidate_cache()
+    system, path = _fresh_system_at(location)
     return bool(system.exists(path))
 
 
@@ -288,8 +285,7 @@ def read_bytes(location: str, label: str) -> bytes:
         InputError: it cannot be read.
     """
     with input_errors(f"{label}:", location):
-        system, path = system_at(location)
-        system.invalidate_cache()
+        system, path = _fresh_system_at(location)
         return bytes(system.cat_file(path))
 
 
@@ -332,9 +328,8 @@ def input_errors(label: str, location: str) -> Iterator[None]:
         protocol = location.partition("://")[0]
         problem = f"{protocol}:// needs a package that is not installed ({error.name or 'see its documentation'})"
         hint = "; for s3:// install agedp with its extra s3" if protocol == "s3" else ""
-        raise InputError(
-            f"{label.rstrip(':')}: {problem}{hint}", private=f"{format_location(location)}: {problem}{hint}"
-        ) from None
+        private = f"{format_location(location)}: {problem}{hint}"
+        raise InputError(f"{label.rstrip(':')}: {problem}{hint}", private=private) from None
     except Exception as error:
         if not (is_url(location) or isinstance(error, OSError)):
             raise
@@ -383,28 +378,6 @@ NO_MEMORY = (
 )
 
 
-class DescribesErrors(Protocol):
-    """A file that can return one-line errors about itself."""
-
-    @property
-    def location(self) -> str:
-        """Path or URL."""
-
-    @property
-    def size(self) -> int:
-        """Bytes of the file as stored."""
-
-    @property
-    def encoding(self) -> str:
-        """Encoding of its text."""
-
-    def error(self, problem: str, *, private: str | None = None) -> InputError:
-        """Return the error to raise."""
-
-    def unreadable(self, problem: str, *, private: str | None = None) -> InputError:
-        """Return the error to raise about the content of the file."""
-
-
 def is_compressed(location: str) -> bool:
     """Return whether a file is compressed, by its name.
 
@@ -414,13 +387,13 @@ def is_compressed(location: str) -> bool:
     return location.lower().endswith(_EXTENSIONS)
 
 
-def is_stream(source: DescribesErrors) -> bool:
+def is_stream(source: InputFile) -> bool:
     """Return whether a file can only be read from its beginning."""
     return is_compressed(source.location) or source.encoding != UTF_8
 
 
 @contextmanager
-def open_decompressed(source: DescribesErrors) -> Iterator[IO[bytes]]:
+def open_decompressed(source: InputFile) -> Iterator[IO[bytes]]:
     """Open a file for reading, decompressed if it is compressed, and as UTF-8 if it is in another encoding.
 
     Bytes that are no text of the encoding become U+FFFD.
@@ -436,9 +409,8 @@ def open_decompressed(source: DescribesErrors) -> Iterator[IO[bytes]]:
             stream = _decompressed_stream(source, stack)
             yield stream if source.encoding == UTF_8 else cast(IO[bytes], _Utf8Stream(stream, source.encoding))
     except NotImplementedError:
-        raise source.unreadable(
-            "this kind of zip (deflate64?) cannot be read; extract it and compress it again as .gz"
-        ) from None
+        problem = "this kind of zip (deflate64?) cannot be read; extract it and compress it again as .gz"
+        raise source.unreadable(problem) from None
     except MemoryError:  # before ArrowException, which Arrow's is as well
         raise source.error(NO_MEMORY) from None
     except (EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, gzip.BadGzipFile, pa.ArrowException):
@@ -477,13 +449,18 @@ class _Utf8Stream:
         return taken
 
 
-def _decompressed_stream(source: DescribesErrors, stack: ExitStack) -> IO[bytes]:
+def _decompressed_stream(source: InputFile, stack: ExitStack) -> IO[bytes]:
     stream = stack.enter_context(open_at(source.location))
     match source.location.lower().rpartition(".")[2]:
         case "gz":
             return cast(IO[bytes], stack.enter_context(gzip.GzipFile(fileobj=stream)))
         case "zip":
-            return stack.enter_context(_member(source, stack.enter_context(zipfile.ZipFile(stream))))
+            archive = stack.enter_context(zipfile.ZipFile(stream))
+            members = [of for of in archive.infolist() if not of.is_dir() and not _is_of_system(of.filename)]
+            if len(members) != 1:
+                problem = f"the archive holds {len(members)} files; one is expected; extract it first"
+                raise source.unreadable(problem)
+            return stack.enter_context(archive.open(members[0]))
         case "zst":
             return stack.enter_context(pa.CompressedInputStream(pa.PythonFile(stream), "zstd"))
         case _:
@@ -498,13 +475,6 @@ def _is_of_system(name: str) -> bool:
     """
     base = name.rpartition("/")[2]
     return name.startswith("__MACOSX/") or base.startswith("._") or base.lower() in _SYSTEM_FILES
-
-
-def _member(source: DescribesErrors, archive: zipfile.ZipFile) -> IO[bytes]:
-    members = [member for member in archive.infolist() if not member.is_dir() and not _is_of_system(member.filename)]
-    if len(members) != 1:
-        raise source.unreadable(f"the archive holds {len(members)} files; one is expected; extract it first")
-    return archive.open(members[0])
 
 
 # --------------------------------------------------------------------------------------------------
@@ -585,7 +555,8 @@ def list_input_files(patterns: Sequence[str], *, excluding: Sequence[str] = (), 
         InputError: no usable file, or a file that cannot be opened.
     """
     locations = sorted({location for pattern in patterns for location in list_locations(pattern)}, key=natural_sort_key)
-    named = [location for location in locations if _has_input_extension(location)]
+    names = ((location, location.rpartition("/")[2]) for location in locations)
+    named = [place for place, name in names if not name.startswith(".") and name.lower().endswith(EXTENSIONS)]
     excluded = {canonical_location(location) for location in excluding}
     canonical = canonical_locations(named)
     candidates = [location for location, address in zip(named, canonical, strict=True) if address not in excluded]
@@ -599,11 +570,6 @@ def list_input_files(patterns: Sequence[str], *, excluding: Sequence[str] = (), 
         )
     sources = (_input_file(location, f"input {i} of {len(usable)}") for i, location in enumerate(usable, 1))
     return InputListing(tuple(sources), len(locations) - len(usable))
-
-
-def _has_input_extension(location: str) -> bool:
-    name = location.rpartition("/")[2]
-    return not name.startswith(".") and name.lower().endswith(EXTENSIONS)
 
 
 def is_parquet(location: str) -> bool:
@@ -672,9 +638,7 @@ def hash_segment(segment: FileSegment) -> bytes:
     location = segment.source.location
     with input_errors(f"{segment.source.label}:", location), open_at(location) as stream:
         stream.seek(segment.start)
-        while remaining and (
-            chunk := stream.read(min(remaining, _HASH_BYTES))
-        ):  # small: hashed while the caches hold it
+        while remaining and (chunk := stream.read(min(remaining, _HASH_BYTES))):  # hashed while the caches hold it
             digest.update(chunk)
             remaining -= len(chunk)
     return digest.digest()

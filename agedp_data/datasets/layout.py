@@ -19,18 +19,10 @@ from typing import Any, Final, Protocol
 import numpy as np
 import pyarrow as pa
 
+from agedp_data.datasets import validation
 from agedp_data.datasets.csv_lines import split_fields
-from agedp_data.datasets.timestamps import parse_timestamp
-from agedp_data.datasets.validation import (
-    INTERVAL_MINUTES,
-    SLOTS,
-    Bytes,
-    Flags,
-    Int32s,
-    Ints,
-    ReadingRules,
-    RejectionReason,
-)
+from agedp_data.datasets.timestamps import ZoneDays, parse_timestamp
+from agedp_data.datasets.validation import SLOTS, Bytes, Flags, Int32s, Ints, ReadingRules, RejectionReason
 from agedp_data.errors import InputError
 from agedp_data.parameters import Section
 
@@ -241,6 +233,40 @@ class Layout(Protocol):
         """Return the instant (UTC) at which a day of this layout ends."""
 
 
+class PublishedLayout:
+    """What layouts have in common unless they say otherwise: rows of one half-hour, one channel, days of `day_zone`."""
+
+    day_zone: str
+    width = 1
+    interval_minutes = validation.INTERVAL_MINUTES
+    channels = 1
+    separator = ","
+    encoding = "utf-8"
+    head_lines = 2
+    units_per_wh = 1
+    has_labels = False
+    keys: type[Section] | None = None
+
+    def __init__(self) -> None:
+        self._days = ZoneDays(self.day_zone)
+
+    def complete_channels(self, rules: ReadingRules) -> Channels:  # noqa: ARG002
+        """Return the one channel."""
+        return SINGLE_CHANNEL
+
+    def absent_slots(self, day: date) -> tuple[int, ...]:
+        """Return the slots that do not exist on the day; none in a zone without summer time."""
+        return self._days.absent_slots(day)
+
+    def repeated_slots(self, day: date) -> tuple[int, ...]:
+        """Return the slots that occur twice on the day; none in a zone without summer time."""
+        return self._days.repeated_slots(day)
+
+    def day_end(self, day: date) -> datetime:
+        """Return the instant (UTC) at which the day ends."""
+        return self._days.day_end(day)
+
+
 def label_of(text: str) -> int:
     """Return the number that tells a meter of a household apart from its others, in every part of every file.
 
@@ -256,7 +282,7 @@ def slot_step(interval_minutes: int) -> int:
     >>> slot_step(15), slot_step(30), slot_step(60)
     (1, 1, 2)
     """
-    return max(1, interval_minutes // INTERVAL_MINUTES)
+    return max(1, interval_minutes // validation.INTERVAL_MINUTES)
 
 
 def expected_readings(layout: Layout, day: date) -> int:
@@ -314,6 +340,29 @@ def fill_nulls(column: pa.Array, value: float) -> np.ndarray[Any, np.dtype[Any]]
     without_nulls = pa.Array.from_buffers(column.type, len(column), [None, column.buffers()[1]], offset=column.offset)
     numbers = np.from_dlpack(without_nulls)
     return np.where(is_null(column), value, numbers) if column.null_count else numbers
+
+
+def one_array(column: pa.ChunkedArray) -> pa.Array:
+    """Return a column as one array, with one dictionary; nothing is copied if it is one already.
+
+    >>> one_array(pa.chunked_array([["A"], ["B", None]]).dictionary_encode()).dictionary.to_pylist()
+    ['A', 'B']
+    """
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    joined = (column.unify_dictionaries() if pa.types.is_dictionary(column.type) else column).combine_chunks()
+    if isinstance(joined, pa.ChunkedArray):
+        joined = joined.chunk(0) if joined.num_chunks else pa.array([], joined.type)
+    return joined
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Return whether a type is one of Arrow's types of texts.
+
+    >>> is_text(pa.large_string()), is_text(pa.binary())
+    (True, False)
+    """
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def arrow_numbers(values: np.ndarray[Any, np.dtype[Any]]) -> pa.Array:

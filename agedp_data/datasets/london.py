@@ -14,8 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, date, datetime, timedelta
-from datetime import time as clock_time
 
 import numpy as np
 import pyarrow as pa
@@ -38,19 +36,10 @@ _OF_DAYS = validation.NamedColumns(
 )
 _NO_SECONDS = DAY_FIRST.removesuffix(":%S")
 _ROLES = {"lclid": "household", "datetime": "time", "tstp": "time"}
-_TYPES = {
-    "household": pa.dictionary(pa.int32(), pa.binary()),
-    "time": pa.timestamp("ns"),
-    "energy": pa.float64(),
-}
-_UNUSABLE = (
-    validation.RejectionReason.NOT_FINITE,
-    validation.RejectionReason.NEGATIVE,
-    validation.RejectionReason.ABOVE_BOUND,
-)
+_TYPES = {"household": pa.dictionary(pa.int32(), pa.binary()), "time": pa.timestamp("ns"), "energy": pa.float64()}
 
 
-class London:
+class London(layout.PublishedLayout):
     """The layout of Low Carbon London: a row is one household and half-hour, in GMT all year.
 
     >>> London().recognise(["LCLid,tstp,energy(kWh/hh)"]).variant
@@ -59,18 +48,10 @@ class London:
 
     name = "london"
     day_zone = "GMT"
-    width = 1
-    interval_minutes = validation.INTERVAL_MINUTES
-    channels = 1
-    separator = ","
-    encoding = "utf-8"
-    head_lines = 2
-    units_per_wh = 1
-    has_labels = False
-    keys = None
 
     def __init__(self) -> None:
-        self._days = Long(_OF_DAYS)
+        super().__init__()
+        self._rows_of_days = Long(_OF_DAYS)
 
     def recognise(self, lines: Sequence[str], location: str = "") -> layout.Header | None:
         """Return the header if the first line is a known one, regardless of blanks, case, and an index before it."""
@@ -80,7 +61,7 @@ class London:
         index = names[: has_index(names)]
         columns = names[len(index) :]
         if columns == [name.lower() for name in _DAYS]:
-            header = self._days.recognise([",".join([*index, *_DAYS])], location)
+            header = self._rows_of_days.recognise([",".join([*index, *_DAYS])], location)
             return header and replace(header, variant="days")
         for variant, text in _HEADERS.items():
             if columns == _normalised_columns(text):
@@ -109,7 +90,7 @@ class London:
         A row of a day has one record for each half-hour.
         """
         if header.readings_per_row > 1:
-            return self._days.records(columns, header, rules)
+            return self._rows_of_days.records(columns, header, rules)
         ids, household, no_household = layout.household_ids(columns.values["household"])
         end, cell = columns.times["time"], columns.values["energy"]
         no_number = columns.unreadable_cells("energy")
@@ -118,35 +99,12 @@ class London:
         energy, energy_reason = validation.round_to_wh(kwh, rules)
         time = (end.quarter >> 1) - np.int32(1)  # the reading that ends at 00:00 is the last of the day before
         off_grid = ~end.is_exact | ((end.quarter & 1) != 0)
+        no_date = end.unreadable | validation.is_impossible_time(time)
         reason = validation.first_reason(
-            columns.rows,
-            [
-                (validation.RejectionReason.HOUSEHOLD, no_household),
-                (validation.RejectionReason.DATE, end.unreadable | validation.is_impossible_time(time)),
-                (validation.RejectionReason.MISSING, missing),
-                (validation.RejectionReason.TEXT, no_number),
-                (validation.RejectionReason.OFF_GRID, off_grid),
-                *((kind, energy_reason == kind) for kind in _UNUSABLE if energy_reason.any()),
-            ],
+            energy_reason, HOUSEHOLD=no_household, DATE=no_date, MISSING=missing, TEXT=no_number, OFF_GRID=off_grid
         )
         channel = np.zeros(columns.rows, np.uint8)
         return layout.Records(ids, household, channel, time, energy.reshape(-1, 1), reason, {}, off_grid)
-
-    def complete_channels(self, rules: validation.ReadingRules) -> layout.Channels:  # noqa: ARG002
-        """Return the one channel."""
-        return layout.SINGLE_CHANNEL
-
-    def absent_slots(self, day: date) -> tuple[int, ...]:  # noqa: ARG002
-        """Return none: GMT all year."""
-        return ()
-
-    def repeated_slots(self, day: date) -> tuple[int, ...]:  # noqa: ARG002
-        """Return none: GMT all year."""
-        return ()
-
-    def day_end(self, day: date) -> datetime:
-        """Return the instant at which the day ends: midnight GMT."""
-        return datetime.combine(day + timedelta(days=1), clock_time(), UTC)
 
 
 def _normalised_columns(line: str) -> list[str]:

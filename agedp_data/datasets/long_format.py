@@ -35,7 +35,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from datetime import time as clock_time
 from functools import lru_cache
@@ -45,13 +44,10 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pyarrow as pa
 
-from agedp_data.datasets import layout, timestamps
+from agedp_data.datasets import layout, timestamps, validation
 from agedp_data.datasets.csv_lines import column_names, first_cells
-from agedp_data.datasets.table_text import SEPARATOR_LINE, is_value
+from agedp_data.datasets.table_text import SEPARATOR_LINE, is_number, is_value
 from agedp_data.datasets.validation import (
-    FIRST_DAY,
-    INTERVAL_MINUTES,
-    LAST_DAY,
     SLOTS,
     Bytes,
     Flags,
@@ -60,9 +56,6 @@ from agedp_data.datasets.validation import (
     NamedColumns,
     ReadingRules,
     RejectionReason,
-    first_reason,
-    is_impossible_time,
-    round_to_wh,
 )
 from agedp_data.errors import InputError
 from agedp_data.messages import escape_text
@@ -78,14 +71,18 @@ _TYPES = {
 Array = TypeVar("Array", Int32s, Ints, Bytes, Flags)
 _WH_PER_KWH = 1000.0
 _QUARTER_MINUTES, _HOUR_MINUTES, _DAY_MINUTES = 15, 60, 1440
-_QUARTERS = ((LAST_DAY - FIRST_DAY).days + 1) * 96
+_QUARTERS = ((validation.LAST_DAY - validation.FIRST_DAY).days + 1) * 96
 _UNITS_PER_WH = 1200
 """Parts of a watt-hour that hold W of 5 minutes, kW and kWh with four decimals without a rest."""
 _FIRST_SKIPPED = 2 * SLOTS  # before it are the times that cannot be read
 _NOTE = "rows of a half-hour that the day has twice (kept)"
 
 
-class Long:
+Positions = tuple[Flags, tuple[Int32s, Bytes], Flags]
+"""Which records have no position, time and channel of all others, and which are off the grid."""
+
+
+class Long(layout.PublishedLayout):
     """The layout that [input.columns] describes: readings of 5, 10, 15, 30 or 60 minutes.
 
     Timestamps are converted from `zone` to days and slots of `day_zone`. Channels are the passes of a repeated
@@ -93,13 +90,12 @@ class Long:
     """
 
     name = "long"
-    width = 1
-    keys = None
 
-    def __init__(self, columns: NamedColumns, interval_minutes: int = INTERVAL_MINUTES) -> None:
-        self.columns = columns
+    def __init__(self, columns: NamedColumns, interval_minutes: int = validation.INTERVAL_MINUTES) -> None:
+        self.columns, self.day_zone = columns, columns.day_zone
+        super().__init__()
         self.interval_minutes = interval_minutes
-        self._parts = max(1, INTERVAL_MINUTES // interval_minutes)
+        self._parts = max(1, validation.INTERVAL_MINUTES // interval_minutes)
         self.channels = layout.PASSES * self._parts
         self.separator = columns.separator
         self.encoding = columns.encoding
@@ -110,13 +106,11 @@ class Long:
         self.units_per_wh = _UNITS_PER_WH if is_power or adds_up else 1
         hours = interval_minutes / _HOUR_MINUTES if is_power else 1.0
         self._unit_wh = (_WH_PER_KWH if columns.unit.startswith("k") else 1.0) * hours
-        self.day_zone = columns.day_zone
-        self._days = timestamps.ZoneDays(columns.day_zone)
         self._clock = timestamps.WallClock(columns.zone, self._days)
         self._utc = timestamps.WallClock("UTC", self._days)
         self._format = timestamps.parser_format(columns.time_format)
         self._missing = tuple(sorted({word.strip(" \t") for word in columns.missing}))
-        self._missing_numbers = _parse_numbers(self._missing)
+        self._missing_numbers = [float(word) for word in self._missing if is_number(word)]
         self._midnight = lru_cache(maxsize=4096)(self._find_midnight)
 
     def recognise(self, lines: Sequence[str], location: str = "") -> layout.Header | None:
@@ -130,28 +124,15 @@ class Long:
             skipped = 1
         names = [_decode_utf8(name).strip(" \t") for name in column_names("".join(lines[skipped:][:1]), self.separator)]
         roles = self._roles(names)
-        types = {role: _TYPES.get(role, _TEXT if role.startswith("text") else _TYPES["energy"]) for role in roles}
-        types = {role: kind for role, kind in types.items() if not role.startswith("unused")}
-        readings = (
-            1
-            if not (self.columns.is_wide or self.columns.is_by_day)
-            else sum(role.startswith("energy") for role in types)
-        )
+        used = [role for role in roles if not role.startswith("unused")]
+        types = {role: _TYPES.get(role, _TEXT if role.startswith("text") else _TYPES["energy"]) for role in used}
+        has_several = self.columns.is_wide or self.columns.is_by_day
+        readings = sum(role.startswith("energy") for role in types) if has_several else 1
         return layout.Header(
-            self.name,
-            skipped + 1,
-            roles,
-            types,
-            (self._format,),
-            self._missing,
-            tuple(names),
-            self.separator,
-            self.columns.decimal,
-            readings,
-            is_shared=self.columns.is_wide,
+            self.name, skipped + 1, roles, types, (self._format,), self._missing, tuple(names), self.separator,
+            self.columns.decimal, readings, is_shared=self.columns.is_wide, thousands=self.columns.thousands,
             household=self._household(lines, location),
-            thousands=self.columns.thousands,
-        )
+        )  # fmt: skip
 
     def _roles(self, names: Sequence[str]) -> tuple[str, ...]:
         """Return the role of each column by its name; the names of a header are texts without surrounding blanks."""
@@ -166,10 +147,8 @@ class Long:
             days = {names[i]: f"energy_{i}" for i in range(first, last + 1)}
             expected = _DAY_MINUTES // self.interval_minutes
             if len(days) != expected or days.keys() & role_by_name.keys() - {names[first], names[last]}:
-                raise InputError(
-                    f"[input.columns] energy names {len(days)} columns from the first to the last; a day of "
-                    f"{self.interval_minutes} minutes has {expected}"
-                )
+                problem = f"[input.columns] energy names {len(days)} columns from the first to the last"
+                raise InputError(f"{problem}; a day of {self.interval_minutes} minutes has {expected}")
             role_by_name |= days
         return tuple(role_by_name.get(name, f"unused_{i}") for i, name in enumerate(names))
 
@@ -180,9 +159,8 @@ class Long:
         kind, place = columns.household_source
         household = [(place, "household")] if kind == "column" and not columns.is_wide else []
         times = columns.time_columns
-        time_roles = (
-            ("time",) if len(times) == 1 else ("time", layout.PERIOD) if columns.period_minutes else layout.TIME_PARTS
-        )
+        pair = ("time", layout.PERIOD) if columns.period_minutes else layout.TIME_PARTS
+        time_roles = ("time",) if len(times) == 1 else pair
         energies = [] if columns.is_wide else [(name, "energy") for name in columns.energy_columns]
         declared = [*household, *zip(times, time_roles, strict=True), *energies]
         texts = dict.fromkeys([*(name for name, _ in columns.where), *([columns.add] if columns.add else [])])
@@ -225,10 +203,8 @@ class Long:
 
     def _column_error(self, name: str, columns: Sequence[str]) -> InputError:
         expected = ", ".join(f'"{column}"' for column, _ in self._declared_roles)
-        problem = (
-            f"[input.columns] needs the columns {expected}; "
-            f'the header has "{name}" {columns.count(name)} times, not once'
-        )
+        problem = f"[input.columns] needs the columns {expected}; "
+        problem += f'the header has "{name}" {columns.count(name)} times, not once'
         if any(map(is_value, columns)) and not self.columns.is_wide and not self.columns.is_by_day:
             problem += "; that line seems to be a row: write a header line above it, or skip_lines"
         present = ", ".join(f'"{column}"' for column in columns)
@@ -245,14 +221,9 @@ class Long:
         problem = f'no timestamp of the first rows matches [input.columns] time_format = "{self.columns.time_format}"'
         if not first:
             return InputError(problem)
-        common_format = next(
-            (
-                time_format
-                for time_format in (*timestamps.COMMON_FORMATS, *timestamps.EPOCHS)
-                if all(timestamps.matches_format(cell, time_format) for cell in first)
-            ),
-            None,
-        )
+        formats = (*timestamps.COMMON_FORMATS, *timestamps.EPOCHS)
+        fitting = (kind for kind in formats if all(timestamps.matches_format(cell, kind) for cell in first))
+        common_format = next(fitting, None)
         suggestion = f'; did you mean "{common_format}"?' if common_format else ""
         return InputError(problem, private=f'{problem}; the first is "{escape_text(first[0], 40)}"{suggestion}')
 
@@ -279,23 +250,9 @@ class Long:
             time[no_position & no_number] = 0
             off_grid = off_grid | is_skipped
             no_position = no_position & ~(is_skipped & missing)  # an empty cell lacks nothing there
-        reason = first_reason(
-            len(energy),
-            [
-                (RejectionReason.HOUSEHOLD, no_household),
-                (RejectionReason.DATE, no_position | is_impossible_time(time)),
-                (RejectionReason.MISSING, missing),
-                (RejectionReason.TEXT, no_number),
-                (RejectionReason.OFF_GRID, off_grid),
-                *(
-                    (energy_kind, energy_reason == energy_kind)
-                    for energy_kind in (
-                        RejectionReason.NOT_FINITE,
-                        RejectionReason.NEGATIVE,
-                        RejectionReason.ABOVE_BOUND,
-                    )
-                ),
-            ],
+        no_date = no_position | validation.is_impossible_time(time)
+        reason = validation.first_reason(
+            energy_reason, HOUSEHOLD=no_household, DATE=no_date, MISSING=missing, TEXT=no_number, OFF_GRID=off_grid
         )
         if self.columns.where:  # a row that is not asked for names nobody, whatever else it lacks
             reason[_repeat(excluded, len(names))] = RejectionReason.CATEGORY
@@ -319,7 +276,7 @@ class Long:
         number = rows * len(names)
         return (header.household,), np.zeros(number, np.int32), np.zeros(number, bool)
 
-    def _positions(self, columns: layout.Columns, cells: int) -> tuple[Flags, tuple[Int32s, Bytes], Flags]:
+    def _positions(self, columns: layout.Columns, cells: int) -> Positions:
         """Return which records have no position, time and channel of all others, and which are off the grid."""
         timestamp = columns.times["time"]
         if self.columns.is_by_day:
@@ -344,15 +301,14 @@ class Long:
             skipped, end_skipped = map(self._clock.skipped_quarters, (start[rows], timestamp.quarter[rows]))
             before = start[rows] - np.where(end_skipped == 0, skipped, np.int32(0))
             parts = None if extra is None else extra[rows]
-            no_position[rows], (position[0][rows], position[1][rows]), off_grid[rows] = self._slots(
-                before, parts, np.zeros(len(rows), bool)
-            )
+            found = self._slots(before, parts, np.zeros(len(rows), bool))
+            no_position[rows], (position[0][rows], position[1][rows]), off_grid[rows] = found
         if cells > 1:
             time, channel = _repeat(position[0], cells), _repeat(position[1], cells)
             return _repeat(unreadable | no_position, cells), (time, channel), _repeat(off_grid | between, cells)
         return unreadable | no_position, position, off_grid | between
 
-    def _positions_of_days(self, date: layout.QuarterTimes, cells: int) -> tuple[Flags, tuple[Int32s, Bytes], Flags]:
+    def _positions_of_days(self, date: layout.QuarterTimes, cells: int) -> Positions:
         """Return the positions of the cells of days: the wall-clock times from midnight on."""
         off_grid = (date.quarter % np.int32(_DAY_MINUTES // _QUARTER_MINUTES) != 0) | ~date.is_exact
         minute = np.arange(cells, dtype=np.int32) * np.int32(self.interval_minutes)
@@ -363,9 +319,7 @@ class Long:
         no_position, (time, channel), between = self._slots(start, extra, np.zeros(len(start), bool))
         return unreadable | no_position, (time, channel), _repeat(off_grid, cells) | between
 
-    def _positions_of_periods(
-        self, date: layout.QuarterTimes, columns: layout.Columns
-    ) -> tuple[Flags, tuple[Int32s, Bytes], Flags]:
+    def _positions_of_periods(self, date: layout.QuarterTimes, columns: layout.Columns) -> Positions:
         """Return the positions of numbered periods: so many intervals after the midnight of their date."""
         cell = columns.values[layout.PERIOD]
         number = layout.fill_nulls(cell, -1.0) - self.columns.first_period
@@ -390,9 +344,7 @@ class Long:
         start, end = (int(midnight.astimezone(UTC).timestamp()) // 60 for midnight in (first, last))
         return start, end - start
 
-    def _slots(
-        self, start: Int32s, extra: Int32s | None, is_instant: Flags
-    ) -> tuple[Flags, tuple[Int32s, Bytes], Flags]:
+    def _slots(self, start: Int32s, extra: Int32s | None, is_instant: Flags) -> Positions:
         """Return which quarters have no slot, the slot and channel of the others, and which are off the grid.
 
         Args:
@@ -429,7 +381,7 @@ class Long:
         is_number = ~missing & ~no_number
         for number in self._missing_numbers:  # in any spelling: -9, -9.0 and " -9 " are one number
             missing |= is_number & (np.isnan(amount) if math.isnan(number) else amount == number)
-        energy, reason = round_to_wh(amount, rules, unit_wh=self._unit_wh, units_per_wh=self.units_per_wh)
+        energy, reason = validation.round_to_wh(amount, rules, unit_wh=self._unit_wh, units_per_wh=self.units_per_wh)
         return energy, missing, reason, no_number
 
     def complete_channels(self, rules: ReadingRules) -> layout.Channels:  # noqa: ARG002
@@ -440,38 +392,26 @@ class Long:
             for passes in ((timestamps.ClockPass.ONLY,), (timestamps.ClockPass.FIRST, timestamps.ClockPass.SECOND))
         )
 
-    def absent_slots(self, day: date) -> tuple[int, ...]:
-        """Return the slots that do not exist on the day."""
-        return self._days.absent_slots(day)
-
-    def repeated_slots(self, day: date) -> tuple[int, ...]:
-        """Return the slots that occur twice on the day."""
-        return self._days.repeated_slots(day)
-
     def slot_before_skip(self, day: date) -> int | None:
         """Return the slot of the interval that ends where the clock of `zone` skips no more than an interval; or None.
 
         Two timestamps are its end, and no row tells by itself that its clock is another one.
         """
-        columns, minutes = self.columns, max(INTERVAL_MINUTES, self.interval_minutes)
+        columns, minutes = self.columns, max(validation.INTERVAL_MINUTES, self.interval_minutes)
         skipped = timestamps.ZoneDays(columns.zone).absent_slots(day)
         is_row = columns.stamp == "end" and not (columns.is_by_day or columns.period_minutes)
-        if not (is_row and 0 < len(skipped) * INTERVAL_MINUTES <= self.interval_minutes):
+        if not (is_row and 0 < len(skipped) * validation.INTERVAL_MINUTES <= self.interval_minutes):
             return None
         midnight = datetime.combine(day, clock_time())
-        position = self._clock.slot_at(midnight + timedelta(minutes=skipped[0] * INTERVAL_MINUTES - minutes))
+        position = self._clock.slot_at(midnight + timedelta(minutes=skipped[0] * validation.INTERVAL_MINUTES - minutes))
         return position.slot if position is not None and timestamps.date_of_day(position.day) == day else None
-
-    def day_end(self, day: date) -> datetime:
-        """Return the instant (UTC) at which the day ends."""
-        return self._days.day_end(day)
 
 
 def _has_text(column: pa.DictionaryArray, texts: Sequence[str]) -> Flags:
     """Return which cells have one of these texts, without surrounding blanks."""
     wanted = {text.encode() for text in texts}
-    is_wanted = np.array([(raw or b"").strip(b" \t") in wanted for raw in column.dictionary.to_pylist()] + [False])
-    found: Flags = is_wanted[layout.fill_nulls(column.indices, len(is_wanted) - 1)]
+    is_wanted = [*((raw or b"").strip(b" \t") in wanted for raw in column.dictionary.to_pylist()), False]
+    found: Flags = np.array(is_wanted)[layout.fill_nulls(column.indices, len(is_wanted) - 1)]
     return found
 
 
@@ -485,14 +425,6 @@ def _labels(column: pa.DictionaryArray) -> Ints:
 
 def _repeat(values: Array, times: int) -> Array:
     return values if times == 1 else cast("Array", np.repeat(values, times))
-
-
-def _parse_numbers(words: Sequence[str]) -> tuple[float, ...]:
-    numbers: list[float] = []
-    for word in words:
-        with suppress(ValueError):  # a word, not a number
-            numbers.append(float(word))
-    return tuple(numbers)
 
 
 def _decode_utf8(latin: str) -> str:

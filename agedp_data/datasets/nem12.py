@@ -32,8 +32,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, timedelta, timezone
-from datetime import time as clock_time
+from datetime import date
 from functools import lru_cache
 from typing import Annotated, Any, Final
 
@@ -41,38 +40,14 @@ import numpy as np
 import pyarrow as pa
 from pydantic import Field, model_validator
 
-from agedp_data.datasets import csv_lines
+from agedp_data.datasets import csv_lines, validation
 from agedp_data.datasets.csv_parsing import ParsedChunk, parse_columns
-from agedp_data.datasets.layout import (
-    SINGLE_CHANNEL,
-    Channels,
-    Columns,
-    Header,
-    Records,
-    fill_nulls,
-    is_null,
-    label_of,
-)
+from agedp_data.datasets.layout import Columns, Header, PublishedLayout, Records, fill_nulls, is_null, label_of
 from agedp_data.datasets.timestamps import day_number
-from agedp_data.datasets.validation import (
-    FIRST_DAY,
-    INTERVAL_MINUTES,
-    LAST_DAY,
-    MISSING,
-    SLOTS,
-    Bytes,
-    Flags,
-    Int32s,
-    Ints,
-    ReadingRules,
-    RejectionReason,
-    first_reason,
-    round_to_wh,
-)
+from agedp_data.datasets.validation import MISSING, SLOTS, Bytes, Flags, Int32s, Ints, ReadingRules, RejectionReason
 from agedp_data.errors import InputError
 from agedp_data.parameters import ListOf, Section, wrong
 
-_EST: Final = timezone(timedelta(hours=10))
 _DAY_MINUTES: Final = 1440
 _UNITS_PER_WH: Final = 1000
 """Parts of a watt-hour: a kWh with six decimals has no rest."""
@@ -95,6 +70,7 @@ _AFTER_VALUES: Final = 5
 _DATE_FIELDS: Final = 2
 _PADDING: Final = 16
 """Bytes after the last line, so that the first cells of a short one can be looked at."""
+_FEW_DIGITS = re.compile(rb"[ \t]*\d{1,3}[ \t]*")
 _QUALITY = re.compile(rb",[ \t]*[AEFNSV]\d{0,2}[ \t]*(?:,|\Z)", re.IGNORECASE)
 _MAX_HELD_BYTES: Final = 4 * csv_lines.LONGEST_LINE
 _NOTE: Final = "records without readings (200, 400, 500, 600)"
@@ -141,20 +117,15 @@ class _Block:
         )
 
 
-class Nem12:
+class Nem12(PublishedLayout):
     """The layout of NEM12: 300 records of a block are days of one channel.
 
-    >>> Nem12().recognise(["100,NEM12,200405011135,MDA1,Ret1"]).lines
-    1
+    >>> Nem12().recognise(["100,NEM12,200405011135,MDA1,Ret1"]).lines, Nem12().day_end(date(2024, 1, 8)).isoformat()
+    (1, '2024-01-08T14:00:00+00:00')
     """
 
     name = "nem12"
     day_zone = "Etc/GMT-10"  # the sign of POSIX: UTC+10
-    width = 1
-    interval_minutes = INTERVAL_MINUTES
-    channels = 1
-    separator = ","
-    encoding = "utf-8"
     head_lines = 10
     units_per_wh = _UNITS_PER_WH
     has_labels = True
@@ -203,26 +174,6 @@ class Nem12:
         if held:
             yield _parse(held, block, rules)[0]
 
-    def complete_channels(self, rules: ReadingRules) -> Channels:  # noqa: ARG002
-        """Return the one channel."""
-        return SINGLE_CHANNEL
-
-    def absent_slots(self, day: date) -> tuple[int, ...]:  # noqa: ARG002
-        """Return none: no summer time."""
-        return ()
-
-    def repeated_slots(self, day: date) -> tuple[int, ...]:  # noqa: ARG002
-        """Return none: no summer time."""
-        return ()
-
-    def day_end(self, day: date) -> datetime:
-        """Return the instant at which the day ends: midnight of UTC+10.
-
-        >>> Nem12().day_end(date(2024, 1, 8)).isoformat()
-        '2024-01-08T14:00:00+00:00'
-        """
-        return datetime.combine(day + timedelta(days=1), clock_time(), _EST).astimezone(UTC)
-
 
 @lru_cache(maxsize=4096)
 def _parse_block(line: bytes) -> _Block | None:
@@ -238,7 +189,9 @@ def _parse_block(line: bytes) -> _Block | None:
     if not household or not _SUFFIX.fullmatch(suffix) or not (is_energy or unit in _NO_ENERGY):
         return None
     label = label_of(f"{suffix} {serial}")
-    return _Block(household, suffix, label, _WH.get(unit, 0.0), int(minutes) if is_energy else INTERVAL_MINUTES)
+    return _Block(
+        household, suffix, label, _WH.get(unit, 0.0), int(minutes) if is_energy else validation.INTERVAL_MINUTES
+    )
 
 
 @lru_cache(maxsize=4096)
@@ -252,7 +205,7 @@ def _day_of(digits: int) -> int:
         day = date(digits // 10_000, digits // 100 % 100, digits % 100)
     except ValueError:
         return MISSING
-    return day_number(day) if FIRST_DAY <= day <= LAST_DAY else MISSING
+    return day_number(day) if validation.FIRST_DAY <= day <= validation.LAST_DAY else MISSING
 
 
 @dataclass(frozen=True, slots=True)
@@ -404,14 +357,7 @@ def _days(
     after = lines.comma(line, values + 1 + _AFTER_VALUES)
     are_commas = lines.stop[line] - after == np.maximum(fields - (values + _DATE_FIELDS + _AFTER_VALUES), 0)
     wrong_fields = (fields < values + _DATE_FIELDS) | is_number | ~are_commas
-    reason = first_reason(
-        len(line),
-        [
-            (RejectionReason.FIELDS, wrong_fields & ~is_none),
-            (RejectionReason.HOUSEHOLD, is_none),
-            (RejectionReason.DATE, day == MISSING),
-        ],
-    )
+    reason = validation.first_reason(FIELDS=wrong_fields & ~is_none, HOUSEHOLD=is_none, DATE=day == MISSING)
     reason[lines.is_broken[line]] = RejectionReason.LINE
     reason[~is_asked & ~is_none] = RejectionReason.CATEGORY  # it names nobody, whatever else it lacks
     is_null = np.zeros((len(line), SLOTS), bool)
@@ -428,7 +374,8 @@ def _apply_event(lines: _Lines, event: int, days: _Days, block: int) -> bool:
     if day < 0 or days.block[day] != block:
         return False
     cells = lines.text(event).split(b",")
-    first, last = (_number(cell) for cell in (*cells[1:3], b"", b"")[:2])
+    numbers = (cell if _FEW_DIGITS.fullmatch(cell) else MISSING for cell in (*cells[1:3], b"", b"")[:2])
+    first, last = map(int, numbers)
     values = int(days.values[day])
     is_sound = not lines.is_broken[event] and len(cells) >= _EVENT_FIELDS and 1 <= first <= last
     if days.reason[day] == RejectionReason.HOUSEHOLD or (is_sound and last <= values):
@@ -439,11 +386,6 @@ def _apply_event(lines: _Lines, event: int, days: _Days, block: int) -> bool:
     if days.reason[day] == RejectionReason.KEPT:
         days.reason[day] = RejectionReason.FIELDS
     return False
-
-
-def _number(cell: bytes) -> int:
-    """Return a whole number of a few digits, -1 for another cell."""
-    return int(cell) if re.fullmatch(rb"[ \t]*\d{1,3}[ \t]*", cell) else MISSING
 
 
 def _records(
@@ -485,17 +427,11 @@ def _records(
         values[offset[rejected_lines]] = of_lines
         return values
 
-    records = Records(
-        ids,
-        in_order(np.repeat(codes[days.block], SLOTS), -1),
-        np.zeros(int(rows.sum()), np.uint8),
-        in_order(first[:, None] + np.arange(SLOTS, dtype=np.int32), 0),
-        in_order(energy, MISSING).reshape(-1, 1),
-        in_order(reason, of_lines),
-        {},
-        label=in_order(np.repeat(labels[days.block], SLOTS), 0),
-    )
-    return records, offset
+    household, label = (np.repeat(of_block[days.block], SLOTS) for of_block in (codes, labels))
+    channel, time = np.zeros(int(rows.sum()), np.uint8), in_order(first[:, None] + np.arange(SLOTS, dtype=np.int32), 0)
+    energies, reasons = in_order(energy, MISSING).reshape(-1, 1), in_order(reason, of_lines)
+    label = in_order(label, 0)
+    return Records(ids, in_order(household, -1), channel, time, energies, reasons, {}, label=label), offset
 
 
 def _energies(lines: _Lines, chosen: Ints, values: int, unit_wh: float, rules: ReadingRules) -> tuple[Int32s, Bytes]:
@@ -521,7 +457,7 @@ def _energies(lines: _Lines, chosen: Ints, values: int, unit_wh: float, rules: R
             reason[i, is_null(cell)] = RejectionReason.MISSING
             reason[i, columns.unreadable_cells(name)] = RejectionReason.TEXT
     of_interval = replace(rules, interval_minutes=_DAY_MINUTES // values)
-    energy, of_energy = round_to_wh(amount.ravel(), of_interval, unit_wh=unit_wh, units_per_wh=_UNITS_PER_WH)
+    energy, of_energy = validation.round_to_wh(amount.ravel(), of_interval, unit_wh=unit_wh, units_per_wh=_UNITS_PER_WH)
     if of_energy.any():
         reason = np.where(reason > 0, reason, of_energy.reshape(reason.shape))
     for i in np.flatnonzero((reason == RejectionReason.TEXT).any(axis=0)).tolist():
@@ -536,12 +472,7 @@ def _energies(lines: _Lines, chosen: Ints, values: int, unit_wh: float, rules: R
 
 
 def _chunk(
-    lines: _Lines,
-    days: _Days,
-    blocks: Sequence[_Block | None],
-    rejected_lines: Ints,
-    records: Records,
-    offset: Ints,
+    lines: _Lines, days: _Days, blocks: Sequence[_Block | None], rejected_lines: Ints, records: Records, offset: Ints
 ) -> ParsedChunk:
     """Return the records with the rejected rows, their texts, and which of these name a household and a half-hour."""
     is_asked = records.reason != int(RejectionReason.CATEGORY)
@@ -559,12 +490,7 @@ def _chunk(
 
 
 def _texts(
-    lines: _Lines,
-    days: _Days,
-    blocks: Sequence[_Block | None],
-    line: Sequence[int],
-    slot: Sequence[int],
-    day: Sequence[int],
+    lines: _Lines, days: _Days, blocks: Sequence[_Block | None], line: list[int], slot: list[int], day: list[int]
 ) -> Iterator[str]:
     """Yield the texts of rejected rows: of half-hours their cells, of lines the line, once."""
     before, cells, shared = -1, [""], ""

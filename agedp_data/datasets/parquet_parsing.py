@@ -24,9 +24,9 @@ import pyarrow.parquet as pq
 from agedp_data.datasets.csv_lines import LONGEST_LINE
 from agedp_data.datasets.csv_parsing import ParsedChunk, parse_number_cells, parse_timestamp_cells, quarter_times
 from agedp_data.datasets.filesystem import NO_MEMORY, Chunk, InputFile, open_at
-from agedp_data.datasets.layout import Columns, Header, Layout, QuarterTimes, fill_nulls, is_null
+from agedp_data.datasets.layout import Columns, Header, Layout, QuarterTimes, fill_nulls, is_null, is_text, one_array
 from agedp_data.datasets.timestamps import EPOCHS
-from agedp_data.datasets.validation import Flags, Ints, ReadingRules, RejectionReason
+from agedp_data.datasets.validation import Flags, Ints, ReadingRules
 from agedp_data.errors import InputError
 
 _DAMAGED = "is not Parquet, or is cut off or damaged; fetch it again"
@@ -199,12 +199,7 @@ def parse_table(table: pa.Table, *, layout: Layout, header: Header, rules: Readi
     fields = [field.with_type(whole.get(field.type, field.type)) for field in table.schema]
     table = table if fields == list(table.schema) else table.cast(pa.schema(fields))
     records = layout.records(columns_of_table(table, header), header, rules)
-    rejected = np.flatnonzero(records.reason)
-    rejected = rejected[records.reason[rejected] != RejectionReason.CATEGORY]
-    texts = _rejected_texts(table, rejected, header) if len(rejected) else ()
-    rows, names = len(records.reason), records.names_half_hour(rejected)
-    row = np.arange(rows, dtype=np.int32)
-    return ParsedChunk(rows, records, row, rejected, records.reason[rejected], tuple(texts), names)
+    return ParsedChunk.of(records, lambda rejected: _rejected_texts(table, rejected, header), records.names_half_hour)
 
 
 def _rejected_texts(table: pa.Table, rejected: Ints, header: Header) -> Iterator[str]:
@@ -226,11 +221,11 @@ def columns_of_table(table: pa.Table, header: Header) -> Columns:
     unreadable: dict[str, Flags] = {}
     times: dict[str, QuarterTimes] = {}
     if parts := header.time_parts:
-        times["time"] = quarter_times(*_joined_timestamps([_as_array(table[name]) for name in parts], header))
+        times["time"] = quarter_times(*_joined_timestamps([one_array(table[name]) for name in parts], header))
     for role, kind in header.types.items():
         if role in parts:
             continue
-        column = _as_array(table[role])
+        column = one_array(table[role])
         if pa.types.is_timestamp(kind):
             times[role] = quarter_times(*_timestamps(column, header))
         elif pa.types.is_dictionary(kind):
@@ -238,15 +233,6 @@ def columns_of_table(table: pa.Table, header: Header) -> Columns:
         else:
             values[role], unreadable[role] = _numbers(column, header)
     return Columns(table.num_rows, values, unreadable, times)
-
-
-def _as_array(column: pa.ChunkedArray) -> pa.Array:
-    if pa.types.is_dictionary(column.type) and column.num_chunks > 1:
-        column = column.unify_dictionaries()
-    combined = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-    if isinstance(combined, pa.ChunkedArray):
-        combined = combined.chunk(0) if combined.num_chunks else pa.array([], combined.type)
-    return combined
 
 
 def _texts(column: pa.Array) -> pa.DictionaryArray:
@@ -267,10 +253,6 @@ def _plain_text(column: pa.Array) -> pa.Array:
         return pa.nulls(len(column), pa.string())
 
 
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
-
-
 def _decoded(column: pa.Array) -> pa.Array:
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
@@ -278,7 +260,7 @@ def _decoded(column: pa.Array) -> pa.Array:
 def _timestamps(column: pa.Array, header: Header) -> tuple[pa.Array, Flags, Flags]:
     """Return timestamps in nanoseconds since 1970, which cells are none, and which are instants."""
     column = _decoded(column)
-    if _is_text(column.type):
+    if is_text(column.type):
         values, is_bad, is_instant = parse_timestamp_cells(pc.fill_null(column.cast(pa.string()), ""), header)
         return values, is_bad, is_instant
     if (unit := EPOCHS.get("".join(header.time_formats))) and _is_number(column.type):
@@ -298,8 +280,7 @@ def _timestamps(column: pa.Array, header: Header) -> tuple[pa.Array, Flags, Flag
         us = column.cast(pa.timestamp("us", column.type.tz), safe=False).cast(pa.int64())
         in_range = pc.and_(pc.greater(us, _NS_RANGE[0]), pc.less(us, _NS_RANGE[1]))
         ns = pc.multiply(pc.if_else(in_range, us, None), 1000)
-    is_null = np.asarray(pc.is_null(ns).to_numpy(zero_copy_only=False), bool)
-    return ns, is_null, is_instant
+    return ns, is_null(ns), is_instant
 
 
 def _joined_timestamps(columns: Sequence[pa.Array], header: Header) -> tuple[pa.Array, Flags, Flags]:
@@ -320,26 +301,23 @@ def _is_number(kind: pa.DataType) -> bool:
 def _numbers(column: pa.Array, header: Header) -> tuple[pa.Array, Flags]:
     """Return numbers, null where a cell is empty, and which cells are no number."""
     column = _decoded(column)
-    all_false = np.zeros(len(column), bool)
-    if _is_text(column.type):
+    if is_text(column.type):
         return parse_number_cells(pc.fill_null(column.cast(pa.string()), ""), header)
-    kind = column.type
-    if _is_number(kind):
-        return column.cast(pa.float64(), safe=False), all_false
-    is_null = np.asarray(pc.is_null(column).to_numpy(zero_copy_only=False), bool)
-    return pa.nulls(len(column), pa.float64()), ~is_null
+    if _is_number(column.type):
+        return column.cast(pa.float64(), safe=False), np.zeros(len(column), bool)
+    return pa.nulls(len(column), pa.float64()), ~is_null(column)
 
 
 def row_texts(table: pa.Table) -> Iterator[str]:
     """Yield the rows of a small table as lines of CSV, for quarantine files and messages."""
-    for row in zip(*(_decoded(_as_array(column)) for column in table.columns), strict=True):
+    for row in zip(*(_decoded(one_array(column)) for column in table.columns), strict=True):
         yield ",".join(_csv_cell(_cell_text(cell)) for cell in row)[:LONGEST_LINE]
 
 
 def _cell_text(cell: pa.Scalar) -> str:
     """Return a cell as text; one that Python cannot represent, such as a year after 9999, as `_NO_TEXT`."""
     try:
-        value = cell.as_buffer().to_pybytes() if cell.is_valid and _is_text(cell.type) else cell.as_py()
+        value = cell.as_buffer().to_pybytes() if cell.is_valid and is_text(cell.type) else cell.as_py()
     except (ArithmeticError, ValueError, LookupError, pa.ArrowException):
         return _NO_TEXT
     if value is None:
@@ -379,9 +357,9 @@ def minutes_by_household(table: pa.Table, header: Header) -> list[Ints]:
     """Return the timestamps of each household of a small table, in minutes since 1970; none if rows are days."""
     if not header.has_timestamps:
         return []
-    ns, is_bad, _ = _timestamps(_as_array(table["time"]), header)
+    ns, is_bad, _ = _timestamps(one_array(table["time"]), header)
     codes = np.zeros(len(ns), np.int64)
     if "household" in header.types:
-        codes = pc.fill_null(_texts(_as_array(table["household"])).indices, -1).to_numpy()
-    minutes = pc.fill_null(ns, 0).to_numpy(zero_copy_only=False) // _MINUTE_NS
+        codes = pc.fill_null(_texts(one_array(table["household"])).indices, -1).to_numpy()
+    minutes = fill_nulls(ns, 0) // _MINUTE_NS
     return [minutes[~is_bad & (codes == code)] for code in np.unique(codes[codes >= 0])]

@@ -17,18 +17,12 @@ from agedp_data.datasets.nem12 import Nem12
 from agedp_data.datasets.validation import INTERVAL_MINUTES, NamedColumns
 from agedp_data.errors import InputError
 
-LAYOUTS: dict[str, Layout] = {
-    London.name: London(),
-    Ausgrid.name: Ausgrid(),
-    Nem12.name: Nem12(),
-}
+LAYOUTS: dict[str, Layout] = {London.name: London(), Ausgrid.name: Ausgrid(), Nem12.name: Nem12()}
 DATASETS = (*LAYOUTS, Long.name)
 
 
 def layout_of(
-    dataset: str,
-    columns: NamedColumns | Mapping[str, Any] | None = None,
-    interval_minutes: int = INTERVAL_MINUTES,
+    dataset: str, columns: NamedColumns | Mapping[str, Any] | None = None, interval_minutes: int = INTERVAL_MINUTES
 ) -> Layout:
     """Return the layout of a dataset.
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import codecs
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -127,7 +127,8 @@ def table_text(
 def _table(lines: Sequence[str], separator: str, skip_lines: int | None, *, has_mark: bool) -> TableText | None:
     cells = [tuple(cell.strip() for cell in split_fields(line, separator)) for line in lines]
     if skip_lines is None:
-        width = _common_width(cells)
+        widths = Counter(len(row) for row in cells if len(row) > 1)
+        width = max(widths, key=lambda width: (widths[width], width), default=0)
         skip_lines = _header_position(cells, width)
     elif skip_lines < len(lines):
         width = len(cells[skip_lines])
@@ -141,17 +142,12 @@ def _table(lines: Sequence[str], separator: str, skip_lines: int | None, *, has_
     return TableText(separator, skip_lines, before, names, rows, has_mark, is_open) if rows else None
 
 
-def _common_width(cells: Sequence[Sequence[str]]) -> int:
-    widths = Counter(len(row) for row in cells if len(row) > 1)
-    return max(widths, key=lambda width: (widths[width], width), default=0)
-
-
 def _header_position(cells: Sequence[Sequence[str]], width: int) -> int | None:
     """Return the position of the header: the last line with a name for each column above the first rows."""
     rows = [row for row in cells if len(row) == width]
     lower = rows[len(rows) // 2 :]
-    valued = [i for i in range(width) if _is_valued([row[i] for row in lower])]
-    dated = [i for i in valued if _is_valued([row[i] for row in lower], _DATED)]
+    valued = [i for i in range(width) if are_mostly((row[i] for row in lower), _VALUE, _MOSTLY)]
+    dated = [i for i in valued if are_mostly((row[i] for row in lower), _DATED, _MOSTLY)]
     is_row = [
         len(row) == width
         and bool(valued)
@@ -179,9 +175,32 @@ def _has_units(cells: Sequence[str]) -> bool:
     return sum(map(bool, map(_UNIT.fullmatch, cells[1:]))) >= _MOSTLY * len(cells[1:])
 
 
-def _is_valued(column: Sequence[str], pattern: re.Pattern[str] = _VALUE) -> bool:
-    known = [cell for cell in column if cell.lower() not in MISSING_WORDS]
-    return bool(known) and sum(map(bool, map(pattern.fullmatch, known))) >= _MOSTLY * len(known)
+def known_cells(column: Iterable[str]) -> list[str]:
+    """Return the cells that are no word for a missing reading."""
+    return [cell for cell in column if cell.lower() not in MISSING_WORDS]
+
+
+def are_mostly(column: Iterable[str], pattern: re.Pattern[str], share: float = NEARLY_ALL) -> bool:
+    """Return whether this share of the known cells of a column, if there are any, has a form.
+
+    >>> are_mostly(["1", "2", "NA"], re.compile("[0-9]")), are_mostly(["NA"], re.compile(".*"))
+    (True, False)
+    """
+    known = known_cells(column)
+    return bool(known) and sum(map(bool, map(pattern.fullmatch, known))) >= share * len(known)
+
+
+def is_number(cell: str) -> bool:
+    """Return whether Python reads a text as a number, NaN and infinity among them.
+
+    >>> is_number("-9.0"), is_number("NaN"), is_number("1,5")
+    (True, True, False)
+    """
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
 
 
 def is_value(cell: str) -> bool:

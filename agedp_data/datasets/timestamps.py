@@ -334,13 +334,9 @@ class WallClock:
         first_position = self._position(first)
         if first.utcoffset() == second.utcoffset():
             return first_position
-        if _seconds(first) < _seconds(second):  # shown twice
-            second_position = self._position(second)
-            return (
-                first_position._replace(clock_pass=ClockPass.EITHER)
-                if first_position[:2] == second_position[:2]
-                else None
-            )
+        if first.astimezone(UTC) < second.astimezone(UTC):  # shown twice
+            is_one_slot = first_position[:2] == self._position(second)[:2]
+            return first_position._replace(clock_pass=ClockPass.EITHER) if is_one_slot else None
         return None
 
     def _position(self, start: datetime) -> SlotPosition:
@@ -350,10 +346,6 @@ class WallClock:
         if slot in self._days.repeated_slots(wall.date()):
             clock_pass = ClockPass.SECOND if wall.fold else ClockPass.FIRST
         return SlotPosition(day_number(wall.date()), slot, clock_pass, minutes)
-
-
-def _seconds(start: datetime) -> float:
-    return start.astimezone(UTC).timestamp()
 
 
 # --------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ negative and at most `max_half_hour_kwh` (`round_to_wh`). A row gets the first r
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import MISSING as MISSING_DEFAULT
 from dataclasses import asdict, dataclass, fields
 from datetime import date
@@ -43,45 +43,29 @@ class RejectionReason(IntEnum):
     `LINE` precedes all reasons: such a row has no fields. Stores contain these numbers, so a new reason comes last.
     """
 
-    KEPT = 0
-    FIELDS = 1
-    HOUSEHOLD = 2
-    DATE = 3
-    CATEGORY = 4
-    MISSING = 5
-    TEXT = 6
-    NOT_FINITE = 7
-    NEGATIVE = 8
-    ABOVE_BOUND = 9
-    OFF_GRID = 10
-    DUPLICATE = 11
-    CONFLICT = 12
-    SUPERSEDED = 13
-    LINE = 14
+    words: str
 
-    @property
-    def words(self) -> str:
-        """Return the reason as text, as reports print it."""
-        return _LABELS[self]
+    def __new__(cls, number: int, words: str = "") -> Self:
+        """Return a reason by its number, with its text as reports print it."""
+        reason = int.__new__(cls, number)
+        reason._value_, reason.words = number, words
+        return reason
 
-
-_LABELS = {
-    RejectionReason.KEPT: "kept",
-    RejectionReason.FIELDS: "wrong number of fields",
-    RejectionReason.HOUSEHOLD: "no household id, or one that is not UTF-8",
-    RejectionReason.DATE: "impossible date",
-    RejectionReason.CATEGORY: "consumption category not asked for",
-    RejectionReason.MISSING: "no reading (Null or empty)",
-    RejectionReason.TEXT: "text in a number",
-    RejectionReason.NOT_FINITE: "infinite or not a number",
-    RejectionReason.NEGATIVE: "negative energy",
-    RejectionReason.ABOVE_BOUND: "above the physical bound of a half-hour",
-    RejectionReason.OFF_GRID: "stamp is not on a half-hour",
-    RejectionReason.DUPLICATE: "exact duplicate",
-    RejectionReason.CONFLICT: "disagrees with another row about the same reading",
-    RejectionReason.SUPERSEDED: "corrected by a later file",
-    RejectionReason.LINE: "no line of text (empty, stray quote, control character, or over 64 KiB)",
-}
+    KEPT = 0, "kept"
+    FIELDS = 1, "wrong number of fields"
+    HOUSEHOLD = 2, "no household id, or one that is not UTF-8"
+    DATE = 3, "impossible date"
+    CATEGORY = 4, "consumption category not asked for"
+    MISSING = 5, "no reading (Null or empty)"
+    TEXT = 6, "text in a number"
+    NOT_FINITE = 7, "infinite or not a number"
+    NEGATIVE = 8, "negative energy"
+    ABOVE_BOUND = 9, "above the physical bound of a half-hour"
+    OFF_GRID = 10, "stamp is not on a half-hour"
+    DUPLICATE = 11, "exact duplicate"
+    CONFLICT = 12, "disagrees with another row about the same reading"
+    SUPERSEDED = 13, "corrected by a later file"
+    LINE = 14, "no line of text (empty, stray quote, control character, or over 64 KiB)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +201,16 @@ def round_to_wh(
     return np.where(finite & ~above & ~negative, wh, MISSING).astype(np.int32), reason.astype(np.uint8)
 
 
+def energy_flags(reason: Bytes) -> dict[RejectionReason, Flags]:
+    """Return which energies each of the reasons of `round_to_wh` rejects, without those that reject none.
+
+    >>> {kind.name: flags.tolist() for kind, flags in energy_flags(np.array([0, 8], np.uint8)).items()}
+    {'NEGATIVE': [False, True]}
+    """
+    kinds = (RejectionReason.NOT_FINITE, RejectionReason.NEGATIVE, RejectionReason.ABOVE_BOUND) if reason.any() else ()
+    return {kind: flags for kind in kinds if (flags := reason == int(kind)).any()}
+
+
 def is_impossible_time(time: Int32s) -> Flags:
     """Return which times (day since 1970 x 48 + slot) are outside 1970 to 2199.
 
@@ -226,15 +220,22 @@ def is_impossible_time(time: Int32s) -> Flags:
     return (time < 0) | (time >= (day_number(LAST_DAY) + 1) * SLOTS)
 
 
-def first_reason(rows: int, flags_by_reason: Sequence[tuple[RejectionReason, Flags]]) -> Bytes:
+def first_reason(energy: Bytes | None = None, /, **flags_by_reason: Flags) -> Bytes:
     """Return each row's first rejection reason in order of precedence, `KEPT` if no flag is set.
 
+    Args:
+        energy: the reason against the energy of each row, as of `round_to_wh`.
+        flags_by_reason: which rows each further reason rejects, by its name.
+
     >>> date_flags, text_flags = np.array([True, False, False]), np.array([True, True, False])
-    >>> first_reason(3, [(RejectionReason.TEXT, text_flags), (RejectionReason.DATE, date_flags)]).tolist()
+    >>> first_reason(TEXT=text_flags, DATE=date_flags).tolist()
     [3, 6, 0]
     """
+    flags = {RejectionReason[name]: flags for name, flags in flags_by_reason.items()}
+    rows = len(next(iter(flags.values())))
+    flags |= energy_flags(energy) if energy is not None else {}
     reason = np.zeros(rows, np.uint8)
-    for row_reason, flags in sorted(flags_by_reason, key=lambda pair: -pair[0]):
-        if flags.any():
-            reason[flags] = row_reason
+    for row_reason in sorted(flags, reverse=True):
+        if flags[row_reason].any():
+            reason[flags[row_reason]] = row_reason
     return reason

@@ -180,17 +180,9 @@ def bound_mixing(context: CalibrationContext, period: Period, edges: Floats, tra
     question = member_question(model, terms, int(is_on_roster(context.roster, model.period).sum()))
     check_draws_permitted(session, model, question)
     before = len(session.stored_draws)
-    answer = ledger_answer(session, model)
-    calibration = bound(
-        transitions,
-        edges,
-        context.roster,
-        model,
-        input_terms=terms,
-        population=run.population.name,
-        answer=answer,
-        engine=engine,
-    )
+    answer, population = ledger_answer(session, model), run.population.name
+    private: dict[str, Any] = {"input_terms": terms, "population": population, "answer": answer}
+    calibration = bound(transitions, edges, context.roster, model, engine=engine, **private)
     if session.accounts is not None:
         session.accounts.prepare(session.open_ledger, context.roster, ())
     draws = session.stored_draws

@@ -6,7 +6,7 @@ tasks. Everything here is confidential.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
@@ -18,7 +18,7 @@ import pyarrow as pa
 from agedp import plots
 from agedp.calibration.estimate import Transitions, repeated_half_hours
 from agedp.calibration.estimate import estimate as count
-from agedp.calibration.quantize import Period
+from agedp.calibration.quantize import MonthReadings, Period
 from agedp.calibration.quantize import quantize as compute_edges
 from agedp.compute.engine import household_blocks, map_items, reopened
 from agedp.compute.engine_settings import Scheduler
@@ -27,6 +27,7 @@ from agedp.store.daily_totals import days_with_readings
 from agedp.store.transition_counts import NO_STATE, states_by_household
 from agedp.workspace import StoredReadings
 from agedp_data.arrays import Floats
+from agedp_data.datasets.timestamps import day_number
 from agedp_data.datasets.validation import SLOTS, Ints
 from agedp_data.errors import ChainError, InputError
 from agedp_data.markov import mixing, transitions
@@ -80,20 +81,15 @@ class States:
         """
         import pandas as pd  # noqa: PLC0415
 
-        period, layout, edges = self.period, self.stored.store.layout, self.edges.to_numpy()
-        names = pa.array(self.households, pa.string())
+        layout, names = self.stored.store.layout, pa.array(self.households, pa.string())
         frames = []
-        for part in (part for month in period.months for part in period.parts(month)):
-            state = states_by_household(part.household, part.energy_wh, edges)
-            if self.step == "half-hour":
-                state = np.where(repeated_half_hours(layout, part.time), NO_STATE, state)
-            time = part.time * (SLOTS if self.step == "day" else 1)
-            columns = {
-                "household_id": names.take(pa.array(part.household)),
-                "interval_start": instants(time, layout),
-                "state": state,
-            }
-            frames.append(pa.table(columns).filter(pa.array(state != NO_STATE)).to_pandas())
+        for part, of_part in _parts_with_states(self):
+            is_repeated = self.step == "half-hour" and repeated_half_hours(layout, part.time)
+            state = np.where(is_repeated, NO_STATE, of_part)
+            households = names.take(pa.array(part.household))
+            starts = instants(part.time * (SLOTS if self.step == "day" else 1), layout)
+            table = pa.table({"household_id": households, "interval_start": starts, "state": state})
+            frames.append(table.filter(pa.array(state != NO_STATE)).to_pandas())
         frame: pd.DataFrame = pd.concat(frames)
         return frame.sort_values(["household_id", "interval_start"], ignore_index=True)
 
@@ -117,6 +113,13 @@ class States:
                     omitted = ~np.isin(part.household * _DAYS + part.time // SLOTS, np.concatenate(days))
                 number += np.bincount(part.household[omitted], minlength=len(number))
         return pd.Series(number, self.households, name="readings_without_state")
+
+
+def _parts_with_states(states: States) -> Iterator[tuple[MonthReadings, Ints]]:
+    """Yield the readings of each part of the period, and the state of each reading."""
+    period, edges = states.period, states.edges.to_numpy()
+    for part in (part for month in period.months for part in period.parts(month)):
+        yield part, states_by_household(part.household, part.energy_wh, edges)
 
 
 def quantize(
@@ -264,9 +267,13 @@ class Chains:
         """
         import pandas as pd  # noqa: PLC0415
 
-        series = self._series()
         per_day = 1 if self.states.step == "day" else SLOTS
-        table = markov_goodness_of_fit(series, lags, rng, n_states=self.states.n_states, steps_per_day=per_day)
+        period, number = self.states.period, self.states.n_states
+        first, days = day_number(period.first), (period.last - period.first).days + 1
+        series = np.full((len(self.households), days * per_day), -1, np.int64)  # -1: no state in a step
+        for part, state in _parts_with_states(self.states):
+            series[part.household, part.time - first * per_day] = np.where(state == NO_STATE, -1, state)
+        table = markov_goodness_of_fit(series, lags, rng, n_states=number, steps_per_day=per_day)
         columns = {name: table[name].ravel() for name in table.dtype.names or ()}
         household = np.repeat(np.asarray(self.households, object), len(lags))
         return pd.DataFrame({"household_id": pd.array(household, dtype="str"), **columns})
@@ -314,21 +321,8 @@ class Chains:
             raise InputError('a cyclic chain has no single kernel; estimate chain="homogeneous" for these measures')
         blocks = [chains[block] for block in household_blocks(len(chains))]
         of_block = partial(_measure_block, measure=measure, width=width)
-        return np.concatenate(
-            map_items("bounds", blocks, function=of_block, engine=reopened(self.states.stored.engine))
-        )
-
-    def _series(self) -> Ints:
-        """Return one state for each household and step of the period, -1 where there is none."""
-        period = self.states.period
-        steps_per_day = 1 if self.states.step == "day" else SLOTS
-        first = (period.first.toordinal() - 719163) * steps_per_day
-        series = np.full((len(self.households), ((period.last - period.first).days + 1) * steps_per_day), -1, np.int64)
-        edges = self.states.edges.to_numpy()
-        for part in (part for month in period.months for part in period.parts(month)):
-            state = states_by_household(part.household, part.energy_wh, edges)
-            series[part.household, part.time - first] = np.where(state == NO_STATE, -1, state)
-        return series
+        engine = reopened(self.states.stored.engine)
+        return np.concatenate(map_items("bounds", blocks, function=of_block, engine=engine))
 
 
 def _measure_block(chains: Floats | Ints, *, measure: Callable[..., Floats], width: int) -> Floats:
@@ -381,7 +375,5 @@ def count_transitions(states: States, *, n_phases: int, subsampling: Sequence[in
         n_phases: 48 for a cyclic chain, else 1.
         subsampling: steps of each subsampled series to count too.
     """
-    edges, engine = states.edges.to_numpy(), states.stored.engine
-    return count(
-        states.period, edges, n_states=states.n_states, engine=engine, n_phases=n_phases, subsampling=subsampling
-    )
+    edges, engine, number = states.edges.to_numpy(), states.stored.engine, states.n_states
+    return count(states.period, edges, n_states=number, engine=engine, n_phases=n_phases, subsampling=subsampling)

@@ -25,24 +25,11 @@ from agedp.preflight.input_checks import HOUSEHOLD_IDS, ROWS, Finding, in_python
 from agedp.preflight.input_facts import add_touched, in_samples
 from agedp.preflight.rejected_days import RosterDays, Touched, before_skip, has_ambiguous_numbers
 from agedp.stage_values import Delivery
-from agedp.stages.ingest import ingest, named_columns, parse_chunk, split_file
+from agedp.stages.ingest import ingest, parse_chunk, split_file
+from agedp.store import file_identity, month_reader
 from agedp.store.data_quality import ConflictingRows, count_by_reason, rejected_rows_in_words
-from agedp.store.file_identity import (
-    IdentifiedFile,
-    OpenedFile,
-    check_first_table_rows,
-    open_file,
-    texts_of_file,
-    texts_of_table,
-)
-from agedp.store.month_reader import (
-    daily_totals,
-    distinct_keys,
-    household_day_key,
-    is_in_sorted,
-    load_month_readings,
-    split_household_day_key,
-)
+from agedp.store.file_identity import IdentifiedFile, OpenedFile, open_file
+from agedp.store.month_reader import distinct_keys, household_day_key, is_in_sorted, split_household_day_key
 from agedp.store.named_days import day_spans
 from agedp.store.part_writer import ParsedRows, collect_kept_rows
 from agedp.store.store import Store, months_between
@@ -195,9 +182,8 @@ def reading_rules(
         interval_minutes = interval_minutes or workspace_module.attributes(files).get(workspace_module.INTERVAL)
     dataset = dataset or _dataset_of_files(files)
     minutes = int(interval_minutes or INTERVAL_MINUTES)
-    named = named_columns(columns, minutes)
-    rules = ReadingRules(columns=named, interval_minutes=minutes)
-    layout_of(dataset, named, rules.interval_minutes)
+    rules = workspace_module.rules_of({"columns": columns, "interval_minutes": minutes})
+    layout_of(dataset, rules.columns, minutes)
     return dataset, rules
 
 
@@ -299,25 +285,20 @@ class _Wanted:
         return replace(readings, household=household, time=time, energy_wh=energy)
 
 
-def _day_numbers(days: tuple[date | str, date | str] | None) -> tuple[int, int] | None:
-    if days is None:
-        return None
-    try:
-        first, last = (day if isinstance(day, date) else date.fromisoformat(day) for day in days)
-    except (TypeError, ValueError):
-        raise InputError(
-            f"days={days!r}: are no two days; give the first and the last one, such as ('2026-01-01', '2026-01-31')"
-        ) from None
-    return day_number(first), day_number(last)
-
-
 def _wanted(households: Collection[str] | None, days: tuple[date | str, date | str] | None) -> _Wanted:
     if households is not None and (isinstance(households, str) or not isinstance(households, Iterable)):
         raise InputError(f"households={households!r}: is no list of households; give one, such as ['A', 'B']")
-    return _Wanted(households, _day_numbers(days))
+    if days is None:
+        return _Wanted(households, None)
+    try:
+        first, last = (day if isinstance(day, date) else date.fromisoformat(day) for day in days)
+    except (TypeError, ValueError):
+        advice = "give the first and the last one, such as ('2026-01-01', '2026-01-31')"
+        raise InputError(f"days={days!r}: are no two days; {advice}") from None
+    return _Wanted(households, (day_number(first), day_number(last)))
 
 
-_Named = tuple[tuple[str, ...], Ints | Int32s, Ints | Int32s]
+_Named = tuple[Sequence[str], Ints | Int32s, Ints | Int32s]
 """Half-hours that rows name: household ids, indices into them, time of the first half-hour of each row."""
 
 
@@ -335,7 +316,7 @@ class _ParsedPart:
 
 @dataclass(frozen=True, slots=True)
 class _Parsed:
-    """Deduplicated readings, the account of their rows, and what the rows name, kept or rejected.
+    """Deduplicated readings, the account of their rows, and what the rows name: `named` all, `kept` the kept ones.
 
     `quarantine` are the rows that parsing rejected, `conflicts` the half-hours that conflicting rows lose,
     `repeated_once` the days whose half-hours that the clock shows twice have one row each; `of_another_clock` those on
@@ -344,7 +325,8 @@ class _Parsed:
 
     readings: Readings
     account: dict[str, Any]
-    named: list[_Named]
+    named: tuple[tuple[str, ...], Ints, Ints]
+    kept: tuple[Ints, Ints]
     float_ids: bool
     quarantine: list[pa.Table]
     conflicts: ConflictingRows
@@ -370,43 +352,53 @@ def _read(files: Any, store: Store) -> _Parsed:  # noqa: ANN401
         parts = [(0, _collect(store.layout, _parsed_table(batches, header, store)))]
         orders = [[*roles]]
     else:
-        opened = [
-            open_file(IdentifiedFile(source, "", ""), store=store, check_rows=True)
-            for source in filesystem.list_input_files(_patterns(files)).sources
-        ]
+        sources = filesystem.list_input_files(_patterns(files)).sources
+        opened = [open_file(IdentifiedFile(source, "", ""), store=store, check_rows=True) for source in sources]
         float_ids = any(file.header is not None and file.header.float_ids for file in opened)
         parts = list(_parsed_files(opened, store))
         orders = [[*file.header.columns] for file in opened if file.header is not None]
     ids = tuple(sorted({name for _, part in parts for name in part.ids}))
-    code = {name: i for i, name in enumerate(ids)}
-    stored = [_stored_rows(part, file, ids, code) for file, part in parts]
+    stored = [_stored_rows(part, file, ids) for file, part in parts]
     rows = join_rows(ids, stored, width=store.layout.width)
     del stored
     quarantine = [table for _, part in parts for table in part.quarantine]
-    readings = deduplicate_rows(
-        rows,
-        complete_channels=store.layout.complete_channels(store.rules),
-        units_per_wh=store.layout.units_per_wh,
-    )
+    channels, units = store.layout.complete_channels(store.rules), store.layout.units_per_wh
+    readings = deduplicate_rows(rows, complete_channels=channels, units_per_wh=units)
     rejected = sum((part.rejected for _, part in parts), Counter(count_by_reason(readings.rejected_reason)))
     read_rows = sum(part.read for _, part in parts)
     account = {"read": read_rows, "kept": read_rows - rejected.total(), "rejected": dict(sorted(rejected.items()))}
-    named = [named for _, part in parts for named in part.named]
     has_conflicts = bool((readings.rejected_reason == RejectionReason.CONFLICT).any())
     conflicts = _conflicts(rows if has_conflicts else rows.take(np.zeros(0, np.int64)), readings, store.layout)
-    named = [(ids, rows.household, rows.time), *named]
+    named = _joined([(ids, rows.household, rows.time), *(named for _, part in parts for named in part.named)])
+    kept = rows.household, rows.time
     is_ambiguous = _are_ambiguous(files, store)
     clock = _repeated_once(rows, store.layout), _of_another_clock(rows, store.layout)
     unasked = ""
     if read_rows and account["rejected"] == {RejectionReason.CATEGORY.words: read_rows}:
         if is_table:
             first = next(workspace_module.batches(files, [*roles])).rename_columns([*roles.values()])
-            unasked = texts_of_table(first, header, store)
+            unasked = file_identity.texts_of_table(first, header, store)
         else:
             unasked = next(
-                texts_of_file(file.source, file.data_start, file.header, store) for file in opened if file.header
+                file_identity.texts_of_file(file.source, file.data_start, file.header, store)
+                for file in opened
+                if file.header
             )
-    return _Parsed(readings, account, named, float_ids, quarantine, conflicts, is_ambiguous, orders, *clock, unasked)
+    lost = quarantine, conflicts
+    return _Parsed(readings, account, named, kept, float_ids, *lost, is_ambiguous, orders, *clock, unasked)
+
+
+def _joined(named: Sequence[_Named]) -> tuple[tuple[str, ...], Ints, Ints]:
+    """Return the half-hours that all parts name; a chunk has ids of its own."""
+    ids = tuple(sorted({name for names, _, _ in named for name in names}))
+    households = [_codes(ids, names)[household] for names, household, _ in named]
+    return ids, np.concatenate(households), np.concatenate([time for _, _, time in named]).astype(np.int64)
+
+
+def _codes(ids: Sequence[str], names: Sequence[str]) -> Ints:
+    """Return the indices of names among `ids`."""
+    code = {name: i for i, name in enumerate(ids)}
+    return np.array([code[name] for name in names] or [0], np.int64)
 
 
 def _are_ambiguous(files: Any, store: Store) -> bool:  # noqa: ANN401
@@ -466,17 +458,10 @@ def _conflicts(rows: StoredRows, readings: Readings, layout: Layout) -> Conflict
 
 def _named_roster(parsed: _Parsed, wanted: _Wanted) -> tuple[Roster, RosterDays] | None:
     """Return the households and days that rows of the wanted ones name; None if there is none."""
-    days = [np.zeros((2, 0), np.int64)]
-    ids = tuple(sorted({name for names, _, _ in parsed.named for name in names}))
-    code = {name: i for i, name in enumerate(ids)}
-    for names, household, time in parsed.named:
-        is_wanted = wanted.half_hours(names, household.astype(np.int64), time.astype(np.int64))
-        of_names = np.array([code[name] for name in names] or [0], np.int64)
-        key = distinct_keys(
-            household_day_key(of_names[household[is_wanted]], time[is_wanted].astype(np.int64) // SLOTS)
-        )
-        days.append(np.stack(split_household_day_key(key)))
-    household, day = np.concatenate(days, axis=1)
+    ids, household, time = parsed.named
+    is_wanted = wanted.half_hours(ids, household, time)
+    key = distinct_keys(household_day_key(household[is_wanted], time[is_wanted] // SLOTS))
+    household, day = split_household_day_key(key)
     if not len(day):
         return None
     codes, index = np.unique(household, return_inverse=True)
@@ -503,26 +488,16 @@ def _judged_rows(parsed: _Parsed, store: Store, wanted: _Wanted) -> tuple[Findin
         rows = sum(len(table) for table in parsed.quarantine)
         return judge({"rejected": Touched(0, {ALL: rows}, rows)}, {ALL: rows}, 0)
     roster, roster_days = named
-    step = slot_step(layout.interval_minutes)
     rejected = rejected_days.count_rejected(
         parsed.quarantine, roster_days, columns=store.rules.columns, minutes=layout.interval_minutes
     )
     in_roster = roster_days.codes(pa.array(readings.ids, pa.string())) if readings.ids else np.zeros(1, np.int64)
     keys = distinct_keys(household_day_key(in_roster[readings.household], readings.time // SLOTS))
     coded = replace(readings, ids=tuple(roster.ids), household=in_roster[readings.household])
-    energy, number = daily_totals(coded, keys)
+    energy, number = month_reader.daily_totals(coded, keys)
     sample = readings.household[:_SAMPLE_ROWS], readings.time[:_SAMPLE_ROWS] * INTERVAL_MINUTES
     samples = rejected_days.examine_samples([(readings.ids, *sample, readings.energy_wh[:_SAMPLE_ROWS])])
-    examined = input_facts.ExaminedDays(
-        (),
-        None,
-        frozenset(),
-        input_facts.complete_readings(layout.interval_minutes),
-        SLOTS // step,
-        (),
-        samples.rising,
-        layout.interval_minutes,
-    )
+    examined = input_facts.ExaminedDays(rising=samples.rising, interval_minutes=layout.interval_minutes)
     of_days = np.stack([*split_household_day_key(keys), number, energy])
     of_days = of_days[:, of_days[0] >= 0]
     lost = replace(parsed.conflicts, household=in_roster[parsed.conflicts.household])
@@ -533,12 +508,12 @@ def _judged_rows(parsed: _Parsed, store: Store, wanted: _Wanted) -> tuple[Findin
     if rejected.headers and rejected.have_other_order(parsed.column_orders):
         touched["rejected"] = Touched(roster_days.households, roster_days.totals, details=rejected_days.OTHER_ORDER)
     explained = sum(found.days.get(ALL, 0) for found in touched.values())
-    incomplete, counts = int((number < SLOTS // step).sum()) - explained, np.zeros(SLOTS, np.int64)
+    lacks, counts = number < examined.readings, np.zeros(SLOTS, np.int64)
+    incomplete = int(lacks.sum()) - explained
     if 2 * incomplete >= len(number) > 0:
         counted = rejected_days.count_by_slot(coded, counts, layout)
-        if slots := rejected_days.slots_of_few(counts, counted, step):
-            found = roster_days.touched(keys[number < SLOTS // step], details={f"slot {slot}": 1 for slot in slots})
-            touched["slot"] = found
+        if slots := rejected_days.slots_of_few(counts, counted, slot_step(layout.interval_minutes)):
+            touched["slot"] = roster_days.touched(keys[lacks], details={f"slot {slot}": 1 for slot in slots})
     touched = in_samples(samples, input_facts.sum_days(of_days), roster_days.households, roster_days.totals) | touched
     if parsed.has_ambiguous_numbers:
         touched["numbers"] = Touched(roster_days.households, roster_days.totals, is_sampled=True)
@@ -562,28 +537,18 @@ def _bare_days(parsed: _Parsed, in_roster: Ints, keys: Ints, lost: ConflictingRo
     """Return keys of household-days with rows, but without a complete half-hour, where shorter readings add up."""
     if layout.interval_minutes >= INTERVAL_MINUTES:
         return np.zeros(0, np.int64)
-    _, of_rows, time = parsed.named[0]  # the rows that are kept
-    household, day = in_roster[of_rows], time.astype(np.int64) // SLOTS
+    household, day = in_roster[parsed.kept[0]], parsed.kept[1] // SLOTS
     with_rows = household_day_key(household[household >= 0], day[household >= 0])
     return np.setdiff1d(with_rows, np.union1d(keys, household_day_key(lost.household, lost.time // SLOTS)))
 
 
 def _unread(parsed: _Parsed, layout: Layout, wanted: _Wanted) -> pa.Table:
     """Return the columns of readings for each wanted half-hour that a row names and no kept reading has."""
-    readings = parsed.readings
-    ids = tuple(sorted({name for names, _, _ in parsed.named for name in names}))
-    code = {name: i for i, name in enumerate(ids)}
-
-    def codes(names: Sequence[str], household: Ints | Int32s) -> Ints:
-        of_names: Ints = np.array([code[name] for name in names] or [0], np.int64)
-        return of_names[household]
-
-    household = np.concatenate([codes(names, household) for names, household, _ in parsed.named])
-    time = np.concatenate([time for _, _, time in parsed.named]).astype(np.int64)
-    readings = replace(readings, ids=ids, household=codes(readings.ids, readings.household))
+    readings, (ids, household, time) = parsed.readings, parsed.named
+    readings = replace(readings, ids=ids, household=_codes(ids, readings.ids)[readings.household])
     key = household_day_key(household, time // SLOTS)
     days = distinct_keys(key)
-    incomplete = days[daily_totals(readings, days)[1] < SLOTS]
+    incomplete = days[month_reader.daily_totals(readings, days)[1] < SLOTS]
     of_incomplete = is_in_sorted(key, incomplete)
     household, time = household[of_incomplete], time[of_incomplete]
     if layout.width > 1:
@@ -624,7 +589,7 @@ def _header_of_table(table: Any, store: Store) -> Header:  # noqa: ANN401
 def _parsed_table(batches: Iterable[pa.Table], header: Header, store: Store) -> Iterator[ParsedChunk]:
     for number, batch in enumerate(batches):
         if number == 0:
-            check_first_table_rows(batch, header, store)
+            file_identity.check_first_table_rows(batch, header, store)
         yield parquet_parsing.parse_table(batch, layout=store.layout, header=header, rules=store.rules)
 
 
@@ -651,10 +616,9 @@ def _collect(layout: Layout, chunks: Iterator[ParsedChunk]) -> _ParsedPart:
     return _ParsedPart(ids, rows, read_rows, rejected, named, quarantine)
 
 
-def _stored_rows(part: _ParsedPart, file: int, ids: tuple[str, ...], code: Mapping[str, int]) -> StoredRows:
-    codes = np.array([code[name] for name in part.ids], np.int64)
+def _stored_rows(part: _ParsedPart, file: int, ids: tuple[str, ...]) -> StoredRows:
     rows, count = part.rows, len(part.rows.row)
-    household = codes[rows.household] if len(codes) else np.zeros(0, np.int64)
+    household = _codes(ids, part.ids)[rows.household]
     channel, time, row = (values.astype(np.int64) for values in (rows.channel, rows.time, rows.row))
     energy_wh = rows.energy_wh.astype(np.int64)
     return StoredRows(ids, household, channel, time, np.full(count, file), row, energy_wh, rows.label)
@@ -672,12 +636,9 @@ def _readings_table(
     ids: Sequence[str], household: Ints, time: Ints, layout: Layout, energy_wh: Ints | None = None
 ) -> pa.Table:
     """Return the columns of readings; without an energy for half-hours without one."""
-    columns = {
-        workspace_module.HOUSEHOLD: pa.array(ids, pa.string()).take(pa.array(household)),
-        workspace_module.START: instants(time, layout),
-        workspace_module.ENERGY: pa.nulls(len(time), pa.int64()) if energy_wh is None else pa.array(energy_wh),
-    }
-    return pa.table(columns)
+    households = pa.array(ids, pa.string()).take(pa.array(household))
+    energies = pa.nulls(len(time), pa.int64()) if energy_wh is None else pa.array(energy_wh)
+    return pa.table([households, instants(time, layout), energies], workspace_module.READINGS_COLUMNS)
 
 
 def frame_attributes(layout: Layout, day: Ints) -> dict[str, Any]:
@@ -688,12 +649,9 @@ def frame_attributes(layout: Layout, day: Ints) -> dict[str, Any]:
         for kind, slots in (("repeated", layout.repeated_slots(on)), ("absent", layout.absent_slots(on))):
             changes[kind] += [f"{on} {slot // 2:02}:{slot % 2 * 30:02}" for slot in slots]
     nets = isinstance(layout, Long) and layout.columns.negative == "net"
-    return {
-        **({workspace_module.NEGATIVE: "net"} if nets else {}),
-        workspace_module.SUMMED: "sum",
-        workspace_module.INTERVAL: max(layout.interval_minutes, INTERVAL_MINUTES),
-        "clock_changes": changes,
-    }
+    minutes = max(layout.interval_minutes, INTERVAL_MINUTES)
+    noted = {workspace_module.SUMMED: "sum", workspace_module.INTERVAL: minutes, "clock_changes": changes}
+    return ({workspace_module.NEGATIVE: "net"} if nets else {}) | noted
 
 
 def instants(time: Ints, layout: Layout) -> pa.Array:
@@ -770,4 +728,4 @@ def _judged_store(
 
 
 def _month_frame(month: str, *, store: Store, contents: tuple[str, ...], wanted: _Wanted) -> pd.DataFrame:
-    return _frame(wanted.select(load_month_readings(store, month, contents)), store.layout)
+    return _frame(wanted.select(month_reader.load_month_readings(store, month, contents)), store.layout)

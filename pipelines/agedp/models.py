@@ -184,16 +184,11 @@ def calibrate(  # noqa: PLR0913  (the keys of [model], all of which decide)
     """
     ages = None if ages_days is None else list(ages_days)
     keys = {"min_visits": min_visits, "confidence": confidence, "ages_days": ages, "chain": chain}
-    numbers = {
-        "level": level,
-        "selection_epsilon": selection_epsilon,
-        "coverage": coverage,
-        "failure_probability": failure_probability,
-    }
-    further = {
-        **{key: exact_number(value) for key, value in numbers.items() if value is not None},
-        **({} if family is None else {"family": str(Path(family).absolute())}),
-    }
+    numbers = {"level": level, "selection_epsilon": selection_epsilon}
+    numbers |= {"coverage": coverage, "failure_probability": failure_probability}
+    further: dict[str, Any] = {key: exact_number(value) for key, value in numbers.items() if value is not None}
+    if family is not None:
+        further["family"] = str(Path(family).absolute())
     if not isinstance(source, States):
         if further or publish != "envelope" or any(value is not None for value in keys.values()):
             raise RunFileError("calibrate: a run file says all of this in [model]; give its path alone")
@@ -204,29 +199,15 @@ def calibrate(  # noqa: PLR0913  (the keys of [model], all of which decide)
         raise RunFileError(f"calibrate: {', '.join(missing)} decide what is promised and have no default")
     workspace = Workspace.create()
     edges = source.kind if isinstance(source.kind, str) else [exact_number(edge / 1000) for edge in source.kind]
-    written = {
-        "source": "estimated",
-        "assume": assume,
-        "file": str(workspace.folder / "model"),
-        "period": list(source.days),
-        "step": source.step,
-        "states": source.n_states,
-        "edges": edges,
-        "publish": publish,
-        **keys,
-        **further,
-    }
+    file = str(workspace.folder / "model")
+    written: dict[str, Any] = {"source": "estimated", "file": file, "assume": assume, "publish": publish}
+    written |= {"period": list(source.days), "step": source.step, "states": source.n_states, "edges": edges}
+    written |= keys | further
     model: EstimatedModel = model_from_keys(written)
     log_warnings(rounding_lines(model, written, "calibrate: [model]"))
     check_selection_possible(model, int(is_on_roster(source.stored.roster, model.period).sum()))
     counted = count_transitions(source, n_phases=phase_count(model), subsampling=subsampling_steps(model))
     input_terms = {key: source.stored.input_keys[key] for key in ("dataset", "interval_minutes")}
-    calibration = bound(
-        counted,
-        source.edges.to_numpy(),
-        source.stored.roster,
-        model,
-        input_terms=input_terms,
-        engine=source.stored.engine,
-    )
+    states, stored = source.edges.to_numpy(), source.stored
+    calibration = bound(counted, states, stored.roster, model, input_terms=input_terms, engine=stored.engine)
     return replace(CalibratedModel(calibration.model, Path(model.file)), _owner=workspace, _states=source)

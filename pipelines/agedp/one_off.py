@@ -35,7 +35,7 @@ from agedp.release_folder.partitions import list_files
 from agedp.run_context import RunContext
 from agedp.setup.init_run_file import BY, METERS, init, is_read_off, missing_options, preview
 from agedp.setup.run_file_draft import DraftPaths, flag_of
-from agedp.setup.run_file_options import FLAGS, Key, OptionValues, quoted
+from agedp.setup.run_file_options import FLAGS, Key, OptionValues, quoted, toml_value
 from agedp_data.config import load
 from agedp_data.config.loading import SCHEMA_FILE
 from agedp_data.config.model_section import EstimatedModel
@@ -64,13 +64,13 @@ def arguments_of(patterns: Sequence[str], options: OptionValues) -> dict[str, An
 
     Paths are absolute and sorted, numbers have no trailing zeros. What a call accepts is free (`accepted_words`).
     """
-    plain_options = {flag_of(key): _plain(toml) for key, toml in options.items() if key != ACCEPT}
+    plain_options = {flag_of(key): _plain(toml_value(toml, Decimal)) for key, toml in options.items() if key != ACCEPT}
     return {FILES: sorted(_locations(patterns)), **dict(sorted(plain_options.items()))}
 
 
 def accepted_words(options: OptionValues) -> list[str]:
     """Return the words of --accept, for a call that continues as well."""
-    words: list[str] = _plain(options[ACCEPT]) if ACCEPT in options else []
+    words: list[str] = _plain(toml_value(options[ACCEPT])) if ACCEPT in options else []
     return words
 
 
@@ -79,35 +79,27 @@ def write_arguments(folder: Path, arguments: Mapping[str, Any]) -> None:
     atomic_files.write(folder / _ARGUMENTS, json.dumps(arguments, indent=1).encode())
 
 
-def differing_arguments(folder: Path, patterns: Sequence[str], options: OptionValues) -> list[str]:
-    """Return the names of the arguments that differ from those of the call that began here.
+def differing_arguments(folder: Path, patterns: Sequence[str], options: OptionValues) -> dict[str, tuple[Any, Any]]:
+    """Return the arguments that differ from those of the call that began here: by name what was given and what is.
 
     Raises:
         RunFileError: no call of `agedp sanitise` began here.
     """
     earlier, current = _read_arguments(folder), arguments_of(patterns, options)
-    return [key for key in dict.fromkeys([*earlier, *current]) if earlier.get(key) != current.get(key)]
+    values = {key: (earlier.get(key), current.get(key)) for key in [*earlier, *current]}
+    return {key: (before, now) for key, (before, now) in values.items() if before != now}
 
 
-def different_arguments(
-    folder: Path, patterns: Sequence[str], options: OptionValues, *, released: bool
-) -> ContractChanged:
+def different_arguments(folder: Path, differing: Mapping[str, tuple[Any, Any]], *, released: bool) -> ContractChanged:
     """Return the error about options that differ from those of the call that began here.
 
     Args:
         folder: the confidential folder of the earlier call.
-        patterns: the files of this call.
-        options: the options of this call.
+        differing: the arguments that differ.
         released: whether a day is released already; before that, the folder may be deleted to begin anew.
-
-    Raises:
-        RunFileError: no call of `agedp sanitise` began here.
     """
-    earlier, current = _read_arguments(folder), arguments_of(patterns, options)
-    names = [name for name in differing_arguments(folder, patterns, options) if name != FILES]
-    changes = "; ".join(
-        f"{name} was {_value_text(earlier.get(name))} and is {_value_text(current.get(name))}" for name in names
-    )
+    texts = {name: [*map(_value_text, values)] for name, values in differing.items() if name != FILES}
+    changes = "; ".join(f"{name} was {before} and is {now}" for name, (before, now) in texts.items())
     advice = (
         "Give the same arguments to continue. Another --out makes another release with a ledger of its own: the losses "
         "of two releases of the same households add up, and no ledger counts them together"
@@ -140,19 +132,14 @@ def _locations(patterns: Sequence[str]) -> list[str]:
 
 
 def _value_text(value: object) -> str:
-    return (
-        "not given" if value is None else escape_text(value if isinstance(value, str) else json.dumps(value), _LONGEST)
-    )
+    if value is None:
+        return "not given"
+    return escape_text(value if isinstance(value, str) else json.dumps(value), _LONGEST)
 
 
-def _plain(toml: str) -> Any:  # noqa: ANN401  (a JSON value)
-    value = tomllib.loads(f"value = {toml}", parse_float=Decimal)["value"]
-    return _text(value)
-
-
-def _text(value: object) -> Any:  # noqa: ANN401  (a JSON value)
+def _plain(value: object) -> Any:  # noqa: ANN401  (a JSON value)
     if isinstance(value, list):
-        return [_text(item) for item in value]
+        return [_plain(item) for item in value]
     return exact_text(Decimal(value)) if isinstance(value, int | Decimal) else str(value)
 
 
@@ -165,9 +152,6 @@ def _read_arguments(folder: Path) -> dict[str, Any]:
         pass
     problem = "holds a run file that `agedp sanitise` did not write; name another --out, or use `agedp run` with it"
     raise RunFileError(f"[output] the confidential folder {problem}", private=f"{escape_text(str(folder))}: {problem}")
-
-
-_TABLES: Final[Mapping[str, str]] = {flag: key[0] for key, flag in FLAGS.items()}
 
 
 _RUN_FILE: Final = "run.toml"
@@ -248,7 +232,7 @@ def _is_begun(patterns: Sequence[str], out: Path, options: OptionValues) -> bool
         return False
     if any(key != FILES for key in differing):
         released = (out / STATEMENT).exists() or any(isinstance(row, ReleaseRecord) for row in _ledger_rows(folder))
-        raise different_arguments(folder, patterns, options, released=released)
+        raise different_arguments(folder, differing, released=released)
     if differing:
         write_files(folder / _RUN_FILE, patterns)
         write_arguments(folder, arguments_of(patterns, options))
@@ -267,8 +251,8 @@ def _drop_unreleased(folder: Path, patterns: Sequence[str], options: OptionValue
     """Remove the run file of a call that released nothing, and before it the model, if the options change it."""
     if not (folder / _RUN_FILE).exists():
         return
-    differing = differing_arguments(folder, patterns, options)
-    tables = {"input" if name in (FILES, FLAGS[METERS]) else _TABLES.get(name, name) for name in differing}
+    table_of = {flag: table for (table, _), flag in FLAGS.items()} | {FILES: "input", FLAGS[METERS]: "input"}
+    tables = {table_of.get(name, name) for name in differing_arguments(folder, patterns, options)}
     if not tables <= _TABLES_WITHOUT_MODEL and (folder / _MODEL).exists():
         shutil.rmtree(folder / _MODEL)
     (folder / _RUN_FILE).unlink()
@@ -286,30 +270,25 @@ def _release_folder(out: str | Path) -> Path:
             "set [output] release to the URL, and use `agedp run`"
         )
     if Path(text).absolute().name in ("", ".."):
-        raise RunFileError(
-            f"--out {escape_text(text)}: DIR-confidential needs the name of the folder. "
-            "Give a folder with a name of its own"
-        )
+        advice = "DIR-confidential needs the name of the folder. Give a folder with a name of its own"
+        raise RunFileError(f"--out {escape_text(text)}: {advice}")
     _check_release_folder(Path(text))
     return Path(text)
 
 
 def _check_release_folder(out: Path) -> None:
     """Refuse a file, and a folder with files that are not part of a release: they would be handed over with it."""
+    place = f"--out {escape_text(str(out))}"
     if out.is_dir():
         with atomic_files.write_errors(out):
             names = sorted(list_files(out))
         foreign_files = [name for name in names if not (is_release_file(name) or atomic_files.is_temporary(name))]
         if foreign_files and STATEMENT not in names:
-            advice = "name a new or empty folder"
-            foreign_text = ", ".join(map(escape_text, foreign_files[:3])) + (", ..." if len(foreign_files) > 3 else "")
-            raise RunFileError(
-                f"--out {escape_text(str(out))}: holds files that are not of a release; {advice}",
-                private=f"--out {escape_text(str(out))}: holds files that are not of a release ({foreign_text}); "
-                f"{advice}",
-            )
+            problem, advice = f"{place}: holds files that are not of a release", "name a new or empty folder"
+            shown = ", ".join(map(escape_text, foreign_files[:3])) + (", ..." if len(foreign_files) > 3 else "")
+            raise RunFileError(f"{problem}; {advice}", private=f"{problem} ({shown}); {advice}")
     elif out.exists():
-        raise RunFileError(f"--out {escape_text(str(out))}: is a file; name a folder")
+        raise RunFileError(f"{place}: is a file; name a folder")
 
 
 def confidential_folder(out: Path) -> Path:

@@ -49,12 +49,7 @@ if TYPE_CHECKING:
 # --------------------------------------------------------------------------------------------------
 
 SERIES = "use"
-_DEFAULTS: Final[Mapping[str, Any]] = {
-    "statistic": "mean",
-    "max_missing": 2,
-    "missing_kwh": 0,
-    "population": "households",
-}
+_DEFAULTS: dict[str, Any] = {"statistic": "mean", "max_missing": 2, "missing_kwh": 0, "population": "households"}
 _REQUIRED: Final = ("clamp_kwh", "min_households")
 _SHOWN: Final = {**_DEFAULTS, **dict.fromkeys(_REQUIRED, inspect.Parameter.empty)}
 
@@ -119,14 +114,11 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 def with_options(function: _Function) -> _Function:
     """Show the keywords of `ReleaseOptions` in the signature of a function that takes `**options`."""
     shown_signature = inspect.signature(function)
-    named = [
-        parameter for parameter in shown_signature.parameters.values() if parameter.kind is not parameter.VAR_KEYWORD
-    ]
+    named = [named for named in shown_signature.parameters.values() if named.kind is not named.VAR_KEYWORD]
+    kind, kinds = inspect.Parameter.KEYWORD_ONLY, ReleaseOptions.__annotations__
     shown = [
-        inspect.Parameter(
-            name, inspect.Parameter.KEYWORD_ONLY, default=_SHOWN.get(name), annotation=annotation.__forward_arg__
-        )
-        for name, annotation in ReleaseOptions.__annotations__.items()
+        inspect.Parameter(name, kind, default=_SHOWN.get(name), annotation=annotation.__forward_arg__)
+        for name, annotation in kinds.items()
     ]
     function.__signature__ = shown_signature.replace(parameters=[*named, *shown])  # type: ignore[attr-defined]
     return function
@@ -168,7 +160,7 @@ def context_of(
         raise RunFileError(f"promise: {type(promise).__name__} is no promise; give one of {known}, with its keywords")
     stored = source
     if not isinstance(source, StoredReadings):
-        accepted = _accepted_findings(options)
+        accepted = _words(options, of_promise=False)
         stored = StoredReadings.of(source, scheduler=scheduler, has_begun=_has_begun(options), accepted=accepted)
     return RunContext.of(_run_file(stored, promise, options), scheduler=scheduler), stored.workspace
 
@@ -191,16 +183,19 @@ def _run_file(stored: StoredReadings, promise: PromiseKeys, options: ReleaseOpti
     defaults = {key: value for key, value in _DEFAULTS.items() if key not in unused}
     chosen, workspace = {**defaults, **options}, stored.workspace
     first, last = (_day(chosen.get(key), day) for key, day in zip(("first_day", "last_day"), stored.days, strict=True))
+    schedule: dict[str, Any] = {"mode": "archive", "first_day": first, "last_day": last}
+    if (skipped := chosen.get("skip_days")) is not None:
+        schedule["skip_days"] = skipped if isinstance(skipped, str) else [_day(day, date.min) for day in skipped]
     series = {key: _exact(chosen[key]) for key in _SERIES_KEYS if chosen.get(key) is not None}
     roster = chosen.get("roster")
     path = stored.roster_file if roster is None else workspace.write_roster(roster)
     ledger = chosen.get("ledger")
-    url = ledger.url if isinstance(ledger, Ledger) else ledger
+    url, accepted = ledger.url if isinstance(ledger, Ledger) else ledger, _words(chosen, of_promise=False)
     keys: dict[str, Any] = {
         "version": 1,
         "population": {"name": chosen["population"], "roster": str(path), "min_households": chosen["min_households"]},
-        "input": {**stored.input_keys, **({"accept": accepted} if (accepted := _accepted_findings(chosen)) else {})},
-        "schedule": {"mode": "archive", "first_day": first, "last_day": last, **_skip_days(chosen)},
+        "input": {**stored.input_keys, **({"accept": accepted} if accepted else {})},
+        "schedule": schedule,
         "series": {SERIES: series},
         "promise": promise.keys(),
         "output": {
@@ -217,10 +212,6 @@ def _run_file(stored: StoredReadings, promise: PromiseKeys, options: ReleaseOpti
     return run if url else run.with_temporary_ledger()
 
 
-def _accepted_findings(options: Mapping[str, Any]) -> list[str]:
-    return _words(options, of_promise=False)
-
-
 def _words(options: Mapping[str, Any], *, of_promise: bool) -> list[str]:
     """Return the words of `accept`, those about the input or all others; a text alone is one word."""
     words = options.get("accept", ())
@@ -232,40 +223,21 @@ _OUTPUT_KEYS = {"title": "title", "source": "attribution", "licence": "licence",
 _MODEL_NUMBERS = {"level", "selection_epsilon", "coverage", "failure_probability"}
 _MODEL_KEYS = ("accept_unverified_model",)
 _SERIES_KEYS = (
-    "statistic",
-    "clamp_kwh",
-    "half_hour_clamp_kwh",
-    "share",
-    "bins_kwh",
-    "by",
-    "every",
-    "max_missing",
-    "missing_kwh",
-)
+    "statistic", "clamp_kwh", "half_hour_clamp_kwh", "share", "bins_kwh", "by", "every", "max_missing", "missing_kwh",
+)  # fmt: skip
 _UNUSED: Final[Mapping[str, tuple[str, ...]]] = {"coverage": ("clamp_kwh", "missing_kwh")}
 """Keywords that a statistic does not have."""
 
 
 def _exact(value: Any) -> Any:  # noqa: ANN401
-    return (
-        [exact_number(item) for item in value]
-        if isinstance(value, Sequence) and not isinstance(value, str)
-        else (exact_number(value))
-    )
+    is_list = isinstance(value, Sequence) and not isinstance(value, str)
+    return [exact_number(item) for item in value] if is_list else exact_number(value)
 
 
 def _day(value: Any, default: date) -> date:  # noqa: ANN401
     if value is None:
         return default
     return date.fromisoformat(value[:10]) if isinstance(value, str) else date(value.year, value.month, value.day)
-
-
-def _skip_days(chosen: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the key skip_days of [schedule], nothing if it is not given."""
-    days = chosen.get("skip_days")
-    if days is None:
-        return {}
-    return {"skip_days": days if isinstance(days, str) else [_day(day, date.min) for day in days]}
 
 
 def _model_keys(model: Any, workspace: Workspace) -> Mapping[str, Any]:  # noqa: ANN401
@@ -283,10 +255,8 @@ def _model_keys(model: Any, workspace: Workspace) -> Mapping[str, Any]:  # noqa:
     for key in _MODEL_NUMBERS & settings.keys():
         settings[key] = Decimal(settings[key])
     if "quantiles" in settings:
-        settings["quantiles"] = [
-            {**question, **{key: Decimal(question[key]) for key in ("probability", "epsilon")}}
-            for question in settings["quantiles"]
-        ]
+        exact = ("probability", "epsilon")
+        settings["quantiles"] = [{**of, **{key: Decimal(of[key]) for key in exact}} for of in settings["quantiles"]]
     family = settings.pop("family", {})
     if "age_days" in family:
         rows = zip(family["age_days"], *family["total_variation"], strict=True)

@@ -21,7 +21,7 @@ Decisions:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
@@ -91,15 +91,10 @@ class Rules:
         if not self.series.reads_half_hours:
             single, double = (_daily_total(values, states) for values in (single, double))
         missing = self.series.missing(range(SLOTS), minutes=30)
-        once, twice = (
-            np.where(usable, self._counted(energy_wh).reshape(*usable.shape[:-1], -1), missing)
-            for energy_wh in (single, double)
-        )
+        days = (HouseholdDays(energy_wh.reshape(-1, energy_wh.shape[-1])) for energy_wh in (single, double))
+        counted = (np.reshape(self.series.counted(of).values, (*usable.shape[:-1], -1)) for of in days)
+        once, twice = (np.where(usable, values, missing) for values in counted)
         return DayTotals(once, twice, once)
-
-    def _counted(self, energy_wh: Ints) -> Ints:
-        days: HouseholdDays = HouseholdDays(energy_wh.reshape(-1, energy_wh.shape[-1]))
-        return np.asarray(self.series.counted(days).values)
 
     def cells(self, parts_wh: Ints) -> Ints:
         """Return the contribution of each day to each cell, shape (..., cells), from its parts."""
@@ -115,11 +110,9 @@ class _Sums(Rules):
     def parts(self, usable: Flags, single: Ints, double: Ints, states: RepresentativeValues | None) -> DayTotals:
         above_wh, clamp_wh, missing_wh = above_of(self.series), self.series.clamp_wh, self.series.missing_wh
         totals, doubled = (_daily_total(values, states) for values in (single, double))
-        return DayTotals(
-            np.where(usable, np.clip(totals, above_wh, clamp_wh) - above_wh, missing_wh),
-            np.where(usable, np.clip(doubled, above_wh, clamp_wh) - above_wh, missing_wh),
-            np.where(usable, np.maximum(totals, above_wh) - above_wh, missing_wh),
-        )
+        clamped = (np.clip(totals, above_wh, clamp_wh), np.clip(doubled, above_wh, clamp_wh))
+        counted = (*clamped, np.maximum(totals, above_wh))
+        return DayTotals(*(np.where(usable, energy_wh - above_wh, missing_wh) for energy_wh in counted))
 
     @property
     def sensitivity(self) -> int:
@@ -147,9 +140,8 @@ class _HalfHours(Rules):
     def parts(self, usable: Flags, single: Ints, double: Ints, states: RepresentativeValues | None) -> DayTotals:
         del states
         missing = np.diff(np.arange(SLOTS + 1) * self.series.missing_wh // SLOTS)
-        return DayTotals(
-            *(np.where(usable, of, missing) for of in (self._reduced(single), self._reduced(double), single))
-        )
+        counted = (self._reduced(single), self._reduced(double), single)
+        return DayTotals(*(np.where(usable, energy_wh, missing) for energy_wh in counted))
 
     def _reduced(self, half_hours_wh: Ints) -> Ints:
         """Return half-hours under both clamps: a day above its clamp keeps its shape, rounded down."""
@@ -175,12 +167,7 @@ class _Usable(Rules):
         return 1
 
 
-_RULES: Final[Mapping[str, type[Rules]]] = {
-    "mean": _Sums,
-    "distribution": _Ranges,
-    "profile": _HalfHours,
-    "coverage": _Usable,
-}
+_RULES: Final = {"mean": _Sums, "distribution": _Ranges, "profile": _HalfHours, "coverage": _Usable}
 
 
 def rules_of(series: AnySeries) -> Rules:
@@ -338,10 +325,8 @@ class SyntheticWorlds:
         states = run.counted_states if series.counts_states else None
         # a fault may take a neighbouring day: the first and last days have themselves as neighbours
         near = np.clip(np.array(days)[:, None] + np.arange(-1, 2), 0, self.datasets.days - 1)
-        return (
-            rules_of(series).totals(self.varying_wh[:, near], states),
-            rules_of(series).totals(self._alternating_wh[:, near], states),
-        )
+        varying, alternating = (wh[:, near] for wh in (self.varying_wh, self._alternating_wh))
+        return rules_of(series).totals(varying, states), rules_of(series).totals(alternating, states)
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,9 +357,7 @@ class ExactValues:
         cell_values = rules_of(series).cells
         size = worlds.datasets.households_per_group * (np.array(days) < BIT_DAYS)[:, None, None]
 
-        def values_of(
-            totals: str, *, near: int = 1, group: Ints = group_bits, household: Ints = household_bits
-        ) -> Ints:
+        def values_of(totals: str, near: int = 1, group: Ints = group_bits, household: Ints = household_bits) -> Ints:
             single, worlds_wh = (getattr(of, totals)[:, :, near] for of in (varying, alternating))
             by_world = cell_values(worlds_wh).swapaxes(0, 1)
             values = cell_values(single).swapaxes(0, 1).copy()
@@ -383,21 +366,14 @@ class ExactValues:
 
         zeros = np.zeros_like(group_bits)
         values = values_of("counted_wh")
-        shifts = (
-            cell_values(varying.counted_wh[:, :, 1]).swapaxes(0, 1),
-            values_of("doubled_wh") - values,
-            values_of("unclamped_wh") - values,
-            -values,
-            values_of("counted_wh", near=0) - values,
-            values_of("counted_wh", near=2) - values,
-        )
-        return cls(
-            tuple(days),
-            values,
-            (values_of("counted_wh", group=zeros), values_of("counted_wh", group=zeros + 1)),
-            (values_of("counted_wh", household=zeros), values_of("counted_wh", household=zeros + 1)),
-            dict(zip((*FAULTS_OF_SUMS, *_OTHER_FAULTS), shifts, strict=True)),
-        )
+        before, after = (values_of("counted_wh", near=near) - values for near in (0, 2))
+        once_more = cell_values(varying.counted_wh[:, :, 1]).swapaxes(0, 1)
+        doubled, unclamped = (values_of(totals) - values for totals in ("doubled_wh", "unclamped_wh"))
+        shifts = (once_more, doubled, unclamped, -values, before, after)
+        by_fault = dict(zip((*FAULTS_OF_SUMS, *_OTHER_FAULTS), shifts, strict=True))
+        group_worlds = values_of("counted_wh", group=zeros), values_of("counted_wh", group=zeros + 1)
+        household_worlds = values_of("counted_wh", household=zeros), values_of("counted_wh", household=zeros + 1)
+        return cls(tuple(days), values, group_worlds, household_worlds, by_fault)
 
 
 def _pairs(run: RunFile) -> tuple[Pair, ...]:
@@ -435,10 +411,6 @@ def _readings_table(households: list[str], energy_wh: Ints) -> pa.Table:
     ends = (midnight + timedelta(minutes=30 * (i + 1)) for i in range(SLOTS * days))
     timestamps = pa.array([f"{end:%Y-%m-%d %H:%M:%S}" for end in ends])
     household, slot = np.nonzero(energy_wh.reshape(len(households), days * SLOTS) >= 0)
-    return pa.table(
-        {
-            "LCLid": pa.array(households, pa.string()).take(pa.array(household)),
-            "tstp": timestamps.take(pa.array(slot)),
-            "energy(kWh/hh)": energy_wh.reshape(-1)[household * days * SLOTS + slot] / 1000,
-        }
-    )
+    ids = pa.array(households, pa.string()).take(pa.array(household))
+    kwh = energy_wh.reshape(-1)[household * days * SLOTS + slot] / 1000
+    return pa.table({"LCLid": ids, "tstp": timestamps.take(pa.array(slot)), "energy(kWh/hh)": kwh})

@@ -81,14 +81,12 @@ def is_dask(table: object) -> bool:
 
 
 def _kind(table: Any) -> str:  # noqa: ANN401  (any library's table)
-    if type(table).__module__.partition(".")[0] == "dask" and hasattr(table, "to_delayed"):
-        return "dask"
-    if type(table).__module__.partition(".")[0] == "pandas" and hasattr(table, "columns"):
-        return "pandas"
-    for name in ("to_pyarrow_dataset", "__arrow_c_stream__", "fetch_record_batch", "to_batches"):
-        if hasattr(table, name):
+    library = type(table).__module__.partition(".")[0]
+    for name, attribute in (("dask", "to_delayed"), ("pandas", "columns")):
+        if library == name and hasattr(table, attribute):
             return name
-    return ""
+    streams = ("to_pyarrow_dataset", "__arrow_c_stream__", "fetch_record_batch", "to_batches")
+    return next((name for name in streams if hasattr(table, name)), "")
 
 
 def table_schema(table: Any) -> pa.Schema:  # noqa: ANN401
@@ -106,17 +104,13 @@ def table_schema(table: Any) -> pa.Schema:  # noqa: ANN401
             raise no_table(table)
         case "to_pyarrow_dataset":
             return table.to_pyarrow_dataset().schema
-        case "__arrow_c_stream__":
-            return table.schema if isinstance(table, _ARROW) else _stream_schema(table)
+        case "__arrow_c_stream__" if not isinstance(table, _ARROW):
+            try:
+                return pa.RecordBatchReader.from_stream(table).schema
+            except pa.ArrowInvalid:  # a single column
+                raise no_table(table) from None
         case _:
             return table.schema
-
-
-def _stream_schema(table: Any) -> pa.Schema:  # noqa: ANN401
-    try:
-        return pa.RecordBatchReader.from_stream(table).schema
-    except pa.ArrowInvalid:  # a single column
-        raise no_table(table) from None
 
 
 def no_table(source: object) -> InputError:
@@ -165,27 +159,24 @@ def batches(table: Any, columns: Sequence[str] | None = None) -> Iterator[pa.Tab
         case "dask":
             for partition in table.partitions:
                 yield from batches(partition.compute(), columns)
+            return
         case "pandas":
             frame = _labelled(table)
             selected = frame if columns is None else frame[list(columns)]
             for start in range(0, len(selected), _ROWS_PER_GROUP):
                 yield _as_arrow(selected.iloc[start : start + _ROWS_PER_GROUP])
-        case _:
-            for batch in _arrow_batches(table):
-                rows = pa.Table.from_batches([batch])
-                yield rows if columns is None else rows.select(list(columns))
-
-
-def _arrow_batches(table: Any) -> Iterator[pa.RecordBatch]:  # noqa: ANN401
-    match _kind(table):
+            return
         case "to_pyarrow_dataset":
-            yield from table.to_pyarrow_dataset().to_batches(batch_size=_ROWS_PER_GROUP)
+            record_batches = table.to_pyarrow_dataset().to_batches(batch_size=_ROWS_PER_GROUP)
         case "fetch_record_batch":
-            yield from table.fetch_record_batch(_ROWS_PER_GROUP)
+            record_batches = table.fetch_record_batch(_ROWS_PER_GROUP)
         case "__arrow_c_stream__":
-            yield from pa.RecordBatchReader.from_stream(table)
+            record_batches = pa.RecordBatchReader.from_stream(table)
         case _:
-            yield from table.to_batches()
+            record_batches = table.to_batches()
+    for batch in record_batches:
+        rows = pa.Table.from_batches([batch])
+        yield rows if columns is None else rows.select(list(columns))
 
 
 def write_parquet(table: Any, folder: Path, columns: Sequence[str]) -> None:  # noqa: ANN401
@@ -291,9 +282,9 @@ def unread_half_hours(table: Any) -> pa.Table | None:  # noqa: ANN401
     households = table[HOUSEHOLD].unique().tolist()
     if len(table) == notes.rows and notes.households == frozenset(households):
         return notes.unread
-    first, last = (pa.scalar(instant, notes.unread[START].type) for instant in (table[START].min(), table[START].max()))
-    of_frame = pc.is_in(notes.unread[HOUSEHOLD], pa.array(households, pa.string()))
     start = notes.unread[START]
+    first, last = (pa.scalar(instant, start.type) for instant in (table[START].min(), table[START].max()))
+    of_frame = pc.is_in(notes.unread[HOUSEHOLD], pa.array(households, pa.string()))
     return notes.unread.filter(pc.and_(of_frame, pc.and_(pc.greater_equal(start, first), pc.less_equal(start, last))))
 
 
@@ -312,18 +303,9 @@ def readings_columns(table: Any) -> dict[str, Any]:  # noqa: ANN401
     zone = getattr(schema.field(START).type, "tz", None)
     if zone is None:
         raise InputError(f'readings: {START} has no time zone; localise it first: .dt.tz_localize("Europe/London")')
-    return {
-        "household": HOUSEHOLD,
-        "time": START,
-        "time_format": "iso",
-        "stamp": "start",
-        "zone": "UTC",
-        "day_zone": zone,
-        "energy": ENERGY,
-        "unit": "Wh",
-        "repeated": attributes(table).get(SUMMED, "passes"),
-        **({"negative": "net"} if attributes(table).get(NEGATIVE) == "net" else {}),
-    }
+    columns = {"household": HOUSEHOLD, "time": START, "time_format": "iso", "stamp": "start", "zone": "UTC"}
+    columns |= {"day_zone": zone, "energy": ENERGY, "unit": "Wh", "repeated": attributes(table).get(SUMMED, "passes")}
+    return columns | ({"negative": "net"} if attributes(table).get(NEGATIVE) == "net" else {})
 
 
 _LOG = logging.getLogger("agedp")
@@ -376,13 +358,9 @@ class Workspace:
         unread = unread_half_hours(readings)
         if unread is not None and len(unread):
             pq.write_table(unread, self.input_folder / "unread.parquet")
-        noted = attributes(readings)
-        return {
-            "dataset": "long",
-            "files": [str(self.input_folder)],
-            "interval_minutes": int(noted.get(INTERVAL, INTERVAL_MINUTES)),
-            "columns": columns,
-        }
+        minutes = int(attributes(readings).get(INTERVAL, INTERVAL_MINUTES))
+        files = [str(self.input_folder)]
+        return {"dataset": "long", "files": files, "interval_minutes": minutes, "columns": columns}
 
     def write_roster(self, roster: Any) -> Path:  # noqa: ANN401  (a path or any table)
         """Write a roster: the file at a path, or a table with the columns of one, in any order."""

@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 
 from agedp_data import roster as roster_module
 from agedp_data.errors import InputError
-from agedp_data.roster import READ_OFF_MARK, Roster, parse_roster, read_roster
-from agedp_data.roster_rows import sort_rows
+from agedp_data.roster import READ_OFF_MARK, Roster, parse_roster, read_roster, sort_rows
 
 FIRST = date(2013, 1, 1)
 Row = tuple[str, date, date | None, str, str]

@@ -31,6 +31,8 @@ _NEEDED: Final = {
         "agedp_data/py.typed",
         "agedp_flows/py.typed",
         "agedp_data/schemas/statement-2.json",
+        "agedp/preflight/causes.toml",
+        "agedp/setup/run_file_options.json",
     ),
     "gz": ("LICENSE", "PKG-INFO", "README.md", "constraints.txt", "container/Containerfile", "docs/upgrading.md"),
 }

@@ -20,11 +20,7 @@ __all__ = ["DeliveryAccount", "write_ausgrid", "write_london", "write_roster"]
 
 
 def write_roster(
-    path: Path,
-    *,
-    household_ids: Sequence[str],
-    first_day: date,
-    groups: Mapping[str, Sequence[str]] | None = None,
+    path: Path, *, household_ids: Sequence[str], first_day: date, groups: Mapping[str, Sequence[str]] | None = None
 ) -> None:
     """Write `household_id,from,to[,group columns]`: all households from one day on, with no end.
 

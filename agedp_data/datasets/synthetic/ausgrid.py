@@ -19,18 +19,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from agedp_data.datasets.synthetic.households import (
-    BATCH,
-    MAX_WH,
-    ChunkFiles,
-    DeliveryAccount,
-    Households,
-    day_factors,
-    draw_energies,
-    draw_households,
-    energy_texts,
-    random_generator,
-)
+from agedp_data.datasets.synthetic import households as made
+from agedp_data.datasets.synthetic.households import BATCH, MAX_WH, ChunkFiles, DeliveryAccount, Households
 from agedp_data.datasets.timestamps import ZoneDays
 from agedp_data.datasets.validation import SLOTS, Flags, Ints, RejectionReason
 from agedp_data.errors import RunFileError
@@ -101,19 +91,20 @@ def write_ausgrid(  # noqa: PLR0913  (independent properties of the files)
     if households < 1 or days < 1:
         raise RunFileError(f"{households} households, {days} days: each must be at least 1")
     calendar = _calendar(first_day, days)
-    profiles = profiles or draw_households(households, mean_kwh=_MEAN_KWH, seed=seed)
-    by_day = None if plain_chain else day_factors(first_day, days, seed=seed, coldest=_COLDEST)
+    profiles = profiles or made.draw_households(households, mean_kwh=_MEAN_KWH, seed=seed)
+    by_day = None if plain_chain else made.day_factors(first_day, days, seed=seed, coldest=_COLDEST)
     factors = None if by_day is None else by_day[calendar.column // SLOTS]
-    texts, header = pa.array(energy_texts(2 * MAX_WH)), _header(year_layout, title=title)
+    texts, has_quality = pa.array(made.energy_texts(2 * MAX_WH)), year_layout != "2010-2011"
+    header = (_TITLE.format(year_layout) if title else "") + _HEADER + ",Row Quality" * has_quality + "\r\n"
     use, readings = np.zeros((2, households, days), np.int64)
     rows = np.zeros(3, np.int64)
     marked = 0
     with ChunkFiles(folder, _FILES[year_layout], header=header, rows_per_file=3 * households * days) as files:
-        for indices, general in draw_energies(profiles, slots=calendar.slot.tolist(), factors=factors, seed=seed):
+        for indices, general in made.draw_energies(profiles, slots=calendar.slot.tolist(), factors=factors, seed=seed):
             cells = _cells(indices, general, calendar, seed)
             written = _written_rows(indices, households, days, quirks=quirks)
             written[:, _CL] &= not plain_chain
-            na_marks = _draw_na_marks(indices, days, seed) & written & quirks & (year_layout != "2010-2011")
+            na_marks = _draw_na_marks(indices, days, seed) & written & quirks & has_quality
             counted = written[:, _GC]
             household = (cells.sum(axis=3) * written)[:, :_GG].sum(axis=1)
             use[indices] = np.where(counted, household, 0)
@@ -122,10 +113,11 @@ def write_ausgrid(  # noqa: PLR0913  (independent properties of the files)
             marked += int(na_marks.sum())
             for row, index in enumerate(range(indices.start, indices.stop)):
                 before = _row_prefixes(index, calendar.dates, year_layout)
-                after = _row_suffixes(na_marks[row], year_layout)
+                after = [
+                    (",NA\r\n" if is_na else ",\r\n") if has_quality else "\r\n" for is_na in na_marks[row].T.ravel()
+                ]
                 files.add(_format_rows(cells[row], written[row], before=before, after=after, texts=texts))
     return DeliveryAccount(
-        dataset="ausgrid",
         files=tuple(files.files),
         rows_written=files.rows,
         rows_kept=int(rows[:_GG].sum()),
@@ -135,7 +127,6 @@ def write_ausgrid(  # noqa: PLR0913  (independent properties of the files)
         first_day=first_day,
         energy_wh=use,
         readings=readings,
-        cut=files.cut,
         notes={"row_quality_na": marked},
     )
 
@@ -157,11 +148,6 @@ def _calendar(first_day: date, days: int) -> _Calendar:
     return _Calendar(dates, np.array(slots), np.array(columns), readings)
 
 
-def _header(year_layout: str, *, title: bool) -> str:
-    quality = "" if year_layout == "2010-2011" else ",Row Quality"
-    return (_TITLE.format(year_layout) if title else "") + _HEADER + quality + "\r\n"
-
-
 def _capacity_kw(index: int) -> float:
     return _CAPACITIES_KW[index * 5 % len(_CAPACITIES_KW)]
 
@@ -169,10 +155,10 @@ def _capacity_kw(index: int) -> float:
 def _cells(indices: slice, general_wh: Ints, calendar: _Calendar, seed: int) -> Ints:
     """Return (batch, 3 categories, days, 48) watt-hours."""
     hour, number = (calendar.slot + 0.5) / 2, indices.start // BATCH
-    generator = random_generator(seed, "controlled load", number)
+    generator = made.random_generator(seed, "controlled load", number)
     night = np.where((hour > 22) | (hour < 5), 0.45, 0.02)
     load = (generator.random(general_wh.shape) < night) * generator.integers(500, 1300, size=general_wh.shape)
-    generator = random_generator(seed, "generation", number)
+    generator = made.random_generator(seed, "generation", number)
     sun = np.clip(np.cos((hour - 12) / 12 * np.pi * 1.1), 0, None) ** 1.5
     cloud = generator.uniform(0.2, 0.8, size=general_wh.shape)
     capacity = np.array([_capacity_kw(index) for index in range(indices.start, indices.stop)])
@@ -195,7 +181,7 @@ def _written_rows(indices: slice, households: int, days: int, *, quirks: bool) -
 
 def _draw_na_marks(indices: slice, days: int, seed: int) -> Flags:
     shape = (indices.stop - indices.start, 3, days)
-    marked: Flags = random_generator(seed, "defects", indices.start // BATCH).random(shape) < _NA_SHARE
+    marked: Flags = made.random_generator(seed, "defects", indices.start // BATCH).random(shape) < _NA_SHARE
     if indices.start == 0:
         marked[0, :, 0] = True
     return marked
@@ -204,19 +190,11 @@ def _draw_na_marks(indices: slice, days: int, seed: int) -> Flags:
 def _row_prefixes(index: int, dates: tuple[date, ...], year_layout: str) -> list[str]:
     """Return the text before the readings of each row, by day and category."""
     customer = f"{index + 1},{_capacity_kw(index)},{_POSTCODES[index % len(_POSTCODES)]}"
-    return [f"{customer},{category},{_format_day(day, year_layout)}," for day in dates for category in _CATEGORIES]
-
-
-def _row_suffixes(na_marks: Flags, year_layout: str) -> list[str]:
     if year_layout == "2010-2011":
-        return ["\r\n"] * na_marks.size
-    return [",NA\r\n" if marked else ",\r\n" for marked in na_marks.T.ravel()]
-
-
-def _format_day(day: date, year_layout: str) -> str:
-    if year_layout == "2010-2011":
-        return f"{day.day}-{_MONTHS[day.month - 1]}-{day.year % 100:02d}"
-    return f"{day.day}/{day.month:02d}/{day.year}"
+        days = [f"{day.day}-{_MONTHS[day.month - 1]}-{day.year % 100:02d}" for day in dates]
+    else:
+        days = [f"{day.day}/{day.month:02d}/{day.year}" for day in dates]
+    return [f"{customer},{category},{day}," for day in days for category in _CATEGORIES]
 
 
 def _format_rows(

@@ -262,7 +262,7 @@ def noisy_texts(largest_wh: int, *, pad: str = "") -> list[str]:
 class ChunkFiles:
     """Files `name.format(0)`, `name.format(1)`, ... of at most `rows_per_file` rows, each with the header.
 
-    `rows` counts the rows written, `cut` the households (calls of `add`) whose rows are in several files.
+    `rows` counts the rows written.
 
     Raises:
         RunFileError: the folder contains files of that name; synthetic files never replace any.
@@ -280,7 +280,6 @@ class ChunkFiles:
         self._rows_left = 0
         self.files: list[Path] = []
         self.rows = 0
-        self.cut = 0
 
     def __enter__(self) -> Self:
         self._next()
@@ -293,14 +292,10 @@ class ChunkFiles:
             self._stream.close()
 
     def add(self, lines: pa.StringArray) -> None:
-        """Write the lines of one household; begin a new file whenever one is full.
-
-        A household whose lines are in several files is counted in `cut`.
-        """
-        done, cut = 0, False
+        """Write the lines of one household; begin a new file whenever one is full."""
+        done = 0
         while done < len(lines):
             if self._rows_left == 0:
-                cut |= done > 0
                 self._next()
             taken = min(self._rows_left, len(lines) - done)
             _, offsets, data = lines.buffers()
@@ -309,7 +304,6 @@ class ChunkFiles:
             done += taken
             self._rows_left -= taken
         self.rows += done
-        self.cut += cut
 
     def drop_last(self, count: int) -> None:
         """Remove the last bytes of the last file: extracts end without a line end."""
@@ -337,11 +331,10 @@ class DeliveryAccount:
 
     `rows_written` counts data rows (without headers and title) = `rows_kept` + all of `rejected`. The arrays
     `energy_wh` and `readings` are (households, days): the exact use of the day [Wh] and the number of its readings,
-    0 if there are none. `kind` (households) is the index in `KERNELS` of a household's chain. `cut` counts households
-    whose rows are in two files; `notes` counts kept rows with a remark.
+    0 if there are none. `kind` (households) is the index in `KERNELS` of a household's chain. `notes` counts kept rows
+    with a remark.
     """
 
-    dataset: str
     files: tuple[Path, ...]
     rows_written: int
     rows_kept: int
@@ -351,7 +344,6 @@ class DeliveryAccount:
     first_day: date
     energy_wh: Ints
     readings: Ints
-    cut: int
     notes: Mapping[str, int]
 
     def days(self) -> tuple[date, ...]:

@@ -22,20 +22,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from agedp_data.datasets.synthetic.households import (
-    BATCH,
-    MAX_WH,
-    ChunkFiles,
-    DeliveryAccount,
-    Households,
-    day_factors,
-    draw_energies,
-    draw_gaps,
-    draw_households,
-    energy_texts,
-    noisy_texts,
-    random_generator,
-)
+from agedp_data.datasets.synthetic import households as made
+from agedp_data.datasets.synthetic.households import BATCH, MAX_WH, ChunkFiles, DeliveryAccount, Households
 from agedp_data.datasets.validation import SLOTS, Flags, Ints, RejectionReason
 from agedp_data.errors import RunFileError
 
@@ -84,8 +72,8 @@ def draw_defects(
     """
     households, steps = energy_wh.shape
     days = steps // SLOTS
-    generator = random_generator(seed, "defects", indices.start // BATCH)
-    missing = draw_gaps(households, steps, generator=generator)
+    generator = made.random_generator(seed, "defects", indices.start // BATCH)
+    missing = made.draw_gaps(households, steps, generator=generator)
     if stops:
         missing |= _draw_early_ends(indices, households, days, generator)
     if indices.start == 0 and days > 2:
@@ -105,11 +93,8 @@ def draw_defects(
 
 def _draw_early_ends(indices: slice, households: int, days: int, generator: np.random.Generator) -> Flags:
     """Return (batch, steps), True after a household's early end."""
-    last = np.where(
-        generator.random(households) < _STOPS_PER_YEAR * days / 365,
-        generator.integers(1, days * SLOTS + 1, size=households),
-        days * SLOTS,
-    )
+    stops = generator.random(households) < _STOPS_PER_YEAR * days / 365
+    last = np.where(stops, generator.integers(1, days * SLOTS + 1, size=households), days * SLOTS)
     if indices.start == 0:
         last[2:3] = days * SLOTS * 7 // 10
     stopped: Flags = np.arange(days * SLOTS) >= last[:, None]
@@ -155,13 +140,9 @@ class _HeaderForm:
 _FORMS = {
     "publisher": _HeaderForm(_FOUR, "LCL-June2015v2_{}.csv"),
     "older": _HeaderForm(_SIX, "Power-Networks-LCL-June2015(withAcornGps)v2_{}.csv"),
-    "sample": _HeaderForm(_SIX, "UKPN-LCL-smartmeter-sample_{}.csv", time_pattern=_DAY_FIRST, chunked=False),
-    "kaggle": _HeaderForm(
-        "LCLid,tstp,energy(kWh/hh)", "block_{}.csv", time_pattern=_ISO, line_end="\n", duplicates=False
-    ),
-    "extract": _HeaderForm(
-        _THREE, "extract_{}.csv", time_pattern=_ISO, line_end="\n", chunked=False, final_line_end=False
-    ),
+    "sample": _HeaderForm(_SIX, "UKPN-LCL-smartmeter-sample_{}.csv", _DAY_FIRST, chunked=False),
+    "kaggle": _HeaderForm("LCLid,tstp,energy(kWh/hh)", "block_{}.csv", _ISO, "\n", duplicates=False),
+    "extract": _HeaderForm(_THREE, "extract_{}.csv", _ISO, "\n", chunked=False, final_line_end=False),
 }
 
 
@@ -188,28 +169,28 @@ def write_london(  # noqa: PLR0913  (independent properties of the files)
     Raises:
         RunFileError: an unknown header, no households or days, or files of that name in the folder.
     """
-    form, stops = _header_form(header, households, days, per_file), profiles is None
-    profiles = profiles or draw_households(households, mean_kwh=_MEAN_KWH, seed=seed)
+    if header not in _FORMS:
+        raise RunFileError(f"header {header!r} is not one of {', '.join(_FORMS)}")
+    if households < 1 or days < 1 or (per_file is not None and per_file < 1):
+        raise RunFileError(f"{households} households, {days} days, {per_file} rows a file: each must be at least 1")
+    form, stops = _FORMS[header], profiles is None
+    profiles = profiles or made.draw_households(households, mean_kwh=_MEAN_KWH, seed=seed)
     ids = tuple(f"MAC{900_001 + index:06d}" for index in range(households))
-    factors = None if plain_chain else np.repeat(day_factors(first_day, days, seed=seed, coldest=_COLDEST), SLOTS)
-    row_table = _RowTable(
-        form,
-        ids,
-        _timestamp_texts(first_day, days, form),
-        pa.array([*energy_texts(MAX_WH, pad=" "), *noisy_texts(MAX_WH, pad=" "), "Null"]),
-        null_day_index(first_day, days) * SLOTS + NULL_SLOT,
-    )
+    factors = None if plain_chain else np.repeat(made.day_factors(first_day, days, seed=seed, coldest=_COLDEST), SLOTS)
+    energies = pa.array([*made.energy_texts(MAX_WH, pad=" "), *made.noisy_texts(MAX_WH, pad=" "), "Null"])
+    null_step = null_day_index(first_day, days) * SLOTS + NULL_SLOT
+    row_table = _RowTable(form, ids, _timestamp_texts(first_day, days, form), energies, null_step)
     use, readings = np.zeros((2, households, days), np.int64)
     duplicated = nulls = 0
     rows = per_file or form.rows_per_file(households * days * SLOTS, quirks=quirks)
     with ChunkFiles(folder, form.name, header=form.header + form.line_end, rows_per_file=rows) as files:
-        for indices, energy in draw_energies(profiles, slots=tuple(range(SLOTS)) * days, factors=factors, seed=seed):
+        for indices, energy in made.draw_energies(
+            profiles, slots=tuple(range(SLOTS)) * days, factors=factors, seed=seed
+        ):
             defects = no_defects(*energy.shape)
             if quirks:
-                has_duplicates = form.duplicates
-                defects = draw_defects(
-                    indices, energy, first_day=first_day, duplicates=has_duplicates, seed=seed, stops=stops
-                )
+                of_form = {"duplicates": form.duplicates, "stops": stops}
+                defects = draw_defects(indices, energy, first_day=first_day, seed=seed, **of_form)
             _write_batch(files, row_table, indices, energy, defects)
             use[indices] = np.where(defects.missing, 0, energy).reshape(-1, days, SLOTS).sum(axis=2)
             readings[indices] = (~defects.missing).reshape(-1, days, SLOTS).sum(axis=2)
@@ -217,30 +198,19 @@ def write_london(  # noqa: PLR0913  (independent properties of the files)
             nulls += int((defects.null_seconds >= 0).sum())
         if not form.final_line_end:
             files.drop_last(len(form.line_end))
+    rejected = {RejectionReason.MISSING: nulls, RejectionReason.DUPLICATE: duplicated}
     return DeliveryAccount(
-        dataset="london",
         files=tuple(files.files),
         rows_written=files.rows,
         rows_kept=int(readings.sum()),
-        rejected={
-            reason: n for reason, n in ((RejectionReason.MISSING, nulls), (RejectionReason.DUPLICATE, duplicated)) if n
-        },
+        rejected={reason: number for reason, number in rejected.items() if number},
         household_ids=ids,
         kind=profiles.kind,
         first_day=first_day,
         energy_wh=use,
         readings=readings,
-        cut=files.cut,
         notes={},
     )
-
-
-def _header_form(header: str, households: int, days: int, per_file: int | None) -> _HeaderForm:
-    if header not in _FORMS:
-        raise RunFileError(f"header {header!r} is not one of {', '.join(_FORMS)}")
-    if households < 1 or days < 1 or (per_file is not None and per_file < 1):
-        raise RunFileError(f"{households} households, {days} days, {per_file} rows a file: each must be at least 1")
-    return _FORMS[header]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -274,8 +244,5 @@ def _write_batch(
             time_index = np.insert(time_index, position, times.shape[1] + defects.null_seconds[row])
             text = np.insert(text, position, _NULL_TEXT)
         before, after = row_table.form.around(row_table.ids[index], index, len(row_table.ids))
-        files.add(
-            pc.binary_join_element_wise(
-                before, row_table.timestamps.take(time_index), row_table.texts.take(text), after, ""
-            )
-        )
+        times_of_rows, energies = row_table.timestamps.take(time_index), row_table.texts.take(text)
+        files.add(pc.binary_join_element_wise(before, times_of_rows, energies, after, ""))

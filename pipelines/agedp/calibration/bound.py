@@ -44,8 +44,7 @@ from agedp_data.config.model_section import EstimatedModel
 from agedp_data.datasets.validation import Flags, Ints
 from agedp_data.errors import ChainError, RunFileError
 from agedp_data.model import DIGEST_FILE, PUBLIC_FILE, Model, digest_line, model_settings, public_text
-from agedp_data.roster import Roster
-from agedp_data.roster_rows import as_strings
+from agedp_data.roster import Roster, as_strings
 
 if TYPE_CHECKING:
     from agedp.calibration.model_check import MemoryCurves

@@ -64,7 +64,7 @@ from agedp_data.markov.memory_check import (
 )
 from agedp_data.markov.states import edges_equal_width, edges_quantile, merge_rare, states
 from agedp_data.parameters import watt_hours
-from agedp_data.roster_rows import as_strings
+from agedp_data.roster import as_strings
 from agedp_data.series.series_terms import EnergySeries
 
 # --------------------------------------------------------------------------------------------------

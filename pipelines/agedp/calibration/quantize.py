@@ -32,8 +32,7 @@ from agedp_data.datasets.layout import expected_readings, slot_step
 from agedp_data.datasets.timestamps import date_of_day, day_number
 from agedp_data.datasets.validation import SLOTS, Ints
 from agedp_data.markov.states import edges_equal_width, edges_quantile
-from agedp_data.roster import Roster
-from agedp_data.roster_rows import as_strings
+from agedp_data.roster import Roster, as_strings
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 Narrow = np.ndarray[Any, np.dtype[np.integer[Any]]]

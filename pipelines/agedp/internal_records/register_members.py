@@ -33,8 +33,7 @@ from agedp_data.ledger.household_register import (
     RegisterRows,
     RegisterSource,
 )
-from agedp_data.roster import Roster
-from agedp_data.roster_rows import TextColumn, as_strings
+from agedp_data.roster import Roster, TextColumn, as_strings
 
 # --------------------------------------------------------------------------------------------------
 # Roster -> ranges of days of each household, as the household register counts them; and their digest.

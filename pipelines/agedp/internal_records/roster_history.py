@@ -43,8 +43,20 @@ from agedp_data.errors import InputError, LedgerBehind, Refused
 from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord
 from agedp_data.ledger.records import AnyRelease
 from agedp_data.meters import HOUSEHOLD
-from agedp_data.roster import GroupColumns, Roster, RosterCounts, columns_of, parse_roster, read_roster_bytes
-from agedp_data.roster_rows import RosterRows, TextColumn, as_strings, check_path_labels, roster_error, sorted_codes
+from agedp_data.roster import (
+    GroupColumns,
+    Roster,
+    RosterCounts,
+    RosterRows,
+    TextColumn,
+    as_strings,
+    check_path_labels,
+    columns_of,
+    parse_roster,
+    read_roster_bytes,
+    roster_error,
+    sorted_codes,
+)
 from agedp_data.series.series_terms import days_of
 
 # --------------------------------------------------------------------------------------------------

@@ -35,12 +35,14 @@ Decisions:
 from __future__ import annotations
 
 import re
+import tomllib
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
-from typing import Final, Literal, TypeVar
+from pathlib import Path
+from typing import Final, Literal, TypeVar, cast
 
 from agedp.preflight.input_facts import MAX_REJECTED_SHARE, InputFacts
 from agedp.preflight.rejected_days import Touched
@@ -48,7 +50,7 @@ from agedp_data.config import RunFile
 from agedp_data.config.input import LongColumns
 from agedp_data.errors import AgedpError, PreflightFailed
 from agedp_data.parameters import FindingName
-from agedp_data.roster_rows import ALL
+from agedp_data.roster import ALL
 
 Verdict = Literal["ok", "warning", "refused"]
 
@@ -90,80 +92,9 @@ class Finding:
         return f"{self.sentence}. {self.remedy}" if self.remedy else self.sentence
 
 
-_DIFFERENCES: Final = "Take differences first (docs/own-data.md, Cumulative registers)"
-CAUSES: Final[Mapping[FindingName, tuple[str, str]]] = {
-    "clock": (
-        "readings contradict the clock changes of the declared zone{}",
-        "Correct [input.columns] zone; where one row has both passes of a repeated half-hour, write [input.columns] "
-        'repeated = "sum"',
-    ),
-    "time": (
-        "rows are rejected, because their time cannot be read{}",
-        'Correct [input.columns] time_format (with "*" at its end it leaves out what follows), or leave such rows out',
-    ),
-    "interval": (
-        "the interval of readings is not the declared one{}; a row between others is no half-hour",
-        "Correct [input] interval_minutes, and deliver files of one interval, or leave these households out",
-    ),
-    "slot": (
-        "the same half-hour is missing, or 0, in most households on most days{}",
-        "Compare its rows with [input.columns] time, time_format and stamp: is 24:00 written as 00:00 of the same "
-        "date?",
-    ),
-    "channels": (
-        "rows of one household and half-hour disagree, as those of several channels, registers or meters do; all of "
-        "them are set apart",
-        'Write [input.columns] add = "COLUMN" for the column that tells them apart, or where = { COLUMN = "TEXT" } for '
-        "the rows to read",
-    ),
-    "conflicts": (
-        "rows about the same half-hour disagree; all of them are set apart",
-        'Where later files correct earlier ones, write [input] corrections = "later-file"; where they are of other '
-        'meters of the household, [input.columns] add = "COLUMN"',
-    ),
-    "registers": (
-        "readings rise from each to the next, so they are registers of a meter and not the use of an interval",
-        _DIFFERENCES,
-    ),
-    "total": (
-        "the days of one household are the sum of those of all others, as those of a total are",
-        "Leave it out of the files or of the roster; in a wide table name its column under [input.columns] ignore",
-    ),
-    "rounded": (
-        "nearly all readings of households are 0 or 1 Wh, as kWh taken for Wh are",
-        "Correct [input.columns] unit, and deliver files of one unit",
-    ),
-    "marker": (
-        "the largest reading is that of many rows of several households and more than twice the next one, as a mark "
-        "for a missing reading",
-        "List it under [input.columns] missing",
-    ),
-    "numbers": (
-        "whole numbers stand beside numbers with exactly three decimals, as if the mark stood between thousands",
-        'Write [input.columns] thousands = "." (and another decimal mark) if it does',
-    ),
-    "negative": (
-        "rows are rejected, because their energy is negative{}",
-        'Write [input.columns] negative = "zero", which counts an export as 0, or negative = "net", which nets it',
-    ),
-    "thousands": (
-        "rows are rejected, because their numbers have a mark between thousands{}: the large values are lost",
-        'Write [input.columns] thousands = "{mark}"',
-    ),
-    "text": (
-        "rows are rejected, because their energy is no number{}",
-        "Write numbers alone, correct [input.columns] decimal, or list a text that means no reading under "
-        "[input.columns] missing",
-    ),
-    "bound": (
-        "rows are rejected, because their energy exceeds [input] max_half_hour_kwh{}: the large values are lost",
-        f"Correct [input.columns] unit or [input] max_half_hour_kwh. Are they registers of a meter? {_DIFFERENCES}",
-    ),
-    "rejected": (
-        "rows are rejected{}",
-        "Compare [input] with the files; quality.parquet and store/quarantine in the confidential folder name the rows",
-    ),
-}
+_CAUSES_TOML = Path(__file__).with_name("causes.toml").read_text(encoding="utf-8")
+_CAUSES = cast("dict[FindingName, dict[str, str]]", tomllib.loads(_CAUSES_TOML))
+CAUSES: Final = {name: (texts["cause"], texts["remedy"]) for name, texts in _CAUSES.items()}
 """Cause of each finding, with a place for details, and what settles it, in the order of cause and effect."""
 
 
@@ -259,23 +190,30 @@ def first_refusal(findings: Sequence[Finding]) -> Finding | None:
     return max(refused, key=lambda finding: finding.number, default=None)
 
 
+def _finding(name: str, sentence: str, remedy: str = "", *, refused: bool = False, warns: bool = False) -> Finding:
+    """Return the finding of a check: refused, with what settles it, else a warning or ok."""
+    if refused:
+        return Finding(name, sentence, "refused", remedy)
+    return Finding(name, sentence, "warning" if warns else "ok")
+
+
 def _check_files(facts: InputFacts, run: RunFile) -> Finding:  # noqa: ARG001  (one signature for all checks)
     names = ", ".join(facts.empty_files[:5]) + (", ..." if len(facts.empty_files) > 5 else "")
     result = f"{format_count(facts.files, 'file')}, {format_count(facts.rows, 'row')}"
     if facts.rows == 0:
         remedy = "[input] files: the files contain no row of data. Deliver the readings, or correct the paths."
-        return Finding("files", f"{result}; empty: {names}", "refused", remedy)
+        return _finding("files", f"{result}; empty: {names}", remedy, refused=True)
     if facts.empty_files:
         result += f"; {format_count(len(facts.empty_files), 'file')} without a row: {names}"
     if facts.unreadable:
         result += f"; {format_count(len(facts.unreadable), 'file')} rejected as a whole: {facts.unreadable[0]}"
-    return Finding("files", result, "warning" if facts.empty_files or facts.unreadable else "ok")
+    return _finding("files", result, warns=bool(facts.empty_files or facts.unreadable))
 
 
 def _check_readings(facts: InputFacts, run: RunFile) -> Finding:  # noqa: ARG001
     complete = _format_percent(facts.complete_days, facts.household_days)
-    result = f"{complete} of {format_count(facts.household_days, 'household-day')} have about all of their readings"
-    return Finding("readings", result)
+    days = format_count(facts.household_days, "household-day")
+    return _finding("readings", f"{complete} of {days} have about all of their readings")
 
 
 def _check_rejected(facts: InputFacts, run: RunFile) -> Finding:
@@ -286,11 +224,10 @@ def _check_rejected(facts: InputFacts, run: RunFile) -> Finding:
         worst = max(facts.rejecting_files, key=lambda file: file.rejected / file.rows)
         number = format_count(len(facts.rejecting_files), "file")
         result += f"; {number} above {MAX_REJECTED_SHARE:.0%}, most in {worst.name}: {worst.rejected / worst.rows:.1%}"
-    if facts.rejected_share <= float(run.input.max_rejected_share):
-        return Finding("rejected rows", result, "warning" if facts.rejecting_files else "ok")
     max_share = float(run.input.max_rejected_share)
     remedy = f"[input] max_rejected_share = {max_share:g} is exceeded. {CAUSES['rejected'][1]}"
-    return Finding("rejected rows", result, "refused", remedy)
+    is_refused = facts.rejected_share > max_share
+    return _finding("rejected rows", result, remedy, refused=is_refused, warns=bool(facts.rejecting_files))
 
 
 def _check_roster(facts: InputFacts, run: RunFile) -> Finding:  # noqa: ARG001
@@ -298,92 +235,73 @@ def _check_roster(facts: InputFacts, run: RunFile) -> Finding:  # noqa: ARG001
         f"{facts.on_roster:,} of {format_count(facts.roster, 'household')} on the roster have a reading; "
         f"{format_count(facts.households - facts.on_roster, 'household')} of the files are not on the roster"
     )
-    if facts.on_roster == 0:
-        remedy = (
-            "no household of the roster has a reading in the input files; are roster and files of the same population?"
-        )
-        return Finding("roster", result, "refused", remedy)
+    remedy = "no household of the roster has a reading in the input files; are roster and files of the same population?"
     complete = facts.on_roster == facts.roster == facts.households
-    return Finding("roster", result, "ok" if complete else "warning")
+    return _finding("roster", result, remedy, refused=facts.on_roster == 0, warns=not complete)
 
 
 def _check_period(facts: InputFacts, run: RunFile) -> Finding:
     first, last = min(facts.coverage), max(facts.coverage)
-    due = f"due days {first} to {last}"
-    if facts.days is None:
-        return Finding("period", f"no reading; {due}", "refused", _outside_period(run))
-    result = f"readings {facts.days[0]} to {facts.days[1]}; {due}"
-    if facts.days[1] < first or facts.days[0] > last:
-        return Finding("period", result, "refused", _outside_period(run))
-    return Finding("period", result, "ok" if facts.days[0] <= first and last <= facts.days[1] else "warning")
-
-
-def _outside_period(run: RunFile) -> str:
-    return (
+    read = "no reading" if facts.days is None else f"readings {facts.days[0]} to {facts.days[1]}"
+    outside = facts.days is None or facts.days[1] < first or facts.days[0] > last
+    remedy = (
         f"[schedule] first_day = {run.schedule.first_day}: the files hold no reading of a due day. Correct first_day "
         "and last_day, or deliver those days."
     )
+    partial = facts.days is not None and not facts.days[0] <= first <= last <= facts.days[1]
+    return _finding("period", f"{read}; due days {first} to {last}", remedy, refused=outside, warns=partial)
 
 
 def _check_coverage(facts: InputFacts, run: RunFile) -> Finding:  # noqa: ARG001
     household_days = sum(coverage.households for coverage in facts.coverage.values())
     usable = sum(coverage.usable for coverage in facts.coverage.values())
-    least = min(
-        facts.coverage.items(), key=lambda day_coverage: day_coverage[1].usable / max(day_coverage[1].households, 1)
-    )
+    day, least = min(facts.coverage.items(), key=lambda item: item[1].usable / max(item[1].households, 1))
+    few = sum(2 * coverage.usable < coverage.households for coverage in facts.coverage.values())
     result = (
         f"{_format_percent(usable, household_days)} of the household-days of the roster are usable; fewest on "
-        f"{least[0]}: {least[1].usable:,} of {least[1].households:,} households"
+        f"{day}: {least.usable:,} of {least.households:,} households"
     )
-    if usable == 0:
-        remedy = (
-            "[input] files: no household of the roster has a usable day among the due days. Compare max_missing with "
-            "the files, or deliver those days."
-        )
-        return Finding("coverage", result, "refused", remedy)
-    few = sum(2 * coverage.usable < coverage.households for coverage in facts.coverage.values())
-    if few:
+    remedy = (
+        "[input] files: no household of the roster has a usable day among the due days. Compare max_missing with the "
+        "files, or deliver those days."
+    )
+    if few and usable:
         result += f"; fewer than half of the households on {format_count(few, 'due day')}"
-    return Finding("coverage", result, "warning" if few or usable < _GOOD_COVERAGE * household_days else "ok")
+    warns = few > 0 or usable < _GOOD_COVERAGE * household_days
+    return _finding("coverage", result, remedy, refused=usable == 0, warns=warns)
 
 
 def _check_absent_days(facts: InputFacts, run: RunFile) -> Finding:
     absent = facts.absent_days
     if not absent:
-        return Finding("absent days", "on every due day more than a tenth of the households are usable")
+        return _finding("absent days", "on every due day more than a tenth of the households are usable")
     days = ", ".join(_day_ranges(absent[:_MAX_LISTED_DAYS]))
     if len(absent) > _MAX_LISTED_DAYS:
         days += f", ... {absent[-1]}"
     result = f"{format_count(len(absent), 'due day')} with at most a tenth of the households usable: {days}"
-    if getattr(run.schedule, "absent_days", "") != "refuse" or len(absent) == len(facts.coverage):
-        return Finding("absent days", result, "warning")
     remedy = (
         "[schedule]: some days of the period have hardly a usable household. Shorten the period, list the days in "
         'skip_days, or write absent_days = "missing".'
     )
-    return Finding("absent days", result, "refused", remedy)
+    is_refused = getattr(run.schedule, "absent_days", "") == "refuse" and len(absent) < len(facts.coverage)
+    return _finding("absent days", result, remedy, refused=is_refused, warns=True)
 
 
 def _check_unit(facts: InputFacts, run: RunFile) -> Finding:  # noqa: ARG001
-    if facts.median_day_kwh is None:
-        return Finding("unit", "no complete household-day")
+    if facts.median_kwh is None:
+        return _finding("unit", "no complete household-day")
     min_kwh, max_kwh = PLAUSIBLE_DAY_KWH
-    plausible = min_kwh <= facts.median_day_kwh <= max_kwh
-    result = f"median use of a complete household-day: {facts.median_day_kwh:.3g} kWh"
-    doubt = f"; households use {min_kwh:g} to {max_kwh:g} kWh: Wh taken for kWh, or the reverse?"
-    return Finding("unit", result + ("" if plausible else doubt), "ok" if plausible else "warning")
+    result = f"median use of a complete household-day: {facts.median_kwh:.3g} kWh"
+    if min_kwh <= facts.median_kwh <= max_kwh:
+        return _finding("unit", result)
+    doubt = f"households use {min_kwh:g} to {max_kwh:g} kWh: Wh taken for kWh, or the reverse?"
+    return _finding("unit", f"{result}; {doubt}", warns=True)
 
 
 _CHECKS: Final[tuple[Callable[[InputFacts, RunFile], Finding], ...]] = (
-    _check_files,
-    _check_readings,
-    _check_rejected,
-    _check_roster,
-    _check_period,
-    _check_coverage,
-    _check_absent_days,
-    _check_unit,
-)
+    _check_files, _check_readings, _check_rejected, _check_roster,
+    _check_period, _check_coverage, _check_absent_days, _check_unit,
+)  # fmt: skip
 
 
 def format_count(number: int, noun: str) -> str:

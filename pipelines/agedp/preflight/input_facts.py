@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from datetime import date
 from functools import partial
 from itertools import chain
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -24,25 +24,17 @@ from agedp.compute.engine_settings import Engine
 from agedp.preflight import rejected_days
 from agedp.preflight.rejected_days import RosterDays, Touched
 from agedp.stage_values import DailySum, Delivery
+from agedp.store import month_reader
 from agedp.store.bucketed_roster import BucketedRoster, write_bucketed_roster
 from agedp.store.daily_totals import read_daily_totals
 from agedp.store.data_quality import ConflictingRows, LostReadings, count_lost_readings, find_conflicting_rows
-from agedp.store.month_reader import (
-    MonthIndex,
-    day_numbers,
-    household_codes,
-    household_day_key,
-    index_month,
-    is_in_sorted,
-    split_household_day_key,
-)
+from agedp.store.month_reader import MonthIndex, household_day_key, is_in_sorted, split_household_day_key
 from agedp.store.store import Store
 from agedp_data.datasets.layout import Layout, slot_step
 from agedp_data.datasets.timestamps import date_of_day, day_number
 from agedp_data.datasets.validation import INTERVAL_MINUTES, SLOTS, Flags, Ints
 from agedp_data.parameters import FindingName
-from agedp_data.roster import Roster, columns_text
-from agedp_data.roster_rows import ALL, GroupColumns
+from agedp_data.roster import ALL, GroupColumns, Roster, columns_text
 
 # --------------------------------------------------------------------------------------------------
 # DAYS of one household bucket -> facts about its households, which add up over buckets. Confidential.
@@ -72,6 +64,9 @@ _MIN_OTHERS: Final = 3
 """Fewer households beside one show no total."""
 _TOTAL_SHARE, _TOTAL_TOLERANCE = 0.9, 0.001
 
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+_NUMBERS: Final = ("households", "on_roster", "household_days", "complete_days", "members", "incomplete_days")
 DaySums = Mapping[int, tuple[int, int, int]]
 """Sum, largest and number of the daily totals of households by day."""
 
@@ -125,18 +120,30 @@ class HouseholdFacts:
 class ExaminedDays:
     """What is looked at: months with readings, their days (None: all), due days, and when a day is nearly complete.
 
-    `readings` are those of a day, `interval_minutes` those between readings, `by` the groups that are published, and
-    `rising` sampled households with registers.
+    `interval_minutes` are those between readings, `by` the groups that are published, and `rising` sampled households
+    with registers.
     """
 
-    months: tuple[str, ...]
-    day_filter: pa.Array | None
-    due: frozenset[date]
-    min_readings: int
-    readings: int = SLOTS
+    months: tuple[str, ...] = ()
+    day_filter: pa.Array | None = None
+    due: frozenset[date] = frozenset()
     by: tuple[GroupColumns, ...] = ()
     rising: frozenset[str] = frozenset()
     interval_minutes: int = INTERVAL_MINUTES
+
+    @property
+    def readings(self) -> int:
+        """Return the number of readings of a day."""
+        return SLOTS // slot_step(self.interval_minutes)
+
+    @property
+    def min_readings(self) -> int:
+        """Return the minimum number of readings of a nearly complete day.
+
+        >>> ExaminedDays().min_readings, ExaminedDays(interval_minutes=60).min_readings
+        (44, 22)
+        """
+        return round(self.readings * _NEARLY_COMPLETE)
 
 
 def collect_household_facts(
@@ -171,12 +178,16 @@ def _facts_of_bucket(
             lost = count_lost_readings(table, rows, code_by_id, width=store.layout.width)
             month_facts = replace(month_facts, conflicts={day: lost[day] for day in lost if day in examined.due})
             values = (table[name].to_numpy() for name in ("readings", "energy_wh"))
-            of_month = np.stack([household_codes(table, code_by_id), day_numbers(table), *values])
+            of_month = np.stack(
+                [month_reader.household_codes(table, code_by_id), month_reader.day_numbers(table), *values]
+            )
             member_days.append(of_month[:, of_month[0] >= 0])
             conflicting.append(rows)
             if examined.interval_minutes < INTERVAL_MINUTES:
                 parts = store.month_parts(month, delivery.contents, bucket)
-                bare.append(_bare_days(index_month(store, month, parts, bucket=bucket, days=days), code_by_id))
+                bare.append(
+                    _bare_days(month_reader.index_month(store, month, parts, bucket=bucket, days=days), code_by_id)
+                )
         facts = _add_facts([facts, month_facts])
     days_of_members = np.concatenate(member_days, axis=1)
     touched = find_in_days(days_of_members, roster_days, examined, np.concatenate(bare))
@@ -220,9 +231,8 @@ def find_in_days(
     codes, index, number = np.unique(household, return_inverse=True, return_counts=True)
     most = np.zeros(len(codes), np.int64)
     np.maximum.at(most, index, readings)
-    fewer = [
-        examined.readings // factor for factor in range(2, examined.readings + 1) if examined.readings % factor == 0
-    ]
+    of_day = examined.readings
+    fewer = [of_day // factor for factor in range(2, of_day + 1) if of_day % factor == 0]
     details: dict[str, int] = {}
     has_interval, is_enough = np.zeros(len(codes), bool), np.bincount(index, readings, len(codes)) >= _MIN_READINGS
     for of_day in fewer:
@@ -243,15 +253,18 @@ def find_in_days(
     is_rising = (rises >= _MIN_RISES) & (falls <= rejected_days.MAX_FALL_SHARE * rises)
     sampled = roster.codes(pa.array(sorted(examined.rising), pa.string()))
     is_rising |= np.isin(codes, sampled)
-    of_interval = _due_keys(has_interval[index], household, day, roster)
-    of_longer = _due_keys(np.isin(bare_household, longer), bare_household, bare_day, roster)
+    is_longer = np.isin(bare_household, longer)
+    of_longer = roster.on_roster(bare_household[is_longer], bare_day[is_longer])
     is_small = is_complete & (energy > 0) & (energy < examined.readings)
     small, complete = (np.bincount(index, flags, len(codes)) for flags in (is_small, is_complete))
     is_rounded = (small > 1) & (2 * small > complete)
+    rounded, interval, registers = (
+        roster.on_roster(household[flags[index]], day[flags[index]]) for flags in (is_rounded, has_interval, is_rising)
+    )
     return {
-        "rounded": roster.touched(_due_keys(is_rounded[index], household, day, roster)),
-        "interval": roster.touched(np.concatenate([of_interval, of_longer]), details=details),
-        "registers": roster.touched(_due_keys(is_rising[index], household, day, roster)),
+        "rounded": roster.touched(rounded),
+        "interval": roster.touched(np.concatenate([interval, of_longer]), details=details),
+        "registers": roster.touched(registers),
     }
 
 
@@ -274,18 +287,6 @@ def have_total(day_sums: DaySums) -> bool:
     days = [(total, largest, number) for total, largest, number in day_sums.values() if number > _MIN_OTHERS and total]
     equal = sum(abs(2 * most - total) <= max(number, _TOTAL_TOLERANCE * total) for total, most, number in days)
     return equal > 1 and equal >= _TOTAL_SHARE * len(days)
-
-
-def _add_day_sums(results: Sequence[DaySums]) -> DaySums:
-    added: dict[int, tuple[int, int, int]] = {}
-    for day, (total, largest, number) in (item for result in results for item in result.items()):
-        so_far = added.get(day, (0, 0, 0))
-        added[day] = (so_far[0] + total, max(so_far[1], largest), so_far[2] + number)
-    return added
-
-
-def _due_keys(flags: Flags, household: Ints, day: Ints, roster: RosterDays) -> Ints:
-    return roster.on_roster(household[flags], day[flags])
 
 
 def find_in_conflicts(
@@ -335,32 +336,34 @@ def _add_facts(results: Sequence[HouseholdFacts]) -> HouseholdFacts:
     counts = np.zeros(len(day_wh), np.int64)
     np.add.at(counts, index, np.concatenate([_NONE, *(facts.day_counts for facts in results)]))
     spans = [facts.days for facts in results if facts.days is not None]
-    conflicts: dict[date, LostReadings] = {}
-    for day, lost in (item for facts in results for item in facts.conflicts.items()):
-        conflicts[day] = conflicts[day].add(lost) if day in conflicts else lost
+    numbers = {name: sum(getattr(facts, name) for facts in results) for name in _NUMBERS}
     return HouseholdFacts(
-        households=sum(facts.households for facts in results),
-        on_roster=sum(facts.on_roster for facts in results),
-        household_days=sum(facts.household_days for facts in results),
-        complete_days=sum(facts.complete_days for facts in results),
+        **numbers,
         day_wh=day_wh,
         day_counts=counts,
         days=(min(first for first, _ in spans), max(last for _, last in spans)) if spans else None,
-        conflicts=conflicts,
+        conflicts=_added([facts.conflicts for facts in results], LostReadings.add),
         roster_days=sum((Counter(facts.roster_days) for facts in results), Counter()),
-        members=sum(facts.members for facts in results),
-        incomplete_days=sum(facts.incomplete_days for facts in results),
         touched=add_touched([facts.touched for facts in results]),
-        day_sums=_add_day_sums([facts.day_sums for facts in results]),
+        day_sums=_added([facts.day_sums for facts in results], _add_sums),
     )
+
+
+def _add_sums(sums: tuple[int, int, int], further: tuple[int, int, int]) -> tuple[int, int, int]:
+    return sums[0] + further[0], max(sums[1], further[1]), sums[2] + further[2]
 
 
 def add_touched(results: Sequence[Mapping[FindingName, Touched]]) -> dict[FindingName, Touched]:
     """Return what findings about different households, or of different kinds, touch together."""
-    touched: dict[FindingName, Touched] = {}
-    for name, of_name in (item for result in results for item in result.items()):
-        touched[name] = touched[name] + of_name if name in touched else of_name
-    return touched
+    return _added(results, Touched.__add__)
+
+
+def _added(results: Sequence[Mapping[Key, Value]], add: Callable[[Value, Value], Value]) -> dict[Key, Value]:
+    """Return the values of all results by their keys, those of one key added up."""
+    added: dict[Key, Value] = {}
+    for key, value in (item for result in results for item in result.items()):
+        added[key] = add(added[key], value) if key in added else value
+    return added
 
 
 _NEARLY_COMPLETE = 11 / 12
@@ -397,15 +400,14 @@ class RejectingFile:
     rows: int
 
 
-@dataclass(frozen=True, slots=True)
-class InputFacts:
-    """Facts about the input files.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputFacts(HouseholdFacts):
+    """Facts about the input files, beside those about all of their households.
 
     `rejected` counts rows by reason, except rows without a reading, duplicates, conflicting and corrected rows and
     categories that are not requested. `rejecting_files` lose more than `MAX_REJECTED_SHARE` of their rows. `unreadable`
-    has one line per file that was rejected as a whole, with the reason. `household_days` counts those with a reading,
-    `complete_days` those with nearly all expected readings. `days` are the first and last day with a reading.
-    `touched` are household-days by the name of a finding, of the `roster_days` of `members`, by group.
+    has one line per file that was rejected as a whole, with the reason. `roster` are households on the roster,
+    `conflicts` the days that lose a reading; `touched` includes what rejected rows and samples touch.
     """
 
     files: int
@@ -415,18 +417,8 @@ class InputFacts:
     empty_files: tuple[str, ...]
     unreadable: tuple[str, ...]
     rejecting_files: tuple[RejectingFile, ...]
-    days: tuple[date, date] | None
-    household_days: int
-    complete_days: int
-    median_day_kwh: float | None
-    households: int
-    on_roster: int
     roster: int
-    coverage: Mapping[date, DayCoverage] = field(default_factory=dict)
-    conflicts: Mapping[date, LostReadings] = field(default_factory=dict)
-    touched: Mapping[FindingName, Touched] = field(default_factory=dict)
-    roster_days: Mapping[str, int] = field(default_factory=dict)
-    members: int = 0
+    coverage: Mapping[date, DayCoverage]
 
     @property
     def rejected_share(self) -> float:
@@ -470,18 +462,12 @@ def collect_facts(  # noqa: PLR0913 -- what is looked at, and how
     """
     delivered_months = tuple(month for month in months if month in delivery.months)
     day_filter = None if all_days else pa.array(sorted(days), pa.date32())
-    min_readings = complete_readings(store.layout.interval_minutes)
     samples = rejected_days.examine_samples(rejected_days.read_samples(store, delivery, delivered_months, day_filter))
-    readings = SLOTS // slot_step(store.layout.interval_minutes)
     due, minutes = frozenset(days), store.layout.interval_minutes
-    examined = ExaminedDays(
-        delivered_months, day_filter, due, min_readings, readings, tuple(by), samples.rising, minutes
-    )
+    examined = ExaminedDays(delivered_months, day_filter, due, tuple(by), samples.rising, minutes)
     bucketed = write_bucketed_roster(store.folder.parent, roster, store.buckets)
     of_households = collect_household_facts(store, delivery, bucketed, examined, engine=engine)
-    rejected = {
-        reason: number for reason, number in delivery.rejected.items() if reason not in rejected_days.NOT_REJECTED
-    }
+    rejected = _lacking(delivery.rejected)
     columns = store.rules.columns
     touched = dict(of_households.touched)
     of_no_month = [""] if all_days else []  # such rows are of no night in particular
@@ -498,11 +484,13 @@ def collect_facts(  # noqa: PLR0913 -- what is looked at, and how
     sampled_days = _sampled(store, delivery, delivered_months, of_households, touched, samples)
     if all_days and columns is not None and rejected_days.has_ambiguous_numbers(store, files):
         sampled_days["numbers"] = _in_proportion(of_households, 1.0)
-    if once := _repeated_once(store, delivery, days, roster, by):
-        touched["clock"] = touched.get("clock", Touched()) + once
-    if another := _of_another_clock(store, delivery, days, roster, by):
-        touched["clock"] = touched.get("clock", Touched()) + another
+    for contradicts in (_repeated_once, _of_another_clock):
+        if of_clock := contradicts(store, delivery, days, roster, by):
+            touched = add_touched([touched, {"clock": of_clock}])
+    conflicts = {day: lost for day, lost in sorted(of_households.conflicts.items()) if lost.lost}
+    own = {"conflicts": conflicts, "touched": touched | sampled_days}
     return InputFacts(
+        **{field.name: getattr(of_households, field.name) for field in fields(of_households)} | own,
         files=delivery.files,
         rows=delivery.rows_read,
         counted_rows=counted,
@@ -510,18 +498,8 @@ def collect_facts(  # noqa: PLR0913 -- what is looked at, and how
         empty_files=tuple(of.name for of in filter(None, map(store.manifest, delivery.contents)) if of.rows_read == 0),
         unreadable=delivery.unreadable,
         rejecting_files=_rejecting_files(store, delivery.contents if all_days else delivery.fresh),
-        days=of_households.days,
-        household_days=of_households.household_days,
-        complete_days=of_households.complete_days,
-        median_day_kwh=of_households.median_kwh,
-        households=of_households.households,
-        on_roster=of_households.on_roster,
         roster=len(roster.ids),
         coverage=_coverage(days, sums),
-        conflicts={day: lost for day, lost in sorted(of_households.conflicts.items()) if lost.lost},
-        touched=touched | sampled_days,
-        roster_days=of_households.roster_days,
-        members=of_households.members,
     )
 
 
@@ -595,23 +573,16 @@ def _of_another_clock(
     return Touched(later.households, later.totals, details={"skipped": households}, is_sampled=True)
 
 
-def complete_readings(interval_minutes: int) -> int:
-    """Return the minimum number of readings of a nearly complete day.
-
-    >>> complete_readings(30), complete_readings(60)
-    (44, 22)
-    """
-    return round(SLOTS // slot_step(interval_minutes) * _NEARLY_COMPLETE)
-
-
 def _rejecting_files(store: Store, contents: Sequence[str]) -> tuple[RejectingFile, ...]:
-    files = []
-    for manifest in filter(None, map(store.manifest, contents)):
-        rejected = sum(
-            number for reason, number in manifest.rejected.items() if reason not in rejected_days.NOT_REJECTED
-        )
-        files.append(RejectingFile(manifest.name, rejected, manifest.rows_kept + rejected))
+    manifests = filter(None, map(store.manifest, contents))
+    rejected = [(manifest, sum(_lacking(manifest.rejected).values())) for manifest in manifests]
+    files = [RejectingFile(manifest.name, number, manifest.rows_kept + number) for manifest, number in rejected]
     return tuple(file for file in files if file.rejected > MAX_REJECTED_SHARE * file.rows)
+
+
+def _lacking(rejected: Mapping[str, int]) -> dict[str, int]:
+    """Return the numbers of rejected rows, by the reasons for which a row lacks a reading."""
+    return {reason: number for reason, number in rejected.items() if reason not in rejected_days.NOT_REJECTED}
 
 
 def _coverage(days: Sequence[date], sums: Mapping[tuple[date, str], DailySum]) -> dict[date, DayCoverage]:

@@ -27,29 +27,24 @@ import pyarrow.compute as pc
 
 from agedp.local_files.atomic_files import path_exists
 from agedp.stage_values import Delivery
+from agedp.store import month_reader
 from agedp.store.file_identity import read_header
-from agedp.store.month_reader import (
-    distinct_keys,
-    household_day_key,
-    load_month_readings,
-    load_table,
-    split_household_day_key,
-)
+from agedp.store.month_reader import distinct_keys, household_day_key, split_household_day_key
 from agedp.store.store import PartMonth, Store
 from agedp_data import table_schemas
 from agedp_data.datasets import filesystem
 from agedp_data.datasets.csv_lines import split_fields
 from agedp_data.datasets.deduplication import Readings
 from agedp_data.datasets.filesystem import InputFile
-from agedp_data.datasets.layout import DAY_MINUTES, PASSES, Header, Layout, slot_step
+from agedp_data.datasets.layout import DAY_MINUTES, PASSES, Header, Layout, one_array, slot_step
 from agedp_data.datasets.long_format import Long
+from agedp_data.datasets.table_text import is_number
 from agedp_data.datasets.timestamps import date_of_day
 from agedp_data.datasets.validation import INTERVAL_MINUTES, MISSING, SLOTS, Flags, Ints, NamedColumns, RejectionReason
 from agedp_data.errors import InputError
 from agedp_data.messages import escape_text
 from agedp_data.parameters import FindingName
-from agedp_data.roster import Roster
-from agedp_data.roster_rows import ALL, GroupColumns, as_strings, columns_text, number_groups
+from agedp_data.roster import ALL, GroupColumns, Roster, as_strings, columns_text, number_groups
 
 # --------------------------------------------------------------------------------------------------
 # Roster + due days -> the household-days that a finding touches, by group. Confidential.
@@ -87,8 +82,7 @@ class Touched:
 
     def __add__(self, further: Touched) -> Touched:
         """Return what both touch, which have no household in common."""
-        days, details = (Counter(part) + Counter(more) for part, more in
-                         ((self.days, further.days), (self.details, further.details)))  # fmt: skip
+        days, details = Counter(self.days) + Counter(further.days), Counter(self.details) + Counter(further.details)
         is_sampled = self.is_sampled or further.is_sampled
         return Touched(self.households + further.households, days, self.rows + further.rows, details, is_sampled)
 
@@ -160,15 +154,9 @@ class RosterDays:
         return days
 
 
-NOT_REJECTED: Final = frozenset(
-    {
-        RejectionReason.CATEGORY.words,
-        RejectionReason.MISSING.words,
-        RejectionReason.DUPLICATE.words,
-        RejectionReason.CONFLICT.words,  # counted as readings that a day loses
-        RejectionReason.SUPERSEDED.words,
-    }
-)
+_NOT_LACKING: Final = ("CATEGORY", "MISSING", "DUPLICATE", "CONFLICT", "SUPERSEDED")
+NOT_REJECTED: Final = frozenset(RejectionReason[name].words for name in _NOT_LACKING)
+"""Rows that lack no reading; those of conflicts are counted as readings that a day loses."""
 _NAMES: Final[Mapping[RejectionReason, FindingName]] = {
     RejectionReason.DATE: "time",
     RejectionReason.TEXT: "text",
@@ -243,7 +231,7 @@ def quarantine_tables(store: Store, contents: Sequence[str], months: Sequence[st
     for (content, number), month in product(numbered, months):
         path = store.quarantine_folder(month) / f"{content}-{number}.parquet"
         if path.exists():
-            yield load_table(path, table_schemas.PARSED_QUARANTINE, columns=_COLUMNS)
+            yield month_reader.load_table(path, table_schemas.PARSED_QUARANTINE, columns=_COLUMNS)
 
 
 def count_rejected(
@@ -279,9 +267,8 @@ def count_rejected(
                 _add_rows(causes, reason, of_reason, roster, columns)
     if text := causes.pop("text", None):
         causes[_most_frequent(text.texts)[0]] = text
-    touched = {
-        name: _touched(name, cause, roster, SLOTS // slot_step(minutes), of_line) for name, cause in causes.items()
-    }
+    readings = SLOTS // slot_step(minutes)
+    touched = {name: _touched(name, cause, roster, readings, of_line) for name, cause in causes.items()}
     return RejectedRows(touched, +without_reading, frozenset(headers), names)
 
 
@@ -290,9 +277,8 @@ def _without_reading(
 ) -> tuple[pa.ChunkedArray, set[tuple[str, ...]]]:
     """Return which lines have no digit or one cell, are a comment or a header, and the cells of the headers."""
     trimmed = pc.utf8_trim(pc.fill_null(texts, ""), f' \t"{separator}')
-    lacks = pc.or_(
-        pc.invert(pc.match_substring_regex(trimmed, r"\d.*[,;|\t]|[,;|\t].*\d")), pc.starts_with(trimmed, "#")
-    )
+    has_cells = pc.match_substring_regex(trimmed, r"\d.*[,;|\t]|[,;|\t].*\d")
+    lacks = pc.or_(pc.invert(has_cells), pc.starts_with(trimmed, "#"))
     if not names:
         return lacks, set()
     is_header = functools.reduce(pc.and_, (pc.match_substring(trimmed, name.strip()) for name in names))
@@ -382,9 +368,9 @@ def _cause_of_text(line: str, separator: str, household: str | None) -> tuple[Fi
             return "thousands", found[1]
         if found := _UNIT.fullmatch(cell):
             return "text", f'"{escape_text(found[1], 20)}" after the number'
-        if (found := _MARK.fullmatch(cell)) and not _is_number(cell):
+        if (found := _MARK.fullmatch(cell)) and not is_number(cell):
             return "text", f'the decimal mark "{found[1]}"'
-    words = [cell for cell in cells if cell and cell != household and not _is_number(cell) and not cell[:1].isdigit()]
+    words = [cell for cell in cells if cell and cell != household and not is_number(cell) and not cell[:1].isdigit()]
     shown = " or ".join(f'"{escape_text(word, 20)}"' for word in words[-_WORDS:])
     return "text", f"{shown} for a number" if words else ""
 
@@ -403,14 +389,6 @@ def _cells(line: str, separator: str) -> list[str]:
     fields = split_fields(line, separator) or line.split(separator)
     fields = fields if len(fields) > 1 else split_fields(line)  # rows of several readings and of Parquet have commas
     return [cell.strip() for cell in fields]
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
 
 
 def _most_frequent(texts: Counter[tuple[FindingName, str]]) -> tuple[FindingName, str]:
@@ -446,10 +424,8 @@ def _touched(name: FindingName, cause: _Rejected, roster: RosterDays, readings: 
     if (text := _most_frequent(cause.texts) if cause.texts else (name, ""))[1]:
         details[f"text {text[1]}"] = cause.texts[text]
     keys = roster.on_roster(*split_household_day_key(keys))
-    others = (
-        len(cause.others.keys() - {""}),
-        sum(min(math.ceil(rows / of_line), len(roster.days)) for rows in cause.others.values()),
-    )
+    other_days = sum(min(math.ceil(rows / of_line), len(roster.days)) for rows in cause.others.values())
+    others = len(cause.others.keys() - {""}), other_days
     return roster.touched(keys, rows=cause.rows, others=others, details=details)
 
 
@@ -506,12 +482,10 @@ def column_orders(store: Store, patterns: Sequence[str]) -> tuple[tuple[str, ...
 
 def _sampled_files(store: Store, patterns: Sequence[str]) -> Iterator[tuple[InputFile, Header, int]]:
     """Yield CSV files with their header and the position of their rows, without those that cannot be read now."""
-    sources = [
-        replace(source, encoding=store.layout.encoding)
-        for source in filesystem.list_input_files(patterns, required=False).sources
-        if not filesystem.is_parquet(source.location)
-    ]
-    for source in sources[:: -(-len(sources) // _MAX_FILES) or 1]:
+    listed = filesystem.list_input_files(patterns, required=False).sources
+    texts = [source for source in listed if not filesystem.is_parquet(source.location)]
+    for text in texts[:: -(-len(texts) // _MAX_FILES) or 1]:
+        source = replace(text, encoding=store.layout.encoding)
         with suppress(InputError):  # a file that is refused, or that a run beside this one removed
             header, start = read_header(source, store.layout)
             if header is not None:
@@ -572,26 +546,16 @@ def _parts_of_buckets(store: Store, month: str, contents: Sequence[str]) -> list
 def _load_sample(store: Store, month: str, part: PartMonth) -> pa.Table:
     """Return the rows of a part in a month, of all buckets."""
     paths = (store.month_folder(month, bucket) / part.name for bucket in range(store.buckets))
-    tables = [
-        load_table(path, store.schema, columns=_sample_columns(store))
-        for path in paths
-        if store.buckets == 1 or path_exists(path)
-    ]
-    return pa.concat_tables(tables) if len(tables) > 1 else tables[0]
-
-
-def _sample_columns(store: Store) -> list[str]:
-    """Return the columns of a part that a sample needs."""
-    energies = ["energy_wh"] if store.layout.width == 1 else [f"energy_wh_{slot}" for slot in range(SLOTS)]
-    names = ["household_id", "day", *(["slot"] if store.layout.width == 1 else []), *energies]
+    of_row = ["slot", "energy_wh"] if store.layout.width == 1 else [f"energy_wh_{slot}" for slot in range(SLOTS)]
     further = {"channel": store.layout.channels > 1, "label": store.layout.has_labels}
-    return [*names, *(name for name, is_stored in further.items() if is_stored)]
+    names = ["household_id", "day", *of_row, *(name for name, is_stored in further.items() if is_stored)]
+    stored = [path for path in paths if store.buckets == 1 or path_exists(path)]
+    return pa.concat_tables([month_reader.load_table(path, store.schema, columns=names) for path in stored])
 
 
 def _sort_sample(table: pa.Table, store: Store) -> Sample:
     """Return the readings of a part by household and time; if a row is a day, by household, channel and time."""
-    column = table["household_id"].unify_dictionaries().combine_chunks()
-    column = column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
+    column = one_array(table["household_id"])
     # by id: the order of a dictionary depends on the household buckets
     names = sorted(column.dictionary.to_pylist())
     code = {name: i for i, name in enumerate(names)}
@@ -717,7 +681,7 @@ def find_absent_slots(store: Store, delivery: Delivery, months: Sequence[str]) -
     step, number = slot_step(store.layout.interval_minutes), 0
     counts = np.zeros(SLOTS, np.int64)
     for month in _sampled_months(months):
-        readings = load_month_readings(store, month, delivery.contents, 0)
+        readings = month_reader.load_month_readings(store, month, delivery.contents, 0)
         number += count_by_slot(readings, counts, store.layout)
     return slots_of_few(counts, number, step)
 
@@ -736,12 +700,10 @@ def count_by_slot(readings: Readings, counts: Ints, layout: Layout) -> int:
     day = readings.time // SLOTS
     days = np.unique(day)
     changes = [number for number in days.tolist() if layout.absent_slots(date_of_day(number))]
-    keys, index, numbers = np.unique(
-        household_day_key(readings.household, day), return_inverse=True, return_counts=True
-    )
-    counted = (2 * numbers >= SLOTS // slot_step(layout.interval_minutes)) & ~np.isin(
-        split_household_day_key(keys)[1], changes
-    )
+    keys = household_day_key(readings.household, day)
+    keys, index, numbers = np.unique(keys, return_inverse=True, return_counts=True)
+    counted = 2 * numbers >= SLOTS // slot_step(layout.interval_minutes)
+    counted &= ~np.isin(split_household_day_key(keys)[1], changes)
     counts += np.bincount((readings.time % SLOTS)[counted[index]], minlength=SLOTS)
     return int(counted.sum())
 
@@ -786,16 +748,11 @@ def _row_numbers(store: Store, delivery: Delivery, day: date, slots: Sequence[in
     for number, part in enumerate(_parts_of_buckets(store, month, delivery.contents)[:_CLOCK_PARTS]):
         table = filter_days(_load_sample(store, month, part), pa.array([day], pa.date32()))
         table = table.filter(pc.is_in(table["slot"], value_set=pa.array(slots, pa.uint8())))
-        names = ["household_id", "slot", *(["label"] if store.layout.has_labels else [])]
-        passes = table.select(names)
-        channel = (
-            table["channel"].to_numpy().astype(np.int64) // PASSES
-            if store.layout.channels > 1
-            else np.zeros(len(table), np.int64)
-        )
-        grouped = passes.append_column("part", pa.array(channel)).group_by([*names, "part"])
+        names = ["household_id", "slot", "part", *(["label"] if store.layout.has_labels else [])]
+        parts = table["channel"].to_numpy() // PASSES if store.layout.channels > 1 else np.zeros(len(table), np.uint8)
+        grouped = table.append_column("part", pa.array(parts)).group_by(names)
         counted = grouped.aggregate([([], "count_all")])
-        keys = zip(*(counted[name].to_pylist() for name in (*names, "part")), strict=True)
+        keys = zip(*(counted[name].to_pylist() for name in names), strict=True)
         numbers |= {(*key, number): rows for key, rows in zip(keys, counted["count_all"].to_pylist(), strict=True)}
     return numbers
 
@@ -807,6 +764,5 @@ def before_skip(layout: Layout, day: date) -> int | None:
 
 def layout_slots(layout: Layout, day: date) -> list[int]:
     """Return the slots of a day that the clock shows twice, with two rows for each."""
-    return (
-        [] if getattr(getattr(layout, "columns", None), "repeated", "sum") == "sum" else [*layout.repeated_slots(day)]
-    )
+    has_one_row = getattr(getattr(layout, "columns", None), "repeated", "sum") == "sum"
+    return [] if has_one_row else [*layout.repeated_slots(day)]

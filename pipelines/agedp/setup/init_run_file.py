@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from datetime import time as clock_time
 from decimal import Decimal
+from itertools import product
 from pathlib import Path
 from typing import Final
 
@@ -26,16 +27,9 @@ from agedp.local_files import atomic_files
 from agedp.planning.forecast import ForecastView
 from agedp.planning.notion_comparison import SimulatedDays
 from agedp.run_context import engine_for, load_meters, reading_rules, store_for
+from agedp.setup import run_file_draft
 from agedp.setup.long_columns import TABLE, LongTable, OtherFiles, read_columns
-from agedp.setup.run_file_draft import (
-    DraftPaths,
-    FileFacts,
-    RunFileDraft,
-    draft,
-    flag_of,
-    load_decided,
-    notion_of,
-)
+from agedp.setup.run_file_draft import DraftPaths, FileFacts, RunFileDraft, draft, notion_of
 from agedp.setup.run_file_options import FLAGS, SERIES, Key, OptionValues, number_of, quoted
 from agedp.stage_values import Delivery
 from agedp.stages.ingest import ingest
@@ -97,19 +91,6 @@ def check_group_column(roster: Path, options: OptionValues) -> None:
             f"--by {names}: {roster.name} {problem}, and no group can be read off the files. Write "
             f"{escape_text(str(Path(roster.parent.name, roster.name)))} with {names} first, or remove --by"
         )
-
-
-def write_roster(roster: Path, content: bytes) -> None:
-    """Write the roster; an equal one of an interrupted call is not changed.
-
-    Raises:
-        InputError: another roster exists, for instance a corrected one.
-    """
-    if roster.exists():
-        if roster.read_bytes() != content:
-            raise existing_file_error(roster)
-        return
-    atomic_files.write(roster, content)
 
 
 def existing_file_error(path: Path) -> InputError:
@@ -238,21 +219,25 @@ def init(
     if not (spans and delivery.rows_kept):
         raise _no_reading_error(delivery, store, patterns)
     facts = _facts(dataset, long, patterns, spans)
-    run_file_draft = _with_age_note(draft(facts, options, paths=paths, base=folder.absolute()), facts, options)
-    if not run_file_draft.undecided:
-        load_decided(run_file_draft, base=folder.absolute())
+    drafted = _with_age_note(draft(facts, options, paths=paths, base=folder.absolute()), facts, options)
+    if not drafted.undecided:
+        run_file_draft.load_decided(drafted, base=folder.absolute())
     if BY not in options:
-        write_roster(roster, format_roster((household, *spans[household]) for household in sorted(spans)).encode())
+        content = format_roster((household, *spans[household]) for household in sorted(spans)).encode()
+        if not roster.exists():
+            atomic_files.write(roster, content)
+        elif roster.read_bytes() != content:  # an equal one of an interrupted call stays, a corrected one too
+            raise existing_file_error(roster)
     if not (schema := folder / SCHEMA_FILE).exists():
         atomic_files.write(schema, (json.dumps(run_file_schema(), indent=1) + "\n").encode(), mode=0o644)
-    atomic_files.write(run_file, run_file_draft.text().encode(), mode=0o644)
-    first = () if long is None else _first_readings(patterns, run_file_draft, folder)
-    return InitialFiles(run_file, roster, facts, run_file_draft, long, options, first)
+    atomic_files.write(run_file, drafted.text().encode(), mode=0o644)
+    first = () if long is None else _first_readings(patterns, drafted, folder)
+    return InitialFiles(run_file, roster, facts, drafted, long, options, first)
 
 
-def _first_readings(patterns: Sequence[str], run_file_draft: RunFileDraft, folder: Path) -> tuple[FirstReading, ...]:
+def _first_readings(patterns: Sequence[str], drafted: RunFileDraft, folder: Path) -> tuple[FirstReading, ...]:
     """Return the first three readings under the lines of the run file, as proposed; none if these do not fit."""
-    run, _ = validate_run_file(run_file_draft.text(proposals=True), base=folder.absolute())
+    run, _ = validate_run_file(drafted.text(proposals=True), base=folder.absolute())
     if run is None:
         return ()
     layout, rules = run.input.layout, reading_rules(run)
@@ -344,17 +329,17 @@ def read_layout(patterns: Sequence[str], options: OptionValues) -> tuple[str, Lo
 
 def _no_header_error(source: InputFile, lines: Sequence[str]) -> InputError:
     """Return the error about a text in which no line is a header with rows below it; its lines are private."""
-    cells = max((raw_cells(lines[0], mark) for mark in SEPARATORS), key=len)
+    mark = max(SEPARATORS, key=lambda mark: len(raw_cells(lines[0], mark)))
+    cells = raw_cells(lines[0], mark)
     if (dataset := _recognised(lines)) is not None:  # the lines are decoded, and the publisher's layout is not
         problem = f'it is of dataset "{dataset}", but not in UTF-8; save it as UTF-8'
     elif len(cells) == 1:
         problem = "its lines are no cells between commas, semicolons, tabs or bars: not a table of CSV"
     elif any(map(is_value, cells)):
         problem = "its first line seems to be a row already; write a line with the names of the columns above it"
-    elif (longer := _longer_rows(lines, cells)) is not None:
-        problem = (
-            f"its rows have {longer} cells and its first line {len(cells)}, as decimal commas without quotes make them"
-        )
+    elif (longer := _longer_rows(lines, cells, mark)) is not None:
+        numbers = f"its rows have {longer} cells and its first line {len(cells)}"
+        problem = f"{numbers}, as decimal commas without quotes make them"
     else:
         problem = "no line names the columns of rows below it that have numbers and times"
     return source.error(problem, private=f'{problem}. The first line is "{escape_text(lines[0], 120)}"')
@@ -368,22 +353,18 @@ def _recognised(lines: Sequence[str]) -> str | None:
     return None
 
 
-def _longer_rows(lines: Sequence[str], names: Sequence[str]) -> int | None:
+def _longer_rows(lines: Sequence[str], names: Sequence[str], mark: str) -> int | None:
     """Return the number of cells of the rows below a line of names, if all have more and begin alike."""
-    mark = max(SEPARATORS, key=lambda mark: len(raw_cells(lines[0], mark)))
     numbers = {len(raw_cells(line, mark)) for line in lines[1:] if line.strip()}
     return numbers.pop() if len(numbers) == 1 and max(numbers) > len(names) else None
 
 
 def _publisher(sources: Sequence[InputFile]) -> str | None:
     """Return the first dataset with the header of a file, None if no file has a known header."""
-    for source in sources:
-        for name in LAYOUTS:
-            try:
-                if read_header(source, LAYOUTS[name])[0] is not None:
-                    return name
-            except InputError:
-                continue
+    for source, (name, layout) in product(sources, LAYOUTS.items()):
+        with suppress(InputError):
+            if read_header(source, layout)[0] is not None:
+                return name
     return None
 
 
@@ -417,14 +398,11 @@ def _first_lines(source: InputFile, options: OptionValues) -> tuple[str, list[st
 def _check_readable(long: LongTable, source: InputFile) -> None:
     """Refuse a table whose rows cannot be read yet, naming the options that are needed and their candidates."""
     if long.unreadable:
-        named = {
-            key: [*map(quoted, names[:_NAMED]), *["..."][len(names) <= _NAMED :]]
-            for key, names in long.unreadable.items()
-        }
-        needed = "; ".join(f"{FLAGS[TABLE, key]} ({' or '.join(names)})" for key, names in named.items())
-        private = f"a long table whose first rows leave open how to read it. Give {needed}"
-        flags = ", ".join(FLAGS[TABLE, key] for key in long.unreadable)
-        raise source.error(f"a long table whose first rows leave open how to read it. Give {flags}", private=private)
+        problem = "a long table whose first rows leave open how to read it. Give"
+        flags = {FLAGS[TABLE, key]: [*map(quoted, names)] for key, names in long.unreadable.items()}
+        shown = {flag: [*names[:_NAMED], *["..."][len(names) <= _NAMED :]] for flag, names in flags.items()}
+        needed = "; ".join(f"{flag} ({' or '.join(names)})" for flag, names in shown.items())
+        raise source.error(f"{problem} {', '.join(flags)}", private=f"{problem} {needed}")
 
 
 def _facts(
@@ -472,15 +450,15 @@ def _store(run: RunFile, long: LongTable | None) -> Iterator[Store]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _with_age_note(run_file_draft: RunFileDraft, facts: FileFacts, options: OptionValues) -> RunFileDraft:
+def _with_age_note(drafted: RunFileDraft, facts: FileFacts, options: OptionValues) -> RunFileDraft:
     """Return the draft with a note on days that are years old."""
-    initial = InitialFiles(Path(), Path(), facts, run_file_draft, options=options)
+    initial = InitialFiles(Path(), Path(), facts, drafted, options=options)
     if not initial.is_old_archive:
-        return run_file_draft
+        return drafted
     notes = [f"The newest day is {facts.last}. In an archive every day is published now, at an age of years:"]
     notes.append("a bound on the age-dependent loss is then trivially small and means nothing.")
     notes.append('mode = "rehearsal" publishes each day age_days after its end, by a simulated clock.')
-    return RunFileDraft(run_file_draft.tables, {**run_file_draft.notes, "schedule": tuple(notes)})
+    return RunFileDraft(drafted.tables, {**drafted.notes, "schedule": tuple(notes)})
 
 
 def missing_options(undecided: Sequence[Key], options: OptionValues) -> str:
@@ -491,7 +469,7 @@ def missing_options(undecided: Sequence[Key], options: OptionValues) -> str:
     """
     notion = notion_of(options)
     has_risk = notion is not None and "risk" in notion.model_fields
-    flags = [flag_of(key) for key in undecided]
+    flags = [run_file_draft.flag_of(key) for key in undecided]
     return ", ".join(f"{flag} (or --risk)" if has_risk and flag == "--epsilon-per-day" else flag for flag in flags)
 
 
@@ -552,9 +530,12 @@ def noise_table(facts: FileFacts, options: OptionValues, roster: Roster) -> Nois
     It reads the roster and no reading, and draws nothing. Notions that need a model are computed with complete mixing
     from day to day, the most favourable case.
     """
-    given_epsilon, given_clamp = _amount(options), _number(options, (SERIES, "clamp_kwh"))
+    named, given_clamp = notion_of(options), _number(options, (SERIES, "clamp_kwh"))
+    given_epsilon = None if named is None else _number(options, ("promise", named.TEXT.epsilon_key))
     pairs = tuple(dict.fromkeys((given_epsilon or epsilon, given_clamp or clamp) for epsilon, clamp in _EXAMPLES))
-    model = _complete_mixing()
+    # a chain that is independent from day to day
+    mixing = kernel_leakage_bound(np.full((2, 2), 0.5), assume="markov", steps_per_day=1)
+    model = Model(public_text({"source": "declared", "assume": "markov", "given": "kernel"}, mixing), mixing)
     rows = tuple(
         NoiseRow(
             notion.name,
@@ -572,20 +553,6 @@ def _described(notion: type[Promise], example: NoiseExample, days: int, given: M
     """Return the description of an example with the given keys, and the delta where it applies to this bound."""
     at_delta = f", with delta {given['delta']}".replace('"', "") if notion.TEXT.takes_delta and "delta" in given else ""
     return example.described(days=days, given=given) + at_delta
-
-
-def _complete_mixing() -> Model:
-    """Return the model of a chain that is independent from day to day."""
-    leakage_bound = kernel_leakage_bound(np.full((2, 2), 0.5), assume="markov", steps_per_day=1)
-    return Model(
-        public_text({"source": "declared", "assume": "markov", "given": "kernel"}, leakage_bound), leakage_bound
-    )
-
-
-def _amount(given: OptionValues) -> Decimal | None:
-    """Return the epsilon that the options give the notion that they name."""
-    notion = notion_of(given)
-    return None if notion is None else _number(given, ("promise", notion.TEXT.epsilon_key))
 
 
 def _own_keys(given: OptionValues, notion: str) -> dict[str, str]:
@@ -623,9 +590,8 @@ def _noise(
         ("model", "assume"): quoted("markov"), ("model", "basis"): quoted("complete mixing from day to day"),
     }  # fmt: skip
     try:
-        run, _ = validate_run_file(
-            draft(facts, filled, paths=DraftPaths(), base=_NOWHERE).text(proposals=True), base=_NOWHERE
-        )
+        drafted = draft(facts, filled, paths=DraftPaths(), base=_NOWHERE)
+        run, _ = validate_run_file(drafted.text(proposals=True), base=_NOWHERE)
         if run is None:
             return None
         terms = ReleaseTerms(run, model.leakage_bound, model=model.id)

@@ -28,27 +28,27 @@ the user decides. The evidence for each:
 from __future__ import annotations
 
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise, takewhile
+from itertools import groupby, pairwise, takewhile
 from statistics import median
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from agedp.setup import time_formats
 from agedp.setup.run_file_draft import KeyLine
-from agedp.setup.run_file_options import FLAGS, Key, quoted, toml_text
+from agedp.setup.run_file_options import FLAGS, Key, quoted, toml_text, toml_value
 from agedp.setup.time_formats import NumberMarks
 from agedp_data.datasets.csv_lines import has_index
 from agedp_data.datasets.layout import DECLARABLE, INTERVALS, common_interval
-from agedp_data.datasets.table_text import MISSING_WORDS, NEARLY_ALL, TableText, table_text
+from agedp_data.datasets.table_text import MISSING_WORDS, NEARLY_ALL, TableText, are_mostly, known_cells, table_text
 from agedp_data.datasets.timestamps import EPOCHS, ISO, REST, parser_format
 from agedp_data.datasets.validation import ALL_COLUMNS, INTERVAL_MINUTES, NamedColumns
 from agedp_data.errors import InputError
 from agedp_data.messages import escape_text
+from agedp_data.roster import columns_of
 
 TABLE: Final = "input.columns"
 
@@ -98,7 +98,7 @@ _SHOWN, _LINES_OF_HOUSEHOLD = 8, 20
 _READ_OFF: Final = "read off the first values"
 _REPEATED = 4
 """With fewer timestamps for a value, the value may be the number of a record."""
-_WORDS: Final = {"household": "households", "time": "timestamps", "energy": "energies"}
+_COLUMN_KEYS: Final = ("household", "time", "energy")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,18 +119,10 @@ class LongTable:
         """Return what the first lines show, and why the rest is open: private, since reasons quote values."""
         shown = ", ".join(f"{line.key} = {line.toml}" for line in self.lines if line.decided)
         proposed = [line for line in self.lines if not line.decided]
-        flags = [f"--read-off {line.key}" for line in proposed if line.read_off]
-        return "; ".join(
-            [
-                f"The first lines show {shown}",
-                *(f"perhaps {line.key} = {line.toml} ({self.reasons[line.key]})" for line in proposed),
-                *(
-                    [f"if you follow the readings in this, also give {' '.join(flags)}: the statement lists them"]
-                    if flags
-                    else []
-                ),
-            ]
-        )
+        texts = [f"perhaps {line.key} = {line.toml} ({self.reasons[line.key]})" for line in proposed]
+        if flags := " ".join(f"--read-off {line.key}" for line in proposed if line.read_off):
+            texts.append(f"if you follow the readings in this, also give {flags}: the statement lists them")
+        return "; ".join([f"The first lines show {shown}", *texts])
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +169,7 @@ def read_columns(
         InputError: an option names a column that the header lacks; the readings are of an interval that no run file can
             declare; the header names a unit that cannot be read; the rows have no timestamps or no energies.
     """
-    given = {key: _value_of(toml) for (table, key), toml in options.items() if table == TABLE}
+    given = {key: toml_value(toml) for (table, key), toml in options.items() if table == TABLE}
     text = table_text(lines, separator=given.get("separator"), skip_lines=given.get("skip_lines"))
     if given.get("skip_lines", 0) >= len(lines) > 0:
         flag = f"{FLAGS[TABLE, 'skip_lines']} {given['skip_lines']}"
@@ -188,33 +180,23 @@ def read_columns(
         raise InputError("each row ends with a separator that the header lacks; add one at the end of the header")
     if not (text.has_separator_line and text.skip_lines == 1):  # the line `sep=;` alone is skipped anyway
         given.setdefault("skip_lines", text.skip_lines)
-    given |= {
-        key: value
-        for key, value, default in (("separator", text.separator, ","), ("encoding", encoding, "utf-8"))
-        if key not in given and value != default
-    }
+    for key, value, default in (("separator", text.separator, ","), ("encoding", encoding, "utf-8")):
+        if value != default:
+            given.setdefault(key, value)
     if given.get("skip_lines") == 0:
         del given["skip_lines"]
     _check_columns(text.names, given)
-    text = _rows_read(text, given.get("where", {}))
+    where = given.get("where", {}).items()
+    wanted = [(text.names.index(name), columns_of(words)) for name, words in where if name in text.names]
+    if rows := tuple(row for row in text.rows if all(row[i] in words for i, words in wanted)):
+        text = replace(text, rows=rows)
     asked = frozenset(key for _, key in options)
     return _ColumnReader(text, given, asked, others or OtherFiles(), complete=complete).table()
 
 
-def _rows_read(text: TableText, where: Mapping[str, Any]) -> TableText:
-    """Return the table with the rows that `where` asks for; all if a column of it is none of the header."""
-    wanted = [(text.names.index(name), _as_tuple(words)) for name, words in where.items() if name in text.names]
-    rows = tuple(row for row in text.rows if all(row[i] in words for i, words in wanted))
-    return replace(text, rows=rows) if rows else text
-
-
-def _value_of(toml: str) -> Any:  # noqa: ANN401  (any value of a key)
-    return tomllib.loads(f"value = {toml}")["value"]
-
-
 def _check_columns(names: Sequence[str], given: Mapping[str, Any]) -> None:
     """Refuse options that name a column which the header does not have exactly once."""
-    wrong = [(key, name) for key in _WORDS for name in _named(key, given) if names.count(name) != 1]
+    wrong = [(key, name) for key in _COLUMN_KEYS for name in _named(key, given) if names.count(name) != 1]
     if wrong:
         flags = ", ".join(f"{FLAGS[TABLE, key]} {escape_text(name) or quoted(name)}" for key, name in wrong)
         is_duplicate = any(name in names for _, name in wrong)
@@ -226,8 +208,7 @@ def _check_columns(names: Sequence[str], given: Mapping[str, Any]) -> None:
 
 def _named(key: str, given: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the columns that an option names; none for the name of a file or a line, and for all columns."""
-    value = given.get(key, ())
-    names = (value,) if isinstance(value, str) else tuple(value)
+    names = columns_of(given.get(key))
     is_elsewhere = key == "household" and any(name.startswith(("file:", "line:")) for name in names)
     return () if is_elsewhere else tuple(name for name in names if name != ALL_COLUMNS)
 
@@ -282,10 +263,10 @@ class _ColumnReader:
     def _time(self) -> None:
         """Decide the columns of the timestamp: one, a date with a time of day or with a period, or that of a day."""
         if self._is_given("time"):
-            self._times = _as_tuple(self._given["time"])
+            self._times = columns_of(self._given["time"])
         elif self._moments:
             self._column("time", self._moments, _TIME)
-            self._times = _as_tuple(self._value("time"))
+            self._times = columns_of(self._value("time"))
         elif self._dates:
             self._time_of_dates()
         else:
@@ -328,21 +309,13 @@ class _ColumnReader:
 
     def _block(self) -> tuple[str, ...]:
         """Return the columns of a row per day: neighbours with names of one pattern, or all, as many as intervals."""
-        return next((tuple(run) for run in self._runs() if len(run) in _PER_DAY), ())
+        return next((run for run in self._runs() if len(run) in _PER_DAY), ())
 
-    def _runs(self) -> list[list[str]]:
-        """Return the neighbouring columns of numbers: those with names of one pattern, then all."""
-        runs: list[list[str]] = []
-        for by_name in (True, False):
-            previous = ""
-            for name in self._cells:
-                pattern = (_pattern(name) if by_name else "#") if name in self._numbers else ""
-                if pattern and pattern == previous:
-                    runs[-1].append(name)
-                elif pattern:
-                    runs.append([name])
-                previous = pattern
-        return runs
+    def _runs(self) -> Iterator[tuple[str, ...]]:
+        """Yield the neighbouring columns of numbers: those with names of one pattern, then all."""
+        patterns = {name: _pattern(name) if name in self._numbers else "" for name in self._cells}
+        for kinds in (patterns, {name: pattern and "#" for name, pattern in patterns.items()}):
+            yield from (tuple(names) for kind, names in groupby(kinds, kinds.__getitem__) if kind)
 
     def _energy(self) -> None:
         if self._is_given("energy"):
@@ -367,7 +340,7 @@ class _ColumnReader:
             self._column("energy", numbers, _ENERGY)
             if "energy" in self._unreadable and len(set(self._moment)) == len(self._moment):
                 self._unreadable["energy"] += (ALL_COLUMNS,)
-            self._energies = _as_tuple(self._value("energy"))
+            self._energies = columns_of(self._value("energy"))
 
     def _is_wide(self) -> bool:
         """Return whether each timestamp comes once, and nearly all columns beside it are numbers named alike."""
@@ -434,7 +407,7 @@ class _ColumnReader:
 
     def _may_name_households(self, name: str) -> bool:
         """Return whether a column without such a header holds texts or whole numbers, as identifiers are."""
-        cells = _known(self._cells[name])
+        cells = known_cells(self._cells[name])
         if not cells or (_ENERGY.search(name) and _is_numeric(cells)):
             return False
         if (len(set(cells)) == 1 and not any(map(str.isdigit, cells[0]))) or all(map(_MONEY.fullmatch, cells)):
@@ -486,9 +459,8 @@ class _ColumnReader:
         formats = (time_formats.candidate_dates if is_date else time_formats.candidate_formats)(self._stamps)
         following = time_formats.consecutive_format(self._stamps, formats) if len(formats) > 1 else None
         if following:
-            self._decide(
-                "time_format", following, "the only format by which the days follow one another", read_off=True
-            )
+            reason = "the only format by which the days follow one another"
+            self._decide("time_format", following, reason, read_off=True)
         elif len(formats) == 1:
             example = escape_text(self._stamps[0], 40)
             self._decide("time_format", formats[0], f'reads the first timestamps, such as "{example}"')
@@ -526,9 +498,7 @@ class _ColumnReader:
         interval = timedelta(minutes=self._minutes or INTERVAL_MINUTES)
         spans = [(_time_of_day(timestamps[0]), _time_of_day(timestamps[-1])) for timestamps in self._whole_households()]
         last_time = _DAY - interval
-        is_end, is_start = (
-            bool(spans) and all(map(shape.__eq__, spans)) for shape in ((interval, _MIDNIGHT), (_MIDNIGHT, last_time))
-        )
+        is_end, is_start = (set(spans) == {shape} for shape in ((interval, _MIDNIGHT), (_MIDNIGHT, last_time)))
         name = self._times[-1] if self._times else ""
         shown_end = f"households begin with {_clock(interval)} and end with 00:00"
         if is_end and _START.search(name):
@@ -538,9 +508,8 @@ class _ColumnReader:
         elif _START.search(name) or _END.search(name):
             self._decide("stamp", "start" if _START.search(name) else "end", "the name of the column says so")
         elif is_start and self._is_first_day_stated():
-            self._decide(
-                "stamp", "start", "the day that a line before the header names begins with 00:00", read_off=True
-            )
+            reason = "the day that a line before the header names begins with 00:00"
+            self._decide("stamp", "start", reason, read_off=True)
         elif is_start:
             shown_start = f"households begin with 00:00 and end with {_clock(last_time)}"
             self._propose("stamp", "start", f"{shown_start}, unless the days were cut out", read_off=True)
@@ -556,9 +525,8 @@ class _ColumnReader:
         """Return whether a line before the header has the date of the first row."""
         days = {timestamps[0].date() for timestamps in self._whole_households()}
         cells = [cell for line in self._text.before for cell in line]
-        times = (
-            time_formats.clock_time(cell, pattern) for cell in cells for pattern in time_formats.candidate_dates([cell])
-        )
+        formats = [(cell, pattern) for cell in cells for pattern in time_formats.candidate_dates([cell])]
+        times = [time_formats.clock_time(cell, pattern) for cell, pattern in formats]
         return bool(days & {time.date() for time in times if time is not None})
 
     def _zones(self) -> None:
@@ -590,7 +558,10 @@ class _ColumnReader:
         elif len(stated) == 1:
             self._decide("unit", next(iter(stated)), "a line before the header names it")
         else:
-            _check_energy_unit(name)
+            if unread := _OTHER_UNIT.search(name):
+                text = unread[0].upper().replace("WH", "Wh").replace("K", "k")
+                advice = "Convert the column, or give --unit if the header is wrong"
+                raise InputError(f"the header of the energy column names {text}; kWh, Wh, kW and W are read. {advice}")
             values = [abs(value) for value in self._values() if value]
             median_value = median(values) if values else 0.0
             is_power = re.search("power|puissance|potencia|leistung", name)
@@ -605,20 +576,18 @@ class _ColumnReader:
     def _channels(self) -> None:
         """Propose how rows of one household at one time are read, and negative energies; neither is decided here."""
         values = self._values()
-        if sum(value < 0 for value in values) >= max(1, _SOME_NEGATIVE * len(values)) and not self._is_given(
-            "negative"
-        ):
+        some = sum(value < 0 for value in values) >= max(1, _SOME_NEGATIVE * len(values))
+        if some and not self._is_given("negative"):
             rule = "net" if "net" in next(iter(self._energies), "").lower() else "zero"
-            self._propose(
-                "negative", rule, "some of the first energies are negative", "zero | net | reject", read_off=True
-            )
+            reason = "some of the first energies are negative"
+            self._propose("negative", rule, reason, "zero | net | reject", read_off=True)
         if self._unreadable or {"add", "where"} & self._given.keys():
             return
         household = str(self._value("household"))
         used = (household, *self._times, *self._energies)
         tags = [n for n in self._others if n and n not in used and self._tells_apart(n, household, self._moment)]
         if tags:
-            words = sorted(set(_known(self._cells[tags[0]])))
+            words = sorted(set(known_cells(self._cells[tags[0]])))
             imports = [word for word in words if not _EXPORT.search(word)]
             reason = f"several rows of a household at one time: {', '.join(escape_text(word, 20) for word in words)}"
             if _QUALITY.search(tags[0]):  # versions of one reading, which do not add up
@@ -671,8 +640,8 @@ class _ColumnReader:
         return False
 
     def _decide(self, key: str, value: object, reason: str, *, read_off: bool = False) -> None:
-        comment = _READ_OFF if read_off else ""
-        self._lines[key], self._reasons[key] = KeyLine(key, toml_text(value), comment, read_off=read_off), reason
+        self._propose(key, value, reason, read_off=read_off)
+        self._lines[key] = replace(self._lines[key], decided=True)
 
     def _propose(self, key: str, value: object, reason: str, comment: str = "", *, read_off: bool = False) -> None:
         comment = comment or (_READ_OFF if read_off else "")
@@ -680,20 +649,12 @@ class _ColumnReader:
         self._reasons[key] = reason
 
     def _value(self, key: str) -> Any:  # noqa: ANN401  (any value of a key)
-        return _value_of(self._lines[key].toml) if key in self._lines else None
+        return toml_value(self._lines[key].toml) if key in self._lines else None
 
 
 def _common_start(names: Sequence[str]) -> str:
     alike = takewhile(lambda letters: len(set(letters)) == 1, zip(*names, strict=False))
     return "".join(letters[0] for letters in alike)
-
-
-def _as_tuple(value: Any) -> tuple[str, ...]:  # noqa: ANN401  (a value of a run file)
-    return () if value is None else (value,) if isinstance(value, str) else tuple(value)
-
-
-def _known(cells: Sequence[str]) -> list[str]:
-    return [cell for cell in cells if cell.lower() not in MISSING_WORDS]
 
 
 def _pattern(name: str) -> str:
@@ -702,14 +663,14 @@ def _pattern(name: str) -> str:
 
 def _has_clock(cells: Sequence[str]) -> bool:
     """Return whether a column has times of day, 0030 among them."""
-    known = _known(cells)
-    return bool(known) and sum(map(bool, map(_CLOCK.fullmatch, known))) >= NEARLY_ALL * len(known)
+    return are_mostly(cells, _CLOCK)
 
 
 def _period(cells: Sequence[str]) -> tuple[int, int] | None:
     """Return the first number and the minutes of periods, if whole numbers run through a day from 0 or 1."""
-    numbers = {int(cell) for cell in _known(cells) if cell.isascii() and cell.isdigit()}
-    if not numbers or min(numbers) > 1 or not all(cell.isdigit() for cell in _known(cells)):
+    known = known_cells(cells)
+    numbers = {int(cell) for cell in known if cell.isascii() and cell.isdigit()}
+    if not numbers or min(numbers) > 1 or not all(map(str.isdigit, known)):
         return None
     first, count = min(numbers), max(numbers) - min(numbers) + 1
     found = (minutes for size, minutes in _PER_DAY.items() if size <= count <= size + size // 24)
@@ -735,21 +696,9 @@ def _repeats(cells: Sequence[str], timestamps: Sequence[str]) -> bool:
     return shared and repeated >= NEARLY_ALL * len(cells) and len(pairs) >= NEARLY_ALL * len(cells)
 
 
-def _check_energy_unit(name: str) -> None:
-    """Refuse a column whose header names a unit that is neither of kWh, Wh, kW and W."""
-    unit = _OTHER_UNIT.search(name)
-    if unit:
-        text = unit[0].upper().replace("WH", "Wh").replace("K", "k")
-        raise InputError(
-            f"the header of the energy column names {text}; kWh, Wh, kW and W are read. Convert the column, or give "
-            "--unit if the header is wrong"
-        )
-
-
 def _is_numeric(cells: Sequence[str]) -> bool:
     """Return whether nearly all cells of a column are numbers, not counting missing ones."""
-    known = _known(cells)
-    return bool(known) and sum(map(time_formats.is_number, known)) >= NEARLY_ALL * len(known)
+    return are_mostly(cells, time_formats.NUMBER)
 
 
 def _clock(time: timedelta) -> str:

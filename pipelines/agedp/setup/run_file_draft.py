@@ -7,7 +7,6 @@ A new notion therefore needs nothing here; `run_file_draft` only makes its propo
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
@@ -15,7 +14,8 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from pathlib import Path
 from typing import Any, Final, Literal, get_args, get_origin
 
-from agedp.setup.run_file_options import EVERY_DAY, FLAGS, SERIES, Key, OptionValues, number_of, quoted, toml_text
+from agedp.setup import run_file_options
+from agedp.setup.run_file_options import FLAGS, SERIES, Key, OptionValues, number_of, quoted, toml_text, toml_value
 from agedp_data.accounting.renyi import Curve, approximate_epsilon, laplace_curve, largest_equal_loss, multiply
 from agedp_data.config.loading import SCHEMA_FILE, Problem, validate_run_file
 from agedp_data.config.model_section import DeclaredModel, EstimatedModel
@@ -123,15 +123,15 @@ class Proposals:
         notion = notion_of(self._options) if table == "promise" else None
         if notion is not None and key in notion.TEXT.proposals:
             return notion.TEXT.proposals[key]
-        if key in _COMPUTED:
-            return str(getattr(self, f"_{key}")())
-        return _PROPOSED.get((table, key)) or self._default_choice(table, key)
+        if computed := getattr(self, f"_of_{key}", None):
+            return str(computed())
+        return run_file_options.PROPOSALS.get((table, key)) or self._default_choice(table, key)
 
     def comment(self, table: str, key: str) -> str:
         """Return the comment on a key."""
         if (table, key) == _TOTAL and ("promise", "delta") in self._options:
             return _NO_TOTAL if self.toml(table, key) == quoted("unlimited") else _TOTAL_AT_DELTA
-        return _COMMENTS.get((table, key), "")
+        return run_file_options.COMMENTS.get((table, key), "")
 
     @property
     def _has_rolling_delta(self) -> bool:
@@ -148,7 +148,7 @@ class Proposals:
 
     def _curve(self, loss: int) -> Curve:
         """Return the Rényi curve of a day with this loss [nano-epsilon]."""
-        clamp = watt_hours(self._number(SERIES, "clamp_kwh") or Decimal(self._clamp_kwh())) or 1
+        clamp = watt_hours(self._clamp) or 1
         return laplace_curve(clamp, clamp * NANO / loss)
 
     def _default_choice(self, table: str, key: str) -> str:
@@ -160,12 +160,11 @@ class Proposals:
     def _number(self, table: str, key: str) -> Decimal | None:
         return number_of(self._options, (table, key))
 
-    def _min_households(self) -> int:
-        return min(
-            100, max(1, (self._facts.households + 1) // 2)
-        )  # not all: every day after the first that leaves would go
+    def _of_min_households(self) -> int:
+        # not all: every day after the first that leaves would go
+        return min(100, max(1, (self._facts.households + 1) // 2))
 
-    def _epsilon_per_day(self) -> str:
+    def _of_epsilon_per_day(self) -> str:
         """Return half an epsilon within the caps, or the equal loss that fills a total at delta over the period."""
         caps = [self._number("promise", key) for key in ("max_day_epsilon", "epsilon_total")]
         (day_cap, total), delta = caps, self._delta
@@ -176,29 +175,31 @@ class Proposals:
         loss = largest_equal_loss(self._curve, self._days, epsilon=limit, delta=delta, cap=cap)
         return exact_text(_FOUR_DIGITS_DOWN.divide(Decimal(loss), NANO))
 
-    def _max_day_epsilon(self) -> str:
-        return f"{self._number('promise', 'epsilon_per_day') or Decimal(self._epsilon_per_day()):f}"
+    def _of_max_day_epsilon(self) -> str:
+        return f"{self._number('promise', 'epsilon_per_day') or Decimal(self._of_epsilon_per_day()):f}"
 
-    def _epsilon_total(self) -> str:
+    def _of_epsilon_total(self) -> str:
         """Return the total of all days at the cap, with a delta that of so many equal sums, in four digits."""
-        cap = self._number("promise", "max_day_epsilon") or Decimal(self._max_day_epsilon())
+        cap = self._number("promise", "max_day_epsilon") or Decimal(self._of_max_day_epsilon())
         if self._delta is None or cap <= 0:
             return f"{cap * self._days:f}"
         days = multiply(self._curve(ceil_nano(cap)), self._days)
         total = approximate_epsilon(days, self._delta, pure=ceil_nano(cap * self._days))
         return exact_text(_FOUR_DIGITS_UP.divide(Decimal(total), NANO))
 
-    def _clamp_kwh(self) -> str:
+    @property
+    def _clamp(self) -> Decimal:
+        return self._number(SERIES, "clamp_kwh") or Decimal(self._of_clamp_kwh())
+
+    def _of_clamp_kwh(self) -> str:
         return f"{max(_CLAMP_KWH, self._number('promise', 'delta_kwh') or _CLAMP_KWH):f}"
 
-    def _half_hour_clamp_kwh(self) -> str:
+    def _of_half_hour_clamp_kwh(self) -> str:
         """Return the clamp of a half-hour: a twelfth of the day's, so that a day may have its energy in six hours."""
-        clamp = self._number(SERIES, "clamp_kwh") or Decimal(self._clamp_kwh())
-        return exact_text(max(Decimal("0.001"), round(clamp / 12, 1)))
+        return exact_text(max(Decimal("0.001"), round(self._clamp / 12, 1)))
 
-    def _bins_kwh(self) -> str:
-        clamp = self._number(SERIES, "clamp_kwh") or Decimal(self._clamp_kwh())
-        return f"[0, {clamp / 2:f}, {clamp:f}]"
+    def _of_bins_kwh(self) -> str:
+        return f"[0, {self._clamp / 2:f}, {self._clamp:f}]"
 
     @property
     def _days(self) -> int:
@@ -218,108 +219,34 @@ class Proposals:
         is_live = self._options.get(("schedule", "mode")) == quoted("live")
         return not is_live or {("schedule", "first_day"), ("schedule", "last_day")} <= set(self._options)
 
-    def _horizon_days(self) -> int:
+    def _of_horizon_days(self) -> int:
         return self._days
 
-    def _budget(self) -> str:
+    def _of_budget(self) -> str:
         is_endless = self.toml("promise", "horizon_days") == quoted("unlimited")
         return quoted("supremum" if is_endless and ("promise", "delta") not in self._options else "best")
 
-    def _rate(self) -> str:
+    def _of_rate(self) -> str:
         return "1" if self._options.get(("promise", "discount")) == quoted("hyperbolic") else "0.99"
 
-    def _spend(self) -> str:
+    def _of_spend(self) -> str:
         return quoted("per-request" if ("promise", "delta_kwh") in self._options else "even")
 
-    def _method(self) -> str:
+    def _of_method(self) -> str:
         return quoted("total_variation" if ("model", "curve") in self._options else "tight")
 
-    def _assume(self) -> str:
+    def _of_assume(self) -> str:
         return quoted("curve" if ("model", "curve") in self._options else "markov")
 
-    def _step(self) -> str:
+    def _of_step(self) -> str:
         return quoted("half-hour" if self._options.get(("model", "chain")) == quoted("cyclic") else "day")
 
-    def _period(self) -> str:
+    def _of_period(self) -> str:
         return f"[{self._facts.first}, {self._facts.last}]"
 
 
-_COMPUTED: Final[frozenset[str]] = frozenset(
-    (
-        "min_households", "epsilon_per_day", "max_day_epsilon", "epsilon_total", "clamp_kwh", "bins_kwh",
-        "half_hour_clamp_kwh", "horizon_days", "budget", "rate", "spend", "method", "assume", "step", "period",
-    )
-)  # fmt: skip
-"""Keys whose proposal follows from other keys or from the files."""
-
-_PROPOSED: Final[Mapping[Key, str]] = {
-    ("schedule", "rehearsal_on"): quoted("synthetic"),
-    ("promise", "age_days"): "2",
-    ("model", "states"): "12",
-    ("model", "edges"): quoted("quantile"),
-    ("model", "chain"): quoted("homogeneous"),
-    ("model", "min_visits"): "10",
-    ("model", "confidence"): quoted("plug-in"),
-    ("model", "level"): "0.95",
-    ("model", "publish"): quoted("envelope"),
-    ("model", "accept_unverified_model"): "true",
-    ("model", "selection_epsilon"): "1",
-    ("model", "coverage"): "0.95",
-    ("model", "failure_probability"): "0.000001",
-    ("model", "basis"): quoted("name the source of the curve or kernel"),
-}
-
 _TOTAL_AT_DELTA: Final = "composed loss of all days, at delta; the series ends there"
 _NO_TOTAL: Final = "no bound on all days; each window keeps its own bound, at delta"
-
-_COMMENTS: Final[Mapping[Key, str]] = {
-    ("input", "corrections"): "conflicting readings: keeps those of the later file by name | set-aside: keeps neither",
-    ("input", "read_off"): "keys that were chosen by looking at readings: the statement lists them",
-    ("population", "meters"): "the meters of each household on its days, which are added up",
-    ("population", "min_households"): "a day with fewer households is never released; can be raised later",
-    ("schedule", "rehearsal_on"): "synthetic: no file is read | readings: charged like a release; never changes",
-    (SERIES, "clamp_kwh"): "upper bound on a household's daily total; public, never read off the data",
-    (SERIES, "half_hour_clamp_kwh"): "upper bound on a household's half-hour; public, never read off the data",
-    (SERIES, "bins_kwh"): "edges of the bins, from 0 to clamp_kwh; public, never read off the data",
-    ("promise", "age_days"): "a day is released when it is this old",
-    ("promise", "epsilon_per_day"): "epsilon of one day",
-    ("promise", "max_day_epsilon"): "cap on the epsilon of a day",
-    ("promise", "epsilon_total"): "cap on the sum of epsilon over all days; the series ends there",
-    ("promise", "delta"): "bounds over many days become (epsilon, delta) bounds; a day's epsilon stays pure",
-    ("promise", "method"): "tight | total_variation | spectral | reversibilised",
-    ("promise", "secret"): "what the bound is about: day | half-hour",
-    ("promise", "alpha"): "bound on the temporal leakage about any one day",
-    ("promise", "horizon_days"): "number of releases after which the series closes",
-    ("promise", "budget"): "best | supremum | exact | even",
-    ("promise", "discount"): "exponential | hyperbolic",
-    ("promise", "rate"): "a loss j days old counts rate^j, or 1 / (1 + rate j)",
-    ("promise", "epsilon"): "bound on the discounted sum, on every day",
-    ("promise", "schedule"): "renewal | optimal | constant | classical | paper",
-    ("promise", "clock"): "data-day | publication-day",
-    ("promise", "window_days"): "length of the window",
-    ("promise", "epsilon_per_window"): "epsilon of any window",
-    ("promise", "spend"): "w-event: even | remaining; neighbourhood: fraction | per-request | offline",
-    ("promise", "delta_kwh"): "size of the change that is protected",
-    ("output", "witness"): "confirms the ledger's head in another place; keep it out of the ledger's backups",
-    ("model", "assume"): "markov | curve",
-    ("model", "period"): "the days that it is estimated from",
-    ("model", "step"): "half-hour | day",
-    ("model", "edges"): "quantile | equal-width | a list of public kWh values",
-    ("model", "chain"): "homogeneous | cyclic",
-    ("model", "min_visits"): "a state with fewer visits is credited no decay",
-    ("model", "confidence"): "plug-in | sampling-bound",
-    ("model", "publish"): "acknowledges that it comes from the readings and has no noise | private: chosen with noise",
-    ("model", "accept_unverified_model"): "risk rests on chains that one dataset can contradict but never verify",
-    ("model", "selection_epsilon"): "epsilon of the private choice, about all readings of its period",
-    ("model", "coverage"): "share of the households whose chains lie below the chosen bound",
-    ("model", "failure_probability"): "probability that fewer households do",
-    ("input.columns", "time_format"): "a strptime pattern, iso, epoch or epoch-ms",
-    ("input.columns", "stamp"): "a timestamp is the start or the end of its interval",
-    ("input.columns", "zone"): 'time zone of the timestamps, such as "Europe/London"',
-    ("input.columns", "day_zone"): "time zone whose midnight ends a day",
-    ("input.columns", "unit"): "kWh | Wh | kW | W",
-}
-
 
 DECIDE: Final = "# decide: "
 _ROUNDS: Final = 10
@@ -399,17 +326,15 @@ class RunFileDraft:
         return "\n".join([*_HEAD, *(line for table in self.tables for line in self._table(table, mark))]) + "\n"
 
     def _table(self, table: str, mark: str) -> Iterator[str]:
+        """Yield the lines of a table; a series is named by its statistic."""
         lines = self.tables[table]
-        yield from ("", f"[{self._heading(table)}]", *(f"# {note}" for note in self.notes.get(table, ())))
+        statistics = [line.toml for line in lines if table == SERIES and line.key == "statistic"]
+        heading = next((f"series.daily_{of.strip(_QUOTES)}" for of in statistics if of in _AMOUNTS), table)
+        yield from ("", f"[{heading}]", *(f"# {note}" for note in self.notes.get(table, ())))
         width = max(len(line.key) for line in lines)
         for line in lines:
             written = f"{'' if line.decided else mark}{line.key:{width}s} = {line.toml}"
             yield f"{written:{_COMMENTED}s} # {line.comment}" if line.comment else written
-
-    def _heading(self, table: str) -> str:
-        """Return the name of a table in the file; a series is named by its statistic."""
-        statistics = [line.toml for line in self.tables[table] if table == SERIES and line.key == "statistic"]
-        return next((f"series.daily_{of.strip(_QUOTES)}" for of in statistics if of in _AMOUNTS), table)
 
 
 _HEAD: Final = (
@@ -427,10 +352,16 @@ def draft(facts: FileFacts, options: OptionValues, *, paths: DraftPaths, base: P
     Raises:
         RunFileError: an option with an invalid value, or one without effect.
     """
-    if options.get(("model", "period")) == f"[{quoted(EVERY_DAY)}]":
+    if options.get(("model", "period")) == f"[{quoted(run_file_options.EVERY_DAY)}]":
         options = {**options, ("model", "period"): f"[{facts.first}, {facts.last}]"}
-    options = _with_read_off(facts, options)
-    _check_columns_used(facts, options)
+    read_off = ("input", "read_off")  # keys of the option, and of the files
+    given = toml_value(options[read_off]) if read_off in options else []
+    if words := sorted({*given, *(line.key for line in facts.columns if line.read_off)}):
+        options = {**options, read_off: toml_text(words)}
+    column_flags = [FLAGS[key] for key in options if key[0] == "input.columns"]
+    if column_flags and facts.dataset != "long":
+        dataset = f"--dataset {facts.dataset}; it goes with --dataset long"
+        raise RunFileError(f"{column_flags[0]} is not used by {dataset}")
     needed: set[Key] = set()
     for _ in range(_ROUNDS):
         drafted = _build_draft(facts, options, needed, paths)
@@ -477,23 +408,8 @@ def flag_of(key: Key) -> str:
     return FLAGS.get(key, f"[{key[0]}] {key[1]}")
 
 
-def _with_read_off(facts: FileFacts, options: OptionValues) -> OptionValues:
-    """Return the options with all keys that were read off readings: those of the option, and of the files."""
-    key = ("input", "read_off")
-    given = tomllib.loads(f"words = {options[key]}")["words"] if key in options else []
-    words = sorted({*given, *(line.key for line in facts.columns if line.read_off)})
-    return {**options, key: toml_text(words)} if words else options
-
-
-def _check_columns_used(facts: FileFacts, options: OptionValues) -> None:
-    column_keys = [key for key in options if key[0] == "input.columns"]
-    if column_keys and facts.dataset != "long":
-        raise RunFileError(
-            f"{FLAGS[column_keys[0]]} is not used by --dataset {facts.dataset}; it goes with --dataset long"
-        )
-
-
 def _build_draft(facts: FileFacts, options: OptionValues, needed: set[Key], paths: DraftPaths) -> RunFileDraft:
+    model = model_block(options)
     lines_by_table = {
         "input": _input(facts, options),
         "output": paths.output_lines,
@@ -508,32 +424,22 @@ def _build_draft(facts: FileFacts, options: OptionValues, needed: set[Key], path
     if facts.dataset == "long":
         lines_by_table["input.columns"] = list(facts.columns)
     if has_model(options):
-        source = "declared" if {("model", "curve"), ("model", "kernel")} & set(options) else "estimated"
-        lines_by_table["model"] = [KeyLine("source", quoted(source))]
-        if source == "estimated":
+        lines_by_table["model"] = [KeyLine("source", quoted("declared" if model is DeclaredModel else "estimated"))]
+        if model is EstimatedModel:
             lines_by_table["model"].append(KeyLine("file", quoted(paths.model), "`agedp calibrate` makes it once"))
     proposals = Proposals(facts, options)
-    tables: dict[str, tuple[KeyLine, ...]] = {
-        table: tuple(
-            _table_lines(
-                table, lines_by_table[table], options, _required(table, options) | _in(table, needed), proposals
-            )
-        )
-        for table in _TABLES
-        if table in lines_by_table
-    }
+    tables: dict[str, tuple[KeyLine, ...]] = {}
+    for table in (table for table in _TABLES if table in lines_by_table):
+        required = [*_required(table, options), *sorted(key for key_table, key in needed if key_table == table)]
+        tables[table] = tuple(_table_lines(table, lines_by_table[table], options, required, proposals))
     is_live = options.get(("schedule", "mode")) == quoted("live")
     is_advised = is_live and ("output", "witness") not in options  # only the user can choose the location of a witness
     witness = (f'witness = "/mnt/other-disk/agedp.witness"  {_WITNESS}',)
     return RunFileDraft(tables, {"output": witness} if is_advised else {})
 
 
-def _in(table: str, keys: set[Key]) -> dict[str, None]:
-    return dict.fromkeys(sorted(key for key_table, key in keys if key_table == table))
-
-
 def _table_lines(
-    table: str, lines: Sequence[KeyLine], options: OptionValues, required: Mapping[str, None], proposals: Proposals
+    table: str, lines: Sequence[KeyLine], options: OptionValues, required: Sequence[str], proposals: Proposals
 ) -> Iterator[KeyLine]:
     """Yield the lines of a table: fixed lines, options, and proposals for required keys without either."""
     written = {line.key: line for line in lines}
@@ -562,10 +468,8 @@ def _schedule(facts: FileFacts, options: OptionValues) -> list[KeyLine]:
     mode = options.get(("schedule", "mode"), '"archive"')
     lines = [KeyLine("mode", mode, _MODES.get(mode, ""))]
     if mode == '"live"':
-        return [
-            *lines,
-            KeyLine("first_day", f"{facts.last + timedelta(days=1)}", "first day of the series", decided=False),
-        ]
+        day = facts.last + timedelta(days=1)
+        return [*lines, KeyLine("first_day", f"{day}", "first day of the series", decided=False)]
     return [*lines, KeyLine("first_day", f"{facts.first}"), KeyLine("last_day", f"{facts.last}")]
 
 
@@ -577,7 +481,7 @@ _MODES: Final = {
 }
 
 
-def _required(table: str, options: OptionValues) -> dict[str, None]:
+def _required(table: str, options: OptionValues) -> list[str]:
     """Return the required keys of a table under the chosen notion, model or mode."""
     blocks: Mapping[str, type[Section] | None] = {"promise": notion_of(options), "model": model_block(options)}
     amounts = _AMOUNTS.get(options.get((SERIES, "statistic"), quoted("mean")), ["clamp_kwh"])
@@ -588,7 +492,7 @@ def _required(table: str, options: OptionValues) -> dict[str, None]:
         keys = [key for key, field in block.model_fields.items() if field.is_required()]
         if block is EstimatedModel and ("promise", "risk") in options:  # required when the promise is registered
             keys.append("accept_unverified_model")
-    return dict.fromkeys(keys)
+    return keys
 
 
 def _check_problems(problems: Sequence[Problem], drafted: RunFileDraft, options: OptionValues) -> None:

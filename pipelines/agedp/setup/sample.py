@@ -74,14 +74,7 @@ def sample(dataset: str, folder: Path, *, households: int, days: int, seed: int)
 def _run_file(dataset: str, *, households: int, days: int, seed: int) -> str:
     _, first_day = _KINDS[dataset]
     template = Template(_RUN_FILE.read_text(encoding="utf-8"), trim_blocks=True, keep_trailing_newline=True)
-    text: str = template.render(
-        name=dataset,
-        households=households,
-        days=days,
-        seed=seed,
-        least=max(2, households // 3),
-        first=first_day,
-        last=first_day + timedelta(days=days - 1),
-        total=days / 2,
-    )
+    last, least = first_day + timedelta(days=days - 1), max(2, households // 3)
+    chosen = {"name": dataset, "households": households, "days": days, "seed": seed, "first": first_day}
+    text: str = template.render(**chosen, last=last, least=least, total=days / 2)
     return text

@@ -20,18 +20,9 @@ from datetime import date, datetime, timedelta
 from itertools import pairwise
 from typing import Final
 
-from agedp_data.datasets.table_text import MISSING_WORDS, NEARLY_ALL
-from agedp_data.datasets.timestamps import (
-    COMMON_FORMATS,
-    EPOCHS,
-    ISO,
-    LOCAL_ISO,
-    REST,
-    is_iso,
-    matches_format,
-    parse_timestamp,
-    parser_format,
-)
+from agedp_data.datasets import timestamps
+from agedp_data.datasets.table_text import NEARLY_ALL, known_cells
+from agedp_data.datasets.timestamps import EPOCHS, ISO, is_iso, matches_format, parse_timestamp, parser_format
 
 _SHORT_DAYS: Final = ("%d/%m/%y ", "%m/%d/%y ", "%y/%m/%d ", "%d-%m-%y ", "%m-%d-%y ", "%y-%m-%d ", "%d.%m.%y ")
 _LONG_DAYS: Final = ("%m-%d-%Y ", "%Y/%m/%d ", "%Y.%m.%d ", "%d-%b-%Y ", "%d %b %Y ", "%d-%b-%y ")
@@ -39,9 +30,8 @@ _COMMON_DAYS: Final = ("%Y-%m-%d ", "%d/%m/%Y ", "%d.%m.%Y ", "%d-%m-%Y ", "%m/%
 _DAYS: Final = (*_COMMON_DAYS, *_SHORT_DAYS, *_LONG_DAYS)
 _OTHER_TIMES: Final = ("%H:%M:%S", "%H:%M", "%H%M", "%H.%M", "%I:%M:%S %p", "%I:%M %p", "%I:%M%p")
 _OF_PROGRAMS: Final = ("%Y%m%d%H%M%S", "%Y%m%d%H%M", "%d-%b-%y %I.%M.%S.%f %p", "%d%b%Y:%H:%M:%S")
-FORMATS: Final = tuple(
-    dict.fromkeys((*COMMON_FORMATS, *(f"{day}{time}" for day in _DAYS for time in _OTHER_TIMES), *_OF_PROGRAMS))
-)
+_COMBINED: Final = tuple(f"{day}{time}" for day in _DAYS for time in _OTHER_TIMES)
+FORMATS: Final = tuple(dict.fromkeys((*timestamps.COMMON_FORMATS, *_COMBINED, *_OF_PROGRAMS)))
 """Time formats that are recognised: ISO, day or month first, names of months, years of two digits, AM and PM."""
 DATE_FORMATS: Final = tuple(day.strip() for day in _DAYS)
 _EPOCH_RANGE: Final = (631_152_000, 4_102_444_800)
@@ -70,7 +60,8 @@ def candidate_formats(cells: Sequence[str]) -> tuple[str, ...]:
             for cell in (cell.removesuffix(".0") for cell in distinct)
             if cell.isascii() and cell.isdigit()
         ]
-        if any(numbers) and sum(map(_is_epoch, numbers)) >= NEARLY_ALL * len(distinct):
+        are_times = [_EPOCH_RANGE[0] <= seconds < _EPOCH_RANGE[1] and seconds % 60 == 0 for seconds in numbers]
+        if any(numbers) and sum(are_times) >= NEARLY_ALL * len(distinct):
             return (epoch,)
     if are_ranges(cells):
         return _of_beginnings(distinct, _RANGE)
@@ -100,7 +91,7 @@ def _of_beginnings(distinct: Sequence[str], shape: re.Pattern[str]) -> tuple[str
     if not distinct or len(beginnings) < NEARLY_ALL * len(distinct):
         return ()
     formats = (pattern for pattern in FORMATS if pattern != ISO and "%z" not in pattern)
-    return tuple(f"{pattern}{REST}" for pattern in _candidates(sorted(set(beginnings)), [*formats]))
+    return tuple(f"{pattern}{timestamps.REST}" for pattern in _candidates(sorted(set(beginnings)), [*formats]))
 
 
 def candidate_dates(cells: Sequence[str]) -> tuple[str, ...]:
@@ -118,7 +109,11 @@ def consecutive_format(cells: Sequence[str], formats: Sequence[str]) -> str | No
     >>> consecutive_format(["01/08/2024", "01/09/2024", "01/10/2024", "01/11/2024"], ("%d/%m/%Y", "%m/%d/%Y"))
     '%m/%d/%Y'
     """
-    steps = {pattern: _day_steps(cells, _parsed_as(pattern)) for pattern in formats}
+    steps: dict[str, dict[tuple[date, date], timedelta]] = {}
+    for pattern in formats:  # the changes of the day from row to row, each pair of days once
+        times = (clock_time(cell, _parsed_as(pattern)) for cell in cells)
+        pairs = pairwise(time.date() for time in times if time is not None)
+        steps[pattern] = {(earlier, later): later - earlier for earlier, later in pairs if later != earlier}
     following = {pattern: sum(step == timedelta(1) for step in of.values()) for pattern, of in steps.items()}
     found = [pattern for pattern, number in following.items() if number]
     if len(found) != 1 or following[found[0]] < _MANY_DAYS:
@@ -127,20 +122,10 @@ def consecutive_format(cells: Sequence[str], formats: Sequence[str]) -> str | No
     return found[0] if 2 * following[found[0]] > forward else None
 
 
-def _day_steps(cells: Sequence[str], pattern: str) -> dict[tuple[date, date], timedelta]:
-    """Return the changes of the day from row to row, each pair of days once."""
-    days = [time.date() for cell in cells if (time := clock_time(cell, pattern)) is not None]
-    return {(earlier, later): later - earlier for earlier, later in pairwise(days) if later != earlier}
-
-
 def _distinct(cells: Sequence[str]) -> list[str]:
     """Return the distinct cells in order; none if the first of them have no digits as a date has."""
-    distinct = sorted({cell for cell in cells if cell.lower() not in MISSING_WORDS})
+    distinct = sorted(set(known_cells(cells)))
     return distinct if any(map(_DATED.search, distinct[: 4 * _SAMPLED])) else []
-
-
-def _is_epoch(seconds: int) -> bool:
-    return _EPOCH_RANGE[0] <= seconds < _EPOCH_RANGE[1] and seconds % 60 == 0
 
 
 def _candidates(distinct: Sequence[str], formats: Sequence[str]) -> tuple[str, ...]:
@@ -174,7 +159,7 @@ def _days(cells: Iterable[str], pattern: str) -> set[date]:
 
 def _parsed_as(pattern: str) -> str:
     """Return the format to parse with; "iso" is parsed without an offset, because formats with %z cover offsets."""
-    return LOCAL_ISO if pattern == ISO else parser_format(pattern)
+    return timestamps.LOCAL_ISO if pattern == ISO else parser_format(pattern)
 
 
 def clock_time(cell: str, time_format: str) -> datetime | None:
@@ -204,7 +189,7 @@ def clock_time(cell: str, time_format: str) -> datetime | None:
 # column alone.
 # --------------------------------------------------------------------------------------------------
 
-_NUMBER = re.compile(
+NUMBER: Final = re.compile(
     r"[+-]?(?=[.,]?\d)(?:\d+|\d{1,3}(?:([ '.,\u00a0])\d{3})(?:\1\d{3})*)?(?:([.,])\d*)?(?:[eE][+-]?\d+)?"
 )
 _THOUSANDS: Final = " '\u00a0"
@@ -223,15 +208,6 @@ class NumberMarks:
     decimal: str = "."
     thousands: str = ""
     is_open: bool = False
-
-
-def is_number(cell: str) -> bool:
-    """Return whether a cell is a number with any marks.
-
-    >>> [is_number(cell) for cell in ("0,25", "1.234,5", "-3", "1e-3", "E1", "")]
-    [True, True, True, True, False, False]
-    """
-    return _NUMBER.fullmatch(cell) is not None
 
 
 def parse_number(cell: str, marks: NumberMarks) -> float | None:
@@ -254,21 +230,18 @@ def marks_of(cells: Iterable[str]) -> NumberMarks:
     >>> [marks_of(cells).is_open for cells in (["987", "1,234"], ["987", "1.5"], ["1,234,567"])]
     [True, False, False]
     """
-    numbers = [cell.lstrip("+-") for cell in cells if is_number(cell)]
+    numbers = [cell.lstrip("+-") for cell in cells if NUMBER.fullmatch(cell)]
     marked = [[mark for mark in number if mark in ".,'\u00a0 "] for number in numbers]
     groups = {marks[0] for marks in marked if len(marks) > 1 or (marks and marks[0] in _THOUSANDS)}
     decimals = {marks[-1] for marks in marked if marks and marks[-1] not in groups and len(set(marks)) > 1}
     single = [number for number, marks in zip(numbers, marked, strict=True) if len(marks) == 1 and marks[0] in ".,"]
-    sure = {_mark(number) for number in single if _is_surely_decimal(number)}
+    marks = ["," if "," in number else "." for number in single]
+    sure = {mark for mark, number in zip(marks, single, strict=True) if _is_surely_decimal(number)}
     thousands = next(iter(groups), "")
-    found = decimals or sure or {mark for mark in map(_mark, single) if mark not in groups}
+    found = decimals or sure or {mark for mark in marks if mark not in groups}
     decimal = next(iter(found), "," if thousands == "." else ".")
     is_open = bool(single) and not (groups or sure) and (decimal == "," or len(single) < len(numbers))
     return NumberMarks(decimal, "" if thousands == decimal else thousands, is_open)
-
-
-def _mark(number: str) -> str:
-    return "," if "," in number else "."
 
 
 def _is_surely_decimal(number: str) -> bool:

@@ -20,7 +20,7 @@ from agedp.stages.aggregate import sum_days
 from agedp.stages.ingest import read_files, reread_damaged
 from agedp_data.config import RunFile
 from agedp_data.errors import PreflightFailed
-from agedp_data.roster_rows import group_columns
+from agedp_data.roster import group_columns
 
 _OVERRIDE: Final = '[input] preflight = "report" releases all the same'
 

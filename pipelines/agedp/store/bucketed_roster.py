@@ -33,10 +33,9 @@ from agedp.local_files.internal_files import read_columns
 from agedp.stage_values import COUNTS, DailySum
 from agedp.store.month_reader import is_first_of_key
 from agedp.store.store import bucket_numbers
-from agedp_data.datasets.layout import Layout, expected_readings
+from agedp_data.datasets.layout import Layout, expected_readings, one_array
 from agedp_data.datasets.validation import Int32s, Ints
-from agedp_data.roster import GroupColumns, Roster, read_roster
-from agedp_data.roster_rows import TextColumn, as_strings, sorted_codes
+from agedp_data.roster import GroupColumns, Roster, TextColumn, as_strings, read_roster, sorted_codes
 from agedp_data.series.profile import day_slots
 from agedp_data.series.series import AnySeries
 from agedp_data.series.series_terms import Cell, EnergySeries, HouseholdDays, Series
@@ -79,19 +78,14 @@ class BucketedRoster:
         except DamagedFile:
             shutil.rmtree(self.folder, ignore_errors=True)
             raise FolderRemoved("the roster in the confidential folder was damaged; run again to rebuild it") from None
-        ids, household = sorted_codes(TextColumn(_one_array(table["household_id"])))
+        ids, household = sorted_codes(TextColumn(one_array(table["household_id"])))
         groups = {
-            name.removeprefix(_GROUP): TextColumn(_one_array(table[name]))
+            name.removeprefix(_GROUP): TextColumn(one_array(table[name]))
             for name in table.column_names
             if name.startswith(_GROUP)
         }
         first, last = (table[name].to_numpy() for name in ("first", "last"))
         return Roster(TextColumn(ids), household, first, last, groups)
-
-
-def _one_array(column: pa.ChunkedArray) -> pa.Array:
-    joined = column.unify_dictionaries().combine_chunks()
-    return joined.combine_chunks() if isinstance(joined, pa.ChunkedArray) else joined
 
 
 def write_bucketed_roster(folder: Path, roster: Roster | Path | str, buckets: int) -> BucketedRoster:

@@ -428,7 +428,7 @@ def test_daily_totals_of_a_register_rise_for_a_fortnight():
     """15 days: those of M0 rise each day, those of M1 fall once in three days."""
     day = np.tile(np.arange(15), 2)
     energy = np.concatenate([np.arange(15) * 400 + 10_000, 5000 + np.arange(15) % 3 * 100])
-    examined = ExaminedDays((), None, frozenset(), 44)
+    examined = ExaminedDays()
     member_days = np.stack([np.repeat([0, 1], 15), day, np.full(30, 48), energy])
     touched = find_in_days(member_days, RosterDays(roster([0, 0], [14, 14]), range(15)), examined)
     assert (touched["registers"].households, touched["registers"].days["all"]) == (1, 15)
