@@ -235,15 +235,9 @@ def parse_day(text: str) -> date:
         raise typer.BadParameter(f"{text!r} is not a date such as 2013-01-31") from None
 
 
-RunFileArgument = Annotated[
-    Path, typer.Argument(metavar="RUN.toml", help="the run file", show_default=False, readable=False)
-]
-LedgerArgument = Annotated[
-    str, typer.Argument(metavar="RUN.toml|URL", help="the run file, or the ledger's address", show_default=False)
-]
-FolderArgument = Annotated[
-    str, typer.Argument(metavar="FOLDER", help="the release folder", show_default=False, readable=False)
-]
+RunFileArgument = Annotated[Path, typer.Argument(metavar="RUN.toml", help="the run file", readable=False)]
+LedgerArgument = Annotated[str, typer.Argument(metavar="RUN.toml|URL", help="the run file, or the ledger's address")]
+FolderArgument = Annotated[str, typer.Argument(metavar="FOLDER", help="the release folder", readable=False)]
 JsonOption = Annotated[bool, typer.Option("--json", help="one JSON object, for machines")]
 QuietOption = Annotated[
     bool, typer.Option("--quiet", help="print warnings and errors only, no bars and no results: for cron")
@@ -255,7 +249,7 @@ AsOfOption = Annotated[
     date | None,
     typer.Option("--as-of", metavar="DATE", parser=parse_day, help="in a rehearsal: the simulated date of the run"),
 ]
-ToOption = Annotated[str, typer.Option("--to", metavar="URL", help="the new ledger, empty", show_default=False)]
+ToOption = Annotated[str, typer.Option("--to", metavar="URL", help="the new ledger, empty")]
 
 
 def split_words(values: list[str] | None) -> list[str]:
@@ -277,12 +271,7 @@ def print_answer(facts: dict[str, Any], lines: Iterable[str], *, as_json: bool, 
 
 
 def end_run(
-    summary: RunSummary,
-    result: Callable[[], Iterable[str]],
-    *,
-    as_json: bool,
-    quiet: bool,
-    warns: bool,
+    summary: RunSummary, result: Callable[[], Iterable[str]], *, as_json: bool, quiet: bool, warns: bool
 ) -> None:
     """Print the result of a run if it released something, then warnings and alerts, then raise its error.
 

@@ -17,7 +17,7 @@ from agedp_data.notions.notion import LossBound
 from agedp_data.series.series_terms import layer_number, mean_name
 from agedp_flows.text.number_text import format_loss
 from agedp_flows.text.run_text import skips_json, skips_text
-from agedp_flows.text.screen import Column, heading, table_lines, text_column
+from agedp_flows.text.screen import heading, table_lines
 
 
 def amendment_json(amendment: Amendment, *, recorded: bool) -> dict[str, Any]:
@@ -45,12 +45,12 @@ def amendment_lines(amendment: Amendment) -> list[str]:
     if not amendment.changes:
         return ["the run file equals the contract in the ledger; there is nothing to amend"]
     changes = [(change.key, change.old, change.new, f"{change.verdict}: {change.why}") for change in amendment.changes]
-    ends = Column("contract"), Column("run file")
+    ends = ">contract", ">run file"
     return [
         heading("the run file differs from the contract in force:"),
-        *table_lines([text_column("key"), *ends, text_column("verdict")], changes, indent="  "),
+        *table_lines(["key", *ends, "verdict"], changes, indent="  "),
         heading(f"from the next unreleased day on ({_day_text(amendment.after.next_day) or 'the series is over'}):"),
-        *table_lines([text_column("quantity"), *ends], [*_bound_changes(amendment)], indent="  "),
+        *table_lines(["quantity", *ends], [*_bound_changes(amendment)], indent="  "),
         *([f"  then {amendment.after.stopped}"] if amendment.after.stopped else []),
     ]
 

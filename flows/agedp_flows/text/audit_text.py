@@ -7,7 +7,7 @@ from typing import Any
 from agedp.privacy_audit import CONFIDENCE, FALSE_ALARM, AuditResult
 from agedp.signal_against_noise import three_digits
 from agedp_data.errors import AgedpError
-from agedp_flows.text.screen import Column, table_lines, text_column, warning
+from agedp_flows.text.screen import table_lines, warning
 
 
 class PromiseBroken(AgedpError):
@@ -74,7 +74,7 @@ def audit_lines(result: AuditResult) -> list[str]:
 
 def _measured_lines(result: AuditResult) -> list[str]:
     """Return the table of the promised epsilon, the measured lower bound and the detectable epsilon of each scope."""
-    columns = text_column("epsilon of"), Column("promised"), Column("lower bound"), Column("detectable from")
+    columns = "epsilon of", ">promised", ">lower bound", ">detectable from"
     rows = [
         (
             measurement.scope,

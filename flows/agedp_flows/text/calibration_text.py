@@ -21,7 +21,7 @@ from agedp.reports.model_check_report import (
 from agedp_data.messages import sentence_start
 from agedp_flows.text.number_text import format_loss
 from agedp_flows.text.run_text import format_path
-from agedp_flows.text.screen import Column, table_lines, text_column, warning
+from agedp_flows.text.screen import table_lines, warning
 
 _LOSS = 0.5
 _MEDIAN, _MAXIMUM = "median", "maximum over households"
@@ -87,7 +87,7 @@ def _stored_lines(calibration: Calibration) -> list[str]:
     public = calibration.model.public
     return [
         f"Model {calibration.model.id[:16]} exists already and is complete: member {public['member']}, selected among "
-        f"{public['households']:,} households. Nothing was read or drawn.",
+        f"{public['households']:,} households. Nothing was read or drawn."
     ]
 
 
@@ -220,7 +220,7 @@ def _aged_row(calibration: Calibration) -> list[str]:
 
 
 def _table(title: str, ages_days: Sequence[int], rows: Sequence[Sequence[str]]) -> list[str]:
-    return table_lines([text_column(title), *(Column(f"{age} d") for age in ages_days)], rows)
+    return table_lines([title, *(f">{age} d" for age in ages_days)], rows)
 
 
 def _row(name: str, values: Iterable[float]) -> list[str]:

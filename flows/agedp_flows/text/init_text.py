@@ -13,7 +13,7 @@ from agedp.signal_against_noise import three_digits
 from agedp_data.datasets.validation import INTERVAL_MINUTES
 from agedp_data.messages import escape_text
 from agedp_flows.text.number_text import count_text
-from agedp_flows.text.screen import Column, heading, next_step, screen_width, table_lines, text_column
+from agedp_flows.text.screen import heading, next_step, screen_width, table_lines
 
 _WIDTH = 118
 
@@ -68,11 +68,11 @@ def _column_lines(initial: InitialFiles) -> Iterator[str]:
     if minutes != INTERVAL_MINUTES:
         reason = f"most timestamps of a household lie {minutes} minutes apart: [input] interval_minutes"
         rows.append(("interval", f"{minutes} minutes", "", reason))
-    columns = text_column("key"), text_column("value"), text_column(""), text_column("reason")
+    columns = "key", "value", "", "reason"
     yield from table_lines(columns, rows, indent="   ")
     if initial.first:
         yield heading("The first rows are then read as:")
-        columns = text_column("household"), text_column("from"), text_column("to"), Column("kWh")
+        columns = "household", "from", "to", ">kWh"
         yield from table_lines(columns, list(map(_first_row, initial.first)), indent="   ")
 
 
@@ -92,8 +92,8 @@ def noise_lines(table: NoiseTable) -> Iterator[str]:
     )
     if not table.is_given_pair:
         yield "Examples of epsilon and clamp; nothing is decided."
-    pairs = [Column(f"kWh, e={epsilon:f}, clamp {clamp:f}") for epsilon, clamp in table.pairs]
-    columns = [text_column("notion"), *pairs, text_column("promise")]
+    pairs = [f">kWh, e={epsilon:f}, clamp {clamp:f}" for epsilon, clamp in table.pairs]
+    columns = ["notion", *pairs, "promise"]
     rows = [[row.notion, *map(_kwh, row.noise_kwh), row.description] for row in table.rows]
     yield from table_lines(columns, rows, indent="   ", width=screen_width() or _WIDTH)
     yield (

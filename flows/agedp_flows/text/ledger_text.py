@@ -22,7 +22,7 @@ from agedp_data.parameters import exact_text
 from agedp_data.statement.document import read_statement
 from agedp_data.statement.note_texts import aside
 from agedp_flows.text.number_text import count_text, format_bound
-from agedp_flows.text.screen import Column, table_lines, text_column
+from agedp_flows.text.screen import table_lines
 
 _MAX_FAULTS = 5
 """Number of faults that an error message lists."""
@@ -81,10 +81,7 @@ def statement_rows_json(address: str) -> list[dict[str, Any]]:
 
 def release_lines(rows: list[dict[str, Any]], *, verbose: bool = False) -> list[str]:
     """Return the releases as a table for the terminal; with `verbose` with exact losses and whole hashes."""
-    columns = (
-        *(Column("seq"), text_column("day"), text_column("series"), text_column("state"), Column("epsilon")),
-        *(text_column("published on"), text_column("hash")),
-    )
+    columns = (*(">seq", "day", "series", "state", ">epsilon"), *("published on", "hash"))
     cells = [
         *(
             (
@@ -104,10 +101,7 @@ def release_lines(rows: list[dict[str, Any]], *, verbose: bool = False) -> list[
 
 def statement_lines(rows: list[dict[str, Any]], *, verbose: bool = False) -> list[str]:
     """Return the statements as a table for the terminal; with `verbose` with whole hashes."""
-    columns = (
-        *(Column("seq"), text_column("statement of"), Column("version"), Column("days"), text_column("first day")),
-        *(text_column("last day"), text_column("hash")),
-    )
+    columns = (*(">seq", "statement of", ">version", ">days", "first day"), *("last day", "hash"))
     cells = [
         (
             str(row["seq"]),
@@ -136,7 +130,7 @@ def draw_lines(address: str, *, verbose: bool = False) -> list[str]:
     url, population = _address(address)
     with Ledger.open(url) as ledger:
         draws = ledger.calibration_draws(population)
-    columns = text_column("first day"), text_column("last day"), Column("epsilon"), text_column("draw of a calibration")
+    columns = "first day", "last day", ">epsilon", "draw of a calibration"
     cells = [
         (
             draw.first_day,

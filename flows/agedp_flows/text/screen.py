@@ -20,7 +20,8 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TextIO
 
@@ -128,20 +129,22 @@ def _broken(line: str, width: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
-    """A column of a table: its heading, with the unit, and whether it has text, which is aligned to the left."""
+class _Column:
+    """A column of a table: its heading, whether it has text, which is aligned to the left, and its widest cell."""
 
     title: str
-    is_text: bool = False
+    is_text: bool
+    cell: int
 
-
-def text_column(title: str) -> Column:
-    """Return a column of texts or dates."""
-    return Column(title, is_text=True)
+    @property
+    def least(self) -> int:
+        """How narrow it can be: numbers are never broken, headings and texts are."""
+        cell = min(self.cell, _LEAST_TEXT) if self.is_text else self.cell
+        return max(cell, min(_longest_word(self.title), _LEAST_TEXT))
 
 
 def table_lines(
-    columns: Sequence[Column],
+    headings: Sequence[str],
     rows: Iterable[Sequence[str]],
     *,
     indent: str = "",
@@ -151,31 +154,45 @@ def table_lines(
     """Return a table as lines: numbers aligned to the right, texts to the left.
 
     Args:
-        columns: the columns; without any title the table has no heading.
+        headings: a heading for each column, with the unit; that of a column of numbers begins with ">". Without any
+            heading the table has no line of them.
         rows: a cell for each column; a row of one text is printed as it is, such as "...".
         indent: blanks before each line.
         width: most characters of a line; the width of the terminal if not given.
         labels: number of first columns that each part of a divided table repeats.
 
-    >>> print("|".join(table_lines([text_column("day"), Column("kWh")], [("Monday", "9.5"), ("Tuesday", "12.4")])))
+    >>> print("|".join(table_lines(["day", ">kWh"], [("Monday", "9.5"), ("Tuesday", "12.4")])))
     day       kWh|Monday    9.5|Tuesday  12.4
     """
-    columns = [replace(column, title=escape_controls(column.title)) for column in columns]
     stored = [[escape_controls(cell) for cell in row] for row in rows]
+    complete = [row for row in stored if len(row) == len(headings)]
+    columns = [
+        _Column(title.removeprefix(">"), not title.startswith(">"), max((len(row[i]) for row in complete), default=0))
+        for i, title in enumerate(map(escape_controls, headings))
+    ]
     limit = screen_width() if width is None else width
     room = None if limit is None else max(limit - len(indent), 1)
     lines: list[str] = []
-    for number, chosen in enumerate(_parts(columns, stored, room, labels)):
-        part_rows = [row for row in stored if not number or len(row) == len(columns)]
-        part = [[row[i] for i in chosen] if len(row) == len(columns) else row for row in part_rows]
-        lines += _part_lines([columns[i] for i in chosen], part, room, indent)
+    for number, places in enumerate(_parts(columns, room, labels)):
+        part = [columns[i] for i in places]
+        widths = _widths(part, room)
+        if any(column.title for column in part):
+            titles = [_wrap(column.title, width) for column, width in zip(part, widths, strict=True)]
+            height = max(map(len, titles))
+            padded = [[""] * (height - len(title)) + title for title in titles]
+            lines += [heading(indent + _joined(part, cells, widths)) for cells in zip(*padded, strict=True)]
+        for row in complete if number else stored:
+            if len(row) != len(columns):
+                lines.append(indent + row[0])
+                continue
+            broken = [_wrap(row[i], width, indent="  ") for i, width in zip(places, widths, strict=True)]
+            lines += [indent + _joined(part, cells, widths) for cells in zip_longest(*broken, fillvalue="")]
     return lines
 
 
-def _parts(columns: Sequence[Column], rows: Sequence[Sequence[str]], room: int | None, labels: int) -> list[list[int]]:
+def _parts(columns: Sequence[_Column], room: int | None, labels: int) -> list[list[int]]:
     """Return the columns of each part of a table that is too wide: the labels, and those that fit beside them."""
-    everything = list(range(len(columns)))
-    least = _least_widths(columns, rows)
+    everything, least = list(range(len(columns))), [column.least for column in columns]
     if room is None or _total(least) <= room:
         return [everything]
     parts, part = [], everything[:labels]
@@ -187,26 +204,7 @@ def _parts(columns: Sequence[Column], rows: Sequence[Sequence[str]], room: int |
     return [*parts, part]
 
 
-def _part_lines(columns: Sequence[Column], rows: Sequence[Sequence[str]], room: int | None, indent: str) -> list[str]:
-    widths = _widths(columns, rows, room)
-    lines: list[str] = []
-    if any(column.title for column in columns):
-        titles = [_wrap(column.title, width) for column, width in zip(columns, widths, strict=True)]
-        height = max(map(len, titles))
-        padded = [[""] * (height - len(title)) + title for title in titles]
-        lines += [heading(indent + _joined(columns, cells, widths)) for cells in zip(*padded, strict=True)]
-    for row in rows:
-        if len(row) != len(columns):
-            lines.append(indent + row[0])
-            continue
-        cells = [_wrap(cell, width, indent="  ") for cell, width in zip(row, widths, strict=True)]
-        height = max(map(len, cells))
-        padded = [cell + [""] * (height - len(cell)) for cell in cells]
-        lines += [indent + _joined(columns, line, widths) for line in zip(*padded, strict=True)]
-    return lines
-
-
-def _joined(columns: Sequence[Column], cells: Sequence[str], widths: Sequence[int]) -> str:
+def _joined(columns: Sequence[_Column], cells: Sequence[str], widths: Sequence[int]) -> str:
     texts = (
         f"{cell:{width}}" if column.is_text else f"{cell:>{width}}"
         for column, cell, width in zip(columns, cells, widths, strict=True)
@@ -222,34 +220,18 @@ def _total(widths: Sequence[int]) -> int:
     return sum(widths) + len(_GAP) * (len(widths) - 1)
 
 
-def _widths(columns: Sequence[Column], rows: Sequence[Sequence[str]], room: int | None) -> list[int]:
+def _widths(columns: Sequence[_Column], room: int | None) -> list[int]:
     """Return the widths of columns: as wide as needed, else with broken headings, else with broken texts."""
-    cells = _cell_widths(columns, rows)
-    natural = [max(width, len(column.title)) for width, column in zip(cells, columns, strict=True)]
+    natural = [max(column.cell, len(column.title)) for column in columns]
     if room is None or _total(natural) <= room:
         return natural
-    least = _least_widths(columns, rows)
-    broken = [max(width, _width_of_two_lines(column.title)) for width, column in zip(cells, columns, strict=True)]
+    broken = [max(column.cell, _width_of_two_lines(column.title)) for column in columns]
     while _total(broken) > room:
-        spare = {i: broken[i] - least[i] for i in range(len(columns)) if broken[i] > least[i]}
+        spare = [i for i, column in enumerate(columns) if broken[i] > column.least]
         if not spare:
             break
-        broken[max(spare, key=lambda i: broken[i])] -= 1
+        broken[max(spare, key=broken.__getitem__)] -= 1
     return broken
-
-
-def _least_widths(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[int]:
-    """Return how narrow columns can be: numbers are never broken, headings and texts are."""
-    cells = _cell_widths(columns, rows)
-    return [
-        max(min(width, _LEAST_TEXT) if column.is_text else width, min(_longest_word(column.title), _LEAST_TEXT))
-        for width, column in zip(cells, columns, strict=True)
-    ]
-
-
-def _cell_widths(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[int]:
-    complete = [row for row in rows if len(row) == len(columns)]
-    return [max((len(row[i]) for row in complete), default=0) for i in range(len(columns))]
 
 
 def _longest_word(title: str) -> int:

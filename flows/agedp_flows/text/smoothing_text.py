@@ -10,13 +10,13 @@ from agedp.reports.svg import format_number
 from agedp.smoothed_estimates.smoothed_page import cell_name, largest_cells, layer_note, median_noise, median_width
 from agedp.smoothed_estimates.smoothed_release import PAGE, TABLE, usual_region
 from agedp_data.smoothing.public_calendar import HEATING_BASE_C, WITHOUT_HOLIDAYS
-from agedp_flows.text.screen import Column, heading, table_lines, text_column, warning
+from agedp_flows.text.screen import heading, table_lines, warning
 
 if TYPE_CHECKING:
     from agedp.smoothed_estimates.smoothed_release import SmoothedRelease
 
 _MAX_CELLS = 12
-_COLUMNS = text_column("series and group"), Column("published value, its noise"), Column("estimate")
+_COLUMNS = "series and group", ">published value, its noise", ">estimate"
 
 
 def smoothing_json(estimates: SmoothedRelease, target: Path) -> dict[str, Any]:
