@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 
 from agedp.calibration_pipeline import calibrate
-from agedp.planning.compare_notions import compare_promises
+from agedp.planning.notion_comparison import compare_promises
 from agedp.planning.notion_comparison import ComparisonTarget
 from agedp.stages.amend import amend, preview_amendment
 from agedp.stages.plan import forecast_run

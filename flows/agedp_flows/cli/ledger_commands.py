@@ -75,7 +75,7 @@ def amend(
     from agedp.ledger_session import LedgerSession
     from agedp.run_context import RunContext
     from agedp.stages.amend import check_amendment_allowed, preview_amendment, record_amendment
-    from agedp_flows.text.amendment_text import amendment_json, amendment_lines
+    from agedp_flows.text.plan_text import amendment_json, amendment_lines
 
     session = LedgerSession.open_existing(RunContext.load(run_file))
     amendment = preview_amendment(session)
@@ -113,10 +113,11 @@ def export(
     Example: agedp ledger export london.toml ledger.jsonl --close
     """
     from agedp_flows.text.ledger_text import export_rows
-    from agedp_flows.text.screen import after_export
+    from agedp_flows.text.screen import command_step
 
     facts, text = export_rows(run_file, file, close=close)
-    options.print_answer(facts, [text, *after_export(file, is_closed=close)], as_json=as_json, quiet=quiet)
+    move = command_step("its new place", "ledger", "import", file, "--to", "sqlite:///new/ledger.sqlite")
+    options.print_answer(facts, [text, move] if close else [text], as_json=as_json, quiet=quiet)
 
 
 @ledger.command("import")

@@ -1,7 +1,15 @@
-"""Arguments and options that several commands share, and how a command prints its answer or ends a run.
+"""Arguments and options that several commands share, and how a command prints its answer, its progress, and its end.
 
 Every command has `--json`. Every command that does or checks something, rather than showing it, has `--quiet`: it then
-prints warnings and errors only, and sets the exit status.
+prints warnings and errors only, and sets the exit status. A bar, one per stage, shows the stage's name and how many of
+its tasks are done, on standard error if that is a terminal that understands control codes; the address of a cluster's
+dashboard is printed once.
+
+Decisions:
+
+* The three standard streams always exist while a command runs (`guarded_streams`).
+* If a result cannot be written to standard output, the command ends with an error on standard error.
+* Output on standard error that cannot be written, such as a progress bar on a closed terminal, is dropped.
 """
 
 from __future__ import annotations
@@ -32,18 +40,6 @@ if TYPE_CHECKING:
 
     from agedp.pipeline import RunSummary
 
-
-# --------------------------------------------------------------------------------------------------
-# The three standard streams of the command, which always exist, the lines on them, and its progress bars.
-#
-# A bar, one per stage, shows the stage's name and how many of its tasks are done. Bars are on standard error if that
-# is a terminal that understands control codes; the address of a cluster's dashboard is printed once.
-#
-# Decisions:
-#
-# * If a result cannot be written to standard output, the command ends with an error on standard error.
-# * Output on standard error that cannot be written, such as a progress bar on a closed terminal, is dropped.
-# --------------------------------------------------------------------------------------------------
 
 _NAMES = ("stdin", "stdout", "stderr")
 
@@ -183,10 +179,6 @@ def _print_notice(line: str) -> None:
     print_error(f"agedp: {line}", is_warning=True)
 
 
-# --------------------------------------------------------------------------------------------------
-# Arguments and options that several commands share, and how a command prints its answer or ends a run.
-# --------------------------------------------------------------------------------------------------
-
 TO_BEGIN, NIGHTLY, TO_HAND_OVER = "To begin", "Every day", "To hand over, check and repair"
 """Headings in the list of commands."""
 
@@ -202,15 +194,11 @@ class OnceCommand(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401  (typer does not export its type)
         """Parse the arguments, unless an option with one value is repeated."""
         _, _, parameters = self.make_parser(ctx).parse_args(args=list(args))
-        for name, times in Counter(parameter.name for parameter in parameters if _has_one_value(parameter)).items():
+        given = [of for of in parameters if of.param_type_name == "option" and not (of.is_flag or of.multiple)]
+        for flag, times in Counter(parameter.opts[0] for parameter in given).items():
             if times > 1:
-                flag = next(parameter.opts[0] for parameter in parameters if parameter.name == name)
                 ctx.fail(f"{flag} is given {times} times; give it once, the values of a list with commas between them")
         return super().parse_args(ctx, args)
-
-
-def _has_one_value(parameter: Any) -> bool:  # noqa: ANN401  (a parameter of click, whichever copy)
-    return parameter.param_type_name == "option" and not (parameter.is_flag or parameter.multiple)
 
 
 class CommandGroup(typer.Typer):

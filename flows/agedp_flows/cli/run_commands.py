@@ -213,7 +213,7 @@ def verify(
     """
     from agedp.release_verification import open_release
     from agedp_flows.text.ledger_text import folder_spans, span_lines, spans_json, verify_folder_against
-    from agedp_flows.text.screen import after_verification, verification_json, verification_lines
+    from agedp_flows.text.screen import verification_json, verification_lines
 
     release = open_release(folder)
     verification = release.verify()
@@ -231,7 +231,8 @@ def verify(
     lines = verification_lines(folder, verification, has_ledger=has_ledger)
     if foreign_files:
         lines.append(f"not part of the release, and not checked: {', '.join(map(escape_text, foreign_files))}")
-    lines += [*span_lines(release, spans), *after_verification(folder)]
+    advice = f"Read {escape_text(folder)}/STATEMENT.md: what the release reveals about one household."
+    lines += [*span_lines(release, spans), advice]
     options.print_answer(facts, lines, as_json=as_json, quiet=quiet)
 
 

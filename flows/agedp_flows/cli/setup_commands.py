@@ -92,9 +92,9 @@ def with_run_file_options(command: Callable[..., None]) -> Callable[..., None]:
 
 def _parameter(option: RunFileOption) -> inspect.Parameter:
     panel = PANELS[option.key[0]]
-    kind, default, metavar = (list[str] if option.form in SEVERAL else str) | None, None, option.metavar
-    if option.form in ("flag", "switch"):
-        kind, default, metavar = bool, False, None
+    is_flag = option.form in ("flag", "switch")
+    kind: Any = bool if is_flag else (list[str] if option.form in SEVERAL else str) | None
+    metavar, default = (None, False) if is_flag else (option.metavar, None)
     declared = Annotated[kind, typer.Option(option.flag, metavar=metavar, help=option.help, rich_help_panel=panel)]
     return inspect.Parameter(option.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=declared)
 
@@ -224,11 +224,15 @@ def sample(
     Example: agedp sample london out/london
     """
     from agedp.setup.sample import sample as write_sample
-    from agedp_flows.text.screen import sample_lines
+    from agedp_flows.text.screen import command_step
 
     files = write_sample(dataset, folder, households=households, days=days, seed=seed)
     facts = {"run_file": str(files.run_file), "written": files.written}
-    options.print_answer(facts, sample_lines(files), as_json=as_json, quiet=quiet)
+    lines = [files.message]
+    if files.written:
+        lines.append(command_step("due days, epsilon and noise; draws nothing", "plan", files.run_file))
+        lines.append(command_step("a rehearsal: releases every day by a simulated clock", "run", files.run_file))
+    options.print_answer(facts, lines, as_json=as_json, quiet=quiet)
 
 
 @app.command(rich_help_panel=options.TO_BEGIN)
@@ -250,11 +254,13 @@ def calibrate(
     Example: agedp calibrate london.toml --flow
     """
     from agedp_flows.text.calibration_text import calibration_json, calibration_lines
-    from agedp_flows.text.screen import after_calibration
+    from agedp_flows.text.screen import command_step
 
     with options.progress_bars(enabled=not (as_json or quiet)) as progress:
         calibration = (_calibrate_by_flow if through_prefect else _calibrate)(run_file, progress)
-    lines = [*calibration_lines(calibration, verbose=verbose), *after_calibration(calibration, run_file)]
+    lines = calibration_lines(calibration, verbose=verbose)
+    if not calibration.is_stored:
+        lines.append(command_step("due days, epsilon and noise under this model", "plan", run_file))
     options.print_answer(calibration_json(calibration), lines, as_json=as_json, quiet=quiet)
 
 

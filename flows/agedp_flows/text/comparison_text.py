@@ -14,7 +14,7 @@ from itertools import cycle
 from typing import Any, Final
 
 from agedp.ledger_session import LedgerSession
-from agedp.planning.compare_notions import compare_promises
+from agedp.planning.notion_comparison import compare_promises
 from agedp.planning.notion_comparison import ComparisonEntry, ComparisonTarget, NotionComparison, SeriesCost
 from agedp.planning.row_noise import ChangeYardstick
 from agedp.signal_against_noise import change_text, three_digits
@@ -24,8 +24,7 @@ from agedp_data.notions.notion import ASSUMPTION_FREE, DAY_BOUND, LossBound
 from agedp_data.parameters import LARGEST, exact_text
 from agedp_data.smoothing.signal_estimate import Verdict
 from agedp_flows.text.noise_text import assumption_text, exception_text, scope_text
-from agedp_flows.text.number_text import format_bound, format_loss
-from agedp_flows.text.run_text import finite_or_none
+from agedp_flows.text.number_text import finite_or_none, format_bound, format_loss
 from agedp_flows.text.screen import screen_width, table_lines
 
 _WIDTH = 118
@@ -90,22 +89,22 @@ def promises_lines(session: LedgerSession, target: ComparisonTarget) -> list[str
 
 
 def _head_lines(comparison: NotionComparison, *, is_of_day: bool) -> list[str]:
+    target, on_day = comparison.target, " on one day" if is_of_day else ""
+    if target.risk is None:
+        title = f"Notions with a noise of at most {target.error_kwh:g} kWh per household, and their smallest bounds"
+    elif target.from_run_file:
+        epsilon = _epsilon_text(target.risk)
+        title = f"Notions that guarantee the same bound{on_day} as your run file (epsilon {epsilon}), and their noise"
+    else:
+        title = f"Notions that guarantee a bound of epsilon {_epsilon_text(target.risk)}, and their noise"
     group = f"the smallest group by {comparison.groups}, which decides" if comparison.groups else "all in one mean"
     end = " and on" if comparison.endless else f" to {comparison.days[-1]}"
     period = f"{len(comparison.days)} days from {comparison.days[0]}{end}"
-    target = f"{_target_text(comparison.target, is_of_day=is_of_day)}: {comparison.label}, {period}"
     change = f"Day-to-day change of the mean: {yardstick_text(comparison.change)}"
-    return [*_wrapped("", target), *_wrapped("", f"{comparison.households} households ({group}). {change}")]
-
-
-def _target_text(target: ComparisonTarget, *, is_of_day: bool) -> str:
-    if target.risk is None:
-        return f"Notions with a noise of at most {target.error_kwh:g} kWh per household, and their smallest bounds"
-    epsilon = f"epsilon {_epsilon_text(target.risk)}"
-    if target.from_run_file:
-        on_day = " on one day" if is_of_day else ""
-        return f"Notions that guarantee the same bound{on_day} as your run file ({epsilon}), and their noise"
-    return f"Notions that guarantee a bound of {epsilon}, and their noise"
+    return [
+        *_wrapped("", f"{title}: {comparison.label}, {period}"),
+        *_wrapped("", f"{comparison.households} households ({group}). {change}"),
+    ]
 
 
 def yardstick_text(change: ChangeYardstick) -> str:
@@ -262,10 +261,6 @@ def _wrapped(start: str, text: str) -> list[str]:
         text, screen_width() or _WIDTH, initial_indent=start, subsequent_indent=" " * max(3, len(start))
     )
 
-
-# --------------------------------------------------------------------------------------------------
-# Output of `agedp plan --notions --json`: every notion that meets a target; docs/plan.md describes the keys.
-# --------------------------------------------------------------------------------------------------
 
 _USABLE: Final[Mapping[Verdict, bool | None]] = {"visible": True, "hidden": False, "uncertain": None}
 

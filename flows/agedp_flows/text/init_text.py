@@ -33,27 +33,22 @@ def initial_json(initial: InitialFiles) -> dict[str, Any]:
 
 def initial_lines(initial: InitialFiles) -> list[str]:
     """Return the facts, proposals and undecided keys as lines for the terminal."""
-    facts = initial.facts
+    facts, households = initial.facts, count_text(initial.households, "household")
+    number, days = count_text(facts.households, "household"), count_text(facts.days, "day")
+    roster = f"{households}, read off the files; correct it from your records"
+    if BY in initial.options:  # groups are in no input file, so that the roster existed before
+        roster = "kept as it is"
     return [
-        f"{facts.dataset}: {count_text(facts.households, 'household')}, {count_text(facts.days, 'day')} from "
-        f"{facts.first} "
-        f"to {facts.last}",
+        f"{facts.dataset}: {number}, {days} from {facts.first} to {facts.last}",
         *_column_lines(initial),
         "",
         *noise_lines(noise_table(facts, initial.options, initial.read_roster())),
         "",
         *_age_lines(initial),
         *_decision_lines(initial),
-        _roster_line(initial),
+        f"{initial.roster}: {roster}",
         *_next_lines(initial),
     ]
-
-
-def _roster_line(initial: InitialFiles) -> str:
-    if BY in initial.options:  # groups are in no input file, so that the roster existed before
-        return f"{initial.roster}: kept as it is"
-    number = count_text(initial.households, "household")
-    return f"{initial.roster}: {number}, read off the files; correct it from your records"
 
 
 def _column_lines(initial: InitialFiles) -> Iterator[str]:
@@ -68,12 +63,11 @@ def _column_lines(initial: InitialFiles) -> Iterator[str]:
     if minutes != INTERVAL_MINUTES:
         reason = f"most timestamps of a household lie {minutes} minutes apart: [input] interval_minutes"
         rows.append(("interval", f"{minutes} minutes", "", reason))
-    columns = "key", "value", "", "reason"
-    yield from table_lines(columns, rows, indent="   ")
+    yield from table_lines(["key", "value", "", "reason"], rows, indent="   ")
     if initial.first:
         yield heading("The first rows are then read as:")
-        columns = "household", "from", "to", ">kWh"
-        yield from table_lines(columns, list(map(_first_row, initial.first)), indent="   ")
+        readings = list(map(_first_row, initial.first))
+        yield from table_lines(["household", "from", "to", ">kWh"], readings, indent="   ")
 
 
 def _first_row(reading: FirstReading) -> tuple[str, str, str, str]:
@@ -86,23 +80,19 @@ def noise_lines(table: NoiseTable) -> Iterator[str]:
     """Yield the noise of each notion, a column for each pair of epsilon and clamp."""
     fewest, most = table.households
     households = count_text(most, "household") if fewest == most else f"{fewest:,} to {most:,} households"
-    yield (
-        f"Noise of a daily mean, standard deviation in kWh per household, {households}, "
-        f"{count_text(table.days, 'day')}."
-    )
+    days = count_text(table.days, "day")
+    yield f"Noise of a daily mean, standard deviation in kWh per household, {households}, {days}."
     if not table.is_given_pair:
         yield "Examples of epsilon and clamp; nothing is decided."
     pairs = [f">kWh, e={epsilon:f}, clamp {clamp:f}" for epsilon, clamp in table.pairs]
-    columns = ["notion", *pairs, "promise"]
-    rows = [[row.notion, *map(_kwh, row.noise_kwh), row.description] for row in table.rows]
-    yield from table_lines(columns, rows, indent="   ", width=screen_width() or _WIDTH)
+    rows = []
+    for row in table.rows:
+        noises = ["no day" if noise is None else three_digits(noise) for noise in row.noise_kwh]
+        rows.append([row.notion, *noises, row.description])
+    yield from table_lines(["notion", *pairs, "promise"], rows, indent="   ", width=screen_width() or _WIDTH)
     yield (
         "   Noise is proportional to clamp_kwh and inversely proportional to epsilon and to the number of households."
     )
-
-
-def _kwh(noise: float | None) -> str:
-    return "no day" if noise is None else three_digits(noise)
 
 
 def _age_lines(initial: InitialFiles) -> list[str]:

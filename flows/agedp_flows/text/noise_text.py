@@ -1,7 +1,14 @@
-"""Sentences of `agedp plan` and `agedp run` on the noise of series that have no signal against noise.
+"""Sentences of `agedp plan` and `agedp run` on the noise of series and on the bounds of a statement, as lines and JSON.
 
-A profile, coverage, or a mean of periods has one sentence: the noise of its smallest group against a public example
-figure. It is a function of planned or released rows and the run file; nothing is decided by it.
+A released mean has its signal against noise. A profile, coverage, or a mean of periods has one sentence: the noise of
+its smallest group against a public example figure. Both are functions of planned or released rows and the run file;
+nothing is decided by them.
+
+Decisions:
+
+* The estimate of a signal and its sentence are those of `agedp.signal_against_noise`, which both reports use as well.
+* A bound is shown in the terms of the field. Ledgers and statements keep their stored texts of scope and assumption,
+  which are hashed; a text that is not listed here is shown as stored.
 """
 
 from __future__ import annotations
@@ -13,15 +20,8 @@ from typing import Any, Final
 
 from agedp.ledger_session import LedgerSession
 from agedp.planning.row_noise import GroupNoise, smallest_group
-from agedp.signal_against_noise import (
-    SeriesSignal,
-    mean_names,
-    planned_noise_text,
-    read_mean_rows,
-    signal_text,
-    smallest_group_signal,
-    three_digits,
-)
+from agedp import signal_against_noise
+from agedp.signal_against_noise import three_digits
 from agedp_data.config import RunFile
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.notions.age_dependent import ASSUMED, NO_MODEL
@@ -49,7 +49,7 @@ def planned_mean_lines(rows: Iterable[ReleaseRecord], series: Mapping[str, AnySe
     if not smallest:
         return []
     noise, name, of = max(smallest)
-    return [f"{_label(name, series[name], of)}: {planned_noise_text(noise)}"]
+    return [f"{_label(name, series[name], of)}: {signal_against_noise.planned_noise_text(noise)}"]
 
 
 def noise_lines(rows: Iterable[ReleaseRecord], run: RunFile) -> list[str]:
@@ -160,24 +160,19 @@ def level_lines(run: RunFile, roster: Roster) -> list[str]:
     return lines
 
 
-# --------------------------------------------------------------------------------------------------
-# Signal against noise of the released means, as lines and as JSON, for `agedp plan` and `agedp run`.
-#
-# The estimate and its sentence are those of `agedp.signal_against_noise`, which both reports use as well.
-# --------------------------------------------------------------------------------------------------
-
-
-def released_signals(session: LedgerSession) -> list[SeriesSignal]:
+def released_signals(session: LedgerSession) -> list[signal_against_noise.SeriesSignal]:
     """Return the signal of the smallest group of each mean in the run file that has a released row."""
     means = [name for name, series in session.run.run_file.series.items() if is_daily_mean(series)]
-    rows = [] if session.ledger is None else read_mean_rows(session.ledger, session.population)
-    signals = (smallest_group_signal(rows, name) for name in mean_names(means))
+    rows = [] if session.ledger is None else signal_against_noise.read_mean_rows(session.ledger, session.population)
+    signals = (
+        signal_against_noise.smallest_group_signal(rows, name) for name in signal_against_noise.mean_names(means)
+    )
     return [signal for signal in signals if signal is not None]
 
 
 def signal_lines(session: LedgerSession) -> list[str]:
     """Return one sentence for each released mean: its noise, its change, and which spans can be told apart."""
-    return [signal_text(signal) for signal in released_signals(session)]
+    return [signal_against_noise.signal_text(signal) for signal in released_signals(session)]
 
 
 def signal_json(session: LedgerSession) -> list[dict[str, Any]]:
@@ -198,17 +193,11 @@ def signal_json(session: LedgerSession) -> list[dict[str, Any]]:
                 }
                 for span in signal.spans
             ],
-            "text": signal_text(signal),
+            "text": signal_against_noise.signal_text(signal),
         }
         for signal in released_signals(session)
     ]
 
-
-# --------------------------------------------------------------------------------------------------
-# A bound of a statement in the terminal's words: the stored texts of scope and assumption in the terms of the field.
-#
-# Ledgers and statements keep their stored texts, which are hashed. A text that is not listed here is shown as stored.
-# --------------------------------------------------------------------------------------------------
 
 _EARLIER_ASSUMPTIONS = {
     "each household forgets at least as fast as the model says, by a Markov chain, and on its own": ASSUMED["markov"],

@@ -1,6 +1,17 @@
-"""Output of `agedp plan`: the due days, their loss and noise, the end of the promise, what spans come to, contract."""
+"""Output of `agedp plan`, and of `agedp ledger amend`: what a run file permits, and what another contract permitted.
+
+A plan has the due days of each series (households of the smallest group, loss and noise), the end of the promise, what
+spans of days come to and what a promised delta buys, and the contract. An amendment has every difference with its
+verdict, and each bound under both contracts.
+"""
 
 from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+from agedp.planning.forecast import Forecast
+from agedp_data.notions.notion import LossBound
+from agedp_data.series.series_terms import layer_number, mean_name
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -9,7 +20,7 @@ from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 from agedp.budget import DAYS_NEAR, format_end_reason
-from agedp.layer_noise import sum_noises
+from agedp.planning.row_noise import sum_noises
 from agedp.ledger_session import LedgerSession
 from agedp.planning.forecast import Skip
 from agedp.planning.notion_comparison import ComparisonTarget
@@ -28,12 +39,11 @@ from agedp_data.parameters import exact_text
 from agedp_data.statement.facts import state_bound
 from agedp_flows.text import noise_text, run_text
 from agedp_flows.text.comparison_text import promises_json, promises_lines
-from agedp_flows.text.number_text import count_text, format_budget, format_loss
+from agedp_flows.text.number_text import count_text, finite_or_none, format_budget, format_loss
 from agedp_flows.text.screen import heading, table_lines, warning
 
-# --------------------------------------------------------------------------------------------------
-# The lines and JSON of `agedp plan` about spans of days: the price of a promised delta, and the totals of a period.
-# --------------------------------------------------------------------------------------------------
+if TYPE_CHECKING:
+    from agedp.stages.amend import Amendment
 
 
 def span_lines(session: LedgerSession, plan: plan_stage.RunForecast) -> list[str]:
@@ -103,13 +113,9 @@ def _price_json(price: SpanPrice) -> dict[str, Any]:
         "epsilon_a_day": format_epsilon(price.loss),
         "pure_total": format_epsilon(price.pure_total),
         "epsilon_a_day_without_delta": format_epsilon(price.pure_loss),
-        "noise_ratio_without_delta": run_text.finite_or_none(price.noise_ratio),
+        "noise_ratio_without_delta": finite_or_none(price.noise_ratio),
     }
 
-
-# --------------------------------------------------------------------------------------------------
-# Table with the planned days of each series: households of the smallest group, epsilon and noise.
-# --------------------------------------------------------------------------------------------------
 
 _MAX_SHOWN: Final = 5
 """Lines shown at the beginning, and at the end, of a longer table."""
@@ -234,10 +240,6 @@ def _once_per_skip(planned: Sequence[PlannedRelease]) -> Iterator[tuple[PlannedR
             yield release, "" if day in whole else release.row.series
         yielded |= {day} & whole
 
-
-# --------------------------------------------------------------------------------------------------
-# Output of `agedp plan`: the due days, their loss and noise, the end of the promise, what spans come to, contract.
-# --------------------------------------------------------------------------------------------------
 
 _YEAR = 365
 
@@ -458,3 +460,98 @@ def _skipped_ahead(plan: plan_stage.RunForecast) -> list[Skip]:
     """Return the days that will be skipped once they are due, if every day is released then."""
     due = max((planned_release.row.day for planned_release in plan.now.planned), default="")
     return [(day, series) for day, series in plan.forecast.skipped if day.isoformat() > due and not series]
+
+
+def amendment_json(amendment: Amendment, *, recorded: bool) -> dict[str, Any]:
+    """Return an amendment as JSON: every change, and the forecast under both contracts."""
+    changes = [asdict(change) for change in amendment.changes]
+    forecasts = {"before": _forecast_json(amendment.before), "after": _forecast_json(amendment.after)}
+    return {"changes": changes, **forecasts, "recorded": recorded}
+
+
+def _forecast_json(forecast: Forecast) -> dict[str, Any]:
+    values = [(of.name, "infinite" if of.value is None else format_epsilon(of.value)) for of in forecast.bounds]
+    return {
+        "next_day": _day_text(forecast.next_day),
+        "epsilon": format_epsilon(forecast.loss),
+        "noise_sd_kwh": dict(forecast.noise_sd_kwh),
+        "last_day": _day_text(forecast.last_day),
+        "ended_by_promise": forecast.ended_by_promise,
+        "skipped": run_text.skips_json(forecast.skipped),
+        "stopped": forecast.stopped,
+        "figures": [{"name": name, "epsilon": epsilon} for name, epsilon in values],
+    }
+
+
+def amendment_lines(amendment: Amendment) -> list[str]:
+    """Return an amendment as lines for the terminal."""
+    if not amendment.changes:
+        return ["the run file equals the contract in the ledger; there is nothing to amend"]
+    changes = [(change.key, change.old, change.new, f"{change.verdict}: {change.why}") for change in amendment.changes]
+    ends = ">contract", ">run file"
+    return [
+        heading("the run file differs from the contract in force:"),
+        *table_lines(["key", *ends, "verdict"], changes, indent="  "),
+        heading(f"from the next unreleased day on ({_day_text(amendment.after.next_day) or 'the series is over'}):"),
+        *table_lines(["quantity", *ends], [*_bound_changes(amendment)], indent="  "),
+        *([f"  then {amendment.after.stopped}"] if amendment.after.stopped else []),
+    ]
+
+
+def _bound_changes(amendment: Amendment) -> Iterator[tuple[str, str, str]]:
+    """Yield each bound's name and its text before and after the amendment."""
+    before, after = amendment.before, amendment.after
+    yield "epsilon of that day", format_loss(before.loss), format_loss(after.loss)
+    old_noise, new_noise = _noise_texts(before), _noise_texts(after)
+    layered = {mean_name(name) for name in (*before.noise_sd_kwh, *after.noise_sd_kwh) if layer_number(name)}
+    for place in sorted({*old_noise, *new_noise}):
+        label = f"{place[0]}, layer {place[1]}" if place[0] in layered else place[0]
+        old, new = old_noise.get(place, "-"), new_noise.get(place, "-")
+        yield f"noise of {label}, kWh per household (standard deviation)", old, new
+    yield "last day that can be released", _end_text(before), _end_text(after)
+    if before.skipped or after.skipped:
+        yield (
+            "days that will be skipped",
+            run_text.skips_text(before.skipped) or "none",
+            run_text.skips_text(after.skipped) or "none",
+        )
+    for name, old, new in _paired_bounds(before.bounds, after.bounds):
+        yield f"releases so far, {name}", old, new
+
+
+def _paired_bounds(before: Sequence[LossBound], after: Sequence[LossBound]) -> Iterator[tuple[str, str, str]]:
+    """Yield each bound of the releases so far; one with another delta is paired with its predecessor."""
+    old, new = (
+        {bound.name: "infinite" if bound.value is None else format_loss(bound.value) for bound in bounds}
+        for bounds in (before, after)
+    )
+    added = [name for name in new if name not in old]
+    for name, value in old.items():
+        if name in new:
+            yield name, value, new[name]
+        elif successor := next((key for key in added if _without_delta(key) == _without_delta(name)), ""):
+            added.remove(successor)
+            yield f"{name} -> {successor}", value, new[successor]
+        else:
+            yield name, value, "-"
+    for name in added:
+        yield name, "-", new[name]
+
+
+def _without_delta(name: str) -> str:
+    return name.partition(" (delta ")[0]
+
+
+def _noise_texts(forecast: Forecast) -> dict[tuple[str, int], str]:
+    """Return the noise of each mean by name and layer; a mean of one clamp is layer 1, whose file it has."""
+    noise = forecast.noise_sd_kwh.items()
+    return {(mean_name(name), layer_number(name) or 1): three_digits(sd_kwh) for name, sd_kwh in noise}
+
+
+def _end_text(forecast: Forecast) -> str:
+    day = _day_text(forecast.last_day) or "none"
+    return f"{day} ({'the promise ends' if forecast.ended_by_promise else 'the promise lasts longer'})"
+
+
+def _day_text(day: object) -> str:
+    return "" if day is None else str(day)

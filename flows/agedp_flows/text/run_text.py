@@ -1,18 +1,22 @@
-"""Output of `agedp run` and `agedp publish`, and texts that several commands share: public facts in a few lines.
+"""Output of `agedp run`, `agedp publish` and `agedp ledger households`, and texts that several commands share.
 
+A run prints its counts of input rows, its findings, its newest published values in a few lines, and its bounds; a first
+run also what to do next: commands to copy, who may see what, and when the next day is due.
 `agedp publish` writes the release folder again (`publish_folder`) before its output.
 
 Decisions:
 
 * Everything is a function of the run file, the public part of the model and the ledger. Counts of input rows appear on
-  the terminal only (`_quality_line`), never in `--json`, a log or an artifact.
+  the terminal only (`_quality_lines`), never in `--json`, a log or an artifact.
 * The preflight of the input files is for the operator's terminal alone: it names counts and days.
+* So is the verdict on an estimated model, which comes from readings: neither `--json`, Prefect, the ledger nor the
+  release folder contain it, and nothing depends on it.
+* How many households are counted elsewhere too, and where, is confidential: it is in no file, log or `--json`.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,7 +29,7 @@ import pyarrow.compute as pc
 
 from agedp.internal_records.bookkeeping import read_verdict
 from agedp.internal_records.household_accounts import AccountOverview, HouseholdAccounts
-from agedp.layer_noise import sum_noise_line
+from agedp.planning.row_noise import sum_noise_line
 from agedp.ledger_session import LedgerSession
 from agedp.pipeline import RunSummary
 from agedp.planning.forecast import Skip
@@ -35,7 +39,7 @@ from agedp.release_folder.result_tables import METADATA_KEY
 from agedp.release_verification import ReleaseFolder
 from agedp.run_context import RunContext
 from agedp.signal_against_noise import mean_names, read_newest_rows, three_digits
-from agedp.stage_values import Delivery, DueDays, due_date, last_due_date
+from agedp.stage_values import DueDays, due_date, last_due_date
 from agedp.stages.input_check import CheckedSums, check_input_files
 from agedp.stages.plan import end_within_30_days
 from agedp.stages.publish import publish_release, write_folder_as_of, write_folder_of_statement
@@ -62,9 +66,6 @@ from agedp_flows.text import noise_text
 from agedp_flows.text.number_text import count_text, format_bound, format_column, format_loss
 from agedp_flows.text.screen import command_step, heading, table_lines, warning
 
-# --------------------------------------------------------------------------------------------------
-# Output of `agedp run`: the newest published values of the release folder, in a few lines.
-# --------------------------------------------------------------------------------------------------
 
 _MAX_LINES: Final = 12
 _SHOWN_DAYS: Final = 3
@@ -79,19 +80,22 @@ _Row = Mapping[Any, Any]
 
 def newest_lines(folder: ReleaseFolder, run: RunFile) -> list[str]:
     """Return the newest published values: of means, or else the first distribution; of each profile and coverage."""
-    lines = [*_mean_lines([*folder.averages().values()], run), *_period_lines([*folder.periods().values()])]
+    lines = [*_mean_lines(_filled(folder.averages()), run), *_period_lines(_filled(folder.periods()))]
     if not lines:
-        counts = (_count_lines(_newest(table), _name(table)) for table in folder.distributions().values())
-        lines = next(filter(None, counts), [])
+        lines = [line for table in _filled(folder.distributions())[:1] for line in _count_lines(table)]
     is_alone = not lines
     for table in [*folder.profiles().values(), *folder.profile_releases().values()]:
-        rows = _newest(table)
-        lines += _half_hour_lines(rows) if is_alone and "households" in table.column_names else []
-        lines += _profile_lines(rows, _name(table))
+        if table.num_rows:
+            lines += _half_hour_lines(_newest(table)) if is_alone and "households" in table.column_names else []
+            lines += _profile_lines(_newest(table), _name(table))
         is_alone = False
-    for table in folder.coverages().values():
+    for table in _filled(folder.coverages()):
         lines += _coverage_lines(_newest(table), _name(table))
     return lines
+
+
+def _filled(tables: Mapping[str, pa.Table]) -> list[pa.Table]:
+    return [table for table in tables.values() if table.num_rows]
 
 
 def _name(table: pa.Table) -> str:
@@ -99,8 +103,8 @@ def _name(table: pa.Table) -> str:
 
 
 def _newest(table: pa.Table) -> list[_Row]:
-    """Return the rows of the newest day."""
-    return list(table.filter(pc.equal(table["day"], pc.max(table["day"]))).to_pylist()) if table.num_rows else []
+    """Return the rows of the newest day of a table that has rows."""
+    return list(table.filter(pc.equal(table["day"], pc.max(table["day"]))).to_pylist())
 
 
 def _place(row: _Row, name: str) -> str:
@@ -111,7 +115,7 @@ def _place(row: _Row, name: str) -> str:
 
 def _mean_lines(tables: Sequence[pa.Table], run: RunFile) -> list[str]:
     """Return the newest days of a mean; of several means or groups the newest day, with series and group."""
-    shown = [(table, _newest(table), _name(table)) for table in tables if table.num_rows]
+    shown = [(table, _newest(table), _name(table)) for table in tables]
     if not shown:
         return []
     layers = {name: f"{name}/1" for _, _, name in shown if f"{name}/1" in run.series}
@@ -159,21 +163,17 @@ def _period_lines(tables: Sequence[pa.Table]) -> list[str]:
     return table_lines(headings, lines) if lines else []
 
 
-def _count_lines(rows: Sequence[_Row], name: str) -> list[str]:
-    if not rows:
-        return []
-    households = f">households (noise sd {three_digits(rows[0]['noise_sd'])})"
-    lines = []
+def _count_lines(table: pa.Table) -> list[str]:
+    rows, lines = _newest(table), []
     for row in rows[:_MAX_LINES]:
         bin_kwh = f"{row['bin_low_kwh']:g}", f"{row['bin_high_kwh']:g}"
-        lines.append((str(row["day"]), _place(row, name), *bin_kwh, str(row["households_noisy"])))
+        lines.append((str(row["day"]), _place(row, _name(table)), *bin_kwh, str(row["households_noisy"])))
+    households = f">households (noise sd {three_digits(rows[0]['noise_sd'])})"
     return table_lines(["day", "series and group", ">from kWh", ">to kWh", households], lines)
 
 
 def _half_hour_lines(rows: Sequence[_Row]) -> list[str]:
     """Return the heading and a half-hour, or hour, of every three hours, of the first group."""
-    if not rows:
-        return []
     shown = [row for row in rows if row["group"] == rows[0]["group"] and row["start_minute"] % _SHOWN_EVERY == 0]
     group = "" if rows[0]["group"] == ALL else f" ({rows[0]['group']})"
     lines = [[str(row["day"]), _clock(row), str(row["households"]), *ends] for row, ends in _with_intervals(shown)]
@@ -204,8 +204,6 @@ def _profile_lines(rows: Sequence[_Row], name: str) -> list[str]:
 
 
 def _coverage_lines(rows: Sequence[_Row], name: str) -> list[str]:
-    if not rows:
-        return []
     usable = f">with a usable day (noise sd {three_digits(rows[0]['noise_sd'])})"
     lines = []
     for row in _first_of_levels(rows):
@@ -217,12 +215,6 @@ def _coverage_lines(rows: Sequence[_Row], name: str) -> list[str]:
 def _clock(row: _Row) -> str:
     return f"{row['start_minute'] // 60:02d}:{row['start_minute'] % 60:02d}"
 
-
-# --------------------------------------------------------------------------------------------------
-# Output of `agedp ledger households`, and the line of a run about shared households: for the terminal only.
-#
-# How many households are counted elsewhere too, and where, is confidential: it is in no file, log or `--json`.
-# --------------------------------------------------------------------------------------------------
 
 _FLOW_RUN: Final = "PREFECT__FLOW_RUN_ID"
 """Set by Prefect for the process of a flow run."""
@@ -254,31 +246,25 @@ def rebuild_register(run_file: Path) -> None:
 def household_lines(run_file: Path) -> list[str]:
     """Return the accounts of a run file's population as lines for the terminal."""
     session = LedgerSession.open_existing(RunContext.load(run_file))
-    return overview_lines(_accounts(session).overview(session.open_ledger))
-
-
-def _accounts(session: LedgerSession) -> HouseholdAccounts:
-    accounts = session.accounts
-    if accounts is None:
-        raise RunFileError(
-            "no household register counts these releases: they are of synthetic households, or of a table in memory"
-        )
-    return accounts
-
-
-def overview_lines(overview: AccountOverview) -> list[str]:
-    """Return the accounts of a population as lines."""
+    overview = _accounts(session).overview(session.open_ledger)
     rebuilt = " It was lost and filled again on that day." if overview.is_rebuilt else ""
-    largest, shared = overview.largest, overview.shared
     return [
         heading("Accounts of households (confidential)"),
         f"Households of the population in the register: {overview.households:,}",
-        f"Largest loss about one day of a household: {format_loss(largest.day)}",
-        f"Largest loss about all days of a household: {format_loss(largest.total)}",
-        f"Households that are counted elsewhere too: {shared.households:,}",
+        f"Largest loss about one day of a household: {format_loss(overview.largest.day)}",
+        f"Largest loss about all days of a household: {format_loss(overview.largest.total)}",
+        f"Households that are counted elsewhere too: {overview.shared.households:,}",
         *_source_lines(overview),
         f"The register counts since {overview.since}.{rebuilt}",
     ]
+
+
+def _accounts(session: LedgerSession) -> HouseholdAccounts:
+    if session.accounts is None:
+        raise RunFileError(
+            "no household register counts these releases: they are of synthetic households, or of a table in memory"
+        )
+    return session.accounts
 
 
 def shared_lines(session: LedgerSession) -> list[str]:
@@ -304,13 +290,6 @@ def _source_lines(overview: AccountOverview) -> list[str]:
     ]
 
 
-# --------------------------------------------------------------------------------------------------
-# The verdict on an estimated model, repeated by `agedp plan` and `agedp run`. Confidential: terminal only.
-#
-# It comes from readings. Neither `--json`, Prefect, the ledger nor the release folder contain it; nothing depends on
-# it.
-# --------------------------------------------------------------------------------------------------
-
 _LABEL = "Check of the estimated model (confidential)"
 
 
@@ -324,10 +303,6 @@ def verdict_lines(run: RunContext) -> list[str]:
     return [f"{_LABEL}: {verdict.verdict}. {escape_text(verdict.reason, 1000)}"]
 
 
-# --------------------------------------------------------------------------------------------------
-# Output of `agedp run` and `agedp publish`, and texts that several commands share: public facts in a few lines.
-# --------------------------------------------------------------------------------------------------
-
 _TITLE = "Preflight of the input files (confidential)"
 _SYNTHETIC = "Synthetic households, as many as the roster has on each day: no input file is read."
 
@@ -336,8 +311,7 @@ def preflight_lines(checked: CheckedSums | None) -> list[str]:
     """Return the findings of a run: all of them before the first release, later only warnings and refusals."""
     if checked is None:
         return []
-    findings = [finding for finding in checked.findings if checked.sums.is_first or finding.verdict != "ok"]
-    return [heading(f"{_TITLE}:"), *_table(findings)] if findings else []
+    return _finding_lines([of for of in checked.findings if checked.sums.is_first or of.verdict != "ok"])
 
 
 def planned_preflight_lines(session: LedgerSession, due_days: DueDays) -> list[str]:
@@ -354,20 +328,13 @@ def planned_preflight_lines(session: LedgerSession, due_days: DueDays) -> list[s
         return ["The first run checks the input files before anything is registered, and shows what it finds."]
     refusal = first_refusal(checked.findings)
     ending = [] if refusal is None else [f"  `agedp run` refuses: {refusal.text}"]
-    return [heading(f"{_TITLE}:"), *_table(checked.findings), *ending]
+    return [*_finding_lines(checked.findings), *ending]
 
 
-def _table(findings: Sequence[Finding]) -> list[str]:
-    cells = [
-        (finding.name, finding.verdict, finding.text if finding.verdict != "ok" else finding.sentence)
-        for finding in findings
-    ]
-    return table_lines(["check", "verdict", "result"], cells, indent="  ")
-
-
-def finite_or_none(value: float | None) -> float | None:
-    """Return a number as JSON has it: an infinite one is null."""
-    return value if value is not None and math.isfinite(value) else None
+def _finding_lines(findings: Sequence[Finding]) -> list[str]:
+    cells = [(of.name, of.verdict, of.text if of.verdict != "ok" else of.sentence) for of in findings]
+    table = table_lines(["check", "verdict", "result"], cells, indent="  ")
+    return [heading(f"{_TITLE}:"), *table] if findings else []
 
 
 def statement_markdown(folder: ReleaseFolder) -> str:
@@ -394,33 +361,31 @@ def result_json(summary: RunSummary) -> dict[str, Any]:
 
 def result_lines(summary: RunSummary, *, verbose: bool = False) -> list[str]:
     """Return the result of a run as lines for the terminal; with `verbose` with the layers and the bounds of spans."""
-    run, rows = summary.run.run_file, summary.drawn
+    run, session = summary.run.run_file, summary.session
     lines = [*_quality_lines(summary, verbose=verbose), *preflight_lines(summary.checked)] if summary.delivery else []
     if not run.schedule.reads_input:
         lines = [_SYNTHETIC]
-    days = len({row.day for row in rows})
     skipped, min_households = skips_count_text(summary.released), run.population.min_households
     reasons = f"skip_days, no delivery, below {min_households} households, or a day budget of zero"
     lines.append(
-        f"{count_text(days, 'day')} released now"
+        f"{count_text(len({row.day for row in summary.drawn}), 'day')} released now"
         + (f", {skipped} skipped ({reasons})" if skipped else "")
         + ("" if summary.released else ": nothing was due that is not released already")
     )
-    lines += waiting_lines(summary.due_days.waiting)
-    lines += delta_warning_lines(run)
-    if (last_day := end_within_30_days(summary.session)) is not None:
+    lines += [*waiting_lines(summary.due_days.waiting), *delta_warning_lines(run)]
+    if (last_day := end_within_30_days(session)) is not None:
         lines.append(warning(f"the promise ends soon: {last_day} is the last day it permits"))
     folder = ReleaseFolder(summary.run.release_folder)
     if (folder.path / "statement.json").exists():
-        lines += [*newest_lines(folder, run), *_sum_lines(summary.session)]
-        lines += [
-            *noise_text.signal_lines(summary.session),
-            *noise_text.noise_lines(_newest_rows(summary.session), run),
-        ]
+        lines += newest_lines(folder, run)
+        for name in mean_names([name for name in run.series if layer_number(name)]):
+            lines += sum_noise_line(session.rows, name)
+        newest = [] if session.ledger is None else read_newest_rows(session.ledger, session.population)
+        lines += [*noise_text.signal_lines(session), *noise_text.noise_lines(newest, run)]
         lines += noise_text.layer_lines(run.series) if verbose else []
         lines += _bound_lines(run, folder.read_statement().bounds, verbose=verbose)
         lines.append(f"release folder: {format_path(run.output.release)}")
-    return [*lines, *verdict_lines(summary.run), *shared_lines(summary.session)]
+    return [*lines, *verdict_lines(summary.run), *shared_lines(session)]
 
 
 def _quality_lines(summary: RunSummary, *, verbose: bool) -> list[str]:
@@ -428,8 +393,14 @@ def _quality_lines(summary: RunSummary, *, verbose: bool) -> list[str]:
     delivery = summary.delivery
     if delivery is None or summary.checked is None:
         return []
-    is_shown = verbose or summary.checked.sums.is_first or delivery.files_new or delivery.late_rows
-    return [_quality_line(delivery)] if is_shown else []
+    if not (verbose or summary.checked.sums.is_first or delivery.files_new or delivery.late_rows):
+        return []
+    rejected = ", ".join(f"{number:,} {reason}" for reason, number in delivery.rejected.items()) or "none"
+    late = f"; {delivery.late_rows:,} rows came too late, for days that are released" if delivery.late_rows else ""
+    return [
+        f"{count_text(delivery.files, 'input file')} ({delivery.files_new} new): {delivery.rows_read:,} rows = "
+        f"{delivery.rows_kept:,} kept + {delivery.rows_read - delivery.rows_kept:,} rejected ({rejected}){late}"
+    ]
 
 
 def _bound_lines(run: RunFile, bounds: Sequence[StatedBound], *, verbose: bool) -> list[str]:
@@ -445,11 +416,8 @@ def _bound_lines(run: RunFile, bounds: Sequence[StatedBound], *, verbose: bool) 
 def format_path(location: str) -> str:
     """Return a path relative to the current folder if it is below it; a URL without user and query."""
     path = Path(location)
-    return (
-        str(path.relative_to(Path.cwd()))
-        if not is_url(location) and path.is_relative_to(Path.cwd())
-        else format_location(location)
-    )
+    is_below = not is_url(location) and path.is_relative_to(Path.cwd())
+    return str(path.relative_to(Path.cwd())) if is_below else format_location(location)
 
 
 def waiting_lines(days: Sequence[date]) -> list[str]:
@@ -492,35 +460,15 @@ def skips_text(skips: Sequence[Skip]) -> str:
             periods[-1] = (series, periods[-1][1], day)
         else:
             periods.append((series, day, day))
-    return ", ".join(_period_text(*period) for period in periods)
-
-
-def _period_text(series: str, first: date, last: date) -> str:
-    return (f"{series} of " if series else "") + (f"{first} to {last}" if last > first else f"{first}")
+    return ", ".join(
+        (f"{series} of " if series else "") + (f"{first} to {last}" if last > first else f"{first}")
+        for series, first, last in periods
+    )
 
 
 def skips_json(skips: Sequence[Skip]) -> list[dict[str, str]]:
     """Return the days that will be skipped as JSON."""
     return [{"day": day.isoformat()} | ({"series": series} if series else {}) for day, series in skips]
-
-
-def _quality_line(delivery: Delivery) -> str:
-    rejected = ", ".join(f"{number:,} {reason}" for reason, number in delivery.rejected.items()) or "none"
-    return (
-        f"{count_text(delivery.files, 'input file')} ({delivery.files_new} new): {delivery.rows_read:,} rows = "
-        f"{delivery.rows_kept:,} kept + {delivery.rows_read - delivery.rows_kept:,} rejected ({rejected})"
-        + (f"; {delivery.late_rows:,} rows came too late, for days that are released" if delivery.late_rows else "")
-    )
-
-
-def _newest_rows(session: LedgerSession) -> list[ReleaseRecord]:
-    return [] if session.ledger is None else read_newest_rows(session.ledger, session.population)
-
-
-def _sum_lines(session: LedgerSession) -> list[str]:
-    """Return the noise of the sum of the layers of each mean that has some, on its newest day."""
-    names = [name for name in session.run.run_file.series if layer_number(name)]
-    return [line for name in mean_names(names) for line in sum_noise_line(session.rows, name)]
 
 
 def promised_bound_lines(notion: Notion, bounds: Mapping[str, StatedBound], *, when: str = "") -> list[str]:
@@ -572,11 +520,6 @@ def publish_folder(run_file: Path, day: date | None, *, statement: int | None = 
     return {"same_bytes": is_identical}, text if session.history else "nothing is released yet; nothing was written"
 
 
-# --------------------------------------------------------------------------------------------------
-# What to do after a first plan and a first run: commands to copy, who may see what, and when the next day is due.
-# --------------------------------------------------------------------------------------------------
-
-
 def after_plan(session: LedgerSession, run_file: Path, *, refused: bool) -> list[str]:
     """Return the next steps of a plan before the first release; `refused`: whether that release would be refused."""
     if session.rows:
@@ -603,18 +546,15 @@ def after_run(summary: RunSummary, run_file: Path) -> list[str]:
     steps = [] if is_url(run.output.release) else [command_step("the check that recipients make", "verify", folder)]
     is_rehearsal = run.schedule.mode == "rehearsal"
     handed_over = "Rehearsal: hand over nothing" if is_rehearsal else f"Hand over {folder} and nothing else"
+    address = run.output.ledger
+    file = address.removeprefix("sqlite:///")
+    ledger = format_path(file) if file != address else format_location(address)
     return [
         *steps,
         f"{handed_over}. Confidential: {format_path(run.output.confidential)}, the roster and the input "
-        f"files. Back up the ledger, {_ledger_text(run)}.",
+        f"files. Back up the ledger, {ledger}.",
         *_next_day_lines(summary, run_file),
     ]
-
-
-def _ledger_text(run: RunFile) -> str:
-    address = run.output.ledger
-    name = address.removeprefix("sqlite:///")
-    return format_path(name) if name != address else format_location(address)
 
 
 def _next_day_lines(summary: RunSummary, run_file: Path) -> list[str]:

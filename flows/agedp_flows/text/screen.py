@@ -1,7 +1,7 @@
 """Lines for a terminal, their styles and tables: the one place that aligns columns and adds colours.
 
 A text function returns plain lines; a heading, warning or next step is a `StyledLine`, which is a text as well. Styles
-and line breaks are added when a line is printed, and on a terminal only.
+and line breaks are added when a line is printed, and on a terminal only. Light to import, for recipients.
 
 Decisions:
 
@@ -10,6 +10,9 @@ Decisions:
   cell and line.
 * Tables fit the width of a terminal: headings break first, then the widest text column; what is wider still becomes
   several tables, each with the first columns. On a pipe a row is one line, however long.
+* What to do next is a command to copy; each parses as it is printed (`tests/agedp_flows/test_next_steps.py`).
+* The data holder's ledger keeps the checksum of every file that was published, so a folder that equals it is as it was
+  published. Without a ledger a folder is compared with its own ledger rows, and nothing more is said of it.
 """
 
 from __future__ import annotations
@@ -28,9 +31,7 @@ from typing import TYPE_CHECKING, Final, Literal, TextIO
 from agedp_data.messages import escape_controls, escape_text
 
 if TYPE_CHECKING:
-    from agedp.calibration.bound import Calibration
     from agedp.release_verification import Verification
-    from agedp.setup.sample import SampleFolder
 
 
 _GAP: Final = "  "
@@ -250,13 +251,6 @@ def _width_of_two_lines(title: str) -> int:
     return width
 
 
-# --------------------------------------------------------------------------------------------------
-# What to do next, after a command whose result a user has not seen before: commands to copy.
-#
-# Every command parses as it is printed (`tests/agedp_flows/test_next_steps.py`). Light to import, for recipients.
-# --------------------------------------------------------------------------------------------------
-
-
 def command_step(purpose: str, *words: str | Path) -> str:
     """Return a next step: a command of agedp, quoted for a shell, and its purpose.
 
@@ -266,50 +260,12 @@ def command_step(purpose: str, *words: str | Path) -> str:
     return next_step(escape_text(shlex.join(["agedp", *map(str, words)])), purpose)
 
 
-def after_calibration(calibration: Calibration, run_file: Path) -> list[str]:
-    """Return the next step of a calibration; none if its model was stored before."""
-    if calibration.is_stored:
-        return []
-    return [command_step("due days, epsilon and noise under this model", "plan", run_file)]
-
-
-def sample_lines(sample: SampleFolder) -> list[str]:
-    """Return what a sample contains, and the next steps if it was written now."""
-    if not sample.written:
-        return [sample.message]
-    return [
-        sample.message,
-        command_step("due days, epsilon and noise; draws nothing", "plan", sample.run_file),
-        command_step("a rehearsal: releases every day by a simulated clock", "run", sample.run_file),
-    ]
-
-
-def after_verification(folder: str) -> list[str]:
-    """Return what a recipient does with a verified folder."""
-    return [f"Read {escape_text(folder)}/STATEMENT.md: what the release reveals about one household."]
-
-
-def after_export(file: Path, *, is_closed: bool) -> list[str]:
-    """Return the next step of an export that moves the ledger."""
-    if not is_closed:
-        return []
-    return [command_step("its new place", "ledger", "import", file, "--to", "sqlite:///new/ledger.sqlite")]
-
-
 def after_transfer(address: str) -> list[str]:
     """Return the next steps of an import or a recovery."""
     return [
         f'Write into [output] of the run file: ledger = "{escape_text(address)}"',
         command_step("every row and hash once more", "ledger", "verify", address),
     ]
-
-
-# --------------------------------------------------------------------------------------------------
-# Result of a verification -> what `agedp verify` prints: what was compared, and what was not.
-#
-# The data holder's ledger keeps the checksum of every file that was published, so a folder that equals it is as it was
-# published. Without a ledger a folder is compared with its own ledger rows, and nothing more is said of it.
-# --------------------------------------------------------------------------------------------------
 
 
 def verification_lines(folder: str | Path, verification: Verification, *, has_ledger: bool) -> list[str]:

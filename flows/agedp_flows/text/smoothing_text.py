@@ -48,7 +48,11 @@ def smoothing_lines(estimates: SmoothedRelease, target: Path) -> Iterator[str]:
         yield f"  and {len(cells) - _MAX_CELLS} more groups"
     yield "The interval of an estimate assumes that the model is right, and leaves out what the clamp cuts off."
     yield f"Calendar: {source['calendar']}. {_weather_text(source['weather'])}"
-    yield from _region_notice(source["region"], usual_region(estimates.statement))
+    region, usual = source["region"], usual_region(estimates.statement)
+    if usual is not None and region != WITHOUT_HOLIDAYS and region.partition("-")[0] != usual.partition("-")[0]:
+        yield warning(
+            f"Notice: the days of this release are usually of region {usual}; the holidays are those of {region}."
+        )
     yield f"Written to {target}: {PAGE} shows the estimates beside the published values, {TABLE} has both."
 
 
@@ -58,19 +62,10 @@ def _cell_texts(series: str, group: str, rows: Sequence[Mapping[str, Any]]) -> t
     return label, f"\u00b1 {format_number(median_noise(rows))}", f"\u00b1 {format_number(median_width(rows))}"
 
 
-def _region_notice(region: str, usual: str | None) -> Iterator[str]:
-    """Yield a notice if the calendar is of another country than the release."""
-    if usual is not None and region != WITHOUT_HOLIDAYS and region.partition("-")[0] != usual.partition("-")[0]:
-        yield warning(
-            f"Notice: the days of this release are usually of region {usual}; the holidays are those of {region}."
-        )
-
-
 def _weather_text(weather: dict[str, Any] | None) -> str:
     if weather is None:
         return "Without weather; with daily mean temperatures (--weather FILE) estimates of cold months are closer."
     extent = f"{weather['lowest_c']:.1f} to {weather['highest_c']:.1f} degrees C"
-    effect = (
-        "" if weather["lowest_c"] < HEATING_BASE_C else f"; no day is below {HEATING_BASE_C}, so none counts as cold"
-    )
+    is_cold = weather["lowest_c"] < HEATING_BASE_C
+    effect = "" if is_cold else f"; no day is below {HEATING_BASE_C}, so none counts as cold"
     return f"Weather: {weather['column']} of {weather['file']}, {extent}{effect}."

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from agedp.planning.compare_notions import compare_promises
+from agedp.planning.notion_comparison import compare_promises
 from agedp.planning.notion_comparison import ComparisonTarget
 from agedp.planning.row_noise import ChangeYardstick, change_yardstick
 from agedp_data.smoothing.signal_estimate import SignalEstimate
