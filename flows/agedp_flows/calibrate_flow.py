@@ -20,8 +20,8 @@ from agedp.calibration_pipeline import CalibrationContext
 from agedp.compute.engine_settings import SILENT, ProgressReporter
 from agedp_data import clock
 from agedp_data.errors import AgedpError
-from agedp_flows.artifacts import record_bounds
 from agedp_flows import stage_tasks
+from agedp_flows.artifacts import record_bounds
 from agedp_flows.stage_tasks import RunHandle, State, result_of, stage_task
 
 

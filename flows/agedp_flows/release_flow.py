@@ -8,7 +8,7 @@ path of the run file, a date, names of stages, public text and public counts, an
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from importlib.metadata import version
 from typing import Any, cast
@@ -22,7 +22,7 @@ from agedp.ledger_session import LedgerSession
 from agedp.pipeline import RunSummary
 from agedp.release_verification import ReleaseFolder
 from agedp.run_context import RunContext
-from agedp.stage_values import Delivery, DueDays
+from agedp.stage_values import Delivery
 from agedp.stages import plan as plan_stage
 from agedp.stages import release as release_stage
 from agedp.stages.aggregate import aggregate_days
@@ -33,8 +33,7 @@ from agedp.stages.release import ReleaseResult
 from agedp.stages.report import ReportOutcome, write_reports
 from agedp_data import clock
 from agedp_data.errors import AgedpError, LedgerError, PreflightFailed, Refused
-from agedp_flows import artifacts
-from agedp_flows import stage_tasks
+from agedp_flows import artifacts, stage_tasks
 from agedp_flows.stage_tasks import RunHandle, State, result_of, stage_task
 
 
@@ -67,19 +66,6 @@ def release(run_file: str, as_of: date | None = None) -> State:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedRun:
-    """A run whose promise was compared with its ledger, and its due days."""
-
-    session: LedgerSession
-    due_days: DueDays
-
-    @property
-    def run(self) -> RunContext:
-        """Return the inputs of the run."""
-        return self.session.run
-
-
 def _begin(run_file: str, as_of: date | None, observer: stage_tasks.FlowObserver) -> RunHandle[RunContext]:
     """Load run file, roster and model; of a bug Prefect receives only the class, because its text may quote data."""
     shown = observer.progress.notice
@@ -104,7 +90,7 @@ def _publish_committed(sums: RunHandle[CheckedSums], release_state: State, obser
     refusal = observer.error
     if release_state.is_completed() or isinstance(refusal, LedgerError):
         summary: RunSummary = observer.result
-        run = RunHandle(f"run of {summary.run.population}", PlannedRun(summary.session, summary.due_days))
+        run = RunHandle(f"run of {summary.run.population}", summary)
         publish_task = stage_tasks.hide_bug_details("publish", lambda: _select_publish_task(summary), observer)
         folder = publish_task(run, wait_for=[allow_failure(release_state)], return_state=True)
         result_of(folder, observer)
@@ -121,18 +107,17 @@ def _keep(**results: object) -> None:
 
 
 @stage_task("plan")
-def plan(run: RunHandle[RunContext]) -> RunHandle[PlannedRun]:
+def plan(run: RunHandle[RunContext]) -> RunHandle[RunSummary]:
     """Compare the run file with the contract of the ledger and find the due days."""
     session = LedgerSession.open(run.value)
-    due_days = plan_stage.plan(session)
-    stage_tasks.current_observer().result = RunSummary(session, due_days)
-    artifacts.record_plan(run.value, due_days)
-    get_run_logger().info(artifacts.due_text(due_days))
-    return RunHandle(f"plan of {run.value.population}", PlannedRun(session, due_days))
+    stage_tasks.current_observer().result = planned = RunSummary(session, plan_stage.plan(session))
+    artifacts.record_plan(run.value, planned.due_days)
+    get_run_logger().info(artifacts.due_text(planned.due_days))
+    return RunHandle(f"plan of {run.value.population}", planned)
 
 
 @stage_task("ingest", stage_tasks.RETRIED)
-def ingest(planned: RunHandle[PlannedRun]) -> RunHandle[Delivery | PreflightFailed]:
+def ingest(planned: RunHandle[RunSummary]) -> RunHandle[Delivery | PreflightFailed]:
     """Read the input files into the confidential store: every row is kept, or rejected with its reason.
 
     What first rows contain may refuse a first release; `aggregate` raises it, so that all refusals end the same task.
@@ -149,7 +134,7 @@ def ingest(planned: RunHandle[PlannedRun]) -> RunHandle[Delivery | PreflightFail
 
 @stage_task("aggregate")
 def aggregate(
-    planned: RunHandle[PlannedRun], delivery: RunHandle[Delivery | PreflightFailed]
+    planned: RunHandle[RunSummary], delivery: RunHandle[Delivery | PreflightFailed]
 ) -> RunHandle[CheckedSums]:
     """Sum the households of each due day, in whole watt-hours."""
     session = planned.value.session
@@ -164,7 +149,7 @@ def aggregate(
 
 
 @stage_task("release")
-def release_days(planned: RunHandle[PlannedRun], sums: RunHandle[CheckedSums]) -> RunHandle[ReleaseResult]:
+def release_days(planned: RunHandle[RunSummary], sums: RunHandle[CheckedSums]) -> RunHandle[ReleaseResult]:
     """Draw the noise of each due day and commit the noisy values to the ledger; never retried."""
     released = release_stage.release_days(planned.value.session, planned.value.due_days, sums.value.sums)
     _keep(session=released.session, released=released.rows)
@@ -176,7 +161,7 @@ def release_days(planned: RunHandle[PlannedRun], sums: RunHandle[CheckedSums]) -
 
 
 @stage_task("publish", stage_tasks.RETRIED)
-def publish(planned: RunHandle[PlannedRun]) -> RunHandle[ReleaseFolder | None]:
+def publish(planned: RunHandle[RunSummary]) -> RunHandle[ReleaseFolder | None]:
     """Write the release folder from the ledger."""
     run = planned.value.run
     folder = publish_folder(planned.value.session, planned.value.due_days)
@@ -185,7 +170,7 @@ def publish(planned: RunHandle[PlannedRun]) -> RunHandle[ReleaseFolder | None]:
 
 
 @stage_task("report")
-def report(planned: RunHandle[PlannedRun], sums: RunHandle[CheckedSums]) -> RunHandle[ReportOutcome | None]:
+def report(planned: RunHandle[RunSummary], sums: RunHandle[CheckedSums]) -> RunHandle[ReportOutcome | None]:
     """Write the internal records and the internal report; what fails is a warning and leaves the run completed."""
     outcome = write_reports(planned.value.session, sums.value)
     _keep(report=outcome)

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from agedp import plots
 from agedp.ledger_session import LedgerSession
-from agedp.planning.notion_comparison import compare_promises
-from agedp.planning.notion_comparison import ComparisonTarget, NotionComparison
+from agedp.planning.notion_comparison import ComparisonTarget, NotionComparison, compare_promises
 from agedp.planning.row_noise import GroupNoise, group_noises
 from agedp.planning.verdict import Verdict
 from agedp.preflight.input_checks import noted, warn_of

@@ -47,7 +47,6 @@ from agedp_data.series.mean import is_daily_mean
 from agedp_data.series.series_terms import layer_number, mean_name
 from agedp_data.smoothing.signal_estimate import SPANS, SignalEstimate, Verdict, estimate_change
 
-
 _WH_PER_KWH: Final = 1000.0
 _standard_deviation = lru_cache(maxsize=1024)(mechanisms.standard_deviation)
 

@@ -8,7 +8,9 @@ from typing import Annotated
 
 import typer
 
+from agedp_data import clock
 from agedp_flows.cli import options
+from agedp_flows.text.screen import after_transfer, command_step
 
 app = typer.Typer()
 ledger = options.CommandGroup(
@@ -113,7 +115,6 @@ def export(
     Example: agedp ledger export london.toml ledger.jsonl --close
     """
     from agedp_flows.text.ledger_text import export_rows
-    from agedp_flows.text.screen import command_step
 
     facts, text = export_rows(run_file, file, close=close)
     move = command_step("its new place", "ledger", "import", file, "--to", "sqlite:///new/ledger.sqlite")
@@ -138,8 +139,6 @@ def import_(
     Example: agedp ledger import ledger.jsonl --to sqlite:///new/ledger.sqlite
     """
     from agedp.ledger_transfer import import_ledger
-    from agedp_data import clock
-    from agedp_flows.text.screen import after_transfer
 
     rows = import_ledger(file, to, lost_at=clock.today() if lost else None)
     text = f"{rows:,} rows, every hash is correct"
@@ -158,8 +157,6 @@ def recover(
     Example: agedp ledger recover out/release --to sqlite:///out/ledger.sqlite
     """
     from agedp.ledger_transfer import recover as restore
-    from agedp_data import clock
-    from agedp_flows.text.screen import after_transfer
 
     rows = restore(folder, to, at=clock.today())
     text = f"{rows} releases restored after a recovery record; never use the lost ledger again if it is found"

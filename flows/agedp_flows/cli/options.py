@@ -97,20 +97,15 @@ def _open(descriptor: int) -> TextIO:
 
 
 def _guarded(stream: TextIO) -> TextIO:
-    kind = {1: _ReportingWriter, 2: _DroppingWriter}.get(_descriptor(stream))
+    try:
+        descriptor = stream.fileno()
+    except OSError:
+        return stream
+    kind = {1: _ReportingWriter, 2: _DroppingWriter}.get(descriptor)
     if kind is None:
         return stream
-    raw = kind(stream.fileno(), "wb", closefd=False)
-    return io.TextIOWrapper(
-        io.BufferedWriter(raw), stream.encoding, stream.errors, line_buffering=kind is _DroppingWriter
-    )
-
-
-def _descriptor(stream: TextIO) -> int:
-    try:
-        return stream.fileno()
-    except OSError:
-        return -1
+    raw = io.BufferedWriter(kind(descriptor, "wb", closefd=False))
+    return io.TextIOWrapper(raw, stream.encoding, stream.errors, line_buffering=kind is _DroppingWriter)
 
 
 def print_lines(lines: Iterable[str]) -> None:

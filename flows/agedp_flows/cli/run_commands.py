@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from datetime import date
+from importlib.abc import MetaPathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -120,6 +121,14 @@ def _run_stages(run_file: Path, as_of: date | None, progress: ProgressReporter, 
     return run_stages(RunContext.load(run_file, as_of=as_of, progress=progress, accept=accept))
 
 
+class _HiddenPandas(MetaPathFinder):
+    """Finds no pandas."""
+
+    def find_spec(self, fullname: str, *_: object) -> None:
+        if fullname == "pandas":
+            raise ModuleNotFoundError("pandas is hidden from pyarrow's search", name=fullname)
+
+
 def end_pandas_search() -> None:
     """Let pyarrow search for pandas now and find none; does nothing where pandas is imported already.
 
@@ -132,11 +141,12 @@ def end_pandas_search() -> None:
 
     if "pandas" in sys.modules:
         return
-    sys.modules["pandas"] = None  # type: ignore[assignment]  # so that an import of it fails
+    hidden = _HiddenPandas()
+    sys.meta_path.insert(0, hidden)
     try:
         pa.array([0])
     finally:
-        del sys.modules["pandas"]
+        sys.meta_path.remove(hidden)
 
 
 def _run_flow(run_file: Path, as_of: date | None, progress: ProgressReporter, accept: list[str]) -> RunSummary:

@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from agedp.setup.run_file_options import OPTIONS, SEVERAL, RunFileOption, notion_options
+from agedp.setup.run_file_options import OPTIONS, SEVERAL, RunFileOption, notion_options, toml_of
 from agedp_data.messages import escape_text
 from agedp_flows.cli import options
+from agedp_flows.text.screen import command_step
 
 if TYPE_CHECKING:
     from agedp.calibration.bound import Calibration
@@ -122,7 +123,6 @@ def init(
     Example: agedp init 'incoming/*.csv' --notion discounted --clamp-kwh 30
     """
     from agedp.setup.init_run_file import init as write_initial_files
-    from agedp.setup.run_file_options import toml_of
     from agedp_flows.text.init_text import initial_json, initial_lines
 
     with options.progress_bars(enabled=not (as_json or quiet)) as progress:
@@ -159,7 +159,6 @@ def sanitise(
     --chain homogeneous --min-visits 5 --confidence plug-in --publish-envelope
     """
     from agedp.one_off import confidential_folder, release_files
-    from agedp.setup.run_file_options import toml_of
     from agedp_flows.text.calibration_text import calibration_lines
     from agedp_flows.text.run_text import after_run, result_json, result_lines
 
@@ -224,7 +223,6 @@ def sample(
     Example: agedp sample london out/london
     """
     from agedp.setup.sample import sample as write_sample
-    from agedp_flows.text.screen import command_step
 
     files = write_sample(dataset, folder, households=households, days=days, seed=seed)
     facts = {"run_file": str(files.run_file), "written": files.written}
@@ -254,7 +252,6 @@ def calibrate(
     Example: agedp calibrate london.toml --flow
     """
     from agedp_flows.text.calibration_text import calibration_json, calibration_lines
-    from agedp_flows.text.screen import command_step
 
     with options.progress_bars(enabled=not (as_json or quiet)) as progress:
         calibration = (_calibrate_by_flow if through_prefect else _calibrate)(run_file, progress)

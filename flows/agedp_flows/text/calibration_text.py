@@ -121,7 +121,8 @@ def _sampling_lines(calibration: Calibration) -> list[str]:
     clock = ", or a larger min_visits" if calibration.model.public["chain"] == "cyclic" else ""
     return [
         f"{uncertain:,} households have too few readings for a sampling bound at level "
-        f"{calibration.model.public['level']}, so {_effect(calibration)} A longer period or fewer states would help{clock}."
+        f"{calibration.model.public['level']}, so {_effect(calibration)} A longer period or fewer states would "
+        f"help{clock}."
     ]
 
 

@@ -14,8 +14,13 @@ from itertools import cycle
 from typing import Any, Final
 
 from agedp.ledger_session import LedgerSession
-from agedp.planning.notion_comparison import compare_promises
-from agedp.planning.notion_comparison import ComparisonEntry, ComparisonTarget, NotionComparison, SeriesCost
+from agedp.planning.notion_comparison import (
+    ComparisonEntry,
+    ComparisonTarget,
+    NotionComparison,
+    SeriesCost,
+    compare_promises,
+)
 from agedp.planning.row_noise import ChangeYardstick
 from agedp.signal_against_noise import change_text, three_digits
 from agedp_data.epsilon import format_delta, format_epsilon
@@ -71,7 +76,9 @@ def promises_lines(session: LedgerSession, target: ComparisonTarget) -> list[str
     comparison = compare_promises(session.terms(), session.comparison_view, target)
     found = ((entry, entry.series, entry.bound) for entry in comparison.entries)
     offers = [(entry, series, bound) for entry, series, bound in found if series is not None and bound is not None]
-    letters = _scope_letters(offers)
+    scopes = dict.fromkeys(_scope_key(bound) for _, _, bound in offers)
+    stars = ("" if kind == ASSUMPTION_FREE else "*" for _, _, kind, _ in scopes)  # of conditional bounds
+    letters = {scope: f"{letter}{star}" for scope, letter, star in zip(scopes, cycle(_LETTERS), stars, strict=False)}
     # a promise with a delta is compared at its bound on one day, which has no delta
     has_delta = session.run.run_file.promise.delta is not None
     is_of_day = has_delta and any(entry.promised and bound.name == DAY_BOUND for entry, _, bound in offers)
@@ -121,13 +128,6 @@ def yardstick_text(change: ChangeYardstick) -> str:
 
 _Scope = tuple[str, str, str, str]
 """Scope, its delta, class and assumption of a bound."""
-
-
-def _scope_letters(offers: Sequence[_Offer]) -> dict[_Scope, str]:
-    """Return a letter for each scope and assumption of the bounds, with a star for a conditional bound."""
-    scopes = dict.fromkeys(_scope_key(bound) for _, _, bound in offers)
-    stars = ("" if kind == ASSUMPTION_FREE else "*" for _, _, kind, _ in scopes)
-    return {scope: f"{letter}{star}" for scope, letter, star in zip(scopes, cycle(_LETTERS), stars, strict=False)}
 
 
 def _scope_key(bound: LossBound) -> _Scope:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
-from agedp.setup.init_run_file import BY, FirstReading, InitialFiles, NoiseTable, missing_options, noise_table
+from agedp.setup.init_run_file import BY, InitialFiles, NoiseTable, missing_options, noise_table
 from agedp.signal_against_noise import three_digits
 from agedp_data.datasets.validation import INTERVAL_MINUTES
 from agedp_data.messages import escape_text
@@ -66,14 +66,11 @@ def _column_lines(initial: InitialFiles) -> Iterator[str]:
     yield from table_lines(["key", "value", "", "reason"], rows, indent="   ")
     if initial.first:
         yield heading("The first rows are then read as:")
-        readings = list(map(_first_row, initial.first))
+        readings = []
+        for of in initial.first:
+            end, kwh = of.begin + timedelta(minutes=of.minutes), of.reason if of.kwh is None else f"{of.kwh:.6g}"
+            readings.append((escape_text(of.household, 34), f"{of.begin:%Y-%m-%d %H:%M}", f"{end:%H:%M}", kwh))
         yield from table_lines(["household", "from", "to", ">kWh"], readings, indent="   ")
-
-
-def _first_row(reading: FirstReading) -> tuple[str, str, str, str]:
-    end = reading.begin + timedelta(minutes=reading.minutes)
-    kwh = reading.reason if reading.kwh is None else f"{reading.kwh:.6g}"
-    return escape_text(reading.household, 34), f"{reading.begin:%Y-%m-%d %H:%M}", f"{end:%H:%M}", kwh
 
 
 def noise_lines(table: NoiseTable) -> Iterator[str]:

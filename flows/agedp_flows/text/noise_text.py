@@ -18,9 +18,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Final
 
+from agedp import signal_against_noise
 from agedp.ledger_session import LedgerSession
 from agedp.planning.row_noise import GroupNoise, smallest_group
-from agedp import signal_against_noise
 from agedp.signal_against_noise import three_digits
 from agedp_data.config import RunFile
 from agedp_data.ledger import ReleaseRecord

@@ -7,24 +7,18 @@ verdict, and each bound under both contracts.
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import TYPE_CHECKING
-from agedp.planning.forecast import Forecast
-from agedp_data.notions.notion import LossBound
-from agedp_data.series.series_terms import layer_number, mean_name
-
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
 from datetime import date, timedelta
 from itertools import pairwise
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from agedp.budget import DAYS_NEAR, format_end_reason
-from agedp.planning.row_noise import sum_noises
 from agedp.ledger_session import LedgerSession
-from agedp.planning.forecast import Skip
+from agedp.planning.forecast import Forecast, Skip
 from agedp.planning.notion_comparison import ComparisonTarget
-from agedp.planning.row_noise import GroupNoise, group_noises, smallest_group
+from agedp.planning.row_noise import GroupNoise, group_noises, smallest_group, sum_noises
 from agedp.planning.span_price import PeriodTotals, SpanPrice, filling_loss, period_totals, span_prices
 from agedp.planning.verdict import Verdict
 from agedp.signal_against_noise import three_digits
@@ -35,7 +29,9 @@ from agedp_data.epsilon import format_delta, format_epsilon
 from agedp_data.errors import RunFileError
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.notions import Promise
+from agedp_data.notions.notion import LossBound
 from agedp_data.parameters import exact_text
+from agedp_data.series.series_terms import layer_number, mean_name
 from agedp_data.statement.facts import state_bound
 from agedp_flows.text import noise_text, run_text
 from agedp_flows.text.comparison_text import promises_json, promises_lines

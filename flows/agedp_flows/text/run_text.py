@@ -29,11 +29,10 @@ import pyarrow.compute as pc
 
 from agedp.internal_records.bookkeeping import read_verdict
 from agedp.internal_records.household_accounts import AccountOverview, HouseholdAccounts
-from agedp.planning.row_noise import sum_noise_line
 from agedp.ledger_session import LedgerSession
 from agedp.pipeline import RunSummary
 from agedp.planning.forecast import Skip
-from agedp.planning.row_noise import group_noises
+from agedp.planning.row_noise import group_noises, sum_noise_line
 from agedp.preflight.input_checks import Finding, first_refusal
 from agedp.release_folder.result_tables import METADATA_KEY
 from agedp.release_verification import ReleaseFolder
@@ -65,7 +64,6 @@ from agedp_data.table_schemas import LEVEL
 from agedp_flows.text import noise_text
 from agedp_flows.text.number_text import count_text, format_bound, format_column, format_loss
 from agedp_flows.text.screen import command_step, heading, table_lines, warning
-
 
 _MAX_LINES: Final = 12
 _SHOWN_DAYS: Final = 3

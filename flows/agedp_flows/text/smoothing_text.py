@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from agedp.smoothed_estimates.smoothed_release import SmoothedRelease
 
 _MAX_CELLS = 12
-_COLUMNS = "series and group", ">published value, its noise", ">estimate"
 
 
 def smoothing_json(estimates: SmoothedRelease, target: Path) -> dict[str, Any]:
@@ -43,7 +42,12 @@ def smoothing_lines(estimates: SmoothedRelease, target: Path) -> Iterator[str]:
     number = len({row["day"] for row in rows})
     yield f"{source['population']}: {number} days from {days['first']} to {days['last']}, {drawn} of them published"
     yield heading("90 % intervals of a typical day, kWh per household:")
-    yield from table_lines(_COLUMNS, [_cell_texts(*cell) for cell in cells[:_MAX_CELLS]], indent="  ")
+    lines = []
+    for series, group, of_cell in cells[:_MAX_CELLS]:
+        name, note = cell_name(series, group), layer_note(of_cell)
+        noise, width = format_number(median_noise(of_cell)), format_number(median_width(of_cell))
+        lines.append((f"{name} ({note})" if note else name, f"\u00b1 {noise}", f"\u00b1 {width}"))
+    yield from table_lines(["series and group", ">published value, its noise", ">estimate"], lines, indent="  ")
     if len(cells) > _MAX_CELLS:
         yield f"  and {len(cells) - _MAX_CELLS} more groups"
     yield "The interval of an estimate assumes that the model is right, and leaves out what the clamp cuts off."
@@ -54,12 +58,6 @@ def smoothing_lines(estimates: SmoothedRelease, target: Path) -> Iterator[str]:
             f"Notice: the days of this release are usually of region {usual}; the holidays are those of {region}."
         )
     yield f"Written to {target}: {PAGE} shows the estimates beside the published values, {TABLE} has both."
-
-
-def _cell_texts(series: str, group: str, rows: Sequence[Mapping[str, Any]]) -> tuple[str, str, str]:
-    name, note = cell_name(series, group), layer_note(rows)
-    label = f"{name} ({note})" if note else name
-    return label, f"\u00b1 {format_number(median_noise(rows))}", f"\u00b1 {format_number(median_width(rows))}"
 
 
 def _weather_text(weather: dict[str, Any] | None) -> str:

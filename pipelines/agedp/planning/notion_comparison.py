@@ -323,7 +323,7 @@ class SimulatedDays:
         layers = layers_of(self.name, run.series)  # whose noises are independent
         noises_kwh = [self.noise_of(loss, run) / number for loss, number in zip(losses, households, strict=True)]
         sums_kwh = [
-            math.hypot(*(self._noise_of_series(layer, loss, run) for layer in layers)) / number
+            math.hypot(*(self.noise_of(loss, run, layer) for layer in layers)) / number
             for loss, number in zip(losses, households, strict=True)
         ]
         fits_total = not simulated.ended or run.notion.fits_total(simulated.history, DISTANT_DAY, losses[-1])
@@ -342,11 +342,12 @@ class SimulatedDays:
             beyond=self.is_endless and not simulated.ended,
         )
 
-    def noise_of(self, loss: int, run: RunFile) -> float:
-        """Return the noise of the sum [kWh] for a day with this loss, up to the rounding of the drawn noise's scale."""
-        return self._noise_of_series(self.name, loss, run)
+    def noise_of(self, loss: int, run: RunFile, name: str = "") -> float:
+        """Return the noise of the sum [kWh] for a day with this loss, up to the rounding of the drawn noise's scale.
 
-    def _noise_of_series(self, name: str, loss: int, run: RunFile) -> float:
+        It is that of the mean that is compared, or of the layer `name` of it.
+        """
+        name = name or self.name
         part = int(run.notion.part_of_day(name, Fraction(run.shares[name])) * loss)
         if part <= 0:
             return math.inf

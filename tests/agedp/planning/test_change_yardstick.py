@@ -8,8 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from agedp.planning.notion_comparison import compare_promises
-from agedp.planning.notion_comparison import ComparisonTarget
+from agedp.planning.notion_comparison import ComparisonTarget, compare_promises
 from agedp.planning.row_noise import ChangeYardstick, change_yardstick
 from agedp_data.smoothing.signal_estimate import SignalEstimate
 from agedp_flows.text import comparison_text

@@ -13,8 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agedp.planning.notion_comparison import compare_promises
-from agedp.planning.notion_comparison import ComparisonTarget, epsilon_at, smallest_epsilon
+from agedp.planning.notion_comparison import ComparisonTarget, compare_promises, epsilon_at, smallest_epsilon
 from agedp.planning.row_noise import ChangeYardstick
 from agedp_data.accounting.ageing import peak
 from agedp_data.errors import RunFileError
