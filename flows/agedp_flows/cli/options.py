@@ -188,7 +188,7 @@ class OnceCommand(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401  (typer does not export its type)
         """Parse the arguments, unless an option with one value is repeated."""
-        _, _, parameters = self.make_parser(ctx).parse_args(args=list(args))
+        parameters: list[Any] = self.make_parser(ctx).parse_args(args=list(args))[2]
         given = [of for of in parameters if of.param_type_name == "option" and not (of.is_flag or of.multiple)]
         for flag, times in Counter(parameter.opts[0] for parameter in given).items():
             if times > 1:

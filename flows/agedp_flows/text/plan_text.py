@@ -505,12 +505,9 @@ def _bound_changes(amendment: Amendment) -> Iterator[tuple[str, str, str]]:
         old, new = old_noise.get(place, "-"), new_noise.get(place, "-")
         yield f"noise of {label}, kWh per household (standard deviation)", old, new
     yield "last day that can be released", _end_text(before), _end_text(after)
-    if before.skipped or after.skipped:
-        yield (
-            "days that will be skipped",
-            run_text.skips_text(before.skipped) or "none",
-            run_text.skips_text(after.skipped) or "none",
-        )
+    skipped = [run_text.skips_text(forecast.skipped) for forecast in (before, after)]
+    if any(skipped):
+        yield "days that will be skipped", skipped[0] or "none", skipped[1] or "none"
     for name, old, new in _paired_bounds(before.bounds, after.bounds):
         yield f"releases so far, {name}", old, new
 

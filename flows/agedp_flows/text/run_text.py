@@ -39,10 +39,7 @@ from agedp.release_verification import ReleaseFolder
 from agedp.run_context import RunContext
 from agedp.signal_against_noise import mean_names, read_newest_rows, three_digits
 from agedp.stage_values import DueDays, due_date, last_due_date
-from agedp.stages.input_check import CheckedSums, check_input_files
-from agedp.stages.plan import end_within_30_days
-from agedp.stages.publish import publish_release, write_folder_as_of, write_folder_of_statement
-from agedp.stages.report import format_reports_status
+from agedp.stages import input_check, plan, publish, report
 from agedp_data.config import RunFile
 from agedp_data.config.model_section import EstimatedModel
 from agedp_data.config.run_file import delta_warning
@@ -305,7 +302,7 @@ _TITLE = "Preflight of the input files (confidential)"
 _SYNTHETIC = "Synthetic households, as many as the roster has on each day: no input file is read."
 
 
-def preflight_lines(checked: CheckedSums | None) -> list[str]:
+def preflight_lines(checked: input_check.CheckedSums | None) -> list[str]:
     """Return the findings of a run: all of them before the first release, later only warnings and refusals."""
     if checked is None:
         return []
@@ -319,7 +316,7 @@ def planned_preflight_lines(session: LedgerSession, due_days: DueDays) -> list[s
     if not session.run.run_file.schedule.reads_input:
         return [_SYNTHETIC]
     try:
-        checked = check_input_files(session, due_days)
+        checked = input_check.check_input_files(session, due_days)
     except (InputError, Busy) as error:
         return [f"{_TITLE}: {escape_text(error.private, 1000)}"]
     if checked is None or not checked.findings:
@@ -353,7 +350,7 @@ def result_json(summary: RunSummary) -> dict[str, Any]:
         "skipped": [{"series": row.series, "day": row.day} for row in summary.released if row.state == "skipped"],
         "signal": noise_text.signal_json(summary.session),
         "folder": format_path(run.output.release),
-        "reports": format_reports_status(summary.report),
+        "reports": report.format_reports_status(summary.report),
     }
 
 
@@ -371,7 +368,7 @@ def result_lines(summary: RunSummary, *, verbose: bool = False) -> list[str]:
         + ("" if summary.released else ": nothing was due that is not released already")
     )
     lines += [*waiting_lines(summary.due_days.waiting), *delta_warning_lines(run)]
-    if (last_day := end_within_30_days(session)) is not None:
+    if (last_day := plan.end_within_30_days(session)) is not None:
         lines.append(warning(f"the promise ends soon: {last_day} is the last day it permits"))
     folder = ReleaseFolder(summary.run.release_folder)
     if (folder.path / "statement.json").exists():
@@ -504,13 +501,13 @@ def publish_folder(run_file: Path, day: date | None, *, statement: int | None = 
         raise InputError("--as-of and --statement each name one folder; give one of them")
     session = LedgerSession.open_existing(RunContext.load(run_file))
     if statement is not None:
-        is_identical = write_folder_of_statement(session, statement)
+        is_identical = publish.write_folder_of_statement(session, statement)
         version_text = f", as of statement {statement}"
     elif day is not None:
-        is_identical = write_folder_as_of(session, day)
+        is_identical = publish.write_folder_as_of(session, day)
         version_text = f", as of the end of {day}"
     else:
-        publish_release(session)
+        publish.publish_release(session)
         is_identical, version_text = True, ""
     note = "; software, interval or ledger differ from then: the numbers are equal, the bytes are not"
     location = format_location(session.run.run_file.output.release)

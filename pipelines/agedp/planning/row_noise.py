@@ -14,8 +14,8 @@ Decisions:
 * Of a profile of months the noise is that of a half-hour which each day of its kind has once. The table has more where
   the clock skips a half-hour, and less where it occurs twice.
 * Planned noise is judged against the day-to-day change of the mean: the estimate of `agedp.signal_against_noise` for
-  the smallest group, or 1 kWh. An estimate of 0.7 kWh with a standard error of 0.1 makes noise of 0.4 kWh usable, of 1 kWh
-  unusable, and of 0.6 kWh uncertain.
+  the smallest group, or 1 kWh. An estimate of 0.7 kWh with a standard error of 0.1 makes noise of 0.4 kWh usable, of
+  1 kWh unusable, and of 0.6 kWh uncertain.
 * Noise is USABLE if it is below the estimate by two standard errors, UNUSABLE if it is above it by two, else NOT
   CERTAIN. Without an estimate it is compared with the assumed 1 kWh, and one of the first two.
 * The number of households or the bound that a plan advises brings the noise down to one change: the estimate if it
