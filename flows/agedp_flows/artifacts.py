@@ -11,7 +11,7 @@ an automation that starts what comes downstream.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -43,7 +43,6 @@ from agedp_data.series.layered_mean import is_upper
 from agedp_flows.text import run_text
 from agedp_flows.text.number_text import count_text
 from agedp_flows.text.plan_text import plan_table
-from agedp_flows.text.run_text import format_path, noise_deviation, waiting_lines
 
 
 def artifact_key(kind: str, population: str) -> str:
@@ -89,26 +88,20 @@ def bounds_table(model: Model, ages_days: Sequence[int]) -> list[dict[str, Any]]
     sampling bound have no spectral bounds at all; their total variation is named after its confidence.
     """
     leakage_bound, lines = model.leakage_bound, []
+    titles = {"total_variation": MIXING_NAMES["total_variation"]}
+    if model.public["confidence"] == "sampling-bound":
+        titles["total_variation"] += f" (sampling bound, level {model.public['level']})"
+    for name in ("spectral", "reversibilised"):
+        if name in leakage_bound.bounds and (leakage_bound.bounds[name] < 1).any():
+            titles[name] = MIXING_NAMES[name]
+    method = "tight" if "tight" in leakage_bound.methods else "total_variation"
     for days in ages_days:
         steps = days * leakage_bound.steps_per_day
         at = leakage_bound.ages.tolist().index(steps)
-        bounds = {title: f"{leakage_bound.bounds[name][at]:.4f}" for name, title in _columns(model).items()}
-        method = "tight" if "tight" in leakage_bound.methods else "total_variation"
+        bounds = {title: f"{leakage_bound.bounds[name][at]:.4f}" for name, title in titles.items()}
         aged = float(leakage_bound(steps, LOSS, direction="backward", method=method))
         lines.append({"age (days)": days, **bounds, f"epsilon {LOSS} at this age": f"{aged:.4f}"})
     return lines
-
-
-def _columns(model: Model) -> dict[str, str]:
-    names = {"total_variation": MIXING_NAMES["total_variation"]}
-    if model.public["confidence"] == "sampling-bound":
-        names["total_variation"] += f" (sampling bound, level {model.public['level']})"
-    bounds = model.leakage_bound.bounds
-    return names | {
-        name: MIXING_NAMES[name]
-        for name in ("spectral", "reversibilised")
-        if name in bounds and (bounds[name] < 1).any()
-    }
 
 
 EVENT = "agedp.release.published"
@@ -128,24 +121,16 @@ def record_release(summary: RunSummary) -> None:
     table, text = released_table(run, summary.drawn), run_text.statement_markdown(ReleaseFolder(run.release_folder))
     if table:
         newest = f", the newest {_MAX_ROWS}" if len(table) > _MAX_ROWS else ""
-        record(
-            lambda: create_table_artifact(
-                table[-_MAX_ROWS:], key=_key("released-days", run), description=f"Days released by this run{newest}"
-            )
-        )
+        key, description = _key("released-days", run), f"Days released by this run{newest}"
+        record(lambda: create_table_artifact(table[-_MAX_ROWS:], key=key, description=description))
     record(lambda: create_markdown_artifact(text, key=_key("statement", run), description="Privacy statement"))
     if (run.release_folder / REPORT).exists():
         record(lambda: _link_report(run))
     if table:
-        _announce(summary)
-
-
-def _announce(summary: RunSummary) -> None:
-    """Emit the event of a new release."""
-    run, facts = summary.run, run_text.result_json(summary)
-    payload = {name: facts[name] for name in ("population", "mode", "released", "folder")}
-    resource = {"prefect.resource.id": asset_key(run), "prefect.resource.name": run.population}
-    record(lambda: emit_event(EVENT, resource=resource, payload=payload))
+        facts = run_text.result_json(summary)
+        payload = {name: facts[name] for name in ("population", "mode", "released", "folder")}
+        resource = {"prefect.resource.id": asset_key(run), "prefect.resource.name": run.population}
+        record(lambda: emit_event(EVENT, resource=resource, payload=payload))
 
 
 def asset_key(run: RunContext) -> str:
@@ -166,30 +151,23 @@ def asset(run: RunContext) -> Asset:
 
 def released_table(run: RunContext, rows: Sequence[ReleaseRecord]) -> list[dict[str, Any]]:
     """Return the rows that this run released: a line for each day, series and group, with the mean if published."""
-    return [line for row in rows for line in _lines(run, row)]
-
-
-def _lines(run: RunContext, row: ReleaseRecord) -> list[dict[str, Any]]:
-    series = run.run_file.series[row.series]
-    noise, unit = noise_deviation(row, series)
-    day: Mapping[str, Any] = {"day": row.day, "series": row.series}
-    cost = {"epsilon": format_epsilon(row.loss), "published on": row.published_on}
-    if not series.has_one_mean():
-        households = sum(series.by_group(row.cells, row.households).values())
-        of_noise = {"noise sd kWh": f"{noise:.3f}"} if unit == "kwh" else {f"noise sd {unit}": noise}
-        return [{**day, "group": "all", "households": households, "mean kWh": "", **of_noise, **cost}]
-    cells = zip(row.cells, row.households, row.values, strict=True)
-    return [
-        {
-            **day,
-            "group": escape_controls(cell),
-            "households": number,
-            "layer kWh" if is_upper(row.series) else "mean kWh": f"{value / number / 1000:.3f}",
-            "noise sd kWh": f"{noise * min(row.households) / number:.3f}",
-            **cost,
-        }
-        for cell, number, value in cells
-    ]
+    lines: list[dict[str, Any]] = []
+    for row in rows:
+        series = run.run_file.series[row.series]
+        noise, unit = run_text.noise_deviation(row, series)
+        day: dict[str, Any] = {"day": row.day, "series": row.series}
+        cost = {"epsilon": format_epsilon(row.loss), "published on": row.published_on}
+        if not series.has_one_mean():
+            households = sum(series.by_group(row.cells, row.households).values())
+            of_noise = {"noise sd kWh": f"{noise:.3f}"} if unit == "kwh" else {f"noise sd {unit}": noise}
+            lines.append({**day, "group": "all", "households": households, "mean kWh": "", **of_noise, **cost})
+            continue
+        value_name = "layer kWh" if is_upper(row.series) else "mean kWh"
+        for cell, number, value in zip(row.cells, row.households, row.values, strict=True):
+            place = {**day, "group": escape_controls(cell), "households": number}
+            noise_kwh = f"{noise * min(row.households) / number:.3f}"
+            lines.append({**place, value_name: f"{value / number / 1000:.3f}", "noise sd kWh": noise_kwh, **cost})
+    return lines
 
 
 def _link_report(run: RunContext) -> None:
@@ -218,7 +196,7 @@ def due_text(due_days: DueDays) -> str:
     """Return which days are due."""
     days = [due.day for due in due_days.due]
     text = f"{count_text(len(days), 'day')} due: {days[0]} to {days[-1]}." if days else "No day is due."
-    return " ".join([text, *(f"{line}." for line in waiting_lines(due_days.waiting))])
+    return " ".join([text, *(f"{line}." for line in run_text.waiting_lines(due_days.waiting))])
 
 
 def released_text(released: ReleaseResult) -> str:
@@ -228,13 +206,25 @@ def released_text(released: ReleaseResult) -> str:
     text = f"{count_text(days, 'day')} released, {skipped} skipped."
     if not rows:
         return text
-    loss, noise = format_epsilon(_largest_day(released.session, rows)), _noise_text(released.session.run, rows)
-    return f"{text} Epsilon per day: at most {loss}. Noise standard deviation: at most {noise}."
+    loss = _largest_day(released.session, rows)
+    noise: dict[str, tuple[float, str]] = {}
+    for row in rows:
+        sd, unit = run_text.noise_deviation(row, released.session.run.run_file.series[row.series])
+        noise[row.series] = max(noise.get(row.series, (0.0, unit)), (sd, unit))
+    noises = ", ".join(f"{sd:.3g} {_UNITS[unit]} ({series})" for series, (sd, unit) in noise.items())
+    return f"{text} Epsilon per day: at most {format_epsilon(loss)}. Noise standard deviation: at most {noises}."
+
+
+def _largest_day(session: LedgerSession, rows: Sequence[ReleaseRecord]) -> int:
+    """Return the largest loss about one day; a row counts in full on each day that it covers."""
+    publication = Publication(earlier=series_by_contract(session.contracts))
+    return max(covered_losses(*single_and_period_losses(rows, publication)).values())
 
 
 def published_text(run: RunContext, folder: ReleaseFolder | None) -> str:
     """Return the path of the release folder."""
-    return "Nothing was due yet." if folder is None else f"Release folder: {format_path(run.run_file.output.release)}"
+    location = run_text.format_path(run.run_file.output.release)
+    return "Nothing was due yet." if folder is None else f"Release folder: {location}"
 
 
 def report_text(outcome: ReportOutcome | None) -> str:
@@ -246,18 +236,3 @@ def report_text(outcome: ReportOutcome | None) -> str:
 def warning_text(notices: Sequence[FileNotice]) -> str:
     """Return what failed after publication and which kinds of confidential files were damaged, without their names."""
     return f"Published with warnings: {'; '.join(dict.fromkeys(notice.public for notice in notices))}."
-
-
-def _largest_day(session: LedgerSession, rows: Sequence[ReleaseRecord]) -> int:
-    """Return the largest loss about one day; a row counts in full on each day that it covers."""
-    publication = Publication(earlier=series_by_contract(session.contracts))
-    return max(covered_losses(*single_and_period_losses(rows, publication)).values())
-
-
-def _noise_text(run: RunContext, rows: Sequence[ReleaseRecord]) -> str:
-    """Return the largest noise of each series."""
-    noise: dict[str, tuple[float, str]] = {}
-    for row in rows:
-        sd, unit = noise_deviation(row, run.run_file.series[row.series])
-        noise[row.series] = max(noise.get(row.series, (0.0, unit)), (sd, unit))
-    return ", ".join(f"{sd:.3g} {_UNITS[unit]} ({series})" for series, (sd, unit) in noise.items())

@@ -20,30 +20,24 @@ from agedp.calibration_pipeline import CalibrationContext
 from agedp.compute.engine_settings import SILENT, ProgressReporter
 from agedp_data import clock
 from agedp_data.errors import AgedpError
+from agedp_flows import stage_tasks
 from agedp_flows.artifacts import record_bounds
-from agedp_flows.stage_tasks import (
-    FLOW_OPTIONS,
-    RETRIED,
-    FlowObserver,
-    RunHandle,
-    State,
-    end_of_flow,
-    hide_bug_details,
-    observe,
-    observer_of_flow,
-    result_of,
-    stage_task,
+from agedp_flows.stage_tasks import RunHandle, State, result_of, stage_task
+
+
+@flow(
+    name="agedp-calibrate",
+    flow_run_name=lambda: str(clock.today()),
+    version=version("agedp"),
+    **stage_tasks.FLOW_OPTIONS,
 )
-
-
-@flow(name="agedp-calibrate", flow_run_name=lambda: str(clock.today()), version=version("agedp"), **FLOW_OPTIONS)
 def calibrate(run_file: str) -> State:
     """Estimate the Markov chains of a run file's households and store their model, once.
 
     Args:
         run_file: Path of the run file (TOML) whose [model] has source = "estimated".
     """
-    with observer_of_flow("agedp calibrate") as observer:
+    with stage_tasks.observer_of_flow("agedp calibrate") as observer:
         try:
             context = _begin(run_file, observer)
             with context.value.store.locked():
@@ -57,19 +51,19 @@ def calibrate(run_file: str) -> State:
                 model = result_of(bound(context, period, edges, transitions, return_state=True), observer)
             observer.result = model.value
         except AgedpError as error:
-            return end_of_flow(error, observer)
+            return stage_tasks.end_of_flow(error, observer)
     return None
 
 
-def _begin(run_file: str, observer: FlowObserver) -> RunHandle[CalibrationContext]:
-    context = hide_bug_details(
+def _begin(run_file: str, observer: stage_tasks.FlowObserver) -> RunHandle[CalibrationContext]:
+    context = stage_tasks.hide_bug_details(
         "the run file", lambda: stages.begin_calibration(run_file, progress=observer.progress), observer
     )
     observer.confidential = Path(context.run.output.confidential)
     return RunHandle(f"calibration of {context.run.population.name}", context)
 
 
-@stage_task("load", RETRIED)
+@stage_task("load", stage_tasks.RETRIED)
 def load(context: RunHandle[CalibrationContext]) -> RunHandle[Period]:
     """Read the input files into the confidential store."""
     period = stages.load(context.value)
@@ -119,7 +113,7 @@ def run_calibration(run_file: str, progress: ProgressReporter = SILENT) -> Calib
         AgedpError: as the stages.
         StageFailed: a bug in a stage.
     """
-    observer = observe(lambda: calibrate(run_file, return_state=True), progress)
+    observer = stage_tasks.observe(lambda: calibrate(run_file, return_state=True), progress)
     if observer.error is not None:
         raise observer.error
     result: Calibration = observer.result

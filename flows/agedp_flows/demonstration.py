@@ -57,7 +57,7 @@ from agedp_data.model import PUBLIC_FILE
 from agedp_flows.prefect_server import running_server
 from agedp_flows.text.number_text import count_text
 from agedp_flows.text.run_text import format_path
-from agedp_flows.text.screen import Column, StyledLine, heading, screen_width, table_lines, text_column
+from agedp_flows.text.screen import StyledLine, heading, screen_width, table_lines
 
 _READABLE = 0o644
 
@@ -123,9 +123,8 @@ _INTRODUCTION = (
     "usually not such chains; their chains, gaps, matrices and row counts are confidential."
 )
 _RELEASES = (
-    *(text_column("dataset, notion"), Column("days"), Column("noise, kWh per household"), Column("noise / change")),
-    *(Column("epsilon of a day"), Column("epsilon of the period")),
-    text_column("bound of the notion: reached of promised"),
+    *("dataset, notion", ">days", ">noise, kWh per household", ">noise / change", ">epsilon of a day"),
+    *(">epsilon of the period", "bound of the notion: reached of promised"),
 )
 _COLUMNS = 100
 _TABLE_COLUMNS = 118
@@ -212,7 +211,7 @@ def _age_lines(mixing: Mixing) -> list[str]:
             rows.append([name])
             measure = name
         rows.append([f"    {chains}", *values])
-    columns = text_column("By age"), *(Column(count_text(age, "day")) for age in AGES_DAYS)
+    columns = "By age", *(f">{count_text(age, 'day')}" for age in AGES_DAYS)
     return table_lines(columns, rows, width=screen_width() or _TABLE_COLUMNS)
 
 

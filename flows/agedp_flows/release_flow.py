@@ -8,7 +8,7 @@ path of the run file, a date, names of stages, public text and public counts, an
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from importlib.metadata import version
 from typing import Any, cast
@@ -22,7 +22,7 @@ from agedp.ledger_session import LedgerSession
 from agedp.pipeline import RunSummary
 from agedp.release_verification import ReleaseFolder
 from agedp.run_context import RunContext
-from agedp.stage_values import Delivery, DueDays
+from agedp.stage_values import Delivery
 from agedp.stages import plan as plan_stage
 from agedp.stages import release as release_stage
 from agedp.stages.aggregate import aggregate_days
@@ -33,22 +33,8 @@ from agedp.stages.release import ReleaseResult
 from agedp.stages.report import ReportOutcome, write_reports
 from agedp_data import clock
 from agedp_data.errors import AgedpError, LedgerError, PreflightFailed, Refused
-from agedp_flows import artifacts
-from agedp_flows.artifacts import due_text, published_text, released_text, report_text, warning_text
-from agedp_flows.stage_tasks import (
-    FLOW_OPTIONS,
-    RETRIED,
-    FlowObserver,
-    RunHandle,
-    State,
-    current_observer,
-    end_of_flow,
-    hide_bug_details,
-    observe,
-    observer_of_flow,
-    result_of,
-    stage_task,
-)
+from agedp_flows import artifacts, stage_tasks
+from agedp_flows.stage_tasks import RunHandle, State, result_of, stage_task
 
 
 def _run_name() -> str:
@@ -56,7 +42,7 @@ def _run_name() -> str:
     return str(flow_run.parameters.get("as_of") or clock.today())
 
 
-@flow(name="agedp", flow_run_name=_run_name, version=version("agedp"), **FLOW_OPTIONS)
+@flow(name="agedp", flow_run_name=_run_name, version=version("agedp"), **stage_tasks.FLOW_OPTIONS)
 def release(run_file: str, as_of: date | None = None) -> State:
     """Release every due day of a run file and publish its release folder.
 
@@ -66,7 +52,7 @@ def release(run_file: str, as_of: date | None = None) -> State:
         run_file: Path of the run file (TOML), as the machine sees it on which the flow runs.
         as_of: In a rehearsal only: the simulated date up to which days are released; without it the whole period.
     """
-    with observer_of_flow("agedp plan") as observer:
+    with stage_tasks.observer_of_flow("agedp plan") as observer:
         try:
             run = _begin(run_file, as_of, observer)
             planned = result_of(plan(run, return_state=True), observer)
@@ -76,24 +62,11 @@ def release(run_file: str, as_of: date | None = None) -> State:
             released = release_days(planned, sums, return_state=True)
             _publish_committed(sums, released, observer)
         except AgedpError as error:
-            return end_of_flow(error, observer)
+            return stage_tasks.end_of_flow(error, observer)
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedRun:
-    """A run whose promise was compared with its ledger, and its due days."""
-
-    session: LedgerSession
-    due_days: DueDays
-
-    @property
-    def run(self) -> RunContext:
-        """Return the inputs of the run."""
-        return self.session.run
-
-
-def _begin(run_file: str, as_of: date | None, observer: FlowObserver) -> RunHandle[RunContext]:
+def _begin(run_file: str, as_of: date | None, observer: stage_tasks.FlowObserver) -> RunHandle[RunContext]:
     """Load run file, roster and model; of a bug Prefect receives only the class, because its text may quote data."""
     shown = observer.progress.notice
 
@@ -103,7 +76,7 @@ def _begin(run_file: str, as_of: date | None, observer: FlowObserver) -> RunHand
             shown(line)
 
     progress = replace(observer.progress, notice=notice)
-    run = hide_bug_details(
+    run = stage_tasks.hide_bug_details(
         "the run file",
         lambda: RunContext.load(run_file, as_of=as_of, progress=progress, accept=observer.accept),
         observer,
@@ -112,16 +85,16 @@ def _begin(run_file: str, as_of: date | None, observer: FlowObserver) -> RunHand
     return RunHandle(f"run of {run.population}", run)
 
 
-def _publish_committed(sums: RunHandle[CheckedSums], release_state: State, observer: FlowObserver) -> None:
+def _publish_committed(sums: RunHandle[CheckedSums], release_state: State, observer: stage_tasks.FlowObserver) -> None:
     """Publish and report the committed days, also those before a refused day; then raise the error of the release."""
     refusal = observer.error
     if release_state.is_completed() or isinstance(refusal, LedgerError):
         summary: RunSummary = observer.result
-        run = RunHandle(f"run of {summary.run.population}", PlannedRun(summary.session, summary.due_days))
-        publish_task = hide_bug_details("publish", lambda: _select_publish_task(summary), observer)
+        run = RunHandle(f"run of {summary.run.population}", summary)
+        publish_task = stage_tasks.hide_bug_details("publish", lambda: _select_publish_task(summary), observer)
         folder = publish_task(run, wait_for=[allow_failure(release_state)], return_state=True)
         result_of(folder, observer)
-        hide_bug_details("publish", lambda: artifacts.record_release(summary), observer)
+        stage_tasks.hide_bug_details("publish", lambda: artifacts.record_release(summary), observer)
         result_of(report(run, sums, wait_for=[folder], return_state=True), observer)
     observer.error = refusal
     result_of(release_state, observer)
@@ -129,23 +102,22 @@ def _publish_committed(sums: RunHandle[CheckedSums], release_state: State, obser
 
 def _keep(**results: object) -> None:
     """Add results to the summary for the caller in this process, also those of a stage that is refused."""
-    observer = current_observer()
+    observer = stage_tasks.current_observer()
     observer.result = replace(observer.result, **results)
 
 
 @stage_task("plan")
-def plan(run: RunHandle[RunContext]) -> RunHandle[PlannedRun]:
+def plan(run: RunHandle[RunContext]) -> RunHandle[RunSummary]:
     """Compare the run file with the contract of the ledger and find the due days."""
     session = LedgerSession.open(run.value)
-    due_days = plan_stage.plan(session)
-    current_observer().result = RunSummary(session, due_days)
-    artifacts.record_plan(run.value, due_days)
-    get_run_logger().info(due_text(due_days))
-    return RunHandle(f"plan of {run.value.population}", PlannedRun(session, due_days))
+    stage_tasks.current_observer().result = planned = RunSummary(session, plan_stage.plan(session))
+    artifacts.record_plan(run.value, planned.due_days)
+    get_run_logger().info(artifacts.due_text(planned.due_days))
+    return RunHandle(f"plan of {run.value.population}", planned)
 
 
-@stage_task("ingest", RETRIED)
-def ingest(planned: RunHandle[PlannedRun]) -> RunHandle[Delivery | PreflightFailed]:
+@stage_task("ingest", stage_tasks.RETRIED)
+def ingest(planned: RunHandle[RunSummary]) -> RunHandle[Delivery | PreflightFailed]:
     """Read the input files into the confidential store: every row is kept, or rejected with its reason.
 
     What first rows contain may refuse a first release; `aggregate` raises it, so that all refusals end the same task.
@@ -162,7 +134,7 @@ def ingest(planned: RunHandle[PlannedRun]) -> RunHandle[Delivery | PreflightFail
 
 @stage_task("aggregate")
 def aggregate(
-    planned: RunHandle[PlannedRun], delivery: RunHandle[Delivery | PreflightFailed]
+    planned: RunHandle[RunSummary], delivery: RunHandle[Delivery | PreflightFailed]
 ) -> RunHandle[CheckedSums]:
     """Sum the households of each due day, in whole watt-hours."""
     session = planned.value.session
@@ -177,35 +149,35 @@ def aggregate(
 
 
 @stage_task("release")
-def release_days(planned: RunHandle[PlannedRun], sums: RunHandle[CheckedSums]) -> RunHandle[ReleaseResult]:
+def release_days(planned: RunHandle[RunSummary], sums: RunHandle[CheckedSums]) -> RunHandle[ReleaseResult]:
     """Draw the noise of each due day and commit the noisy values to the ledger; never retried."""
     released = release_stage.release_days(planned.value.session, planned.value.due_days, sums.value.sums)
     _keep(session=released.session, released=released.rows)
     if released.refusal is None or isinstance(released.refusal, Refused):
-        get_run_logger().info(released_text(released))  # also what was committed before a refused day
+        get_run_logger().info(artifacts.released_text(released))  # also what was committed before a refused day
     if released.refusal is not None:
         raise released.refusal
     return RunHandle(f"released days of {released.session.population}", released)
 
 
-@stage_task("publish", RETRIED)
-def publish(planned: RunHandle[PlannedRun]) -> RunHandle[ReleaseFolder | None]:
+@stage_task("publish", stage_tasks.RETRIED)
+def publish(planned: RunHandle[RunSummary]) -> RunHandle[ReleaseFolder | None]:
     """Write the release folder from the ledger."""
     run = planned.value.run
     folder = publish_folder(planned.value.session, planned.value.due_days)
-    get_run_logger().info(published_text(run, folder))
+    get_run_logger().info(artifacts.published_text(run, folder))
     return RunHandle(f"release folder of {run.population}", folder)
 
 
 @stage_task("report")
-def report(planned: RunHandle[PlannedRun], sums: RunHandle[CheckedSums]) -> RunHandle[ReportOutcome | None]:
+def report(planned: RunHandle[RunSummary], sums: RunHandle[CheckedSums]) -> RunHandle[ReportOutcome | None]:
     """Write the internal records and the internal report; what fails is a warning and leaves the run completed."""
     outcome = write_reports(planned.value.session, sums.value)
     _keep(report=outcome)
-    summary = current_observer().result
+    summary = stage_tasks.current_observer().result
     if summary.failures or summary.notices:
-        get_run_logger().warning(warning_text((*summary.notices, *summary.failures)))
-    get_run_logger().info(report_text(outcome))
+        get_run_logger().warning(artifacts.warning_text((*summary.notices, *summary.failures)))
+    get_run_logger().info(artifacts.report_text(outcome))
     return RunHandle(f"internal report of {planned.value.run.population}", outcome)
 
 
@@ -214,7 +186,7 @@ def _select_publish_task(summary: RunSummary) -> Task[Any, Any]:
     if not summary.drawn:
         return publish
     asset = artifacts.asset(summary.run)
-    return MaterializingTask(publish.fn, assets=[asset], name="publish", task_run_name="publish", **RETRIED)
+    return MaterializingTask(publish.fn, assets=[asset], name="publish", task_run_name="publish", **stage_tasks.RETRIED)
 
 
 def run_release(
@@ -226,7 +198,7 @@ def run_release(
         AgedpError: as the stages, except for a refused release and a failed preflight, which are part of the result.
         StageFailed: a bug in a stage.
     """
-    observer = observe(lambda: release(run_file, as_of, return_state=True), progress, accept)
+    observer = stage_tasks.observe(lambda: release(run_file, as_of, return_state=True), progress, accept)
     summary, error = observer.result, observer.error
     if isinstance(error, Refused | PreflightFailed) and summary is not None:
         summary = replace(summary, refusal=error)

@@ -14,7 +14,6 @@ from pathlib import Path
 from agedp.ledger_session import LedgerSession
 from agedp.run_context import RunContext, load_run_file
 from agedp.stages.plan import forecast_run
-from agedp_data.config import RunFile
 from agedp_data.config.model_section import EstimatedModel
 from agedp_data.config.schedule import Live
 from agedp_data.errors import RunFileError
@@ -58,27 +57,21 @@ def _scheduled_run(run_file: Path) -> ScheduledRun:
         )
     if schedule.cron is None or schedule.zone is None:
         raise RunFileError(f'{name}: [schedule] cron is missing; `agedp serve` needs one, such as cron = "30 6 * * *"')
-    if not _awaits_calibration(run):
-        forecast_run(LedgerSession.open(RunContext.load(run_file)))
     confidential, is_calibrated = Path(run.output.confidential), isinstance(run.model, EstimatedModel)
+    # without its model a run file cannot be forecast; the flow `agedp-calibrate` runs before its first release
+    if not isinstance(run.model, EstimatedModel) or (Path(run.model.file) / PUBLIC_FILE).exists():
+        forecast_run(LedgerSession.open(RunContext.load(run_file)))
     return ScheduledRun(
         run_file.absolute(), run.population.name, schedule.cron, schedule.zone, confidential, is_calibrated
     )
 
 
-def _awaits_calibration(run: RunFile) -> bool:
-    """Return whether the flow `agedp-calibrate` has to run before the first release."""
-    return isinstance(run.model, EstimatedModel) and not (Path(run.model.file) / PUBLIC_FILE).exists()
-
-
 def serving_lines(runs: Sequence[ScheduledRun], server: PrefectServer) -> list[str]:
     """Return the scheduled runs and the address of Prefect's user interface as lines for the terminal."""
-    lines = [line for run in runs for line in _lines(run)]
+    lines = []
+    for run in runs:
+        lines.append(f"{run.population}: {escape_text(str(run.run_file))} at {run.cron} ({run.zone})")
+        if run.is_calibrated:
+            lines.append(f"agedp-calibrate/{run.population}: run it once, before the first release")
     pages = f"Prefect's pages: {server.pages}"
     return [*lines, pages + (f", password in {escape_text(str(server.password_file))}" if server.password_file else "")]
-
-
-def _lines(run: ScheduledRun) -> list[str]:
-    release = f"{run.population}: {escape_text(str(run.run_file))} at {run.cron} ({run.zone})"
-    by_hand = f"agedp-calibrate/{run.population}: run it once, before the first release"
-    return [release, by_hand] if run.is_calibrated else [release]

@@ -35,7 +35,6 @@ from agedp_data.ledger import Ledger, ReleaseRecord, StatementRecord, transfer
 from agedp_data.ledger.backends.connect import database_at
 from agedp_data.ledger.records import Row
 from agedp_data.messages import suggest_file
-from agedp_data.statement.document import Statement
 
 if TYPE_CHECKING:
     from agedp.release_verification import Verification
@@ -95,20 +94,18 @@ def import_ledger(path: Path, url: str, *, lost_at: date | None = None) -> int:
         raise LedgerError(
             "these rows are only a part of a ledger; `agedp ledger recover FOLDER` restores one from them"
         )
-    if (export.ledger, export.head) != (
-        transfer.complete_export(export.rows).ledger,
-        transfer.complete_export(export.rows).head,
-    ):
+    complete = transfer.complete_export(export.rows)
+    if (export.ledger, export.head) != (complete.ledger, complete.head):
         raise LedgerError("the file of ledger rows does not end at the head that it names; take a good copy")
     if not export.is_closed and lost_at is None:
         raise LedgerError(
             "this was exported from a ledger that can still continue, and two ledgers would draw the same days twice; "
             "export it with --close, or give --lost if that ledger no longer exists"
         )
-    _fill(
-        url,
-        export.rows if export.is_closed or lost_at is None else transfer.takeover_rows(export, at=lost_at.isoformat()),
-    )
+    rows = export.rows
+    if not export.is_closed and lost_at is not None:
+        rows = transfer.takeover_rows(export, at=lost_at.isoformat())
+    _fill(url, rows)
     return len(export.rows)
 
 
@@ -121,17 +118,15 @@ def recover(path: str | Path, url: str, *, at: date) -> int:
     """
     folder = open_release(path)
     folder.verify()
-    export = folder.ledger_rows()
-    place = folder.read_statement().ledger
-    if (export.ledger, export.head) != (place.id, place.head):
+    export, statement = folder.ledger_rows(), folder.read_statement()
+    if (export.ledger, export.head) != (statement.ledger.id, statement.ledger.head):
         raise LedgerError(f"{ROWS} and statement.json are of different ledgers")
     if not all(transfer.is_folder_record(row) for row in export.rows if isinstance(row, StatementRecord)):
         raise LedgerError(f"{ROWS} holds statements, which no folder carries")
-    statement, files = folder.read_statement(), _stated_files(folder)
     software = json.dumps(statement.software, sort_keys=True)
     published = [row.published_on for row in export.rows if isinstance(row, ReleaseRecord)]
     newest = max(published, default=export.rows[0].at)
-    record = StatementRecord(statement.population, statement.text(), files, software, at=newest)
+    record = StatementRecord(statement.population, statement.text(), _stated_files(folder), software, at=newest)
     _fill(url, transfer.recovered_rows(export, record, at=at.isoformat()))
     return len(published)
 
@@ -198,10 +193,15 @@ def verify_against(folder: ReleaseFolder, ledger: Ledger) -> None:
         LedgerError: another ledger, other values, or files of which the ledger has no statement.
     """
     statement = folder.read_statement()
-    population = statement.population
-    if ledger.row_number(statement.ledger.head) is None:
-        raise _not_on_chain(statement, ledger)
-    rows = transfer.export_population(ledger, population, head=statement.ledger.head).rows
+    population, head = statement.population, statement.ledger.head
+    if ledger.row_number(head) is None:
+        if ledger.length() and statement.ledger.id != ledger.id:
+            raise LedgerError("the folder's head is not on the hash chain: it was published from another ledger")
+        raise LedgerBehind(
+            "the ledger is shorter than the folder: it lacks the row that the folder ends with; put back its newest "
+            "copy, or restore it from the folder (`agedp ledger recover`)"
+        )
+    rows = transfer.export_population(ledger, population, head=head).rows
     tables = folder.series_tables()  # months together: those of a recovered ledger have other row numbers
     try:
         check_tables(tables, tables.__getitem__, statement, partitions_of(rows, monthly=False))
@@ -210,12 +210,3 @@ def verify_against(folder: ReleaseFolder, ledger: Ledger) -> None:
     files = _stated_files(folder)
     if files not in {*(statement.files for statement in ledger.statements(population)), *ledger.earlier_folder_files()}:
         raise LedgerError("the ledger keeps no statement with the files of this folder; `agedp publish` writes it anew")
-
-
-def _not_on_chain(statement: Statement, ledger: Ledger) -> LedgerError:
-    if ledger.length() and statement.ledger.id != ledger.id:
-        return LedgerError("the folder's head is not on the hash chain: it was published from another ledger")
-    return LedgerBehind(
-        "the ledger is shorter than the folder: it lacks the row that the folder ends with; put back its newest copy, "
-        "or restore it from the folder (`agedp ledger recover`)"
-    )

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from agedp import plots
 from agedp.ledger_session import LedgerSession
-from agedp.planning.compare_notions import compare_promises
-from agedp.planning.notion_comparison import ComparisonTarget, NotionComparison
+from agedp.planning.notion_comparison import ComparisonTarget, NotionComparison, compare_promises
 from agedp.planning.row_noise import GroupNoise, group_noises
 from agedp.planning.verdict import Verdict
 from agedp.preflight.input_checks import noted, warn_of
@@ -64,13 +63,12 @@ class Plan:
             epsilon: the bound that every alternative must keep; that of the promise if nothing is given.
             error_kwh: the noise that every alternative must keep [kWh per household].
         """
-        error = None if error_kwh is None else float(error_kwh)
-        risk = None if epsilon is None else Decimal(str(epsilon))
-        session = LedgerSession.open(self._run)
-        comparison = compare_promises(
-            session.terms(), session.comparison_view, ComparisonTarget(risk=risk, error_kwh=error)
+        target = ComparisonTarget(
+            risk=None if epsilon is None else Decimal(str(epsilon)),
+            error_kwh=None if error_kwh is None else float(error_kwh),
         )
-        return _comparison_table(comparison)
+        session = LedgerSession.open(self._run)
+        return _comparison_table(compare_promises(session.terms(), session.comparison_view, target))
 
     def plot(self) -> Any:  # noqa: ANN401
         """Plot the epsilon of each planned day."""
@@ -231,14 +229,15 @@ def _noise_of_sums(drawn: pd.DataFrame) -> float:
 def _comparison_table(comparison: NotionComparison) -> pd.DataFrame:
     import pandas as pd  # noqa: PLC0415
 
+    nan = float("nan")
     rows = [
         {
             "notion": entry.notion,
             "method": entry.method,
-            "epsilon": float("nan") if entry.epsilon is None else float(entry.epsilon),
+            "epsilon": nan if entry.epsilon is None else float(entry.epsilon),
             "noise_of": comparison.label,
-            "noise_sd_kwh": float("nan") if entry.series is None else entry.series.noise_kwh,
-            "noise_sd_of_sum_kwh": float("nan") if entry.series is None else entry.series.sum_noise_kwh,
+            "noise_sd_kwh": nan if entry.series is None else entry.series.noise_kwh,
+            "noise_sd_of_sum_kwh": nan if entry.series is None else entry.series.sum_noise_kwh,
             "bound": "" if entry.bound is None else entry.bound.name,
             "kind": "" if entry.bound is None else entry.bound.kind,
             "meets_target": entry.meets_target,

@@ -47,13 +47,8 @@ from agedp_data.series.mean import is_daily_mean
 from agedp_data.series.series_terms import layer_number, mean_name
 from agedp_data.smoothing.signal_estimate import SPANS, SignalEstimate, Verdict, estimate_change
 
-# --------------------------------------------------------------------------------------------------
-# Released row of a mean -> mean and noise of each of its cells, per household.
-#
-# The daily averages, the signal against noise and the smoothed estimates have their figures from here.
-# --------------------------------------------------------------------------------------------------
-
 _WH_PER_KWH: Final = 1000.0
+_standard_deviation = lru_cache(maxsize=1024)(mechanisms.standard_deviation)
 
 
 class NoisyMean(NamedTuple):
@@ -109,15 +104,6 @@ def read_newest_rows(ledger: Ledger, population: str) -> list[ReleaseRecord]:
     newest = {(header.series, header.contract): header for header in sorted(released, key=lambda header: header.day)}
     return [*ledger.rows_of(newest.values())]
 
-
-@lru_cache(maxsize=1024)
-def _standard_deviation(scale: float) -> float:
-    return mechanisms.standard_deviation(scale)
-
-
-# --------------------------------------------------------------------------------------------------
-# Released rows of a mean -> its change against its noise by time span, and the one sentence about both.
-# --------------------------------------------------------------------------------------------------
 
 MIN_PAIRS: Final[Mapping[int, int]] = {1: 7, 7: 3, 28: 3, 365: 1}
 """Pairs of neighbouring spans that an estimate needs, by the length of the span [days]."""
@@ -199,16 +185,12 @@ def signals_by_group(
     for number, row in zip(_day_numbers(released), released, strict=True):
         for cell in noisy_means(row, daily.keys()):
             daily[cell.group].append((number, cell.mean_kwh, cell.noise_sd_kwh))
-    return tuple(
-        SeriesSignal(released[-1].series, group, newest[group], _span_signals_of(daily[group]), len(newest))
-        for group in groups
-    )
-
-
-def _span_signals_of(daily: Sequence[tuple[int, float, float]]) -> tuple[SpanSignal, ...]:
-    """Return the signals of a group; of each day its number, mean and standard deviation [kWh per household]."""
-    days, means, deviations = zip(*daily, strict=True)
-    return span_signals(np.array(means), np.square(deviations), np.array(days), noise_kwh=deviations[-1])
+    signals = []
+    for group in groups:
+        days, means, deviations = zip(*daily[group], strict=True)
+        spans = span_signals(np.array(means), np.square(deviations), np.array(days), noise_kwh=deviations[-1])
+        signals.append(SeriesSignal(released[-1].series, group, newest[group], spans, len(newest)))
+    return tuple(signals)
 
 
 def mean_names(series: Iterable[str]) -> list[str]:

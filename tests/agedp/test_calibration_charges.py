@@ -11,8 +11,7 @@ import jsonschema
 import pytest
 
 from agedp.calibration_pipeline import calibrate
-from agedp.planning.compare_notions import compare_promises
-from agedp.planning.notion_comparison import ComparisonTarget
+from agedp.planning.notion_comparison import ComparisonTarget, compare_promises
 from agedp.stages.amend import amend, preview_amendment
 from agedp.stages.plan import forecast_run
 from agedp_data.config import load

@@ -13,8 +13,7 @@ import pytest
 import agedp
 from agedp.reports.svg import format_number
 from agedp.stages.amend import preview_amendment
-from agedp_flows.text.amendment_text import amendment_lines
-from agedp_flows.text.plan_text import plan_lines
+from agedp_flows.text.plan_text import amendment_lines, plan_lines
 from agedp_flows.text.run_text import result_lines, skips_count_text
 from agedp_flows.text.smoothing_text import smoothing_lines
 from tests.agedp.released_rows import Row

@@ -23,7 +23,7 @@ from agedp_data.epsilon import NANO
 from agedp_data.errors import InputError
 from agedp_data.series.layered_mean import Layer
 from agedp_data.series.series_terms import layer_number, mean_name
-from agedp_flows.text.amendment_text import amendment_lines
+from agedp_flows.text.plan_text import amendment_lines
 from tests.agedp.conftest import ended_in_draw
 from tests.agedp.release_folder.resealed import reseal
 from tests.agedp.test_distribution import DAYS, FIRST, HOMES, TODAY, build, day, energy

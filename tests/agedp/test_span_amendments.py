@@ -11,7 +11,7 @@ from agedp.stages.amend import amend, preview_amendment
 from agedp_data.config.amendment import amendment
 from agedp_data.epsilon import NANO
 from agedp_data.errors import ContractChanged, Refused
-from agedp_flows.text.amendment_text import amendment_lines
+from agedp_flows.text.plan_text import amendment_lines
 from tests.laws.test_spans import figure
 
 FIRST = date(2013, 1, 1)

@@ -9,7 +9,7 @@ from tests.source_path import source_path
 
 _CODE = """
 import sys
-from agedp_flows.pandas_search import end_pandas_search
+from agedp_flows.cli.run_commands import end_pandas_search
 end_pandas_search()
 import numpy as np, pyarrow as pa, pyarrow.compute as pc
 table = pa.table({"day": pa.array(np.arange(3)), "text": ["a", "b", None]})

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from agedp_flows.text import screen
 from agedp_flows.text.number_text import format_bound, format_column, format_loss
-from agedp_flows.text.screen import Column, heading, next_step, shown, table_lines, text_column, warning
+from agedp_flows.text.screen import heading, next_step, shown, table_lines, warning
 
 NUMBER = re.compile(r"-?\d+(\.\d+)?")
 
@@ -24,43 +24,44 @@ class Screen(io.StringIO):
 
 
 @st.composite
-def tables(draw: st.DrawFn) -> tuple[list[Column], list[list[str]]]:
-    """Draw a table with a label first, as all of ours have, and numbers and texts behind it."""
+def tables(draw: st.DrawFn) -> tuple[list[str], list[list[str]]]:
+    """Draw a table with a label first, as all of ours have, then texts and numbers (their headings begin with ">")."""
     kinds = [True, *draw(st.lists(st.booleans(), min_size=1, max_size=8))]
     titles = st.sampled_from(["day", "households", "noise sd, kWh per household", "epsilon", "publish on"])
-    columns = [Column(draw(titles), is_text=kind) for kind in kinds]
+    headings = [draw(titles) if kind else f">{draw(titles)}" for kind in kinds]
     texts = st.lists(st.sampled_from(["all", "homes", "daily_mean", "tariff"]), min_size=1, max_size=9).map(" ".join)
     numbers = st.decimals(-99999, 99999, places=3).map(str)
     rows = draw(st.lists(st.tuples(*(texts if kind else numbers for kind in kinds)).map(list), min_size=1, max_size=6))
-    return columns, rows
+    return headings, rows
 
 
 @given(tables())
-def test_numbers_of_a_column_end_below_each_other(table: tuple[list[Column], list[list[str]]]) -> None:
-    columns, rows = table
-    lines = table_lines(columns, rows, width=10_000)
+def test_numbers_of_a_column_end_below_each_other(table: tuple[list[str], list[list[str]]]) -> None:
+    headings, rows = table
+    lines = table_lines(headings, rows, width=10_000)
     start = 0
-    for i, column in enumerate(columns):
-        width = max(len(column.title), *(len(row[i]) for row in rows))
+    for i, heading_text in enumerate(headings):
+        title = heading_text.removeprefix(">")
+        width = max(len(title), *(len(row[i]) for row in rows))
         cells = [line[start : start + width].ljust(width) for line in lines]
-        expected = [column.title, *(row[i] for row in rows)]
-        assert cells == [text.ljust(width) if column.is_text else text.rjust(width) for text in expected]
+        expected = [title, *(row[i] for row in rows)]
+        assert cells == [text.ljust(width) if title == heading_text else text.rjust(width) for text in expected]
         start += width + 2
 
 
 @given(tables(), st.integers(40, 130))
-def test_a_table_fits_the_terminal_and_loses_no_number(table: tuple[list[Column], list[list[str]]], width: int) -> None:
-    columns, rows = table
-    lines = table_lines(columns, rows, width=width)
+def test_a_table_fits_the_terminal_and_loses_no_number(table: tuple[list[str], list[list[str]]], width: int) -> None:
+    headings, rows = table
+    lines = table_lines(headings, rows, width=width)
     assert max(map(len, lines)) <= width
     body = [line for line in lines if not isinstance(line, screen.StyledLine)]
     found = sorted(word for line in body for word in line.split() if NUMBER.fullmatch(word))
-    assert found == sorted(row[i] for row in rows for i in range(len(columns)) if not columns[i].is_text)
+    assert found == sorted(row[i] for row in rows for i in range(len(headings)) if headings[i][0] == ">")
 
 
 def test_a_row_of_one_text_is_shown_once_in_a_divided_table() -> None:
-    columns = [text_column("age"), *(Column(f"{age} d") for age in range(12))]
-    lines = table_lines(columns, [["..."], ["variation", *["0.0001"] * 12]], width=40)
+    headings = ["age", *(f">{age} d" for age in range(12))]
+    lines = table_lines(headings, [["..."], ["variation", *["0.0001"] * 12]], width=40)
     assert (lines.count("..."), max(map(len, lines)) <= 40) == (1, True)
 
 

@@ -82,19 +82,15 @@ def _main() -> None:
         sys.exit(AgedpError.exit_status)
     except _UsageError as error:
         if message := error.format_message():  # else the help was requested and printed
-            options_module.print_error(_usage_line(message, error.ctx))
+            path = "agedp" if error.ctx is None else error.ctx.command_path
+            line = _error_line(message[:1].lower() + message[1:].rstrip("."))
+            options_module.print_error(f"{line} (see `{path} --help`)")
         sys.exit(AgedpError.exit_status)
     except (typer.Abort, KeyboardInterrupt):
         status = _STOPPED_STATUS
     if status == _STOPPED_STATUS:
         options_module.print_error(_STOPPED, is_warning=True)
     sys.exit(status or 0)
-
-
-def _usage_line(message: str, context: Any) -> str:  # noqa: ANN401  (a context of click, whichever copy)
-    """Return one line about a wrong command line, with the command whose help explains it."""
-    command_path = "agedp" if context is None else context.command_path
-    return f"{_error_line(message[:1].lower() + message[1:].rstrip('.'))} (see `{command_path} --help`)"
 
 
 def _error_line(message: str) -> str:

@@ -8,34 +8,25 @@ from typing import Annotated
 
 import typer
 
-from agedp_flows.cli.options import (
-    STATUSES,
-    TO_HAND_OVER,
-    CommandGroup,
-    FolderArgument,
-    JsonOption,
-    LedgerArgument,
-    QuietOption,
-    RunFileArgument,
-    ToOption,
-    VerboseOption,
-    print_answer,
-    print_text,
-)
+from agedp_data import clock
+from agedp_flows.cli import options
+from agedp_flows.text.screen import after_transfer, command_step
 
 app = typer.Typer()
-ledger = CommandGroup(help="The ledger: registered promise, releases, losses and statements.", epilog=STATUSES)
-app.add_typer(ledger, name="ledger", rich_help_panel=TO_HAND_OVER, no_args_is_help=True)
+ledger = options.CommandGroup(
+    help="The ledger: registered promise, releases, losses and statements.", epilog=options.STATUSES
+)
+app.add_typer(ledger, name="ledger", rich_help_panel=options.TO_HAND_OVER, no_args_is_help=True)
 
 
 @ledger.command()
 def show(
-    address: LedgerArgument,
+    address: options.LedgerArgument,
     only_statements: Annotated[
         bool, typer.Option("--statements", help="only the statements, not the releases")
     ] = False,
-    as_json: JsonOption = False,
-    verbose: VerboseOption = False,
+    as_json: options.JsonOption = False,
+    verbose: options.VerboseOption = False,
 ) -> None:
     """Print the releases of the run file's population, or of a ledger given by its URL, then their statements.
 
@@ -45,32 +36,24 @@ def show(
 
     Example: agedp ledger show london.toml
     """
-    from agedp_flows.cli.options import print_lines
-    from agedp_flows.text.ledger_text import (
-        draw_lines,
-        release_lines,
-        release_rows_json,
-        statement_lines,
-        statement_rows_json,
-    )
+    from agedp_flows.text import ledger_text
 
     if as_json:
-        print_text(
-            json.dumps(statement_rows_json(address) if only_statements else release_rows_json(address), indent=1)
-        )
+        rows = ledger_text.statement_rows_json if only_statements else ledger_text.release_rows_json
+        options.print_text(json.dumps(rows(address), indent=1))
         return
-    releases: list[str] = []
+    lines: list[str] = []
     if not only_statements:
-        releases = [
-            *draw_lines(address, verbose=verbose),
-            *release_lines(release_rows_json(address), verbose=verbose),
-            "",
-        ]
-    print_lines([*releases, *statement_lines(statement_rows_json(address), verbose=verbose)])
+        lines += ledger_text.draw_lines(address, verbose=verbose)
+        lines += [*ledger_text.release_lines(ledger_text.release_rows_json(address), verbose=verbose), ""]
+    lines += ledger_text.statement_lines(ledger_text.statement_rows_json(address), verbose=verbose)
+    options.print_lines(lines)
 
 
 @ledger.command()
-def verify(address: LedgerArgument, as_json: JsonOption = False, quiet: QuietOption = False) -> None:
+def verify(
+    address: options.LedgerArgument, as_json: options.JsonOption = False, quiet: options.QuietOption = False
+) -> None:
     """Recompute every row and hash of the ledger.
 
     Example: agedp ledger verify london.toml
@@ -78,14 +61,14 @@ def verify(address: LedgerArgument, as_json: JsonOption = False, quiet: QuietOpt
     from agedp_flows.text.ledger_text import verify_ledger
 
     facts, text = verify_ledger(address)
-    print_answer(facts, [text], as_json=as_json, quiet=quiet)
+    options.print_answer(facts, [text], as_json=as_json, quiet=quiet)
 
 
 @ledger.command()
 def amend(
-    run_file: RunFileArgument,
+    run_file: options.RunFileArgument,
     yes: Annotated[bool, typer.Option("--yes", help="record the change without asking")] = False,
-    as_json: JsonOption = False,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Show how a run file changes the contract and every bound, and record the change; with --json only if --yes.
 
@@ -94,21 +77,20 @@ def amend(
     from agedp.ledger_session import LedgerSession
     from agedp.run_context import RunContext
     from agedp.stages.amend import check_amendment_allowed, preview_amendment, record_amendment
-    from agedp_flows.cli.options import print_lines
-    from agedp_flows.text.amendment_text import amendment_json, amendment_lines
+    from agedp_flows.text.plan_text import amendment_json, amendment_lines
 
     session = LedgerSession.open_existing(RunContext.load(run_file))
     amendment = preview_amendment(session)
     check_amendment_allowed(amendment)
     if not as_json:
-        print_lines(amendment_lines(amendment))
+        options.print_lines(amendment_lines(amendment))
     is_accepted = bool(amendment.changes) and (yes or (not as_json and _confirm("record this in the ledger?")))
     if is_accepted:
         record_amendment(session, amendment)
     if as_json:
-        print_text(json.dumps(amendment_json(amendment, recorded=is_accepted), indent=1))
+        options.print_text(json.dumps(amendment_json(amendment, recorded=is_accepted), indent=1))
     elif amendment.changes:
-        print_text("recorded" if is_accepted else "not recorded; nothing has changed")
+        options.print_text("recorded" if is_accepted else "not recorded; nothing has changed")
 
 
 def _confirm(question: str) -> bool:
@@ -116,78 +98,76 @@ def _confirm(question: str) -> bool:
     try:
         return typer.confirm(question)
     except typer.Abort:
-        print_text()
+        options.print_text()
         return False
 
 
 @ledger.command()
 def export(
-    run_file: RunFileArgument,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="where to write the rows", show_default=False)],
+    run_file: options.RunFileArgument,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="where to write the rows")],
     close: Annotated[bool, typer.Option("--close", help="close this ledger: the imported one continues it")] = False,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
+    as_json: options.JsonOption = False,
+    quiet: options.QuietOption = False,
 ) -> None:
     """Write every row of the ledger to a file, one JSON object a line.
 
     Example: agedp ledger export london.toml ledger.jsonl --close
     """
     from agedp_flows.text.ledger_text import export_rows
-    from agedp_flows.text.screen import after_export
 
     facts, text = export_rows(run_file, file, close=close)
-    print_answer(facts, [text, *after_export(file, is_closed=close)], as_json=as_json, quiet=quiet)
+    move = command_step("its new place", "ledger", "import", file, "--to", "sqlite:///new/ledger.sqlite")
+    options.print_answer(facts, [text, move] if close else [text], as_json=as_json, quiet=quiet)
 
 
 @ledger.command("import")
 def import_(
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="output of `agedp ledger export`", show_default=False, readable=False)
-    ],
-    to: ToOption,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="output of `agedp ledger export`", readable=False)],
+    to: options.ToOption,
     lost: Annotated[
         bool,
         typer.Option(
             "--lost", help="the exported ledger was not closed and no longer exists; the new ledger records this"
         ),
     ] = False,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
+    as_json: options.JsonOption = False,
+    quiet: options.QuietOption = False,
 ) -> None:
     """Fill an empty new ledger from an exported file; every hash is recomputed.
 
     Example: agedp ledger import ledger.jsonl --to sqlite:///new/ledger.sqlite
     """
     from agedp.ledger_transfer import import_ledger
-    from agedp_data import clock
-    from agedp_flows.text.screen import after_transfer
 
     rows = import_ledger(file, to, lost_at=clock.today() if lost else None)
     text = f"{rows:,} rows, every hash is correct"
-    print_answer({"rows": rows}, [text, *after_transfer(to)], as_json=as_json, quiet=quiet)
+    options.print_answer({"rows": rows}, [text, *after_transfer(to)], as_json=as_json, quiet=quiet)
 
 
 @ledger.command()
-def recover(folder: FolderArgument, to: ToOption, as_json: JsonOption = False, quiet: QuietOption = False) -> None:
+def recover(
+    folder: options.FolderArgument,
+    to: options.ToOption,
+    as_json: options.JsonOption = False,
+    quiet: options.QuietOption = False,
+) -> None:
     """Restore a lost ledger from a release folder into an empty new one, with a recovery record.
 
     Example: agedp ledger recover out/release --to sqlite:///out/ledger.sqlite
     """
     from agedp.ledger_transfer import recover as restore
-    from agedp_data import clock
-    from agedp_flows.text.screen import after_transfer
 
     rows = restore(folder, to, at=clock.today())
     text = f"{rows} releases restored after a recovery record; never use the lost ledger again if it is found"
-    print_answer({"releases": rows}, [text, *after_transfer(to)], as_json=as_json, quiet=quiet)
+    options.print_answer({"releases": rows}, [text, *after_transfer(to)], as_json=as_json, quiet=quiet)
 
 
 @ledger.command()
 def households(
-    run_file: RunFileArgument,
+    run_file: options.RunFileArgument,
     rebuild: Annotated[
-        bool,
-        typer.Option("--rebuild", help="fill a lost household register again from this ledger and roster"),
+        bool, typer.Option("--rebuild", help="fill a lost household register again from this ledger and roster")
     ] = False,
 ) -> None:
     """Show the largest losses about one household over all releases in the household register, for the terminal only.
@@ -196,17 +176,18 @@ def households(
 
     Example: agedp ledger households london.toml
     """
-    from agedp_flows.cli.options import print_lines
     from agedp_flows.text.run_text import check_on_terminal, household_lines, rebuild_register
 
     check_on_terminal()
     if rebuild:
         rebuild_register(run_file)
-    print_lines(household_lines(run_file))
+    options.print_lines(household_lines(run_file))
 
 
 @ledger.command()
-def upgrade(address: LedgerArgument, as_json: JsonOption = False, quiet: QuietOption = False) -> None:
+def upgrade(
+    address: options.LedgerArgument, as_json: options.JsonOption = False, quiet: options.QuietOption = False
+) -> None:
     """Record in the ledger that new rows may have the newest form; existing rows are not changed.
 
     A running series needs no upgrade: its next publication records it. Upgrade when every machine that uses the ledger
@@ -217,4 +198,4 @@ def upgrade(address: LedgerArgument, as_json: JsonOption = False, quiet: QuietOp
     from agedp_flows.text.ledger_text import upgrade_ledger
 
     facts, text = upgrade_ledger(address)
-    print_answer(facts, [text], as_json=as_json, quiet=quiet)
+    options.print_answer(facts, [text], as_json=as_json, quiet=quiet)

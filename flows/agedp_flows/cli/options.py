@@ -1,7 +1,15 @@
-"""Arguments and options that several commands share, and how a command prints its answer or ends a run.
+"""Arguments and options that several commands share, and how a command prints its answer, its progress, and its end.
 
 Every command has `--json`. Every command that does or checks something, rather than showing it, has `--quiet`: it then
-prints warnings and errors only, and sets the exit status.
+prints warnings and errors only, and sets the exit status. A bar, one per stage, shows the stage's name and how many of
+its tasks are done, on standard error if that is a terminal that understands control codes; the address of a cluster's
+dashboard is printed once.
+
+Decisions:
+
+* The three standard streams always exist while a command runs (`guarded_streams`).
+* If a result cannot be written to standard output, the command ends with an error on standard error.
+* Output on standard error that cannot be written, such as a progress bar on a closed terminal, is dropped.
 """
 
 from __future__ import annotations
@@ -32,18 +40,6 @@ if TYPE_CHECKING:
 
     from agedp.pipeline import RunSummary
 
-
-# --------------------------------------------------------------------------------------------------
-# The three standard streams of the command, which always exist, the lines on them, and its progress bars.
-#
-# A bar, one per stage, shows the stage's name and how many of its tasks are done. Bars are on standard error if that
-# is a terminal that understands control codes; the address of a cluster's dashboard is printed once.
-#
-# Decisions:
-#
-# * If a result cannot be written to standard output, the command ends with an error on standard error.
-# * Output on standard error that cannot be written, such as a progress bar on a closed terminal, is dropped.
-# --------------------------------------------------------------------------------------------------
 
 _NAMES = ("stdin", "stdout", "stderr")
 
@@ -101,20 +97,15 @@ def _open(descriptor: int) -> TextIO:
 
 
 def _guarded(stream: TextIO) -> TextIO:
-    kind = {1: _ReportingWriter, 2: _DroppingWriter}.get(_descriptor(stream))
+    try:
+        descriptor = stream.fileno()
+    except OSError:
+        return stream
+    kind = {1: _ReportingWriter, 2: _DroppingWriter}.get(descriptor)
     if kind is None:
         return stream
-    raw = kind(stream.fileno(), "wb", closefd=False)
-    return io.TextIOWrapper(
-        io.BufferedWriter(raw), stream.encoding, stream.errors, line_buffering=kind is _DroppingWriter
-    )
-
-
-def _descriptor(stream: TextIO) -> int:
-    try:
-        return stream.fileno()
-    except OSError:
-        return -1
+    raw = io.BufferedWriter(kind(descriptor, "wb", closefd=False))
+    return io.TextIOWrapper(raw, stream.encoding, stream.errors, line_buffering=kind is _DroppingWriter)
 
 
 def print_lines(lines: Iterable[str]) -> None:
@@ -183,10 +174,6 @@ def _print_notice(line: str) -> None:
     print_error(f"agedp: {line}", is_warning=True)
 
 
-# --------------------------------------------------------------------------------------------------
-# Arguments and options that several commands share, and how a command prints its answer or ends a run.
-# --------------------------------------------------------------------------------------------------
-
 TO_BEGIN, NIGHTLY, TO_HAND_OVER = "To begin", "Every day", "To hand over, check and repair"
 """Headings in the list of commands."""
 
@@ -201,16 +188,12 @@ class OnceCommand(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401  (typer does not export its type)
         """Parse the arguments, unless an option with one value is repeated."""
-        _, _, parameters = self.make_parser(ctx).parse_args(args=list(args))
-        for name, times in Counter(parameter.name for parameter in parameters if _has_one_value(parameter)).items():
+        parameters: list[Any] = self.make_parser(ctx).parse_args(args=list(args))[2]
+        given = [of for of in parameters if of.param_type_name == "option" and not (of.is_flag or of.multiple)]
+        for flag, times in Counter(parameter.opts[0] for parameter in given).items():
             if times > 1:
-                flag = next(parameter.opts[0] for parameter in parameters if parameter.name == name)
                 ctx.fail(f"{flag} is given {times} times; give it once, the values of a list with commas between them")
         return super().parse_args(ctx, args)
-
-
-def _has_one_value(parameter: Any) -> bool:  # noqa: ANN401  (a parameter of click, whichever copy)
-    return parameter.param_type_name == "option" and not (parameter.is_flag or parameter.multiple)
 
 
 class CommandGroup(typer.Typer):
@@ -235,15 +218,9 @@ def parse_day(text: str) -> date:
         raise typer.BadParameter(f"{text!r} is not a date such as 2013-01-31") from None
 
 
-RunFileArgument = Annotated[
-    Path, typer.Argument(metavar="RUN.toml", help="the run file", show_default=False, readable=False)
-]
-LedgerArgument = Annotated[
-    str, typer.Argument(metavar="RUN.toml|URL", help="the run file, or the ledger's address", show_default=False)
-]
-FolderArgument = Annotated[
-    str, typer.Argument(metavar="FOLDER", help="the release folder", show_default=False, readable=False)
-]
+RunFileArgument = Annotated[Path, typer.Argument(metavar="RUN.toml", help="the run file", readable=False)]
+LedgerArgument = Annotated[str, typer.Argument(metavar="RUN.toml|URL", help="the run file, or the ledger's address")]
+FolderArgument = Annotated[str, typer.Argument(metavar="FOLDER", help="the release folder", readable=False)]
 JsonOption = Annotated[bool, typer.Option("--json", help="one JSON object, for machines")]
 QuietOption = Annotated[
     bool, typer.Option("--quiet", help="print warnings and errors only, no bars and no results: for cron")
@@ -255,7 +232,7 @@ AsOfOption = Annotated[
     date | None,
     typer.Option("--as-of", metavar="DATE", parser=parse_day, help="in a rehearsal: the simulated date of the run"),
 ]
-ToOption = Annotated[str, typer.Option("--to", metavar="URL", help="the new ledger, empty", show_default=False)]
+ToOption = Annotated[str, typer.Option("--to", metavar="URL", help="the new ledger, empty")]
 
 
 def split_words(values: list[str] | None) -> list[str]:
@@ -277,12 +254,7 @@ def print_answer(facts: dict[str, Any], lines: Iterable[str], *, as_json: bool, 
 
 
 def end_run(
-    summary: RunSummary,
-    result: Callable[[], Iterable[str]],
-    *,
-    as_json: bool,
-    quiet: bool,
-    warns: bool,
+    summary: RunSummary, result: Callable[[], Iterable[str]], *, as_json: bool, quiet: bool, warns: bool
 ) -> None:
     """Print the result of a run if it released something, then warnings and alerts, then raise its error.
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 from datetime import date
+from importlib.abc import MetaPathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,51 +13,32 @@ import typer
 
 from agedp_data.errors import RunFileError
 from agedp_data.messages import escape_text
-from agedp_flows.cli.options import (
-    NIGHTLY,
-    TO_HAND_OVER,
-    AsOfOption,
-    CommandGroup,
-    FolderArgument,
-    JsonOption,
-    QuietOption,
-    RunFileArgument,
-    VerboseOption,
-    end_run,
-    parse_day,
-    print_answer,
-    print_text,
-    split_words,
-)
+from agedp_flows.cli import options
 
 if TYPE_CHECKING:
     from agedp.compute.engine_settings import ProgressReporter
     from agedp.pipeline import RunSummary
 
 
-app = CommandGroup()
+app = options.CommandGroup()
 
 
-@app.command(rich_help_panel=NIGHTLY)
+@app.command(rich_help_panel=options.NIGHTLY)
 def plan(  # noqa: PLR0913, PLR0917  (a parameter for each option)
-    run_file: RunFileArgument,
-    as_of: AsOfOption = None,
+    run_file: options.RunFileArgument,
+    as_of: options.AsOfOption = None,
     frontier: Annotated[bool, typer.Option("--frontier", hidden=True)] = False,
     notions: Annotated[
         bool, typer.Option("--notions", help="compare the notions at the run file's bound, by their noise")
     ] = False,
     risk: Annotated[
-        str | None,
-        typer.Option("--risk", metavar="EPSILON", help="compare the notions at another bound", show_default=False),
+        str | None, typer.Option("--risk", metavar="EPSILON", help="compare the notions at another bound")
     ] = None,
     error_kwh: Annotated[
-        str | None,
-        typer.Option(
-            "--error-kwh", metavar="KWH", help="compare the notions at a noise per household", show_default=False
-        ),
+        str | None, typer.Option("--error-kwh", metavar="KWH", help="compare the notions at a noise per household")
     ] = None,
-    as_json: JsonOption = False,
-    verbose: VerboseOption = False,
+    as_json: options.JsonOption = False,
+    verbose: options.VerboseOption = False,
 ) -> None:
     """Print the due days, their noise and epsilon. Draws no noise.
 
@@ -69,7 +52,6 @@ def plan(  # noqa: PLR0913, PLR0917  (a parameter for each option)
     from agedp.ledger_session import LedgerSession
     from agedp.run_context import RunContext
     from agedp_data.config.withdrawn import FRONTIER
-    from agedp_flows.cli.options import print_lines, progress_bars
     from agedp_flows.text.comparison_text import parse_target, promises_json, promises_lines
     from agedp_flows.text.plan_text import is_refused, plan_json, plan_lines
     from agedp_flows.text.run_text import after_plan, verdict_lines
@@ -77,36 +59,35 @@ def plan(  # noqa: PLR0913, PLR0917  (a parameter for each option)
     target = parse_target(risk, error_kwh)
     if frontier:
         raise RunFileError(FRONTIER)
-    with progress_bars(enabled=not as_json) as progress:
-        session = LedgerSession.open(RunContext.load(run_file, as_of=as_of, progress=progress))
-        if notions or target.is_requested:
-            result = promises_json(session, target) if as_json else promises_lines(session, target)
-        else:
-            result = plan_json(session) if as_json else plan_lines(session, verbose=verbose)
-    if isinstance(result, dict):
-        print_text(json.dumps(result, indent=1))
-        return
     is_compared = notions or target.is_requested
+    with options.progress_bars(enabled=not as_json) as progress:
+        session = LedgerSession.open(RunContext.load(run_file, as_of=as_of, progress=progress))
+        if as_json:
+            facts = promises_json(session, target) if is_compared else plan_json(session)
+        else:
+            lines = promises_lines(session, target) if is_compared else plan_lines(session, verbose=verbose)
+    if as_json:
+        options.print_text(json.dumps(facts, indent=1))
+        return
     steps = [] if is_compared else after_plan(session, run_file, refused=is_refused(session))
-    print_lines([*result, *verdict_lines(session.run), *steps])
+    options.print_lines([*lines, *verdict_lines(session.run), *steps])
 
 
-@app.command(rich_help_panel=NIGHTLY)
+@app.command(rich_help_panel=options.NIGHTLY)
 def run(
-    run_file: RunFileArgument,
+    run_file: options.RunFileArgument,
     through_prefect: Annotated[bool, typer.Option("--flow", help="run the Prefect flow")] = False,
-    as_of: AsOfOption = None,
+    as_of: options.AsOfOption = None,
     accept: Annotated[
         list[str] | None,
         typer.Option(
             metavar="WORD",
             help="at the first release, accept a refused cause knowingly: no-credit, useless or total; may be repeated",
-            show_default=False,
         ),
     ] = None,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
-    verbose: VerboseOption = False,
+    as_json: options.JsonOption = False,
+    quiet: options.QuietOption = False,
+    verbose: options.VerboseOption = False,
 ) -> None:
     """Release everything that is due.
 
@@ -118,7 +99,6 @@ def run(
 
     Example: agedp run london.toml
     """
-    from agedp_flows.cli.options import progress_bars
 
     def result() -> list[str]:
         from agedp_flows.text.run_text import after_run, result_json, result_lines
@@ -127,24 +107,46 @@ def run(
             return [json.dumps(result_json(summary))]
         return [*result_lines(summary, verbose=verbose), *after_run(summary, run_file)]
 
-    with progress_bars(enabled=not (as_json or quiet)) as progress:
-        summary = (_run_flow if through_prefect else _run_stages)(run_file, as_of, progress, split_words(accept))
-    end_run(
-        summary,
-        result,
-        as_json=as_json,
-        quiet=quiet,
-        warns=not (as_json or through_prefect),
-    )
+    words = options.split_words(accept)
+    with options.progress_bars(enabled=not (as_json or quiet)) as progress:
+        summary = (_run_flow if through_prefect else _run_stages)(run_file, as_of, progress, words)
+    options.end_run(summary, result, as_json=as_json, quiet=quiet, warns=not (as_json or through_prefect))
 
 
 def _run_stages(run_file: Path, as_of: date | None, progress: ProgressReporter, accept: list[str]) -> RunSummary:
     from agedp.pipeline import run_stages
     from agedp.run_context import RunContext
-    from agedp_flows.pandas_search import end_pandas_search
 
     end_pandas_search()
     return run_stages(RunContext.load(run_file, as_of=as_of, progress=progress, accept=accept))
+
+
+class _HiddenPandas(MetaPathFinder):
+    """Finds no pandas."""
+
+    def find_spec(self, fullname: str, *_: object) -> None:
+        if fullname == "pandas":
+            raise ModuleNotFoundError("pandas is hidden from pyarrow's search", name=fullname)
+
+
+def end_pandas_search() -> None:
+    """Let pyarrow search for pandas now and find none; does nothing where pandas is imported already.
+
+    pyarrow searches when it first converts a value, once in a process, and imports pandas: 0.3 s and 60 MB that a night
+    never uses. Conversions to pandas (`to_pandas`) still import it, and from then on pyarrow knows it. Only a command
+    whose stages pass no data frame to pyarrow calls this: without the search `pa.array` of a series of pandas treats
+    nan as a number. Notebooks, workers and the Prefect flow are left as they are.
+    """
+    import pyarrow as pa
+
+    if "pandas" in sys.modules:
+        return
+    hidden = _HiddenPandas()
+    sys.meta_path.insert(0, hidden)
+    try:
+        pa.array([0])
+    finally:
+        sys.meta_path.remove(hidden)
 
 
 def _run_flow(run_file: Path, as_of: date | None, progress: ProgressReporter, accept: list[str]) -> RunSummary:
@@ -156,12 +158,10 @@ def _run_flow(run_file: Path, as_of: date | None, progress: ProgressReporter, ac
         return run_release(str(run_file), as_of, progress, accept)
 
 
-@app.command(rich_help_panel=NIGHTLY)
+@app.command(rich_help_panel=options.NIGHTLY)
 def serve(
-    run_files: Annotated[
-        list[Path], typer.Argument(metavar="RUN.toml...", help="the run files", show_default=False, readable=False)
-    ],
-    quiet: QuietOption = False,
+    run_files: Annotated[list[Path], typer.Argument(metavar="RUN.toml...", help="the run files", readable=False)],
+    quiet: options.QuietOption = False,
 ) -> None:
     """Run the Prefect flow of each run file on its cron line, in its zone, until stopped.
 
@@ -169,26 +169,25 @@ def serve(
 
     Example: agedp serve london.toml ausgrid.toml
     """
-    from agedp_flows.cli.options import print_lines
     from agedp_flows.scheduled_runs import scheduled_runs, serving_lines
     from agedp_flows.serving import serve_runs
 
     runs = scheduled_runs(run_files)
-    serve_runs(runs, ready=lambda server: None if quiet else print_lines(serving_lines(runs, server)))
+    serve_runs(runs, ready=lambda server: None if quiet else options.print_lines(serving_lines(runs, server)))
 
 
-@app.command(rich_help_panel=TO_HAND_OVER)
+@app.command(rich_help_panel=options.TO_HAND_OVER)
 def publish(
-    run_file: RunFileArgument,
+    run_file: options.RunFileArgument,
     as_of: Annotated[
         date | None,
-        typer.Option("--as-of", metavar="DATE", parser=parse_day, help="the folder as of the end of this day"),
+        typer.Option("--as-of", metavar="DATE", parser=options.parse_day, help="the folder as of the end of this day"),
     ] = None,
     statement: Annotated[
         int | None, typer.Option(metavar="SEQ", help="the folder as of this statement; `ledger show` lists the numbers")
     ] = None,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
+    as_json: options.JsonOption = False,
+    quiet: options.QuietOption = False,
 ) -> None:
     """Write the release folder again, as of now or of the end of a day; draws no noise and uses no readings.
 
@@ -197,26 +196,20 @@ def publish(
     from agedp_flows.text.run_text import publish_folder
 
     facts, text = publish_folder(run_file, as_of, statement=statement)
-    print_answer(facts, [text], as_json=as_json, quiet=quiet)
+    options.print_answer(facts, [text], as_json=as_json, quiet=quiet)
 
 
-@app.command(rich_help_panel=TO_HAND_OVER)
+@app.command(rich_help_panel=options.TO_HAND_OVER)
 def verify(
-    folder: FolderArgument,
+    folder: options.FolderArgument,
     ledger: Annotated[str | None, typer.Option(metavar="URL", help="the ledger it was published from")] = None,
     span: Annotated[
         str | None,
-        typer.Option(
-            metavar="DAYS|total",
-            help="also print the (epsilon, delta) bound of the worst such days",
-            show_default=False,
-        ),
+        typer.Option(metavar="DAYS|total", help="also print the (epsilon, delta) bound of the worst such days"),
     ] = None,
-    delta: Annotated[
-        str | None, typer.Option(metavar="P", help="the delta of that bound, such as 1e-6", show_default=False)
-    ] = None,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
+    delta: Annotated[str | None, typer.Option(metavar="P", help="the delta of that bound, such as 1e-6")] = None,
+    as_json: options.JsonOption = False,
+    quiet: options.QuietOption = False,
 ) -> None:
     """Check a release folder: every table, bound and text against its ledger rows, and these against a ledger if given.
 
@@ -230,49 +223,39 @@ def verify(
     """
     from agedp.release_verification import open_release
     from agedp_flows.text.ledger_text import folder_spans, span_lines, spans_json, verify_folder_against
-    from agedp_flows.text.screen import after_verification, verification_json, verification_lines
+    from agedp_flows.text.screen import verification_json, verification_lines
 
     release = open_release(folder)
     verification = release.verify()
     if ledger is not None:
         verify_folder_against(release, ledger)
-    chain_facts = {} if ledger is None else {"chain": True}
-    spans = folder_spans(release, span, delta)
-    lines = verification_lines(folder, verification, has_ledger=ledger is not None)
-    if foreign_files := release.other_files():
+    spans, has_ledger = folder_spans(release, span, delta), ledger is not None
+    foreign_files = release.other_files()
+    facts: dict[str, object] = {
+        "verified": True,
+        **({"chain": True} if has_ledger else {}),
+        **verification_json(verification, has_ledger=has_ledger),
+        "not_of_the_release": list(foreign_files),
+        **({"spans": spans_json(spans)} if spans else {}),
+    }
+    lines = verification_lines(folder, verification, has_ledger=has_ledger)
+    if foreign_files:
         lines.append(f"not part of the release, and not checked: {', '.join(map(escape_text, foreign_files))}")
-    lines += [*span_lines(release, spans), *after_verification(folder)]
-    span_facts = {"spans": spans_json(spans)} if spans else {}
-    print_answer(
-        {
-            "verified": True,
-            **chain_facts,
-            **verification_json(verification, has_ledger=ledger is not None),
-            "not_of_the_release": list(foreign_files),
-            **span_facts,
-        },
-        lines,
-        as_json=as_json,
-        quiet=quiet,
-    )
+    advice = f"Read {escape_text(folder)}/STATEMENT.md: what the release reveals about one household."
+    lines += [*span_lines(release, spans), advice]
+    options.print_answer(facts, lines, as_json=as_json, quiet=quiet)
 
 
-@app.command(rich_help_panel=TO_HAND_OVER)
+@app.command(rich_help_panel=options.TO_HAND_OVER)
 def smooth(
-    folder: FolderArgument,
-    out: Annotated[
-        str,
-        typer.Option(
-            "--out", metavar="DIR", help="where the estimates are written", show_default=False, readable=False
-        ),
-    ],
+    folder: options.FolderArgument,
+    out: Annotated[str, typer.Option("--out", metavar="DIR", help="where the estimates are written", readable=False)],
     region: Annotated[
         str | None,
         typer.Option(
             metavar="GB-ENG",
             help="whose public holidays count, by ISO 3166; none: weekdays and the days from 22 December to 1 January. "
             "Default for run files of London and Sydney",
-            show_default=False,
         ),
     ] = None,
     weather: Annotated[
@@ -280,16 +263,14 @@ def smooth(
         typer.Option(
             metavar="FILE",
             help="CSV or Parquet with day and daily mean temperature, in degrees Celsius",
-            show_default=False,
             readable=False,
         ),
     ] = None,
     temperature_column: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="its column of temperatures, if it has several", show_default=False),
+        str | None, typer.Option(metavar="NAME", help="its column of temperatures, if it has several")
     ] = None,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
+    as_json: options.JsonOption = False,
+    quiet: options.QuietOption = False,
 ) -> None:
     """Estimate each day of a release from its published averages, the calendar and the weather. For recipients.
 
@@ -301,7 +282,6 @@ def smooth(
     from agedp.release_verification import open_release
     from agedp.smoothed_estimates.smoothed_release import check_target, estimate_release
     from agedp.smoothed_estimates.weather_table import read_weather
-    from agedp_flows.cli.options import progress_bars
     from agedp_flows.text.smoothing_text import smoothing_json, smoothing_lines
 
     if temperature_column is not None and weather is None:
@@ -309,23 +289,26 @@ def smooth(
     release = open_release(folder)
     check_target(out, release.path, release.read_statement())
     temperatures = None if weather is None else read_weather(weather, column=temperature_column)
-    with progress_bars(enabled=not (as_json or quiet)) as progress:
+    with options.progress_bars(enabled=not (as_json or quiet)) as progress:
         estimates = estimate_release(release, region=region, weather=temperatures, progress=progress)
     target = estimates.save(out)
-    print_answer(smoothing_json(estimates, target), smoothing_lines(estimates, target), as_json=as_json, quiet=quiet)
+    options.print_answer(
+        smoothing_json(estimates, target), smoothing_lines(estimates, target), as_json=as_json, quiet=quiet
+    )
 
 
-@app.command(rich_help_panel=TO_HAND_OVER)
-def audit(run_file: RunFileArgument, as_json: JsonOption = False, quiet: QuietOption = False) -> None:
+@app.command(rich_help_panel=options.TO_HAND_OVER)
+def audit(
+    run_file: options.RunFileArgument, as_json: options.JsonOption = False, quiet: options.QuietOption = False
+) -> None:
     """Measure the privacy loss of the whole pipeline on synthetic households, with a run file's parameters.
 
     Example: agedp audit london.toml
     """
     from agedp.privacy_audit import audit as measure
-    from agedp_flows.cli.options import progress_bars
     from agedp_flows.text.audit_text import audit_json, audit_lines, require_no_violation
 
-    with progress_bars(enabled=not (as_json or quiet)) as progress:
+    with options.progress_bars(enabled=not (as_json or quiet)) as progress:
         audit_result = measure(run_file, progress=progress)
-    print_answer(audit_json(audit_result), audit_lines(audit_result), as_json=as_json, quiet=quiet)
+    options.print_answer(audit_json(audit_result), audit_lines(audit_result), as_json=as_json, quiet=quiet)
     require_no_violation(audit_result)

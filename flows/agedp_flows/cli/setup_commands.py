@@ -18,27 +18,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from agedp.setup.run_file_options import OPTIONS, SEVERAL, RunFileOption, notion_options
+from agedp.setup.run_file_options import OPTIONS, SEVERAL, RunFileOption, notion_options, toml_of
 from agedp_data.messages import escape_text
-from agedp_flows.cli.options import (
-    TO_BEGIN,
-    CommandGroup,
-    JsonOption,
-    OnceCommand,
-    QuietOption,
-    RunFileArgument,
-    VerboseOption,
-    end_run,
-    print_answer,
-    print_text,
-)
+from agedp_flows.cli import options
+from agedp_flows.text.screen import command_step
 
 if TYPE_CHECKING:
     from agedp.calibration.bound import Calibration
     from agedp.compute.engine_settings import ProgressReporter
 
 
-app = CommandGroup()
+app = options.CommandGroup()
 
 PANELS: Final = {
     "input": "Input",
@@ -56,7 +46,7 @@ _FURTHER: Final[ContextVar[Mapping[str, str | None]]] = ContextVar("further opti
 """Values of the options that come from notions, while a command runs."""
 
 
-class RunFileCommand(OnceCommand):
+class RunFileCommand(options.OnceCommand):
     """A command with run-file options; it also takes the keys of notions that have no line among these."""
 
     def get_params(self, ctx: Any) -> list[Any]:  # noqa: ANN401  (typer does not export the type of a context)
@@ -103,29 +93,24 @@ def with_run_file_options(command: Callable[..., None]) -> Callable[..., None]:
 
 def _parameter(option: RunFileOption) -> inspect.Parameter:
     panel = PANELS[option.key[0]]
-    if option.form in ("flag", "switch"):
-        declared: Any = Annotated[bool, typer.Option(option.flag, help=option.help, rich_help_panel=panel)]
-        default: Any = False
-    else:
-        option_info = typer.Option(option.flag, metavar=option.metavar, help=option.help, rich_help_panel=panel)
-        kind = list[str] if option.form in SEVERAL else str
-        declared, default = Annotated[kind | None, option_info], None
+    is_flag = option.form in ("flag", "switch")
+    kind: Any = bool if is_flag else (list[str] if option.form in SEVERAL else str) | None
+    metavar, default = (None, False) if is_flag else (option.metavar, None)
+    declared = Annotated[kind, typer.Option(option.flag, metavar=metavar, help=option.help, rich_help_panel=panel)]
     return inspect.Parameter(option.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=declared)
 
 
-FilesArgument = Annotated[
-    list[str], typer.Argument(metavar="FILES", help="files, folders or globs", show_default=False)
-]
+FilesArgument = Annotated[list[str], typer.Argument(metavar="FILES", help="files, folders or globs")]
 OptionTexts = dict[str, str | bool | list[str] | None]
 
 
-@app.command(cls=RunFileCommand, rich_help_panel=TO_BEGIN)
+@app.command(cls=RunFileCommand, rich_help_panel=options.TO_BEGIN)
 @with_run_file_options
 def init(
     files: FilesArgument,
     folder: Annotated[Path, typer.Option("--in", help="where to write run.toml and roster.csv")] = Path(),
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
+    as_json: options.JsonOption = False,
+    quiet: options.QuietOption = False,
     *,
     option_texts: OptionTexts,
 ) -> None:
@@ -138,24 +123,22 @@ def init(
     Example: agedp init 'incoming/*.csv' --notion discounted --clamp-kwh 30
     """
     from agedp.setup.init_run_file import init as write_initial_files
-    from agedp.setup.run_file_options import toml_of
-    from agedp_flows.cli.options import progress_bars
     from agedp_flows.text.init_text import initial_json, initial_lines
 
-    with progress_bars(enabled=not (as_json or quiet)) as progress:
+    with options.progress_bars(enabled=not (as_json or quiet)) as progress:
         initial = write_initial_files(files, folder=folder, options=toml_of(option_texts), progress=progress)
     lines = [] if as_json or quiet else initial_lines(initial)
-    print_answer(initial_json(initial), lines, as_json=as_json, quiet=quiet)
+    options.print_answer(initial_json(initial), lines, as_json=as_json, quiet=quiet)
 
 
-@app.command(cls=RunFileCommand, rich_help_panel=TO_BEGIN)
+@app.command(cls=RunFileCommand, rich_help_panel=options.TO_BEGIN)
 @with_run_file_options
 def sanitise(
     files: FilesArgument,
-    out: Annotated[str, typer.Option("--out", metavar="DIR", help="the release folder", show_default=False)],
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
-    verbose: VerboseOption = False,
+    out: Annotated[str, typer.Option("--out", metavar="DIR", help="the release folder")],
+    as_json: options.JsonOption = False,
+    quiet: options.QuietOption = False,
+    verbose: options.VerboseOption = False,
     *,
     option_texts: OptionTexts,
 ) -> None:
@@ -176,12 +159,10 @@ def sanitise(
     --chain homogeneous --min-visits 5 --confidence plug-in --publish-envelope
     """
     from agedp.one_off import confidential_folder, release_files
-    from agedp.setup.run_file_options import toml_of
-    from agedp_flows.cli.options import progress_bars
     from agedp_flows.text.calibration_text import calibration_lines
     from agedp_flows.text.run_text import after_run, result_json, result_lines
 
-    with progress_bars(enabled=not (as_json or quiet)) as progress:
+    with options.progress_bars(enabled=not (as_json or quiet)) as progress:
         result = release_files(files, out=out, options=toml_of(option_texts), progress=progress)
 
     def output() -> list[str]:
@@ -196,16 +177,14 @@ def sanitise(
         next_lines = after_run(result.run, location / "run.toml")
         return [*model_lines, *result_lines(result.run, verbose=verbose), hint, *next_lines]
 
-    end_run(result.run, output, as_json=as_json, quiet=quiet, warns=not as_json)
+    options.end_run(result.run, output, as_json=as_json, quiet=quiet, warns=not as_json)
 
 
-@app.command(rich_help_panel=TO_BEGIN)
+@app.command(rich_help_panel=options.TO_BEGIN)
 def demo(
-    folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="where to write; other files in it are kept", show_default=False)
-    ],
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="where to write; other files in it are kept")],
+    as_json: options.JsonOption = False,
+    quiet: options.QuietOption = False,
 ) -> None:
     """Show the whole pipeline on synthetic households: chains, bounds, and three notions in both formats.
 
@@ -215,56 +194,52 @@ def demo(
     """
     from agedp.demo.demo_folder import Size
     from agedp.demo.overview import DemoPage, Step
-    from agedp_flows.cli.options import print_lines, progress_bars
     from agedp_flows.demonstration import demonstration_json, release_table_lines, run_demonstration, step_lines
 
     is_verbose, steps = not (as_json or quiet), list[Step]()
-    with progress_bars(enabled=is_verbose) as progress:
+    with options.progress_bars(enabled=is_verbose) as progress:
         for step in run_demonstration(folder, Size(), progress=progress):
             if is_verbose and isinstance(step, DemoPage):
-                print_lines(release_table_lines(steps))
+                options.print_lines(release_table_lines(steps))
             if is_verbose:
-                print_lines(step_lines(step, folder))
+                options.print_lines(step_lines(step, folder))
             steps.append(step)
     if as_json:
-        print_text(json.dumps(demonstration_json(steps)))
+        options.print_text(json.dumps(demonstration_json(steps)))
 
 
-@app.command(rich_help_panel=TO_BEGIN)
+@app.command(rich_help_panel=options.TO_BEGIN)
 def sample(
-    dataset: Annotated[
-        str, typer.Argument(help="london or ausgrid", show_default=False, autocompletion=lambda: ["ausgrid", "london"])
-    ],
-    folder: Annotated[Path, typer.Argument(help="where to write", show_default=False)],
+    dataset: Annotated[str, typer.Argument(help="london or ausgrid", autocompletion=lambda: ["ausgrid", "london"])],
+    folder: Annotated[Path, typer.Argument(help="where to write")],
     households: Annotated[int, typer.Option(min=2, max=1_000_000, help="number of synthetic households")] = 300,
     days: Annotated[int, typer.Option(min=2, max=3650, help="number of days")] = 60,
     seed: Annotated[int, typer.Option(min=0, help="the same seed gives the same households")] = 1,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
+    as_json: options.JsonOption = False,
+    quiet: options.QuietOption = False,
 ) -> None:
     """Write synthetic households in the publisher's exact format, a roster and a rehearsal's run file.
 
     Example: agedp sample london out/london
     """
     from agedp.setup.sample import sample as write_sample
-    from agedp_flows.text.screen import sample_lines
 
-    sample_files = write_sample(dataset, folder, households=households, days=days, seed=seed)
-    print_answer(
-        {"run_file": str(sample_files.run_file), "written": sample_files.written},
-        sample_lines(sample_files),
-        as_json=as_json,
-        quiet=quiet,
-    )
+    files = write_sample(dataset, folder, households=households, days=days, seed=seed)
+    facts = {"run_file": str(files.run_file), "written": files.written}
+    lines = [files.message]
+    if files.written:
+        lines.append(command_step("due days, epsilon and noise; draws nothing", "plan", files.run_file))
+        lines.append(command_step("a rehearsal: releases every day by a simulated clock", "run", files.run_file))
+    options.print_answer(facts, lines, as_json=as_json, quiet=quiet)
 
 
-@app.command(rich_help_panel=TO_BEGIN)
+@app.command(rich_help_panel=options.TO_BEGIN)
 def calibrate(
-    run_file: RunFileArgument,
+    run_file: options.RunFileArgument,
     through_prefect: Annotated[bool, typer.Option("--flow", help="run the Prefect flow")] = False,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
-    verbose: VerboseOption = False,
+    as_json: options.JsonOption = False,
+    quiet: options.QuietOption = False,
+    verbose: options.VerboseOption = False,
 ) -> None:
     """Estimate the Markov chains of the households and store their model, once.
 
@@ -276,14 +251,14 @@ def calibrate(
 
     Example: agedp calibrate london.toml --flow
     """
-    from agedp_flows.cli.options import progress_bars
     from agedp_flows.text.calibration_text import calibration_json, calibration_lines
-    from agedp_flows.text.screen import after_calibration
 
-    with progress_bars(enabled=not (as_json or quiet)) as progress:
+    with options.progress_bars(enabled=not (as_json or quiet)) as progress:
         calibration = (_calibrate_by_flow if through_prefect else _calibrate)(run_file, progress)
-    lines = [*calibration_lines(calibration, verbose=verbose), *after_calibration(calibration, run_file)]
-    print_answer(calibration_json(calibration), lines, as_json=as_json, quiet=quiet)
+    lines = calibration_lines(calibration, verbose=verbose)
+    if not calibration.is_stored:
+        lines.append(command_step("due days, epsilon and noise under this model", "plan", run_file))
+    options.print_answer(calibration_json(calibration), lines, as_json=as_json, quiet=quiet)
 
 
 def _calibrate(run_file: Path, progress: ProgressReporter) -> Calibration:

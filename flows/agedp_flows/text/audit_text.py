@@ -7,7 +7,8 @@ from typing import Any
 from agedp.privacy_audit import CONFIDENCE, FALSE_ALARM, AuditResult
 from agedp.signal_against_noise import three_digits
 from agedp_data.errors import AgedpError
-from agedp_flows.text.screen import Column, table_lines, text_column, warning
+from agedp_flows.text.number_text import finite_or_none
+from agedp_flows.text.screen import table_lines, warning
 
 
 class PromiseBroken(AgedpError):
@@ -29,7 +30,7 @@ def audit_json(result: AuditResult) -> dict[str, Any]:
                 "about": measurement.scope,
                 "promised": measurement.promised,
                 "proven": measurement.lower_bound,
-                "noticed": _finite_or_none(measurement.detectable),
+                "noticed": finite_or_none(measurement.detectable),
             }
             for measurement in result.measured
         ],
@@ -45,9 +46,13 @@ def audit_json(result: AuditResult) -> dict[str, Any]:
 
 
 def audit_lines(result: AuditResult) -> list[str]:
-    """Return the result of an audit as lines for the terminal."""
-    lines = _measured_lines(result)
-    datasets = result.datasets
+    """Return the result of an audit as lines for the terminal: promised and measured losses, then the faults."""
+    headings = "epsilon of", ">promised", ">lower bound", ">detectable from"
+    rows = []
+    for of in result.measured:
+        detectable = "nothing" if finite_or_none(of.detectable) is None else three_digits(of.detectable)
+        rows.append((of.scope, three_digits(of.promised), three_digits(of.lower_bound), detectable))
+    lines, datasets = table_lines(headings, rows) if rows else [], result.datasets
     verdict = "kept: no lower bound exceeds the promise" if result.is_within_promise else "BROKEN"
     lines.append(
         f"{verdict} (each bound at confidence {100 * CONFIDENCE:.4f} %, {datasets.groups:,} synthetic groups of "
@@ -55,14 +60,12 @@ def audit_lines(result: AuditResult) -> list[str]:
     )
     if result.draws:
         ledgers = f"{datasets.ledgers} fresh ledger{'s' * (datasets.ledgers != 1)}"
-        lines.append(
+        lines += [
             f"noise: {result.tests} tests of {result.draws:,} draws, {datasets.days} days in each of {ledgers} (an "
-            f"audit raises a false alarm with a probability below {FALSE_ALARM})"
-        )
-        lines.append(
+            f"audit raises a false alarm with a probability below {FALSE_ALARM})",
             "readings: two worlds with other readings have equal dates, skipped days, losses, scales, counts of "
-            "households and refusals"
-        )
+            "households and refusals",
+        ]
     lines += [warning(f"fault: {fault}") for fault in result.faults]
     if result.undetectable:
         lines.append(
@@ -70,21 +73,6 @@ def audit_lines(result: AuditResult) -> list[str]:
             f"{', '.join(result.undetectable)}"
         )
     return lines
-
-
-def _measured_lines(result: AuditResult) -> list[str]:
-    """Return the table of the promised epsilon, the measured lower bound and the detectable epsilon of each scope."""
-    columns = text_column("epsilon of"), Column("promised"), Column("lower bound"), Column("detectable from")
-    rows = [
-        (
-            measurement.scope,
-            three_digits(measurement.promised),
-            three_digits(measurement.lower_bound),
-            _loss_text(measurement.detectable),
-        )
-        for measurement in result.measured
-    ]
-    return table_lines(columns, rows) if rows else []
 
 
 def require_no_violation(result: AuditResult) -> None:
@@ -99,11 +87,3 @@ def require_no_violation(result: AuditResult) -> None:
         raise PromiseBroken(
             f"the promise is broken: {violation}; release nothing with this installation, and report it (SECURITY.md)"
         )
-
-
-def _loss_text(loss: float) -> str:
-    return "nothing" if _finite_or_none(loss) is None else three_digits(loss)
-
-
-def _finite_or_none(loss: float) -> float | None:
-    return loss if loss < float("inf") else None

@@ -8,26 +8,31 @@ from __future__ import annotations
 import math
 import re
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
+from itertools import cycle
 from typing import Any, Final
 
 from agedp.ledger_session import LedgerSession
-from agedp.planning.compare_notions import compare_promises
-from agedp.planning.notion_comparison import ComparisonEntry, ComparisonTarget, NotionComparison, Remedies, SeriesCost
-from agedp.signal_against_noise import three_digits
+from agedp.planning.notion_comparison import (
+    ComparisonEntry,
+    ComparisonTarget,
+    NotionComparison,
+    SeriesCost,
+    compare_promises,
+)
+from agedp.planning.row_noise import ChangeYardstick
+from agedp.signal_against_noise import change_text, three_digits
 from agedp_data.epsilon import format_delta, format_epsilon
 from agedp_data.errors import RunFileError
 from agedp_data.notions.notion import ASSUMPTION_FREE, DAY_BOUND, LossBound
 from agedp_data.parameters import LARGEST, exact_text
 from agedp_data.smoothing.signal_estimate import Verdict
-from agedp_flows.text.noise_text import condition_text, scope_text, yardstick_json, yardstick_text
-from agedp_flows.text.number_text import format_bound, format_loss
-from agedp_flows.text.run_text import finite_or_none
-from agedp_flows.text.screen import Column, screen_width, table_lines, text_column
+from agedp_flows.text.noise_text import assumption_text, exception_text, scope_text
+from agedp_flows.text.number_text import finite_or_none, format_bound, format_loss
+from agedp_flows.text.screen import screen_width, table_lines
 
 _WIDTH = 118
-_DATES: Final = text_column("first day"), text_column("last day")
 _COLUMN_NOTES = (
     "bound: upper bound over future releases; of: its scope, by letter. epsilon/day: mean over the days, ~ where they "
     "differ. noise: standard deviation of the noise of a mean in kWh per household, root mean square over the days; an "
@@ -62,71 +67,67 @@ def _parse_amount(option: str, value_text: str) -> Decimal:
     return epsilon
 
 
+_Offer = tuple[ComparisonEntry, SeriesCost, LossBound]
+"""A notion that can be promised, its cost, and the bound that it limits."""
+
+
 def promises_lines(session: LedgerSession, target: ComparisonTarget) -> list[str]:
     """Return the offers of all notions as lines for the terminal."""
     comparison = compare_promises(session.terms(), session.comparison_view, target)
-    available = [entry for entry in comparison.entries if entry.series is not None]
-    letters = _scope_letters(available)
+    found = ((entry, entry.series, entry.bound) for entry in comparison.entries)
+    offers = [(entry, series, bound) for entry, series, bound in found if series is not None and bound is not None]
+    scopes = dict.fromkeys(_scope_key(bound) for _, _, bound in offers)
+    stars = ("" if kind == ASSUMPTION_FREE else "*" for _, _, kind, _ in scopes)  # of conditional bounds
+    letters = {scope: f"{letter}{star}" for scope, letter, star in zip(scopes, cycle(_LETTERS), stars, strict=False)}
+    # a promise with a delta is compared at its bound on one day, which has no delta
+    has_delta = session.run.run_file.promise.delta is not None
+    is_of_day = has_delta and any(entry.promised and bound.name == DAY_BOUND for entry, _, bound in offers)
     return [
-        *_head_lines(comparison, is_of_day=_is_of_day(session, comparison)),
-        *_offer_lines(available, comparison, letters),
+        *_head_lines(comparison, is_of_day=is_of_day),
+        *_offer_lines(offers, comparison, letters),
         *_scope_lines(letters, session.envelope_days),
-        *_layer_lines(comparison, available),
-        *_mark_lines(comparison, available),
-        *_ended_lines(available),
-        *_future_bound_lines(available),
-        *_some_days_lines(available),
+        *_layer_lines(comparison, offers),
+        *_mark_lines(comparison, offers),
+        *_remark_lines(offers),
         *_verdict_lines(comparison),
         *_impossible_lines(comparison),
         *_wrapped("", _COLUMN_NOTES),
     ]
 
 
-def _is_of_day(session: LedgerSession, comparison: NotionComparison) -> bool:
-    """Return whether a promise with a delta is compared at its bound on one day, which has no delta."""
-    bounds = (entry.bound for entry in comparison.entries if entry.promised)
-    has_delta = session.run.run_file.promise.delta is not None
-    return has_delta and any(bound is not None and bound.name == DAY_BOUND for bound in bounds)
-
-
 def _head_lines(comparison: NotionComparison, *, is_of_day: bool) -> list[str]:
-    target = comparison.target
+    target, on_day = comparison.target, " on one day" if is_of_day else ""
+    if target.risk is None:
+        title = f"Notions with a noise of at most {target.error_kwh:g} kWh per household, and their smallest bounds"
+    elif target.from_run_file:
+        epsilon = _epsilon_text(target.risk)
+        title = f"Notions that guarantee the same bound{on_day} as your run file (epsilon {epsilon}), and their noise"
+    else:
+        title = f"Notions that guarantee a bound of epsilon {_epsilon_text(target.risk)}, and their noise"
     group = f"the smallest group by {comparison.groups}, which decides" if comparison.groups else "all in one mean"
-    period = f"{len(comparison.days)} days from {comparison.days[0]}" + (
-        " and on" if comparison.endless else f" to {comparison.days[-1]}"
-    )
+    end = " and on" if comparison.endless else f" to {comparison.days[-1]}"
+    period = f"{len(comparison.days)} days from {comparison.days[0]}{end}"
+    change = f"Day-to-day change of the mean: {yardstick_text(comparison.change)}"
     return [
-        *_wrapped("", f"{_target_text(target, is_of_day=is_of_day)}: {comparison.label}, {period}"),
-        *_wrapped(
-            "",
-            f"{comparison.households} households ({group}). Day-to-day change of the mean: "
-            f"{yardstick_text(comparison.change)}",
-        ),
+        *_wrapped("", f"{title}: {comparison.label}, {period}"),
+        *_wrapped("", f"{comparison.households} households ({group}). {change}"),
     ]
 
 
-def _target_text(target: ComparisonTarget, *, is_of_day: bool) -> str:
-    if target.risk is None:
-        return f"Notions with a noise of at most {target.error_kwh:g} kWh per household, and their smallest bounds"
-    epsilon = f"epsilon {_epsilon_text(target.risk)}"
-    if target.from_run_file:
-        on_day = " on one day" if is_of_day else ""
-        return f"Notions that guarantee the same bound{on_day} as your run file ({epsilon}), and their noise"
-    return f"Notions that guarantee a bound of {epsilon}, and their noise"
+def yardstick_text(change: ChangeYardstick) -> str:
+    """Return the change that planned noise is compared with, and its source."""
+    if change.estimate is None:
+        return f"{three_digits(change.kwh)} kWh per household, assumed until the published series can show it"
+    if change.is_estimated:
+        return f"{change_text(change.estimate)}, estimated from the published series"
+    return (
+        f"{three_digits(change.kwh)} kWh per household, assumed: the published series shows "
+        f"{change_text(change.estimate)}, which may be noise alone"
+    )
 
 
 _Scope = tuple[str, str, str, str]
 """Scope, its delta, class and assumption of a bound."""
-
-
-def _scope_letters(entries: list[ComparisonEntry]) -> dict[_Scope, str]:
-    """Return a letter for each scope and assumption of the bounds, with a star for a conditional bound."""
-    letters: dict[_Scope, str] = {}
-    for entry in entries:
-        if entry.bound is not None and (key := _scope_key(entry.bound)) not in letters:
-            suffix = "" if entry.bound.kind == ASSUMPTION_FREE else "*"
-            letters[key] = f"{_LETTERS[len(letters) % len(_LETTERS)]}{suffix}"
-    return letters
 
 
 def _scope_key(bound: LossBound) -> _Scope:
@@ -135,29 +136,19 @@ def _scope_key(bound: LossBound) -> _Scope:
     return scope_text(bound.about), delta, bound.kind, bound.assumption.partition(" (method")[0]
 
 
-def _offer_lines(
-    available: list[ComparisonEntry], comparison: NotionComparison, letters: dict[_Scope, str]
-) -> list[str]:
+def _offer_lines(offers: Sequence[_Offer], comparison: NotionComparison, letters: Mapping[_Scope, str]) -> list[str]:
     """Return the table of the notions that meet the target."""
-    columns = (
-        *(text_column("   notion"), text_column("method"), Column("bound"), text_column("of")),
-        *(Column("epsilon/day"), Column("noise kWh"), Column("ratio"), text_column(""), *_DATES),
-    )
-    return table_lines(columns, [_offer_cells(entry, comparison, letters) for entry in available], labels=2)
-
-
-def _offer_cells(entry: ComparisonEntry, comparison: NotionComparison, letters: dict[_Scope, str]) -> list[str]:
-    series, bound = entry.series, entry.bound
-    if series is None or bound is None:
-        raise RuntimeError("an offer without a series has no line")
-    mark = ("=" if entry.promised else " ") + (">" if entry.cheapest else " ")
-    day = ("~" if min(series.losses) < max(series.losses) else "") + format_loss(series.epsilon)
-    verdict = comparison.change.verdict(series.noise_kwh)
-    return [
-        *(f"{mark} {entry.notion}", entry.method, _epsilon_text(entry.epsilon), letters[_scope_key(bound)], day),
-        *(_kwh_text(series.noise_kwh), _kwh_text(series.noise_kwh / comparison.change.kwh), _VERDICT_MARKS[verdict]),
-        *(str(series.first_day), f"{series.last_day}{'+' if series.beyond else ''}"),
-    ]
+    figures = ">bound", "of", ">epsilon/day", ">noise kWh", ">ratio", ""
+    rows = []
+    for entry, series, bound in offers:
+        mark = ("=" if entry.promised else " ") + (">" if entry.cheapest else " ")
+        day = ("~" if min(series.losses) < max(series.losses) else "") + format_loss(series.epsilon)
+        noise, ratio = _kwh_text(series.noise_kwh), _kwh_text(series.noise_kwh / comparison.change.kwh)
+        verdict = _VERDICT_MARKS[comparison.change.verdict(series.noise_kwh)]
+        promised = f"{mark} {entry.notion}", entry.method, _epsilon_text(entry.epsilon), letters[_scope_key(bound)]
+        dates = str(series.first_day), f"{series.last_day}{'+' if series.beyond else ''}"
+        rows.append([*promised, day, noise, ratio, verdict, *dates])
+    return table_lines(["   notion", "method", *figures, "first day", "last day"], rows, labels=2)
 
 
 def _kwh_text(value: float) -> str:
@@ -168,24 +159,26 @@ def _epsilon_text(epsilon: Decimal | None) -> str:
     return "none" if epsilon is None else format_bound(epsilon)
 
 
-def _scope_lines(letters: dict[_Scope, str], envelope_days: str) -> Iterator[str]:
+def _scope_lines(letters: Mapping[_Scope, str], envelope_days: str) -> Iterator[str]:
+    """Yield each scope with its assumption, and the model without noise that bounds leave out."""
     for (scope, delta, kind, assumption), letter in letters.items():
-        condition = condition_text(kind, assumption, envelope_days)
+        text = "Assumption-free." if kind == ASSUMPTION_FREE else assumption_text(assumption)
+        condition = f"{text.removesuffix('.')}{exception_text(envelope_days)}." if text else ""
         yield from _wrapped(f"{letter:3s}", f"Scope: {scope}{delta}. {condition}")
 
 
-def _layer_lines(comparison: NotionComparison, available: list[ComparisonEntry]) -> Iterator[str]:
+def _layer_lines(comparison: NotionComparison, offers: Sequence[_Offer]) -> Iterator[str]:
     """Yield what the noise is about, and the noise of the sum, if the mean is published in layers."""
-    costs = [entry.series for entry in available if entry.series is not None]
-    if comparison.label != comparison.series and costs:
-        ratios = sorted(cost.sum_noise_kwh / cost.noise_kwh for cost in costs if math.isfinite(cost.sum_noise_kwh))
+    if comparison.label != comparison.series and offers:
+        costs = [series for _, series, _ in offers if math.isfinite(series.sum_noise_kwh)]
+        ratios = sorted(series.sum_noise_kwh / series.noise_kwh for series in costs)
         times = " to ".join(dict.fromkeys(f"{ratio:.1f}" for ratio in (ratios[:1] + ratios[-1:])))
         sum_text = f"; the sum of its layers has {times} times that noise" if ratios else ""
         yield from _wrapped("   ", f"The noise is that of {comparison.label}{sum_text}.")
 
 
-def _mark_lines(comparison: NotionComparison, available: list[ComparisonEntry]) -> Iterator[str]:
-    if any(entry.promised for entry in available):
+def _mark_lines(comparison: NotionComparison, offers: Sequence[_Offer]) -> Iterator[str]:
+    if any(entry.promised for entry, _, _ in offers):
         yield "=  The promise of the run file."
     if any(entry.cheapest for entry in comparison.entries):
         criterion = "Least noise" if comparison.target.risk is not None else "Smallest bound"
@@ -198,32 +191,26 @@ def _mark_lines(comparison: NotionComparison, available: list[ComparisonEntry]) 
         yield "No notion meets the target on every requested day."
 
 
-def _ended_lines(entries: list[ComparisonEntry]) -> Iterator[str]:
-    for entry in entries:
-        series = entry.series
-        if series is not None and (series.ended_by or series.skipped):
-            end_text = f"{series.ended_by} ends the series on {series.last_day}" if series.ended_by else ""
-            skipped_text = f"{series.skipped} days are skipped" if series.skipped else ""
-            yield f"   {entry.notion}, {entry.method}: {'; '.join(filter(None, [end_text, skipped_text]))}"
-
-
-def _future_bound_lines(entries: list[ComparisonEntry]) -> Iterator[str]:
-    for entry in entries:
+def _remark_lines(offers: Sequence[_Offer]) -> list[str]:
+    """Return the ends and skipped days of series, then bounds of future days, then usable series with unusable days."""
+    ended, ahead, unusable = [], [], []
+    for entry, series, _ in offers:
+        name = f"   {entry.notion}, {entry.method}"
+        ends = [f"{series.ended_by} ends the series on {series.last_day}"] if series.ended_by else []
+        ends += [f"{series.skipped} days are skipped"] if series.skipped else []
+        if ends:
+            ended.append(f"{name}: {'; '.join(ends)}")
         if entry.ahead is not None:
-            yield (
-                f"   {entry.notion}, {entry.method}: the bound of the released days is {_epsilon_text(entry.epsilon)} "
-                f"already; the promise bounds future days by {_epsilon_text(entry.ahead)}"
+            ahead.append(
+                f"{name}: the bound of the released days is {_epsilon_text(entry.epsilon)} already; the promise bounds "
+                f"future days by {_epsilon_text(entry.ahead)}"
             )
-
-
-def _some_days_lines(entries: list[ComparisonEntry]) -> Iterator[str]:
-    """Yield the usable series that have single unusable days."""
-    for entry in entries:
-        if entry.series is not None and entry.needs is None and entry.series.unusable_days:
-            yield (
-                f"   {entry.notion}, {entry.method}: usable on average, but on {entry.series.unusable_days} of "
-                f"{len(entry.series.losses)} days the noise exceeds the day-to-day change"
+        if entry.needs is None and series.unusable_days:
+            unusable.append(
+                f"{name}: usable on average, but on {series.unusable_days} of {len(series.losses)} days the noise "
+                "exceeds the day-to-day change"
             )
+    return [*ended, *ahead, *unusable]
 
 
 def _verdict_lines(comparison: NotionComparison) -> Iterator[str]:
@@ -240,36 +227,21 @@ def _verdict_lines(comparison: NotionComparison) -> Iterator[str]:
             "Not certain: the noise lies within two standard errors of the estimated day-to-day change, so single days "
             "may or may not be told apart.",
         )
-    yield from _remedy_lines(comparison)
-
-
-def _remedy_lines(comparison: NotionComparison) -> Iterator[str]:
-    in_need = [(entry, entry.needs) for entry in comparison.entries if entry.needs is not None]
-    if not in_need:
-        return
-    scope = "in the smallest group" if comparison.groups else "on the roster"
-    yield from _wrapped(
-        "   ",
-        f"Either of these would lower the noise to {three_digits(comparison.change.kwh)} kWh: at least this number of "
-        f"households {scope}, or this larger bound under the same caps (none: not possible under these caps or this "
-        "model).",
-    )
-    columns = (
-        *(text_column("   notion"), text_column("method"), Column("households"), Column("bound")),
-        *(Column("epsilon/day"), text_column("last day")),
-    )
-    rows = [
-        (
-            f"   {entry.notion}",
-            entry.method,
-            f"{needs.households_needed:,d}",
-            _epsilon_text(needs.bound),
-            format_loss(needs.epsilon),
-            str(needs.last_day or ""),
+    rows = []
+    for entry in comparison.entries:
+        if (needs := entry.needs) is not None:
+            remedies = f"{needs.households_needed:,d}", _epsilon_text(needs.bound), format_loss(needs.epsilon)
+            rows.append((f"   {entry.notion}", entry.method, *remedies, str(needs.last_day or "")))
+    if rows:
+        scope = "in the smallest group" if comparison.groups else "on the roster"
+        yield from _wrapped(
+            "   ",
+            f"Either of these would lower the noise to {three_digits(comparison.change.kwh)} kWh: at least this number "
+            f"of households {scope}, or this larger bound under the same caps (none: not possible under these caps or "
+            "this model).",
         )
-        for entry, needs in in_need
-    ]
-    yield from table_lines(columns, rows, labels=2)
+        headings = "   notion", "method", ">households", ">bound", ">epsilon/day", "last day"
+        yield from table_lines(headings, rows, labels=2)
 
 
 def _impossible_lines(comparison: NotionComparison) -> Iterator[str]:
@@ -290,18 +262,16 @@ def _wrapped(start: str, text: str) -> list[str]:
     )
 
 
-# --------------------------------------------------------------------------------------------------
-# Output of `agedp plan --notions --json`: every notion that meets a target; docs/plan.md describes the keys.
-# --------------------------------------------------------------------------------------------------
-
 _USABLE: Final[Mapping[Verdict, bool | None]] = {"visible": True, "hidden": False, "uncertain": None}
 
 
 def promises_json(session: LedgerSession, target: ComparisonTarget) -> dict[str, Any]:
     """Return the offers of all notions as JSON."""
     comparison = compare_promises(session.terms(), session.comparison_view, target)
+    asked = comparison.target
+    value = {"risk": exact_text(asked.risk)} if asked.risk is not None else {"error_kwh": asked.error_kwh}
     return {
-        "target": _target_json(comparison.target),
+        "target": {**value, "from": "the run file's promise" if asked.from_run_file else "asked for"},
         "series": comparison.series,
         "noise_of": comparison.label,
         "by": comparison.groups,
@@ -312,23 +282,41 @@ def promises_json(session: LedgerSession, target: ComparisonTarget) -> dict[str,
     }
 
 
-def _target_json(target: ComparisonTarget) -> dict[str, Any]:
-    value = {"risk": exact_text(target.risk)} if target.risk is not None else {"error_kwh": target.error_kwh}
-    return {**value, "from": "the run file's promise" if target.from_run_file else "asked for"}
+def yardstick_json(change: ChangeYardstick) -> dict[str, Any]:
+    """Return the change that planned noise is compared with; without a standard error it is assumed."""
+    error = change.estimate.standard_error if change.estimate is not None and change.is_estimated else None
+    return {
+        "change_kwh": change.kwh,
+        "change_error_kwh": error,
+        "change_from": "published series" if change.is_estimated else "yardstick",
+    }
 
 
 def _offer_json(entry: ComparisonEntry, comparison: NotionComparison) -> dict[str, Any]:
-    if entry.series is None or entry.bound is None:
+    series, bound, needs = entry.series, entry.bound, entry.needs
+    if series is None or bound is None:
         return {"notion": entry.notion, "method": entry.method, "lacking": entry.reason}
+    remedies = needs and {
+        "households": needs.households_needed,
+        "epsilon_a_day": format_epsilon(needs.epsilon),
+        "bounds": _exact_or_none(needs.bound),
+        "last_day": None if needs.last_day is None else needs.last_day.isoformat(),
+    }
     return {
         "notion": entry.notion,
         "method": entry.method,
         "promise": entry.keys,
-        "bounds": None if entry.epsilon is None else exact_text(entry.epsilon),
-        "figure": _bound_json(entry.bound, entry.series),
-        **_series_json(entry.series, comparison),
-        "usable": _USABLE[comparison.change.verdict(entry.series.noise_kwh)],
-        **({"needs": _needs_json(entry.needs)} if entry.needs else {}),
+        "bounds": _exact_or_none(entry.epsilon),
+        "figure": {
+            "name": bound.name,
+            "epsilon": None if series.reaches is None else format_epsilon(series.reaches),
+            "about": bound.about,
+            "class": bound.kind,
+            "assumption": bound.assumption,
+        },
+        **_series_json(series, comparison),
+        "usable": _USABLE[comparison.change.verdict(series.noise_kwh)],
+        **({"needs": remedies} if remedies else {}),
         **({} if entry.ahead is None else {"bounds_ahead": exact_text(entry.ahead)}),
         "promised": entry.promised,
         "kept": entry.meets_target,
@@ -336,14 +324,8 @@ def _offer_json(entry: ComparisonEntry, comparison: NotionComparison) -> dict[st
     }
 
 
-def _bound_json(bound: LossBound, series: SeriesCost) -> dict[str, Any]:
-    return {
-        "name": bound.name,
-        "epsilon": None if series.reaches is None else format_epsilon(series.reaches),
-        "about": bound.about,
-        "class": bound.kind,
-        "assumption": bound.assumption,
-    }
+def _exact_or_none(epsilon: Decimal | None) -> str | None:
+    return None if epsilon is None else exact_text(epsilon)
 
 
 def _series_json(series: SeriesCost, comparison: NotionComparison) -> dict[str, Any]:
@@ -365,13 +347,4 @@ def _series_json(series: SeriesCost, comparison: NotionComparison) -> dict[str, 
         "last_published_on": series.published[1],
         "ended_by": series.ended_by,
         "goes_on": series.beyond,
-    }
-
-
-def _needs_json(needs: Remedies) -> dict[str, Any]:
-    return {
-        "households": needs.households_needed,
-        "epsilon_a_day": format_epsilon(needs.epsilon),
-        "bounds": None if needs.bound is None else exact_text(needs.bound),
-        "last_day": None if needs.last_day is None else needs.last_day.isoformat(),
     }

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
-from agedp.setup.init_run_file import BY, FirstReading, InitialFiles, NoiseTable, missing_options, noise_table
+from agedp.setup.init_run_file import BY, InitialFiles, NoiseTable, missing_options, noise_table
 from agedp.signal_against_noise import three_digits
 from agedp_data.datasets.validation import INTERVAL_MINUTES
 from agedp_data.messages import escape_text
 from agedp_flows.text.number_text import count_text
-from agedp_flows.text.screen import Column, heading, next_step, screen_width, table_lines, text_column
+from agedp_flows.text.screen import heading, next_step, screen_width, table_lines
 
 _WIDTH = 118
 
@@ -33,27 +33,22 @@ def initial_json(initial: InitialFiles) -> dict[str, Any]:
 
 def initial_lines(initial: InitialFiles) -> list[str]:
     """Return the facts, proposals and undecided keys as lines for the terminal."""
-    facts = initial.facts
+    facts, households = initial.facts, count_text(initial.households, "household")
+    number, days = count_text(facts.households, "household"), count_text(facts.days, "day")
+    roster = f"{households}, read off the files; correct it from your records"
+    if BY in initial.options:  # groups are in no input file, so that the roster existed before
+        roster = "kept as it is"
     return [
-        f"{facts.dataset}: {count_text(facts.households, 'household')}, {count_text(facts.days, 'day')} from "
-        f"{facts.first} "
-        f"to {facts.last}",
+        f"{facts.dataset}: {number}, {days} from {facts.first} to {facts.last}",
         *_column_lines(initial),
         "",
         *noise_lines(noise_table(facts, initial.options, initial.read_roster())),
         "",
         *_age_lines(initial),
         *_decision_lines(initial),
-        _roster_line(initial),
+        f"{initial.roster}: {roster}",
         *_next_lines(initial),
     ]
-
-
-def _roster_line(initial: InitialFiles) -> str:
-    if BY in initial.options:  # groups are in no input file, so that the roster existed before
-        return f"{initial.roster}: kept as it is"
-    number = count_text(initial.households, "household")
-    return f"{initial.roster}: {number}, read off the files; correct it from your records"
 
 
 def _column_lines(initial: InitialFiles) -> Iterator[str]:
@@ -68,41 +63,33 @@ def _column_lines(initial: InitialFiles) -> Iterator[str]:
     if minutes != INTERVAL_MINUTES:
         reason = f"most timestamps of a household lie {minutes} minutes apart: [input] interval_minutes"
         rows.append(("interval", f"{minutes} minutes", "", reason))
-    columns = text_column("key"), text_column("value"), text_column(""), text_column("reason")
-    yield from table_lines(columns, rows, indent="   ")
+    yield from table_lines(["key", "value", "", "reason"], rows, indent="   ")
     if initial.first:
         yield heading("The first rows are then read as:")
-        columns = text_column("household"), text_column("from"), text_column("to"), Column("kWh")
-        yield from table_lines(columns, list(map(_first_row, initial.first)), indent="   ")
-
-
-def _first_row(reading: FirstReading) -> tuple[str, str, str, str]:
-    end = reading.begin + timedelta(minutes=reading.minutes)
-    kwh = reading.reason if reading.kwh is None else f"{reading.kwh:.6g}"
-    return escape_text(reading.household, 34), f"{reading.begin:%Y-%m-%d %H:%M}", f"{end:%H:%M}", kwh
+        readings = []
+        for of in initial.first:
+            end, kwh = of.begin + timedelta(minutes=of.minutes), of.reason if of.kwh is None else f"{of.kwh:.6g}"
+            readings.append((escape_text(of.household, 34), f"{of.begin:%Y-%m-%d %H:%M}", f"{end:%H:%M}", kwh))
+        yield from table_lines(["household", "from", "to", ">kWh"], readings, indent="   ")
 
 
 def noise_lines(table: NoiseTable) -> Iterator[str]:
     """Yield the noise of each notion, a column for each pair of epsilon and clamp."""
     fewest, most = table.households
     households = count_text(most, "household") if fewest == most else f"{fewest:,} to {most:,} households"
-    yield (
-        f"Noise of a daily mean, standard deviation in kWh per household, {households}, "
-        f"{count_text(table.days, 'day')}."
-    )
+    days = count_text(table.days, "day")
+    yield f"Noise of a daily mean, standard deviation in kWh per household, {households}, {days}."
     if not table.is_given_pair:
         yield "Examples of epsilon and clamp; nothing is decided."
-    pairs = [Column(f"kWh, e={epsilon:f}, clamp {clamp:f}") for epsilon, clamp in table.pairs]
-    columns = [text_column("notion"), *pairs, text_column("promise")]
-    rows = [[row.notion, *map(_kwh, row.noise_kwh), row.description] for row in table.rows]
-    yield from table_lines(columns, rows, indent="   ", width=screen_width() or _WIDTH)
+    pairs = [f">kWh, e={epsilon:f}, clamp {clamp:f}" for epsilon, clamp in table.pairs]
+    rows = []
+    for row in table.rows:
+        noises = ["no day" if noise is None else three_digits(noise) for noise in row.noise_kwh]
+        rows.append([row.notion, *noises, row.description])
+    yield from table_lines(["notion", *pairs, "promise"], rows, indent="   ", width=screen_width() or _WIDTH)
     yield (
         "   Noise is proportional to clamp_kwh and inversely proportional to epsilon and to the number of households."
     )
-
-
-def _kwh(noise: float | None) -> str:
-    return "no day" if noise is None else three_digits(noise)
 
 
 def _age_lines(initial: InitialFiles) -> list[str]:

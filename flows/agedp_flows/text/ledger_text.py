@@ -15,14 +15,14 @@ from agedp_data.config import load
 from agedp_data.config.contract import FORM, NEEDS
 from agedp_data.epsilon import format_delta, format_epsilon
 from agedp_data.errors import LedgerError, RunFileError
-from agedp_data.ledger import Fault, Ledger, ReleaseRecord
+from agedp_data.ledger import Ledger, ReleaseRecord
 from agedp_data.ledger.backends.backend import REPAIR_HINT
 from agedp_data.messages import escape_text
 from agedp_data.parameters import exact_text
 from agedp_data.statement.document import read_statement
 from agedp_data.statement.note_texts import aside
-from agedp_flows.text.number_text import count_text, format_bound
-from agedp_flows.text.screen import Column, table_lines, text_column
+from agedp_flows.text.number_text import count_text, format_bound, format_loss
+from agedp_flows.text.screen import table_lines
 
 _MAX_FAULTS = 5
 """Number of faults that an error message lists."""
@@ -81,54 +81,21 @@ def statement_rows_json(address: str) -> list[dict[str, Any]]:
 
 def release_lines(rows: list[dict[str, Any]], *, verbose: bool = False) -> list[str]:
     """Return the releases as a table for the terminal; with `verbose` with exact losses and whole hashes."""
-    columns = (
-        *(Column("seq"), text_column("day"), text_column("series"), text_column("state"), Column("epsilon")),
-        *(text_column("published on"), text_column("hash")),
-    )
-    cells = [
-        *(
-            (
-                str(row["seq"]),
-                row["day"],
-                row["series"],
-                row["state"],
-                _loss_text(row["epsilon"], verbose=verbose),
-                row["published_on"],
-                _hash_text(row["hash"], verbose=verbose),
-            )
-            for row in rows
-        )
-    ]
-    return table_lines(columns, cells) if cells else ["no day is released yet"]
+    headings = ">seq", "day", "series", "state", ">epsilon", "published on", "hash"
+    if not verbose:
+        rows = [{**row, "epsilon": format_bound(row["epsilon"]), "hash": row["hash"][:_HASH_DIGITS]} for row in rows]
+    names = "seq", "day", "series", "state", "epsilon", "published_on", "hash"
+    cells = [[str(row[name]) for name in names] for row in rows]
+    return table_lines(headings, cells) if cells else ["no day is released yet"]
 
 
 def statement_lines(rows: list[dict[str, Any]], *, verbose: bool = False) -> list[str]:
     """Return the statements as a table for the terminal; with `verbose` with whole hashes."""
-    columns = (
-        *(Column("seq"), text_column("statement of"), Column("version"), Column("days"), text_column("first day")),
-        *(text_column("last day"), text_column("hash")),
-    )
-    cells = [
-        (
-            str(row["seq"]),
-            row["at"],
-            str(row["version"]),
-            str(row["released"]),
-            row["first"],
-            row["last"],
-            _hash_text(row["hash"], verbose=verbose),
-        )
-        for row in rows
-    ]
-    return table_lines(columns, cells) if cells else []
-
-
-def _loss_text(epsilon: str, *, verbose: bool) -> str:
-    return epsilon if verbose else format_bound(epsilon)
-
-
-def _hash_text(digest: str, *, verbose: bool) -> str:
-    return digest if verbose else digest[:_HASH_DIGITS]
+    headings = ">seq", "statement of", ">version", ">days", "first day", "last day", "hash"
+    names = "seq", "at", "version", "released", "first", "last"
+    digits = None if verbose else _HASH_DIGITS
+    cells = [[*(str(row[name]) for name in names), row["hash"][:digits]] for row in rows]
+    return table_lines(headings, cells) if cells else []
 
 
 def draw_lines(address: str, *, verbose: bool = False) -> list[str]:
@@ -136,17 +103,12 @@ def draw_lines(address: str, *, verbose: bool = False) -> list[str]:
     url, population = _address(address)
     with Ledger.open(url) as ledger:
         draws = ledger.calibration_draws(population)
-    columns = text_column("first day"), text_column("last day"), Column("epsilon"), text_column("draw of a calibration")
+    losses = [format_epsilon(draw.loss) if verbose else format_loss(draw.loss) for draw in draws]
     cells = [
-        (
-            draw.first_day,
-            draw.last_day,
-            _loss_text(format_epsilon(draw.loss), verbose=verbose),
-            _question_text(draw.query),
-        )
-        for draw in draws
+        (draw.first_day, draw.last_day, loss, _question_text(draw.query))
+        for draw, loss in zip(draws, losses, strict=True)
     ]
-    return [*table_lines(columns, cells), ""] if cells else []
+    return [*table_lines(["first day", "last day", ">epsilon", "draw of a calibration"], cells), ""] if cells else []
 
 
 def _question_text(query: str) -> str:
@@ -182,23 +144,17 @@ def upgrade_ledger(address: str) -> tuple[dict[str, Any], str]:
     facts = {"form": FORM, "row": mark.seq if mark else 0}
     if mark is None:
         return facts, f"the ledger has form {FORM} already, the newest that this agedp knows"
-    return (
-        facts,
-        f"from row {mark.seq} on the ledger has form {FORM}; it needs agedp {NEEDS[FORM]} or newer from now on",
-    )
+    needs = f"it needs agedp {NEEDS[FORM]} or newer from now on"
+    return facts, f"from row {mark.seq} on the ledger has form {FORM}; {needs}"
 
 
 def _require_sound(ledger: Ledger) -> None:
     faults = ledger.verify()
     if faults:
-        text = "; ".join(_fault_text(fault) for fault in faults[:_MAX_FAULTS])
+        positions = [f"row {of.seq} ({of.table}):" if of.seq else of.table for of in faults[:_MAX_FAULTS]]
+        text = "; ".join(f"{place} {fault.problem}" for place, fault in zip(positions, faults, strict=False))
         further = f"; and {len(faults) - _MAX_FAULTS} more" if len(faults) > _MAX_FAULTS else ""
         raise LedgerError(f"the ledger is not as it was written: {text}{further}; {REPAIR_HINT}")
-
-
-def _fault_text(fault: Fault) -> str:
-    position = f"row {fault.seq} ({fault.table}):" if fault.seq else fault.table
-    return f"{position} {fault.problem}"
 
 
 def verify_folder_against(folder: ReleaseFolder, url: str) -> None:

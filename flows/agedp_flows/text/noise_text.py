@@ -1,39 +1,37 @@
-"""Sentences of `agedp plan` and `agedp run` on the noise of series that have no signal against noise.
+"""Sentences of `agedp plan` and `agedp run` on the noise of series and on the bounds of a statement, as lines and JSON.
 
-A profile, coverage, or a mean of periods has one sentence: the noise of its smallest group against a public example
-figure. It is a function of planned or released rows and the run file; nothing is decided by it.
+A released mean has its signal against noise. A profile, coverage, or a mean of periods has one sentence: the noise of
+its smallest group against a public example figure. Both are functions of planned or released rows and the run file;
+nothing is decided by them.
+
+Decisions:
+
+* The estimate of a signal and its sentence are those of `agedp.signal_against_noise`, which both reports use as well.
+* A bound is shown in the terms of the field. Ledgers and statements keep their stored texts of scope and assumption,
+  which are hashed; a text that is not listed here is shown as stored.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Final
 
+from agedp import signal_against_noise
 from agedp.ledger_session import LedgerSession
-from agedp.planning.row_noise import ChangeYardstick, GroupNoise, smallest_group
-from agedp.signal_against_noise import (
-    SeriesSignal,
-    SpanSignal,
-    change_text,
-    mean_names,
-    planned_noise_text,
-    read_mean_rows,
-    signal_text,
-    smallest_group_signal,
-    three_digits,
-)
+from agedp.planning.row_noise import GroupNoise, smallest_group
+from agedp.signal_against_noise import three_digits
 from agedp_data.config import RunFile
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.notions.age_dependent import ASSUMED, NO_MODEL
-from agedp_data.notions.notion import ASSUMPTION_FREE, DAY_BOUND, RESULTS, TOTAL_BOUND
+from agedp_data.notions.notion import DAY_BOUND, RESULTS, TOTAL_BOUND
 from agedp_data.roster import ALL, Roster, columns_of
-from agedp_data.series.layered_mean import is_upper, series_text
+from agedp_data.series.layered_mean import is_upper, layer_range, series_text
 from agedp_data.series.levels import table_name
 from agedp_data.series.mean import is_daily_mean
 from agedp_data.series.series import AnySeries
-from agedp_data.series.series_terms import layer_number
+from agedp_data.series.series_terms import layer_number, mean_name
 from agedp_data.statement.document import StatedBound
 from agedp_data.statement.note_texts import with_delta
 from agedp_flows.text.number_text import format_bound
@@ -51,7 +49,7 @@ def planned_mean_lines(rows: Iterable[ReleaseRecord], series: Mapping[str, AnySe
     if not smallest:
         return []
     noise, name, of = max(smallest)
-    return [f"{_label(name, series[name], of)}: {planned_noise_text(noise)}"]
+    return [f"{_label(name, series[name], of)}: {signal_against_noise.planned_noise_text(noise)}"]
 
 
 def noise_lines(rows: Iterable[ReleaseRecord], run: RunFile) -> list[str]:
@@ -65,26 +63,26 @@ def noise_lines(rows: Iterable[ReleaseRecord], run: RunFile) -> list[str]:
     for row in sorted(rows, key=lambda row: row.day):
         if row.state == "released" and row.series in run.series and run.series[row.series].holds(row.cells):
             newest[row.series] = row
-    return [line for name in run.series if name in newest for line in _sentences(name, newest[name], run)]
+    smallest = {name: smallest_group(newest[name], run.series[name]) for name in run.series if name in newest}
+    of_series = ((name, noises, _noise_text(run, name, noises)) for name, noises in smallest.items() if noises)
+    return [f"{_label(name, run.series[name], noises[0])}: noise {text}" for name, noises, text in of_series if text]
 
 
-def _sentences(name: str, row: ReleaseRecord, run: RunFile) -> Iterator[str]:
-    series = run.series[name]
-    noises = smallest_group(row, series)
-    if not noises or not noises[0].households:
-        return
-    label = f"{_label(name, series, noises[0])}: noise"
-    noise = max(of.noise_sd for of in noises)
+def _noise_text(run: RunFile, name: str, noises: Sequence[GroupNoise]) -> str:
+    """Return the noise of the smallest group against a public example figure; "" without households or a figure."""
+    series, noise = run.series[name], max(of.noise_sd for of in noises)
+    if not noises[0].households:
+        return ""
     if series.reads_half_hours:
-        yield f"{label} {_profile_text(noises, run.input.interval_minutes)}"
-    elif series.unit == "households" and series.has_one_cell():
+        return _profile_text(noises, run.input.interval_minutes)
+    if series.unit == "households" and series.has_one_cell():
         share = noise / noises[0].households
         hidden = f" The {series.counted_share} cannot be told from noise." if share >= 1 else ""
-        yield f"{label} {three_digits(noise)} households, {share:,.1%} of them.{hidden}"
-    elif series.covers_periods:
-        share = noise / _TYPICAL_DAY_KWH
-        of_period = f"kWh per household and day of a {series.period}"
-        yield f"{label} {three_digits(noise)} {of_period}, {share:,.1%} of a day of {_TYPICAL_DAY_KWH:g} kWh."
+        return f"{three_digits(noise)} households, {share:,.1%} of them.{hidden}"
+    if series.covers_periods:
+        of_day = f"{noise / _TYPICAL_DAY_KWH:,.1%} of a day of {_TYPICAL_DAY_KWH:g} kWh"
+        return f"{three_digits(noise)} kWh per household and day of a {series.period}, {of_day}."
+    return ""
 
 
 def _profile_text(noises: Sequence[GroupNoise], minutes: int) -> str:
@@ -94,17 +92,13 @@ def _profile_text(noises: Sequence[GroupNoise], minutes: int) -> str:
     '0.6 kWh in each half-hour, 200.0% of a half-hour of 0.3 kWh. Single half-hours cannot be told from noise.'
     """
     length = max(minutes, _HALF_HOUR)
-    unit, use_kwh = ("half-hour" if length == _HALF_HOUR else "hour"), _TYPICAL_HALF_HOUR_KWH * length / _HALF_HOUR
-    texts = [f"{three_digits(of.noise_sd)} kWh in each {unit}{_of_kind(of)}" for of in noises]
+    unit, article = ("half-hour", "a") if length == _HALF_HOUR else ("hour", "an")
+    use_kwh = _TYPICAL_HALF_HOUR_KWH * length / _HALF_HOUR
+    kinds = [(of, f" of {of.day_kind}s" if of.day_kind else "") for of in noises]
+    text = " and ".join(f"{three_digits(of.noise_sd)} kWh in each {unit}{of_kind}" for of, of_kind in kinds)
     noise = max(of.noise_sd for of in noises)
     hidden = f" Single {unit}s cannot be told from noise." if noise > use_kwh else ""
-    return (
-        f"{' and '.join(texts)}, {noise / use_kwh:,.1%} of a{'n' * (unit == 'hour')} {unit} of {use_kwh:g} kWh.{hidden}"
-    )
-
-
-def _of_kind(of: GroupNoise) -> str:
-    return f" of {of.day_kind}s" if of.day_kind else ""
+    return f"{text}, {noise / use_kwh:,.1%} of {article} {unit} of {use_kwh:g} kWh.{hidden}"
 
 
 def _label(name: str, series: AnySeries, of: GroupNoise) -> str:
@@ -114,46 +108,71 @@ def _label(name: str, series: AnySeries, of: GroupNoise) -> str:
     return f"{text}, smallest group {of.group} of {series.level} ({of.households:,} households)"
 
 
+def layer_lines(series: Mapping[str, AnySeries]) -> list[str]:
+    """Return one line for each upper layer: what it counts, and what it is added to.
+
+    >>> from agedp_data.series.series import series_in
+    >>> terms = {"statistic": "mean", "clamp_kwh": "75", "above_kwh": "30", "share": "0.23"}
+    >>> layer_lines({"use/2": series_in(terms)})[0].partition(". ")[0]
+    'use/2 is an upper layer of use: daily use above 30 and up to 75 kWh'
+    """
+    return [
+        f"{name} is an upper layer of {mean_name(name)}: daily use {layer_range(layer)} kWh. Add it to the layers "
+        "below; one day is mostly noise."
+        for name, layer in series.items()
+        if is_upper(name)
+    ]
+
+
+def period_lines(series: Mapping[str, AnySeries]) -> list[str]:
+    """Return one line for each series of weeks, months or years that a daily mean of the run file gives at no loss.
+
+    >>> from agedp_data.series.series import series_in
+    >>> mean = {"statistic": "mean", "clamp_kwh": "50"}
+    >>> period_lines({"use": series_in(mean), "months": series_in({**mean, "every": "month"})})[0].partition(" (")[0]
+    'months: the average of each month follows from the days of use at no loss'
+    """
+    daily = {(mean.by, mean.rule): name for name, mean in series.items() if is_daily_mean(mean)}
+    return [
+        f"{name}: the average of each {of.period} follows from the days of {daily[of.by, of.rule]} at no loss "
+        f"(`averages_by_{of.period}.parquet`). A series of its own is for those who publish no days."
+        for name, of in series.items()
+        if of.covers_periods and (of.by, of.rule) in daily
+    ]
+
+
 def level_lines(run: RunFile, roster: Roster) -> list[str]:
     """Return a warning for each list of columns in `by` that seems to be in reversed order.
 
     A finer column divides the groups of the next one. If it divides none of them and has fewer labels, it is coarser.
     """
+    groups, lines = roster.counts.groups, []
     by_table = {table_name(name): columns_of(series.by) for name, series in reversed(run.series.items())}
-    return [line for name, columns in reversed(by_table.items()) for line in _reversed_lines(name, columns, roster)]
+    for name, columns in reversed(by_table.items()):
+        for i, (finer, coarser) in enumerate(pairwise(columns)):
+            labels, coarser_labels = len({*groups[finer]}), len({*groups[coarser]})
+            paths, coarser_paths = (len({*zip(*map(groups.get, columns[j:]), strict=True)}) for j in (i, i + 1))
+            if labels < coarser_labels and paths == coarser_paths:
+                lines.append(
+                    f"warning: [series.{name}] by = {list(columns)}: {finer!r} has {labels} groups and {coarser!r} "
+                    f"{coarser_labels}, but the finest column comes first. Reverse the order"
+                )
+    return lines
 
 
-def _reversed_lines(name: str, columns: Sequence[str], roster: Roster) -> Iterator[str]:
-    for i, (finer, coarser) in enumerate(pairwise(columns)):
-        labels, coarser_labels = len({*roster.counts.groups[finer]}), len({*roster.counts.groups[coarser]})
-        paths, coarser_paths = (
-            len({*zip(*map(roster.counts.groups.get, columns[j:]), strict=True)}) for j in (i, i + 1)
-        )
-        if labels < coarser_labels and paths == coarser_paths:
-            yield (
-                f"warning: [series.{name}] by = {list(columns)}: {finer!r} has {labels} groups and {coarser!r} "
-                f"{coarser_labels}, but the finest column comes first. Reverse the order"
-            )
-
-
-# --------------------------------------------------------------------------------------------------
-# Signal against noise of the released means, as lines and as JSON, for `agedp plan` and `agedp run`.
-#
-# The estimate and its sentence are those of `agedp.signal_against_noise`, which both reports use as well.
-# --------------------------------------------------------------------------------------------------
-
-
-def released_signals(session: LedgerSession) -> list[SeriesSignal]:
+def released_signals(session: LedgerSession) -> list[signal_against_noise.SeriesSignal]:
     """Return the signal of the smallest group of each mean in the run file that has a released row."""
     means = [name for name, series in session.run.run_file.series.items() if is_daily_mean(series)]
-    rows = [] if session.ledger is None else read_mean_rows(session.ledger, session.population)
-    signals = (smallest_group_signal(rows, name) for name in mean_names(means))
+    rows = [] if session.ledger is None else signal_against_noise.read_mean_rows(session.ledger, session.population)
+    signals = (
+        signal_against_noise.smallest_group_signal(rows, name) for name in signal_against_noise.mean_names(means)
+    )
     return [signal for signal in signals if signal is not None]
 
 
 def signal_lines(session: LedgerSession) -> list[str]:
     """Return one sentence for each released mean: its noise, its change, and which spans can be told apart."""
-    return [signal_text(signal) for signal in released_signals(session)]
+    return [signal_against_noise.signal_text(signal) for signal in released_signals(session)]
 
 
 def signal_json(session: LedgerSession) -> list[dict[str, Any]]:
@@ -163,52 +182,22 @@ def signal_json(session: LedgerSession) -> list[dict[str, Any]]:
             "series": signal.series,
             "group": signal.group,
             "households": signal.households,
-            "spans": [_span_json(span) for span in signal.spans],
-            "text": signal_text(signal),
+            "spans": [
+                {
+                    "days": span.days,
+                    "pairs": span.pairs,
+                    "noise_sd_kwh": span.noise_kwh,
+                    "change_kwh": span.estimate and span.estimate.change,
+                    "change_error_kwh": span.estimate and span.estimate.standard_error,
+                    "comparison": span.verdict or "unknown",
+                }
+                for span in signal.spans
+            ],
+            "text": signal_against_noise.signal_text(signal),
         }
         for signal in released_signals(session)
     ]
 
-
-def _span_json(span: SpanSignal) -> dict[str, Any]:
-    estimate = span.estimate
-    return {
-        "days": span.days,
-        "pairs": span.pairs,
-        "noise_sd_kwh": span.noise_kwh,
-        "change_kwh": None if estimate is None else estimate.change,
-        "change_error_kwh": None if estimate is None else estimate.standard_error,
-        "comparison": span.verdict or "unknown",
-    }
-
-
-def yardstick_json(change: ChangeYardstick) -> dict[str, Any]:
-    """Return the change that planned noise is compared with; without a standard error it is assumed."""
-    error = change.estimate.standard_error if change.estimate is not None and change.is_estimated else None
-    return {
-        "change_kwh": change.kwh,
-        "change_error_kwh": error,
-        "change_from": "published series" if change.is_estimated else "yardstick",
-    }
-
-
-def yardstick_text(change: ChangeYardstick) -> str:
-    """Return the change that planned noise is compared with, and its source."""
-    if change.estimate is None:
-        return f"{three_digits(change.kwh)} kWh per household, assumed until the published series can show it"
-    if change.is_estimated:
-        return f"{change_text(change.estimate)}, estimated from the published series"
-    return (
-        f"{three_digits(change.kwh)} kWh per household, assumed: the published series shows "
-        f"{change_text(change.estimate)}, which may be noise alone"
-    )
-
-
-# --------------------------------------------------------------------------------------------------
-# A bound of a statement in the terminal's words: the stored texts of scope and assumption in the terms of the field.
-#
-# Ledgers and statements keep their stored texts, which are hashed. A text that is not listed here is shown as stored.
-# --------------------------------------------------------------------------------------------------
 
 _EARLIER_ASSUMPTIONS = {
     "each household forgets at least as fast as the model says, by a Markov chain, and on its own": ASSUMED["markov"],
@@ -284,18 +273,15 @@ def scope_text(about: str) -> str:
     discounted = _DISCOUNTED.fullmatch(about)
     if discounted is None:
         return _SCOPES.get(about, about)
-    unit = discounted["ago"].replace("days", "day", 1)
-    scope = f"discounted sum of all published days of one household, {_discount_text(discounted['weight'])} per {unit}"
-    scope += discounted["draws"] or ""
-    return f"{scope}; maximum over days" if discounted["worst"] else scope
-
-
-def _discount_text(weight: str) -> str:
+    weight, unit = discounted["weight"], discounted["ago"].replace("days", "day", 1)
     if exponential := _EXPONENTIAL.fullmatch(weight):
-        return f"exponential discounting with rate {exponential[1]}"
-    if hyperbolic := _HYPERBOLIC.fullmatch(weight):
-        return f"hyperbolic discounting with rate {hyperbolic[1]}"
-    return f"weight {weight} of a loss j days old"
+        discount = f"exponential discounting with rate {exponential[1]}"
+    elif hyperbolic := _HYPERBOLIC.fullmatch(weight):
+        discount = f"hyperbolic discounting with rate {hyperbolic[1]}"
+    else:
+        discount = f"weight {weight} of a loss j days old"
+    scope = f"discounted sum of all published days of one household, {discount} per {unit}{discounted['draws'] or ''}"
+    return f"{scope}; maximum over days" if discounted["worst"] else scope
 
 
 def assumption_text(assumption: str) -> str:
@@ -310,9 +296,3 @@ def assumption_text(assumption: str) -> str:
         return "The bound needs a model, and the run file has none."
     stored, method, rest = assumption.partition(" (method")
     return f"Assumption: {_EARLIER_ASSUMPTIONS.get(stored, stored)}{method}{rest}."
-
-
-def condition_text(kind: str, assumption: str, envelope_days: str = "") -> str:
-    """Return whether a bound is free of assumptions, or its assumption, and what model without noise it leaves out."""
-    text = "Assumption-free." if kind == ASSUMPTION_FREE else assumption_text(assumption)
-    return f"{text.removesuffix('.')}{exception_text(envelope_days)}." if text else ""

@@ -56,6 +56,11 @@ def format_budget(nano_epsilon: int) -> str:
     return exact_text(_DOWN.create_decimal(Decimal(nano_epsilon) / NANO))
 
 
+def finite_or_none(value: float) -> float | None:
+    """Return a number as JSON has it: an infinite one is null."""
+    return value if math.isfinite(value) else None
+
+
 def count_text(number: int, noun: str) -> str:
     """Return a number with its noun.
 

@@ -1,7 +1,7 @@
 """Lines for a terminal, their styles and tables: the one place that aligns columns and adds colours.
 
 A text function returns plain lines; a heading, warning or next step is a `StyledLine`, which is a text as well. Styles
-and line breaks are added when a line is printed, and on a terminal only.
+and line breaks are added when a line is printed, and on a terminal only. Light to import, for recipients.
 
 Decisions:
 
@@ -10,6 +10,9 @@ Decisions:
   cell and line.
 * Tables fit the width of a terminal: headings break first, then the widest text column; what is wider still becomes
   several tables, each with the first columns. On a pipe a row is one line, however long.
+* What to do next is a command to copy; each parses as it is printed (`tests/agedp_flows/test_next_steps.py`).
+* The data holder's ledger keeps the checksum of every file that was published, so a folder that equals it is as it was
+  published. Without a ledger a folder is compared with its own ledger rows, and nothing more is said of it.
 """
 
 from __future__ import annotations
@@ -20,16 +23,15 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TextIO
 
 from agedp_data.messages import escape_controls, escape_text
 
 if TYPE_CHECKING:
-    from agedp.calibration.bound import Calibration
     from agedp.release_verification import Verification
-    from agedp.setup.sample import SampleFolder
 
 
 _GAP: Final = "  "
@@ -128,20 +130,22 @@ def _broken(line: str, width: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
-    """A column of a table: its heading, with the unit, and whether it has text, which is aligned to the left."""
+class _Column:
+    """A column of a table: its heading, whether it has text, which is aligned to the left, and its widest cell."""
 
     title: str
-    is_text: bool = False
+    is_text: bool
+    cell: int
 
-
-def text_column(title: str) -> Column:
-    """Return a column of texts or dates."""
-    return Column(title, is_text=True)
+    @property
+    def least(self) -> int:
+        """How narrow it can be: numbers are never broken, headings and texts are."""
+        cell = min(self.cell, _LEAST_TEXT) if self.is_text else self.cell
+        return max(cell, min(_longest_word(self.title), _LEAST_TEXT))
 
 
 def table_lines(
-    columns: Sequence[Column],
+    headings: Sequence[str],
     rows: Iterable[Sequence[str]],
     *,
     indent: str = "",
@@ -151,31 +155,45 @@ def table_lines(
     """Return a table as lines: numbers aligned to the right, texts to the left.
 
     Args:
-        columns: the columns; without any title the table has no heading.
+        headings: a heading for each column, with the unit; that of a column of numbers begins with ">". Without any
+            heading the table has no line of them.
         rows: a cell for each column; a row of one text is printed as it is, such as "...".
         indent: blanks before each line.
         width: most characters of a line; the width of the terminal if not given.
         labels: number of first columns that each part of a divided table repeats.
 
-    >>> print("|".join(table_lines([text_column("day"), Column("kWh")], [("Monday", "9.5"), ("Tuesday", "12.4")])))
+    >>> print("|".join(table_lines(["day", ">kWh"], [("Monday", "9.5"), ("Tuesday", "12.4")])))
     day       kWh|Monday    9.5|Tuesday  12.4
     """
-    columns = [replace(column, title=escape_controls(column.title)) for column in columns]
     stored = [[escape_controls(cell) for cell in row] for row in rows]
+    complete = [row for row in stored if len(row) == len(headings)]
+    columns = [
+        _Column(title.removeprefix(">"), not title.startswith(">"), max((len(row[i]) for row in complete), default=0))
+        for i, title in enumerate(map(escape_controls, headings))
+    ]
     limit = screen_width() if width is None else width
     room = None if limit is None else max(limit - len(indent), 1)
     lines: list[str] = []
-    for number, chosen in enumerate(_parts(columns, stored, room, labels)):
-        part_rows = [row for row in stored if not number or len(row) == len(columns)]
-        part = [[row[i] for i in chosen] if len(row) == len(columns) else row for row in part_rows]
-        lines += _part_lines([columns[i] for i in chosen], part, room, indent)
+    for number, places in enumerate(_parts(columns, room, labels)):
+        part = [columns[i] for i in places]
+        widths = _widths(part, room)
+        if any(column.title for column in part):
+            titles = [_wrap(column.title, width) for column, width in zip(part, widths, strict=True)]
+            height = max(map(len, titles))
+            padded = [[""] * (height - len(title)) + title for title in titles]
+            lines += [heading(indent + _joined(part, cells, widths)) for cells in zip(*padded, strict=True)]
+        for row in complete if number else stored:
+            if len(row) != len(columns):
+                lines.append(indent + row[0])
+                continue
+            broken = [_wrap(row[i], width, indent="  ") for i, width in zip(places, widths, strict=True)]
+            lines += [indent + _joined(part, cells, widths) for cells in zip_longest(*broken, fillvalue="")]
     return lines
 
 
-def _parts(columns: Sequence[Column], rows: Sequence[Sequence[str]], room: int | None, labels: int) -> list[list[int]]:
+def _parts(columns: Sequence[_Column], room: int | None, labels: int) -> list[list[int]]:
     """Return the columns of each part of a table that is too wide: the labels, and those that fit beside them."""
-    everything = list(range(len(columns)))
-    least = _least_widths(columns, rows)
+    everything, least = list(range(len(columns))), [column.least for column in columns]
     if room is None or _total(least) <= room:
         return [everything]
     parts, part = [], everything[:labels]
@@ -187,26 +205,7 @@ def _parts(columns: Sequence[Column], rows: Sequence[Sequence[str]], room: int |
     return [*parts, part]
 
 
-def _part_lines(columns: Sequence[Column], rows: Sequence[Sequence[str]], room: int | None, indent: str) -> list[str]:
-    widths = _widths(columns, rows, room)
-    lines: list[str] = []
-    if any(column.title for column in columns):
-        titles = [_wrap(column.title, width) for column, width in zip(columns, widths, strict=True)]
-        height = max(map(len, titles))
-        padded = [[""] * (height - len(title)) + title for title in titles]
-        lines += [heading(indent + _joined(columns, cells, widths)) for cells in zip(*padded, strict=True)]
-    for row in rows:
-        if len(row) != len(columns):
-            lines.append(indent + row[0])
-            continue
-        cells = [_wrap(cell, width, indent="  ") for cell, width in zip(row, widths, strict=True)]
-        height = max(map(len, cells))
-        padded = [cell + [""] * (height - len(cell)) for cell in cells]
-        lines += [indent + _joined(columns, line, widths) for line in zip(*padded, strict=True)]
-    return lines
-
-
-def _joined(columns: Sequence[Column], cells: Sequence[str], widths: Sequence[int]) -> str:
+def _joined(columns: Sequence[_Column], cells: Sequence[str], widths: Sequence[int]) -> str:
     texts = (
         f"{cell:{width}}" if column.is_text else f"{cell:>{width}}"
         for column, cell, width in zip(columns, cells, widths, strict=True)
@@ -222,34 +221,18 @@ def _total(widths: Sequence[int]) -> int:
     return sum(widths) + len(_GAP) * (len(widths) - 1)
 
 
-def _widths(columns: Sequence[Column], rows: Sequence[Sequence[str]], room: int | None) -> list[int]:
+def _widths(columns: Sequence[_Column], room: int | None) -> list[int]:
     """Return the widths of columns: as wide as needed, else with broken headings, else with broken texts."""
-    cells = _cell_widths(columns, rows)
-    natural = [max(width, len(column.title)) for width, column in zip(cells, columns, strict=True)]
+    natural = [max(column.cell, len(column.title)) for column in columns]
     if room is None or _total(natural) <= room:
         return natural
-    least = _least_widths(columns, rows)
-    broken = [max(width, _width_of_two_lines(column.title)) for width, column in zip(cells, columns, strict=True)]
+    broken = [max(column.cell, _width_of_two_lines(column.title)) for column in columns]
     while _total(broken) > room:
-        spare = {i: broken[i] - least[i] for i in range(len(columns)) if broken[i] > least[i]}
+        spare = [i for i, column in enumerate(columns) if broken[i] > column.least]
         if not spare:
             break
-        broken[max(spare, key=lambda i: broken[i])] -= 1
+        broken[max(spare, key=broken.__getitem__)] -= 1
     return broken
-
-
-def _least_widths(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[int]:
-    """Return how narrow columns can be: numbers are never broken, headings and texts are."""
-    cells = _cell_widths(columns, rows)
-    return [
-        max(min(width, _LEAST_TEXT) if column.is_text else width, min(_longest_word(column.title), _LEAST_TEXT))
-        for width, column in zip(cells, columns, strict=True)
-    ]
-
-
-def _cell_widths(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[int]:
-    complete = [row for row in rows if len(row) == len(columns)]
-    return [max((len(row[i]) for row in complete), default=0) for i in range(len(columns))]
 
 
 def _longest_word(title: str) -> int:
@@ -268,13 +251,6 @@ def _width_of_two_lines(title: str) -> int:
     return width
 
 
-# --------------------------------------------------------------------------------------------------
-# What to do next, after a command whose result a user has not seen before: commands to copy.
-#
-# Every command parses as it is printed (`tests/agedp_flows/test_next_steps.py`). Light to import, for recipients.
-# --------------------------------------------------------------------------------------------------
-
-
 def command_step(purpose: str, *words: str | Path) -> str:
     """Return a next step: a command of agedp, quoted for a shell, and its purpose.
 
@@ -284,50 +260,12 @@ def command_step(purpose: str, *words: str | Path) -> str:
     return next_step(escape_text(shlex.join(["agedp", *map(str, words)])), purpose)
 
 
-def after_calibration(calibration: Calibration, run_file: Path) -> list[str]:
-    """Return the next step of a calibration; none if its model was stored before."""
-    if calibration.is_stored:
-        return []
-    return [command_step("due days, epsilon and noise under this model", "plan", run_file)]
-
-
-def sample_lines(sample: SampleFolder) -> list[str]:
-    """Return what a sample contains, and the next steps if it was written now."""
-    if not sample.written:
-        return [sample.message]
-    return [
-        sample.message,
-        command_step("due days, epsilon and noise; draws nothing", "plan", sample.run_file),
-        command_step("a rehearsal: releases every day by a simulated clock", "run", sample.run_file),
-    ]
-
-
-def after_verification(folder: str) -> list[str]:
-    """Return what a recipient does with a verified folder."""
-    return [f"Read {escape_text(folder)}/STATEMENT.md: what the release reveals about one household."]
-
-
-def after_export(file: Path, *, is_closed: bool) -> list[str]:
-    """Return the next step of an export that moves the ledger."""
-    if not is_closed:
-        return []
-    return [command_step("its new place", "ledger", "import", file, "--to", "sqlite:///new/ledger.sqlite")]
-
-
 def after_transfer(address: str) -> list[str]:
     """Return the next steps of an import or a recovery."""
     return [
         f'Write into [output] of the run file: ledger = "{escape_text(address)}"',
         command_step("every row and hash once more", "ledger", "verify", address),
     ]
-
-
-# --------------------------------------------------------------------------------------------------
-# Result of a verification -> what `agedp verify` prints: what was compared, and what was not.
-#
-# The data holder's ledger keeps the checksum of every file that was published, so a folder that equals it is as it was
-# published. Without a ledger a folder is compared with its own ledger rows, and nothing more is said of it.
-# --------------------------------------------------------------------------------------------------
 
 
 def verification_lines(folder: str | Path, verification: Verification, *, has_ledger: bool) -> list[str]:

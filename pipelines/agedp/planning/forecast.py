@@ -102,12 +102,11 @@ def forecast(terms: ReleaseTerms, view: ForecastView, *, days_ahead: int | None 
     simulated = simulate_days(terms, view, days)
     if not days:
         return Forecast(None, 0, {}, None, False, tuple(simulated.skipped), simulated.stopped, "", bounds, view.rows)
-    last = date.fromisoformat(simulated.released[-1].day) if simulated.released else None
-    first = [row.loss for row in simulated.released if row.day == days[0].isoformat()]
-    loss = first[0] if first else 0
-    sd = _noise_sd(terms, loss, view.roster, days[0])
-    reasons, history = (simulated.stopped, simulated.refusal), tuple(simulated.history)
-    return Forecast(days[0], loss, sd, last, simulated.ended, tuple(simulated.skipped), *reasons, bounds, history)
+    released, skipped, history = simulated.released, tuple(simulated.skipped), tuple(simulated.history)
+    last = date.fromisoformat(released[-1].day) if released else None
+    loss = next((row.loss for row in released if row.day == days[0].isoformat()), 0)
+    sd, reasons = _noise_sd(terms, loss, view.roster, days[0]), (simulated.stopped, simulated.refusal)
+    return Forecast(days[0], loss, sd, last, simulated.ended, skipped, *reasons, bounds, history)
 
 
 def upcoming_days(run: RunFile, rows: Sequence[AnyRelease]) -> Iterator[date]:
@@ -163,8 +162,12 @@ def _simulate_row(run: RunFile, promise: EffectivePromise, simulated: SimulatedS
     if budget.skipped:
         simulated.skipped.append((day, row.series))
         return
-    row = replace(row, loss=budget.loss)
-    simulated.refusal = _refusal(promise, simulated.history, row) if budget.loss > 0 else ""
+    row, simulated.refusal = replace(row, loss=budget.loss), ""
+    if budget.loss > 0:
+        try:
+            promise.admit(simulated.history, row)
+        except Refused as refused:
+            simulated.refusal = str(refused)
     if budget.loss <= 0 or simulated.refusal:
         simulated.ended = True
         return
@@ -202,17 +205,6 @@ def simulated_release(run: RunFile, layout: Layout, day: date, *, not_before: st
     due = clock.due_on(day_end, age_days=run.promise.age_days or 0).isoformat()
     ended_at, published_on = clock.format_instant(day_end), max(due, not_before)
     return SimulatedRelease(run.population.name, "", day.isoformat(), "released", 0, ended_at, published_on)
-
-
-def _refusal(
-    effective_promise: EffectivePromise, history: Sequence[AnyRelease | SimulatedRelease], row: SimulatedRelease
-) -> str:
-    """Return the reason why a row is refused, "" if it is admitted."""
-    try:
-        effective_promise.admit(history, row)
-    except Refused as refused:
-        return str(refused)
-    return ""
 
 
 def _share(promise: EffectivePromise, run: RunFile, series: str) -> Fraction:

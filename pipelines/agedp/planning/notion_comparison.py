@@ -1,14 +1,34 @@
-"""What a promise would cost: one offer for each notion and method, and what they are compared by.
+"""Run file + leakage bounds + roster counts + ledger -> the notions that meet a target, and the noise of each.
 
-`smallest_epsilon` finds the smallest epsilon of a promise, in four digits, whose noise meets a target. Noise decreases,
-or stays, as epsilon grows, and often is proportional to 1/epsilon: a few evaluations find it on the grid of the numbers
-that a person would write down.
+Public: it uses no reading. Each notion lists the alternatives in which it could be promised for this run file
+(`Promise.candidates`). Each alternative is simulated day by day, as a run would do it, after the days released already,
+under the run file's caps and every model in force. No notion is known here by name.
+
+The days are those after the newest release up to the end of the period, at most a year, with enough households on
+the roster. NOISE is the standard deviation of the noise of a daily mean, root mean square over the days [kWh per
+household], for the smallest group of the mean with the most noise: it is what an interval in the release covers.
+
+* The target is a RISK r, such as epsilon 2, or an ERROR e [kWh per household]. For a risk, each alternative is the
+  promise whose own bound stays at or below r. For an error, it has the smallest bound, in four digits (an amount that a
+  person would write down), at which the noise is at most e. Cheapest is the least noise
+  for a risk, the smallest bound for an error.
+* Noise decreases, or stays, as epsilon grows, and often is proportional to 1/epsilon: `smallest_epsilon` needs a few
+  evaluations to find it on the grid of the numbers with four digits.
+* A series is UNUSABLE if its noise exceeds the day-to-day change of the mean
+  (`change_yardstick`): its days cannot be told apart. Noise is inverse to the number of households, so either more
+  households by that factor or a larger bound, found by simulating the days again, brings the noise down to the change.
+  Both are shown for every series whose noise is above it, also where the error of the estimate leaves the verdict
+  uncertain.
+
+Decisions. The scope of the bound differs between alternatives, and noise cannot weigh scopes against each other. So the
+cheapest is marked among the assumption-free alternatives and, separately, among those conditional on the model.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
@@ -16,18 +36,29 @@ from fractions import Fraction
 from itertools import islice
 from typing import Final, NamedTuple
 
+from pydantic import ValidationError
+
 from agedp.budget import DISTANT_DAY, ReleaseTerms
-from agedp.planning.forecast import ForecastView, SimulatedSeries, simulate_days, smallest_group_size, upcoming_days
+from agedp.planning.forecast import ForecastView, simulate_days, smallest_group_size, upcoming_days
 from agedp.planning.row_noise import ChangeYardstick, change_yardstick
 from agedp.signal_against_noise import rows_of_means
 from agedp_data import mechanisms
 from agedp_data.config import RunFile
-from agedp_data.epsilon import NANO, ceil_nano
-from agedp_data.errors import RunFileError
-from agedp_data.notions.notion import LossBound, Notion
-from agedp_data.series.layered_mean import is_upper
+from agedp_data.config.contract import contract_value
+from agedp_data.config.run_file import applies_to_a_bound
+from agedp_data.epsilon import NANO, ceil_nano, floor_nano
+from agedp_data.errors import AgedpError, RunFileError
+from agedp_data.notions import NOTIONS, Promise
+from agedp_data.notions.enforcement import own_bound_name
+from agedp_data.notions.notion import DAY_BOUND, LossBound, Notion
+from agedp_data.notions.publication import Alternative, total_charge, unavailable
+from agedp_data.roster import columns_text
+from agedp_data.series.layered_mean import is_upper, series_text
 from agedp_data.series.mean import is_daily_mean
 from agedp_data.series.series_terms import layers_of
+
+_NEGLIGIBLE_NANO: Final = 1000
+_MAX_SIMULATED_DAYS: Final = 366
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,17 +264,6 @@ def _grid_index(epsilon: float) -> int:
     return min(_LAST, (exponent - _FIRST_EXPONENT) * _DIGITS + digits - 1000)
 
 
-# --------------------------------------------------------------------------------------------------
-# The coming days of a run file, and the simulation of a promise on them: losses, noise, first and last date.
-#
-# The days are those after the newest release up to the end of the period, at most a year, with enough households on
-# the roster. NOISE is the standard deviation of the noise of a daily mean, root mean square over the days [kWh per
-# household], for the smallest group of the mean with the most noise: it is what an interval in the release covers.
-# --------------------------------------------------------------------------------------------------
-
-_MAX_SIMULATED_DAYS: Final = 366
-
-
 class SimulatedDays:
     """The coming days under the terms of a run file; `households` by day are those of the smallest group.
 
@@ -252,45 +272,38 @@ class SimulatedDays:
     """
 
     def __init__(self, terms: ReleaseTerms, view: ForecastView) -> None:
-        self.terms = terms
-        self.run: RunFile = terms.run
-        self.model = terms.model
+        self.terms, self.run, self.model = terms, terms.run, terms.model
         self.leakage_bounds = terms.leakage_bounds
         self.view = view
-        self.name = self._noisiest()
+        coming = list(islice(upcoming_days(self.run, view.rows), _MAX_SIMULATED_DAYS))
+        self.name = self._noisiest(next(iter(coming), self.run.schedule.first_day))
         self.sensitivity = self.run.series[self.name].sensitivity("replacement")
         roster, by, least = view.roster, self.run.series[self.name].by, self.run.population.min_households
-        sizes = {day: smallest_group_size(roster, day, by, least) for day in self._days()}
+        sizes = {day: smallest_group_size(roster, day, by, least) for day in coming}
         self.households = {day: households for day, households in sizes.items() if households}
-        if not self._days():
+        if not coming:
             raise RunFileError("every day of the period is released or skipped; there is nothing left to promise")
         if not self.households:
             raise RunFileError(
                 "no remaining day has enough households on the roster ([population] min_households = "
-                f"{self.run.population.min_households}); there is nothing to promise"
+                f"{least}); there is nothing to promise"
             )
         self.change = change_yardstick(rows_of_means(view.rows, view.contracts), self.name)
 
-    def _noisiest(self) -> str:
+    def _noisiest(self, day: date) -> str:
         """Return the mean, or layer 1 of one, with the most noise at the same loss: width / (share x households)."""
         means = {
             name: series for name, series in self.run.series.items() if is_daily_mean(series) and not is_upper(name)
         }
         if not means:
             raise RunFileError("a comparison states costs as the noise of a mean; the run file publishes none")
-        day = next(iter(self._days()), self.run.schedule.first_day)
+        least = self.run.population.min_households
 
         def weight(name: str) -> Fraction:
-            households = (
-                smallest_group_size(self.view.roster, day, means[name].by, self.run.population.min_households) or 1
-            )
+            households = smallest_group_size(self.view.roster, day, means[name].by, least) or 1
             return Fraction(means[name].width_wh) / (Fraction(self.run.shares[name]) * households)
 
         return max(means, key=weight)
-
-    def _days(self) -> list[date]:
-        """Return the days after the newest release, at most a year of them."""
-        return list(islice(upcoming_days(self.run, self.view.rows), _MAX_SIMULATED_DAYS))
 
     @property
     def is_endless(self) -> bool:
@@ -304,30 +317,37 @@ class SimulatedDays:
         if not simulated.released:
             return None
         bounds = run.notion.bounds(simulated.history, self.leakage_bounds[0], None)
-        bound_value = next((bound.value for bound in bounds if bound.name == bound_name), None)
         losses = tuple(row.loss for row in simulated.released)
         days = [date.fromisoformat(row.day) for row in simulated.released]
-        noises_kwh = [self.noise_of(loss, run) / self.households[day] for loss, day in zip(losses, days, strict=True)]
+        dates, households = [row.published_on for row in simulated.released], [self.households[day] for day in days]
+        layers = layers_of(self.name, run.series)  # whose noises are independent
+        noises_kwh = [self.noise_of(loss, run) / number for loss, number in zip(losses, households, strict=True)]
         sums_kwh = [
-            self._noise_of_sum(loss, run) / self.households[day] for loss, day in zip(losses, days, strict=True)
+            math.hypot(*(self.noise_of(loss, run, layer) for layer in layers)) / number
+            for loss, number in zip(losses, households, strict=True)
         ]
-        dates = [row.published_on for row in simulated.released]
-        unusable = sum(self.change.verdict(noise_kwh) == "hidden" for noise_kwh in noises_kwh)
-        noise = _root_mean_square(noises_kwh), _root_mean_square(sums_kwh), max(noises_kwh), unusable
-        published, ended_by = (min(dates), max(dates)), _ended_by(run.notion, simulated)
-        beyond = self.is_endless and not simulated.ended
-        first, last, skipped = days[0], days[-1], len(simulated.skipped)
-        return SeriesCost(bound_value, losses, *noise, first, last, published, skipped, ended_by, beyond)
+        fits_total = not simulated.ended or run.notion.fits_total(simulated.history, DISTANT_DAY, losses[-1])
+        return SeriesCost(
+            reaches=next((bound.value for bound in bounds if bound.name == bound_name), None),
+            losses=losses,
+            noise_kwh=_root_mean_square(noises_kwh),
+            sum_noise_kwh=_root_mean_square(sums_kwh),
+            worst_kwh=max(noises_kwh),
+            unusable_days=sum(self.change.verdict(noise_kwh) == "hidden" for noise_kwh in noises_kwh),
+            first_day=days[0],
+            last_day=days[-1],
+            published=(min(dates), max(dates)),
+            skipped=len(simulated.skipped),
+            ended_by=("promise" if fits_total else "epsilon_total") if simulated.ended else "",
+            beyond=self.is_endless and not simulated.ended,
+        )
 
-    def noise_of(self, loss: int, run: RunFile) -> float:
-        """Return the noise of the sum [kWh] for a day with this loss, up to the rounding of the drawn noise's scale."""
-        return self._noise_of_series(self.name, loss, run)
+    def noise_of(self, loss: int, run: RunFile, name: str = "") -> float:
+        """Return the noise of the sum [kWh] for a day with this loss, up to the rounding of the drawn noise's scale.
 
-    def _noise_of_sum(self, loss: int, run: RunFile) -> float:
-        """Return the noise of the sum of all layers of the mean [kWh]: their noises are independent."""
-        return math.hypot(*(self._noise_of_series(layer, loss, run) for layer in layers_of(self.name, run.series)))
-
-    def _noise_of_series(self, name: str, loss: int, run: RunFile) -> float:
+        It is that of the mean that is compared, or of the layer `name` of it.
+        """
+        name = name or self.name
         part = int(run.notion.part_of_day(name, Fraction(run.shares[name])) * loss)
         if part <= 0:
             return math.inf
@@ -351,8 +371,221 @@ def _root_mean_square(values: Sequence[float]) -> float:
     return math.sqrt(sum(value**2 for value in values) / len(values))
 
 
-def _ended_by(notion: Notion, simulated: SimulatedSeries) -> str:
-    if not simulated.ended:
-        return ""
-    needed = simulated.released[-1].loss
-    return "promise" if notion.fits_total(simulated.history, DISTANT_DAY, needed) else "epsilon_total"
+def compare_promises(terms: ReleaseTerms, view: ForecastView, target: ComparisonTarget) -> NotionComparison:
+    """Compare every notion and method for a target; nothing is drawn or written.
+
+    Raises:
+        RunFileError: no mean is published, or no remaining day has enough households on the roster.
+    """
+    return _PromiseSearch(terms, view).compared(target)
+
+
+class _PromiseSearch:
+    """Simulates the days of one run file under one promise after the other."""
+
+    def __init__(self, terms: ReleaseTerms, view: ForecastView) -> None:
+        self.run, self.days = terms.run, SimulatedDays(terms, view)
+        self._simulated: dict[tuple[str, str, Decimal], tuple[RunFile, SeriesCost | None]] = {}
+
+    def compared(self, requested: ComparisonTarget) -> NotionComparison:
+        target, view = self._target(requested), self.run.comparison
+        entries = [
+            self._entry(notion, alternative, target) for notion in NOTIONS for alternative in notion.candidates(view)
+        ]
+        if not any(entry.promised for entry in entries):
+            entries.insert(0, self._entry_of_run_file(target))
+        days, series = self.days, self.run.series[self.days.name]
+        return NotionComparison(
+            target,
+            tuple(marked(entries, target)),
+            series=days.name,
+            label=series_text(days.name, series),
+            households=min(days.households.values()),
+            groups=columns_text(series.by),
+            days=tuple(days.households),
+            endless=days.is_endless,
+            change=days.change,
+        )
+
+    def _target(self, requested: ComparisonTarget) -> ComparisonTarget:
+        """Return the requested target, else the limit of the run file's own bound.
+
+        A bound without a limit of its own is simulated. If it is negligible (an archive of old days) or infinite, the
+        loss of a day takes its place.
+        """
+        if requested.risk is not None or requested.error_kwh is not None:
+            return requested
+        notion = self.run.notion
+        bound_name = _bound_name(notion, self._first())
+        limit = notion.limits.get(bound_name)
+        if limit is None:
+            series = self.days.simulate(self.run, bound_name)
+            limit = None if series is None else series.reaches
+        if limit is None or limit < _NEGLIGIBLE_NANO:
+            limit = notion.limits[DAY_BOUND] or 0
+        return ComparisonTarget(risk=Decimal(limit) / NANO, from_run_file=True)
+
+    def _first(self) -> Alternative:
+        """Return the first alternative of the run file's notion."""
+        return next(iter(type(self.run.promise).candidates(self.run.comparison)), unavailable(""))
+
+    def _entry(self, notion: type[Promise], candidate: Alternative, target: ComparisonTarget) -> ComparisonEntry:
+        if candidate.reason:
+            return ComparisonEntry(notion.name, candidate.method, candidate.reason)
+        try:
+            epsilon = target.risk
+            if epsilon is None:
+                epsilon = self._smallest_epsilon(notion, candidate, target.error_kwh or 0)
+            if epsilon is None:
+                return ComparisonEntry(notion.name, candidate.method, self._no_epsilon_reason(target.error_kwh or 0))
+            entry = self._priced_entry(*self._priced(notion, candidate, epsilon), candidate, target)
+            if entry.series is None or entry.series.noise_kwh <= self.days.change.kwh:
+                return entry
+            return replace(entry, needs=self._remedies(notion, candidate, entry.series, epsilon))
+        except AgedpError as error:
+            return ComparisonEntry(notion.name, candidate.method, str(error).removeprefix(f"{self.run.name}: "))
+
+    def _entry_of_run_file(self, target: ComparisonTarget) -> ComparisonEntry:
+        """Return the run file's promise as it stands, where no candidate is the same."""
+        candidate, change = self._first(), self.days.change.kwh
+        series = self.days.simulate(self.run, _bound_name(self.run.notion, candidate))
+        entry = self._priced_entry(self.run, series, candidate, target)
+        if series is not None and series.noise_kwh > change:
+            needs = Remedies(self._households_needed(series), self.days.loss_for(change), None, None)
+            with suppress(AgedpError):
+                needs = self._remedies(type(self.run.promise), candidate, series, entry.epsilon)
+            entry = replace(entry, needs=needs)
+        return replace(entry, method="as the run file says", promised=True)
+
+    def _priced(
+        self, notion: type[Promise], candidate: Alternative, epsilon: Decimal
+    ) -> tuple[RunFile, SeriesCost | None]:
+        """Return the run file with a candidate's promise of an epsilon, and its simulation; each is simulated once."""
+        key = notion.name, candidate.method, epsilon
+        if key not in self._simulated:
+            run = self._promising(notion, candidate, epsilon)
+            self._simulated[key] = run, self.days.simulate(run, _bound_name(run.notion, candidate))
+        return self._simulated[key]
+
+    def _priced_entry(
+        self, run: RunFile, series: SeriesCost | None, candidate: Alternative, target: ComparisonTarget
+    ) -> ComparisonEntry:
+        notion = run.notion
+        bound_name = _bound_name(notion, candidate)
+        if series is None:
+            return ComparisonEntry(notion.name, candidate.method, self._reason_without_release(notion))
+        bounds = notion.bounds(self.days.view.rows, self.days.leakage_bounds[0], None)
+        bound = next(bound for bound in bounds if bound.name == bound_name)
+        limit, spent_bound = self._permitted(notion.limits.get(bound_name, series.reaches)), bound.value or 0
+        is_complete = len(series.losses) == len(self.days.households)
+        return ComparisonEntry(
+            notion.name,
+            candidate.method,
+            bound=bound,
+            epsilon=None if limit is None else Decimal(max(limit, spent_bound)) / NANO,
+            keys=contract_value(run.promise),
+            series=series,
+            promised=run.promise == self.run.promise,
+            meets_target=is_complete and self._meets_target(series, target, spent_bound),
+            ahead=None if limit is None or limit >= spent_bound else Decimal(limit) / NANO,
+        )
+
+    def _reason_without_release(self, notion: Notion) -> str:
+        """Return why a promise releases no day at all."""
+        if obstacle := next(filter(None, map(notion.obstacle, self.days.leakage_bounds)), ""):
+            return obstacle
+        model = ["this model"] if self.days.model else []
+        released = ["what is released already"] if self.days.view.rows else []
+        draws = ["the calibration draws"] if notion.charges else []
+        conditions = " and ".join(["these caps", *model, *released, *draws])
+        return f"releases no day: under {conditions} no loss, however small, keeps the figure"
+
+    def _permitted(self, limit: int | None) -> int | None:
+        """Return a limit, at most the loss that the caps permit on all requested days: no bound exceeds it."""
+        if limit is None or self.days.is_endless:
+            return limit
+        spent = sum(row.loss for row in self.days.view.rows) + total_charge(self.run.notion.charges)
+        return min(limit, spent + self.run.promise.day_cap * len(self.days.households))
+
+    def _meets_target(self, series: SeriesCost, target: ComparisonTarget, spent_bound: int) -> bool:
+        """Return whether the target is met; the run file's own target is at least the bound of the released days."""
+        if target.error_kwh is not None:
+            return series.noise_kwh <= target.error_kwh
+        if target.risk is None or series.reaches is None:
+            return False
+        return series.reaches <= max(floor_nano(target.risk), spent_bound if target.from_run_file else 0)
+
+    def _promising(self, notion: type[Promise], candidate: Alternative, epsilon: Decimal) -> RunFile:
+        """Return the run file with this promise in place of its own, under its caps, with its delta where it applies.
+
+        Raises:
+            RunFileError: there is no such promise for this run file.
+        """
+        own = self.run.promise
+        keys: dict[str, object] = {"max_day_epsilon": own.max_day_epsilon, "epsilon_total": own.epsilon_total}
+        keys |= {} if own.delta is None else {"delta": own.delta}
+        keys |= {"accept": own.accept} if own.accept else {}
+        keys |= {} if self.run.schedule.mode == "archive" else {"age_days": own.age_days}
+        try:
+            promise = notion.model_validate({"notion": notion.name, **keys, **candidate.keys(epsilon)})
+        except ValidationError as error:
+            problem = error.errors(include_url=False)[0]
+            place = [*problem["loc"], *problem.get("ctx", {}).get("at", ())]
+            raise RunFileError(f"{'.'.join(map(str, place))} {problem['msg']}".strip()) from None
+        if not applies_to_a_bound(promise):
+            promise = promise.model_copy(update={"delta": None})
+        return self.run.promising(promise)
+
+    def _smallest_epsilon(
+        self, notion: type[Promise], candidate: Alternative, error_kwh: float, *, guess: float | None = None
+    ) -> Decimal | None:
+        """Return the smallest epsilon of a candidate with at most this noise; None if the caps do not permit it.
+
+        Raises:
+            RunFileError: no epsilon makes such a promise possible.
+        """
+        with suppress(AgedpError):  # the epsilon does not matter here; the reason is found below
+            if self.days.exceeds_noise(error_kwh, self._promising(notion, candidate, Decimal(1))):
+                return None
+        errors: list[AgedpError] = []
+
+        def noise_of(epsilon: Decimal) -> float | None:
+            try:
+                series = self._priced(notion, candidate, epsilon)[1]
+            except AgedpError as error:
+                errors.append(error)
+                return None
+            errors.clear()
+            return None if series is None else series.noise_kwh
+
+        epsilon = smallest_epsilon(noise_of, error_kwh, guess=guess or self.days.loss_for(error_kwh) / NANO)
+        if epsilon is None and errors:
+            raise errors[0]
+        return epsilon
+
+    def _households_needed(self, series: SeriesCost) -> int:
+        return math.ceil(min(self.days.households.values()) * series.noise_kwh / self.days.change.kwh)
+
+    def _remedies(
+        self, notion: type[Promise], candidate: Alternative, series: SeriesCost, epsilon: Decimal | None
+    ) -> Remedies:
+        change = self.days.change.kwh
+        households_needed, loss = self._households_needed(series), self.days.loss_for(change)
+        guess = float(epsilon) * series.noise_kwh / change if epsilon else None
+        larger = self._smallest_epsilon(notion, candidate, change, guess=guess)
+        remedied = None if larger is None else self._priced(notion, candidate, larger)[1]
+        if remedied is None:
+            return Remedies(households_needed, loss, larger, None)
+        return Remedies(households_needed, remedied.epsilon, larger, remedied.last_day)
+
+    def _no_epsilon_reason(self, error_kwh: float) -> str:
+        """Return why no bound has so little noise: the caps, or no bound is finite."""
+        promise, needed_text = self.run.promise, f"a day would need epsilon {self.days.loss_for(error_kwh) / NANO:.4g}"
+        if self.days.exceeds_noise(error_kwh, self.run):
+            return f"this noise is not possible under max_day_epsilon = {promise.max_day_epsilon:f}: {needed_text}"
+        return f"no finite bound has this little noise under these caps: {needed_text}"
+
+
+def _bound_name(notion: Notion, candidate: Alternative) -> str:
+    """Return the name of the bound that a candidate limits: its own, or the notion's, or a day's."""
+    return candidate.bound_name or own_bound_name(notion.limits) or DAY_BOUND

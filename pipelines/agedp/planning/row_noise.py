@@ -9,8 +9,13 @@ Decisions:
 
 * Of rows that cover several days, `households` is the mean number of the days, rounded down, to be compared with the
   households of single days. The noise is that of household-days, by which the published sums are divided.
+* Layer 1 of `clamp_kwh = [10, 40]` is no mean of the households: it has little noise and leaves out what a day exceeds
+  10 kWh by. The mean up to 40 kWh is the sum of the layers. Their noise is independent, so its variances add.
 * Of a profile of months the noise is that of a half-hour which each day of its kind has once. The table has more where
   the clock skips a half-hour, and less where it occurs twice.
+* Planned noise is judged against the day-to-day change of the mean: the estimate of `agedp.signal_against_noise` for
+  the smallest group, or 1 kWh. An estimate of 0.7 kWh with a standard error of 0.1 makes noise of 0.4 kWh usable, of
+  1 kWh unusable, and of 0.6 kWh uncertain.
 * Noise is USABLE if it is below the estimate by two standard errors, UNUSABLE if it is above it by two, else NOT
   CERTAIN. Without an estimate it is compared with the assumed 1 kWh, and one of the first two.
 * The number of households or the bound that a plan advises brings the noise down to one change: the estimate if it
@@ -27,11 +32,11 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Final, NamedTuple
 
-from agedp.signal_against_noise import ASSUMED_CHANGE_KWH, smallest_group_signal
+from agedp.signal_against_noise import ASSUMED_CHANGE_KWH, smallest_group_signal, three_digits
 from agedp_data import mechanisms
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.series.series import AnySeries
-from agedp_data.series.series_terms import Cell, days_of
+from agedp_data.series.series_terms import days_of, layer_number, mean_name
 from agedp_data.smoothing.signal_estimate import SignalEstimate, Verdict
 
 _WH_PER_KWH: Final = 1000.0
@@ -54,17 +59,13 @@ def group_noises(row: ReleaseRecord, series: AnySeries) -> tuple[GroupNoise, ...
     """Return the groups of a row with their noise; of a profile of months, the kinds of day of each group."""
     deviation = mechanisms.standard_deviation(row.scale) if row.state == "released" else math.nan
     days = Counter(map(series.kind_of, days_of(*series.covered_days(date.fromisoformat(row.day)))))
-    return tuple(
-        GroupNoise(part.group, number // days[part.kind], _noise(series, part, number, deviation), part.kind)
-        for part, number in series.by_part(row.cells, row.households).items()
-    )
-
-
-def _noise(series: AnySeries, part: Cell, households: int, deviation: float) -> float:
-    """Return the noise of a value of a part with so many households, or household-days."""
-    if series.unit == "households":
-        return deviation
-    return deviation / (_WH_PER_KWH * series.weight(part.kind) * households) if households else math.nan
+    noises = []
+    for part, number in series.by_part(row.cells, row.households).items():  # households, or household-days
+        noise = deviation
+        if series.unit != "households":
+            noise = deviation / (_WH_PER_KWH * series.weight(part.kind) * number) if number else math.nan
+        noises.append(GroupNoise(part.group, number // days[part.kind], noise, part.kind))
+    return tuple(noises)
 
 
 def smallest_group(row: ReleaseRecord, series: AnySeries) -> tuple[GroupNoise, ...]:
@@ -86,12 +87,41 @@ def value_range(series: AnySeries, households: int, interval_minutes: int) -> fl
     return float(households * most) if series.unit == "households" else most / _WH_PER_KWH
 
 
-# --------------------------------------------------------------------------------------------------
-# The day-to-day change of a mean against which planned noise is judged: the estimate from released rows, or 1 kWh.
-#
-# The estimate is that of `agedp.signal_against_noise`, for the smallest group of the series. Example: an estimate of
-# 0.7 kWh with a standard error of 0.1 makes noise of 0.4 kWh usable, of 1 kWh unusable, and of 0.6 kWh uncertain.
-# --------------------------------------------------------------------------------------------------
+def sum_noises(rows: Iterable[ReleaseRecord]) -> dict[str, dict[str, float]]:
+    """Return the noise of the sum of a mean's layers, by mean and by day on which it has several [kWh per household].
+
+    The noise is that of the smallest group.
+
+    Args:
+        rows: released or planned rows of any series; skipped ones are left out.
+    """
+    deviations: dict[str, dict[str, list[float]]] = {}
+    for row in rows:
+        if layer_number(row.series) and row.state == "released":
+            deviation = mechanisms.standard_deviation(row.scale) / (1000.0 * min(row.households))
+            deviations.setdefault(mean_name(row.series), {}).setdefault(row.day, []).append(deviation)
+    by_mean = {
+        name: {day: math.hypot(*layers) for day, layers in days.items() if len(layers) > 1}
+        for name, days in deviations.items()
+    }
+    return {name: days for name, days in by_mean.items() if days}
+
+
+def newest_sum_noise(rows: Iterable[ReleaseRecord], name: str) -> tuple[str, float] | None:
+    """Return the newest day on which a mean has several layers, and the noise of their sum; None without such a day.
+
+    Args:
+        rows: rows of all series, or of the layers of this mean.
+        name: the name of the mean in the run file.
+    """
+    return max(sum_noises(rows).get(name, {}).items(), default=None)
+
+
+def sum_noise_line(rows: Iterable[ReleaseRecord], name: str) -> list[str]:
+    """Return one line on the noise of the sum of a mean's layers on its newest day, nothing without layers."""
+    if (newest := newest_sum_noise(rows, name)) is None:
+        return []
+    return [f"{name}, sum of the layers: noise {three_digits(newest[1])} kWh per household on {newest[0]}"]
 
 
 @dataclass(frozen=True, slots=True)

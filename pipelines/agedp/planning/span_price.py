@@ -153,10 +153,9 @@ def _kinds(run: RunFile, released: Sequence[HistoryRow]) -> list[Release] | None
         for name, part in (_parts(run) if not series else {series: Fraction(1)}).items():
             sensitivity, spend = run.series[name].sensitivity("replacement"), Fraction(int(part * loss), NANO)
             if spend:
+                move = _cell_move(run.series[name], publication, sensitivity)
                 scale = mechanisms.laplace_scale(sensitivity=sensitivity, loss=spend)
-                kinds.update(
-                    _noises(sensitivity, _cell_move(run.series[name], publication, sensitivity), scale, number)
-                )
+                kinds.update(_noises(sensitivity, move, scale, number))
     for row in released:
         if row.mechanism:
             statistic = publication.statistic(row)

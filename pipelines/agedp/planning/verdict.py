@@ -141,23 +141,21 @@ class Verdict:
     @property
     def causes(self) -> tuple[Cause, ...]:
         """Return the causes for a refusal, also those that are accepted."""
-        return tuple(self._causes())
-
-    def _causes(self) -> Iterator[Cause]:
+        causes, best = [], self._best
         if self.credit is not None and self.credit.is_none:
-            yield Cause(
-                "no-credit",
+            text = (
                 f"its bound credits nothing: {self.credit.text} (limit {float(NO_CREDIT):g}). Take {self.remedy}, or "
-                'notion = "classical", which promises the sum by itself.',
+                'notion = "classical", which promises the sum by itself.'
             )
-        best = self._best
+            causes.append(Cause("no-credit", text))
         if best is not None and best.ratio > 1:
             limit = "the clamp" if best.unit == "kWh" else "the number of households"
-            yield Cause(
-                "useless",
+            text = (
                 f"the noise exceeds {limit} in every span: {self._noise_text}. An epsilon, or a number of households, "
-                f"{three_digits(best.ratio)} times as large brings it down to {limit}.",
+                f"{three_digits(best.ratio)} times as large brings it down to {limit}."
             )
+            causes.append(Cause("useless", text))
+        return tuple(causes)
 
     @property
     def refused(self) -> tuple[Cause, ...]:
@@ -181,14 +179,13 @@ class Verdict:
     def lines(self) -> list[str]:
         """Return what is shown before the first draw: the figures, and each cause that does not refuse the release."""
         facts = [*([self.credit.text] if self.credit else []), *filter(None, [self._noise_text])]
-        figures = [f"Verdict before the first release: {'; '.join(facts)}."] if facts else []
-        passed = [cause for cause in self.causes if cause not in self.refused]
-        return [*figures, *(f"{self._passed(cause)}: {cause.text}" for cause in passed)]
-
-    def _passed(self, cause: Cause) -> str:
-        if cause.word in self.accepted:
-            return f'Accepted in writing by "{cause.word}"'
-        return f'A rehearsal passes, a release will be refused unless "{cause.word}" is accepted'
+        lines = [f"Verdict before the first release: {'; '.join(facts)}."] if facts else []
+        for cause in [cause for cause in self.causes if cause not in self.refused]:
+            passed = f'A rehearsal passes, a release will be refused unless "{cause.word}" is accepted'
+            if cause.word in self.accepted:
+                passed = f'Accepted in writing by "{cause.word}"'
+            lines.append(f"{passed}: {cause.text}")
+        return lines
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -248,10 +245,9 @@ def judge_first_release(
     if not any(planned.values()):
         return None
     noises = tuple(noise for name, rows in planned.items() for noise in _span_noises(terms, roster, name, rows))
-    promise = run.promise
-    credit = _credit(terms, planned, today)
-    is_release = schedule.mode != "rehearsal"
-    return Verdict(promise.notion, credit, noises, promise.TEXT.credit_remedy, promise.accept or (), is_release)
+    promise, credit = run.promise, _credit(terms, planned, today)
+    accepted, is_release = promise.accept or (), schedule.mode != "rehearsal"
+    return Verdict(promise.notion, credit, noises, promise.TEXT.credit_remedy, accepted, is_release)
 
 
 def _planned_rows(terms: ReleaseTerms, days: Sequence[date]) -> dict[str, Rows]:
@@ -292,23 +288,23 @@ def _credit(terms: ReleaseTerms, planned: Mapping[str, Rows], today: date) -> Cr
     name = own_bound_name(notion.limits) or run.promise.TEXT.own_bound.name
     if name in (DAY_BOUND, TOTAL_BOUND):
         return None
-    has_periods = run.publication.has_periods
-    by_series = (
-        [(series, day, int(_part(terms, series) * loss)) for series, rows in planned.items() for day, loss in rows]
-        if has_periods
-        else [("", day, loss) for day, loss in next(iter(planned.values()))]  # all series of the day in one row
-    )
-    total, limit = sum(loss for _, _, loss in by_series), notion.limits.get(name)
-    unit = "rows" if has_periods else "days"
+    unit = "rows" if run.publication.has_periods else "days"
+    if run.publication.has_periods:
+        losses = [
+            (series, day, int(_part(terms, series) * loss)) for series in planned for day, loss in planned[series]
+        ]
+    else:  # all series of the day in one row
+        losses = [("", day, loss) for day, loss in next(iter(planned.values()))]
+    total, limit = sum(loss for _, _, loss in losses), notion.limits.get(name)
     if limit is not None and limit < NO_CREDIT * total:
-        return Credit(name, limit, total, len(by_series), unit, is_limit=True)
+        return Credit(name, limit, total, len(losses), unit, is_limit=True)
     layout, not_before = run.input.layout, earliest_date(run, today)
     rows = [
         replace(simulated_release(run, layout, day, not_before=not_before), series=series, loss=loss)
-        for series, day, loss in by_series
+        for series, day, loss in losses
     ]
     bounds = {bound.name: bound.value for bound in notion.bounds(rows, terms.leakage_bound, None)}
-    return Credit(name, bounds[name], bounds[TOTAL_BOUND] or 0, len(by_series), unit)
+    return Credit(name, bounds[name], bounds[TOTAL_BOUND] or 0, len(losses), unit)
 
 
 def _part(terms: ReleaseTerms, series: str) -> Fraction:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from agedp import signal_against_noise
-from agedp.layer_noise import newest_sum_noise
+from agedp.planning.row_noise import newest_sum_noise
 from agedp.release_folder.result_tables import released_table
 from agedp.reports import report_data, series_charts
 from agedp.reports.html import PageSection, anchor_of, closed, paragraph, part, table

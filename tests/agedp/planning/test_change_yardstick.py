@@ -8,12 +8,11 @@ from datetime import timedelta
 
 import pytest
 
-from agedp.planning.compare_notions import compare_promises
-from agedp.planning.notion_comparison import ComparisonTarget
+from agedp.planning.notion_comparison import ComparisonTarget, compare_promises
 from agedp.planning.row_noise import ChangeYardstick, change_yardstick
 from agedp_data.smoothing.signal_estimate import SignalEstimate
 from agedp_flows.text import comparison_text
-from agedp_flows.text.noise_text import yardstick_json, yardstick_text
+from agedp_flows.text.comparison_text import yardstick_json, yardstick_text
 from tests.agedp.released_rows import FIRST, Row, alternating, noisy_rows, rows_of
 
 SWING = [1_000_000 + 50_000 * (i % 2) for i in range(60)]

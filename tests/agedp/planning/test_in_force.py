@@ -16,7 +16,7 @@ from agedp_data.errors import Refused
 from agedp_data.ledger import ContractRecord, ReleaseRecord
 from agedp_data.ledger.hash_chain import HashChain
 from agedp_data.series.series import series_of
-from agedp_flows.text.amendment_text import amendment_lines
+from agedp_flows.text.plan_text import amendment_lines
 
 FIRST = date(2013, 1, 1)
 AGED = (

@@ -10,8 +10,8 @@ import pytest
 
 import agedp
 from agedp_data.errors import RunFileError
+from agedp_flows.text.plan_text import _shown_lines as shown_lines
 from agedp_flows.text.plan_text import plan_json, plan_lines
-from agedp_flows.text.run_text import _shown_lines as shown_lines
 from agedp_flows.text.run_text import result_lines
 
 FIRST = date(2013, 2, 1)

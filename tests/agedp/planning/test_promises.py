@@ -13,8 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agedp.planning.compare_notions import compare_promises
-from agedp.planning.notion_comparison import ComparisonTarget, epsilon_at, smallest_epsilon
+from agedp.planning.notion_comparison import ComparisonTarget, compare_promises, epsilon_at, smallest_epsilon
 from agedp.planning.row_noise import ChangeYardstick
 from agedp_data.accounting.ageing import peak
 from agedp_data.errors import RunFileError
@@ -283,7 +282,7 @@ class Doubled(Classical):
 
 
 def test_a_new_notion_is_a_row(house, monkeypatch):
-    monkeypatch.setattr("agedp.planning.compare_notions.NOTIONS", (*NOTIONS, Doubled))
+    monkeypatch.setattr("agedp.planning.notion_comparison.NOTIONS", (*NOTIONS, Doubled))
     _, rows = offers(begun(house, rest=""), risk=Decimal("0.6"))
     assert set(rows["doubled", "halves"].series.losses) == {300_000_000}
     assert rows["doubled", "halves"].keys["epsilon_per_day"] == "0.3"

@@ -10,8 +10,7 @@ import pytest
 from scipy.special import logsumexp
 
 import agedp
-from agedp.planning.compare_notions import compare_promises
-from agedp.planning.notion_comparison import ComparisonTarget
+from agedp.planning.notion_comparison import ComparisonTarget, compare_promises
 from agedp.planning.span_price import span_prices
 from agedp.stages.plan import forecast_run
 from agedp_data.config.run_file import delta_warning
