@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from agedp.signal_against_noise import three_digits
 from agedp_data import mechanisms
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.series.series_terms import layer_number, mean_name
@@ -44,12 +43,3 @@ def newest_sum_noise(rows: Iterable[ReleaseRecord], name: str) -> tuple[str, flo
     """
     days = sum_noises(rows).get(name, {})
     return max(days.items()) if days else None
-
-
-def sum_noise_line(rows: Iterable[ReleaseRecord], name: str) -> list[str]:
-    """Return one line on the noise of the sum of a mean's layers on its newest day, nothing without layers."""
-    newest = newest_sum_noise(rows, name)
-    if newest is None:
-        return []
-    day, noise_kwh = newest
-    return [f"{name}, sum of the layers: noise {three_digits(noise_kwh)} kWh per household on {day}"]

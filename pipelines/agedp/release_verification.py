@@ -42,9 +42,9 @@ from agedp.release_folder.folder_files import (
     STATEMENT,
     WITHOUT_PACKAGE,
     WORDS,
+    json_bytes,
     partitioned_tables,
 )
-from agedp.release_folder.folder_writer import json_bytes
 from agedp.release_folder.partitions import is_monthly, kind_of, partition_of
 from agedp.release_folder.release_folder import FolderReader, release_path
 from agedp.release_folder.verification import contracts_and_releases, interval_coverage

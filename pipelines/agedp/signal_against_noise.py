@@ -33,19 +33,22 @@ from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agedp_data import mechanisms
 from agedp_data.arrays import Floats
-from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord
+from agedp_data.ledger import ContractRecord, ReleaseRecord
 from agedp_data.ledger.records import AnyRelease, ReleaseHeader
 from agedp_data.series.layered_mean import is_upper
 from agedp_data.series.mean import is_daily_mean
 from agedp_data.series.series_terms import layer_number, mean_name
 from agedp_data.smoothing.signal_estimate import SPANS, SignalEstimate, Verdict, estimate_change
+
+if TYPE_CHECKING:
+    from agedp_data.ledger import Ledger
 
 # --------------------------------------------------------------------------------------------------
 # Released row of a mean -> mean and noise of each of its cells, per household.
@@ -101,13 +104,6 @@ def _mean_rows(rows: Sequence[AnyRelease], contracts: Sequence[ContractRecord]) 
 def read_mean_rows(ledger: Ledger, population: str) -> list[ReleaseRecord]:
     """Return the rows of a population that `rows_of_means` returns; the values of no others are read."""
     return [*ledger.rows_of(_mean_rows(ledger.history(population), ledger.contracts(population)))]
-
-
-def read_newest_rows(ledger: Ledger, population: str) -> list[ReleaseRecord]:
-    """Return the newest released row of each series under each contract; the values of no others are read."""
-    released = (header for header in ledger.history(population) if header.state == "released")
-    newest = {(header.series, header.contract): header for header in sorted(released, key=lambda header: header.day)}
-    return [*ledger.rows_of(newest.values())]
 
 
 @lru_cache(maxsize=1024)

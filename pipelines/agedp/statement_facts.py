@@ -14,22 +14,20 @@ from datetime import date, timedelta
 from decimal import Decimal
 from importlib.metadata import version
 from itertools import pairwise
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from agedp.budget import ReleaseTerms, estimation_periods, series_by_contract
 from agedp.planning.forecast import ForecastView, forecast
 from agedp.release_folder.span_bounds import value_accuracy
-from agedp.signal_against_noise import read_newest_rows
 from agedp_data.config.contract_document import ContractDocument
 from agedp_data.config.input import LongInput
 from agedp_data.config.output import CompareSection
 from agedp_data.datasets.timestamps import tzdata_version
 from agedp_data.epsilon import format_epsilon
 from agedp_data.leakage.bound_table import LeakageBound
-from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord, canonical
+from agedp_data.ledger import ContractRecord, ReleaseRecord, canonical
 from agedp_data.ledger.lifecycle import CalibrationDraw, HouseholdAccount, charges_of
 from agedp_data.ledger.records import AnyRelease
-from agedp_data.ledger.witness import names_witness
 from agedp_data.markov.states import RepresentativeValues
 from agedp_data.model import Model
 from agedp_data.notions import NOTIONS, WEvent
@@ -41,6 +39,9 @@ from agedp_data.roster import Roster
 from agedp_data.statement import note_texts
 from agedp_data.statement.document import ContractVersion, StatedDraw, Statement, read_statement
 from agedp_data.statement.facts import AccountFacts, SeriesEnd, StatementFacts
+
+if TYPE_CHECKING:
+    from agedp_data.ledger import Ledger
 
 _DAYS_AHEAD: Final = 366
 ACROSS_POPULATIONS: Final = " with the other populations"
@@ -159,6 +160,13 @@ def facts_of_records(
         draws=[state_draw(draw) for draw in records.draws],
         accuracy=value_accuracy(records.newest_rows, contracts),
     )
+
+
+def read_newest_rows(ledger: Ledger, population: str) -> list[ReleaseRecord]:
+    """Return the newest released row of each series under each contract; the values of no others are read."""
+    released = (header for header in ledger.history(population) if header.state == "released")
+    newest = {(header.series, header.contract): header for header in sorted(released, key=lambda header: header.day)}
+    return [*ledger.rows_of(newest.values())]
 
 
 def state_draw(draw: CalibrationDraw) -> StatedDraw:
@@ -289,7 +297,7 @@ def statement_notes(
         note_texts.OWN_DAYS_TOO: _is_of_released_days(contracts, rows),
         note_texts.OVERLAP: (account is None or bool(account.gaps)) and records.other_populations > 0,
         note_texts.OUTSIDE_REGISTER: note_texts.OUTSIDE_REGISTER in records.notes,
-        note_texts.UNWITNESSED: not names_witness(contracts[-1].promise),
+        note_texts.UNWITNESSED: not contracts[-1].terms.requires_witness,
     }
     gaps = [_GAPS[gap].format(since=account.since) for gap in account.gaps if gap in _GAPS] if account else []
     return [*(note for note, applies in notes.items() if applies), *gaps]

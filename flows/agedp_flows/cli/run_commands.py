@@ -229,20 +229,25 @@ def verify(
     Example: agedp verify out/release --span 365 --delta 1e-6
     """
     from agedp.release_verification import open_release
-    from agedp_flows.text.ledger_text import folder_spans, span_lines, spans_json, verify_folder_against
     from agedp_flows.text.screen import after_verification, verification_json, verification_lines
 
     release = open_release(folder)
     verification = release.verify()
+    chain_facts, span_facts, spans_text = {}, {}, []
     if ledger is not None:
+        from agedp_flows.text.ledger_text import verify_folder_against
+
         verify_folder_against(release, ledger)
-    chain_facts = {} if ledger is None else {"chain": True}
-    spans = folder_spans(release, span, delta)
+        chain_facts = {"chain": True}
+    if (span, delta) != (None, None):
+        from agedp_flows.text.ledger_text import folder_spans, span_lines, spans_json
+
+        spans = folder_spans(release, span, delta)
+        span_facts, spans_text = {"spans": spans_json(spans)}, span_lines(release, spans)
     lines = verification_lines(folder, verification, has_ledger=ledger is not None)
     if foreign_files := release.other_files():
         lines.append(f"not part of the release, and not checked: {', '.join(map(escape_text, foreign_files))}")
-    lines += [*span_lines(release, spans), *after_verification(folder)]
-    span_facts = {"spans": spans_json(spans)} if spans else {}
+    lines += [*spans_text, *after_verification(folder)]
     print_answer(
         {
             "verified": True,

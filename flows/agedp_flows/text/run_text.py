@@ -27,7 +27,7 @@ import pyarrow.compute as pc
 
 from agedp.internal_records.bookkeeping import read_verdict
 from agedp.internal_records.household_accounts import AccountOverview, HouseholdAccounts
-from agedp.layer_noise import sum_noise_line, sum_noises
+from agedp.layer_noise import newest_sum_noise, sum_noises
 from agedp.ledger_session import LedgerSession
 from agedp.pipeline import RunSummary
 from agedp.planning.forecast import Skip
@@ -36,12 +36,13 @@ from agedp.preflight.input_checks import Finding, first_refusal
 from agedp.release_folder.result_tables import METADATA_KEY
 from agedp.release_verification import ReleaseFolder
 from agedp.run_context import RunContext
-from agedp.signal_against_noise import mean_names, read_newest_rows, three_digits
+from agedp.signal_against_noise import mean_names, three_digits
 from agedp.stage_values import Delivery, DueDays, PlannedRelease, due_date, last_due_date
 from agedp.stages.input_check import CheckedSums, check_input_files
 from agedp.stages.plan import end_within_30_days
 from agedp.stages.publish import publish_release, write_folder_as_of, write_folder_of_statement
 from agedp.stages.report import format_reports_status
+from agedp.statement_facts import read_newest_rows
 from agedp_data.config import RunFile
 from agedp_data.config.model_section import EstimatedModel
 from agedp_data.config.run_file import delta_warning
@@ -563,7 +564,12 @@ def _newest_rows(session: LedgerSession) -> list[ReleaseRecord]:
 def _sum_lines(session: LedgerSession) -> list[str]:
     """Return the noise of the sum of the layers of each mean that has some, on its newest day."""
     names = [name for name in session.run.run_file.series if layer_number(name)]
-    return [line for name in mean_names(names) for line in sum_noise_line(session.rows, name)]
+    newest = ((name, newest_sum_noise(session.rows, name)) for name in mean_names(names))
+    return [
+        f"{name}, sum of the layers: noise {three_digits(sum_noise[1])} kWh per household on {sum_noise[0]}"
+        for name, sum_noise in newest
+        if sum_noise is not None
+    ]
 
 
 def promised_bound_lines(notion: Notion, bounds: Mapping[str, StatedBound], *, when: str = "") -> list[str]:

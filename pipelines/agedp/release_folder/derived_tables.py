@@ -24,18 +24,20 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from agedp.budget import closed_days, days_by_row, series_by_contract
 from agedp.release_folder.result_tables import contract_terms, derived_guarantee, with_guarantee
 from agedp_data.ledger import ContractRecord, ReleaseRecord
-from agedp_data.ledger.ledger_reader import LedgerReader
 from agedp_data.ledger.records import outline_of
 from agedp_data.ledger.transfer import MonthRows
 from agedp_data.series.result_table import DerivedTable, Noise, Span, Unit
 from agedp_data.series.series_terms import days_of, mean_name, period_of
+
+if TYPE_CHECKING:
+    from agedp_data.ledger.ledger_reader import LedgerReader
 
 
 @dataclass(frozen=True, slots=True)

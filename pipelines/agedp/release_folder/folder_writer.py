@@ -16,7 +16,6 @@ Decisions:
 from __future__ import annotations
 
 import hashlib
-import json
 import shutil
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
@@ -24,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -33,7 +32,7 @@ from agedp.local_files import atomic_files
 from agedp.local_files.atomic_files import exclusive_lock
 from agedp.release_folder import partitions
 from agedp.release_folder.derived_tables import monthly_partitions
-from agedp.release_folder.folder_files import PACKAGE, ROWS, STATEMENT, SUMS, is_release_file, max_bytes
+from agedp.release_folder.folder_files import PACKAGE, ROWS, STATEMENT, SUMS, is_release_file, json_bytes, max_bytes
 from agedp.release_folder.origin import list_published_files
 from agedp.release_folder.release_folder import FolderReader
 from agedp.release_folder.result_tables import parquet_bytes
@@ -41,7 +40,6 @@ from agedp.release_folder.verification import interval_coverage
 from agedp_data import foreign_files
 from agedp_data.datasets.filesystem import input_errors, system_at
 from agedp_data.errors import InputError
-from agedp_data.ledger.ledger_reader import LedgerReader
 from agedp_data.ledger.records import sha256
 from agedp_data.ledger.transfer import LedgerExport, complete_rows, format_export, format_month, rows_by_month
 from agedp_data.messages import escape_text
@@ -57,6 +55,9 @@ from agedp_data.statement.datapackage import (
     partition_resources,
 )
 from agedp_data.statement.document import Statement
+
+if TYPE_CHECKING:
+    from agedp_data.ledger.ledger_reader import LedgerReader
 
 _READABLE = 0o644
 NO_FILES: Final[Mapping[str, str]] = MappingProxyType({})
@@ -556,8 +557,3 @@ def release_content(
         ledger=ledger,
     )
     return FolderContent(files | {path: parquet_bytes(table) for path, table in tables}, unchanged)
-
-
-def json_bytes(document: Mapping[str, Any]) -> bytes:
-    """Return a document as the bytes of a file; the same document, the same bytes."""
-    return (json.dumps(document, indent=1, sort_keys=True, ensure_ascii=True) + "\n").encode()

@@ -31,7 +31,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -40,7 +40,6 @@ from agedp.release_folder import derived_tables, result_tables
 from agedp_data.errors import InputError
 from agedp_data.foreign_files import read_limited_schema, read_limited_table, regular_file
 from agedp_data.ledger import ContractRecord, ReleaseRecord
-from agedp_data.ledger.ledger_reader import LedgerReader
 from agedp_data.ledger.records import Row
 from agedp_data.ledger.transfer import rows_by_month
 from agedp_data.roster import ALL
@@ -49,6 +48,9 @@ from agedp_data.series.result_table import DerivedTable, Noise, ResultTable
 from agedp_data.series.series import DERIVED_TABLES, RESULT_TABLES
 from agedp_data.statement.document import Statement
 from agedp_data.table_schemas import LEVEL
+
+if TYPE_CHECKING:
+    from agedp_data.ledger.ledger_reader import LedgerReader
 
 MONTH_KEY: Final = "published_month"
 ROWS_TABLE: Final = "ledger_rows"

@@ -1,12 +1,4 @@
-"""What the public and the confidential report are computed from.
-
-The confidential files of an estimated model are confidential sources:
-
-    <model folder>/households.parquet              which household decides the model, by age
-    <model folder>/transitions.parquet             the transition counts of each household
-    <confidential>/forgetting/<model>.parquet      the chain against lagged counts
-
-`agedp calibrate` writes them once, and no release depends on them. A damaged one costs a section of the report.
+"""What the public report is computed from: statement, released rows and accountants; no confidential source.
 
 Decisions:
 
@@ -19,30 +11,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
-from functools import partial
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from agedp.calibration.model_check import report_name
-from agedp.calibration.quantize import Floats
-from agedp.local_files import atomic_files
-from agedp.local_files.internal_files import FileKind, FileNotice, InternalPaths, read_columns, read_content
-from agedp.stage_values import Delivery
-from agedp.store.store import Store
-from agedp_data import mechanisms, table_schemas
-from agedp_data.config import RunFile
+from agedp_data import mechanisms
 from agedp_data.config.contract import Contract
-from agedp_data.config.model_section import EstimatedModel
 from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.ledger import ReleaseRecord
-from agedp_data.markov.transitions import transition_matrix
 from agedp_data.notions.notion import Accountant, Notion
 from agedp_data.notions.publication import Publication
-from agedp_data.roster import Roster
 from agedp_data.series.distribution import Distribution
 from agedp_data.series.layered_mean import is_upper
 from agedp_data.series.series import AnySeries
@@ -145,97 +125,6 @@ def household_counts(report: ReportData) -> Iterator[tuple[int, ReleaseRecord]]:
                 series = report.contracts[row.contract].series[name]
                 if row.state == "released" and isinstance(series, Distribution):
                     yield sum(row.households) // len(series.ranges_kwh), row
-
-
-@dataclass(frozen=True, slots=True)
-class InternalSources:
-    """Run file, confidential files, roster and readings of a run."""
-
-    run: RunFile
-    paths: InternalPaths
-    roster: Roster
-    store: Store
-    delivery: Delivery
-
-    @property
-    def population(self) -> str:
-        """Return the name of the population."""
-        return self.run.population.name
-
-
-_ADVICE = "Put back a copy, or remove the file; releases do not depend on it"
-_DISTANCE = "total_variation_"
-
-
-@dataclass(frozen=True, slots=True)
-class ModelFiles:
-    """Contents of the files, None for a missing or damaged one, and the warnings.
-
-    `households` are the columns of households.parquet, `chains` the households whose chain mixes, with their transition
-    matrices (h, k, k), `goodness_of_fit` the table `table_schemas.GOODNESS_OF_FIT`.
-    """
-
-    households: Mapping[str, Any] | None = None
-    chains: tuple[list[str], Floats] | None = None
-    goodness_of_fit: pa.Table | None = None
-    notices: tuple[FileNotice, ...] = ()
-
-
-def read_model_files(sources: InternalSources) -> ModelFiles:
-    """Return the confidential files of a run's model; a declared model has none.
-
-    They are about real households, so a rehearsal on synthetic ones leaves them closed.
-    """
-    model = sources.run.model
-    if not isinstance(model, EstimatedModel) or not sources.run.schedule.reads_input:
-        return ModelFiles()
-    folder = Path(model.file)
-    name = report_name(model.file, sources.paths.folder)
-    households = read_content(folder / "households.parquet", _household_columns, FileKind.SUPPLEMENT, advice=_ADVICE)
-    notices = [households.notice]
-    chains = None
-    if households.value is not None and model.assume == "markov" and model.chain == "homogeneous":
-        parse = partial(_chains, households=households.value)
-        transitions = read_content(folder / "transitions.parquet", parse, FileKind.SUPPLEMENT, advice=_ADVICE)
-        chains = transitions.value
-        notices.append(transitions.notice)
-    fit = read_content(
-        sources.paths.folder / "forgetting" / f"{name}.parquet", _goodness_of_fit, FileKind.SUPPLEMENT, advice=_ADVICE
-    )
-    notices.append(fit.notice)
-    warnings = tuple(notice for notice in notices if notice is not None)
-    return ModelFiles(households.value, chains, fit.value, warnings)
-
-
-def _household_columns(path: Path) -> Mapping[str, Any]:
-    columns: Mapping[str, Any] = read_columns(path).to_pydict()
-    if not all(isinstance(value, bool) for value in columns["forgets"]):
-        raise TypeError("forgets is no truth value")
-    if not all(isinstance(value, str) for value in columns["household_id"]):
-        raise TypeError("household_id is no text")
-    numbers = [value for name, values in columns.items() if name.startswith(_DISTANCE) for value in values]
-    if not all(isinstance(value, float) for value in numbers):
-        raise TypeError("a total variation is no number")
-    return columns
-
-
-def _chains(path: Path, households: Mapping[str, Any]) -> tuple[list[str], Floats]:
-    """Return the households whose chain mixes, and their transition matrices (h, k, k)."""
-    table = read_columns(path)
-    if table["household_id"].to_pylist() != households["household_id"]:
-        raise ValueError("the households are not those of households.parquet")
-    cells = table.drop_columns(["household_id"])
-    size = round(cells.num_columns**0.5)
-    counts = np.stack([column.to_numpy() for column in cells.columns], axis=-1).reshape(-1, size, size)
-    if not np.issubdtype(counts.dtype, np.integer) or (counts < 0).any():
-        raise ValueError("a count of transitions is none")
-    mixes = np.array(households["forgets"], bool)
-    ids = [id_ for id_, is_mixing in zip(households["household_id"], mixes, strict=True) if is_mixing]
-    return ids, transition_matrix(counts[mixes], smoothing=0) if ids else np.zeros((0, size, size))
-
-
-def _goodness_of_fit(path: Path) -> pa.Table:
-    return atomic_files.read_table(path, table_schemas.GOODNESS_OF_FIT)
 
 
 # --------------------------------------------------------------------------------------------------

@@ -24,11 +24,10 @@ from tempfile import TemporaryDirectory
 from agedp.internal_records.bookkeeping import digest_of_file, record_of, save_publication
 from agedp.ledger_session import LedgerSession
 from agedp.release_folder.derived_tables import whole_table
-from agedp.release_folder.folder_files import REPORT, STATEMENT, SUMS, WORDS
+from agedp.release_folder.folder_files import REPORT, STATEMENT, SUMS, WORDS, json_bytes
 from agedp.release_folder.folder_writer import (
     FolderContent,
     UnchangedPartitions,
-    json_bytes,
     locked_release_folder,
     release_content,
     unchanged_partitions,

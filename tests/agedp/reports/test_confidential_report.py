@@ -13,8 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from agedp.internal_records.bookkeeping import COVERAGE
-from agedp.reports.confidential_report import CellUtility, clamp_effects, utility
-from agedp.reports.report_data import InternalSources
+from agedp.reports.confidential_report import CellUtility, InternalSources, clamp_effects, utility
 from agedp.reports.series_charts import CellMean
 from tests.agedp.reports.html import Page, faults_of
 
