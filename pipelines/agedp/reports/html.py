@@ -106,9 +106,21 @@ def closed(summary: str, parts: Sequence[str]) -> str:
     return part("closed", summary, parts) if parts else ""
 
 
+def several(summary: str, tables: Sequence[str]) -> str:
+    """Return the only table, or several ones behind a summary that opens them."""
+    return closed(summary, tables) if len(tables) > 1 else tables[0]
+
+
 def side_by_side(parts: Sequence[str]) -> str:
-    """Return figures in two columns, one below the other on a narrow screen."""
-    return part("side_by_side", parts)
+    """Return figures in two columns, one below the other on a narrow screen; the only one as it is."""
+    return part("side_by_side", parts) if len(parts) > 1 else parts[0]
+
+
+def hidden_groups(hidden: int, file: str = "") -> Iterator[str]:
+    """Yield the sentence on the groups that have no chart on a page, which the Parquet file has; none without any."""
+    if hidden:
+        where = f"in {file}" if file else "in the Parquet file"
+        yield paragraph(f"{hidden:,} more groups, of fewer households, are {where} only.", "soft")
 
 
 def table(caption: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -40,7 +40,17 @@ import pyarrow.compute as pc
 
 from agedp.release_folder.result_tables import released_table
 from agedp.reports import svg
-from agedp.reports.html import Values, closed, download_links, paragraph, part, side_by_side, table
+from agedp.reports.html import (
+    Values,
+    download_links,
+    hidden_groups,
+    paragraph,
+    part,
+    several,
+    side_by_side,
+    table,
+)
+from agedp.reports.report_data import largest_groups
 from agedp.reports.series_charts import MONTHS, group_labels, percent
 from agedp_data.arrays import Floats
 from agedp_data.ledger import ReleaseRecord
@@ -324,11 +334,10 @@ def profile_parts(name: str, rows: pa.Table, *, coverage: Decimal, label: str = 
         return
     shown_days = _shown_days(rows)
     shown = rows.filter(pc.greater_equal(rows["day"], pa.scalar(shown_days[0])))
-    largest = shown.group_by("group").aggregate([("households", "max")]).to_pylist()
-    order = sorted(largest, key=lambda row: (-row["households_max"], row["group"]))
-    groups, hidden = sorted(row["group"] for row in order[:MOST_GROUPS]), max(len(order) - MOST_GROUPS, 0)
+    sizes = shown.group_by("group").aggregate([("households", "max")])
+    households = dict(zip(sizes["group"].to_pylist(), sizes["households_max"].to_pylist(), strict=True))
+    groups = largest_groups(households, MOST_GROUPS)
     profiles = {group: group_profile(shown, group) for group in groups}
-    is_split = len(profiles) > 1
     labels = group_labels(groups, label)
     kinds = {group: _weekday_and_weekend(profile, coverage) for group, profile in profiles.items()}
     yield from _mean_charts(kinds, profiles, labels, coverage)
@@ -336,13 +345,11 @@ def profile_parts(name: str, rows: pa.Table, *, coverage: Decimal, label: str = 
         yield from _maps(profiles, labels, shown_days)
     if shown.num_rows < rows.num_rows:
         yield paragraph(f"Earlier days than {shown_days[0]} are in the Parquet file only.", "soft")
-    if hidden:
-        where = f"in {file}" if file else "in the Parquet file"
-        yield paragraph(f"{hidden} more groups, of fewer households, are {where} only.", "soft")
+    yield from hidden_groups(len(households) - len(groups), file)
     holds = "means of weekdays and of weekend days, with intervals and noise"
     yield download_links(f"{name}_weekday_weekend", _values(kinds, profiles), file, holds=holds)
     tables = [_table(of_kinds, profiles[group], labels[group], coverage) for group, of_kinds in kinds.items()]
-    yield closed("Numbers of each group by clock", tables) if is_split else tables[0]
+    yield several("Numbers of each group by clock", tables)
 
 
 def _shown_days(rows: pa.Table) -> list[date]:
@@ -391,7 +398,7 @@ def _mean_charts(
         charts.append(
             svg.chart(title, about, [*lines, hover], x=_clock_axis(profile), y=y, y_title=unit, height=height)
         )
-    yield side_by_side(charts) if len(charts) > 1 else charts[0]
+    yield side_by_side(charts)
 
 
 def _span(profiles: Iterable[GroupProfile]) -> str:
@@ -454,7 +461,7 @@ def _maps(profiles: dict[str, GroupProfile], labels: dict[str, str], days: Seque
             f"{profile.clock(int(peak[0]))}. The values include noise."
         )
         maps.append(value_map(title, about, shown, height=170 if len(profiles) > 1 else 300))
-    yield side_by_side(maps) if len(maps) > 1 else maps[0]
+    yield side_by_side(maps)
     together = -(-len(days) // max(_MOST_AREAS // len(profiles) // len(values), 1))
     if together > 1:
         yield paragraph(
@@ -594,27 +601,19 @@ def month_profile_parts(
     for row in published:
         by_profile.setdefault((row["group"], row["day_kind"], row["first_day"]), []).append(row)
     profiles = _MonthProfiles(by_profile, published[0]["minutes"])
-    groups, hidden = _largest_groups_of_months(published, profiles.months[-1])
+    sizes = {row["group"]: row["household_days"] for row in published if row["first_day"] == profiles.months[-1]}
+    groups = largest_groups(sizes, MOST_GROUPS)
     labels = {group: name if group == "all" and len(groups) == 1 else f"{name}, {group}" for group in groups}
     charts = _newest_charts(profiles, labels, coverage)
-    yield side_by_side(charts) if len(charts) > 1 else charts[0]
+    yield side_by_side(charts)
     if len(profiles.months) > 1:
         yield side_by_side([*_month_maps(profiles, labels)])
-    if hidden:
-        where = f"in {file}" if file else "in the Parquet file"
-        yield paragraph(f"{hidden:,} more groups, of fewer households, are {where} only.", "soft")
+    yield from hidden_groups(len({row["group"] for row in published}) - len(groups), file)
     shown = [row for row in published if row["group"] in labels]
     values = Values(_COLUMNS, [tuple(row[column] for column in _COLUMNS) for row in shown])
     yield download_links(f"{name}_by_month", values, file)
     tables = [_month_table(profiles, group, label, coverage) for group, label in labels.items()]
-    yield tables[0] if len(tables) == 1 else closed("Numbers of each group by clock", tables)
-
-
-def _largest_groups_of_months(rows: Sequence[_Row], newest: date) -> tuple[list[str], int]:
-    """Return the groups that are shown, by name, and the number of all others."""
-    sizes = {row["group"]: row["household_days"] for row in rows if row["first_day"] == newest}
-    largest = sorted(sizes, key=lambda group: (-sizes[group], group))[:MOST_GROUPS]
-    return sorted(largest), len({row["group"] for row in rows}) - len(largest)
+    yield several("Numbers of each group by clock", tables)
 
 
 def _newest_charts(profiles: _MonthProfiles, labels: Mapping[str, str], coverage: Decimal) -> list[str]:

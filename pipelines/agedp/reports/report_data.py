@@ -13,11 +13,9 @@ from datetime import date
 from decimal import Decimal
 from typing import Any, Final
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from agedp_data import mechanisms
 from agedp_data.config.contract import Contract
 from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.ledger import ReleaseRecord
@@ -25,6 +23,7 @@ from agedp_data.notions.notion import Accountant, Notion
 from agedp_data.notions.publication import Publication
 from agedp_data.series.distribution import Distribution
 from agedp_data.series.layered_mean import is_upper
+from agedp_data.series.result_table import Noise
 from agedp_data.series.series import AnySeries
 from agedp_data.series.series_terms import Every, mean_name, period_of
 from agedp_data.statement.document import Statement
@@ -161,6 +160,15 @@ def charted_rows(history: Sequence[ReleaseRecord]) -> list[ReleaseRecord]:
     return [row for row in history if row.day >= first]
 
 
+def largest_groups(sizes: Mapping[str, int], most: int) -> list[str]:
+    """Return the groups that a page shows: those of the largest size, in the order of their names.
+
+    >>> largest_groups({"B": 5, "A": 5, "C": 9}, 2)
+    ['A', 'C']
+    """
+    return sorted(sorted(sizes, key=lambda group: (-sizes[group], group))[:most])
+
+
 def month_rows(months: pa.Table | None, mean: str, *, most: int) -> tuple[list[dict[str, Any]], int]:
     """Return the averages by month of a mean's largest groups as rows, and the number of its other groups.
 
@@ -174,12 +182,11 @@ def month_rows(months: pa.Table | None, mean: str, *, most: int) -> tuple[list[d
     names = [name for name in pc.unique(months["series"]).to_pylist() if mean_name(name) == mean and not is_upper(name)]
     of_mean = months.filter(pc.is_in(months["series"], pa.array(names, months["series"].type)))
     sums = of_mean.group_by("group").aggregate([("household_days", "sum")])
-    groups, days = sums["group"].to_pylist(), sums["household_days_sum"].to_pylist()
-    largest = sorted(range(len(groups)), key=lambda i: (-days[i], groups[i]))[:most]
-    if len(largest) < len(groups):
-        shown = np.isin(np.array(of_mean["group"].to_pylist()), [groups[i] for i in largest])
-        of_mean = of_mean.filter(pa.array(shown))
-    return of_mean.to_pylist(), len(groups) - len(largest)
+    days = dict(zip(sums["group"].to_pylist(), sums["household_days_sum"].to_pylist(), strict=True))
+    shown = largest_groups(days, most)
+    if len(shown) < len(days):
+        of_mean = of_mean.filter(pc.is_in(of_mean["group"], pa.array(shown, of_mean["group"].type)))
+    return of_mean.to_pylist(), len(days) - len(shown)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -195,25 +202,14 @@ def period_rows(rows: Sequence[ReleaseRecord], *, every: Every, coverage: Decima
         every: length of the periods.
         coverage: of the noise intervals.
     """
-    shown = []
+    shown, noise = [], Noise(coverage)
     for row in sorted(rows, key=lambda row: (row.day, row.revision)):
         first, last = period_of(date.fromisoformat(row.day), every)
-        days, half_width = (last - first).days + 1, mechanisms.interval(row.scale, coverage)
-        deviation = mechanisms.standard_deviation(row.scale)
+        days, half_width = (last - first).days + 1, noise.half_width(row.scale)
         for group, value, household_days in zip(row.cells, row.values, row.households, strict=True):
-            wh_per_kwh_mean = 1000.0 * household_days
-            shown.append(
-                {
-                    "first_day": first,
-                    "group": group,
-                    "days_released": days,
-                    "days_in_period": days,
-                    "is_complete": 1,
-                    "household_days": household_days,
-                    "mean_kwh": value / wh_per_kwh_mean,
-                    "low_kwh": (value - half_width) / wh_per_kwh_mean,
-                    "high_kwh": (value + half_width) / wh_per_kwh_mean,
-                    "noise_sd_kwh": deviation / wh_per_kwh_mean,
-                }
-            )
+            sums_wh = {"mean_kwh": value, "low_kwh": value - half_width, "high_kwh": value + half_width}
+            sums_wh["noise_sd_kwh"] = noise.deviation(row.scale)
+            means = {name: sum_wh / (1000.0 * household_days) for name, sum_wh in sums_wh.items()}
+            of_days = {"days_released": days, "days_in_period": days, "is_complete": 1}
+            shown.append({"first_day": first, "group": group, **of_days, "household_days": household_days, **means})
     return shown
