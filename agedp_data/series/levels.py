@@ -31,7 +31,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidatorFunctionWrapHandler, Wrap
 from agedp_data.parameters import exact_text, wrong
 from agedp_data.roster import group_columns
 from agedp_data.series.layered_mean import LayeredMean
-from agedp_data.series.mean import Mean
+from agedp_data.series.mean import PERIODS, Mean
 from agedp_data.series.series import AnySeries, series_in
 from agedp_data.series.series_terms import MOST_LEVELS, SEPARATOR, check_group_columns, layer_number
 
@@ -150,7 +150,6 @@ def common_keys(terms: Sequence[Mapping[str, Any]], *, without: Collection[str])
 _LAYERED: Final = TypeAdapter(dict[str, LayeredMean], config=ConfigDict(defer_build=True))
 _PER_LAYER: Final = ("clamp_kwh", "above_kwh", "share", "missing_kwh")
 """Keys in which the layers of a mean differ."""
-_PERIODS_OF_MEANS: Final = ("week", "month", "year")
 _NO_PERIOD_OF_PROFILES: Final = (
     'must be "day" or "weekday-month", which has a profile of the weekdays and one of the weekends of a month. From '
     "daily profiles agedp derives those of months at no loss (profile_by_month.parquet)"
@@ -161,7 +160,7 @@ def _read_table(table: object, read_series: ValidatorFunctionWrapHandler) -> obj
     """Return the series of one table: a `LayeredMean` for a list of clamps, `LevelSeries` for one of columns."""
     if not isinstance(table, Mapping):
         return read_series(table)
-    if table.get("statistic") == "profile" and table.get("every") in _PERIODS_OF_MEANS:
+    if table.get("statistic") == "profile" and table.get("every") in PERIODS:
         raise wrong(_NO_PERIOD_OF_PROFILES, "every")
     if has_levels(table):
         return read_levels(table, read_series)

@@ -19,22 +19,11 @@ from agedp_data.series.levels import level_column, table_name
 from agedp_data.series.profile import WEIGHTS, profile_sensitivity
 from agedp_data.series.series import BY_NAME
 from agedp_data.series.series_terms import layer_number, mean_name
+from agedp_data.statement.texts import SENTENCES
 
 # --------------------------------------------------------------------------------------------------
 # Sentences of STATEMENT.md on the layers of a mean with a list of clamps, made from the contract.
 # --------------------------------------------------------------------------------------------------
-
-_LAYERS = (
-    "{names} are layers of one mean. Before noise, the layers of a household's day add up to its daily total, at most "
-    "{clamp} kWh. So their published values of a day add up to an estimate of the mean up to {clamp} kWh, with the "
-    "noise of all of them. A layer above the first is a part of a mean and none by itself. What a household uses above "
-    "{clamp} kWh is in no layer. One household's day can change every layer by its width at once: the losses of the "
-    "layers add, and every bound counts all of them."
-)
-_SMALL = (
-    " A change of at most {delta_kwh} kWh is counted in every layer as far as its width permits. No household can "
-    "attain this in all layers at once, so the bounds on such changes are upper bounds."
-)
 
 
 def layer_series_text(name: str, series: SeriesTerms) -> str:
@@ -60,22 +49,17 @@ def layers_texts(contract: ContractDocument) -> Iterator[str]:
         if layer_number(name):
             by_table.setdefault(mean_name(name), []).append(name)
     promise = contract.terms.promise
-    small = _SMALL.format(delta_kwh=exact_text(promise.delta_kwh)) if isinstance(promise, Neighbourhood) else ""
+    small = (
+        SENTENCES.small.format(delta_kwh=exact_text(promise.delta_kwh)) if isinstance(promise, Neighbourhood) else ""
+    )
     for names in by_table.values():
         listed = f"{', '.join(names[:-1])} and {names[-1]}"
-        yield _LAYERS.format(names=listed, clamp=contract.series[names[-1]].clamp_kwh) + small
+        yield SENTENCES.layers.format(names=listed, clamp=contract.series[names[-1]].clamp_kwh) + small
 
 
 # --------------------------------------------------------------------------------------------------
 # Sentences of STATEMENT.md on the levels of a hierarchy of groups, made from the contract.
 # --------------------------------------------------------------------------------------------------
-
-_LEVELS = (
-    "{names} are levels of one hierarchy, {columns}. A group is named by its path, the coarsest label first: {path}. "
-    "Every household is in one group of each level, so one household's day can change every level at once: the losses "
-    "of the levels add, and every bound counts all of them. Each level is drawn by itself, so the published values of "
-    "one level add up to those of the next but for their noise."
-)
 
 
 def levels_texts(contract: ContractDocument) -> Iterator[str]:
@@ -86,7 +70,7 @@ def levels_texts(contract: ContractDocument) -> Iterator[str]:
             by_table.setdefault(table_name(name), []).append(name)
     for names in by_table.values():
         columns = columns_of(contract.series[names[0]].by)
-        yield _LEVELS.format(
+        yield SENTENCES.levels.format(
             names=f"{', '.join(names[:-1])} and {names[-1]}",
             columns=" within ".join(columns),
             path=PATH_SEPARATOR.join(column.upper() for column in reversed(columns)),
@@ -97,18 +81,12 @@ def levels_texts(contract: ContractDocument) -> Iterator[str]:
 # Sentence of STATEMENT.md on estimates in which groups add up, made from the contract.
 # --------------------------------------------------------------------------------------------------
 
-_CONSISTENT = (
-    "`consistent_daily_averages.parquet` contains least-squares estimates in which {sums}. They are computed "
-    "from the released values alone, add no privacy loss and replace no released value; "
-    "where the released groups of a day leave out households, the released value is repeated."
-)
-
 
 def consistency_texts(contract: ContractDocument) -> list[str]:
     """Return one sentence for each quantity of which a contract releases means that add up to each other."""
     series = contract.terms.series
     return [
-        _CONSISTENT.format(sums=_sums_text({name: series[name].columns for name in names}))
+        SENTENCES.consistent.format(sums=_sums_text({name: series[name].columns for name in names}))
         for names in totals_with_groups(series)
     ]
 
@@ -136,53 +114,6 @@ def _sums_text(columns: Mapping[str, Columns]) -> str:
 # --------------------------------------------------------------------------------------------------
 
 _MEAN = "mean daily use of the households"
-_RANGES = (
-    "Ranges in kWh: {bins}; each from one number to below the next, the last one including its end. Noise is added to "
-    "each count (discrete Laplace, scale = "
-)
-_PERIODS = (
-    ". A row covers all days of a {every} of the calendar and names the first and the last of them; only a whole "
-    "{every} is released. Noise is added to the sum over all these days, in whole watt-hours (discrete Laplace, scale "
-    "= days x clamp / epsilon): it is that of all days of a household which the row covers. The noisy sum is divided "
-    "by the household-days on the roster. Values below 0 are published as drawn. The loss of a row counts in full on "
-    "each day that it covers and in every window of days that touches one of them, and once in the total"
-)
-_DRAWN = ". Counts are published as drawn: whole numbers that may be negative and need not "
-_COUNTS = {
-    "histogram": f"{_RANGES}2 / epsilon: a household whose use changes leaves one range for another){_DRAWN}add up",
-    "cumulative": (
-        "Each count is of the households below an end; the last one, of all households, is known and not drawn. "
-        f"{_RANGES}number of counts / epsilon: a household whose use changes may change each by one){_DRAWN}increase"
-    ),
-}
-
-_PROFILE = (
-    "mean use of the households by {reading} of the day{by}. A household's {reading} counts at most {clamp} kWh. Where "
-    "its {readings} then add up to more than {day_clamp} kWh (clamp of the day), each is reduced in proportion and "
-    "rounded down to whole watt-hours. {Readings} without a reading count 0 kWh. The whole day counts {missing} kWh, "
-    "spread evenly, if more than {max_missing} of its {readings} have no reading"
-)
-_PROFILE_NOISE = (
-    ". Noise is added to the sum of each {reading}, in whole watt-hours (discrete Laplace, scale = {sensitivity} kWh / "
-    "epsilon). {sensitivity} kWh is the sensitivity of all {readings} of a day together, {smaller}. A household that "
-    "moves its use to other {readings} lowers some sums and raises others. Each noisy sum is divided by the number of "
-    "households on the roster. Values below 0 are published as drawn. A day on which the clock goes forward by an hour "
-    "lacks the {readings} that it skips. Where the clock goes back, repeated {readings} are counted together with "
-    "those before them, and their clamp is that of any {reading}"
-)
-_PROFILE_OF_MONTHS = (
-    ". A row covers all days of a calendar month and names the first and the last of them; only a whole month is "
-    "released. It has two profiles: of weekdays, Monday to Friday, and of weekends, Saturday and Sunday; public "
-    "holidays count by their day of the week. Each {reading} is added up over all days of its kind, times {weekday} "
-    "on weekdays and times {weekend} on weekends, so that both profiles have nearly the same noise. Noise is added to"
-    " each sum, in whole watt-hours (discrete Laplace, scale = ({weekday} x weekdays + {weekend} x days of weekends) "
-    "x {sensitivity} kWh / epsilon). {sensitivity} kWh is the sensitivity of all {readings} of a day together, "
-    "{smaller}; the scale is that of all days of a household which the row covers. Each noisy sum is divided by the "
-    "same number, {weekday} or {weekend}, by the household-days on the roster, and by how often the {reading} occurs "
-    "on a day of its kind: less than once where a clock skips it, more than once where it occurs twice. Values below "
-    "0 are published as drawn. The loss of a row counts in full on each day that it covers and in every window of "
-    "days that touches one of them, and once in the total"
-)
 
 
 def series_paragraphs(contract: ContractDocument) -> list[str]:
@@ -239,7 +170,7 @@ def _profile_text(series: SeriesTerms, states: str, readings: str) -> str:
     number, clamp = (SLOTS // 2, 2 * half_hour) if readings == "hours" else (SLOTS, half_hour)
     words = {"reading": readings.removesuffix("s"), "readings": readings, "Readings": sentence_start(readings)}
     all_clamps = f"{number} times the clamp of the {words['reading']}, less than twice that of the day"
-    counted = _PROFILE.format(
+    counted = SENTENCES.profile.format(
         by=_group_text(series),
         clamp=exact_text(clamp),
         day_clamp=series.clamp_kwh,
@@ -248,7 +179,7 @@ def _profile_text(series: SeriesTerms, states: str, readings: str) -> str:
         **words,
     )
     is_daily = series.every in (None, "day")
-    noise = (_PROFILE_NOISE if is_daily else _PROFILE_OF_MONTHS).format(
+    noise = (SENTENCES.profile_noise if is_daily else SENTENCES.profile_of_months).format(
         sensitivity=exact_text(sensitivity),
         smaller="twice the clamp of the day" if sensitivity == 2 * day else all_clamps,
         weekday=WEIGHTS["weekday"],
@@ -274,9 +205,10 @@ def _day_text(name: str, series: SeriesTerms, states: str, readings: str) -> str
     if series.values == "states":
         text += states
     if is_distribution:
-        text += f". {_COUNTS.get(series.form or '', '').format(bins=', '.join(series.bins_kwh or ()))}"
+        counts = SENTENCES.by_key("counts").get(series.form or "", "")
+        text += f". {counts.format(bins=', '.join(series.bins_kwh or ()))}"
     elif covers_periods:
-        text += _PERIODS.format(every=series.every)
+        text += SENTENCES.periods.format(every=series.every)
     else:
         text += (
             f". Noise is added to the sum, in whole watt-hours (discrete Laplace, scale = {range_name} / epsilon), and "

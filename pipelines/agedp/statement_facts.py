@@ -36,9 +36,9 @@ from agedp_data.notions.notion import Accountant, LossBound, compared_accountant
 from agedp_data.notions.publication import Publication
 from agedp_data.notions.spans import span_figures
 from agedp_data.roster import Roster
-from agedp_data.statement import note_texts
 from agedp_data.statement.document import ContractVersion, StatedDraw, Statement, read_statement
 from agedp_data.statement.facts import AccountFacts, SeriesEnd, StatementFacts
+from agedp_data.statement.texts import NOTES
 
 if TYPE_CHECKING:
     from agedp_data.ledger import Ledger
@@ -51,9 +51,9 @@ TITLES: Final = ("title", "source", "licence", "contact")
 
 
 _GAPS: Final[Mapping[str, str]] = {
-    "rebuilt": note_texts.REGISTER_REBUILT,
-    "rehearsals": note_texts.EARLIER_REHEARSALS,
-    "releases": note_texts.EARLIER_RELEASES,
+    "rebuilt": NOTES.register_rebuilt,
+    "rehearsals": NOTES.earlier_rehearsals,
+    "releases": NOTES.earlier_releases,
 }
 """Notes about what an account is known to lack."""
 _NUMBER: Final = r"[0-9]{1,12}(?:\.[0-9]{1,12})?"
@@ -86,10 +86,10 @@ class LedgerRecords:
 
 
 UNRECORDED_NOTES: Final = (
-    note_texts.TAKEN_OVER,
-    note_texts.TEMPORARY_LEDGER,
-    note_texts.ROSTER_FROM_FILES,
-    note_texts.OUTSIDE_REGISTER,
+    NOTES.taken_over,
+    NOTES.temporary_ledger,
+    NOTES.roster_from_files,
+    NOTES.outside_register,
 )
 """Notes that follow from no row of a release folder: from the ledger, the roster and the place of a run."""
 
@@ -100,10 +100,10 @@ def statement_facts(terms: ReleaseTerms, model: Model | None, view: ForecastView
     account = ledger.household_account(population)
     is_complete = account is not None and not account.gaps
     unrecorded = {
-        note_texts.TAKEN_OVER: ledger.is_taken_over(),
-        note_texts.TEMPORARY_LEDGER: run.has_temporary_ledger,
-        note_texts.ROSTER_FROM_FILES: _is_read_off(view.roster, ledger, population),
-        note_texts.OUTSIDE_REGISTER: run.is_outside_register,
+        NOTES.taken_over: ledger.is_taken_over(),
+        NOTES.temporary_ledger: run.has_temporary_ledger,
+        NOTES.roster_from_files: _is_read_off(view.roster, ledger, population),
+        NOTES.outside_register: run.is_outside_register,
     }
     records = LedgerRecords(
         id=ledger.id,
@@ -286,18 +286,15 @@ def statement_notes(
     )
     notes = {
         **_rehearsal_notes(contracts),
-        note_texts.RECOVERED: records.is_recovered,
-        **{
-            note: note in records.notes
-            for note in (note_texts.TAKEN_OVER, note_texts.TEMPORARY_LEDGER, note_texts.ROSTER_FROM_FILES)
-        },
-        note_texts.NET_EXPORTS: any(isinstance(of, LongInput) and of.columns.negative == "net" for of in inputs),
-        note_texts.ACCEPTED_FINDINGS.format(names=accepted): bool(accepted),
-        note_texts.READ_OFF_KEYS.format(names=read_off): bool(read_off),
-        note_texts.OWN_DAYS_TOO: _is_of_released_days(contracts, rows),
-        note_texts.OVERLAP: (account is None or bool(account.gaps)) and records.other_populations > 0,
-        note_texts.OUTSIDE_REGISTER: note_texts.OUTSIDE_REGISTER in records.notes,
-        note_texts.UNWITNESSED: not contracts[-1].terms.requires_witness,
+        NOTES.recovered: records.is_recovered,
+        **{note: note in records.notes for note in (NOTES.taken_over, NOTES.temporary_ledger, NOTES.roster_from_files)},
+        NOTES.net_exports: any(isinstance(of, LongInput) and of.columns.negative == "net" for of in inputs),
+        NOTES.accepted_findings.format(names=accepted): bool(accepted),
+        NOTES.read_off_keys.format(names=read_off): bool(read_off),
+        NOTES.own_days_too: _is_of_released_days(contracts, rows),
+        NOTES.overlap: (account is None or bool(account.gaps)) and records.other_populations > 0,
+        NOTES.outside_register: NOTES.outside_register in records.notes,
+        NOTES.unwitnessed: not contracts[-1].terms.requires_witness,
     }
     gaps = [_GAPS[gap].format(since=account.since) for gap in account.gaps if gap in _GAPS] if account else []
     return [*(note for note, applies in notes.items() if applies), *gaps]
@@ -307,7 +304,7 @@ def _is_read_off(roster: Roster, ledger: Ledger, population: str) -> bool:
     """Return whether a day was released with a roster read off the data; its note stays, whatever roster follows."""
     newest = filter(None, [ledger.newest_statement(population)])
     earlier = [read_statement(record.claim) for record in newest]
-    texts = {note_texts.ROSTER_FROM_FILES, *note_texts.EARLIER_ROSTER_NOTES}
+    texts = {NOTES.roster_from_files, *NOTES.several("earlier_roster_notes")}
     return roster.read_off or any(texts & set(statement.notes) for statement in earlier)
 
 
@@ -318,9 +315,9 @@ def _rehearsal_notes(contracts: Sequence[ContractRecord]) -> dict[str, bool]:
         return {}
     registered = schedule.rehearsal_on
     return {
-        note_texts.REHEARSED_ON_SYNTHETIC: registered == "synthetic",
-        note_texts.REHEARSED_ON_READINGS: registered == "readings",
-        note_texts.REHEARSED_EARLIER: registered is None,
+        NOTES.rehearsed_on_synthetic: registered == "synthetic",
+        NOTES.rehearsed_on_readings: registered == "readings",
+        NOTES.rehearsed_earlier: registered is None,
     }
 
 

@@ -358,53 +358,43 @@ _DELTA_NOTE = ", nor does an epsilon with a delta alone: a result is at most e^e
 
 @dataclass(frozen=True, slots=True)
 class LabelledBound:
-    """A bound of the statement with its letter in tables and charts; epsilon is `inf` if infinite.
-
-    `factor` is by how much odds may change, "" if the bound limits none; `limit` the upper bound over future
-    releases; `leaves_out_model` whether it is of the noisy releases alone; `delta` that of its epsilon, None for none.
-    """
+    """A bound of the statement with its letter in tables and charts."""
 
     letter: str
-    key: BoundKey
-    text: str
-    epsilon: float
-    is_unconditional: bool
-    condition: str
-    factor: str
-    limit: str
-    leaves_out_model: bool = False
-    delta: str | None = None
+    stated: StatedBound
+
+    @property
+    def key(self) -> BoundKey:
+        """Return the key of the bound."""
+        return BoundKey(self.stated.name, self.stated.scope, self.stated.assumption)
+
+    @property
+    def epsilon(self) -> float:
+        """Return epsilon; `inf` if it is infinite."""
+        return math.inf if self.stated.epsilon == INFINITE else float(self.stated.epsilon)
 
     @property
     def short(self) -> str:
         """Return epsilon for people, rounded up to three digits."""
-        return short_number(self.text)
+        return short_number(self.stated.epsilon)
 
     @property
     def name(self) -> str:
         """Return the name of the bound for people: "total (delta 10⁻⁶)"."""
-        return svg.with_powers(self.key.name)
+        return svg.with_powers(self.stated.name)
+
+    @property
+    def factor(self) -> str:
+        """Return by how much odds may change, "" if the bound limits none."""
+        if not self.stated.factor:
+            return ""
+        epsilon = self.stated.epsilon
+        return "any factor" if epsilon == INFINITE else f"×\u00a0{short_factor(epsilon)}"
 
 
 def labelled_bounds(statement: Statement) -> list[LabelledBound]:
     """Return the bounds of a statement in its order."""
-    return [
-        LabelledBound(
-            _letter(index),
-            BoundKey(bound.name, bound.scope, bound.assumption),
-            bound.epsilon,
-            math.inf if bound.epsilon == "infinite" else float(bound.epsilon),
-            bound.is_unconditional,
-            bound.holds,
-            ("any factor" if bound.epsilon == INFINITE else f"×\u00a0{short_factor(bound.epsilon)}")
-            if bound.factor
-            else "",
-            bound.limit,
-            bound.conditional_days is not None,
-            bound.delta,
-        )
-        for index, bound in enumerate(statement.bounds)
-    ]
+    return [LabelledBound(_letter(index), bound) for index, bound in enumerate(statement.bounds)]
 
 
 def _letter(index: int) -> str:
@@ -437,21 +427,25 @@ def bounds_table(
             ),
             "soft",
         )
-        if any(not bound.is_unconditional for bound in bounds if bound.key in noise_factors):
+        if any(not bound.stated.is_unconditional for bound in bounds if bound.key in noise_factors):
             yield paragraph(_CAPS_NOTE, "soft")
     rows = [
         (
             part("lettered", bound.letter, bound.name),
-            part("with_bar", bound.short, _bar_length(bound, scale), "full" if bound.is_unconditional else "open"),
+            part(
+                "with_bar", bound.short, _bar_length(bound, scale), "full" if bound.stated.is_unconditional else "open"
+            ),
             bound.factor or "–",
-            bound.limit,
+            bound.stated.limit,
             *([_noise_text(bound, noise_factors, sd_kwh or 0.0)] if has_noise_column else []),
-            svg.with_powers(f"{bound.key.scope} · {bound.condition}"),
+            svg.with_powers(f"{bound.stated.scope} · {bound.stated.holds}"),
         )
         for bound in bounds
     ]
-    alone = ", of the noisy releases alone" if any(bound.leaves_out_model for bound in bounds) else ""
-    of_delta = _DELTA_NOTE if any(bound.delta is not None for bound in bounds) else ""
+    alone = (
+        ", of the noisy releases alone" if any(bound.stated.conditional_days is not None for bound in bounds) else ""
+    )
+    of_delta = _DELTA_NOTE if any(bound.stated.delta is not None for bound in bounds) else ""
     caption = (
         "Upper bounds on epsilon after all released days, rounded up to three digits; limits are exact. Bars: "
         f"{svg.format_number(scale.low)} to {svg.format_number(scale.high)}, logarithmic; filled: assumption-free, "
@@ -528,7 +522,7 @@ def growth_parts(bounds: Sequence[LabelledBound], losses_over_time: Mapping[Boun
 def _line_name(bounds: Sequence[LabelledBound]) -> str:
     """Return the name of a line that several bounds share."""
     first, *further_bounds = bounds
-    if_model = "" if first.is_unconditional else " (if the model holds)"
+    if_model = "" if first.stated.is_unconditional else " (if the model holds)"
     same_text = f"; the same: {', '.join(bound.letter for bound in further_bounds)}" if further_bounds else ""
     return f"{first.name}{if_model}{same_text}"
 
@@ -677,8 +671,6 @@ def spans_over_time(
 # LEDGER -> losses of each day and of all days so far, against the caps of the promise. Public.
 # --------------------------------------------------------------------------------------------------
 
-_HOVER = svg.Hover(svg.day_text, "epsilon", svg.format_rounded_up)
-
 
 def spending_parts(
     rows: Sequence[ReleaseRecord], promise: PromiseTerms, publication: Publication, delta: Decimal | None
@@ -751,7 +743,7 @@ def _chart(
     cap_text = f"the promise permits {cap}{at_delta}" if caps else "the promise sets no limit"
     description = f"Epsilon by day of the data: {amount_text}; {cap_text}."
     x = svg.date_axis(days[0], days[-1])
-    return svg.chart(title, description, [*lines, *levels, _HOVER], x=x, y=y, y_title="epsilon", height=170)
+    return svg.chart(title, description, [*lines, *levels, _DAY_HOVER], x=x, y=y, y_title="epsilon", height=170)
 
 
 def _month_table(all_days: Sequence[date], spent: Sequence[int], totals: Mapping[str, Sequence[int]]) -> str:

@@ -64,13 +64,9 @@ def release_facts(report: ReportData) -> Iterator[Fact]:
     yield "days released", f"{days.released:,}", f"{days.first} to {days.last}{skipped}" if days.first else ""
     counts = [*household_counts(report)]
     if counts:
-        households = [number for number, _ in counts]
-        low, high = min(households), max(households)
-        yield (
-            "households counted",
-            f"{low:,}" if low == high else f"{low:,} to {high:,}",
-            "on the roster, by day" if low < high else "on the roster",
-        )
+        low, high = (end(number for number, _ in counts) for end in (min, max))
+        number, by_day = (f"{low:,}", "") if low == high else (f"{low:,} to {high:,}", ", by day")
+        yield "households counted", number, f"on the roster{by_day}"
     yield from _noise_facts(report)
     ending = report.statement.ending
     if ending is not None and ending.last_day:
@@ -98,25 +94,22 @@ def _noise_facts(report: ReportData) -> Iterator[Fact]:
     elif counts:
         newest = max(counts, key=lambda row: (row.day, -row.seq))
         half_width = mechanisms.interval(newest.scale, report.coverage)
-        yield (
-            "noise of a count",
-            f"±\u00a0{half_width:,}\u00a0households",
-            f"{percent(report.coverage)} of the time, newest day",
-        )
+        when = f"{percent(report.coverage)} of the time, newest day"
+        yield "noise of a count", f"±\u00a0{half_width:,}\u00a0households", when
 
 
 def loss_facts(report: ReportData, bounds: Sequence[loss_charts.LabelledBound]) -> Iterator[Fact]:
     """Yield the assumption-free loss of a day and of all days, and the bounds with a delta that are promised."""
     for bound in bounds:
-        if bound.key.name in ("day", "total") and bound.is_unconditional:
+        if bound.stated.name in ("day", "total") and bound.stated.is_unconditional:
             day = "loss of one published day" if report.statement.draws else "loss of one day"
-            scope = day if bound.key.name == "day" else "loss of all days"
+            scope = day if bound.stated.name == "day" else "loss of all days"
             odds = f"odds change by at most {bound.factor}, " if bound.factor else ""
-            yield scope, f"ε\u00a0{bound.short}", f"{odds}{bound.condition}"
-        if bound.delta is not None and bound.limit not in ("", "unlimited"):
-            span = "all days" if bound.key.name.startswith("total") else bound.key.name.partition(" (")[0]
-            epsilon = f"ε\u00a0{bound.short}{with_powers(with_delta(bound.delta))}"
-            limit = f"promised: at most {bound.limit}, {bound.condition}"
+            yield scope, f"ε\u00a0{bound.short}", f"{odds}{bound.stated.holds}"
+        if bound.stated.delta is not None and bound.stated.limit not in ("", "unlimited"):
+            span = "all days" if bound.stated.name.startswith("total") else bound.stated.name.partition(" (")[0]
+            epsilon = f"ε\u00a0{bound.short}{with_powers(with_delta(bound.stated.delta))}"
+            limit = f"promised: at most {bound.stated.limit}, {bound.stated.holds}"
             yield f"loss of {span}, as promised", epsilon, limit
 
 
@@ -175,33 +168,28 @@ def public_report(
         "series": series_of_contracts[contracts[-1].hash],
         "compare": stated_comparison(statement),
     }
-    run = run_file.model_copy(update=terms).following(
-        series_of_contracts, statement.charges
-    )  # not the present run file's
+    of_contracts = run_file.model_copy(update=terms)  # not those of the present run file
+    run = of_contracts.following(series_of_contracts, statement.charges)
     accountants = [promise, *compared_accountants(NOTIONS, run.comparison)]
     days = len({row.day for row in released.history if row.state == "released"})
-    noise_means = promise.alternatives(max(days, 1)) if isinstance(promise, Promise) else {}
     model_hash = contracts[-1].terms.model_hash
     stored_models = {model.model: model.envelope for model in models}
-    leakage_bound = Model.from_text(stored_models[model_hash]).leakage_bound if model_hash in stored_models else None
-    coverage = run_file.output.interval
-    return public_report_page(
-        ReportData(
-            statement,
-            released.charted,
-            {contract.hash: contract.terms for contract in contracts},
-            accountants,
-            leakage_bound,
-            coverage,
-            promise,
-            noise_means,
-            run.publication,
-            _files(released.history, contracts, file_names),
-            released.months,
-            released.history,
-            released.since,
-        )
-    ).encode()
+    report = ReportData(
+        statement,
+        released.charted,
+        {contract.hash: contract.terms for contract in contracts},
+        accountants,
+        Model.from_text(stored_models[model_hash]).leakage_bound if model_hash in stored_models else None,
+        run_file.output.interval,
+        promise,
+        promise.alternatives(max(days, 1)) if isinstance(promise, Promise) else {},
+        run.publication,
+        _files(released.history, contracts, file_names),
+        released.months,
+        released.history,
+        released.since,
+    )
+    return public_report_page(report).encode()
 
 
 def _files(
@@ -252,7 +240,7 @@ def _released_section(report: ReportData) -> PageSection:
 def _guarantee_section(report: ReportData) -> PageSection:
     statement = report.statement
     bounds, exception = loss_charts.labelled_bounds(statement), _exception(statement)
-    delta = f" {_DELTA}" if any(bound.delta is not None for bound in bounds) else ""
+    delta = f" {_DELTA}" if any(bound.stated.delta is not None for bound in bounds) else ""
     parts = [
         part("fact_list", [*loss_facts(report, bounds)]),
         paragraph(f"{_ODDS.format(exception)}{delta}"),
@@ -260,12 +248,10 @@ def _guarantee_section(report: ReportData) -> PageSection:
     ]
     newest = max(released_means(report), key=lambda row: (row.day, -row.seq), default=None)
     sd = None if newest is None else mechanisms.standard_deviation(newest.scale) / (1000.0 * min(newest.households))
-    factors = (
-        loss_charts.noise_factors(report.accountants, report.all_rows, report.leakage_bound)
-        if newest is not None
-        else {}
-    )
-    layer = "" if newest is None else layer_label(report, mean_name(newest.series))
+    layer, factors = "", dict[loss_charts.BoundKey, float | None]()
+    if newest is not None:
+        layer = layer_label(report, mean_name(newest.series))
+        factors = loss_charts.noise_factors(report.accountants, report.all_rows, report.leakage_bound)
     parts += loss_charts.bounds_table(bounds, factors, sd_kwh=sd, layer=layer)
     return PageSection("The guarantee", "guarantee", parts, [*_guarantee_subsections(report, bounds, newest)])
 

@@ -64,25 +64,23 @@ def series_names(report: ReportData, statistic: str) -> list[str]:
 
     A mean with layers has the name of its table; its upper layers are no means and are left out.
     """
-    in_contracts = [
-        name
-        for contract in report.contracts.values()
-        for name, series in contract.series.items()
-        if _is_daily(series, statistic)
-    ]
+    in_contracts = _contract_names(report, statistic, covers_periods=False)
     released = [row.series for row in report.all_rows if _has_statistic(report, row, statistic)]
     return list(dict.fromkeys(mean_name(name) for name in [*released, *in_contracts] if not is_upper(name)))
 
 
 def period_names(report: ReportData, statistic: str) -> list[str]:
     """Return the series with this statistic whose rows cover a week, month or year, in the order of the contracts."""
-    names = [
+    return list(dict.fromkeys(_contract_names(report, statistic, covers_periods=True)))
+
+
+def _contract_names(report: ReportData, statistic: str, *, covers_periods: bool) -> list[str]:
+    return [
         name
         for contract in report.contracts.values()
         for name, series in contract.series.items()
-        if series.statistic == statistic and series.covers_periods
+        if series.statistic == statistic and series.covers_periods == covers_periods
     ]
-    return list(dict.fromkeys(names))
 
 
 def period_releases(report: ReportData, name: str) -> Iterator[tuple[ReleaseRecord, AnySeries]]:
@@ -94,11 +92,8 @@ def period_releases(report: ReportData, name: str) -> Iterator[tuple[ReleaseReco
 
 
 def _has_statistic(report: ReportData, row: ReleaseRecord, statistic: str) -> bool:
-    return _is_daily(report.contracts[row.contract].series[row.series], statistic)
-
-
-def _is_daily(series: AnySeries, statistic: str) -> bool:
-    """Return whether a series has this statistic and a row for each day; rows of periods are no part of its charts."""
+    """Return whether a row is of this statistic and of a day; rows of periods are no part of its charts."""
+    series = report.contracts[row.contract].series[row.series]
     return series.statistic == statistic and not series.covers_periods
 
 
@@ -207,7 +202,11 @@ def period_rows(rows: Sequence[ReleaseRecord], *, every: Every, coverage: Decima
         first, last = period_of(date.fromisoformat(row.day), every)
         days, half_width = (last - first).days + 1, noise.half_width(row.scale)
         for group, value, household_days in zip(row.cells, row.values, row.households, strict=True):
-            sums_wh = {"mean_kwh": value, "low_kwh": value - half_width, "high_kwh": value + half_width}
+            sums_wh: dict[str, float] = {
+                "mean_kwh": value,
+                "low_kwh": value - half_width,
+                "high_kwh": value + half_width,
+            }
             sums_wh["noise_sd_kwh"] = noise.deviation(row.scale)
             means = {name: sum_wh / (1000.0 * household_days) for name, sum_wh in sums_wh.items()}
             of_days = {"days_released": days, "days_in_period": days, "is_complete": 1}
