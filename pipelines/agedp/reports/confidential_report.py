@@ -40,7 +40,7 @@ from agedp.internal_records.bookkeeping import COUNTED_STATES, COVERAGE, TRUE_CO
 from agedp.local_files import atomic_files
 from agedp.local_files.internal_files import FileKind, FileNotice, InternalPaths, read_columns, read_content
 from agedp.reports import svg
-from agedp.reports.html import PageSection, anchor_of, closed, paragraph, render_page, side_by_side, table
+from agedp.reports.html import TEXTS, PageSection, anchor_of, closed, paragraph, render_page, side_by_side, table
 from agedp.reports.released_series import signal_parts
 from agedp.reports.series_charts import CellMean, cell_means, percent, range_names, ranges_axis, ranges_hover, whiskers
 from agedp.stage_values import Delivery
@@ -61,6 +61,8 @@ from agedp_data.series.distribution import Distribution
 from agedp_data.series.layered_mean import is_upper
 from agedp_data.series.result_table import Noise
 from agedp_data.series.series_terms import EnergySeries
+
+_TEXTS = TEXTS["confidential_report"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -630,19 +632,7 @@ _KWH = "kWh per household"
 _COUNTED = ("households", "usable", "clamped")
 _MOST_WIDE = 3
 """Charts and tables that stand below one another."""
-_ERROR_NOTE = (
-    "Error / noise: 1 if the noise is the only difference between published and true mean; a ratio far from 1 over "
-    "many days indicates a fault. True means are after the clamp and the rule for missing days."
-)
 
-_LAYERS_NOTE = (
-    "NAME/2 and higher are layers of the clamp of NAME: parts of its mean, to be added to NAME/1. The energy that the "
-    "clamps cut from layer 1 and from the sum is listed under the clamp."
-)
-_STATES_NOTE = (
-    "Where states are counted, a published mean has this error in addition to its noise, and no published interval "
-    "covers it. Both means are after the clamp and the rule for missing days."
-)
 _SYNTHETIC_NOTE = "The households are synthetic: true values are theirs, and no reading was read."
 
 
@@ -672,7 +662,7 @@ def write_confidential_report(sources: InternalSources, rows: Sequence[ReleaseRe
             *count_parts(sources, rows),
         ],
         "Coverage and clamp": [*_coverage_parts(coverage_rows), *clamp_parts(clamp_effects_by_series)],
-        "States instead of readings": [*states, paragraph(_STATES_NOTE, "soft")] if states else [],
+        "States instead of readings": [*states, paragraph(_TEXTS.states_note, "soft")] if states else [],
         "Kept and rejected rows": [*_quality_parts(sources)],
         "The model": [*household_model_parts(sources, files, rows)],
     }
@@ -738,9 +728,9 @@ def _mean_parts(
         if any(result.true_values == "means" for result in sources.run.series.values()):
             yield paragraph("No true mean is recorded yet.")
         return
-    yield paragraph(_ERROR_NOTE, "soft")
+    yield paragraph(_TEXTS.error_note, "soft")
     if any(is_upper(series) for series, _ in utilities):
-        yield paragraph(_LAYERS_NOTE, "soft")
+        yield paragraph(_TEXTS.layers_note, "soft")
     charts = [_true_chart(", ".join(key), cell_days) for key, cell_days in utilities.items()]
     yield from charts if len(charts) <= _MOST_WIDE else [side_by_side(charts)]
     age_days = sources.run.promise.age_days or 0

@@ -32,6 +32,7 @@ import io
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -41,6 +42,7 @@ from markdown_it.rules_block import StateBlock, list_block
 from markdown_it.token import Token
 
 from agedp_data.messages import escape_controls
+from agedp_data.statement.texts import read_texts
 
 
 def _escape_text_of_page(value: Any) -> Any:  # noqa: ANN401  (whatever a template shows)
@@ -57,6 +59,8 @@ _TEMPLATES = Environment(
     lstrip_blocks=True,
     keep_trailing_newline=True,
 )
+TEXTS = read_texts(Path(__file__).with_name("texts.toml"))
+"""Sentences of the pages, by the module that uses them."""
 _BRIEF, _TAG = 14, re.compile(r"<[^>]*>")
 
 

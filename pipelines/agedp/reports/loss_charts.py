@@ -16,7 +16,7 @@ import numpy as np
 
 from agedp.release_folder.span_bounds import span_losses
 from agedp.reports import svg
-from agedp.reports.html import paragraph, part, side_by_side, table, text_table
+from agedp.reports.html import TEXTS, paragraph, part, side_by_side, table, text_table
 from agedp_data.accounting.renyi import Curve, approximate_epsilons
 from agedp_data.accounting.temporal_recursion import DayLeakage, TemporalLosses
 from agedp_data.config.contract_document import PromiseTerms
@@ -34,6 +34,8 @@ from agedp_data.notions.spans import EMPTY, SpanCurves, span_of_charge
 from agedp_data.parameters import Method, exact_text
 from agedp_data.statement.document import StatedBound, Statement
 from agedp_data.statement.note_texts import INFINITE, short_factor, short_number, with_delta
+
+_TEXTS = TEXTS["loss_charts"]
 
 # --------------------------------------------------------------------------------------------------
 # LEDGER + model -> every bound by day of the data and by age, and the noise that would bring it to epsilon 1. Public.
@@ -344,14 +346,6 @@ def _largest_text(values: Sequence[int]) -> str:
 # --------------------------------------------------------------------------------------------------
 
 _STYLES = 6
-_NOISE_NOTE = (
-    "The noise of {} has a standard deviation of {} kWh per household. Noise at 1: the standard "
-    "deviation that would bring a bound to epsilon 1, for the same days with losses in the same proportions."
-)
-_CAPS_NOTE = (
-    "A bound that is conditional on a model does not justify less noise by itself: models may be wrong, so the caps of "
-    "the promise hold whatever the model."
-)
 _MAX_DATES = 4
 _DELTA_NOTE = ", nor does an epsilon with a delta alone: a result is at most e^epsilon times as probable, plus delta"
 
@@ -422,13 +416,13 @@ def bounds_table(
     has_noise_column = sd_kwh is not None and any(bound.key in noise_factors for bound in bounds)
     if has_noise_column:
         yield paragraph(
-            _NOISE_NOTE.format(
+            _TEXTS.noise_note.format(
                 f"{layer}, on the newest day," if layer else "the newest day's mean", svg.format_number(sd_kwh or 0.0)
             ),
             "soft",
         )
         if any(not bound.stated.is_unconditional for bound in bounds if bound.key in noise_factors):
-            yield paragraph(_CAPS_NOTE, "soft")
+            yield paragraph(_TEXTS.caps_note, "soft")
     rows = [
         (
             part("lettered", bound.letter, bound.name),

@@ -20,7 +20,7 @@ from agedp.budget import series_by_contract
 from agedp.release_folder.partitions import is_monthly, months_by_table, series_folder
 from agedp.release_folder.result_tables import list_published_series
 from agedp.reports import loss_charts
-from agedp.reports.html import PageSection, anchor_of, paragraph, part, render_page, statement_to_html
+from agedp.reports.html import TEXTS, PageSection, anchor_of, paragraph, part, render_page, statement_to_html
 from agedp.reports.released_series import layer_label, released_sections, sum_noise_text
 from agedp.reports.report_data import ReleasedRows, ReportData, household_counts, released_means, series_names
 from agedp.reports.series_charts import percent
@@ -40,6 +40,8 @@ from agedp_data.smoothing.signal_estimate import coverage_text
 from agedp_data.statement.document import Statement
 from agedp_data.statement.markdown import lead_sentences, markdown
 from agedp_data.statement.note_texts import is_of_span, short_number, with_delta
+
+_TEXTS = TEXTS["public_report"]
 
 # --------------------------------------------------------------------------------------------------
 # Key facts of the public report: what was released, and the loss of a day and of all days. Public.
@@ -117,37 +119,6 @@ def loss_facts(report: ReportData, bounds: Sequence[loss_charts.LabelledBound]) 
 # LEDGER -> report.html: the release on one self-contained HTML page. Public.
 # --------------------------------------------------------------------------------------------------
 
-_INTERVALS = (
-    "The shaded band covers the added noise. It does not cover missing readings, clamped days or households that are "
-    "not on the roster. Negative values are published as drawn. Point at a chart for the values of a day; the "
-    "table or the file below it has all of them."
-)
-_SMOOTHING = (
-    "The command agedp smooth estimates each day from these values, the calendar and the weather. The estimates stand "
-    "beside the published values and reveal nothing more about any household. Their 90 % intervals assume a model: {}."
-)
-_ODDS = (
-    "Epsilon bounds a privacy loss of one household. The releases in the scope of a bound change the odds of a guess "
-    "by a factor of at most e^epsilon: 1.11 at epsilon 0.1, 2.72 at 1, 22,100 at 10{}. A small epsilon is private; an "
-    "epsilon far above 10 guarantees little."
-)
-_DELTA = (
-    "An epsilon with a delta is read differently: any set of results is at most e^epsilon times as probable, plus "
-    "delta."
-)
-_BARS = (
-    "The bounds are about the same releases, under every notion that applies. A filled bar holds for all households. "
-    "An outlined bar holds only if the model does, and for the scope in its row."
-)
-_AGEING = (
-    "Under the model, the release of a day reveals less about later days as it ages, or as much. It never reveals less "
-    "about that day itself. Real households may have longer memory than the model{}."
-)
-_CORRELATION = (
-    "Temporal correlation: where the days of a household are alike, the release of one also reveals others. The chart "
-    "shows, under the model, what earlier and later releases add to a day's own loss. Days of real households may be "
-    "more strongly correlated{}."
-)
 _PAPER = "On paper: a closed section is printed once it is opened on the screen."
 
 
@@ -223,10 +194,10 @@ def public_report_page(report: ReportData) -> str:
 def _released_section(report: ReportData) -> PageSection:
     """Return the section of the pictures: the first one, then key facts and what intervals cover, then all others."""
     facts = part("fact_list", [*release_facts(report)])
-    notes = [paragraph(_INTERVALS, "soft")] if report.statement.days.released else []
+    notes = [paragraph(_TEXTS.intervals, "soft")] if report.statement.days.released else []
     subsections = [*released_sections(report)]
     if series_names(report, "mean") and report.statement.days.released:
-        smoothing = paragraph(_SMOOTHING.format(coverage_text()))
+        smoothing = paragraph(_TEXTS.smoothing.format(coverage_text()))
         subsections.append(PageSection("Smoothed estimates", "smoothed-estimates", [smoothing]))
     if any(section.is_closed for section in subsections):
         notes.append(paragraph(_PAPER, "soft on-paper"))
@@ -240,11 +211,11 @@ def _released_section(report: ReportData) -> PageSection:
 def _guarantee_section(report: ReportData) -> PageSection:
     statement = report.statement
     bounds, exception = loss_charts.labelled_bounds(statement), _exception(statement)
-    delta = f" {_DELTA}" if any(bound.stated.delta is not None for bound in bounds) else ""
+    delta = f" {_TEXTS.delta}" if any(bound.stated.delta is not None for bound in bounds) else ""
     parts = [
         part("fact_list", [*loss_facts(report, bounds)]),
-        paragraph(f"{_ODDS.format(exception)}{delta}"),
-        paragraph(_BARS, "soft"),
+        paragraph(f"{_TEXTS.odds.format(exception)}{delta}"),
+        paragraph(_TEXTS.bars, "soft"),
     ]
     newest = max(released_means(report), key=lambda row: (row.day, -row.seq), default=None)
     sd = None if newest is None else mechanisms.standard_deviation(newest.scale) / (1000.0 * min(newest.households))
@@ -289,10 +260,10 @@ def _model_sections(report: ReportData) -> Iterator[PageSection]:
     days, publication = report.publication.separated(report.all_rows)
     charge, share = total_charge(publication.charges), _share_text(bound)
     if parts := [*loss_charts.model_parts(bound, days, charge)]:
-        note = paragraph(_AGEING.format(share), "soft")
+        note = paragraph(_TEXTS.ageing.format(share), "soft")
         yield PageSection("Privacy loss by age under the model", "age", [note, *parts])
     if parts := [*loss_charts.leakage_parts(bound, days, promise, charge)]:
-        note = paragraph(_CORRELATION.format(share), "soft")
+        note = paragraph(_TEXTS.correlation.format(share), "soft")
         yield PageSection("Temporal leakage under the model", "leakage", [note, *parts])
 
 

@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from agedp.reports import svg
 from agedp.reports.html import (
+    TEXTS,
     Values,
     closed,
     download_links,
@@ -38,6 +39,8 @@ from agedp_data.parameters import exact_text
 from agedp_data.series.distribution import Distribution
 from agedp_data.series.result_table import Chart, Noise
 from agedp_data.series.series_terms import Every
+
+_TEXTS = TEXTS["series_charts"]
 
 # --------------------------------------------------------------------------------------------------
 # Report of a released mean: each day's value with its noise interval, as a chart and a table.
@@ -427,12 +430,6 @@ MAX_GROUPS = 6
 _MAX_LETTERS = 46  # of names side by side below a chart on a telephone, gaps counted
 _GAP = 2
 _MAX_MONTHS = 3
-_FORM_NOTES = {
-    "histogram": "Each count is of the households whose use that day lies in the range, from its lower end to below "
-    "the upper. Noise is added to each count separately, so they need not add up to the number of households.",
-    "cumulative": "Each count is of the households that used less than its end that day. The count between two ends is "
-    "the difference of their counts, with the noise of both, however far apart they are.",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -478,7 +475,7 @@ def distribution_parts(
     newest = [*distributions.values()][-1]
     released = [row for row in rows if row.state == "released"]
     with_newest_ranges = [row for row in released if _ranges(distributions[row.contract]) == _ranges(newest)]
-    yield paragraph(_FORM_NOTES[newest.form], "soft")
+    yield paragraph(_TEXTS.by_key("form_notes")[newest.form], "soft")
     yield from _group_parts(name, with_newest_ranges, newest, coverage=coverage, file=file)
     if with_other_ranges := len(released) - len(with_newest_ranges):
         text = f"{with_other_ranges} earlier releases of {name} had other ranges; they are in the Parquet file only."
