@@ -3,7 +3,7 @@
 >>> NOTES.own_days_too
 'The model was estimated from days that are released here as well.'
 
-A section is of one module: `note_texts`, `facts`, `markdown`, `series_texts`. Names in braces are filled in by it.
+The sections are of `note_texts`, `facts` and `markdown`, which has two. Names in braces are filled in there.
 Prose is written, read and compared as prose, and the modules say when a sentence applies.
 """
 

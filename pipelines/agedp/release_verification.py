@@ -35,7 +35,6 @@ import pyarrow.parquet as pq
 from agedp import statement_facts
 from agedp.budget import ReleaseTerms, models_in_force, series_by_contract
 from agedp.planning.forecast import ForecastView
-from agedp.release_folder.derived_tables import whole_table
 from agedp.release_folder.folder_files import (
     PACKAGE,
     REPORT,
@@ -47,6 +46,7 @@ from agedp.release_folder.folder_files import (
 )
 from agedp.release_folder.partitions import is_monthly, kind_of, partition_of
 from agedp.release_folder.release_folder import FolderReader, release_path
+from agedp.release_folder.result_tables import whole_table
 from agedp.release_folder.verification import contracts_and_releases, interval_coverage
 from agedp.reports.report_data import ReleasedRows, charted_rows
 from agedp_data.config.output import OutputSection

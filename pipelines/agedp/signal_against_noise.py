@@ -23,6 +23,9 @@ Decisions:
 * Of groups the smallest of the newest day speaks for a series, since its noise is the largest; the reports show all.
 * Of a layered mean (`NAME/1`, `NAME/2`) the sentence is about layer 1, which the daily averages contain. Counts of a
   distribution have no sentence: each has a noise of its own in its table.
+* Layer 1 of `clamp_kwh = [10, 40]` is no mean of the households: it has little noise and leaves out what a day exceeds
+  10 kWh by. The mean up to 40 kWh is the sum of the layers. Their noise is independent, so its variances add
+  (`sum_noises`).
 """
 
 from __future__ import annotations
@@ -49,6 +52,7 @@ from agedp_data.smoothing.signal_estimate import SPANS, SignalEstimate, Verdict,
 
 if TYPE_CHECKING:
     from agedp_data.ledger import Ledger
+
 
 # --------------------------------------------------------------------------------------------------
 # Released row of a mean -> mean and noise of each of its cells, per household.
@@ -347,3 +351,34 @@ def three_digits(value: float) -> str:
     ('2.5', '0.000123', '12300')
     """
     return f"{Decimal(f'{value:.3g}'):f}"
+
+
+def sum_noises(rows: Iterable[ReleaseRecord]) -> dict[str, dict[str, float]]:
+    """Return the noise of the sum of a mean's layers, by mean and by day on which it has several [kWh per household].
+
+    The noise is that of the smallest group.
+
+    Args:
+        rows: released or planned rows of any series; skipped ones are left out.
+    """
+    deviations: dict[str, dict[str, list[float]]] = {}
+    for row in rows:
+        if layer_number(row.series) and row.state == "released":
+            deviation = mechanisms.standard_deviation(row.scale) / (1000.0 * min(row.households))
+            deviations.setdefault(mean_name(row.series), {}).setdefault(row.day, []).append(deviation)
+    by_mean = {
+        name: {day: math.hypot(*layers) for day, layers in days.items() if len(layers) > 1}
+        for name, days in deviations.items()
+    }
+    return {name: days for name, days in by_mean.items() if days}
+
+
+def newest_sum_noise(rows: Iterable[ReleaseRecord], name: str) -> tuple[str, float] | None:
+    """Return the newest day on which a mean has several layers, and the noise of their sum; None without such a day.
+
+    Args:
+        rows: rows of all series, or of the layers of this mean.
+        name: the name of the mean in the run file.
+    """
+    days = sum_noises(rows).get(name, {})
+    return max(days.items()) if days else None

@@ -27,7 +27,6 @@ import pyarrow.compute as pc
 
 from agedp.internal_records.bookkeeping import read_verdict
 from agedp.internal_records.household_accounts import AccountOverview, HouseholdAccounts
-from agedp.layer_noise import newest_sum_noise, sum_noises
 from agedp.ledger_session import LedgerSession
 from agedp.pipeline import RunSummary
 from agedp.planning.forecast import Skip
@@ -36,7 +35,7 @@ from agedp.preflight.input_checks import Finding, first_refusal
 from agedp.release_folder.result_tables import METADATA_KEY
 from agedp.release_verification import ReleaseFolder
 from agedp.run_context import RunContext
-from agedp.signal_against_noise import mean_names, three_digits
+from agedp.signal_against_noise import mean_names, newest_sum_noise, sum_noises, three_digits
 from agedp.stage_values import Delivery, DueDays, PlannedRelease, due_date, last_due_date
 from agedp.stages.input_check import CheckedSums, check_input_files
 from agedp.stages.plan import end_within_30_days

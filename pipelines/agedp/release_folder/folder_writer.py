@@ -31,11 +31,10 @@ import pyarrow.parquet as pq
 from agedp.local_files import atomic_files
 from agedp.local_files.atomic_files import exclusive_lock
 from agedp.release_folder import partitions
-from agedp.release_folder.derived_tables import monthly_partitions
 from agedp.release_folder.folder_files import PACKAGE, ROWS, STATEMENT, SUMS, is_release_file, json_bytes, max_bytes
 from agedp.release_folder.origin import list_published_files
 from agedp.release_folder.release_folder import FolderReader
-from agedp.release_folder.result_tables import parquet_bytes
+from agedp.release_folder.result_tables import monthly_partitions, parquet_bytes
 from agedp.release_folder.verification import interval_coverage
 from agedp_data import foreign_files
 from agedp_data.datasets.filesystem import input_errors, system_at

@@ -36,16 +36,15 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from agedp.release_folder import derived_tables, result_tables
+from agedp.release_folder import result_tables
 from agedp_data.errors import InputError
 from agedp_data.foreign_files import read_limited_schema, read_limited_table, regular_file
 from agedp_data.ledger import ContractRecord, ReleaseRecord
 from agedp_data.ledger.records import Row
 from agedp_data.ledger.transfer import rows_by_month
 from agedp_data.roster import ALL
-from agedp_data.series.levels import level_column
 from agedp_data.series.result_table import DerivedTable, Noise, ResultTable
-from agedp_data.series.series import DERIVED_TABLES, RESULT_TABLES
+from agedp_data.series.series import DERIVED_TABLES, RESULT_TABLES, level_column
 from agedp_data.statement.document import Statement
 from agedp_data.table_schemas import LEVEL
 
@@ -149,17 +148,17 @@ def stated_checksums(checksums: Mapping[str, str], listing: bytes) -> dict[str, 
     return {**plain, SUMS_FILE: hashlib.sha256(listing).hexdigest()}
 
 
-def partitions_of(rows: Sequence[Row], *, monthly: bool) -> tuple[derived_tables.Partition, ...]:
+def partitions_of(rows: Sequence[Row], *, monthly: bool) -> tuple[result_tables.Partition, ...]:
     """Return the partitions of all ledger rows of a population: one for each month, or one of all."""
     if monthly:
-        return derived_tables.monthly_partitions(rows_by_month(rows))
+        return result_tables.monthly_partitions(rows_by_month(rows))
     contracts = tuple(row for row in rows if isinstance(row, ContractRecord))
-    return (derived_tables.Partition("", "", tuple(row for row in rows if isinstance(row, ReleaseRecord)), contracts),)
+    return (result_tables.Partition("", "", tuple(row for row in rows if isinstance(row, ReleaseRecord)), contracts),)
 
 
 def release_tables(
     statement: Statement,
-    partitions: Sequence[derived_tables.Partition],
+    partitions: Sequence[result_tables.Partition],
     noise: Noise,
     *,
     derived: Iterable[DerivedTable] = DERIVED_TABLES,
@@ -191,12 +190,12 @@ def release_tables(
         (table, partition, units)
         for table in derived
         if table.has_source(result_tables.contract_terms(partitions[-1].contracts))
-        for partition, units in derived_tables.newly_closed(partitions, table, since="" if table in added else since)
+        for partition, units in result_tables.newly_closed(partitions, table, since="" if table in added else since)
     ]
-    rows = derived_tables.complete_units(complete, [unit for _, _, units in closed for unit in units], ledger)
+    rows = result_tables.complete_units(complete, [unit for _, _, units in closed for unit in units], ledger)
     for table, partition, outlines in closed:
         units = [unit.completed(rows) for unit in outlines]
-        of_partition = derived_tables.derived_table(
+        of_partition = result_tables.derived_table(
             table, _guarantee(statement, partition), units, partition.contracts, noise
         )
         if of_partition.num_rows or not partition.month:
@@ -210,7 +209,7 @@ def series_folder(series: result_tables.PublishedSeries) -> str:
 
 
 def _guarantee(
-    statement: Statement, partition: derived_tables.Partition, series: result_tables.PublishedSeries | None = None
+    statement: Statement, partition: result_tables.Partition, series: result_tables.PublishedSeries | None = None
 ) -> dict[str, Any]:
     """Return the part of the guarantee of a table that does not depend on its lines.
 

@@ -16,10 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from agedp.budget import series_by_contract
-from agedp.release_folder.derived_tables import Partition
 from agedp.release_folder.folder_files import ROWS
 from agedp.release_folder.partitions import kind_of, release_tables
-from agedp.release_folder.result_tables import read_guarantee
+from agedp.release_folder.result_tables import Partition, read_guarantee
 from agedp.release_folder.span_bounds import value_accuracy
 from agedp_data.arrays import Floats
 from agedp_data.epsilon import ceil_nano, format_epsilon, round_nano

@@ -13,13 +13,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from agedp import signal_against_noise
-from agedp.layer_noise import newest_sum_noise
 from agedp.release_folder.result_tables import released_table
 from agedp.reports import report_data, series_charts
 from agedp.reports.html import TEXTS, PageSection, anchor_of, closed, paragraph, part, table
 from agedp.reports.profile_charts import MOST_DAYS, month_profile_parts, profile_parts
 from agedp.reports.report_data import ReportData
 from agedp.reports.svg import format_number
+from agedp.signal_against_noise import newest_sum_noise
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.series.coverage import COVERAGES
 from agedp_data.series.distribution import DISTRIBUTIONS
