@@ -429,11 +429,6 @@ def use_paragraphs(statement: Statement) -> list[str]:
     return ["\n".join(f"* {text}" for text in texts)]
 
 
-def two_releases_text() -> str:
-    """Return what two releases about the same household disclose together."""
-    return WORDS.two_releases
-
-
 # --------------------------------------------------------------------------------------------------
 # The whole document.
 # --------------------------------------------------------------------------------------------------
@@ -612,7 +607,7 @@ def _second_population(statement: Statement) -> list[str]:
     adds = note_texts.added_losses(statement.bounds, second.adds, aside(statement.model_days))
     number = second.in_ledger
     count_text = f"{number} other population{'s' * (number != 1)}" if number else "no other population"
-    return [two_releases_text(), second.text, f"{adds} This ledger contains {count_text}."]
+    return [WORDS.two_releases, second.text, f"{adds} This ledger contains {count_text}."]
 
 
 def _changes(versions: Sequence[ContractVersion]) -> Iterator[str]:
