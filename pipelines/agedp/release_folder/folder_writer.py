@@ -393,7 +393,7 @@ def unchanged_partitions(
         listing = foreign_files.read_small_file(folder, SUMS)
         checksums = FolderReader(folder).checksums
         is_recorded = partitions.is_monthly(checksums) and hashlib.sha256(listing).hexdigest() in recorded
-        if is_recorded and _statement_ledger(folder, checksums[STATEMENT]) == ledger:
+        if is_recorded and _listed_document(folder, STATEMENT, checksums[STATEMENT])["ledger"]["id"] == ledger:
             return _unchanged(folder, checksums, -1 if reads_all else sums.stat().st_mtime_ns, coverage)
     return UnchangedPartitions()
 
@@ -412,10 +412,6 @@ def _unchanged(folder: Path, checksums: Mapping[str, str], written_ns: int, cove
     kept = sorted(path for path in closed if months[path] < since)
     kept_checksums, kept_sizes = {path: checksums[path] for path in kept}, {path: sizes[path] for path in kept}
     return UnchangedPartitions(folder, since, kept_checksums, kept_sizes)
-
-
-def _statement_ledger(folder: Path, digest: str) -> str:
-    return str(_listed_document(folder, STATEMENT, digest)["ledger"]["id"])
 
 
 def _listed_document(folder: Path, name: str, digest: str) -> dict[str, Any]:

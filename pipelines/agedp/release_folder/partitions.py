@@ -274,21 +274,16 @@ def tables_by_file(folder: Path, months: Mapping[str, Sequence[str]]) -> dict[st
     files = {f"{table}.parquet": table for table in _DERIVED if table in months}
     for kind in RESULT_TABLES:
         of_kind = sorted(table for table in months if kind_of(table) is kind)
-        first_rows = {table: _first_row(folder, table, months[table]) for table in of_kind}
+        first_rows = {table: next(filter(None, _first_rows(folder, table, months[table])), 0) for table in of_kind}
         of_kind.sort(key=lambda table: (first_rows[table] or np.inf, table))
         files |= {f"{kind.file}.parquet" if not i else f"{table}.parquet": table for i, table in enumerate(of_kind)}
     return files
 
 
-def _first_row(folder: Path, table: str, months: Sequence[str]) -> int:
-    """Return the number of the first ledger row of a series; 0 if it has none yet."""
-    numbers = (int(result_tables.read_guarantee(_schema(folder, table, month))["first_row"]) for month in months)
-    return next(filter(None, numbers), 0)
-
-
-def _schema(folder: Path, table: str, month: str) -> pa.Schema:
-    path = partition_path(table, month)
-    return read_limited_schema(regular_file(folder, path), path)
+def _first_rows(folder: Path, table: str, months: Sequence[str]) -> Iterator[int]:
+    """Yield the number of the first ledger row of a series in each month; 0 if it has none yet."""
+    for path in (partition_path(table, month) for month in months):
+        yield int(result_tables.read_guarantee(read_limited_schema(regular_file(folder, path), path))["first_row"])
 
 
 def read_months(folder: Path, table: str, months: Iterable[str], *, max_rows: int) -> dict[str, pa.Table]:

@@ -157,16 +157,13 @@ def _statement_parts(markdown: str) -> Iterator[str]:
     """Yield the tables of a statement and the text between them."""
     start = 0
     for match in _TABLE.finditer(markdown):
-        header, _, *lines = map(_cells, match[0].splitlines())
+        rows = (line.removeprefix("| ").removesuffix(" |").split(" | ") for line in match[0].splitlines())
+        header, _, *lines = rows
         if all(len(line) == len(header) for line in lines):
             yield _text_to_html(markdown[start : match.start()])
             yield text_table("", header, lines)
             start = match.end()
     yield _text_to_html(markdown[start:])
-
-
-def _cells(line: str) -> list[str]:
-    return line.removeprefix("| ").removesuffix(" |").split(" | ")
 
 
 def _text_to_html(markdown: str) -> str:

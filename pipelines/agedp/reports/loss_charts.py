@@ -201,6 +201,7 @@ _MAX_AGE_DAYS = 400
 _MAX_ROWS, _LOGARITHMIC_RATIO = 8, 30
 _AGE_HOVER = svg.Hover(lambda age: f"age {age:.0f} days", "epsilon", svg.format_rounded_up)
 _DAY_HOVER = svg.Hover(svg.day_text, "epsilon", svg.format_rounded_up)
+_ALL_METHODS: tuple[Method, ...] = ("tight", "total_variation", "spectral", "reversibilised")
 _METHODS: Mapping[str, str] = {"tight": "exact", **MIXING_NAMES}
 
 
@@ -215,7 +216,9 @@ def model_parts(leakage_bound: LeakageBound, rows: Sequence[ReleaseRecord], char
     max_age = -(-int(leakage_bound.ages[-1]) // leakage_bound.steps_per_day)
     ages = list(range(min(max(max_age, 2) * 5 // 4 + 1, _MAX_AGE_DAYS)))
     largest = max(losses.values())
-    by_method = {name: AgedLeakage(leakage_bound, method=name) for name in _methods(leakage_bound)}
+    by_method = {
+        name: AgedLeakage(leakage_bound, method=name) for name in _ALL_METHODS if name in leakage_bound.methods
+    }
     by_method_name = {
         _METHODS.get(name, name): [to_float(aged_leakage(age * leakage_bound.steps_per_day, largest)) for age in ages]
         for name, aged_leakage in by_method.items()
@@ -236,11 +239,6 @@ def model_parts(leakage_bound: LeakageBound, rows: Sequence[ReleaseRecord], char
     ]
     columns = ("age, days", *(f"one day, {name}" for name in by_method_name), f"all days, {_METHODS.get(name, name)}")
     yield table("The same in numbers: epsilon by age", columns, table_rows)
-
-
-def _methods(leakage_bound: LeakageBound) -> list[Method]:
-    methods: tuple[Method, ...] = ("tight", "total_variation", "spectral", "reversibilised")
-    return [name for name in methods if name in leakage_bound.methods]
 
 
 def _ages_with_changes(ages: Sequence[int], curves: Sequence[Sequence[float]]) -> list[int]:
@@ -427,7 +425,10 @@ def bounds_table(
         (
             part("lettered", bound.letter, bound.name),
             part(
-                "with_bar", bound.short, _bar_length(bound, scale), "full" if bound.stated.is_unconditional else "open"
+                "with_bar",
+                bound.short,
+                max(1, round(1000 * (scale.position(bound.epsilon) if bound.epsilon > 0 else 0.0))),
+                "full" if bound.stated.is_unconditional else "open",
             ),
             bound.factor or "–",
             bound.stated.limit,
@@ -448,10 +449,6 @@ def bounds_table(
     noise = ["noise at 1"] if has_noise_column else []
     columns = ("bound", "epsilon", "odds change by at most", "limit", *noise, "scope, and when it holds")
     yield text_table(caption, columns, rows)
-
-
-def _bar_length(bound: LabelledBound, scale: svg.Scale) -> int:
-    return max(1, round(1000 * (scale.position(bound.epsilon) if bound.epsilon > 0 else 0.0)))
 
 
 def _noise_text(bound: LabelledBound, noise_factors: Mapping[BoundKey, float | None], sd_kwh: float) -> str:
@@ -562,7 +559,10 @@ def size_parts(
     if not sizes or not released:
         return
     grid = sorted({Decimal(full_wh * i // _POINTS) / 1000 for i in range(1, _POINTS + 1)})
-    losses = {size: _loss(size, released, publication) for size in {*grid, *sizes}}
+    losses = {}
+    for size in {*grid, *sizes}:
+        [bound] = BoundedChangeLoss(size, publication).bounds(released, None, None)
+        losses[size] = to_float(bound.value or 0)
     size_texts = ", ".join(f"{exact_text(size)} kWh: {svg.format_rounded_up(losses[size])}" for size in sizes)
     description = f"Upper bounds for any one day. {size_texts}; any size: {svg.format_rounded_up(losses[grid[-1]])}."
     layers: list[svg.Line | svg.Marks] = [
@@ -578,11 +578,6 @@ def size_parts(
         ("change of one household's use by at most, kWh", "epsilon"),
         [(exact_text(size), svg.format_rounded_up(losses[size])) for size in table_sizes],
     )
-
-
-def _loss(size: Decimal, rows: Sequence[ReleaseRecord], publication: Publication) -> float:
-    [bound] = BoundedChangeLoss(size, publication).bounds(rows, None, None)
-    return to_float(bound.value or 0)
 
 
 # --------------------------------------------------------------------------------------------------

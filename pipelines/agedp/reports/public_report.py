@@ -28,7 +28,6 @@ from agedp.reports.svg import with_powers
 from agedp.statement_facts import stated_comparison
 from agedp_data import mechanisms
 from agedp_data.config import RunFile
-from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.ledger import ContractRecord, ModelRecord, ReleaseRecord
 from agedp_data.model import Model
 from agedp_data.notions import NOTIONS
@@ -258,7 +257,9 @@ def _model_sections(report: ReportData) -> Iterator[PageSection]:
     if bound is None:
         return
     days, publication = report.publication.separated(report.all_rows)
-    charge, share = total_charge(publication.charges), _share_text(bound)
+    charge = total_charge(publication.charges)
+    nothing = "bounded by it, and for the others these curves say nothing"
+    share = f"; {bound.share} {nothing}" if bound.share else ""  # a part of a sentence
     if parts := [*loss_charts.model_parts(bound, days, charge)]:
         note = paragraph(_TEXTS.ageing.format(share), "soft")
         yield PageSection("Privacy loss by age under the model", "age", [note, *parts])
@@ -276,13 +277,6 @@ def _exception(statement: Statement) -> str:
         f"; the published model, estimated without noise from the days {days}, is in none of them, and with it none "
         "is unconditional about these days or days like them"
     )
-
-
-def _share_text(leakage_bound: LeakageBound) -> str:
-    """Return the share of the households that the model bounds, a part of a sentence; "" if it is meant for each."""
-    if not leakage_bound.share:
-        return ""
-    return f"; {leakage_bound.share} bounded by it, and for the others these curves say nothing"
 
 
 def _schedules(report: ReportData, newest: ReleaseRecord) -> str:

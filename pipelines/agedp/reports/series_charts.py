@@ -588,7 +588,10 @@ def _group_table(title: str, histograms: Sequence[GroupHistogram], series: Distr
         months.setdefault(histogram.day[:7], []).append(histogram)
     newest = dict(sorted(months.items())[: -_MAX_MONTHS - 1 : -1]) if len(histograms) > 1 else {}
     histogram, half_width = histograms[-1], histograms[-1].half_width
-    monthly_means = [map(svg.format_number, _mean_counts(month_histograms)) for month_histograms in newest.values()]
+    monthly_means = [
+        [svg.format_number(sum(counts) / len(days)) for counts in zip(*(day.values for day in days), strict=True)]
+        for days in newest.values()
+    ]
     rows = [
         (range_name, f"{value:,}", f"{value - half_width:,}", f"{value + half_width:,}", *means)
         for range_name, value, *means in zip(range_names(series), histogram.values, *monthly_means, strict=True)
@@ -621,11 +624,6 @@ def _groups_table(title: str, newest: Mapping[str, GroupHistogram], series: Dist
     dates_text = f" on {max(days)}" if len(days) == 1 else ", each group on its newest day"
     caption = f"Households by use{dates_text} ({title}), kWh; every day is in the Parquet file"
     return table(caption, ("kWh", *newest), rows)
-
-
-def _mean_counts(histograms: Sequence[GroupHistogram]) -> Iterator[float]:
-    for counts in zip(*(histogram.values for histogram in histograms), strict=True):
-        yield sum(counts) / len(histograms)
 
 
 # --------------------------------------------------------------------------------------------------

@@ -335,7 +335,8 @@ def estimate_release(
     Raises:
         InputError: as `smooth`.
     """
-    folder = _release_folder(release)
+    given = getattr(release, "folder", release)
+    folder = given if isinstance(given, ReleaseFolder) else open_release(given)
     folder.verify()
     statement = folder.read_statement()
     chosen = default_region(statement) if region is None else region
@@ -349,11 +350,6 @@ def estimate_release(
     days = sorted(set(table["day"].to_pylist()))
     source = smoothing_source(statement, digest, region=chosen, weather=weather, days=days)
     return SmoothedRelease(source, table, recorded_amplitudes(estimates), statement, folder.path)
-
-
-def _release_folder(release: Any) -> ReleaseFolder:  # noqa: ANN401  (as `smooth`)
-    folder = getattr(release, "folder", release)
-    return folder if isinstance(folder, ReleaseFolder) else open_release(folder)
 
 
 def _published_figures(folder: ReleaseFolder) -> tuple[list[SeriesSpan], dict[Quantity, QuantityFigures]]:

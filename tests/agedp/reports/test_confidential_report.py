@@ -119,7 +119,7 @@ def test_the_clamped_household_is_named_with_its_days(made):
 
 
 def published(day, mean, half, sd):
-    return CellMean(FIRST + timedelta(days=day), 10, mean, mean - half, mean + half, sd, 1)
+    return CellMean(FIRST + timedelta(days=day), 10, mean, mean - half, mean + half, sd)
 
 
 def test_utility_compares_errors_with_the_noise_day_by_day():
