@@ -28,9 +28,12 @@ _NEEDED: Final = {
     "whl": (
         "agedp/__init__.py",
         "agedp/py.typed",
+        "agedp/reports/texts.toml",
+        "agedp/smoothed_estimates/record.toml",
         "agedp_data/py.typed",
         "agedp_flows/py.typed",
         "agedp_data/schemas/statement-2.json",
+        "agedp_data/statement/texts.toml",
     ),
     "gz": ("LICENSE", "PKG-INFO", "README.md", "constraints.txt", "container/Containerfile", "docs/upgrading.md"),
 }

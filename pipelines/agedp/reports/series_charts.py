@@ -538,9 +538,8 @@ def ranges_axis(series: Distribution) -> svg.Scale:
     names = range_names(series)
     labels_that_fit = max(2, _MAX_LETTERS // (max(map(len, names)) + _GAP))
     step = -(-len(names) // labels_that_fit)
-    ticks = {float(i): name for i, name in enumerate(names) if i % step == 0}
-    axis = svg.named_axis(ticks)
-    return svg.Scale(-0.5, len(names) - 0.5, axis.ticks)
+    ticks = tuple((float(i), name) for i, name in enumerate(names) if i % step == 0)
+    return svg.Scale(-0.5, len(names) - 0.5, ticks)
 
 
 def ranges_hover(series: Distribution) -> svg.Hover:
