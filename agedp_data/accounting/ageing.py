@@ -39,9 +39,8 @@ from agedp_data.epsilon import EpsilonLike, ceil_nano, to_float
 from agedp_data.errors import ChainError
 from agedp_data.leakage.exact import round_up_with_slack
 from agedp_data.leakage.function import fixed_point, leakage, leakage_from_total_variation, supremum
-from agedp_data.markov.cyclic import ascending_products
 from agedp_data.markov.mixing import reversibilised_bound, spectral_bound, total_variation
-from agedp_data.markov.transitions import ascending_powers, power, reverse
+from agedp_data.markov.transitions import ascending_powers, ascending_products, power, reverse
 
 __all__ = [
     "age_artificially",

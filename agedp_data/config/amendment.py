@@ -14,7 +14,7 @@ from typing import Any, Final
 from agedp_data.amendment_rules import ABSENT, EITHER, MODEL, NEVER, SHARE, Rule, Verdict
 from agedp_data.config.contract import TABLES, ZONE_CHANGES
 from agedp_data.notions import NOTIONS
-from agedp_data.series.levels import written_contracts
+from agedp_data.series.series import written_contracts
 
 _BESIDE_FIELDS: Final = {"model": MODEL, "model.*": EITHER, "series.*": SHARE, f"schedule.{ZONE_CHANGES}": EITHER}
 """Rules of whole tables, and of the key that only a contract has; clock changes are judged by the days they move."""

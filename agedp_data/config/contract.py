@@ -44,8 +44,7 @@ from agedp_data.notions.notion import Notion
 from agedp_data.notions.publication import PeriodLoss
 from agedp_data.parameters import FREE, LATER, TEXT, Absent, Section, exact_text, is_epsilon, watt_hours
 from agedp_data.series.layered_mean import Layer
-from agedp_data.series.levels import written_contracts
-from agedp_data.series.series import STATISTICS, AnySeries, series_of
+from agedp_data.series.series import STATISTICS, AnySeries, series_of, written_contracts
 
 # --------------------------------------------------------------------------------------------------
 # Format versions that agedp has written: of contracts, of ledger rows, of the files that hold rows.

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
-from typing import Annotated, Final, Literal, get_args
+from typing import Annotated, Final, Literal
 
 from pydantic import Field, PlainValidator, WithJsonSchema
 
 from agedp_data import parameters
 from agedp_data.amendment_rules import APART, RAISE, WITNESS
 from agedp_data.config.paths import LedgerUrl, Location, OptionalLocation, RegisterUrl, SharedFolder, WitnessLocation
+from agedp_data.series.mean import PERIODS, Period
 
 FolderLayout = Literal["single", "monthly"]
-AveragesBy = Literal["week", "month", "year"]
-PERIODS: Final = WithJsonSchema({"type": "array", "items": {"enum": list(get_args(AveragesBy))}})
+_PERIODS: Final = WithJsonSchema({"type": "array", "items": {"enum": [*PERIODS]}})
 
 
-def _averages_by(value: object) -> tuple[AveragesBy, ...]:
-    periods: tuple[AveragesBy, ...] = get_args(AveragesBy)
+def _averages_by(value: object) -> tuple[Period, ...]:
     names = value if isinstance(value, list | tuple) else [value]
-    if any(name not in periods for name in names) or len(set(names)) < len(names):
+    if any(name not in PERIODS for name in names) or len(set(names)) < len(names):
         raise parameters.wrong('must be a list of "week", "month" and "year", each at most once')
-    return tuple(period for period in periods if period in names)
+    return tuple(period for period in PERIODS if period in names)
 
 
 class OutputSection(parameters.Section):
@@ -58,7 +57,7 @@ class OutputSection(parameters.Section):
     """Files of the release folder: each table in one file, or `"monthly"`: a file for each month of publication, never
     written again once a later month has begun. A change writes the folder anew.
     """
-    averages_by: Annotated[tuple[AveragesBy, ...], PlainValidator(_averages_by), PERIODS] | None = None
+    averages_by: Annotated[tuple[Period, ...], PlainValidator(_averages_by), _PERIODS] | None = None
     """Derived averages that are written, such as `["week", "month", "year"]`. Only those of months unless written; a
     population that 0.1 or 0.2 began keeps all three. Recipients compute the others from the daily values
     (`ReleaseFolder.period_averages`).

@@ -46,8 +46,7 @@ from agedp_data.notions.publication import Comparison, PeriodLoss, Publication
 from agedp_data.notions.temporal import Temporal
 from agedp_data.notions.w_event import WEvent
 from agedp_data.parameters import Section, acceptances, exact_text, rounding_lines, wrong
-from agedp_data.series.levels import SeriesTable, series_by_name, table_name
-from agedp_data.series.series import AnySeries
+from agedp_data.series.series import AnySeries, SeriesTable, series_by_name, table_name
 from agedp_data.series.series_terms import EnergySeries
 
 # --------------------------------------------------------------------------------------------------

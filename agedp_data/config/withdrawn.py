@@ -11,6 +11,7 @@ from typing import Final
 from agedp_data.config.contract import Contract
 from agedp_data.config.model_section import EstimatedModel
 from agedp_data.config.run_file import RunFile
+from agedp_data.errors import RunFileError
 
 FRONTIER: Final = (
     "agedp plan --frontier is withdrawn, 0.2 had it; use --notions, or --risk or --error-kwh for another bound or noise"
@@ -42,9 +43,15 @@ def withdrawn_from_model(run: RunFile, promised: Contract | None) -> Iterator[st
             yield _QUANTILES
 
 
-def withdrawn_from_run_file(run: RunFile, promised: Contract | None) -> Iterator[str]:
-    """Yield a sentence for each withdrawn key of a run file that a contract lacks; arguments as for the model's."""
-    yield from withdrawn_from_model(run, promised)
+def check_nothing_withdrawn(run: RunFile, promised: Contract | None) -> None:
+    """Check that a run file uses nothing that this version withdrew, but for what its contract in force names.
+
+    Raises:
+        RunFileError: it does; the message names the version that had it, and what to use.
+    """
+    sentences = [*withdrawn_from_model(run, promised)]
     has_witness = promised is not None and promised.requires_witness
     if (run.output.witness or "").startswith("postgresql") and not has_witness:
-        yield _WITNESS
+        sentences.append(_WITNESS)
+    if sentences:
+        raise RunFileError(f"{run.name}: {sentences[0]}")

@@ -18,7 +18,6 @@ from agedp_data.errors import ChainError
 from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.leakage.exact import PiecewiseLeakage, round_up_with_slack, with_slack
 from agedp_data.leakage.function import frontier, frontier_of, gain, is_above_hull, leakage_from_total_variation
-from agedp_data.markov.cyclic import ascending_products
 from agedp_data.markov.mixing import (
     deflated_kernel,
     fill_bound,
@@ -28,7 +27,7 @@ from agedp_data.markov.mixing import (
     spectral_bound,
     total_variation_forward,
 )
-from agedp_data.markov.transitions import ascending_powers, power, stationary
+from agedp_data.markov.transitions import ascending_powers, ascending_products, power, stationary
 
 # --------------------------------------------------------------------------------------------------
 # Maximum of the leakage function over all households at many ages: bounded first, computed only where it can matter.

@@ -14,7 +14,6 @@ from agedp_data import clock
 from agedp_data.config.contract import NEEDS, format_unknown_version
 from agedp_data.errors import LedgerError
 from agedp_data.ledger import lifecycle, records
-from agedp_data.ledger.backends import backend
 from agedp_data.ledger.records import HOUSEHOLD_DAYS, HOUSEHOLDS, INT64, check_dates, check_draw, header_of
 from agedp_data.messages import escape_text
 
@@ -80,7 +79,7 @@ class HashChain:
             Every fault of the row; () for a valid row.
         """
         seq = columns["seq"]
-        if not backend.is_row_number(seq):
+        if not records.is_row_number(seq):
             return (
                 records.Fault(seq if isinstance(seq, int) else 0, table, "an inserted row: it has no valid number"),
             )

@@ -38,6 +38,7 @@ from agedp_data.ledger.lifecycle import (
 from agedp_data.ledger.records import (
     HEADER_FIELDS,
     NO_HASH,
+    READABLE_VERSIONS,
     AnyRelease,
     ContractRecord,
     Fault,
@@ -512,7 +513,7 @@ def _database_faults(database: LedgerDatabase, connection: Connection) -> list[F
         return [Fault(0, "file", _permanent_error_text(database, error))]
     if not is_intact:
         faults.append(Fault(0, "file", "the database is damaged"))
-    if dict(meta).get("version") not in backend.READABLE_VERSIONS or not {name for name, _ in meta} <= {
+    if dict(meta).get("version") not in READABLE_VERSIONS or not {name for name, _ in meta} <= {
         "version",
         "needs",
     }:

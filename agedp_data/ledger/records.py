@@ -33,6 +33,11 @@ NO_HASH = "0" * 64
 
 _PLAIN_TYPES = frozenset({str, int, bool})
 
+VERSION = "1"
+"""Schema version of a new ledger's tables and columns."""
+READABLE_VERSIONS: Mapping[str, str] = {"1": "0.1"}
+"""Schema versions that this agedp reads and writes, each with the first version of agedp that does."""
+
 Plain = str | int | list["Plain"] | dict[str, "Plain"]
 
 
@@ -523,3 +528,12 @@ def _is_utc(text: str) -> bool:
     except ValueError:
         return False
     return clock.format_instant(instant) == text and clock.is_date(instant.date().isoformat())
+
+
+def is_row_number(seq: object) -> bool:
+    """Return whether a value is a valid row number: an integer from 1 on.
+
+    >>> is_row_number(1), is_row_number(0), is_row_number("1")
+    (True, False, False)
+    """
+    return type(seq) is int and seq >= 1

@@ -13,14 +13,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from agedp_data.config.contract import format_reader_version
 from agedp_data.errors import LedgerError
 from agedp_data.foreign_files import check_nesting, parse_json
-from agedp_data.ledger.backends.backend import READABLE_VERSIONS, VERSION
 from agedp_data.ledger.hash_chain import HashChain
-from agedp_data.ledger.ledger_reader import LedgerReader
 from agedp_data.ledger.lifecycle import (
     LEDGER_POPULATION,
     SINCE_FORM_2,
@@ -33,6 +31,8 @@ from agedp_data.ledger.lifecycle import (
 )
 from agedp_data.ledger.records import (
     NO_HASH,
+    READABLE_VERSIONS,
+    VERSION,
     ContractRecord,
     ModelRecord,
     ReleaseRecord,
@@ -46,6 +46,9 @@ from agedp_data.ledger.records import (
     table_of,
     text_of,
 )
+
+if TYPE_CHECKING:
+    from agedp_data.ledger.ledger_reader import LedgerReader
 
 SCHEMA: Final = "agedp-ledger-rows-1"
 

@@ -648,3 +648,63 @@ def lag_kernel(
     [[0.0, 1.0], [0.6666666666666666, 0.3333333333333333]]
     """
     return normalise_rows(count_lagged_pairs(secret, read, lag, n_secret=n_secret, n_read=n_read, part=part))
+
+
+def ascending_products(kernels: ArrayLike, steps: ArrayLike, *, direction: str) -> Iterator[tuple[int, Floats]]:
+    r"""Yield (t, the kernels over t steps from every phase) for each distinct step, ascending.
+
+    .. math:: \hat P_{p, t} = K_p K_{p-1} \cdots K_{p-t+1} \text{ (backward)}, \qquad
+        P_{p, t} = K_p K_{p+1} \cdots K_{p+t-1} \text{ (forward)}
+
+    Source: Chapman-Kolmogorov for a chain that is not time-homogeneous.
+
+    Args:
+        kernels: one-step kernels by phase, shape (..., p, k, k), rows sum to 1 or are NaN [-].
+        steps: ages, shape (T,), integers >= 0 [steps].
+        direction: "backward" or "forward".
+
+    Yields:
+        t [steps] and the kernels over t steps, shape (..., p, k, k), by the phase p of their rows [-]; t = 0 is
+        the identity; NaN rows for states left out.
+
+    Raises:
+        ChainError: steps that are not integers >= 0.
+
+    References:
+        [A] eq. 12 with products in place of powers (docs/errata.md). https://doi.org/10.1109/TIT.2023.3340147
+
+    >>> swap, stay = [[0.0, 1.0], [1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]]
+    >>> [kernel[0].tolist() for _, kernel in ascending_products([swap, stay], [2, 4], direction="backward")]
+    [[[0.0, 1.0], [1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]]]
+    """
+    phase_step = 1 if direction == "backward" else -1
+    absent: Mask = np.asarray(np.isnan(np.asarray(kernels, dtype=np.float64)).all(axis=-1, keepdims=True))
+    one_step = np.where(absent, 0.0, np.nan_to_num(np.asarray(kernels, dtype=np.float64)))
+    previous_step, gap, gap_kernels = 0, -1, one_step
+    current = np.eye(one_step.shape[-1]) * ~absent
+    for t in np.unique(checked_steps(steps)).tolist():
+        if t - previous_step != gap:
+            gap, gap_kernels = t - previous_step, _kernels_over(one_step, t - previous_step, phase_step, absent)
+        current = gap_kernels if previous_step == 0 else _product(current, gap_kernels, previous_step, phase_step)
+        previous_step = t
+        yield t, np.where(absent, np.nan, current)
+
+
+def _product(first: Floats, second: Floats, steps: int, phase_step: int) -> Floats:
+    """Return the kernels of `first`, over this many steps, followed by those of `second` from the phase it leads to."""
+    product = first @ np.roll(second, phase_step * steps, axis=-3)
+    total = product.sum(axis=-1, keepdims=True)
+    return np.asarray(product / np.where(total > 0, total, 1.0))
+
+
+def _kernels_over(one_step: Floats, steps: int, phase_step: int, absent: Mask) -> Floats:
+    """Return the kernels over this many steps from every phase, by doubling."""
+    result, covered = np.eye(one_step.shape[-1]) * ~absent, 0
+    doubled, length, remaining = one_step, 1, steps
+    while remaining:
+        if remaining & 1:
+            result, covered = _product(result, doubled, covered, phase_step), covered + length
+        remaining >>= 1
+        if remaining:
+            doubled, length = _product(doubled, doubled, length, phase_step), 2 * length
+    return result

@@ -475,7 +475,7 @@ class Distribution(EnergySeries):
         >>> (series := series_in(terms)).write_cells(series.cells([Cell("Std")]))
         ('Std 0-2', 'Std 2-9')
         """
-        return _named(self.ranges_kwh)
+        return {f"{exact_text(low)}-{exact_text(high)}": (low, high) for low, high in self.ranges_kwh}
 
     def counted(self, days: HouseholdDays) -> Counted:
         """Return in which ranges each day lies: 1 or 0 for each [households].
@@ -503,9 +503,3 @@ class Distribution(EnergySeries):
         if self.bins_kwh[-1] != self.clamp_kwh:
             raise wrong(f"must end with clamp_kwh = {self.clamp_kwh:f}: every day lies in a bin", "bins_kwh")
         return self
-
-
-@lru_cache(maxsize=64)
-def _named(ranges: tuple[tuple[Decimal, Decimal], ...]) -> dict[str, tuple[Decimal, Decimal]]:
-    """Return ranges of use by their names in cells."""
-    return {f"{exact_text(low)}-{exact_text(high)}": (low, high) for low, high in ranges}

@@ -385,11 +385,18 @@ def _consistent_lines(units: Sequence[Unit], terms: Terms, noise: Noise) -> pa.T
 def _day_lines(rows: Sequence[PublishedRow], terms: Terms, noise: Noise) -> Iterator[dict[str, Any]]:
     """Yield the lines of one day and quantity."""
     columns = {row.seq: terms[row.contract].series[row.series].columns for row in rows}
-    noisy = {row.seq: _noisy_values(row, noise) for row in rows}
+    noisy = {}
+    for row in rows:
+        variance = max(noise.deviation(row.scale) ** 2, _LEAST_VARIANCE)
+        noisy[row.seq] = [NoisyValue(float(value), variance) for value in row.values]
     by_columns: dict[LevelColumns, list[PublishedRow]] = {}
     for row in rows:
         by_columns.setdefault(columns[row.seq], []).append(row)
-    estimates = consistent_groups({of: _drawn_groups(same, noisy) for of, same in by_columns.items()})
+    drawn = {}
+    for of, same in by_columns.items():  # rows by the same columns have the same groups, and enter as their mean
+        values = tuple(map(precision_mean, zip(*(noisy[row.seq] for row in same), strict=True)))
+        drawn[of] = DrawnGroups(same[0].cells, same[0].households, values)
+    estimates = consistent_groups(drawn)
     for row in rows:
         of_row = columns[row.seq]
         for i, group in enumerate(row.cells):
@@ -408,17 +415,6 @@ def _day_lines(rows: Sequence[PublishedRow], terms: Terms, noise: Noise) -> Iter
                 "based_on": ", ".join(based_on),
                 "method": _LEAST_SQUARES if estimate is not None else _reason(of_row, by_columns),
             }
-
-
-def _noisy_values(row: PublishedRow, noise: Noise) -> list[NoisyValue]:
-    variance = max(noise.deviation(row.scale) ** 2, _LEAST_VARIANCE)
-    return [NoisyValue(float(value), variance) for value in row.values]
-
-
-def _drawn_groups(rows: Sequence[PublishedRow], noisy: Mapping[int, Sequence[NoisyValue]]) -> DrawnGroups:
-    """Return the groups of rows by the same columns, which have the same groups; several rows enter as their mean."""
-    values = tuple(map(precision_mean, zip(*(noisy[row.seq] for row in rows), strict=True)))
-    return DrawnGroups(rows[0].cells, rows[0].households, values)
 
 
 def _reason(columns: LevelColumns, drawn: Collection[LevelColumns]) -> str:

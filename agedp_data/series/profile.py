@@ -342,17 +342,21 @@ _INT64_LIMIT: Final = 2.0**62
 
 _Integers = np.ndarray[Any, np.dtype[Any]]
 
+_KIND = ("day_kind", TEXT, "weekday: Monday to Friday, public holidays among them; or weekend: Saturday and Sunday")
+_START = (
+    "start_minute",
+    pa.int32(),
+    "when the half-hour begins: minutes after midnight by the clock of the day's zone",
+)
+_MINUTES = ("minutes", pa.int32(), "how long it is: 30, or 60 for hourly readings")
+
 _DAILY_PROFILE = released_schema(
     ("households", pa.int64(), "households on the roster that day, of the group"),
     ("noisy_sum_wh", pa.int64(), "what was drawn: sum of the clamped half-hours plus noise, Wh"),
     ("mean_kwh", pa.float64(), "noisy_sum_wh / households / 1000, kWh"),
     *NOISE_COLUMNS,
     places=(
-        (
-            "start_minute",
-            pa.int32(),
-            "when the half-hour begins: minutes after midnight by the clock of the day's zone",
-        ),
+        _START,
         (
             "minutes",
             pa.int32(),
@@ -376,13 +380,9 @@ _PROFILE_RELEASES = released_schema(
     ),
     *NOISE_COLUMNS,
     places=(
-        ("day_kind", TEXT, "weekday: Monday to Friday, public holidays among them; or weekend: Saturday and Sunday"),
-        (
-            "start_minute",
-            pa.int32(),
-            "when the half-hour begins: minutes after midnight by the clock of the day's zone",
-        ),
-        ("minutes", pa.int32(), "how long it is: 30, or 60 for hourly readings"),
+        _KIND,
+        _START,
+        _MINUTES,
     ),
     day="last day of the month that the row covers",
     unit="months",
@@ -398,9 +398,9 @@ _PROFILE_BY_MONTH = schema_of(
     ("version", pa.int32(), "first of the contracts that the days were released under; they count a day alike"),
     ("half_hour_clamp_kwh", pa.float64(), "a household's half-hour counted up to this, kWh"),
     ("clamp_kwh", pa.float64(), "a household's day counted up to this, kWh"),
-    ("day_kind", TEXT, "weekday: Monday to Friday, public holidays among them; or weekend: Saturday and Sunday"),
-    ("start_minute", pa.int32(), "when the half-hour begins: minutes after midnight by the clock of the day's zone"),
-    ("minutes", pa.int32(), "how long it is: 30, or 60 for hourly readings"),
+    _KIND,
+    _START,
+    _MINUTES,
     ("days_released", pa.int32(), "days of this kind with this half-hour whose values enter; others are not estimated"),
     ("days_in_period", pa.int32(), "days of this kind in the month that have this half-hour"),
     ("is_complete", pa.int32(), "1 if all these days enter, otherwise 0"),

@@ -80,39 +80,28 @@ class StoredFile(NamedTuple):
 
 
 def datapackage(
-    statement: Statement, files: Mapping[str, bytes], partitioned: Sequence[Mapping[str, Any]] = ()
+    statement: Statement,
+    files: Mapping[str, bytes],
+    partitioned: Sequence[Mapping[str, Any]] = (),
+    *,
+    smoothed: str = "",
 ) -> dict[str, Any]:
-    """Return the descriptor of a release from its statement and its files by name.
-
-    `partitioned` are the resources of tables by month (`partition_resources`).
-    """
-    title = statement.full_title
-    return {
-        "$schema": f"{_PROFILES}datapackage.json",
-        "name": _slug(statement.population),
-        "title": f"REHEARSAL: {title}" if statement.rehearsal else title,
-        "description": _description(statement),
-        **_credits(statement),
-        "resources": [*_resources(files, statement), *partitioned],
-    }
-
-
-def smoothed_package(statement: Statement, files: Mapping[str, bytes], description: str) -> dict[str, Any]:
-    """Return the descriptor of a folder of smoothed estimates of a release.
+    """Return the descriptor of a release, or of smoothed estimates of it, from its statement and files.
 
     Args:
-        statement: of the release that they were computed from; its licence and source are those of the estimates.
+        statement: of the release; its licence and source are those of estimates too.
         files: the files of the folder by name.
-        description: what the estimates are.
+        partitioned: resources of tables by month (`partition_resources`).
+        smoothed: what estimates are; "" for a release.
     """
-    title = f"{statement.full_title}: smoothed estimates"
+    title = f"{statement.full_title}: smoothed estimates" if smoothed else statement.full_title
     return {
         "$schema": f"{_PROFILES}datapackage.json",
-        "name": f"{_slug(statement.population)}-smoothed",
+        "name": f"{_slug(statement.population)}{'-smoothed' if smoothed else ''}",
         "title": f"REHEARSAL: {title}" if statement.rehearsal else title,
-        "description": description,
+        "description": smoothed or _description(statement),
         **_credits(statement),
-        "resources": list(_resources(files, statement)),
+        "resources": [*_resources(files, statement), *partitioned],
     }
 
 
@@ -274,7 +263,7 @@ def _read_schema(content: bytes) -> pa.Schema:
 
 
 def _columns(schema: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    return [(field["name"], field["type"], field.get("unit", "")) for field in schema["fields"]]
+    return [(field["name"], field["type"], field.get("unit", "")) for field in schema.get("fields", ())]
 
 
 # --------------------------------------------------------------------------------------------------
@@ -315,25 +304,21 @@ class PartitionedTable:
 
 def partition_resources(tables: Sequence[PartitionedTable], statement: Statement) -> list[dict[str, Any]]:
     """Return the resources of tables by month."""
-    return [_resource(table, statement) for table in tables]
-
-
-def _resource(table: PartitionedTable, statement: Statement) -> dict[str, Any]:
-    is_table = table.schema is not None
-    description = _ROWS if table.schema is None else table_description(table.schema, statement)
-    return {
-        "name": table.name,
-        "type": "table" if is_table else "file",
-        "path": [file.path for file in table.files],
-        "format": "parquet" if is_table else "jsonl",
-        "mediatype": "application/vnd.apache.parquet" if is_table else "application/x-ndjson",
-        "description": f"{description}{BY_MONTH}",
-        FORMAT_KEY: PARTITION_FORMAT,
-        "partitions": [
-            {"path": file.path, "bytes": file.size, "hash": f"sha256:{file.digest}"} for file in table.files
-        ],
-        **({} if table.schema is None else {"schema": table_dictionary(table.schema)}),
-    }
+    return [
+        {
+            "name": table.name,
+            "type": "file" if table.schema is None else "table",
+            "path": [file.path for file in table.files],
+            **dict(zip(("format", "mediatype"), _KINDS[".jsonl" if table.schema is None else ".parquet"], strict=True)),
+            "description": f"{_ROWS if table.schema is None else table_description(table.schema, statement)}{BY_MONTH}",
+            FORMAT_KEY: PARTITION_FORMAT,
+            "partitions": [
+                {"path": file.path, "bytes": file.size, "hash": f"sha256:{file.digest}"} for file in table.files
+            ],
+            **({} if table.schema is None else {"schema": table_dictionary(table.schema)}),
+        }
+        for table in tables
+    ]
 
 
 def partition_faults(
@@ -348,13 +333,8 @@ def partition_faults(
         resource, name = by_name[expected["name"]], expected["name"]
         if (resource["path"], resource["partitions"]) != (expected["path"], expected["partitions"]):
             yield f"gives other files, sizes or checksums of {name}"
-        if _columns_of(resource) != _columns_of(expected):
+        if _columns(resource.get("schema", {})) != _columns(expected.get("schema", {})):
             yield f"gives other columns of {name}"
-
-
-def _columns_of(resource: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    fields = resource.get("schema", {}).get("fields", [])
-    return [(field["name"], field["type"], field.get("unit", "")) for field in fields]
 
 
 def partition_file(path: str, content: bytes) -> PartitionFile:

@@ -4,8 +4,8 @@ The warnings follow from the ledger and do not depend on the readings, so no mea
 
 Decisions:
 
-* The texts below are stored in the ledger and hashed: a published statement keeps its own wording, and `markdown`
-  explains the terms of earlier ones. A new wording is for new statements.
+* The texts (`texts.FACTS`) are stored in the ledger and hashed: a published statement keeps its own wording, and
+  `markdown` explains the terms of earlier ones. A new wording is for new statements.
 * The `limit` of a bound is the upper bound over future releases: the promise's bound, or the present value where that
   is larger (tightening a bound does not undo releases). The pure bound of a span has none beside that with a promised
   delta: it depends on calibration draws and earlier caps of a day as well.
@@ -27,58 +27,7 @@ from agedp_data.epsilon import format_epsilon
 from agedp_data.notions.notion import DAY_BOUND, TOTAL_BOUND, LossBound, name_at_delta
 from agedp_data.parameters import exact_text
 from agedp_data.statement import document, note_texts
-
-PROTECTS = (
-    "One household's use on one day. Had its readings of that day been any others, the probability of every result "
-    "released about the day would differ by at most a factor e^epsilon, where epsilon is the bound 'day'. For all days "
-    "of the household together the same holds with the bound 'total'."
-)
-FROM_WHOM = (
-    "The protection holds against everybody who sees the releases, now or later, with any computing power that cannot "
-    "predict the random numbers of the machine that drew the noise. Such an observer may know this statement, the "
-    "model, the roster and every reading of every other household. For the bound 'day' the observer may also know "
-    "every reading of the household's other days. There is no protection from those who run agedp or deliver the "
-    "readings, because they have the readings."
-)
-NOT_PROTECTED = (
-    "The past: what the release of a day disclosed about that day remains disclosed. Ageing protects the present only. "
-    "Discounting gives old losses a smaller weight and does not undo them.",
-    "Use on many days: days resemble each other, so the release of one day discloses something about others. This, and "
-    "habits that show every day, are limited by the bound 'total', not by the bound 'day'.",
-    "Moving out while still on the roster: it shows in all later days of the household. Only the bound 'total' "
-    "protects it.",
-    "Membership: the households on the roster, their first days and their groups are taken as known to everybody. The "
-    "number of households, by day and group, is published exactly.",
-    "Knowledge from elsewhere (a bill, a later reading, a neighbour): no bound undoes it. What other publications "
-    "disclose about the same household is added to what is stated here.",
-    "Choices that people made after they had looked at readings: a clamp, ranges, a group, days to be skipped, the "
-    "period, a declared model. No bound counts them, nor that a first run was not refused for the content of its "
-    "files.",
-)
-ALWAYS = (
-    "The bounds of a day, of windows and of the total need no assumption about the behaviour of households. The total "
-    "limits what all published days together disclose about one household.",
-)
-WITH_MODEL = (
-    "Bounds that depend on a model hold for an observer who knows the stated model and nothing else about the "
-    "household (no bill, no later reading). They also assume that households are independent given weather, calendar "
-    "and prices, which is only roughly true of real households. The bounds of a day and of the total need none of "
-    "this.",
-    "On 40 London households of open data, chains of this kind mixed far faster than the households did at every age "
-    "from 6 hours to 60 days. This tool does not certify that the model is true.",
-)
-BEYOND_STATES = (
-    "The model describes states, and the release contains readings. What a reading discloses beyond its state is "
-    "correlated over time as well."
-)
-REPRESENTED = (
-    "States are counted, not readings: a household's use counts as the middle of the public range that contains it. "
-    "Published values have this rounding error as well. No interval covers it, and its size is confidential."
-)
-ESTIMATED = (
-    "The model was estimated from protected readings, and its leakage bound is published without noise. One unusual "
-    "household determines it, exactly."
-)
+from agedp_data.statement.texts import FACTS, NOTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +130,7 @@ def build_statement(facts: StatementFacts) -> document.Statement:
         version=len(facts.versions),
         versions=list(facts.versions),
         protects=_protects(facts),
-        from_whom=FROM_WHOM,
+        from_whom=FACTS.from_whom,
         not_protected=_not_protected(facts),
         figures=[
             state_bound(bound, facts.limits).model_copy(update=conditional_days)
@@ -191,7 +140,7 @@ def build_statement(facts: StatementFacts) -> document.Statement:
         second_population=_second_population(facts),
         model=document.StatedModel.model_validate(public_model),
         warnings=list(_warnings(facts)),
-        notes=[*filter(None, [facts.opening, note_texts.REHEARSAL if is_rehearsal else ""]), *facts.notes],
+        notes=[*filter(None, [facts.opening, NOTES.rehearsal if is_rehearsal else ""]), *facts.notes],
         ledger=document.LedgerPlace(id=facts.ledger_id, head=facts.head),
         software=dict(facts.software),
     )
@@ -205,23 +154,23 @@ def build_statement(facts: StatementFacts) -> document.Statement:
 
 
 def _protects(facts: StatementFacts) -> str:
-    text = PROTECTS
+    text = FACTS.protects
     if facts.estimated_from or facts.draws:
         text = note_texts.protects(facts.envelope_days, has_draws=bool(facts.draws))
     if not facts.promised_spans:
         return text
     days = " and on ".join(note_texts.scope_days(bound.about) for bound in facts.promised_spans)
-    return text + note_texts.PROTECTED_SPANS.format(days=days, aside=note_texts.aside(facts.envelope_days))
+    return text + NOTES.protected_spans.format(days=days, aside=note_texts.aside(facts.envelope_days))
 
 
 def _not_protected(facts: StatementFacts) -> list[str]:
     days = facts.envelope_days
     if not days:
-        return list(NOT_PROTECTED)
-    past, _, _, *others = NOT_PROTECTED
-    texts = (note_texts.HABITS_BESIDE_ENVELOPE, note_texts.MOVED_OUT_BESIDE_ENVELOPE)
+        return list(FACTS.several("not_protected"))
+    past, _, _, *others = FACTS.several("not_protected")
+    texts = (NOTES.habits_beside_envelope, NOTES.moved_out_beside_envelope)
     beside = [text.format(aside=note_texts.aside(days)) for text in texts]
-    return [past, *beside, *others, note_texts.NOT_PROTECTED_FROM_ENVELOPE.format(days=days)]
+    return [past, *beside, *others, NOTES.not_protected_from_envelope.format(days=days)]
 
 
 def _stated_account(facts: StatementFacts) -> document.StatedAccount | None:
@@ -229,41 +178,41 @@ def _stated_account(facts: StatementFacts) -> document.StatedAccount | None:
     if account is None:
         return None
     amounts = {"day": format_epsilon(account.day), "total": format_epsilon(account.total), "since": account.since}
-    text = note_texts.HOUSEHOLD_ACCOUNT.format(**amounts, aside=note_texts.aside(facts.envelope_days))
-    return document.StatedAccount(**amounts, text=text + (note_texts.ACCOUNT_WITHOUT_DELTA if facts.has_spans else ""))
+    text = NOTES.household_account.format(**amounts, aside=note_texts.aside(facts.envelope_days))
+    return document.StatedAccount(**amounts, text=text + (NOTES.account_without_delta if facts.has_spans else ""))
 
 
 def _warnings(facts: StatementFacts) -> Iterator[str]:
     if facts.estimated_from or facts.draws:
         yield note_texts.always(facts.envelope_days, has_draws=bool(facts.draws))
     else:
-        yield from ALWAYS
+        yield from FACTS.several("always")
     if facts.has_spans:
-        text = note_texts.PROMISED_SPANS if facts.promised_spans else note_texts.SPANS
+        text = NOTES.promised_spans if facts.promised_spans else NOTES.spans
         yield text.format(aside=note_texts.aside(facts.envelope_days))
     yield from note_texts.large_delta_warnings(facts.contract)
     if facts.model is not None:
         if note_texts.is_private(facts.model):
             yield from note_texts.selection_texts(facts.model)
-        yield from WITH_MODEL
+        yield from FACTS.several("with_model")
         if facts.beyond_states:
-            yield BEYOND_STATES
+            yield FACTS.beyond_states
     if facts.estimated_from or (
         facts.model is not None and facts.model["source"] == "estimated" and not note_texts.is_private(facts.model)
     ):
-        yield ESTIMATED
+        yield FACTS.estimated
     if facts.estimated_from:
-        yield note_texts.ENVELOPE.format(days=facts.envelope_days)
+        yield NOTES.envelope.format(days=facts.envelope_days)
     if facts.represented:
-        yield REPRESENTED
+        yield FACTS.represented
     for loss_bound in note_texts.in_statement_order(facts.bounds) if len(facts.versions) > 1 else ():
         limit = facts.limits.get(loss_bound.name)
         if limit is not None and loss_bound.value is not None and loss_bound.value > limit:
-            yield note_texts.BEYOND.format(
+            yield NOTES.beyond.format(
                 name=loss_bound.name, said=format_epsilon(loss_bound.value), bound=format_epsilon(limit)
             )
     if any(series.statistic == "mean" for series in facts.contract.series.values()):
-        yield note_texts.SMOOTHING
+        yield NOTES.smoothing
 
 
 def state_bound(bound: LossBound, limits: Mapping[str, int | None]) -> document.StatedBound:
@@ -319,7 +268,7 @@ def _second_population(facts: StatementFacts) -> document.SecondPopulation:
         for limit in (facts.limits[DAY_BOUND], facts.limits[name_at_delta(TOTAL_BOUND, delta)])
     )
     adds = document.AddedLoss(day=day, total=total).model_copy(update=_delta_key(delta))
-    text = note_texts.SECOND_POPULATION_AT_DELTA if delta else note_texts.SECOND_POPULATION
+    text = NOTES.second_population_at_delta if delta else NOTES.second_population
     if facts.account is not None:
-        text = note_texts.SECOND_POPULATION_COUNTED_AT_DELTA if delta else note_texts.SECOND_POPULATION_COUNTED
+        text = NOTES.second_population_counted_at_delta if delta else NOTES.second_population_counted
     return document.SecondPopulation(in_ledger=facts.other_populations, adds=adds, text=text)

@@ -1,6 +1,8 @@
 """Statement -> Markdown: STATEMENT.md, the artifact of a run, a part of the report.
 
-Statements of earlier versions lack some keys; the text then leaves out the corresponding sentences.
+Statements of earlier versions lack some keys; the text then leaves out the corresponding sentences. What each series
+counts, its clamp and noise, is made from the contract: first what several series share (layers of a mean, levels of a
+hierarchy, groups that add up), then each series.
 """
 
 from __future__ import annotations
@@ -11,12 +13,18 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from agedp_data.config.contract_document import ContractDocument
-from agedp_data.messages import escape_controls
+from agedp_data.config.contract_document import ContractDocument, SeriesTerms
+from agedp_data.datasets.validation import SLOTS
+from agedp_data.messages import escape_controls, sentence_start
+from agedp_data.notions import Neighbourhood
 from agedp_data.notions.notion import CALIBRATION_DAY_BOUND, DAY_BOUND, TOTAL_BOUND
+from agedp_data.parameters import exact_text, watt_hours
 from agedp_data.private_selection import quantile_lines
-from agedp_data.roster import columns_of
-from agedp_data.series.series import BY_NAME, STATISTICS
+from agedp_data.roster import PATH_SEPARATOR, columns_of, columns_text
+from agedp_data.series.consistency import Columns, next_coarser, totals_with_groups
+from agedp_data.series.profile import WEIGHTS, profile_sensitivity
+from agedp_data.series.series import BY_NAME, STATISTICS, level_column, table_name
+from agedp_data.series.series_terms import layer_number, mean_name
 from agedp_data.statement import note_texts
 from agedp_data.statement.datapackage import table_dictionary
 from agedp_data.statement.document import (
@@ -40,7 +48,203 @@ from agedp_data.statement.note_texts import (
     short_rest,
     with_delta,
 )
-from agedp_data.statement.series_texts import series_paragraphs
+from agedp_data.statement.texts import SENTENCES, WORDS
+
+# --------------------------------------------------------------------------------------------------
+# Sentences of STATEMENT.md on the layers of a mean with a list of clamps, made from the contract.
+# --------------------------------------------------------------------------------------------------
+
+
+def layer_series_text(name: str, series: SeriesTerms) -> str:
+    """Return what a layer counts, up to the rule for missing days."""
+    above, clamp = series.above_kwh or "0", series.clamp_kwh or "0"
+    width = exact_text(Decimal(clamp) - Decimal(above))
+    by = f", by {columns_text(series.by)} of the roster" if series.by is not None else ""
+    if series.above_kwh is None:
+        return (
+            f"{name}: mean daily use of the households up to {clamp} kWh, layer {layer_number(name)} of "
+            f"{mean_name(name)}{by}; a household's daily total counts at most {clamp} kWh (clamp)"
+        )
+    return (
+        f"{name}: mean daily use of the households above {above} and up to {clamp} kWh, a layer of {mean_name(name)}"
+        f"{by}; a household's day counts at most {width} kWh (width)"
+    )
+
+
+def layers_texts(contract: ContractDocument) -> Iterator[str]:
+    """Yield the sentences on each mean of a contract that has layers."""
+    by_table: dict[str, list[str]] = {}
+    for name in sorted(contract.series):
+        if layer_number(name):
+            by_table.setdefault(mean_name(name), []).append(name)
+    promise = contract.terms.promise
+    small = (
+        SENTENCES.small.format(delta_kwh=exact_text(promise.delta_kwh)) if isinstance(promise, Neighbourhood) else ""
+    )
+    for names in by_table.values():
+        listed = f"{', '.join(names[:-1])} and {names[-1]}"
+        yield SENTENCES.layers.format(names=listed, clamp=contract.series[names[-1]].clamp_kwh) + small
+
+
+# --------------------------------------------------------------------------------------------------
+# Sentences of STATEMENT.md on the levels of a hierarchy of groups, made from the contract.
+# --------------------------------------------------------------------------------------------------
+
+
+def levels_texts(contract: ContractDocument) -> Iterator[str]:
+    """Yield the sentences on each table of a contract that has levels."""
+    by_table: dict[str, list[str]] = {}
+    for name in sorted(contract.series, key=lambda name: -len(columns_of(contract.series[name].by))):
+        if level_column(name):
+            by_table.setdefault(table_name(name), []).append(name)
+    for names in by_table.values():
+        columns = columns_of(contract.series[names[0]].by)
+        yield SENTENCES.levels.format(
+            names=f"{', '.join(names[:-1])} and {names[-1]}",
+            columns=" within ".join(columns),
+            path=PATH_SEPARATOR.join(column.upper() for column in reversed(columns)),
+        )
+
+
+# --------------------------------------------------------------------------------------------------
+# Sentence of STATEMENT.md on estimates in which groups add up, made from the contract.
+# --------------------------------------------------------------------------------------------------
+
+
+def consistency_texts(contract: ContractDocument) -> list[str]:
+    """Return one sentence for each quantity of which a contract releases means that add up to each other."""
+    series = contract.terms.series
+    return [
+        SENTENCES.consistent.format(sums=_sums_text({name: series[name].columns for name in names}))
+        for names in totals_with_groups(series)
+    ]
+
+
+def _sums_text(columns: Mapping[str, Columns]) -> str:
+    """Return which groups add up to what, totals first."""
+    names_by_columns: dict[Columns, list[str]] = {}
+    for name, of_series in columns.items():
+        names_by_columns.setdefault(of_series, []).append(name)
+    finer: dict[Columns, list[str]] = {}
+    for of_series, names in names_by_columns.items():
+        coarser = next_coarser(of_series, names_by_columns)
+        if coarser is not None:
+            finer.setdefault(coarser, []).extend(names)
+    *first, last = (
+        f"the groups of {' and '.join(groups)} add up to {'those of ' if coarser else ''}"
+        f"{' and '.join(names_by_columns[coarser])}"
+        for coarser, groups in finer.items()
+    )
+    return f"{', '.join(first)}, and {last}" if first else last
+
+
+# --------------------------------------------------------------------------------------------------
+# All sentences on the series.
+# --------------------------------------------------------------------------------------------------
+
+_MEAN = "mean daily use of the households"
+
+
+def series_paragraphs(contract: ContractDocument) -> list[str]:
+    """Return what each series counts and how noise is added to it, and what holds for several of them."""
+    small = (
+        f"A day, or a group, with fewer than {contract.population.min_households} households on the roster is never "
+        "released."
+    )
+    shared = contract.terms.promise.shared_quantity
+    states = _states_text(contract) if any(series.values == "states" for series in contract.series.values()) else ""
+    readings = "hours" if contract.input.interval_minutes == 60 else "half-hours"
+    texts = [_series_text(name, series, shared, states, readings) for name, series in sorted(contract.series.items())]
+    paragraphs = *layers_texts(contract), *levels_texts(contract), *consistency_texts(contract)
+    return ["\n".join(f"* {text}" for text in texts), *paragraphs, small]
+
+
+def _states_text(contract: ContractDocument) -> str:
+    """Return the sentences on public states and their representative values, "" without such states."""
+    states = contract.terms.states
+    if states is None:
+        return ""
+    edges, values_kwh = (
+        ", ".join(exact_text(Decimal(wh) / 1000) for wh in values_wh)
+        for values_wh in (states.edges_wh, states.representative_values_wh)
+    )
+    quantity = "each half-hour" if states.step == "half-hour" else "the day's use"
+    return (
+        f". States are counted, not readings: {quantity} counts as the representative value of its state, the middle "
+        f"of the range that it lies in. The ranges begin at 0, {edges} kWh; each ends where the next begins, and the "
+        f"last has no end. Their representative values are {values_kwh} kWh"
+    )
+
+
+def _series_text(name: str, series: SeriesTerms, shared: str, states: str, readings: str) -> str:
+    share = f" The share of the series is {series.share} of {shared}." if series.share != "1" else ""
+    kind = BY_NAME[series.statistic]
+    if kind.stated:
+        text = kind.stated.format(by=_group_text(series), max_missing=series.max_missing, readings=readings)
+    elif kind.reads_half_hours:
+        text = _profile_text(series, states, readings)
+    else:
+        return f"{_day_text(name, series, states, readings)}.{share}"
+    return f"{name}: {text}.{share}"
+
+
+def _group_text(series: SeriesTerms) -> str:
+    return "" if series.by is None else f", by {columns_text(series.by)} of the roster"
+
+
+def _profile_text(series: SeriesTerms, states: str, readings: str) -> str:
+    half_hour, day = (Decimal(clamp or 0) for clamp in (series.half_hour_clamp_kwh, series.clamp_kwh))
+    clamps = {"half_hour_clamp": watt_hours(half_hour), "day_clamp": watt_hours(day)}
+    sensitivity = Decimal(profile_sensitivity("replacement", slots=SLOTS, **clamps)) / 1000
+    number, clamp = (SLOTS // 2, 2 * half_hour) if readings == "hours" else (SLOTS, half_hour)
+    words = {"reading": readings.removesuffix("s"), "readings": readings, "Readings": sentence_start(readings)}
+    all_clamps = f"{number} times the clamp of the {words['reading']}, less than twice that of the day"
+    counted = SENTENCES.profile.format(
+        by=_group_text(series),
+        clamp=exact_text(clamp),
+        day_clamp=series.clamp_kwh,
+        missing=series.missing_kwh,
+        max_missing=series.max_missing,
+        **words,
+    )
+    is_daily = series.every in (None, "day")
+    noise = (SENTENCES.profile_noise if is_daily else SENTENCES.profile_of_months).format(
+        sensitivity=exact_text(sensitivity),
+        smaller="twice the clamp of the day" if sensitivity == 2 * day else all_clamps,
+        weekday=WEIGHTS["weekday"],
+        weekend=WEIGHTS["weekend"],
+        **words,
+    )
+    return counted + states + noise
+
+
+def _day_text(name: str, series: SeriesTerms, states: str, readings: str) -> str:
+    is_distribution = BY_NAME[series.statistic].unit == "households"
+    range_name = "clamp" if series.above_kwh is None else "width"
+    covers_periods = series.every not in (None, "day")
+    if layer_number(name):
+        text = layer_series_text(name, series)
+    else:
+        text = f"{name}: {'number of households by range of daily use' if is_distribution else _MEAN}"
+        text += f", over each {series.every}" if covers_periods else ""
+        text += _group_text(series)
+        text += f"; a household's daily total counts at most {series.clamp_kwh} kWh (clamp)"
+    if series.max_missing is not None:
+        text += f", and {series.missing_kwh} kWh if more than {series.max_missing} of its {readings} have no reading"
+    if series.values == "states":
+        text += states
+    if is_distribution:
+        counts = SENTENCES.by_key("counts").get(series.form or "", "")
+        text += f". {counts.format(bins=', '.join(series.bins_kwh or ()))}"
+    elif covers_periods:
+        text += SENTENCES.periods.format(every=series.every)
+    else:
+        text += (
+            f". Noise is added to the sum, in whole watt-hours (discrete Laplace, scale = {range_name} / epsilon), and "
+            "the noisy sum is divided by the number of households on the roster. Values below 0 are published as drawn"
+        )
+    return text
+
 
 # --------------------------------------------------------------------------------------------------
 # The three sentences with which STATEMENT.md, the report and a run begin: what, how strong, what not.
@@ -55,25 +259,12 @@ from agedp_data.statement.series_texts import series_paragraphs
 # --------------------------------------------------------------------------------------------------
 
 _PERIODS: Final = {"week": "weekly", "month": "monthly", "year": "yearly", "weekday-month": "monthly"}
-_WHAT: Final = (
-    "{opening} {contents} of the population {population} for {days}; noise limits what they{model} disclose about one "
-    "household to an observer who knows the readings of all others."
-)
-_NOTHING: Final = "{opening} no value yet: no day of the population {population} is published{skipped}."
-_HOW_STRONG: Final = (
-    "{subject} observer's odds between two guesses about its use by at most {day} if they differ on one day, and "
-    "{total} if on all days."
-)
-_LIMITS: Final = (
-    "Whether a household is in the population is not protected{model}, nor is what other publications add; habits that "
-    "show on many days are limited by the second factor only."
-)
 
 
 def lead_sentences(statement: Statement) -> list[str]:
     """Return what was published and protected, how strongly, and what is not promised, in one sentence each."""
     model = ", nor what the model published without noise shows" if statement.model_days else ""
-    return [_what(statement), _how_strong(statement), _LIMITS.format(model=model)]
+    return [_what(statement), _how_strong(statement), WORDS.limits.format(model=model)]
 
 
 def _what(statement: Statement) -> str:
@@ -81,9 +272,9 @@ def _what(statement: Statement) -> str:
     opening = "This rehearsal contains" if statement.rehearsal else "This folder contains"
     if not days.released:
         skipped = f", {_days(len(days.skipped))} skipped" if days.skipped else ""
-        return _NOTHING.format(opening=opening, population=statement.population, skipped=skipped)
+        return WORDS.nothing.format(opening=opening, population=statement.population, skipped=skipped)
     *others, last = _without_repetition(published_contents(statement))
-    return _WHAT.format(
+    return WORDS.what.format(
         opening=opening,
         contents=f"{', '.join(others)} and {last}" if others else last,
         population=statement.population,
@@ -116,7 +307,7 @@ def _how_strong(statement: Statement) -> str:
     epsilons = statement.unconditional_epsilons
     of_day = [epsilons[name] for name in (DAY_BOUND, CALIBRATION_DAY_BOUND) if name in epsilons]
     day, total = max(of_day or [INFINITE], key=_number), epsilons.get(TOTAL_BOUND, INFINITE)
-    return _HOW_STRONG.format(
+    return WORDS.how_strong.format(
         subject="These values change that" if statement.days.released else "Noisy values change an",
         day=_factor(day, "a factor of {}"),
         total=_factor(total, "of {}"),
@@ -144,13 +335,6 @@ def _days(number: int) -> str:
 # The columns and their descriptions are those of the schemas by which the tables are written.
 # --------------------------------------------------------------------------------------------------
 
-_LEVEL: Final = "`level`: column of the roster that divides the groups; take one level before adding groups up."
-_FURTHER: Final = (
-    "Further series of the same kind have files that end with their name, such as `{file}_NAME.parquet`. In a folder "
-    "by month each table is a folder whose name ends with the series. `datapackage.json` describes all files and "
-    "columns. Tables of weeks, months, years, quantiles and consistent groups follow from the released values alone."
-)
-
 
 def table_paragraphs(contract: ContractDocument) -> list[str]:
     """Return how to read each published table, and where the others are described."""
@@ -159,10 +343,10 @@ def table_paragraphs(contract: ContractDocument) -> list[str]:
     paragraphs = []
     for file, table in kinds.items():
         columns = "\n".join(
-            f"* {column}" for column in [*_column_lines(table.schema), *([_LEVEL] if has_levels else [])]
+            f"* {column}" for column in [*_column_lines(table.schema), *([WORDS.level] if has_levels else [])]
         )
         paragraphs.append(f"`{file}.parquet` has a row for each {table.line_of}:\n\n{columns}")
-    return [*paragraphs, _FURTHER.format(file=next(iter(kinds)))]
+    return [*paragraphs, WORDS.further.format(file=next(iter(kinds)))]
 
 
 def _column_lines(schema: pa.Schema) -> Iterator[str]:
@@ -176,70 +360,7 @@ def _column_lines(schema: pa.Schema) -> Iterator[str]:
 # Sections of STATEMENT.md for those who use the values: their error, sums and means of them, gaps and corrections.
 # --------------------------------------------------------------------------------------------------
 
-_MEAN: Final = (
-    "`{series}`{group}, {day}: in 95 of 100 cases the published value differs from the true mean by at most {within} "
-    "kWh."
-)
-_COUNT: Final = "`{series}`, {day}: in 95 of 100 cases a count differs from the true count by at most {within}."
-_TRUE: Final = (
-    "The true value is that of the use as it is counted: up to the clamps, with the stated value for missing readings. "
-    "The error contains the noise alone, not what a clamp leaves out. {largest}"
-)
 _LARGEST: Final = "Groups with more households have a smaller error."
-_ANY_DAY_MEAN: Final = (
-    "Every other value has its own `noise_sd_kwh` in its row, the standard deviation of the noise. In 95 of 100 cases "
-    "its error is at most 2.12 times that. `low_kwh` to `high_kwh` is the interval of that noise, of 95 % unless the "
-    "publisher chose another share."
-)
-_ANY_DAY_COUNT: Final = (
-    "Every other count has its own `noise_sd` in its row, the standard deviation of the noise. In 95 of 100 cases its "
-    "error is at most about 2.12 of these."
-)
-_MONTHS: Final = (
-    "**Months, not days:** if two days differ by less than {day} kWh, the difference may be noise alone. Draw "
-    "conclusions about months then: in 95 of 100 cases the error of a mean of 30 days is at most about {month} kWh."
-)
-_GROUPS_PRIVACY: Final = (
-    "*Groups, privacy:* reading or adding the groups of one series costs nothing more. A household is in one group of "
-    "a series on a day, so the groups of a day together have the loss of one group (parallel composition)."
-)
-_OTHERS_PRIVACY: Final = (
-    "*Series, levels and days, privacy:* their losses about one household add up (sequential composition). The table "
-    "of bounds below contains these sums."
-)
-_GROUPS_MEAN: Final = (
-    "*Groups, accuracy:* yes, the groups of one column of the roster (one level) may be added up. Add the noisy sums "
-    "and divide by the sum of the households; do not add or average the means of groups of different size. The errors "
-    "add as squares: the standard deviation of a sum is the root of the sum of the squares. That of a noisy sum is "
-    "`noise_sd_kwh` times `households`."
-)
-_GROUPS_COUNT: Final = (
-    "*Groups, accuracy:* yes, counts of the groups of one column of the roster (one level) may be added up. The errors "
-    "add as squares: the standard deviation of a sum is the root of the sum of the squares."
-)
-_DAYS: Final = (
-    "*Days:* yes, days may be added up or averaged, for example to a month. The noise of days is independent, so a "
-    "mean of n days with equal noise has the standard deviation of a day divided by the root of n: 0.183 of it for 30 "
-    "days."
-)
-_DIFFERENCES: Final = (
-    "*Differences of days, groups or years:* the standard deviation of a difference is the root of the sum of both "
-    "squares. A difference of less than 2.12 of these standard deviations may be noise alone."
-)
-_GAPS: Final = (
-    "*Missing days:* a day without a row was skipped, is not yet due, or has too few households. {skipped}Do not read "
-    "a missing day as 0; averages of a period are of its released days. A household without enough readings on a "
-    "released day is another matter: it counts as stated under 'How each series was computed'."
-)
-_CORRECTIONS: Final = (
-    "*Late corrections:* a day is drawn once, with `revision` 0. Readings that arrive or are corrected after the day "
-    "was drawn change no published value."
-)
-_TWO_RELEASES: Final = (
-    "Composition: the epsilons of two releases about the same household add up, and their factors multiply. A second "
-    "release with epsilon 0.5 for a day adds 0.5 to the bound *day*; over 10 such days it adds 5 to the bound *total*. "
-    "Publications of other operators are not counted here."
-)
 _THREE_DIGITS: Final = Context(prec=3, rounding=ROUND_CEILING)
 
 
@@ -254,18 +375,18 @@ def accuracy_paragraphs(statement: Statement) -> list[str]:
     largest = _LARGEST if any(entry.group not in ("", "all") for entry in means) else ""
     return [
         "\n".join(f"* {line}" for line in lines),
-        _TRUE.format(largest=largest).strip(),
-        " ".join([*([_ANY_DAY_MEAN] if means else []), *([_ANY_DAY_COUNT] if has_counts else [])]),
+        WORDS.true.format(largest=largest).strip(),
+        " ".join([*([WORDS.any_day_mean] if means else []), *([WORDS.any_day_count] if has_counts else [])]),
         *_months(statement, means),
     ]
 
 
 def _accuracy_line(entry: StatedAccuracy, every: str) -> str:
     if entry.unit == "households":
-        return _COUNT.format(series=entry.series, day=entry.day, within=short_number(entry.within))
+        return WORDS.count.format(series=entry.series, day=entry.day, within=short_number(entry.within))
     of_group = "" if entry.group in ("", "all") else f" of group {entry.group}"
     group = f"{of_group} ({entry.households:,} {_counted(entry.households, every)})"
-    return _MEAN.format(series=entry.series, group=group, day=entry.day, within=short_number(entry.within))
+    return WORDS.mean.format(series=entry.series, group=group, day=entry.day, within=short_number(entry.within))
 
 
 def _counted(number: int, every: str) -> str:
@@ -285,7 +406,7 @@ def _months(statement: Statement, means: list[StatedAccuracy]) -> Iterator[str]:
         change = day * Decimal(2).sqrt()  # of two days, whose noise is independent
         # 1.96 standard deviations contain 95 % of a mean of many values; of one value 2.118 do
         month = _THREE_DIGITS.plus(day * Decimal("1.96") / Decimal("2.118") / Decimal(30).sqrt())
-        yield _MONTHS.format(day=short_number(f"{change:f}"), month=f"{month:f}")
+        yield WORDS.months.format(day=short_number(f"{change:f}"), month=f"{month:f}")
 
 
 def use_paragraphs(statement: Statement) -> list[str]:
@@ -297,20 +418,15 @@ def use_paragraphs(statement: Statement) -> list[str]:
         f"{number} skipped {'day' if number == 1 else 'days'} {are} listed in `statement.json`. " if number else ""
     )
     texts = [
-        _GROUPS_PRIVACY,
-        _OTHERS_PRIVACY,
-        _GROUPS_MEAN if has_means else _GROUPS_COUNT,
-        _DAYS,
-        _DIFFERENCES,
-        _GAPS.format(skipped=skipped),
-        _CORRECTIONS,
+        WORDS.groups_privacy,
+        WORDS.others_privacy,
+        WORDS.groups_mean if has_means else WORDS.groups_count,
+        WORDS.days,
+        WORDS.differences,
+        WORDS.gaps.format(skipped=skipped),
+        WORDS.corrections,
     ]
     return ["\n".join(f"* {text}" for text in texts)]
-
-
-def two_releases_text() -> str:
-    """Return what two releases about the same household disclose together."""
-    return _TWO_RELEASES
 
 
 # --------------------------------------------------------------------------------------------------
@@ -318,70 +434,9 @@ def two_releases_text() -> str:
 # --------------------------------------------------------------------------------------------------
 
 _DRAW_COLUMNS = ("drawn", "first day", "last day", "epsilon")
-_OF_DRAWS = (
-    "Each draw has its *epsilon* about all readings of a household from its first to its last day together. The bounds "
-    "above count it: once in the total, once in each window that touches these days, in each of these days, and in "
-    "full, not aged and not discounted, in every risk, temporal leakage and discounted sum."
-)
 _COLUMNS: Final = ("bound", "epsilon", "scope", "holds", "factor", "limit")
-_HOW_TO_READ = (
-    "*epsilon* bounds a privacy loss. After seeing all releases{draws} in the scope of a row, the odds of an observer "
-    "between any two accounts of the household's use in this scope change by at most the *factor* shown, e^epsilon "
-    "rounded up. This holds for an observer who knows the readings of all other households, or for whom these contain "
-    "nothing about this one.{discounted} The factor of *total* bounds the change by all published days. *limit* is the "
-    "most that a bound can reach by further releases under the promise; where it is empty, the promise does not limit "
-    "the bound. A bound holds *always*, or *if* its assumption holds{exception}."
-)
 _DISCOUNTED = "discounted sum"
-_OF_DISCOUNTED = (
-    " A sum of discounted losses has no factor, because it weights losses and bounds no change of odds by itself."
-)
-_EXCEPTION = ", and in both cases leaves out a model that is published without noise, as its row says"
-_EARLIER_TERMS = (
-    "In the recorded sentences of this earlier version, *figure* means bound, *envelope* the leakage bound of a model, "
-    "*forget* mix."
-)
 _EARLIER_TERM = "figure"
-_DIGITS = (
-    "The table has exact bounds; in sentences and factors numbers are rounded up to three digits. A factor from a "
-    "million on is practically no protection."
-)
-_MIXING_ASSUMPTION = "It is an assumption that these households mix at least as fast as the model."
-_SOURCES = {
-    "declared": (
-        "The model was declared in the run file; nothing computed from the protected readings entered it. "
-        f"{_MIXING_ASSUMPTION}"
-    ),
-    "estimated": (
-        "The model was estimated by `agedp calibrate` from protected readings, those of {period}, and is then taken as "
-        f"known. {_MIXING_ASSUMPTION}"
-    ),
-    "private": (
-        "The model was drawn by `agedp calibrate` from a public family of curves, by protected readings, those of "
-        "{period}. It is an assumption that a household whose estimated chain lies below it mixes as that chain."
-    ),
-}
-_ENDS = {
-    "promise": "{last_day} is the last day that the promise permits, if every day is released when it is due.",
-    "period": "The period ends with {last_day}, and the promise lasts until then.",
-    "broken": "Under a newer model the releases exceed the promise already: nothing more will be released.",
-    "promise, over": "The promise ended with {last_day}: the remaining budget permits no further release.",
-    "period, over": "The period ended with {last_day}, and the promise lasted until then.",
-    "": "The promise does not end within a year of the newest day, if every day is released when it is due.",
-}
-_CHECKING = (
-    "`sha256sum --check SHA256SUMS` in the folder shows, without agedp, whether its files are those that SHA256SUMS "
-    "lists. `agedp verify FOLDER` checks this as well, and that values and bounds agree with each other and with this "
-    "statement; with `--ledger URL` also that ledger and folder agree. "
-    "`datapackage.json` describes the columns of the tables, the JSON schema `statement-2.json` of agedp "
-    "(`agedp_data/schemas`) the keys of `statement.json`."
-)
-_NOT_PROVEN = (
-    "Neither proves who made the folder, because it is not signed: compare the head of the ledger with one that the "
-    "publisher gave by another way. Neither proves that the readings were right, or that the same days were not "
-    "released elsewhere."
-)
-_CITING = "To cite: {title}{days}{published}, differentially private release of agedp, ledger head {head}."
 
 
 def markdown(statement: Statement) -> str:
@@ -481,12 +536,12 @@ def _span(dates: ReleasedDays | PublicationDates) -> str:
 def _bounds_table(statement: Statement) -> list[str]:
     lines = [_line(_COLUMNS), _line(["---"] * len(_COLUMNS)), *(_line(_cells(bound)) for bound in statement.bounds)]
     recorded = [statement.protects, *statement.warnings, *statement.not_protected]
-    terms = [_EARLIER_TERMS] if any(_EARLIER_TERM in text for text in recorded) else []
-    exception = _EXCEPTION if statement.model_days else ""
+    terms = [WORDS.earlier_terms] if any(_EARLIER_TERM in text for text in recorded) else []
+    exception = WORDS.exception if statement.model_days else ""
     draws = " and draws" if statement.draws else ""
-    discounted = _OF_DISCOUNTED if any(bound.name.startswith(_DISCOUNTED) for bound in statement.bounds) else ""
+    discounted = WORDS.of_discounted if any(bound.name.startswith(_DISCOUNTED) for bound in statement.bounds) else ""
     how_to_read = " ".join(
-        [_HOW_TO_READ.format(exception=exception, draws=draws, discounted=discounted), _DIGITS, *terms]
+        [WORDS.how_to_read.format(exception=exception, draws=draws, discounted=discounted), WORDS.digits, *terms]
     )
     return ["\n".join(lines), how_to_read, note_texts.explanation(statement.bounds, aside(statement.model_days))]
 
@@ -496,7 +551,7 @@ def _draws(statement: Statement) -> list[str]:
         return []
     lines = [_line(_DRAW_COLUMNS), _line(["---"] * len(_DRAW_COLUMNS))]
     lines += [_line([draw.asked, draw.first_day, draw.last_day, draw.epsilon]) for draw in statement.draws]
-    return ["\n".join(lines), _OF_DRAWS]
+    return ["\n".join(lines), WORDS.of_draws]
 
 
 def _line(cells: Sequence[str]) -> str:
@@ -513,7 +568,7 @@ def _model_texts(model: StatedModel) -> list[str]:
     if not model.content():
         return []
     period = " to ".join(model.period) if model.period else "an earlier period"
-    source = _SOURCES.get(model.publish or model.source or "", "").format(period=period)
+    source = WORDS.by_key("sources").get(model.publish or model.source or "", "").format(period=period)
     selection = [" ".join(selection_texts(model.content()))] if model.publish == "private" else []
     selection += quantile_lines(model.content())
     basis = f"Source: {model.basis}" if model.basis is not None else ""
@@ -542,7 +597,7 @@ def _ending_texts(statement: Statement) -> list[str]:
         f"; epsilon {short_rest(ending.remaining)} {remains}{beside}." if capped else f"{beside}."
     )
     over = ", over" if statement.is_over and ending.reason != "broken" else ""
-    return [caps, f"{spent} {_ENDS[ending.reason + over].format(last_day=ending.last_day)}"]
+    return [caps, f"{spent} {WORDS.by_key('ends')[ending.reason + over].format(last_day=ending.last_day)}"]
 
 
 def _second_population(statement: Statement) -> list[str]:
@@ -552,7 +607,7 @@ def _second_population(statement: Statement) -> list[str]:
     adds = note_texts.added_losses(statement.bounds, second.adds, aside(statement.model_days))
     number = second.in_ledger
     count_text = f"{number} other population{'s' * (number != 1)}" if number else "no other population"
-    return [two_releases_text(), second.text, f"{adds} This ledger contains {count_text}."]
+    return [WORDS.two_releases, second.text, f"{adds} This ledger contains {count_text}."]
 
 
 def _changes(versions: Sequence[ContractVersion]) -> Iterator[str]:
@@ -564,13 +619,13 @@ def _changes(versions: Sequence[ContractVersion]) -> Iterator[str]:
 def _checking(statement: Statement) -> list[str]:
     ledger = f"Ledger {statement.ledger.id[:16]}, head `{statement.ledger.head}`."
     credits = " · ".join(filter(None, (statement.source, statement.licence, statement.contact)))
-    cite = _CITING.format(
+    cite = WORDS.citing.format(
         title=statement.full_title,
         days=f", {_span(statement.days)}" if statement.days.released else "",
         published=f", published {statement.published.last}" if statement.published.last else "",
         head=statement.ledger.head[:16],
     )
-    return [_CHECKING, _NOT_PROVEN, ledger, cite, credits]
+    return [WORDS.checking, WORDS.not_proven, ledger, cite, credits]
 
 
 def _leaves(value: Any, key: str = "") -> list[tuple[str, Any]]:  # noqa: ANN401  (any JSON)

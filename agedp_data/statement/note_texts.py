@@ -1,7 +1,8 @@
 """Notes of a statement: what is particular about a release, its ledger, its households and those of other releases.
 
-The texts are stored in the ledger and hashed. A statement that is published already keeps the texts that it has; a new
-wording is for new statements, and a note that an earlier statement decides by is recognised in each of its wordings.
+The texts (`texts.NOTES`) are stored in the ledger and hashed. A statement that is published already keeps the texts
+that it has; a new wording is for new statements, and a note that an earlier statement decides by is recognised in each
+of its wordings.
 """
 
 from __future__ import annotations
@@ -18,123 +19,7 @@ from agedp_data.notions.enforcement import is_total_at_delta
 from agedp_data.notions.notion import ASSUMPTION_FREE, DAY_BOUND, TOTAL_BOUND, LossBound
 from agedp_data.parameters import exact_text
 from agedp_data.statement.document import AddedLoss, StatedBound
-
-BEYOND = (
-    "{name}: what was released before the last change of the promise has epsilon {said}, more than its limit of "
-    "{bound} now. No change undoes that. The limit of {bound} binds every sum that a further release is part of."
-)
-LARGE_DELTA = (
-    "The promise has delta = {delta}, more than 1/n^2 for n = {households}, the fewest households of a released day or "
-    "group. A bound with a delta permits every set of results to be more probable than e^epsilon times by delta, for "
-    "each household. The bounds 'day' and 'total' have no delta."
-)
-SMOOTHING = (
-    "Estimates that any reader computes from these averages with a calendar and the weather (`agedp smooth`) are "
-    "post-processing: they disclose nothing more about any household. They are published beside the averages and do "
-    "not replace them. Their 90 % intervals assume a model and leave out use above the clamp. In a test on means of 18 "
-    "and 19 real households they held 91 to 93 % of days, 91 to 93 % of holidays and 72 to 88 % of the tenth of days "
-    "that a calendar explains least."
-)
-OVERLAP = (
-    "This ledger contains other populations as well. It was not checked whether they share households; the losses of "
-    "shared households add up."
-)
-RECOVERED = (
-    "The ledger was lost and recovered from a release folder. What it contained beyond that folder is unknown, and "
-    "losses of releases that were in no recipient's folder are not counted."
-)
-TAKEN_OVER = (
-    "The ledger continues a copy of one that was lost. What the lost ledger contained beyond the copy is unknown, and "
-    "those losses are not counted."
-)
-UNWITNESSED = (
-    "The ledger has no witness in another place. A machine that was restored from a backup, ledger and release folder "
-    "together, could release published days a second time, and those losses would not be counted."
-)
-TEMPORARY_LEDGER = (
-    "The ledger of this release was kept in memory: no record of the spent losses outlives the process that made it. "
-    "Another release of the same days draws again, and the losses add up."
-)
-ROSTER_FROM_FILES = (
-    "The roster was derived from the input files. Which households have readings, and from which day to which, counts "
-    "as public: no bound counts it, and the bounds hold for this roster."
-)
-NET_EXPORTS = (
-    "Energy that households feed into the grid is subtracted from what they take. A net export counts as 0: that of a "
-    "day in means and distributions, that of a half-hour in profiles and states."
-)
-ACCEPTED_FINDINGS = (
-    "A judge looked at the input before the first release. Its findings {names} are accepted in writing: they may "
-    "touch more than 1 % of the household-days of the roster, or of a group. This choice was made after looking at "
-    "readings."
-)
-READ_OFF_KEYS = (
-    "The keys {names} of [input.columns] were read off the first readings, and a judge looked at the input before the "
-    "first release. These choices were made after looking at readings: no bound counts them."
-)
-EARLIER_ROSTER_NOTES: Final = frozenset(
-    {
-        "The roster was derived from the input files. The households with readings, and their first and last days, are "
-        "then public, and no bound counts this.",
-        "The roster was read off the input files: who has readings, and from when to when, is then public, and no "
-        "figure counts it.",
-        "The roster was read off the input files: who has readings, and from when to when, is then public.",
-    }
-)
-"""Wordings of `ROSTER_FROM_FILES` in statements of earlier versions."""
-OWN_DAYS_TOO = "The model was estimated from days that are released here as well."
-REHEARSAL = "REHEARSAL: the dates are simulated. This is not a publication."
-REHEARSED_ON_SYNTHETIC = (
-    "The households are synthetic: the released sums follow from constants of the software, the run file and the "
-    "number of households on the roster, by day and group. No reading entered them. The losses stated here are losses "
-    "of no real household."
-)
-REHEARSED_ON_READINGS = (
-    "Only the dates are simulated. The noise was drawn for the readings of the input: the losses are losses of these "
-    "households like those of any release, and count as such."
-)
-REHEARSED_EARLIER = (
-    "Only the dates are simulated. The noise was drawn for the readings of the input: the losses are losses of these "
-    "households like those of any release. The rehearsal began before rehearsals were counted. It is not known "
-    "whether other statements about these households count its losses."
-)
-SECOND_POPULATION = (
-    "Composition: a household that is counted in a second population as well, of this ledger or another one, is part "
-    "of both releases, and its losses add up. A second population under the same promise may add the amounts given "
-    "here to the bounds 'day' and 'total'. The tool adds up the releases of one population in one ledger; it cannot "
-    "see shared households."
-)
-SECOND_POPULATION_COUNTED = (
-    "Composition: a household that is counted in a second population as well is part of both releases, and its losses "
-    "add up. The register of households adds them up; the section on one account per household has its largest sums. A "
-    "second population under the same promise may add the amounts given here to the bounds 'day' and 'total'."
-)
-HOUSEHOLD_ACCOUNT = (
-    "Over all releases that this register knows, the losses of one household come to at most: of a day {day}, in all "
-    "{total}{aside}. The register of households adds up the releases of a household's readings in every population, "
-    "series, ledger and rehearsal. A household that nothing else counts has the bounds 'day' and 'total' of this "
-    "statement. The register counts since {since}. Of earlier releases of other populations, ledgers and rehearsals, "
-    "it knows only those of populations, ledgers and rehearsals that have run again since. It does not know releases "
-    "that were made with another confidential folder which does not share it, on this machine or another one, from "
-    "tables in memory, or by other tools."
-)
-REGISTER_REBUILT = (
-    "The register of households was lost, and on {since} it was filled again from this ledger. Earlier releases of "
-    "other populations, ledgers and rehearsals are counted only where these have released again since."
-)
-EARLIER_REHEARSALS = (
-    "Rehearsals took place beside this release before the register of households counted them. If they were over real "
-    "readings, they were draws as well, and their losses are not counted."
-)
-EARLIER_RELEASES = (
-    "Other populations or ledgers released beside this release before the register of households counted them; their "
-    "losses are not counted."
-)
-OUTSIDE_REGISTER = (
-    "This release was made from a table in memory, and no register of households counts it. The losses of other "
-    "populations, ledgers and rehearsals of the same households are to be added."
-)
-
+from agedp_data.statement.texts import NOTES
 
 # --------------------------------------------------------------------------------------------------
 # The factor by which odds may change under a bound, as decimal text: exact for the table, short for people.
@@ -231,58 +116,6 @@ def _power(loss: int) -> Decimal:
 # the readings.
 # --------------------------------------------------------------------------------------------------
 
-_PROTECTS: Final = (
-    "One household's use on one day. Had its readings of that day been any others, the probability of every result "
-    "released about the day{noisy} would differ by at most a factor e^epsilon, where epsilon is the bound "
-    "{bound}{envelope}. For all days of the household together the same holds with the bound 'total'{draws}{envelope}."
-)
-_ALWAYS: Final = (
-    "The bounds of a day, of windows and of the total need no assumption about the behaviour of "
-    "households{draws}{envelope}. The total limits what all published days{and_draws} together disclose about one "
-    "household{noisy}."
-)
-_ENVELOPE_ASIDE: Final = (
-    "; no bound counts the leakage bound of the model, computed from the readings of {days} and published without noise"
-)
-_ENVELOPE_EXCEPTION: Final = (
-    ", and limit the noisy releases alone. They leave out the leakage bound of the model, computed from the readings "
-    "of {days} and published without noise; with it none of them is unconditional about these days, nor about days "
-    "that resemble them"
-)
-ENVELOPE: Final = (
-    "Bounds limit what the noisy releases disclose beyond the leakage bound of the model, which was computed from the "
-    "readings of {days} and has no noise. Together with that publication without noise no bound is unconditional: "
-    "neither about a household's use on these days nor about days that resemble them. Each row of the table repeats "
-    "this."
-)
-NOT_PROTECTED_FROM_ENVELOPE: Final = (
-    "What the leakage bound of the model discloses: it was computed from the readings of {days} and published without "
-    "noise. So it may disclose a household's use on these days with certainty, and its habits on others. No bound "
-    "limits this."
-)
-HABITS_BESIDE_ENVELOPE: Final = (
-    "Use on many days: days resemble each other, so the release of one day discloses something about others. As far as "
-    "the noisy releases disclose them, this and habits that show every day are limited by the bound 'total', not by "
-    "the bound 'day'{aside}."
-)
-MOVED_OUT_BESIDE_ENVELOPE: Final = (
-    "Moving out while still on the roster: it shows in all later days of the household. As far as the noisy releases "
-    "disclose it, only the bound 'total' protects it{aside}."
-)
-SELECTED: Final = (
-    "With probability at least {probability}, the estimated chains{confidence} of at least {share} % of the households "
-    "lie below the curve of the model. For the other households only the caps hold, and the bounds that need no model. "
-    "It is not published which households these are."
-)
-SELECTED_OF: Final = (
-    "The curve of the model was drawn from a public family of curves, by the readings of {period}; the households are "
-    "the {households} that were on the roster then."
-)
-SHARE: Final = (
-    "with probability at least {probability} at least {share} % of the {households} households that were on the roster "
-    "from {period} are"
-)
-
 
 _EXACT: Final = Context(prec=MAX_PREC)
 
@@ -299,7 +132,7 @@ def protects(envelope_days: str, *, has_draws: bool) -> str:
         envelope_days: the periods of published envelopes; "" without one.
         has_draws: whether the bounds count calibration draws.
     """
-    return _PROTECTS.format(
+    return NOTES.protects.format(
         noisy=" with noise" if envelope_days else "",
         bound="'day', or 'calibration day' for a day of the calibration" if has_draws else "'day'",
         envelope=aside(envelope_days),
@@ -309,14 +142,14 @@ def protects(envelope_days: str, *, has_draws: bool) -> str:
 
 def aside(envelope_days: str) -> str:
     """Return the end of a sentence with a bound: that no bound counts the envelopes; "" without one."""
-    return _ENVELOPE_ASIDE.format(days=envelope_days) if envelope_days else ""
+    return NOTES.envelope_aside.format(days=envelope_days) if envelope_days else ""
 
 
 def always(envelope_days: str, *, has_draws: bool) -> str:
     """Return which bounds rest on no assumption, and what they leave out; as `protects`."""
-    return _ALWAYS.format(
+    return NOTES.always.format(
         draws=", and count the draws of the calibration" if has_draws else "",
-        envelope=_ENVELOPE_EXCEPTION.format(days=envelope_days) if envelope_days else "",
+        envelope=NOTES.envelope_exception.format(days=envelope_days) if envelope_days else "",
         and_draws=" and these draws" if has_draws else "",
         noisy=", beyond the leakage bound of the model" if envelope_days else "",
     )
@@ -333,8 +166,8 @@ def selection_texts(model: Mapping[str, Any]) -> tuple[str, str]:
     level = model.get("level")
     confidence = f" (at the confidence level {level})" if level is not None else ""
     return (
-        SELECTED.format(**_numbers(model), confidence=confidence),
-        SELECTED_OF.format(period=" to ".join(model["period"]), households=model["households"]),
+        NOTES.selected.format(**_numbers(model), confidence=confidence),
+        NOTES.selected_of.format(period=" to ".join(model["period"]), households=model["households"]),
     )
 
 
@@ -349,7 +182,7 @@ def share_text(model: Mapping[str, Any]) -> str:
     """
     if not is_private(model):
         return ""
-    return SHARE.format(**_numbers(model), households=model["households"], period=" to ".join(model["period"]))
+    return NOTES.share.format(**_numbers(model), households=model["households"], period=" to ".join(model["period"]))
 
 
 def _numbers(model: Mapping[str, Any]) -> dict[str, str]:
@@ -368,55 +201,14 @@ def _numbers(model: Mapping[str, Any]) -> dict[str, str]:
 #
 # * The sentence "but for a probability of delta the odds change by at most e^epsilon" is false and is not written: the
 #   loss may exceed epsilon with a probability above delta. Odds never change by more than e^total.
-# * `SPANS`, `PROMISED_SPANS`, `PROTECTED_SPANS`, `SECOND_POPULATION_AT_DELTA`, `SECOND_POPULATION_COUNTED_AT_DELTA`
-#   and `ACCOUNT_WITHOUT_DELTA` are stored in the ledger and hashed; a published statement keeps its own wording.
+# * The texts on spans, and those on a second population or an account beside a delta, are stored in the ledger and
+#   hashed; a published statement keeps its own wording.
 # * Losses of two populations add in the day's bound and in those of a span. No sum is stated for temporal leakage,
 #   which may exceed the sum of both under a chain.
 # * Amounts in sentences round up: e^10.75, one in 1,000,000.
 # --------------------------------------------------------------------------------------------------
 
-SPANS: Final = (
-    "The total and window bounds with a delta are about all that one household did on their days. Had it used "
-    "anything else on these days, every set of results would be at most e^epsilon times as probable, plus "
-    "delta{aside}. No model of the household is needed, and the total holds for every dependence between its days. "
-    "They add nothing to the total without a delta, which also holds, and bound no change of odds by themselves."
-)
-PROMISED_SPANS: Final = (
-    "The promise over several days is a bound with a delta. Had one household used anything else on the days of that "
-    "bound, every set of results would be at most e^epsilon times as probable, plus delta{aside}. It bounds no change "
-    "of odds by itself; the total without a delta, which also holds, does."
-)
-PROTECTED_SPANS: Final = (
-    " The promise with a delta protects more than one day, namely {days}. Had the use on these days been anything "
-    "else, every set of results would be at most e^epsilon times as probable, plus delta. Epsilon and delta are those "
-    "of the promised bound{aside}."
-)
-SECOND_POPULATION_AT_DELTA: Final = (
-    "Composition: a household that is counted in a second population as well, of this ledger or another one, is part "
-    "of both releases, and its losses add up, epsilons and deltas alike. A second population under the same promise "
-    "may add the day's cap to the bound 'day'. To a promised bound of all days or of a window it may add the epsilon "
-    "and the delta of that bound. The tool adds up the releases of one population in one ledger; it cannot see shared "
-    "households."
-)
-SECOND_POPULATION_COUNTED_AT_DELTA: Final = (
-    "Composition: a household that is counted in a second population as well is part of both releases, and its losses "
-    "add up, epsilons and deltas alike. The register of households adds up the losses without a delta; the section on "
-    "one account per household has its largest sums. A second population under the same promise may add the day's cap "
-    "to the bound 'day'. To a promised bound of all days or of a window it may add the epsilon and the delta of that "
-    "bound."
-)
-ACCOUNT_WITHOUT_DELTA: Final = " The amounts of this account are sums of losses and have no delta."
 
-_OF_DELTA: Final = (
-    "A *delta* in the name of a row belongs to its *epsilon*. In *{name}* they mean: had one household used anything "
-    "else on {days}, every set of results would be at most e^{epsilon} times as probable, plus {part}{exception}. Such "
-    "a bound needs no model of the household. The bound on all days holds for every correlation between them."
-    "{window} Habits and absences that show on many days are covered "
-    "by *total* and by {totals} alike, not by *day*. Rows with a delta describe the same releases as *total*; both "
-    "hold. Either may be quoted, with its delta and its scope. Rows with a delta have no *factor*: odds may change by "
-    "more than e^epsilon, with a small probability, but never by more than the factor of *total*. A delta is not free: "
-    "a smaller one comes with a larger epsilon, and no row makes the releases safer than another."
-)
 _SPAN = re.compile(r"(total|window of [1-9][0-9]* days) \(delta [^()]+\)")
 _DELTA_IN_NAME = re.compile(r" \(delta [^()]+\)")
 
@@ -466,7 +258,7 @@ def explanation(bounds: Sequence[StatedBound], exception: str) -> str:
     example, totals = spans[0], [f"*{bound.name}*" for bound in spans if bound.name.startswith(TOTAL_BOUND)]
     window = re.match(r"window of ([0-9]+ days)", example.name)
     has_window = any(not bound.name.startswith(TOTAL_BOUND) for bound in spans)
-    return _OF_DELTA.format(
+    return NOTES.of_delta.format(
         window=" That on a window is about the days of the window alone." if has_window else "",
         name=example.name,
         days=f"any {window[1]} in a row" if window else "the days in its *scope*",
@@ -569,4 +361,4 @@ def large_delta_warnings(contract: ContractDocument) -> Iterator[str]:
     """Yield a warning if the delta of a contract is large for its fewest households."""
     delta, households = contract.promise.delta, contract.population.min_households
     if delta is not None and is_large_delta(Decimal(delta), households):
-        yield LARGE_DELTA.format(delta=format_delta(Decimal(delta)), households=households)
+        yield NOTES.large_delta.format(delta=format_delta(Decimal(delta)), households=households)

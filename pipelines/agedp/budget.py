@@ -25,7 +25,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from fractions import Fraction
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from agedp.stage_values import Cells, DailySum, DueDay, PlannedRelease
 from agedp_data import mechanisms
@@ -33,11 +33,10 @@ from agedp_data.accounting.temporal_allocation import largest_feasible
 from agedp_data.config import RunFile
 from agedp_data.config.model_section import EstimatedModel, ModelSection
 from agedp_data.config.schedule import ScheduleSection
-from agedp_data.config.withdrawn import withdrawn_from_run_file
 from agedp_data.epsilon import NANO, format_epsilon
-from agedp_data.errors import LedgerError, Refused, RunFileError
+from agedp_data.errors import LedgerError, Refused
 from agedp_data.leakage.bound_table import LeakageBound
-from agedp_data.ledger import ContractRecord, Ledger, ModelRecord, ReleaseRecord
+from agedp_data.ledger import ContractRecord, ModelRecord, ReleaseRecord
 from agedp_data.ledger.records import AnyRelease
 from agedp_data.model import Model
 from agedp_data.notions.notion import HistoryRow, Notion
@@ -47,6 +46,9 @@ from agedp_data.roster import GroupColumns
 from agedp_data.series.profile import period_slots
 from agedp_data.series.series import AnySeries
 from agedp_data.series.series_terms import Cell, days_of
+
+if TYPE_CHECKING:
+    from agedp_data.ledger import Ledger
 
 # --------------------------------------------------------------------------------------------------
 # A promise with the leakage bounds of all models in force: budgets that keep it, and what it still admits.
@@ -186,16 +188,6 @@ def check_same_mode(schedule: ScheduleSection, contracts: Iterable[ContractRecor
             raise LedgerError(
                 "rehearsals on synthetic households and on readings need a ledger each; name another in [output] ledger"
             )
-
-
-def check_nothing_withdrawn(run: RunFile, contracts: Sequence[ContractRecord]) -> None:
-    """Check that a run file uses nothing that this version withdrew, but for what its contract in force names.
-
-    Raises:
-        RunFileError: it does; the message names the version that had it, and what to use.
-    """
-    for sentence in withdrawn_from_run_file(run, contracts[-1].terms if contracts else None):
-        raise RunFileError(f"{run.name}: {sentence}")
 
 
 def binding_models(ledger: Ledger, population: str) -> dict[str, LeakageBound]:

@@ -25,6 +25,7 @@ from agedp.release_folder.folder_writer import RemoteFolder
 from agedp.release_folder.origin import ReleaseOrigin, check_ledger_not_behind, release_origins
 from agedp.run_context import RunContext
 from agedp_data.config import contract_part
+from agedp_data.config.withdrawn import check_nothing_withdrawn
 from agedp_data.datasets.filesystem import is_url
 from agedp_data.errors import LedgerBehind, RunFileError
 from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord
@@ -151,7 +152,8 @@ class LedgerSession:
         )
         witness = self._commit_witness()
         if witness is not None:
-            budget.check_nothing_withdrawn(self.run.run_file, ledger.contracts(self.population))  # before it is asked
+            contracts = ledger.contracts(self.population)
+            check_nothing_withdrawn(self.run.run_file, contracts[-1].terms if contracts else None)  # before it is asked
             ledger.attach(witness)
         return ledger
 

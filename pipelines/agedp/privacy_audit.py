@@ -62,8 +62,7 @@ from agedp_data.model import read_model
 from agedp_data.parameters import Acceptance
 from agedp_data.roster import read_roster
 from agedp_data.series.layered_mean import is_upper
-from agedp_data.series.levels import level_column, table_name
-from agedp_data.series.series import AnySeries
+from agedp_data.series.series import AnySeries, level_column, table_name
 from agedp_data.series.series_terms import layer_number
 
 # --------------------------------------------------------------------------------------------------

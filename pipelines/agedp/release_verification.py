@@ -35,18 +35,18 @@ import pyarrow.parquet as pq
 from agedp import statement_facts
 from agedp.budget import ReleaseTerms, models_in_force, series_by_contract
 from agedp.planning.forecast import ForecastView
-from agedp.release_folder.derived_tables import whole_table
 from agedp.release_folder.folder_files import (
     PACKAGE,
     REPORT,
     STATEMENT,
     WITHOUT_PACKAGE,
     WORDS,
+    json_bytes,
     partitioned_tables,
 )
-from agedp.release_folder.folder_writer import json_bytes
 from agedp.release_folder.partitions import is_monthly, kind_of, partition_of
 from agedp.release_folder.release_folder import FolderReader, release_path
+from agedp.release_folder.result_tables import whole_table
 from agedp.release_folder.verification import contracts_and_releases, interval_coverage
 from agedp.reports.report_data import ReleasedRows, charted_rows
 from agedp_data.config.output import OutputSection
@@ -66,7 +66,7 @@ from agedp_data.statement.datapackage import datapackage, partition_resources
 from agedp_data.statement.document import StatedBound, Statement
 from agedp_data.statement.facts import StatementFacts, build_statement
 from agedp_data.statement.markdown import markdown
-from agedp_data.statement.note_texts import RECOVERED
+from agedp_data.statement.texts import NOTES
 
 _NO_ROSTER: Final = Roster((), *(np.empty(0, np.int64),) * 3, {})
 _TOLERANCE: Final = Decimal("1e-6")
@@ -158,7 +158,7 @@ class _FolderRows:
             draws=lifecycle.calibration_draws(self.export.rows),
             account=accounts[-1] if accounts else None,
             newest_rows=self.releases,
-            is_recovered=RECOVERED in statement.notes if is_earlier else bool(recoveries),
+            is_recovered=NOTES.recovered in statement.notes if is_earlier else bool(recoveries),
             other_populations=0 if second is None else second.in_ledger,
             bounds_across=[_loss_bound(bound) for bound in statement.bounds if _is_across(bound)],
             notes=[note for note in statement_facts.UNRECORDED_NOTES if note in statement.notes],

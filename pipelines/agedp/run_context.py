@@ -26,7 +26,7 @@ from agedp_data.messages import escape_text, suggest_name
 from agedp_data.meters import MeterFile, read_meters
 from agedp_data.model import PUBLIC_FILE, Model, read_model
 from agedp_data.roster import Roster
-from agedp_data.series.levels import table_name
+from agedp_data.series.series import table_name
 
 _LOG = logging.getLogger("agedp")
 

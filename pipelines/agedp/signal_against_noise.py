@@ -23,6 +23,9 @@ Decisions:
 * Of groups the smallest of the newest day speaks for a series, since its noise is the largest; the reports show all.
 * Of a layered mean (`NAME/1`, `NAME/2`) the sentence is about layer 1, which the daily averages contain. Counts of a
   distribution have no sentence: each has a noise of its own in its table.
+* Layer 1 of `clamp_kwh = [10, 40]` is no mean of the households: it has little noise and leaves out what a day exceeds
+  10 kWh by. The mean up to 40 kWh is the sum of the layers. Their noise is independent, so its variances add
+  (`sum_noises`).
 """
 
 from __future__ import annotations
@@ -33,19 +36,23 @@ from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agedp_data import mechanisms
 from agedp_data.arrays import Floats
-from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord
+from agedp_data.ledger import ContractRecord, ReleaseRecord
 from agedp_data.ledger.records import AnyRelease, ReleaseHeader
 from agedp_data.series.layered_mean import is_upper
 from agedp_data.series.mean import is_daily_mean
 from agedp_data.series.series_terms import layer_number, mean_name
 from agedp_data.smoothing.signal_estimate import SPANS, SignalEstimate, Verdict, estimate_change
+
+if TYPE_CHECKING:
+    from agedp_data.ledger import Ledger
+
 
 _WH_PER_KWH: Final = 1000.0
 _standard_deviation = lru_cache(maxsize=1024)(mechanisms.standard_deviation)
@@ -96,13 +103,6 @@ def _mean_rows(rows: Sequence[AnyRelease], contracts: Sequence[ContractRecord]) 
 def read_mean_rows(ledger: Ledger, population: str) -> list[ReleaseRecord]:
     """Return the rows of a population that `rows_of_means` returns; the values of no others are read."""
     return [*ledger.rows_of(_mean_rows(ledger.history(population), ledger.contracts(population)))]
-
-
-def read_newest_rows(ledger: Ledger, population: str) -> list[ReleaseRecord]:
-    """Return the newest released row of each series under each contract; the values of no others are read."""
-    released = (header for header in ledger.history(population) if header.state == "released")
-    newest = {(header.series, header.contract): header for header in sorted(released, key=lambda header: header.day)}
-    return [*ledger.rows_of(newest.values())]
 
 
 MIN_PAIRS: Final[Mapping[int, int]] = {1: 7, 7: 3, 28: 3, 365: 1}
@@ -333,3 +333,34 @@ def three_digits(value: float) -> str:
     ('2.5', '0.000123', '12300')
     """
     return f"{Decimal(f'{value:.3g}'):f}"
+
+
+def sum_noises(rows: Iterable[ReleaseRecord]) -> dict[str, dict[str, float]]:
+    """Return the noise of the sum of a mean's layers, by mean and by day on which it has several [kWh per household].
+
+    The noise is that of the smallest group.
+
+    Args:
+        rows: released or planned rows of any series; skipped ones are left out.
+    """
+    deviations: dict[str, dict[str, list[float]]] = {}
+    for row in rows:
+        if layer_number(row.series) and row.state == "released":
+            deviation = mechanisms.standard_deviation(row.scale) / (_WH_PER_KWH * min(row.households))
+            deviations.setdefault(mean_name(row.series), {}).setdefault(row.day, []).append(deviation)
+    by_mean = {
+        name: {day: math.hypot(*layers) for day, layers in days.items() if len(layers) > 1}
+        for name, days in deviations.items()
+    }
+    return {name: days for name, days in by_mean.items() if days}
+
+
+def newest_sum_noise(rows: Iterable[ReleaseRecord], name: str) -> tuple[str, float] | None:
+    """Return the newest day on which a mean has several layers, and the noise of their sum; None without such a day.
+
+    Args:
+        rows: rows of all series, or of the layers of this mean.
+        name: the name of the mean in the run file.
+    """
+    days = sum_noises(rows).get(name, {})
+    return max(days.items()) if days else None

@@ -13,11 +13,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from fractions import Fraction
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from agedp.local_files.internal_files import FileNotice
 from agedp_data import clock
 from agedp_data.config import RunFile
 from agedp_data.datasets.validation import Ints
@@ -27,6 +26,9 @@ from agedp_data.ledger.records import AnyRelease
 from agedp_data.roster import PATH_SEPARATOR
 from agedp_data.series.series import AnySeries
 from agedp_data.series.series_terms import Cell, Kind
+
+if TYPE_CHECKING:
+    from agedp.local_files.internal_files import FileNotice
 
 
 @dataclass(frozen=True, slots=True)

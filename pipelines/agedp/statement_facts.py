@@ -14,22 +14,20 @@ from datetime import date, timedelta
 from decimal import Decimal
 from importlib.metadata import version
 from itertools import pairwise
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from agedp.budget import ReleaseTerms, estimation_periods, series_by_contract
 from agedp.planning.forecast import ForecastView, forecast
 from agedp.release_folder.span_bounds import value_accuracy
-from agedp.signal_against_noise import read_newest_rows
 from agedp_data.config.contract_document import ContractDocument
 from agedp_data.config.input import LongInput
 from agedp_data.config.output import CompareSection
 from agedp_data.datasets.timestamps import tzdata_version
 from agedp_data.epsilon import format_epsilon
 from agedp_data.leakage.bound_table import LeakageBound
-from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord, canonical
+from agedp_data.ledger import ContractRecord, ReleaseRecord, canonical
 from agedp_data.ledger.lifecycle import CalibrationDraw, HouseholdAccount, charges_of
 from agedp_data.ledger.records import AnyRelease
-from agedp_data.ledger.witness import names_witness
 from agedp_data.markov.states import RepresentativeValues
 from agedp_data.model import Model
 from agedp_data.notions import NOTIONS, WEvent
@@ -38,9 +36,12 @@ from agedp_data.notions.notion import Accountant, LossBound, compared_accountant
 from agedp_data.notions.publication import Publication
 from agedp_data.notions.spans import span_figures
 from agedp_data.roster import Roster
-from agedp_data.statement import note_texts
 from agedp_data.statement.document import ContractVersion, StatedDraw, Statement, read_statement
 from agedp_data.statement.facts import AccountFacts, SeriesEnd, StatementFacts
+from agedp_data.statement.texts import NOTES
+
+if TYPE_CHECKING:
+    from agedp_data.ledger import Ledger
 
 _DAYS_AHEAD: Final = 366
 ACROSS_POPULATIONS: Final = " with the other populations"
@@ -50,9 +51,9 @@ TITLES: Final = ("title", "source", "licence", "contact")
 
 
 _GAPS: Final[Mapping[str, str]] = {
-    "rebuilt": note_texts.REGISTER_REBUILT,
-    "rehearsals": note_texts.EARLIER_REHEARSALS,
-    "releases": note_texts.EARLIER_RELEASES,
+    "rebuilt": NOTES.register_rebuilt,
+    "rehearsals": NOTES.earlier_rehearsals,
+    "releases": NOTES.earlier_releases,
 }
 """Notes about what an account is known to lack."""
 _NUMBER: Final = r"[0-9]{1,12}(?:\.[0-9]{1,12})?"
@@ -85,10 +86,10 @@ class LedgerRecords:
 
 
 UNRECORDED_NOTES: Final = (
-    note_texts.TAKEN_OVER,
-    note_texts.TEMPORARY_LEDGER,
-    note_texts.ROSTER_FROM_FILES,
-    note_texts.OUTSIDE_REGISTER,
+    NOTES.taken_over,
+    NOTES.temporary_ledger,
+    NOTES.roster_from_files,
+    NOTES.outside_register,
 )
 """Notes that follow from no row of a release folder: from the ledger, the roster and the place of a run."""
 
@@ -99,10 +100,10 @@ def statement_facts(terms: ReleaseTerms, model: Model | None, view: ForecastView
     account = ledger.household_account(population)
     is_complete = account is not None and not account.gaps
     unrecorded = {
-        note_texts.TAKEN_OVER: ledger.is_taken_over(),
-        note_texts.TEMPORARY_LEDGER: run.has_temporary_ledger,
-        note_texts.ROSTER_FROM_FILES: _is_read_off(view.roster, ledger, population),
-        note_texts.OUTSIDE_REGISTER: run.is_outside_register,
+        NOTES.taken_over: ledger.is_taken_over(),
+        NOTES.temporary_ledger: run.has_temporary_ledger,
+        NOTES.roster_from_files: _is_read_off(view.roster, ledger, population),
+        NOTES.outside_register: run.is_outside_register,
     }
     records = LedgerRecords(
         id=ledger.id,
@@ -159,6 +160,13 @@ def facts_of_records(
         draws=[state_draw(draw) for draw in records.draws],
         accuracy=value_accuracy(records.newest_rows, contracts),
     )
+
+
+def read_newest_rows(ledger: Ledger, population: str) -> list[ReleaseRecord]:
+    """Return the newest released row of each series under each contract; the values of no others are read."""
+    released = (header for header in ledger.history(population) if header.state == "released")
+    newest = {(header.series, header.contract): header for header in sorted(released, key=lambda header: header.day)}
+    return [*ledger.rows_of(newest.values())]
 
 
 def state_draw(draw: CalibrationDraw) -> StatedDraw:
@@ -278,18 +286,15 @@ def statement_notes(
     )
     notes = {
         **_rehearsal_notes(contracts),
-        note_texts.RECOVERED: records.is_recovered,
-        **{
-            note: note in records.notes
-            for note in (note_texts.TAKEN_OVER, note_texts.TEMPORARY_LEDGER, note_texts.ROSTER_FROM_FILES)
-        },
-        note_texts.NET_EXPORTS: any(isinstance(of, LongInput) and of.columns.negative == "net" for of in inputs),
-        note_texts.ACCEPTED_FINDINGS.format(names=accepted): bool(accepted),
-        note_texts.READ_OFF_KEYS.format(names=read_off): bool(read_off),
-        note_texts.OWN_DAYS_TOO: _is_of_released_days(contracts, rows),
-        note_texts.OVERLAP: (account is None or bool(account.gaps)) and records.other_populations > 0,
-        note_texts.OUTSIDE_REGISTER: note_texts.OUTSIDE_REGISTER in records.notes,
-        note_texts.UNWITNESSED: not names_witness(contracts[-1].promise),
+        NOTES.recovered: records.is_recovered,
+        **{note: note in records.notes for note in (NOTES.taken_over, NOTES.temporary_ledger, NOTES.roster_from_files)},
+        NOTES.net_exports: any(isinstance(of, LongInput) and of.columns.negative == "net" for of in inputs),
+        NOTES.accepted_findings.format(names=accepted): bool(accepted),
+        NOTES.read_off_keys.format(names=read_off): bool(read_off),
+        NOTES.own_days_too: _is_of_released_days(contracts, rows),
+        NOTES.overlap: (account is None or bool(account.gaps)) and records.other_populations > 0,
+        NOTES.outside_register: NOTES.outside_register in records.notes,
+        NOTES.unwitnessed: not contracts[-1].terms.requires_witness,
     }
     gaps = [_GAPS[gap].format(since=account.since) for gap in account.gaps if gap in _GAPS] if account else []
     return [*(note for note, applies in notes.items() if applies), *gaps]
@@ -299,7 +304,7 @@ def _is_read_off(roster: Roster, ledger: Ledger, population: str) -> bool:
     """Return whether a day was released with a roster read off the data; its note stays, whatever roster follows."""
     newest = filter(None, [ledger.newest_statement(population)])
     earlier = [read_statement(record.claim) for record in newest]
-    texts = {note_texts.ROSTER_FROM_FILES, *note_texts.EARLIER_ROSTER_NOTES}
+    texts = {NOTES.roster_from_files, *NOTES.several("earlier_roster_notes")}
     return roster.read_off or any(texts & set(statement.notes) for statement in earlier)
 
 
@@ -310,9 +315,9 @@ def _rehearsal_notes(contracts: Sequence[ContractRecord]) -> dict[str, bool]:
         return {}
     registered = schedule.rehearsal_on
     return {
-        note_texts.REHEARSED_ON_SYNTHETIC: registered == "synthetic",
-        note_texts.REHEARSED_ON_READINGS: registered == "readings",
-        note_texts.REHEARSED_EARLIER: registered is None,
+        NOTES.rehearsed_on_synthetic: registered == "synthetic",
+        NOTES.rehearsed_on_readings: registered == "readings",
+        NOTES.rehearsed_earlier: registered is None,
     }
 
 

@@ -17,7 +17,7 @@ import agedp
 from agedp.setup.sample import sample
 from agedp_data import mechanisms
 from agedp_data.errors import InputError, PreflightFailed, Refused, RunFileError
-from agedp_data.statement.note_texts import OUTSIDE_REGISTER
+from agedp_data.statement.texts import NOTES
 
 PROMISE = agedp.Classical(epsilon_per_day=0.5, max_day_epsilon=0.5, epsilon_total=100)
 TERMS: dict[str, Any] = {"promise": PROMISE, "clamp_kwh": 40, "min_households": 5}
@@ -245,7 +245,7 @@ class TestRefusals:
         terms = {**TERMS, "last_day": readings["interval_start"].min(), "ledger": f"sqlite:///{tmp_path}/l.sqlite"}
         released = agedp.release(readings, **terms)
         first = released.table
-        assert OUTSIDE_REGISTER in released.statement["notes"]
+        assert NOTES.outside_register in released.statement["notes"]
         assert "household_account" not in released.statement
         assert not [record for record in caplog.records if record.name.startswith("agedp")]
         pd.testing.assert_frame_equal(agedp.release(readings, **terms).table, first)

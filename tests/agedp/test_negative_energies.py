@@ -21,7 +21,7 @@ from agedp_data.errors import ChainError, RunFileError
 from agedp_data.roster import read_roster
 from agedp_data.series.series import series_in
 from agedp_data.series.series_terms import EnergySeries
-from agedp_data.statement.note_texts import NET_EXPORTS
+from agedp_data.statement.texts import NOTES
 from tests.agedp.test_neighbours import (
     AGED,
     INLINE,
@@ -188,8 +188,8 @@ def test_the_statement_of_a_net_input_says_that_an_export_counts_as_0(house, neg
         + "\n".join(f'{key} = "{value}"' for key, value in (COLUMNS | {"negative": negative}).items()),
     )
     house.run()
-    assert (NET_EXPORTS in house.release.statement["notes"]) == is_noted
-    assert (house.folder / "release" / "STATEMENT.md").read_text().count(NET_EXPORTS) == is_noted
+    assert (NOTES.net_exports in house.release.statement["notes"]) == is_noted
+    assert (house.folder / "release" / "STATEMENT.md").read_text().count(NOTES.net_exports) == is_noted
 
 
 def test_half_hours_of_python_are_netted_and_below_0_in_the_lowest_state():

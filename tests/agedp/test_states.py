@@ -28,7 +28,7 @@ from agedp_data.markov.states import RepresentativeValues
 from agedp_data.model import DIGEST_FILE, PUBLIC_FILE
 from agedp_data.series.distribution import Distribution
 from agedp_data.series.mean import Mean
-from agedp_data.statement.facts import BEYOND_STATES, REPRESENTED
+from agedp_data.statement.texts import FACTS
 from tests.agedp import recounted
 from tests.exact_sums import as_values, by_group, sum_wh
 
@@ -216,8 +216,8 @@ def test_recipients_are_told_what_is_counted_and_what_not(homes):
     calibrate(homes.run_file)
     homes.run(today=day(3))  # a day is released when it is a day old
     claim, words = homes.release.statement, homes.files()["STATEMENT.md"].decode()
-    assert BEYOND_STATES not in claim["warnings"]
-    assert claim["warnings"].count(REPRESENTED) == 1
+    assert FACTS.beyond_states not in claim["warnings"]
+    assert claim["warnings"].count(FACTS.represented) == 1
     assert "0, 0.1, 0.3, 0.8 kWh" in words
     assert "Their representative values are 0.05, 0.2, 0.55, 1.05 kWh" in words
     guarantee = json.loads(parquet.read_schema(homes.folder / "release/daily_averages.parquet").metadata[b"agedp"])
@@ -231,7 +231,7 @@ def test_states_and_other_cuts_come_by_amendment_not_back(homes):
     calibrate(homes.run_file)
     homes.run(today=day(3))
     statement = homes.release.statement
-    assert (BEYOND_STATES in statement["warnings"], REPRESENTED in statement["warnings"]) == (True, False)
+    assert (FACTS.beyond_states in statement["warnings"], FACTS.represented in statement["warnings"]) == (True, False)
     write(homes, "states")
     with pytest.raises(ContractChanged, match="values"):
         homes.run(today=day(4))
@@ -239,7 +239,9 @@ def test_states_and_other_cuts_come_by_amendment_not_back(homes):
     assert (change.key, change.old, change.new) == ("series.daily_mean.values", '"readings"', '"states"')
     amend(homes.context())
     homes.run(today=day(4))
-    assert {BEYOND_STATES, REPRESENTED} <= set(homes.release.statement["warnings"])  # two days were of readings
+    assert {FACTS.beyond_states, FACTS.represented} <= set(
+        homes.release.statement["warnings"]
+    )  # two days were of readings
     write(homes, "readings")
     with pytest.raises(LedgerError, match="values"):
         amend(homes.context())

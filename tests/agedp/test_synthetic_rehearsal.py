@@ -34,7 +34,7 @@ from agedp_data.datasets.synthetic.households import (
     draw_month,
 )
 from agedp_data.errors import AgedpError, LedgerError, RunFileError
-from agedp_data.statement.note_texts import REHEARSED_EARLIER, REHEARSED_ON_READINGS, REHEARSED_ON_SYNTHETIC
+from agedp_data.statement.texts import NOTES
 from tests.agedp.conftest import House
 from tests.compatibility.fixtures import unpack
 from tests.minimal import of_three_states
@@ -169,7 +169,7 @@ def test_no_input_file_is_opened_or_changes_a_byte(houses, tmp_path):
         assert not (house.folder / "confidential" / "store").exists()
         seen.append(house.files())
     assert seen[0] == seen[1] == seen[2]
-    assert REHEARSED_ON_SYNTHETIC in house.release.statement["notes"]
+    assert NOTES.rehearsed_on_synthetic in house.release.statement["notes"]
     report = (house.folder / "confidential" / "synthetic" / REPORT).read_text()
     assert "The households are synthetic" in report
     assert "Synthetic households." in house.files()["datapackage.json"].decode()
@@ -202,7 +202,7 @@ def test_rehearsals_on_readings_are_stated_and_never_become_synthetic(house):
     house.fill([FIRST, FIRST + timedelta(days=1)])
     house.write(FIRST, FIRST + timedelta(days=1), mode="rehearsal", promise=REHEARSED)
     house.run()
-    assert REHEARSED_ON_READINGS in house.release.statement["notes"]
+    assert NOTES.rehearsed_on_readings in house.release.statement["notes"]
     house.edit(('rehearsal_on = "readings"\n', ""))
     house.run()
     house.edit(('mode = "rehearsal"', 'mode = "rehearsal"\nrehearsal_on = "synthetic"'))
@@ -214,10 +214,10 @@ def test_a_rehearsal_of_0_1_continues_on_readings_and_says_what_is_not_known(tmp
     population = unpack("classical-rehearsal", tmp_path)
     assert population.ending(now=population.following[0]) == ""
     text = (population.release / "STATEMENT.md").read_text()
-    assert (REHEARSED_EARLIER in text, REHEARSED_ON_READINGS in text) == (True, False)
+    assert (NOTES.rehearsed_earlier in text, NOTES.rehearsed_on_readings in text) == (True, False)
     population.edit('mode = "rehearsal"', 'mode = "rehearsal"\nrehearsal_on = "readings"')
     assert population.ending(now=population.following[1]) == ""
-    assert REHEARSED_EARLIER in (population.release / "STATEMENT.md").read_text()
+    assert NOTES.rehearsed_earlier in (population.release / "STATEMENT.md").read_text()
 
 
 def test_no_model_is_made_of_readings_and_one_that_exists_shows_its_public_part(house):

@@ -16,7 +16,7 @@ from agedp.stages.amend import amend
 from agedp_data import mechanisms
 from agedp_data.errors import ContractChanged, LedgerBehind, LedgerError
 from agedp_data.ledger.witness import witness_at
-from agedp_data.statement.note_texts import UNWITNESSED
+from agedp_data.statement.texts import NOTES
 from tests.agedp.conftest import House
 from tests.agedp_data.ledger.witnesses import KINDS, place_of
 
@@ -122,7 +122,7 @@ def test_without_a_witness_it_draws_again_as_documented(machine: House) -> None:
     machine.run(today=THIRD_NIGHT)
     assert released(machine).keys() == first.keys()
     assert released(machine) != first
-    assert UNWITNESSED in machine.release.statement["notes"]
+    assert NOTES.unwitnessed in machine.release.statement["notes"]
     assert "has no witness" in (machine.folder / "release" / "STATEMENT.md").read_text()
 
 
@@ -135,7 +135,7 @@ def test_the_record_holds_hashes_and_the_release_no_place(machine: House, place:
     }  # fmt: skip
     statement = machine.release.statement
     assert statement["contract"]["output"] == {"witness": "required"}
-    assert UNWITNESSED not in statement["notes"]
+    assert NOTES.unwitnessed not in statement["notes"]
     assert place not in "".join(path.read_text("latin-1") for path in (machine.folder / "release").iterdir())
 
 

@@ -18,18 +18,11 @@ from agedp_data.notions.publication import PeriodLoss
 from agedp_data.smoothing.signal_estimate import coverage_text
 from agedp_data.statement import note_texts
 from agedp_data.statement.document import SCHEMA, AddedLoss, ContractVersion, StatedDraw, read_statement, schema
-from agedp_data.statement.facts import (
-    BEYOND_STATES,
-    ESTIMATED,
-    REPRESENTED,
-    WITH_MODEL,
-    AccountFacts,
-    SeriesEnd,
-    StatementFacts,
-    build_statement,
-)
+from agedp_data.statement.facts import AccountFacts, SeriesEnd, StatementFacts, build_statement
 from agedp_data.statement.markdown import markdown
-from agedp_data.statement.note_texts import REHEARSAL, SMOOTHING, odds_factor, share_text
+from agedp_data.statement.note_texts import odds_factor, share_text
+from agedp_data.statement.texts import FACTS as TEXTS
+from agedp_data.statement.texts import NOTES
 
 CHECK = jsonschema.Draft202012Validator(schema())
 CONTRACT = {
@@ -182,7 +175,7 @@ def test_a_privately_selected_model_bounds_a_share_and_its_draws_are_in_the_figu
     assert sentence in text
     assert "the households are the 5566 that were on the roster then" in text
     assert "| the model | 2012-01-01 | 2012-12-31 | 1 |" in text
-    assert ESTIMATED not in stated["warnings"]
+    assert TEXTS.estimated not in stated["warnings"]
     assert "envelope" not in "".join([stated["protects"], *stated["warnings"]])
     assert "'calibration day' for a day of the calibration" in stated["protects"]
     assert "each household" not in text
@@ -200,22 +193,30 @@ def test_a_small_failure_probability_is_not_rounded_to_certainty():
     ("source", "counting", "warnings"),
     [
         (None, {}, []),
-        ("declared", {}, [*WITH_MODEL, BEYOND_STATES]),
-        ("estimated", {}, [*WITH_MODEL, BEYOND_STATES, ESTIMATED]),
-        ("estimated", {"represented": True}, [*WITH_MODEL, BEYOND_STATES, ESTIMATED, REPRESENTED]),
-        ("estimated", {"beyond_states": False, "represented": True}, [*WITH_MODEL, ESTIMATED, REPRESENTED]),
+        ("declared", {}, [*TEXTS.several("with_model"), TEXTS.beyond_states]),
+        ("estimated", {}, [*TEXTS.several("with_model"), TEXTS.beyond_states, TEXTS.estimated]),
+        (
+            "estimated",
+            {"represented": True},
+            [*TEXTS.several("with_model"), TEXTS.beyond_states, TEXTS.estimated, TEXTS.represented],
+        ),
+        (
+            "estimated",
+            {"beyond_states": False, "represented": True},
+            [*TEXTS.several("with_model"), TEXTS.estimated, TEXTS.represented],
+        ),
     ],
 )
 def test_warnings_follow_from_the_kind_of_model_and_what_is_counted(source, counting, warnings):
     stated = claim(model=source and {"source": source, "assume": "markov"}, **counting)["warnings"]
-    assert stated[1:] == [*warnings, SMOOTHING]
+    assert stated[1:] == [*warnings, NOTES.smoothing]
 
 
 def test_only_a_release_of_averages_speaks_of_smoothing():
     contract = CLAIM["contract"]
     counts = {"counts": {"statistic": "distribution", "clamp_kwh": "9", "share": "1", "bins_kwh": ["0", "2", "9"]}}
-    assert claim(contract={**contract, "series": counts})["warnings"].count(SMOOTHING) == 0
-    assert claim(contract=contract)["warnings"].count(SMOOTHING) == 1
+    assert claim(contract={**contract, "series": counts})["warnings"].count(NOTES.smoothing) == 0
+    assert claim(contract=contract)["warnings"].count(NOTES.smoothing) == 1
 
 
 def test_the_words_give_every_figure_warning_and_date():
@@ -233,8 +234,8 @@ def test_the_words_give_every_figure_warning_and_date():
     ):
         assert part in text, part
     rehearsed = claim(contract=REHEARSED)
-    assert (rehearsed["rehearsal"], rehearsed["notes"]) == (1, [REHEARSAL, "note"])
-    assert words(contract=REHEARSED).splitlines()[6] == f"**{REHEARSAL}**"
+    assert (rehearsed["rehearsal"], rehearsed["notes"]) == (1, [NOTES.rehearsal, "note"])
+    assert words(contract=REHEARSED).splitlines()[6] == f"**{NOTES.rehearsal}**"
     versions = [
         *FACTS.versions, ContractVersion(registered="2026-02-01", changes=["series.use.clamp_kwh: 60 -> 50"]),
     ]  # fmt: skip
@@ -379,9 +380,9 @@ def test_every_key_says_what_it_means():
 
 
 def test_the_note_on_estimates_has_the_measured_coverage():
-    assert coverage_text().startswith(SMOOTHING[SMOOTHING.index("on means") :].split(" they held ")[0])
+    assert coverage_text().startswith(NOTES.smoothing[NOTES.smoothing.index("on means") :].split(" they held ")[0])
     for share in ("91 to 93 % of days", "91 to 93 % of holidays", "72 to 88 % of the tenth of days"):
-        assert share in SMOOTHING
+        assert share in NOTES.smoothing
         assert share in coverage_text()
 
 

@@ -33,7 +33,7 @@ _TABLES: Final = {
 }
 _FUTURE = "from __future__ import annotations\n"
 _IMPORTS = f"{_FUTURE}\nfrom typing import Annotated, Literal\n\nfrom agedp_data.parameters import LATER\n"
-_TABLES_FILE = "agedp_data/ledger/backends/backend.py"
+_TABLES_FILE = "agedp_data/ledger/records.py"
 _OTHER: Final = (
     ("agedp_data/config/contract.py", "FORM: Final = 2", "FORM: Final = 3"),
     ("agedp_data/config/contract.py", '{1: "0.1", 2: "0.2"}', f'{{1: "0.1", 2: "0.2", 3: "{VERSION}"}}'),

@@ -28,11 +28,14 @@ _NEEDED: Final = {
     "whl": (
         "agedp/__init__.py",
         "agedp/py.typed",
+        "agedp/reports/texts.toml",
+        "agedp/smoothed_estimates/record.toml",
         "agedp_data/py.typed",
         "agedp_flows/py.typed",
         "agedp_data/schemas/statement-2.json",
         "agedp/preflight/causes.toml",
         "agedp/setup/run_file_options.json",
+        "agedp_data/statement/texts.toml",
     ),
     "gz": ("LICENSE", "PKG-INFO", "README.md", "constraints.txt", "container/Containerfile", "docs/upgrading.md"),
 }

@@ -173,11 +173,6 @@ def transaction(database: LedgerDatabase, *, write: bool, creating: bool = False
 # a new ledger.
 # --------------------------------------------------------------------------------------------------
 
-VERSION = "1"
-"""Schema version of a new ledger's tables and columns."""
-READABLE_VERSIONS: Mapping[str, str] = {"1": "0.1"}
-"""Schema versions that this agedp reads and writes, each with the first version of agedp that does."""
-
 METADATA = sa.MetaData()
 META = sa.Table(
     "meta",
@@ -214,9 +209,9 @@ def create(connection: sa.Connection) -> None:
     The triggers that keep the tables append-only are created by the backend.
     """
     METADATA.create_all(connection, checkfirst=False)
-    connection.execute(META.insert().values(name="version", content=VERSION))
-    if VERSION != "1":  # agedp 0.1 wrote no more than the version
-        connection.execute(META.insert().values(name="needs", content=READABLE_VERSIONS[VERSION]))
+    connection.execute(META.insert().values(name="version", content=records.VERSION))
+    if records.VERSION != "1":  # agedp 0.1 wrote no more than the version
+        connection.execute(META.insert().values(name="needs", content=records.READABLE_VERSIONS[records.VERSION]))
 
 
 def is_empty(connection: sa.Connection) -> bool:
@@ -279,9 +274,9 @@ def pages_since(connection: sa.Connection, since: int) -> Iterator[list[StoredRo
     while True:
         pages = {name: _page(connection, name, since) for name in TABLES}
         ends = [page[-1][1]["seq"] for page in pages.values() if len(page) == PAGE]
-        end = min(filter(is_row_number, ends), default=None)
+        end = min(filter(records.is_row_number, ends), default=None)
         rows = sort_rows(row for page in pages.values() for row in page)
-        yield [row for row in rows if end is None or not is_row_number(row[1]["seq"]) or row[1]["seq"] <= end]
+        yield [row for row in rows if end is None or not records.is_row_number(row[1]["seq"]) or row[1]["seq"] <= end]
         if end is None:
             break
         since = end + 1
@@ -318,7 +313,7 @@ def page_of_heads(connection: sa.Connection, heads: Sequence[tuple[Any, str, str
 
     None if they do not fit into a page, or if a number is not valid; `pages_since` reads these.
     """
-    if not 0 < len(heads) <= PAGE or not all(is_row_number(number) for number, _, _ in heads):
+    if not 0 < len(heads) <= PAGE or not all(records.is_row_number(number) for number, _, _ in heads):
         return None
     since = min(number for number, _, _ in heads)
     return sort_rows(row for name in {name for _, _, name in heads} for row in _page(connection, name, since))
@@ -362,18 +357,9 @@ def sort_rows(rows: Iterable[StoredRow]) -> list[StoredRow]:
 
     def position(row: StoredRow) -> tuple[float, str]:
         seq = row[1]["seq"]
-        return (seq if is_row_number(seq) else math.inf), row[0]
+        return (seq if records.is_row_number(seq) else math.inf), row[0]
 
     return sorted(rows, key=position)
-
-
-def is_row_number(seq: object) -> bool:
-    """Return whether a value is a valid row number: an integer from 1 on.
-
-    >>> is_row_number(1), is_row_number(0), is_row_number("1")
-    (True, False, False)
-    """
-    return type(seq) is int and seq >= 1
 
 
 Parts = Mapping[tuple[str, str], str]

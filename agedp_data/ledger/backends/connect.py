@@ -8,6 +8,7 @@ from sqlalchemy.exc import ArgumentError
 
 from agedp_data.config.contract import format_reader_version
 from agedp_data.errors import LedgerError
+from agedp_data.ledger import records
 from agedp_data.ledger.backends import backend
 from agedp_data.ledger.backends.backend import LedgerDatabase, run_transaction
 from agedp_data.ledger.backends.postgresql import PostgreSQLDatabase
@@ -59,7 +60,7 @@ def require_ledger(database: LedgerDatabase, *, create: bool) -> None:
     version = run_transaction(database, backend.schema_version, write=False)
     if version is None:
         raise database.error_about("is not a ledger; point `ledger` to the right one")
-    if version not in backend.READABLE_VERSIONS:
+    if version not in records.READABLE_VERSIONS:
         needed = run_transaction(database, backend.needed_version, write=False)
         raise database.error_about(
             f"has schema version {version}, which {format_reader_version(needed)} reads; update agedp"

@@ -222,28 +222,37 @@ def verify(
     Example: agedp verify out/release --span 365 --delta 1e-6
     """
     from agedp.release_verification import open_release
-    from agedp_flows.text.ledger_text import folder_spans, span_lines, spans_json, verify_folder_against
-    from agedp_flows.text.screen import verification_json, verification_lines
+    from agedp_flows.text.screen import after_verification, verification_json, verification_lines
 
     release = open_release(folder)
     verification = release.verify()
+    chain_facts, span_facts, spans_text = {}, {}, []
     if ledger is not None:
+        from agedp_flows.text.ledger_text import verify_folder_against
+
         verify_folder_against(release, ledger)
-    spans, has_ledger = folder_spans(release, span, delta), ledger is not None
-    foreign_files = release.other_files()
-    facts: dict[str, object] = {
-        "verified": True,
-        **({"chain": True} if has_ledger else {}),
-        **verification_json(verification, has_ledger=has_ledger),
-        "not_of_the_release": list(foreign_files),
-        **({"spans": spans_json(spans)} if spans else {}),
-    }
-    lines = verification_lines(folder, verification, has_ledger=has_ledger)
-    if foreign_files:
+        chain_facts = {"chain": True}
+    if (span, delta) != (None, None):
+        from agedp_flows.text.ledger_text import folder_spans, span_lines, spans_json
+
+        spans = folder_spans(release, span, delta)
+        span_facts, spans_text = {"spans": spans_json(spans)}, span_lines(release, spans)
+    lines = verification_lines(folder, verification, has_ledger=ledger is not None)
+    if foreign_files := release.other_files():
         lines.append(f"not part of the release, and not checked: {', '.join(map(escape_text, foreign_files))}")
-    advice = f"Read {escape_text(folder)}/STATEMENT.md: what the release reveals about one household."
-    lines += [*span_lines(release, spans), advice]
-    options.print_answer(facts, lines, as_json=as_json, quiet=quiet)
+    lines += [*spans_text, *after_verification(folder)]
+    options.print_answer(
+        {
+            "verified": True,
+            **chain_facts,
+            **verification_json(verification, has_ledger=ledger is not None),
+            "not_of_the_release": list(foreign_files),
+            **span_facts,
+        },
+        lines,
+        as_json=as_json,
+        quiet=quiet,
+    )
 
 
 @app.command(rich_help_panel=options.TO_HAND_OVER)

@@ -28,9 +28,8 @@ from agedp_data.notions.age_dependent import ASSUMED, NO_MODEL
 from agedp_data.notions.notion import DAY_BOUND, RESULTS, TOTAL_BOUND
 from agedp_data.roster import ALL, Roster, columns_of
 from agedp_data.series.layered_mean import is_upper, layer_range, series_text
-from agedp_data.series.levels import table_name
 from agedp_data.series.mean import is_daily_mean
-from agedp_data.series.series import AnySeries
+from agedp_data.series.series import AnySeries, table_name
 from agedp_data.series.series_terms import layer_number, mean_name
 from agedp_data.statement.document import StatedBound
 from agedp_data.statement.note_texts import with_delta

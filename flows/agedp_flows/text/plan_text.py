@@ -18,10 +18,10 @@ from agedp.budget import DAYS_NEAR, format_end_reason
 from agedp.ledger_session import LedgerSession
 from agedp.planning.forecast import Forecast, Skip
 from agedp.planning.notion_comparison import ComparisonTarget
-from agedp.planning.row_noise import GroupNoise, group_noises, smallest_group, sum_noises
+from agedp.planning.row_noise import GroupNoise, group_noises, smallest_group
 from agedp.planning.span_price import PeriodTotals, SpanPrice, filling_loss, period_totals, span_prices
 from agedp.planning.verdict import Verdict
-from agedp.signal_against_noise import three_digits
+from agedp.signal_against_noise import sum_noises, three_digits
 from agedp.stage_values import DueDays, PlannedRelease
 from agedp.stages import plan as plan_stage
 from agedp_data.config import RunFile

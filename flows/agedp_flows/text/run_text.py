@@ -37,9 +37,10 @@ from agedp.preflight.input_checks import Finding, first_refusal
 from agedp.release_folder.result_tables import METADATA_KEY
 from agedp.release_verification import ReleaseFolder
 from agedp.run_context import RunContext
-from agedp.signal_against_noise import mean_names, read_newest_rows, three_digits
+from agedp.signal_against_noise import mean_names, three_digits
 from agedp.stage_values import DueDays, due_date, last_due_date
 from agedp.stages import input_check, plan, publish, report
+from agedp.statement_facts import read_newest_rows
 from agedp_data.config import RunFile
 from agedp_data.config.model_section import EstimatedModel
 from agedp_data.config.run_file import delta_warning

@@ -50,7 +50,6 @@ from agedp_data.leakage.exact import with_slack
 from agedp_data.leakage.population_bound import HOUSEHOLDS_PER_BATCH, UpperHulls
 from agedp_data.markov.confidence import sampling_bound
 from agedp_data.markov.cyclic import (
-    ascending_products,
     cyclic_kernels,
     cyclic_sampling_bound,
     merge_phases,
@@ -65,7 +64,7 @@ from agedp_data.markov.mixing import (
     spectral_gap,
     total_variation_forward,
 )
-from agedp_data.markov.transitions import stationary, transition_matrix
+from agedp_data.markov.transitions import ascending_products, stationary, transition_matrix
 
 # --------------------------------------------------------------------------------------------------
 # TRANSITIONS -> how fast each household's chain mixes, from the counts of that household alone.

@@ -41,7 +41,7 @@ from agedp_data.markov.mixing import (
 from agedp_data.markov.transitions import power, transition_matrix
 from agedp_data.messages import sentence_start
 from agedp_data.model import PUBLIC_FILE, Model
-from agedp_data.statement.facts import WITH_MODEL
+from agedp_data.statement.texts import FACTS
 
 # --------------------------------------------------------------------------------------------------
 # Mixing of the estimated chains of a demonstration, and of the exact chains that the readings are drawn from.
@@ -531,7 +531,7 @@ def overview_page(mixings: Sequence[Mixing], releases: Sequence[ReleaseSummary])
         release_table=text_table("", _RELEASE_COLUMNS, [_release_cells(release) for release in releases]),
         columns_are=COLUMNS_ARE,
         datasets=datasets,
-        model_warning=WITH_MODEL[1],
+        model_warning=FACTS.several("with_model")[1],
     )
 
 

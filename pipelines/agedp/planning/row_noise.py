@@ -32,11 +32,11 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Final, NamedTuple
 
-from agedp.signal_against_noise import ASSUMED_CHANGE_KWH, smallest_group_signal, three_digits
+from agedp.signal_against_noise import ASSUMED_CHANGE_KWH, newest_sum_noise, smallest_group_signal, three_digits
 from agedp_data import mechanisms
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.series.series import AnySeries
-from agedp_data.series.series_terms import days_of, layer_number, mean_name
+from agedp_data.series.series_terms import days_of
 from agedp_data.smoothing.signal_estimate import SignalEstimate, Verdict
 
 _WH_PER_KWH: Final = 1000.0
@@ -85,36 +85,6 @@ def value_range(series: AnySeries, households: int, interval_minutes: int) -> fl
     """
     most = series.most(interval_minutes)
     return float(households * most) if series.unit == "households" else most / _WH_PER_KWH
-
-
-def sum_noises(rows: Iterable[ReleaseRecord]) -> dict[str, dict[str, float]]:
-    """Return the noise of the sum of a mean's layers, by mean and by day on which it has several [kWh per household].
-
-    The noise is that of the smallest group.
-
-    Args:
-        rows: released or planned rows of any series; skipped ones are left out.
-    """
-    deviations: dict[str, dict[str, list[float]]] = {}
-    for row in rows:
-        if layer_number(row.series) and row.state == "released":
-            deviation = mechanisms.standard_deviation(row.scale) / (1000.0 * min(row.households))
-            deviations.setdefault(mean_name(row.series), {}).setdefault(row.day, []).append(deviation)
-    by_mean = {
-        name: {day: math.hypot(*layers) for day, layers in days.items() if len(layers) > 1}
-        for name, days in deviations.items()
-    }
-    return {name: days for name, days in by_mean.items() if days}
-
-
-def newest_sum_noise(rows: Iterable[ReleaseRecord], name: str) -> tuple[str, float] | None:
-    """Return the newest day on which a mean has several layers, and the noise of their sum; None without such a day.
-
-    Args:
-        rows: rows of all series, or of the layers of this mean.
-        name: the name of the mean in the run file.
-    """
-    return max(sum_noises(rows).get(name, {}).items(), default=None)
 
 
 def sum_noise_line(rows: Iterable[ReleaseRecord], name: str) -> list[str]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -25,6 +27,11 @@ _NOT_LISTED = f"not listed in {SUMS}"
 _MAX_ROWS_ALONE = 10**7
 _MAX_NAMED = 10
 """Files of one kind of fault that a message names."""
+
+
+def json_bytes(document: Mapping[str, Any]) -> bytes:
+    """Return a document as the bytes of a file; the same document, the same bytes."""
+    return (json.dumps(document, indent=1, sort_keys=True, ensure_ascii=True) + "\n").encode()
 
 
 def is_release_file(name: str) -> bool:

@@ -16,7 +16,6 @@ Decisions:
 from __future__ import annotations
 
 import hashlib
-import json
 import shutil
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
@@ -24,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -32,16 +31,14 @@ import pyarrow.parquet as pq
 from agedp.local_files import atomic_files
 from agedp.local_files.atomic_files import exclusive_lock
 from agedp.release_folder import partitions
-from agedp.release_folder.derived_tables import monthly_partitions
-from agedp.release_folder.folder_files import PACKAGE, ROWS, STATEMENT, SUMS, is_release_file, max_bytes
+from agedp.release_folder.folder_files import PACKAGE, ROWS, STATEMENT, SUMS, is_release_file, json_bytes, max_bytes
 from agedp.release_folder.origin import list_published_files
 from agedp.release_folder.release_folder import FolderReader
-from agedp.release_folder.result_tables import parquet_bytes
+from agedp.release_folder.result_tables import monthly_partitions, parquet_bytes
 from agedp.release_folder.verification import interval_coverage
 from agedp_data import foreign_files
 from agedp_data.datasets.filesystem import input_errors, system_at
 from agedp_data.errors import InputError
-from agedp_data.ledger.ledger_reader import LedgerReader
 from agedp_data.ledger.records import sha256
 from agedp_data.ledger.transfer import LedgerExport, complete_rows, format_export, format_month, rows_by_month
 from agedp_data.messages import escape_text
@@ -57,6 +54,9 @@ from agedp_data.statement.datapackage import (
     partition_resources,
 )
 from agedp_data.statement.document import Statement
+
+if TYPE_CHECKING:
+    from agedp_data.ledger.ledger_reader import LedgerReader
 
 _READABLE = 0o644
 NO_FILES: Final[Mapping[str, str]] = MappingProxyType({})
@@ -393,7 +393,7 @@ def unchanged_partitions(
         listing = foreign_files.read_small_file(folder, SUMS)
         checksums = FolderReader(folder).checksums
         is_recorded = partitions.is_monthly(checksums) and hashlib.sha256(listing).hexdigest() in recorded
-        if is_recorded and _statement_ledger(folder, checksums[STATEMENT]) == ledger:
+        if is_recorded and _listed_document(folder, STATEMENT, checksums[STATEMENT])["ledger"]["id"] == ledger:
             return _unchanged(folder, checksums, -1 if reads_all else sums.stat().st_mtime_ns, coverage)
     return UnchangedPartitions()
 
@@ -412,10 +412,6 @@ def _unchanged(folder: Path, checksums: Mapping[str, str], written_ns: int, cove
     kept = sorted(path for path in closed if months[path] < since)
     kept_checksums, kept_sizes = {path: checksums[path] for path in kept}, {path: sizes[path] for path in kept}
     return UnchangedPartitions(folder, since, kept_checksums, kept_sizes)
-
-
-def _statement_ledger(folder: Path, digest: str) -> str:
-    return str(_listed_document(folder, STATEMENT, digest)["ledger"]["id"])
 
 
 def _listed_document(folder: Path, name: str, digest: str) -> dict[str, Any]:
@@ -556,8 +552,3 @@ def release_content(
         ledger=ledger,
     )
     return FolderContent(files | {path: parquet_bytes(table) for path, table in tables}, unchanged)
-
-
-def json_bytes(document: Mapping[str, Any]) -> bytes:
-    """Return a document as the bytes of a file; the same document, the same bytes."""
-    return (json.dumps(document, indent=1, sort_keys=True, ensure_ascii=True) + "\n").encode()

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
@@ -21,9 +21,11 @@ from agedp.release_folder.release_folder import FolderReader
 from agedp.release_folder.result_tables import read_guarantee
 from agedp_data import foreign_files
 from agedp_data.errors import InputError, LedgerBehind
-from agedp_data.ledger import Ledger
 from agedp_data.series.mean import AVERAGES
 from agedp_data.series.series import DERIVED_TABLES, RESULT_TABLES
+
+if TYPE_CHECKING:
+    from agedp_data.ledger import Ledger
 
 _DAMAGED = (ValueError, LookupError, TypeError, AttributeError, RecursionError, pa.ArrowException)
 _REPORT_HEAD = re.compile("Ledger <code>[0-9a-f]{64}</code>, head\\s+<code>([0-9a-f]{64})</code>")

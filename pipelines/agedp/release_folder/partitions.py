@@ -31,24 +31,25 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 
-from agedp.release_folder import derived_tables, result_tables
+from agedp.release_folder import result_tables
 from agedp_data.errors import InputError
 from agedp_data.foreign_files import read_limited_schema, read_limited_table, regular_file
 from agedp_data.ledger import ContractRecord, ReleaseRecord
-from agedp_data.ledger.ledger_reader import LedgerReader
 from agedp_data.ledger.records import Row
 from agedp_data.ledger.transfer import rows_by_month
 from agedp_data.roster import ALL
-from agedp_data.series.levels import level_column
 from agedp_data.series.result_table import DerivedTable, Noise, ResultTable
-from agedp_data.series.series import DERIVED_TABLES, RESULT_TABLES
+from agedp_data.series.series import DERIVED_TABLES, RESULT_TABLES, level_column
 from agedp_data.statement.document import Statement
 from agedp_data.table_schemas import LEVEL
+
+if TYPE_CHECKING:
+    from agedp_data.ledger.ledger_reader import LedgerReader
 
 MONTH_KEY: Final = "published_month"
 ROWS_TABLE: Final = "ledger_rows"
@@ -147,17 +148,17 @@ def stated_checksums(checksums: Mapping[str, str], listing: bytes) -> dict[str, 
     return {**plain, SUMS_FILE: hashlib.sha256(listing).hexdigest()}
 
 
-def partitions_of(rows: Sequence[Row], *, monthly: bool) -> tuple[derived_tables.Partition, ...]:
+def partitions_of(rows: Sequence[Row], *, monthly: bool) -> tuple[result_tables.Partition, ...]:
     """Return the partitions of all ledger rows of a population: one for each month, or one of all."""
     if monthly:
-        return derived_tables.monthly_partitions(rows_by_month(rows))
+        return result_tables.monthly_partitions(rows_by_month(rows))
     contracts = tuple(row for row in rows if isinstance(row, ContractRecord))
-    return (derived_tables.Partition("", "", tuple(row for row in rows if isinstance(row, ReleaseRecord)), contracts),)
+    return (result_tables.Partition("", "", tuple(row for row in rows if isinstance(row, ReleaseRecord)), contracts),)
 
 
 def release_tables(
     statement: Statement,
-    partitions: Sequence[derived_tables.Partition],
+    partitions: Sequence[result_tables.Partition],
     noise: Noise,
     *,
     derived: Iterable[DerivedTable] = DERIVED_TABLES,
@@ -189,12 +190,12 @@ def release_tables(
         (table, partition, units)
         for table in derived
         if table.has_source(result_tables.contract_terms(partitions[-1].contracts))
-        for partition, units in derived_tables.newly_closed(partitions, table, since="" if table in added else since)
+        for partition, units in result_tables.newly_closed(partitions, table, since="" if table in added else since)
     ]
-    rows = derived_tables.complete_units(complete, [unit for _, _, units in closed for unit in units], ledger)
+    rows = result_tables.complete_units(complete, [unit for _, _, units in closed for unit in units], ledger)
     for table, partition, outlines in closed:
         units = [unit.completed(rows) for unit in outlines]
-        of_partition = derived_tables.derived_table(
+        of_partition = result_tables.derived_table(
             table, _guarantee(statement, partition), units, partition.contracts, noise
         )
         if of_partition.num_rows or not partition.month:
@@ -208,7 +209,7 @@ def series_folder(series: result_tables.PublishedSeries) -> str:
 
 
 def _guarantee(
-    statement: Statement, partition: derived_tables.Partition, series: result_tables.PublishedSeries | None = None
+    statement: Statement, partition: result_tables.Partition, series: result_tables.PublishedSeries | None = None
 ) -> dict[str, Any]:
     """Return the part of the guarantee of a table that does not depend on its lines.
 
@@ -273,21 +274,16 @@ def tables_by_file(folder: Path, months: Mapping[str, Sequence[str]]) -> dict[st
     files = {f"{table}.parquet": table for table in _DERIVED if table in months}
     for kind in RESULT_TABLES:
         of_kind = sorted(table for table in months if kind_of(table) is kind)
-        first_rows = {table: _first_row(folder, table, months[table]) for table in of_kind}
+        first_rows = {table: next(filter(None, _first_rows(folder, table, months[table])), 0) for table in of_kind}
         of_kind.sort(key=lambda table: (first_rows[table] or np.inf, table))
         files |= {f"{kind.file}.parquet" if not i else f"{table}.parquet": table for i, table in enumerate(of_kind)}
     return files
 
 
-def _first_row(folder: Path, table: str, months: Sequence[str]) -> int:
-    """Return the number of the first ledger row of a series; 0 if it has none yet."""
-    numbers = (int(result_tables.read_guarantee(_schema(folder, table, month))["first_row"]) for month in months)
-    return next(filter(None, numbers), 0)
-
-
-def _schema(folder: Path, table: str, month: str) -> pa.Schema:
-    path = partition_path(table, month)
-    return read_limited_schema(regular_file(folder, path), path)
+def _first_rows(folder: Path, table: str, months: Sequence[str]) -> Iterator[int]:
+    """Yield the number of the first ledger row of a series in each month; 0 if it has none yet."""
+    for path in (partition_path(table, month) for month in months):
+        yield int(result_tables.read_guarantee(read_limited_schema(regular_file(folder, path), path))["first_row"])
 
 
 def read_months(folder: Path, table: str, months: Iterable[str], *, max_rows: int) -> dict[str, pa.Table]:

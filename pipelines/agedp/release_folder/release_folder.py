@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from agedp.release_folder import folder_files, partitions, verification
-from agedp.release_folder.derived_tables import whole_table
 from agedp.release_folder.folder_files import ROWS, STATEMENT, SUMS, WORDS
-from agedp.release_folder.result_tables import common_guarantee
+from agedp.release_folder.result_tables import common_guarantee, whole_table
 from agedp.release_folder.span_bounds import SpanBound, span_bounds
 from agedp_data import foreign_files
 from agedp_data.datasets import filesystem

@@ -16,10 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from agedp.budget import series_by_contract
-from agedp.release_folder.derived_tables import Partition
 from agedp.release_folder.folder_files import ROWS
 from agedp.release_folder.partitions import kind_of, release_tables
-from agedp.release_folder.result_tables import read_guarantee
+from agedp.release_folder.result_tables import Partition, read_guarantee
 from agedp.release_folder.span_bounds import value_accuracy
 from agedp_data.arrays import Floats
 from agedp_data.epsilon import ceil_nano, format_epsilon, round_nano
@@ -228,46 +227,12 @@ def _place(row: Mapping[str, Any]) -> str:
     return f"{row['day']}{group}{kind}{clock}{bins}{layer}"
 
 
-def check_losses(name: str, rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]) -> None:
-    """Check that the loss of every ledger row in a file follows from its noise and its contract's sensitivity.
-
-    Raises:
-        InputError: a row with another loss; the message names file, day and series.
-    """
-    series = series_by_contract(contracts)
-    for row in rows:
-        if row.state == "released":
-            sensitivity = series[row.contract][row.series].row_sensitivity(date.fromisoformat(row.day))
-            loss = ceil_nano(Fraction(sensitivity) / Fraction(row.scale))
-            if row.loss != loss:
-                difference = f"{format_epsilon(row.loss)} differs from sensitivity / scale, {format_epsilon(loss)}"
-                raise InputError(
-                    f"{name}: {row.day}, series {escape_text(row.series)}: the loss {difference}. {_ADVICE}"
-                )
-
-
 # --------------------------------------------------------------------------------------------------
 # A statement against the ledger rows of its folder: contract, days, bounds, account of households, and its words.
 # --------------------------------------------------------------------------------------------------
 
 _DIFFERENT: Final = "statement.json and ledger_rows.jsonl contain different days or losses"
 _EPSILON_TEXT: Final = re.compile(r"[0-9]{1,12}(\.[0-9]{1,9})?")
-
-
-def check_rows_belong(
-    statement: Statement, releases: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]
-) -> None:
-    """Check that the ledger rows of a folder are of the population and contract that its statement names.
-
-    Raises:
-        InputError: they are of another one.
-    """
-    if {row.population for row in contracts} | {row.population for row in releases} != {statement.population}:
-        raise InputError("ledger_rows.jsonl and statement.json are of different populations")
-    if not contracts or contracts[-1].promise != canonical(statement.contract.content()):
-        raise InputError("ledger_rows.jsonl and statement.json hold different contracts")
-    if not {row.contract for row in releases} <= {row.hash for row in contracts}:
-        raise InputError("ledger_rows.jsonl lacks a contract that its releases name")
 
 
 def check_statement(
@@ -367,11 +332,24 @@ def check_words(words: str, statement: Statement) -> None:
 def check_rows(statement: Statement, releases: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]) -> None:
     """Check that ledger rows are of the statement's population and contract, and that each loss follows from its row.
 
+    A loss is that of its row's noise under its contract's sensitivity.
+
     Raises:
-        InputError: they are not; one line.
+        InputError: they are not; the message names day and series of a row with another loss.
     """
-    check_rows_belong(statement, releases, contracts)
-    check_losses(ROWS, releases, contracts)
+    if {row.population for row in contracts} | {row.population for row in releases} != {statement.population}:
+        raise InputError("ledger_rows.jsonl and statement.json are of different populations")
+    if not contracts or contracts[-1].promise != canonical(statement.contract.content()):
+        raise InputError("ledger_rows.jsonl and statement.json hold different contracts")
+    if not {row.contract for row in releases} <= {row.hash for row in contracts}:
+        raise InputError("ledger_rows.jsonl lacks a contract that its releases name")
+    series = series_by_contract(contracts)
+    for row in (row for row in releases if row.state == "released"):
+        sensitivity = series[row.contract][row.series].row_sensitivity(date.fromisoformat(row.day))
+        loss = ceil_nano(Fraction(sensitivity) / Fraction(row.scale))
+        if row.loss != loss:
+            difference = f"{format_epsilon(row.loss)} differs from sensitivity / scale, {format_epsilon(loss)}"
+            raise InputError(f"{ROWS}: {row.day}, series {escape_text(row.series)}: the loss {difference}. {_ADVICE}")
 
 
 def check_claims(statement: Statement, export: LedgerExport, *, words: str) -> None:

@@ -5,6 +5,13 @@
 It compares published with true values: utility, coverage, effect of the clamp, rejected rows, goodness of fit of the
 model. It may contain household ids, and is never handed over with a release. Nothing that is published depends on it.
 
+Of an estimated model, the confidential files that `agedp calibrate` wrote once are sources too. No release depends on
+them, and a damaged one costs a section of the report:
+
+    <model folder>/households.parquet              which household decides the model, by age
+    <model folder>/transitions.parquet             the transition counts of each household
+    <confidential>/forgetting/<model>.parquet      the chain against lagged counts
+
 Decisions:
 
 * The table of true counts stays in columns: 2,000 cells over three years are 2.2 million counts, as Python rows 1
@@ -13,12 +20,13 @@ Decisions:
 
 from __future__ import annotations
 
-import heapq
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -30,25 +38,120 @@ from agedp.calibration.model_check import report_name
 from agedp.calibration.quantize import Floats
 from agedp.internal_records.bookkeeping import COUNTED_STATES, COVERAGE, TRUE_COUNTS, TRUE_MEANS
 from agedp.local_files import atomic_files
-from agedp.local_files.internal_files import FileNotice
+from agedp.local_files.internal_files import FileKind, FileNotice, InternalPaths, read_columns, read_content
 from agedp.reports import svg
-from agedp.reports.html import PageSection, anchor_of, closed, paragraph, render_page, side_by_side, table
+from agedp.reports.html import TEXTS, PageSection, anchor_of, closed, paragraph, render_page, side_by_side, table
 from agedp.reports.released_series import signal_parts
-from agedp.reports.report_data import InternalSources, ModelFiles, read_model_files
 from agedp.reports.series_charts import CellMean, cell_means, percent, range_names, ranges_axis, ranges_hover, whiskers
+from agedp.stage_values import Delivery
 from agedp.store.bucketed_roster import write_bucketed_roster
 from agedp.store.daily_totals import load_month_matrix
-from agedp_data import mechanisms, table_schemas
+from agedp.store.store import Store
+from agedp_data import table_schemas
 from agedp_data.accounting.temporal_leakage import daily_release_leakage
+from agedp_data.config import RunFile
 from agedp_data.config.model_section import EstimatedModel
 from agedp_data.datasets.validation import Ints
 from agedp_data.epsilon import NANO, to_float
 from agedp_data.ledger import ReleaseRecord
+from agedp_data.markov.transitions import transition_matrix
 from agedp_data.notions.notion import day_losses, losses_by_day_number
 from agedp_data.roster import Roster
 from agedp_data.series.distribution import Distribution
 from agedp_data.series.layered_mean import is_upper
+from agedp_data.series.result_table import Noise
 from agedp_data.series.series_terms import EnergySeries
+
+_TEXTS = TEXTS["confidential_report"]
+
+
+@dataclass(frozen=True, slots=True)
+class InternalSources:
+    """Run file, confidential files, roster and readings of a run."""
+
+    run: RunFile
+    paths: InternalPaths
+    roster: Roster
+    store: Store
+    delivery: Delivery
+
+    @property
+    def population(self) -> str:
+        """Return the name of the population."""
+        return self.run.population.name
+
+
+_ADVICE = "Put back a copy, or remove the file; releases do not depend on it"
+_DISTANCE = "total_variation_"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFiles:
+    """Contents of the files, None for a missing or damaged one, and the warnings.
+
+    `households` are the columns of households.parquet, `chains` the households whose chain mixes, with their transition
+    matrices (h, k, k), `goodness_of_fit` the table `table_schemas.GOODNESS_OF_FIT`.
+    """
+
+    households: Mapping[str, Any] | None = None
+    chains: tuple[list[str], Floats] | None = None
+    goodness_of_fit: pa.Table | None = None
+    notices: tuple[FileNotice, ...] = ()
+
+
+def read_model_files(sources: InternalSources) -> ModelFiles:
+    """Return the confidential files of a run's model; a declared model has none.
+
+    They are about real households, so a rehearsal on synthetic ones leaves them closed.
+    """
+    model = sources.run.model
+    if not isinstance(model, EstimatedModel) or not sources.run.schedule.reads_input:
+        return ModelFiles()
+    folder = Path(model.file)
+    name = report_name(model.file, sources.paths.folder)
+    households = read_content(folder / "households.parquet", _household_columns, FileKind.SUPPLEMENT, advice=_ADVICE)
+    notices = [households.notice]
+    chains = None
+    if households.value is not None and model.assume == "markov" and model.chain == "homogeneous":
+        parse = partial(_chains, households=households.value)
+        transitions = read_content(folder / "transitions.parquet", parse, FileKind.SUPPLEMENT, advice=_ADVICE)
+        chains = transitions.value
+        notices.append(transitions.notice)
+    read_fit = partial(atomic_files.read_table, schema=table_schemas.GOODNESS_OF_FIT)
+    fit = read_content(
+        sources.paths.folder / "forgetting" / f"{name}.parquet", read_fit, FileKind.SUPPLEMENT, advice=_ADVICE
+    )
+    notices.append(fit.notice)
+    warnings = tuple(notice for notice in notices if notice is not None)
+    return ModelFiles(households.value, chains, fit.value, warnings)
+
+
+def _household_columns(path: Path) -> Mapping[str, Any]:
+    columns: Mapping[str, Any] = read_columns(path).to_pydict()
+    if not all(isinstance(value, bool) for value in columns["forgets"]):
+        raise TypeError("forgets is no truth value")
+    if not all(isinstance(value, str) for value in columns["household_id"]):
+        raise TypeError("household_id is no text")
+    numbers = [value for name, values in columns.items() if name.startswith(_DISTANCE) for value in values]
+    if not all(isinstance(value, float) for value in numbers):
+        raise TypeError("a total variation is no number")
+    return columns
+
+
+def _chains(path: Path, households: Mapping[str, Any]) -> tuple[list[str], Floats]:
+    """Return the households whose chain mixes, and their transition matrices (h, k, k)."""
+    table = read_columns(path)
+    if table["household_id"].to_pylist() != households["household_id"]:
+        raise ValueError("the households are not those of households.parquet")
+    cells = table.drop_columns(["household_id"])
+    size = round(cells.num_columns**0.5)
+    counts = np.stack([column.to_numpy() for column in cells.columns], axis=-1).reshape(-1, size, size)
+    if not np.issubdtype(counts.dtype, np.integer) or (counts < 0).any():
+        raise ValueError("a count of transitions is none")
+    mixes = np.array(households["forgets"], bool)
+    ids = [id_ for id_, is_mixing in zip(households["household_id"], mixes, strict=True) if is_mixing]
+    return ids, transition_matrix(counts[mixes], smoothing=0) if ids else np.zeros((0, size, size))
+
 
 # --------------------------------------------------------------------------------------------------
 # Part of the confidential report on clamped households, and on the effect of the clamp on a mean. Confidential.
@@ -117,9 +220,7 @@ class _ClampCounts:
     members: dict[date, int] = field(default_factory=lambda: defaultdict(int))
 
     def effect(self, series: str, clamp_kwh: float) -> ClampEffect:
-        cut_kwh = 0.0
-        for day, cut_wh in self.cut_wh.items():
-            cut_kwh += float(cut_wh) / (1000.0 * max(self.members[day], 1))
+        cut_kwh = sum(float(cut_wh) / (1000.0 * max(self.members[day], 1)) for day, cut_wh in self.cut_wh.items())
         days = len(self.cut_wh)
         return ClampEffect(series, clamp_kwh, days, self.clamped, tuple(self.households), cut_kwh / days)
 
@@ -149,14 +250,12 @@ def _count_bucket(
                 counts.members[day] += len(codes)
     for name, counts in counts_by_series.items():
         clamped = np.flatnonzero(number[name]).tolist()
-        households = [
+        counts.clamped += len(clamped)
+        counts.households += [
             ClampedHousehold(roster.ids[code], int(number[name][code]), float(largest[name][code]) / 1000.0)
             for code in clamped
         ]
-        counts.clamped += len(clamped)
-        counts.households = heapq.nsmallest(
-            _MAX_SHOWN, [*counts.households, *households], key=lambda one: (-one.days_above, one.household)
-        )
+        counts.households = sorted(counts.households, key=lambda one: (-one.days_above, one.household))[:_MAX_SHOWN]
 
 
 def clamp_parts(effects: Sequence[ClampEffect]) -> Iterator[str]:
@@ -218,9 +317,6 @@ def household_leakage_parts(
     yield table(caption, ("households", "epsilon"), [*quantile_rows, *household_rows])
 
 
-_DISTANCE = "total_variation_"
-
-
 def household_model_parts(sources: InternalSources, files: ModelFiles, rows: Sequence[ReleaseRecord]) -> Iterator[str]:
     """Yield the households that decide an estimated model, and the model's goodness of fit if it was computed."""
     model = sources.run.model
@@ -251,13 +347,12 @@ def _deciding_households(columns: Mapping[str, Any]) -> Iterator[str]:
         f"{never_mixing:,} of {len(ids):,} households count as never mixing (too few visits to some state, or a chain "
         "that falls into several parts): any one of them determines the model at every age."
     )
-    distances = {name: values for name, values in columns.items() if name.startswith(_DISTANCE)}
     rows = []
-    for name, values in distances.items():
-        order = [index for _, _, index in sorted(zip((-value for value in values), ids, range(len(ids)), strict=True))]
+    for name in filter(lambda name: name.startswith(_DISTANCE), columns):
+        slowest = sorted((-value, household) for value, household in zip(columns[name], ids, strict=True))
+        largest = [svg.format_number(-value) for value, _ in slowest[:2]]
         age = name.removeprefix(_DISTANCE).removesuffix("_days")
-        next_value = svg.format_number(values[order[1]]) if len(order) > 1 else "–"
-        rows.append((f"{age} d", ids[order[0]], svg.format_number(values[order[0]]), next_value))
+        rows.append((f"{age} d", slowest[0][1], *(largest if len(largest) > 1 else [*largest, "–"])))
     if rows:
         headings = ("age", "household", "total variation", "next largest")
         yield table("The household that mixes most slowly, by age: it determines the published model", headings, rows)
@@ -284,39 +379,33 @@ def _memory_chart(
 ) -> Iterator[str]:
     ages = sorted(set(days_apart.tolist()))
     names = {"powers": "predicted by the chain", "direct": "lagged counts", "floor": "null level"}
-    medians = {
-        names[column]: [_median(medians_by_age[days_apart == age]) for age in ages]
-        for column, medians_by_age in values.items()
-    }
-    measured = {
-        name: medians_by_age for name, medians_by_age in medians.items() if not all(map(math.isnan, medians_by_age))
-    }
+    medians = {name: [_median(values[column][days_apart == age]) for age in ages] for column, name in names.items()}
+    measured = {name: by_age for name, by_age in medians.items() if not all(map(math.isnan, by_age))}
     if not measured:
         return
-    if all(svg.constant_value(medians_by_age) is not None for medians_by_age in measured.values()):
+    if all(svg.constant_value(by_age) is not None for by_age in measured.values()):
         values_text = "; ".join(f"{name}: {svg.format_rounded_up(of_ages[0])}" for name, of_ages in measured.items())
         yield paragraph(f"{measure_name}, median household: the same at all {len(ages)} lags. {values_text}.")
         return
     positions = [float(position) for position in range(len(ages))]
     lines = [
-        svg.Line(name, positions, medians_by_age, letter=name[0].upper(), style=style)
-        for style, (name, medians_by_age) in enumerate(measured.items())
+        svg.Line(name, positions, by_age, letter=name[0].upper(), style=style)
+        for style, (name, by_age) in enumerate(measured.items())
     ]
     description = "; ".join(
-        f"{name}: {svg.format_number(medians_by_age[0])} at {ages[0]} d"
-        for name, medians_by_age in measured.items()
-        if medians_by_age[0] == medians_by_age[0]
+        f"{name}: {svg.format_number(by_age[0])} at {ages[0]} d"
+        for name, by_age in measured.items()
+        if not math.isnan(by_age[0])
     )
     axis = svg.named_axis({position: f"{age} d" for position, age in zip(positions, ages, strict=True)})
     title = f"Model and lagged counts, median household: {measure_name}"
     hover = svg.Hover(lambda place: f"lag {ages[round(place)]} days", "", svg.format_rounded_up)
     y, about = svg.linear_axis([0.0, 1.0]), f"Total variation by lag. {description}."
     yield svg.chart(title, about, [*lines, hover], x=axis, y=y, y_title="total variation", height=190)
-    cells = [
-        ["–" if math.isnan(value) else svg.format_rounded_up(value) for value in medians_by_age]
-        for medians_by_age in measured.values()
+    rows = [
+        (f"{age} d", *("–" if math.isnan(value) else svg.format_rounded_up(value) for value in row))
+        for age, *row in zip(ages, *measured.values(), strict=True)
     ]
-    rows = [(f"{age} d", *row) for age, *row in zip(ages, *cells, strict=True)]
     yield table("The same in numbers, by lag", ("lag", *measured), rows)
 
 
@@ -487,7 +576,7 @@ def _newest_charts(
     sources: InternalSources, name: str, series: Distribution, row: ReleaseRecord, true: _TrueCounts
 ) -> Iterator[str]:
     ranges, counts = len(series.ranges_kwh), true.of(row)
-    half_width = mechanisms.interval(row.scale, sources.run.output.interval)
+    half_width = Noise(sources.run.output.interval).half_width(row.scale)
     for start in range(0, min(len(row.cells), _GROUPS * ranges), ranges):
         values = row.values[start : start + ranges]
         true_counts = [] if counts is None else [float(count) for count in counts[start : start + ranges]]
@@ -511,30 +600,24 @@ def _newest_charts(
 def _error_table(
     sources: InternalSources, name: str, series: Distribution, rows: Sequence[ReleaseRecord], true: _TrueCounts
 ) -> str:
-    ranges, scales = len(series.ranges_kwh), {row.scale for row in rows}
-    half_widths = {scale: mechanisms.interval(scale, sources.run.output.interval) for scale in scales}
-    variances = {scale: mechanisms.standard_deviation(scale) ** 2 for scale in scales}
+    ranges, noise_of = len(series.ranges_kwh), Noise(sources.run.output.interval)
     sums = np.zeros((4, ranges))  # of true counts, of squared errors and of variances; counts inside the interval
     cells = 0
     for row in rows:
         counts = true.of(row)
         if counts is not None:
             errors = np.array(row.values, np.float64) - counts
-            is_inside = np.abs(errors) <= half_widths[row.scale]
-            of_row = [counts, errors**2, np.full(len(errors), variances[row.scale]), is_inside]
+            is_inside = np.abs(errors) <= noise_of.half_width(row.scale)
+            variances = np.full(len(errors), noise_of.deviation(row.scale) ** 2)
+            of_row = [counts, errors**2, variances, is_inside]
             sums += np.array(of_row, np.float64).reshape(4, -1, ranges).sum(axis=1)
             cells += len(errors) // ranges
     mean, squared_error, variance, inside = sums / cells
+    error, noise = squared_error**0.5, variance**0.5
+    columns_of_numbers = zip(mean, error, noise, error / noise, strict=True)
     body = [
-        (
-            range_name,
-            *map(
-                svg.format_number,
-                (mean[i], error := squared_error[i] ** 0.5, noise := variance[i] ** 0.5, error / noise),
-            ),
-            svg.format_percent(inside[i]),
-        )
-        for i, range_name in enumerate(range_names(series))
+        (name_of_range, *map(svg.format_number, numbers), svg.format_percent(share))
+        for name_of_range, numbers, share in zip(range_names(series), columns_of_numbers, inside, strict=True)
     ]
     columns = ("kWh", "true", "error", "noise", "error / noise", "inside")
     return table(f"Households by use, means and root mean squares over {len(rows)} days: {name}", columns, body)
@@ -549,19 +632,7 @@ _KWH = "kWh per household"
 _COUNTED = ("households", "usable", "clamped")
 _MOST_WIDE = 3
 """Charts and tables that stand below one another."""
-_ERROR_NOTE = (
-    "Error / noise: 1 if the noise is the only difference between published and true mean; a ratio far from 1 over "
-    "many days indicates a fault. True means are after the clamp and the rule for missing days."
-)
 
-_LAYERS_NOTE = (
-    "NAME/2 and higher are layers of the clamp of NAME: parts of its mean, to be added to NAME/1. The energy that the "
-    "clamps cut from layer 1 and from the sum is listed under the clamp."
-)
-_STATES_NOTE = (
-    "Where states are counted, a published mean has this error in addition to its noise, and no published interval "
-    "covers it. Both means are after the clamp and the rule for missing days."
-)
 _SYNTHETIC_NOTE = "The households are synthetic: true values are theirs, and no reading was read."
 
 
@@ -591,7 +662,7 @@ def write_confidential_report(sources: InternalSources, rows: Sequence[ReleaseRe
             *count_parts(sources, rows),
         ],
         "Coverage and clamp": [*_coverage_parts(coverage_rows), *clamp_parts(clamp_effects_by_series)],
-        "States instead of readings": [*states, paragraph(_STATES_NOTE, "soft")] if states else [],
+        "States instead of readings": [*states, paragraph(_TEXTS.states_note, "soft")] if states else [],
         "Kept and rejected rows": [*_quality_parts(sources)],
         "The model": [*household_model_parts(sources, files, rows)],
     }
@@ -631,19 +702,15 @@ def _facts(
     yield "days released", f"{released:,}", f"true means of {recorded_days:,} are recorded"
     if results:
         key, first = next(iter(results.items()))
-        yield (
-            "error of a day's mean",
-            f"{svg.format_number(first.rms_kwh)}\u00a0kWh",
-            f"root mean square, {', '.join(key)}",
-        )
+        error = f"{svg.format_number(first.rms_kwh)}\u00a0kWh"
+        yield "error of a day's mean", error, f"root mean square, {', '.join(key)}"
         yield "error / noise", svg.format_number(first.in_sd), "1: the noise is the only error"
         expected = percent(sources.run.output.interval)
         yield "true means inside", svg.format_percent(first.inside), f"the noise interval; {expected} expected"
     if coverage_rows:
         series = coverage_rows[-1]["series"]  # each household-day once: other series and levels count the same ones
         households, usable, clamped_days = (
-            sum(row[name] for row in coverage_rows if row["series"] == series)
-            for name in ("households", "usable", "clamped")
+            sum(row[name] for row in coverage_rows if row["series"] == series) for name in _COUNTED
         )
         yield "coverage", svg.format_percent(usable / max(households, 1)), f"usable household-days, {series}"
         yield "clamped", svg.format_percent(clamped_days / max(usable, 1)), f"of the usable household-days, {series}"
@@ -661,9 +728,9 @@ def _mean_parts(
         if any(result.true_values == "means" for result in sources.run.series.values()):
             yield paragraph("No true mean is recorded yet.")
         return
-    yield paragraph(_ERROR_NOTE, "soft")
+    yield paragraph(_TEXTS.error_note, "soft")
     if any(is_upper(series) for series, _ in utilities):
-        yield paragraph(_LAYERS_NOTE, "soft")
+        yield paragraph(_TEXTS.layers_note, "soft")
     charts = [_true_chart(", ".join(key), cell_days) for key, cell_days in utilities.items()]
     yield from charts if len(charts) <= _MOST_WIDE else [side_by_side(charts)]
     age_days = sources.run.promise.age_days or 0
@@ -740,9 +807,7 @@ def _coverage_parts(coverage_rows: Sequence[Mapping[str, Any]]) -> Iterator[str]
         return
     by_series: dict[str, dict[date, list[int]]] = {}
     for row in coverage_rows:
-        counts = by_series.setdefault(row["series"], {}).setdefault(row["day"], [0, 0, 0])
-        for i, name in enumerate(("households", "usable", "clamped")):
-            counts[i] += row[name]
+        by_series.setdefault(row["series"], {})[row["day"]] = [row[name] for name in _COUNTED]
     for name, by_day in by_series.items():
         yield _coverage_chart(name, by_day)
         months = svg.by_month(sorted(by_day), lambda day: day)
@@ -753,19 +818,10 @@ def _coverage_parts(coverage_rows: Sequence[Mapping[str, Any]]) -> Iterator[str]
 
 def _coverage_row(month: str, day_counts: Sequence[Sequence[int]]) -> tuple[str, ...]:
     """Return a month's shares of usable and clamped household-days; per day: households, usable, clamped."""
-    households, usable, clamped = (sum(counts[i] for counts in day_counts) for i in range(3))
-    return (
-        month,
-        f"{len(day_counts)}",
-        *map(
-            svg.format_percent,
-            (
-                min(counts[1] / max(counts[0], 1) for counts in day_counts),
-                usable / max(households, 1),
-                clamped / max(usable, 1),
-            ),
-        ),
-    )
+    households, usable, clamped = map(sum, zip(*day_counts, strict=True))
+    lowest = min(counts[1] / max(counts[0], 1) for counts in day_counts)
+    shares = lowest, usable / max(households, 1), clamped / max(usable, 1)
+    return (month, f"{len(day_counts)}", *map(svg.format_percent, shares))
 
 
 def _coverage_chart(name: str, by_day: Mapping[date, Sequence[int]]) -> str:

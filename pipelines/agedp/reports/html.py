@@ -32,6 +32,7 @@ import io
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -41,6 +42,7 @@ from markdown_it.rules_block import StateBlock, list_block
 from markdown_it.token import Token
 
 from agedp_data.messages import escape_controls
+from agedp_data.statement.texts import read_texts
 
 
 def _escape_text_of_page(value: Any) -> Any:  # noqa: ANN401  (whatever a template shows)
@@ -57,6 +59,8 @@ _TEMPLATES = Environment(
     lstrip_blocks=True,
     keep_trailing_newline=True,
 )
+TEXTS = read_texts(Path(__file__).with_name("texts.toml"))
+"""Sentences of the pages, by the module that uses them."""
 _BRIEF, _TAG = 14, re.compile(r"<[^>]*>")
 
 
@@ -106,9 +110,21 @@ def closed(summary: str, parts: Sequence[str]) -> str:
     return part("closed", summary, parts) if parts else ""
 
 
+def several(summary: str, tables: Sequence[str]) -> str:
+    """Return the only table, or several ones behind a summary that opens them."""
+    return closed(summary, tables) if len(tables) > 1 else tables[0]
+
+
 def side_by_side(parts: Sequence[str]) -> str:
-    """Return figures in two columns, one below the other on a narrow screen."""
-    return part("side_by_side", parts)
+    """Return figures in two columns, one below the other on a narrow screen; the only one as it is."""
+    return part("side_by_side", parts) if len(parts) > 1 else parts[0]
+
+
+def hidden_groups(hidden: int, file: str = "") -> Iterator[str]:
+    """Yield the sentence on the groups that have no chart on a page, which the Parquet file has; none without any."""
+    if hidden:
+        where = f"in {file}" if file else "in the Parquet file"
+        yield paragraph(f"{hidden:,} more groups, of fewer households, are {where} only.", "soft")
 
 
 def table(caption: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -141,16 +157,13 @@ def _statement_parts(markdown: str) -> Iterator[str]:
     """Yield the tables of a statement and the text between them."""
     start = 0
     for match in _TABLE.finditer(markdown):
-        header, _, *lines = map(_cells, match[0].splitlines())
+        rows = (line.removeprefix("| ").removesuffix(" |").split(" | ") for line in match[0].splitlines())
+        header, _, *lines = rows
         if all(len(line) == len(header) for line in lines):
             yield _text_to_html(markdown[start : match.start()])
             yield text_table("", header, lines)
             start = match.end()
     yield _text_to_html(markdown[start:])
-
-
-def _cells(line: str) -> list[str]:
-    return line.removeprefix("| ").removesuffix(" |").split(" | ")
 
 
 def _text_to_html(markdown: str) -> str:

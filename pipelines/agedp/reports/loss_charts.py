@@ -16,7 +16,7 @@ import numpy as np
 
 from agedp.release_folder.span_bounds import span_losses
 from agedp.reports import svg
-from agedp.reports.html import paragraph, part, side_by_side, table, text_table
+from agedp.reports.html import TEXTS, paragraph, part, side_by_side, table, text_table
 from agedp_data.accounting.renyi import Curve, approximate_epsilons
 from agedp_data.accounting.temporal_recursion import DayLeakage, TemporalLosses
 from agedp_data.config.contract_document import PromiseTerms
@@ -34,6 +34,8 @@ from agedp_data.notions.spans import EMPTY, SpanCurves, span_of_charge
 from agedp_data.parameters import Method, exact_text
 from agedp_data.statement.document import StatedBound, Statement
 from agedp_data.statement.note_texts import INFINITE, short_factor, short_number, with_delta
+
+_TEXTS = TEXTS["loss_charts"]
 
 # --------------------------------------------------------------------------------------------------
 # LEDGER + model -> every bound by day of the data and by age, and the noise that would bring it to epsilon 1. Public.
@@ -199,6 +201,7 @@ _MAX_AGE_DAYS = 400
 _MAX_ROWS, _LOGARITHMIC_RATIO = 8, 30
 _AGE_HOVER = svg.Hover(lambda age: f"age {age:.0f} days", "epsilon", svg.format_rounded_up)
 _DAY_HOVER = svg.Hover(svg.day_text, "epsilon", svg.format_rounded_up)
+_ALL_METHODS: tuple[Method, ...] = ("tight", "total_variation", "spectral", "reversibilised")
 _METHODS: Mapping[str, str] = {"tight": "exact", **MIXING_NAMES}
 
 
@@ -213,7 +216,9 @@ def model_parts(leakage_bound: LeakageBound, rows: Sequence[ReleaseRecord], char
     max_age = -(-int(leakage_bound.ages[-1]) // leakage_bound.steps_per_day)
     ages = list(range(min(max(max_age, 2) * 5 // 4 + 1, _MAX_AGE_DAYS)))
     largest = max(losses.values())
-    by_method = {name: AgedLeakage(leakage_bound, method=name) for name in _methods(leakage_bound)}
+    by_method = {
+        name: AgedLeakage(leakage_bound, method=name) for name in _ALL_METHODS if name in leakage_bound.methods
+    }
     by_method_name = {
         _METHODS.get(name, name): [to_float(aged_leakage(age * leakage_bound.steps_per_day, largest)) for age in ages]
         for name, aged_leakage in by_method.items()
@@ -234,11 +239,6 @@ def model_parts(leakage_bound: LeakageBound, rows: Sequence[ReleaseRecord], char
     ]
     columns = ("age, days", *(f"one day, {name}" for name in by_method_name), f"all days, {_METHODS.get(name, name)}")
     yield table("The same in numbers: epsilon by age", columns, table_rows)
-
-
-def _methods(leakage_bound: LeakageBound) -> list[Method]:
-    methods: tuple[Method, ...] = ("tight", "total_variation", "spectral", "reversibilised")
-    return [name for name in methods if name in leakage_bound.methods]
 
 
 def _ages_with_changes(ages: Sequence[int], curves: Sequence[Sequence[float]]) -> list[int]:
@@ -344,67 +344,49 @@ def _largest_text(values: Sequence[int]) -> str:
 # --------------------------------------------------------------------------------------------------
 
 _STYLES = 6
-_NOISE_NOTE = (
-    "The noise of {} has a standard deviation of {} kWh per household. Noise at 1: the standard "
-    "deviation that would bring a bound to epsilon 1, for the same days with losses in the same proportions."
-)
-_CAPS_NOTE = (
-    "A bound that is conditional on a model does not justify less noise by itself: models may be wrong, so the caps of "
-    "the promise hold whatever the model."
-)
 _MAX_DATES = 4
 _DELTA_NOTE = ", nor does an epsilon with a delta alone: a result is at most e^epsilon times as probable, plus delta"
 
 
 @dataclass(frozen=True, slots=True)
 class LabelledBound:
-    """A bound of the statement with its letter in tables and charts; epsilon is `inf` if infinite.
-
-    `factor` is by how much odds may change, "" if the bound limits none; `limit` the upper bound over future
-    releases; `leaves_out_model` whether it is of the noisy releases alone; `delta` that of its epsilon, None for none.
-    """
+    """A bound of the statement with its letter in tables and charts."""
 
     letter: str
-    key: BoundKey
-    text: str
-    epsilon: float
-    is_unconditional: bool
-    condition: str
-    factor: str
-    limit: str
-    leaves_out_model: bool = False
-    delta: str | None = None
+    stated: StatedBound
+
+    @property
+    def key(self) -> BoundKey:
+        """Return the key of the bound."""
+        return BoundKey(self.stated.name, self.stated.scope, self.stated.assumption)
+
+    @property
+    def epsilon(self) -> float:
+        """Return epsilon; `inf` if it is infinite."""
+        return math.inf if self.stated.epsilon == INFINITE else float(self.stated.epsilon)
 
     @property
     def short(self) -> str:
         """Return epsilon for people, rounded up to three digits."""
-        return short_number(self.text)
+        return short_number(self.stated.epsilon)
 
     @property
     def name(self) -> str:
         """Return the name of the bound for people: "total (delta 10⁻⁶)"."""
-        return svg.with_powers(self.key.name)
+        return svg.with_powers(self.stated.name)
+
+    @property
+    def factor(self) -> str:
+        """Return by how much odds may change, "" if the bound limits none."""
+        if not self.stated.factor:
+            return ""
+        epsilon = self.stated.epsilon
+        return "any factor" if epsilon == INFINITE else f"×\u00a0{short_factor(epsilon)}"
 
 
 def labelled_bounds(statement: Statement) -> list[LabelledBound]:
     """Return the bounds of a statement in its order."""
-    return [
-        LabelledBound(
-            _letter(index),
-            BoundKey(bound.name, bound.scope, bound.assumption),
-            bound.epsilon,
-            math.inf if bound.epsilon == "infinite" else float(bound.epsilon),
-            bound.is_unconditional,
-            bound.holds,
-            ("any factor" if bound.epsilon == INFINITE else f"×\u00a0{short_factor(bound.epsilon)}")
-            if bound.factor
-            else "",
-            bound.limit,
-            bound.conditional_days is not None,
-            bound.delta,
-        )
-        for index, bound in enumerate(statement.bounds)
-    ]
+    return [LabelledBound(_letter(index), bound) for index, bound in enumerate(statement.bounds)]
 
 
 def _letter(index: int) -> str:
@@ -432,26 +414,33 @@ def bounds_table(
     has_noise_column = sd_kwh is not None and any(bound.key in noise_factors for bound in bounds)
     if has_noise_column:
         yield paragraph(
-            _NOISE_NOTE.format(
+            _TEXTS.noise_note.format(
                 f"{layer}, on the newest day," if layer else "the newest day's mean", svg.format_number(sd_kwh or 0.0)
             ),
             "soft",
         )
-        if any(not bound.is_unconditional for bound in bounds if bound.key in noise_factors):
-            yield paragraph(_CAPS_NOTE, "soft")
+        if any(not bound.stated.is_unconditional for bound in bounds if bound.key in noise_factors):
+            yield paragraph(_TEXTS.caps_note, "soft")
     rows = [
         (
             part("lettered", bound.letter, bound.name),
-            part("with_bar", bound.short, _bar_length(bound, scale), "full" if bound.is_unconditional else "open"),
+            part(
+                "with_bar",
+                bound.short,
+                max(1, round(1000 * (scale.position(bound.epsilon) if bound.epsilon > 0 else 0.0))),
+                "full" if bound.stated.is_unconditional else "open",
+            ),
             bound.factor or "–",
-            bound.limit,
+            bound.stated.limit,
             *([_noise_text(bound, noise_factors, sd_kwh or 0.0)] if has_noise_column else []),
-            svg.with_powers(f"{bound.key.scope} · {bound.condition}"),
+            svg.with_powers(f"{bound.stated.scope} · {bound.stated.holds}"),
         )
         for bound in bounds
     ]
-    alone = ", of the noisy releases alone" if any(bound.leaves_out_model for bound in bounds) else ""
-    of_delta = _DELTA_NOTE if any(bound.delta is not None for bound in bounds) else ""
+    alone = (
+        ", of the noisy releases alone" if any(bound.stated.conditional_days is not None for bound in bounds) else ""
+    )
+    of_delta = _DELTA_NOTE if any(bound.stated.delta is not None for bound in bounds) else ""
     caption = (
         "Upper bounds on epsilon after all released days, rounded up to three digits; limits are exact. Bars: "
         f"{svg.format_number(scale.low)} to {svg.format_number(scale.high)}, logarithmic; filled: assumption-free, "
@@ -460,10 +449,6 @@ def bounds_table(
     noise = ["noise at 1"] if has_noise_column else []
     columns = ("bound", "epsilon", "odds change by at most", "limit", *noise, "scope, and when it holds")
     yield text_table(caption, columns, rows)
-
-
-def _bar_length(bound: LabelledBound, scale: svg.Scale) -> int:
-    return max(1, round(1000 * (scale.position(bound.epsilon) if bound.epsilon > 0 else 0.0)))
 
 
 def _noise_text(bound: LabelledBound, noise_factors: Mapping[BoundKey, float | None], sd_kwh: float) -> str:
@@ -528,7 +513,7 @@ def growth_parts(bounds: Sequence[LabelledBound], losses_over_time: Mapping[Boun
 def _line_name(bounds: Sequence[LabelledBound]) -> str:
     """Return the name of a line that several bounds share."""
     first, *further_bounds = bounds
-    if_model = "" if first.is_unconditional else " (if the model holds)"
+    if_model = "" if first.stated.is_unconditional else " (if the model holds)"
     same_text = f"; the same: {', '.join(bound.letter for bound in further_bounds)}" if further_bounds else ""
     return f"{first.name}{if_model}{same_text}"
 
@@ -574,7 +559,10 @@ def size_parts(
     if not sizes or not released:
         return
     grid = sorted({Decimal(full_wh * i // _POINTS) / 1000 for i in range(1, _POINTS + 1)})
-    losses = {size: _loss(size, released, publication) for size in {*grid, *sizes}}
+    losses = {}
+    for size in {*grid, *sizes}:
+        [bound] = BoundedChangeLoss(size, publication).bounds(released, None, None)
+        losses[size] = to_float(bound.value or 0)
     size_texts = ", ".join(f"{exact_text(size)} kWh: {svg.format_rounded_up(losses[size])}" for size in sizes)
     description = f"Upper bounds for any one day. {size_texts}; any size: {svg.format_rounded_up(losses[grid[-1]])}."
     layers: list[svg.Line | svg.Marks] = [
@@ -590,11 +578,6 @@ def size_parts(
         ("change of one household's use by at most, kWh", "epsilon"),
         [(exact_text(size), svg.format_rounded_up(losses[size])) for size in table_sizes],
     )
-
-
-def _loss(size: Decimal, rows: Sequence[ReleaseRecord], publication: Publication) -> float:
-    [bound] = BoundedChangeLoss(size, publication).bounds(rows, None, None)
-    return to_float(bound.value or 0)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -677,8 +660,6 @@ def spans_over_time(
 # LEDGER -> losses of each day and of all days so far, against the caps of the promise. Public.
 # --------------------------------------------------------------------------------------------------
 
-_HOVER = svg.Hover(svg.day_text, "epsilon", svg.format_rounded_up)
-
 
 def spending_parts(
     rows: Sequence[ReleaseRecord], promise: PromiseTerms, publication: Publication, delta: Decimal | None
@@ -751,7 +732,7 @@ def _chart(
     cap_text = f"the promise permits {cap}{at_delta}" if caps else "the promise sets no limit"
     description = f"Epsilon by day of the data: {amount_text}; {cap_text}."
     x = svg.date_axis(days[0], days[-1])
-    return svg.chart(title, description, [*lines, *levels, _HOVER], x=x, y=y, y_title="epsilon", height=170)
+    return svg.chart(title, description, [*lines, *levels, _DAY_HOVER], x=x, y=y, y_title="epsilon", height=170)
 
 
 def _month_table(all_days: Sequence[date], spent: Sequence[int], totals: Mapping[str, Sequence[int]]) -> str:

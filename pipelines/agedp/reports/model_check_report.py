@@ -158,11 +158,8 @@ def regime_verdict(curves: MemoryCurves) -> list[str]:
         ]
     )
     verdict = curves.verdict
-    return [
-        f"Verdict on the model: {verdict.verdict}. {verdict.reason}",
-        *agreement,
-        *filter(None, [check.warning]),
-    ]
+    warning = [check.warning] if check.warning else []
+    return [f"Verdict on the model: {verdict.verdict}. {verdict.reason}", *agreement, *warning]
 
 
 def regime_rows(check: RegimeCheck) -> list[tuple[str, Floats]]:

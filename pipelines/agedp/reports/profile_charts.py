@@ -40,8 +40,18 @@ import pyarrow.compute as pc
 
 from agedp.release_folder.result_tables import released_table
 from agedp.reports import svg
-from agedp.reports.html import Values, closed, download_links, paragraph, part, side_by_side, table
-from agedp.reports.series_charts import MONTHS, group_labels, percent
+from agedp.reports.html import (
+    Values,
+    download_links,
+    hidden_groups,
+    paragraph,
+    part,
+    several,
+    side_by_side,
+    table,
+)
+from agedp.reports.report_data import largest_groups
+from agedp.reports.series_charts import MONTHS, group_labels, percent, titled
 from agedp_data.arrays import Floats
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.series.consistency import sum_deviation, sum_interval
@@ -181,14 +191,41 @@ _Flags = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 @dataclass(frozen=True, slots=True)
+class Clock:
+    """The cells of a day, each of `step` minutes from midnight on."""
+
+    step: int
+
+    @property
+    def cells(self) -> int:
+        """Return the number of cells of a day."""
+        return MINUTES_OF_DAY // self.step
+
+    @property
+    def axis(self) -> svg.Scale:
+        """Return the axis of cells by their number, with four labels."""
+        ticks = ((float(cell), self.text(cell)) for cell in range(0, self.cells, self.cells // 4))
+        return svg.Scale(0.0, self.cells - 1.0, tuple(ticks))
+
+    def text(self, cell: float) -> str:
+        """Return the time at which a cell begins; of a position on the axis that of the nearest cell.
+
+        >>> Clock(30).text(37), Clock(60).text(5.6)
+        ('18:30', '06:00')
+        """
+        minute = round(cell) * self.step
+        return f"{minute // 60:02d}:{minute % 60:02d}"
+
+
+@dataclass(frozen=True, slots=True)
 class GroupProfile:
     """Half-hours of one group, shape (days, cells of a day), NaN where a day has none.
 
-    `step` is the usual length of a cell [minutes], `scale` the noise scale of `noisy_wh` [Wh].
+    `clock` has the usual length of a cell, `scale` is the noise scale of `noisy_wh` [Wh].
     """
 
     days: tuple[date, ...]
-    step: int
+    clock: Clock
     noisy_wh: Floats
     households: Floats
     minutes: Floats
@@ -214,15 +251,7 @@ class GroupProfile:
     @property
     def comparable_kwh(self) -> Floats:
         """Return the means per usual length of a cell [kWh per household]."""
-        return self.mean_kwh * self.step / self.minutes
-
-    def clock_at(self, position: float) -> str:
-        """Return the time at which the cell at a position of an axis begins."""
-        return self.clock(round(position))
-
-    def clock(self, cell: int) -> str:
-        """Return the time at which a cell begins."""
-        return f"{cell * self.step // 60:02d}:{cell * self.step % 60:02d}"
+        return self.mean_kwh * self.clock.step / self.minutes
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,18 +271,18 @@ def group_profile(rows: pa.Table, group: str) -> GroupProfile:
     column = {name: of_group[name].to_numpy() for name in of_group.schema.names if name not in ("group", "day")}
     days = np.array(of_group["day"].to_pylist(), dtype="datetime64[D]")
     distinct, day = np.unique(days, return_inverse=True)
-    step = int(column["minutes"].min())
-    place = day, column["start_minute"] // step
+    clock = Clock(int(column["minutes"].min()))
+    place = day, column["start_minute"] // clock.step
     sd_wh = column["noise_sd_kwh"] * 1000 * column["households"]
 
     def grid(values: Floats) -> Floats:
-        cells = np.full((len(distinct), MINUTES_OF_DAY // step), np.nan)
+        cells = np.full((len(distinct), clock.cells), np.nan)
         cells[place] = values
         return cells
 
     return GroupProfile(
         days=tuple(distinct.tolist()),
-        step=step,
+        clock=clock,
         noisy_wh=grid(column["noisy_sum_wh"]),
         households=grid(column["households"]),
         minutes=grid(column["minutes"]),
@@ -281,8 +310,8 @@ def noise_scale(deviation: Floats) -> Floats:
 def mean_profile(profile: GroupProfile, is_selected: _Flags, *, coverage: Decimal) -> MeanProfile:
     """Return the mean over the selected days by cell, of cells of usual length."""
     values: list[tuple[float, ...]] = []
-    for cell in range(profile.noisy_wh.shape[1]):
-        enters = is_selected & (profile.minutes[:, cell] == profile.step)
+    for cell in range(profile.clock.cells):
+        enters = is_selected & (profile.minutes[:, cell] == profile.clock.step)
         if not enters.any():
             values.append((math.nan,) * 4)
             continue
@@ -305,6 +334,7 @@ MOST_DAYS = 366
 """Days of a map."""
 MOST_CELLS = 2 * 366 * 48
 """Cells of all maps of a series."""
+_HOURS = [(hour / 24, f"{hour:02d}:00") for hour in (0, 6, 12, 18, 24)]
 _MOST_AREAS = 2400
 """Areas at the pointer of all maps of a series."""
 
@@ -324,11 +354,10 @@ def profile_parts(name: str, rows: pa.Table, *, coverage: Decimal, label: str = 
         return
     shown_days = _shown_days(rows)
     shown = rows.filter(pc.greater_equal(rows["day"], pa.scalar(shown_days[0])))
-    largest = shown.group_by("group").aggregate([("households", "max")]).to_pylist()
-    order = sorted(largest, key=lambda row: (-row["households_max"], row["group"]))
-    groups, hidden = sorted(row["group"] for row in order[:MOST_GROUPS]), max(len(order) - MOST_GROUPS, 0)
+    sizes = shown.group_by("group").aggregate([("households", "max")])
+    households = dict(zip(sizes["group"].to_pylist(), sizes["households_max"].to_pylist(), strict=True))
+    groups = largest_groups(households, MOST_GROUPS)
     profiles = {group: group_profile(shown, group) for group in groups}
-    is_split = len(profiles) > 1
     labels = group_labels(groups, label)
     kinds = {group: _weekday_and_weekend(profile, coverage) for group, profile in profiles.items()}
     yield from _mean_charts(kinds, profiles, labels, coverage)
@@ -336,20 +365,21 @@ def profile_parts(name: str, rows: pa.Table, *, coverage: Decimal, label: str = 
         yield from _maps(profiles, labels, shown_days)
     if shown.num_rows < rows.num_rows:
         yield paragraph(f"Earlier days than {shown_days[0]} are in the Parquet file only.", "soft")
-    if hidden:
-        where = f"in {file}" if file else "in the Parquet file"
-        yield paragraph(f"{hidden} more groups, of fewer households, are {where} only.", "soft")
+    yield from hidden_groups(len(households) - len(groups), file)
     holds = "means of weekdays and of weekend days, with intervals and noise"
     yield download_links(f"{name}_weekday_weekend", _values(kinds, profiles), file, holds=holds)
-    tables = [_table(of_kinds, profiles[group], labels[group], coverage) for group, of_kinds in kinds.items()]
-    yield closed("Numbers of each group by clock", tables) if is_split else tables[0]
+    tables = []
+    for group, of_kinds in kinds.items():
+        clock, of = profiles[group].clock, f" ({labels[group]})" if labels[group] else ""
+        caption = f"Mean profiles in numbers, kWh per household in {clock.step} minutes{of}"
+        tables.append(_table(caption, of_kinds, clock, coverage, "day"))
+    yield several("Numbers of each group by clock", tables)
 
 
 def _shown_days(rows: pa.Table) -> list[date]:
     """Return the days of the maps, without gaps: those of the table, at most the newest that the page holds."""
     groups = min(len(rows["group"].unique()), MOST_GROUPS)
-    cells = MINUTES_OF_DAY // pc.min(rows["minutes"]).as_py()
-    most = min(MOST_DAYS, MOST_CELLS // (cells * groups))
+    most = min(MOST_DAYS, MOST_CELLS // (Clock(pc.min(rows["minutes"]).as_py()).cells * groups))
     last = pc.max(rows["day"]).as_py()
     first = max(pc.min(rows["day"]).as_py(), last - timedelta(days=most - 1))
     return [first + timedelta(days=i) for i in range((last - first).days + 1)]
@@ -375,23 +405,34 @@ def _mean_charts(
     y = svg.linear_axis(ends, zero=True)
     charts = []
     for group, of_kinds in kinds.items():
-        profile = profiles[group]
-        positions = [float(cell) for cell in range(profile.noisy_wh.shape[1])]
         lines = [
-            svg.Line(
-                f"{kind}, mean of {mean.days}", positions, mean.mean, (mean.low, mean.high), letter, style, dots=False
-            )
-            for style, (letter, (kind, mean)) in enumerate(zip("WE", of_kinds.items(), strict=False))
+            (f"{kind}, mean of {mean.days}", letter, mean)
+            for letter, (kind, mean) in zip("WE", of_kinds.items(), strict=False)
         ]
-        unit = f"kWh per household in {profile.step} minutes"
-        hover = svg.Hover(profile.clock_at, unit, most=svg.share_of_areas(len(kinds)))
-        title = _title(f"Mean profile, {_span(profiles.values())}", labels[group])
-        about = _about(of_kinds, profile, coverage)
-        height = 170 if len(kinds) > 1 else 240
-        charts.append(
-            svg.chart(title, about, [*lines, hover], x=_clock_axis(profile), y=y, y_title=unit, height=height)
-        )
-    yield side_by_side(charts) if len(charts) > 1 else charts[0]
+        title = titled(f"Mean profile, {_span(profiles.values())}", labels[group])
+        about, height = _about(of_kinds, profiles[group].clock, coverage), 170 if len(kinds) > 1 else 240
+        charts.append(_means_chart(title, about, lines, profiles[group].clock, y, height, len(kinds)))
+    yield side_by_side(charts)
+
+
+def _means_chart(
+    title: str,
+    about: str,
+    means: Sequence[tuple[str, str, MeanProfile]],
+    clock: Clock,
+    y: svg.Scale,
+    height: int,
+    charts: int = 1,
+) -> str:
+    """Return the chart of profiles by clock, each with its name and letter: W for weekdays, E for weekend days."""
+    positions = [float(cell) for cell in range(clock.cells)]
+    lines = [
+        svg.Line(name, positions, mean.mean, (mean.low, mean.high), letter, style, dots=False)
+        for style, (name, letter, mean) in enumerate(means)
+    ]
+    unit = f"kWh per household in {clock.step} minutes"
+    hover = svg.Hover(clock.text, unit, most=svg.share_of_areas(charts))
+    return svg.chart(title, about, [*lines, hover], x=clock.axis, y=y, y_title=unit, height=height)
 
 
 def _span(profiles: Iterable[GroupProfile]) -> str:
@@ -399,27 +440,16 @@ def _span(profiles: Iterable[GroupProfile]) -> str:
     return f"{min(days)} to {max(days)}" if min(days) < max(days) else f"{min(days)}"
 
 
-def _title(subject: str, label: str) -> str:
-    return f"{subject}{f': {label}' if label else ''}"
-
-
-def _about(kinds: dict[str, MeanProfile], profile: GroupProfile, coverage: Decimal) -> str:
+def _about(kinds: dict[str, MeanProfile], clock: Clock, coverage: Decimal) -> str:
     texts = []
     for kind, mean in kinds.items():
         present = [cell for cell, value in enumerate(mean.mean) if not math.isnan(value)]
         peak, least = max(present, key=mean.mean.__getitem__), min(present, key=mean.mean.__getitem__)
         texts.append(
             f"{mean.days} {kind}: highest {svg.format_number(mean.mean[peak])} kWh per household "
-            f"at {profile.clock(peak)}, lowest {svg.format_number(mean.mean[least])} at {profile.clock(least)}"
+            f"at {clock.text(peak)}, lowest {svg.format_number(mean.mean[least])} at {clock.text(least)}"
         )
     return f"{'; '.join(texts)}; the bands cover the noise of the means ({percent(coverage)})."
-
-
-def _clock_axis(profile: GroupProfile) -> svg.Scale:
-    cells = profile.noisy_wh.shape[1]
-    return svg.Scale(
-        0.0, cells - 1.0, tuple((float(cell), profile.clock(cell)) for cell in range(0, cells, cells // 4))
-    )
 
 
 def _by_day(values: Floats, release: Sequence[int | None]) -> Floats:
@@ -441,20 +471,19 @@ def _maps(profiles: dict[str, GroupProfile], labels: dict[str, str], days: Seque
         place = {day: i for i, day in enumerate(profile.days)}
         release = [place.get(day) for day in days]
         values, mean = _by_day(profile.comparable_kwh, release), _by_day(profile.mean_kwh, release)
-        y_ticks = [(hour / 24, f"{hour:02d}:00") for hour in (0, 6, 12, 18)] + [(1.0, "24:00")]
         shown = HeatMap(
-            values.tolist(), x_ticks, y_ticks, "kWh", _MapTexts(profile, days, mean, release).text,
+            values.tolist(), x_ticks, _HOURS, "kWh", _MapTexts(profile, days, mean, release).text,
             _MOST_AREAS // len(profiles), limits,
         )  # fmt: skip
-        title = _title(f"Use by day and clock, {_span(profiles.values())}", labels[group])
+        title = titled(f"Use by day and clock, {_span(profiles.values())}", labels[group])
         peak = np.unravel_index(np.nanargmax(values), values.shape)
         about = (
-            f"One column a day, one row each {profile.step} minutes of the clock, from midnight at the top; the "
+            f"One column a day, one row each {profile.clock.step} minutes of the clock, from midnight at the top; the "
             f"highest value is {svg.format_number(float(values[peak]))} kWh per household on {days[int(peak[1])]} at "
-            f"{profile.clock(int(peak[0]))}. The values include noise."
+            f"{profile.clock.text(int(peak[0]))}. The values include noise."
         )
         maps.append(value_map(title, about, shown, height=170 if len(profiles) > 1 else 300))
-    yield side_by_side(maps) if len(maps) > 1 else maps[0]
+    yield side_by_side(maps)
     together = -(-len(days) // max(_MOST_AREAS // len(profiles) // len(values), 1))
     if together > 1:
         yield paragraph(
@@ -487,11 +516,11 @@ class _MapTexts:
 
     def text(self, cell: int, first: int, last: int) -> str:
         """Return day, clock, value and interval of a cell, or the range of the values of neighbouring days."""
-        profile, clock, row = self.profile, self.profile.clock(cell), self.release[first]
+        profile, clock, row = self.profile, self.profile.clock.text(cell), self.release[first]
         if first == last and row is not None:
             low, high = (svg.format_number(float(ends[row, cell])) for ends in (profile.low_kwh, profile.high_kwh))
             length = profile.minutes[row, cell]
-            minutes = f" in {length:.0f} minutes" if length != profile.step else ""
+            minutes = f" in {length:.0f} minutes" if length != profile.clock.step else ""
             mean = svg.format_number(float(self.mean_kwh[cell, first]))
             return f"{self.days[first]} {clock}: {mean} kWh per household{minutes} ({low} to {high})"
         of_days = self.mean_kwh[cell, first : last + 1]
@@ -505,7 +534,7 @@ def _values(kinds: dict[str, dict[str, MeanProfile]], profiles: dict[str, GroupP
             group,
             kind,
             mean.days,
-            profiles[group].clock(cell),
+            profiles[group].clock.text(cell),
             mean.mean[cell],
             mean.low[cell],
             mean.high[cell],
@@ -519,21 +548,13 @@ def _values(kinds: dict[str, dict[str, MeanProfile]], profiles: dict[str, GroupP
     return Values(("group", "days_of", "days", "start", "mean_kwh", "low_kwh", "high_kwh", "noise_sd_kwh"), rows)
 
 
-def _table(kinds: dict[str, MeanProfile], profile: GroupProfile, label: str, coverage: Decimal) -> str:
-    means = [*kinds.values()]
-    rows = [
-        (
-            profile.clock(cell),
-            *(svg.number_or_dash(ends[cell]) for mean in means for ends in (mean.mean, mean.low, mean.high)),
-        )
-        for cell in range(profile.noisy_wh.shape[1])
-    ]
+def _table(caption: str, kinds: Mapping[str, MeanProfile], clock: Clock, coverage: Decimal, every: str) -> str:
+    """Return the profiles of kinds of day by clock; the Parquet file has those of every day, or of every month."""
+    ends = [values for mean in kinds.values() for values in (mean.mean, mean.low, mean.high)]
+    rows = [(clock.text(cell), *(svg.number_or_dash(values[cell]) for values in ends)) for cell in range(clock.cells)]
     columns = ("begins", *(f"{kind}{text}" for kind in kinds for text in (", mean", ", low", ", high")))
-    caption = (
-        f"Mean profiles in numbers, kWh per household in {profile.step} minutes{f' ({label})' if label else ''}; low "
-        f"to high covers the noise {percent(coverage)}; every day is in the Parquet file"
-    )
-    return table(caption, columns, rows)
+    note = f"low to high covers the noise {percent(coverage)}; every {every} is in the Parquet file"
+    return table(f"{caption}; {note}", columns, rows)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -548,25 +569,23 @@ _Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class _MonthProfiles:
-    """Rows of the published table by (group, kind of day, first day), and the length of a cell [minutes]."""
+    """Rows of the published table by (group, kind of day, first day), and the cells of a day."""
 
     rows: Mapping[tuple[str, str, date], Sequence[_Row]]
-    step: int
+    clock: Clock
 
     @property
     def months(self) -> list[date]:
         return sorted({first for _, _, first in self.rows})
 
-    def clock(self, cell: float) -> str:
-        minute = round(cell) * self.step
-        return f"{minute // 60:02d}:{minute % 60:02d}"
-
-    def of(self, group: str, kind: str, first: date, column: str) -> list[float]:
-        """Return a column of a profile by cell, NaN where it has none."""
-        values = [math.nan] * (24 * 60 // self.step)
-        for row in self.rows.get((group, kind, first), ()):
-            values[row["start_minute"] // self.step] = float(row[column])
-        return values
+    def of(self, group: str, kind: str, first: date) -> MeanProfile:
+        """Return the profile of a kind of day in a month, NaN where it has none."""
+        by_cell = {row["start_minute"] // self.clock.step: row for row in self.rows.get((group, kind, first), ())}
+        columns = (
+            tuple(float(by_cell[cell][column]) if cell in by_cell else math.nan for cell in range(self.clock.cells))
+            for column in ("mean_kwh", "low_kwh", "high_kwh", "noise_sd_kwh")
+        )
+        return MeanProfile(0, *columns)
 
 
 def month_profile_parts(
@@ -593,65 +612,46 @@ def month_profile_parts(
     by_profile: dict[tuple[str, str, date], list[_Row]] = {}
     for row in published:
         by_profile.setdefault((row["group"], row["day_kind"], row["first_day"]), []).append(row)
-    profiles = _MonthProfiles(by_profile, published[0]["minutes"])
-    groups, hidden = _largest_groups_of_months(published, profiles.months[-1])
+    profiles = _MonthProfiles(by_profile, Clock(published[0]["minutes"]))
+    sizes = {row["group"]: row["household_days"] for row in published if row["first_day"] == profiles.months[-1]}
+    groups = largest_groups(sizes, MOST_GROUPS)
     labels = {group: name if group == "all" and len(groups) == 1 else f"{name}, {group}" for group in groups}
     charts = _newest_charts(profiles, labels, coverage)
-    yield side_by_side(charts) if len(charts) > 1 else charts[0]
+    yield side_by_side(charts)
     if len(profiles.months) > 1:
         yield side_by_side([*_month_maps(profiles, labels)])
-    if hidden:
-        where = f"in {file}" if file else "in the Parquet file"
-        yield paragraph(f"{hidden:,} more groups, of fewer households, are {where} only.", "soft")
+    yield from hidden_groups(len({row["group"] for row in published}) - len(groups), file)
     shown = [row for row in published if row["group"] in labels]
     values = Values(_COLUMNS, [tuple(row[column] for column in _COLUMNS) for row in shown])
     yield download_links(f"{name}_by_month", values, file)
-    tables = [_month_table(profiles, group, label, coverage) for group, label in labels.items()]
-    yield tables[0] if len(tables) == 1 else closed("Numbers of each group by clock", tables)
-
-
-def _largest_groups_of_months(rows: Sequence[_Row], newest: date) -> tuple[list[str], int]:
-    """Return the groups that are shown, by name, and the number of all others."""
-    sizes = {row["group"]: row["household_days"] for row in rows if row["first_day"] == newest}
-    largest = sorted(sizes, key=lambda group: (-sizes[group], group))[:MOST_GROUPS]
-    return sorted(largest), len({row["group"] for row in rows}) - len(largest)
+    newest, clock = profiles.months[-1], profiles.clock
+    caption = f"Mean profile of {MONTHS.text(newest)} in numbers, kWh per household in {clock.step} minutes"
+    tables = []
+    for group, label in labels.items():
+        kinds = {_NAMES[kind]: profiles.of(group, kind, newest) for kind in DAY_KINDS}
+        tables.append(_table(f"{caption} ({label})", kinds, clock, coverage, "month"))
+    yield several("Numbers of each group by clock", tables)
 
 
 def _newest_charts(profiles: _MonthProfiles, labels: Mapping[str, str], coverage: Decimal) -> list[str]:
     """Return a chart for each group: both kinds of day of the newest month, with the intervals of their noise."""
     newest = profiles.months[-1]
-    curves = {
-        (group, kind): tuple(profiles.of(group, kind, newest, column) for column in ("mean_kwh", "low_kwh", "high_kwh"))
+    by_group = {
+        group: {kind: profiles.of(group, kind, newest) for kind in DAY_KINDS if (group, kind, newest) in profiles.rows}
         for group in labels
-        for kind in DAY_KINDS
-        if (group, kind, newest) in profiles.rows
     }
-    ends = [end for _, low, high in curves.values() for end in (*low, *high)]
-    cells, unit = 24 * 60 // profiles.step, f"kWh per household in {profiles.step} minutes"
-    x = svg.Scale(0.0, cells - 1.0, tuple((float(cell), profiles.clock(cell)) for cell in range(0, cells, cells // 4)))
+    ends = [end for kinds in by_group.values() for mean in kinds.values() for end in (*mean.low, *mean.high)]
     y, charts = svg.linear_axis(ends, zero=True), []
-    for group, label in labels.items():
-        lines = [
-            svg.Line(
-                f"{_NAMES[kind]}, with the interval of the noise ({percent(coverage)})",
-                [float(cell) for cell in range(cells)],
-                mean,
-                band=(low, high),
-                letter="E" if kind == "weekend" else "W",
-                style=int(kind == "weekend"),
-                dots=False,
-            )
-            for (of_group, kind), (mean, low, high) in curves.items()
-            if of_group == group
-        ]
-        title = f"Mean profile of {MONTHS.text(newest)}: {label}"
+    for group, kinds in by_group.items():
+        interval = f"with the interval of the noise ({percent(coverage)})"
+        lines = [(f"{_NAMES[kind]}, {interval}", "WE"[kind == "weekend"], mean) for kind, mean in kinds.items()]
         about = "; ".join(
-            f"{line.name.partition(',')[0]}: highest {svg.format_number(max(_present(line.values)))} kWh per "
-            f"household, lowest {svg.format_number(min(_present(line.values)))}"
-            for line in lines
+            f"{_NAMES[kind]}: highest {svg.format_number(max(_present(mean.mean)))} kWh per household, lowest "
+            f"{svg.format_number(min(_present(mean.mean)))}"
+            for kind, mean in kinds.items()
         )
-        hover = svg.Hover(profiles.clock, unit)
-        charts.append(svg.chart(title, f"By clock. {about}.", [*lines, hover], x=x, y=y, y_title=unit, height=200))
+        title = f"Mean profile of {MONTHS.text(newest)}: {labels[group]}"
+        charts.append(_means_chart(title, f"By clock. {about}.", lines, profiles.clock, y, 200))
     return charts
 
 
@@ -665,40 +665,22 @@ def _month_maps(profiles: _MonthProfiles, labels: Mapping[str, str]) -> Iterator
     limits = value_limits([float(row["mean_kwh"]) for of in profiles.rows.values() for row in of])
     axis = MONTHS.axis(months)
     x_ticks = [(axis.position(value), text) for value, text in axis.ticks]
-    y_ticks = [(hour / 24, f"{hour:02d}:00") for hour in (0, 6, 12, 18)] + [(1.0, "24:00")]
     for group, label in labels.items():
         for kind in DAY_KINDS:
-            columns = [profiles.of(group, kind, first, "mean_kwh") for first in months]
+            columns = [profiles.of(group, kind, first).mean for first in months]
             values = [list(row) for row in zip(*columns, strict=True)]
 
             def text(cell: int, first: int, last: int, values: Sequence[Sequence[float]] = values) -> str:
                 shown = _present(values[cell][first : last + 1])
                 span = MONTHS.text(months[first]) + (f" to {MONTHS.text(months[last])}" if last > first else "")
                 numbers = " to ".join(dict.fromkeys(svg.format_number(end) for end in (min(shown), max(shown))))
-                return f"{span} {profiles.clock(cell)}: {numbers} kWh per household"
+                return f"{span} {profiles.clock.text(cell)}: {numbers} kWh per household"
 
-            shown = HeatMap(values, x_ticks, y_ticks, "kWh", text, _MOST_AREAS // (2 * len(labels)), limits)
+            shown = HeatMap(values, x_ticks, _HOURS, "kWh", text, _MOST_AREAS // (2 * len(labels)), limits)
             about = (
-                f"One column a month, one row each {profiles.step} minutes of the clock, from midnight at the top; "
-                f"{svg.format_number(min(map(min, map(_present, columns))))} to "
+                f"One column a month, one row each {profiles.clock.step} minutes of the clock, from midnight at the "
+                f"top; {svg.format_number(min(map(min, map(_present, columns))))} to "
                 f"{svg.format_number(max(map(max, map(_present, columns))))} kWh per household. "
                 "The values include noise."
             )
             yield value_map(f"Use by month and clock, {_NAMES[kind]}: {label}", about, shown, height=200)
-
-
-def _month_table(profiles: _MonthProfiles, group: str, label: str, coverage: Decimal) -> str:
-    newest = profiles.months[-1]
-    columns = [
-        profiles.of(group, kind, newest, column) for kind in DAY_KINDS for column in ("mean_kwh", "low_kwh", "high_kwh")
-    ]
-    rows = [
-        (profiles.clock(cell), *map(svg.number_or_dash, values))
-        for cell, values in enumerate(zip(*columns, strict=True))
-    ]
-    caption = (
-        f"Mean profile of {MONTHS.text(newest)} in numbers, kWh per household in {profiles.step} minutes ({label}); "
-        f"low to high covers the noise {percent(coverage)}; every month is in the Parquet file"
-    )
-    heads = [f"{_NAMES[kind]}{text}" for kind in DAY_KINDS for text in (", mean", ", low", ", high")]
-    return table(caption, ("begins", *heads), rows)

@@ -20,7 +20,7 @@ from agedp.budget import series_by_contract
 from agedp.release_folder.partitions import is_monthly, months_by_table, series_folder
 from agedp.release_folder.result_tables import list_published_series
 from agedp.reports import loss_charts
-from agedp.reports.html import PageSection, anchor_of, paragraph, part, render_page, statement_to_html
+from agedp.reports.html import TEXTS, PageSection, anchor_of, paragraph, part, render_page, statement_to_html
 from agedp.reports.released_series import layer_label, released_sections, sum_noise_text
 from agedp.reports.report_data import ReleasedRows, ReportData, household_counts, released_means, series_names
 from agedp.reports.series_charts import percent
@@ -28,7 +28,6 @@ from agedp.reports.svg import with_powers
 from agedp.statement_facts import stated_comparison
 from agedp_data import mechanisms
 from agedp_data.config import RunFile
-from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.ledger import ContractRecord, ModelRecord, ReleaseRecord
 from agedp_data.model import Model
 from agedp_data.notions import NOTIONS
@@ -40,6 +39,8 @@ from agedp_data.smoothing.signal_estimate import coverage_text
 from agedp_data.statement.document import Statement
 from agedp_data.statement.markdown import lead_sentences, markdown
 from agedp_data.statement.note_texts import is_of_span, short_number, with_delta
+
+_TEXTS = TEXTS["public_report"]
 
 # --------------------------------------------------------------------------------------------------
 # Key facts of the public report: what was released, and the loss of a day and of all days. Public.
@@ -64,13 +65,9 @@ def release_facts(report: ReportData) -> Iterator[Fact]:
     yield "days released", f"{days.released:,}", f"{days.first} to {days.last}{skipped}" if days.first else ""
     counts = [*household_counts(report)]
     if counts:
-        households = [number for number, _ in counts]
-        low, high = min(households), max(households)
-        yield (
-            "households counted",
-            f"{low:,}" if low == high else f"{low:,} to {high:,}",
-            "on the roster, by day" if low < high else "on the roster",
-        )
+        low, high = (end(number for number, _ in counts) for end in (min, max))
+        number, by_day = (f"{low:,}", "") if low == high else (f"{low:,} to {high:,}", ", by day")
+        yield "households counted", number, f"on the roster{by_day}"
     yield from _noise_facts(report)
     ending = report.statement.ending
     if ending is not None and ending.last_day:
@@ -98,25 +95,22 @@ def _noise_facts(report: ReportData) -> Iterator[Fact]:
     elif counts:
         newest = max(counts, key=lambda row: (row.day, -row.seq))
         half_width = mechanisms.interval(newest.scale, report.coverage)
-        yield (
-            "noise of a count",
-            f"±\u00a0{half_width:,}\u00a0households",
-            f"{percent(report.coverage)} of the time, newest day",
-        )
+        when = f"{percent(report.coverage)} of the time, newest day"
+        yield "noise of a count", f"±\u00a0{half_width:,}\u00a0households", when
 
 
 def loss_facts(report: ReportData, bounds: Sequence[loss_charts.LabelledBound]) -> Iterator[Fact]:
     """Yield the assumption-free loss of a day and of all days, and the bounds with a delta that are promised."""
     for bound in bounds:
-        if bound.key.name in ("day", "total") and bound.is_unconditional:
+        if bound.stated.name in ("day", "total") and bound.stated.is_unconditional:
             day = "loss of one published day" if report.statement.draws else "loss of one day"
-            scope = day if bound.key.name == "day" else "loss of all days"
+            scope = day if bound.stated.name == "day" else "loss of all days"
             odds = f"odds change by at most {bound.factor}, " if bound.factor else ""
-            yield scope, f"ε\u00a0{bound.short}", f"{odds}{bound.condition}"
-        if bound.delta is not None and bound.limit not in ("", "unlimited"):
-            span = "all days" if bound.key.name.startswith("total") else bound.key.name.partition(" (")[0]
-            epsilon = f"ε\u00a0{bound.short}{with_powers(with_delta(bound.delta))}"
-            limit = f"promised: at most {bound.limit}, {bound.condition}"
+            yield scope, f"ε\u00a0{bound.short}", f"{odds}{bound.stated.holds}"
+        if bound.stated.delta is not None and bound.stated.limit not in ("", "unlimited"):
+            span = "all days" if bound.stated.name.startswith("total") else bound.stated.name.partition(" (")[0]
+            epsilon = f"ε\u00a0{bound.short}{with_powers(with_delta(bound.stated.delta))}"
+            limit = f"promised: at most {bound.stated.limit}, {bound.stated.holds}"
             yield f"loss of {span}, as promised", epsilon, limit
 
 
@@ -124,37 +118,6 @@ def loss_facts(report: ReportData, bounds: Sequence[loss_charts.LabelledBound]) 
 # LEDGER -> report.html: the release on one self-contained HTML page. Public.
 # --------------------------------------------------------------------------------------------------
 
-_INTERVALS = (
-    "The shaded band covers the added noise. It does not cover missing readings, clamped days or households that are "
-    "not on the roster. Negative values are published as drawn. Point at a chart for the values of a day; the "
-    "table or the file below it has all of them."
-)
-_SMOOTHING = (
-    "The command agedp smooth estimates each day from these values, the calendar and the weather. The estimates stand "
-    "beside the published values and reveal nothing more about any household. Their 90 % intervals assume a model: {}."
-)
-_ODDS = (
-    "Epsilon bounds a privacy loss of one household. The releases in the scope of a bound change the odds of a guess "
-    "by a factor of at most e^epsilon: 1.11 at epsilon 0.1, 2.72 at 1, 22,100 at 10{}. A small epsilon is private; an "
-    "epsilon far above 10 guarantees little."
-)
-_DELTA = (
-    "An epsilon with a delta is read differently: any set of results is at most e^epsilon times as probable, plus "
-    "delta."
-)
-_BARS = (
-    "The bounds are about the same releases, under every notion that applies. A filled bar holds for all households. "
-    "An outlined bar holds only if the model does, and for the scope in its row."
-)
-_AGEING = (
-    "Under the model, the release of a day reveals less about later days as it ages, or as much. It never reveals less "
-    "about that day itself. Real households may have longer memory than the model{}."
-)
-_CORRELATION = (
-    "Temporal correlation: where the days of a household are alike, the release of one also reveals others. The chart "
-    "shows, under the model, what earlier and later releases add to a day's own loss. Days of real households may be "
-    "more strongly correlated{}."
-)
 _PAPER = "On paper: a closed section is printed once it is opened on the screen."
 
 
@@ -175,33 +138,28 @@ def public_report(
         "series": series_of_contracts[contracts[-1].hash],
         "compare": stated_comparison(statement),
     }
-    run = run_file.model_copy(update=terms).following(
-        series_of_contracts, statement.charges
-    )  # not the present run file's
+    of_contracts = run_file.model_copy(update=terms)  # not those of the present run file
+    run = of_contracts.following(series_of_contracts, statement.charges)
     accountants = [promise, *compared_accountants(NOTIONS, run.comparison)]
     days = len({row.day for row in released.history if row.state == "released"})
-    noise_means = promise.alternatives(max(days, 1)) if isinstance(promise, Promise) else {}
     model_hash = contracts[-1].terms.model_hash
     stored_models = {model.model: model.envelope for model in models}
-    leakage_bound = Model.from_text(stored_models[model_hash]).leakage_bound if model_hash in stored_models else None
-    coverage = run_file.output.interval
-    return public_report_page(
-        ReportData(
-            statement,
-            released.charted,
-            {contract.hash: contract.terms for contract in contracts},
-            accountants,
-            leakage_bound,
-            coverage,
-            promise,
-            noise_means,
-            run.publication,
-            _files(released.history, contracts, file_names),
-            released.months,
-            released.history,
-            released.since,
-        )
-    ).encode()
+    report = ReportData(
+        statement,
+        released.charted,
+        {contract.hash: contract.terms for contract in contracts},
+        accountants,
+        Model.from_text(stored_models[model_hash]).leakage_bound if model_hash in stored_models else None,
+        run_file.output.interval,
+        promise,
+        promise.alternatives(max(days, 1)) if isinstance(promise, Promise) else {},
+        run.publication,
+        _files(released.history, contracts, file_names),
+        released.months,
+        released.history,
+        released.since,
+    )
+    return public_report_page(report).encode()
 
 
 def _files(
@@ -235,10 +193,10 @@ def public_report_page(report: ReportData) -> str:
 def _released_section(report: ReportData) -> PageSection:
     """Return the section of the pictures: the first one, then key facts and what intervals cover, then all others."""
     facts = part("fact_list", [*release_facts(report)])
-    notes = [paragraph(_INTERVALS, "soft")] if report.statement.days.released else []
+    notes = [paragraph(_TEXTS.intervals, "soft")] if report.statement.days.released else []
     subsections = [*released_sections(report)]
     if series_names(report, "mean") and report.statement.days.released:
-        smoothing = paragraph(_SMOOTHING.format(coverage_text()))
+        smoothing = paragraph(_TEXTS.smoothing.format(coverage_text()))
         subsections.append(PageSection("Smoothed estimates", "smoothed-estimates", [smoothing]))
     if any(section.is_closed for section in subsections):
         notes.append(paragraph(_PAPER, "soft on-paper"))
@@ -252,20 +210,18 @@ def _released_section(report: ReportData) -> PageSection:
 def _guarantee_section(report: ReportData) -> PageSection:
     statement = report.statement
     bounds, exception = loss_charts.labelled_bounds(statement), _exception(statement)
-    delta = f" {_DELTA}" if any(bound.delta is not None for bound in bounds) else ""
+    delta = f" {_TEXTS.delta}" if any(bound.stated.delta is not None for bound in bounds) else ""
     parts = [
         part("fact_list", [*loss_facts(report, bounds)]),
-        paragraph(f"{_ODDS.format(exception)}{delta}"),
-        paragraph(_BARS, "soft"),
+        paragraph(f"{_TEXTS.odds.format(exception)}{delta}"),
+        paragraph(_TEXTS.bars, "soft"),
     ]
     newest = max(released_means(report), key=lambda row: (row.day, -row.seq), default=None)
     sd = None if newest is None else mechanisms.standard_deviation(newest.scale) / (1000.0 * min(newest.households))
-    factors = (
-        loss_charts.noise_factors(report.accountants, report.all_rows, report.leakage_bound)
-        if newest is not None
-        else {}
-    )
-    layer = "" if newest is None else layer_label(report, mean_name(newest.series))
+    layer, factors = "", dict[loss_charts.BoundKey, float | None]()
+    if newest is not None:
+        layer = layer_label(report, mean_name(newest.series))
+        factors = loss_charts.noise_factors(report.accountants, report.all_rows, report.leakage_bound)
     parts += loss_charts.bounds_table(bounds, factors, sd_kwh=sd, layer=layer)
     return PageSection("The guarantee", "guarantee", parts, [*_guarantee_subsections(report, bounds, newest)])
 
@@ -301,12 +257,14 @@ def _model_sections(report: ReportData) -> Iterator[PageSection]:
     if bound is None:
         return
     days, publication = report.publication.separated(report.all_rows)
-    charge, share = total_charge(publication.charges), _share_text(bound)
+    charge = total_charge(publication.charges)
+    nothing = "bounded by it, and for the others these curves say nothing"
+    share = f"; {bound.share} {nothing}" if bound.share else ""  # a part of a sentence
     if parts := [*loss_charts.model_parts(bound, days, charge)]:
-        note = paragraph(_AGEING.format(share), "soft")
+        note = paragraph(_TEXTS.ageing.format(share), "soft")
         yield PageSection("Privacy loss by age under the model", "age", [note, *parts])
     if parts := [*loss_charts.leakage_parts(bound, days, promise, charge)]:
-        note = paragraph(_CORRELATION.format(share), "soft")
+        note = paragraph(_TEXTS.correlation.format(share), "soft")
         yield PageSection("Temporal leakage under the model", "leakage", [note, *parts])
 
 
@@ -319,13 +277,6 @@ def _exception(statement: Statement) -> str:
         f"; the published model, estimated without noise from the days {days}, is in none of them, and with it none "
         "is unconditional about these days or days like them"
     )
-
-
-def _share_text(leakage_bound: LeakageBound) -> str:
-    """Return the share of the households that the model bounds, a part of a sentence; "" if it is meant for each."""
-    if not leakage_bound.share:
-        return ""
-    return f"; {leakage_bound.share} bounded by it, and for the others these curves say nothing"
 
 
 def _schedules(report: ReportData, newest: ReleaseRecord) -> str:

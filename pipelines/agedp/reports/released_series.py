@@ -13,13 +13,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from agedp import signal_against_noise
-from agedp.planning.row_noise import newest_sum_noise
 from agedp.release_folder.result_tables import released_table
 from agedp.reports import report_data, series_charts
-from agedp.reports.html import PageSection, anchor_of, closed, paragraph, part, table
+from agedp.reports.html import TEXTS, PageSection, anchor_of, closed, paragraph, part, table
 from agedp.reports.profile_charts import MOST_DAYS, month_profile_parts, profile_parts
 from agedp.reports.report_data import ReportData
 from agedp.reports.svg import format_number
+from agedp.signal_against_noise import newest_sum_noise
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.series.coverage import COVERAGES
 from agedp_data.series.distribution import DISTRIBUTIONS
@@ -31,19 +31,14 @@ from agedp_data.series.series import DERIVED_TABLES, RESULT_TABLES
 from agedp_data.series.series_terms import Every, layer_number, mean_name
 from agedp_data.smoothing.signal_estimate import Verdict
 
+_TEXTS = TEXTS["released_series"]
+
 # --------------------------------------------------------------------------------------------------
 # Report of a released mean's signal against its noise: the sentence of `plan` and `run`, and a table by time span.
 #
 # Both reports contain it. It is a function of the released rows, so it is public in both.
 # --------------------------------------------------------------------------------------------------
 
-_SIGNAL_NOTE: Final = (
-    "Two neighbouring days differ for two reasons: the true means differ, and each has noise. The noise is known. The "
-    "part of the differences that it does not explain estimates the true change. Days can be told apart if that "
-    "change, less two standard errors, exceeds the noise of a day. They cannot if the change plus two standard errors "
-    "is below it. The mean of a week has 2.6 times less noise than a day, that of 28 days 5.3 times less: read the "
-    "series at the shortest span that can be told apart."
-)
 _ANSWERS: Final[Mapping[Verdict | None, str]] = {
     "visible": "yes",
     "hidden": "no",
@@ -69,7 +64,7 @@ def signal_parts(rows: Sequence[ReleaseRecord]) -> Iterator[str]:
         of_groups = f"Each group of {name} by time span" if len(names) > 1 else "Each group by time span"
         yield closed(of_groups, [numbers]) if len(signals) > _MOST_OPEN else numbers
     if signals_by_name:
-        yield paragraph(_SIGNAL_NOTE, "soft")
+        yield paragraph(_TEXTS.signal_note, "soft")
 
 
 def _signal_table(signals: Sequence[signal_against_noise.SeriesSignal], label: str) -> str:

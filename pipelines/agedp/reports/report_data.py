@@ -1,12 +1,4 @@
-"""What the public and the confidential report are computed from.
-
-The confidential files of an estimated model are confidential sources:
-
-    <model folder>/households.parquet              which household decides the model, by age
-    <model folder>/transitions.parquet             the transition counts of each household
-    <confidential>/forgetting/<model>.parquet      the chain against lagged counts
-
-`agedp calibrate` writes them once, and no release depends on them. A damaged one costs a section of the report.
+"""What the public report is computed from: statement, released rows and accountants; no confidential source.
 
 Decisions:
 
@@ -19,32 +11,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
-from functools import partial
-from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from agedp.calibration.model_check import report_name
-from agedp.calibration.quantize import Floats
-from agedp.local_files import atomic_files
-from agedp.local_files.internal_files import FileKind, FileNotice, InternalPaths, read_columns, read_content
-from agedp.stage_values import Delivery
-from agedp.store.store import Store
-from agedp_data import mechanisms, table_schemas
-from agedp_data.config import RunFile
 from agedp_data.config.contract import Contract
-from agedp_data.config.model_section import EstimatedModel
 from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.ledger import ReleaseRecord
-from agedp_data.markov.transitions import transition_matrix
 from agedp_data.notions.notion import Accountant, Notion
 from agedp_data.notions.publication import Publication
-from agedp_data.roster import Roster
 from agedp_data.series.distribution import Distribution
 from agedp_data.series.layered_mean import is_upper
+from agedp_data.series.result_table import Noise
 from agedp_data.series.series import AnySeries
 from agedp_data.series.series_terms import Every, mean_name, period_of
 from agedp_data.statement.document import Statement
@@ -85,25 +64,23 @@ def series_names(report: ReportData, statistic: str) -> list[str]:
 
     A mean with layers has the name of its table; its upper layers are no means and are left out.
     """
-    in_contracts = [
-        name
-        for contract in report.contracts.values()
-        for name, series in contract.series.items()
-        if _is_daily(series, statistic)
-    ]
+    in_contracts = _contract_names(report, statistic, covers_periods=False)
     released = [row.series for row in report.all_rows if _has_statistic(report, row, statistic)]
     return list(dict.fromkeys(mean_name(name) for name in [*released, *in_contracts] if not is_upper(name)))
 
 
 def period_names(report: ReportData, statistic: str) -> list[str]:
     """Return the series with this statistic whose rows cover a week, month or year, in the order of the contracts."""
-    names = [
+    return list(dict.fromkeys(_contract_names(report, statistic, covers_periods=True)))
+
+
+def _contract_names(report: ReportData, statistic: str, *, covers_periods: bool) -> list[str]:
+    return [
         name
         for contract in report.contracts.values()
         for name, series in contract.series.items()
-        if series.statistic == statistic and series.covers_periods
+        if series.statistic == statistic and series.covers_periods == covers_periods
     ]
-    return list(dict.fromkeys(names))
 
 
 def period_releases(report: ReportData, name: str) -> Iterator[tuple[ReleaseRecord, AnySeries]]:
@@ -115,11 +92,8 @@ def period_releases(report: ReportData, name: str) -> Iterator[tuple[ReleaseReco
 
 
 def _has_statistic(report: ReportData, row: ReleaseRecord, statistic: str) -> bool:
-    return _is_daily(report.contracts[row.contract].series[row.series], statistic)
-
-
-def _is_daily(series: AnySeries, statistic: str) -> bool:
-    """Return whether a series has this statistic and a row for each day; rows of periods are no part of its charts."""
+    """Return whether a row is of this statistic and of a day; rows of periods are no part of its charts."""
+    series = report.contracts[row.contract].series[row.series]
     return series.statistic == statistic and not series.covers_periods
 
 
@@ -145,97 +119,6 @@ def household_counts(report: ReportData) -> Iterator[tuple[int, ReleaseRecord]]:
                 series = report.contracts[row.contract].series[name]
                 if row.state == "released" and isinstance(series, Distribution):
                     yield sum(row.households) // len(series.ranges_kwh), row
-
-
-@dataclass(frozen=True, slots=True)
-class InternalSources:
-    """Run file, confidential files, roster and readings of a run."""
-
-    run: RunFile
-    paths: InternalPaths
-    roster: Roster
-    store: Store
-    delivery: Delivery
-
-    @property
-    def population(self) -> str:
-        """Return the name of the population."""
-        return self.run.population.name
-
-
-_ADVICE = "Put back a copy, or remove the file; releases do not depend on it"
-_DISTANCE = "total_variation_"
-
-
-@dataclass(frozen=True, slots=True)
-class ModelFiles:
-    """Contents of the files, None for a missing or damaged one, and the warnings.
-
-    `households` are the columns of households.parquet, `chains` the households whose chain mixes, with their transition
-    matrices (h, k, k), `goodness_of_fit` the table `table_schemas.GOODNESS_OF_FIT`.
-    """
-
-    households: Mapping[str, Any] | None = None
-    chains: tuple[list[str], Floats] | None = None
-    goodness_of_fit: pa.Table | None = None
-    notices: tuple[FileNotice, ...] = ()
-
-
-def read_model_files(sources: InternalSources) -> ModelFiles:
-    """Return the confidential files of a run's model; a declared model has none.
-
-    They are about real households, so a rehearsal on synthetic ones leaves them closed.
-    """
-    model = sources.run.model
-    if not isinstance(model, EstimatedModel) or not sources.run.schedule.reads_input:
-        return ModelFiles()
-    folder = Path(model.file)
-    name = report_name(model.file, sources.paths.folder)
-    households = read_content(folder / "households.parquet", _household_columns, FileKind.SUPPLEMENT, advice=_ADVICE)
-    notices = [households.notice]
-    chains = None
-    if households.value is not None and model.assume == "markov" and model.chain == "homogeneous":
-        parse = partial(_chains, households=households.value)
-        transitions = read_content(folder / "transitions.parquet", parse, FileKind.SUPPLEMENT, advice=_ADVICE)
-        chains = transitions.value
-        notices.append(transitions.notice)
-    fit = read_content(
-        sources.paths.folder / "forgetting" / f"{name}.parquet", _goodness_of_fit, FileKind.SUPPLEMENT, advice=_ADVICE
-    )
-    notices.append(fit.notice)
-    warnings = tuple(notice for notice in notices if notice is not None)
-    return ModelFiles(households.value, chains, fit.value, warnings)
-
-
-def _household_columns(path: Path) -> Mapping[str, Any]:
-    columns: Mapping[str, Any] = read_columns(path).to_pydict()
-    if not all(isinstance(value, bool) for value in columns["forgets"]):
-        raise TypeError("forgets is no truth value")
-    if not all(isinstance(value, str) for value in columns["household_id"]):
-        raise TypeError("household_id is no text")
-    numbers = [value for name, values in columns.items() if name.startswith(_DISTANCE) for value in values]
-    if not all(isinstance(value, float) for value in numbers):
-        raise TypeError("a total variation is no number")
-    return columns
-
-
-def _chains(path: Path, households: Mapping[str, Any]) -> tuple[list[str], Floats]:
-    """Return the households whose chain mixes, and their transition matrices (h, k, k)."""
-    table = read_columns(path)
-    if table["household_id"].to_pylist() != households["household_id"]:
-        raise ValueError("the households are not those of households.parquet")
-    cells = table.drop_columns(["household_id"])
-    size = round(cells.num_columns**0.5)
-    counts = np.stack([column.to_numpy() for column in cells.columns], axis=-1).reshape(-1, size, size)
-    if not np.issubdtype(counts.dtype, np.integer) or (counts < 0).any():
-        raise ValueError("a count of transitions is none")
-    mixes = np.array(households["forgets"], bool)
-    ids = [id_ for id_, is_mixing in zip(households["household_id"], mixes, strict=True) if is_mixing]
-    return ids, transition_matrix(counts[mixes], smoothing=0) if ids else np.zeros((0, size, size))
-
-
-def _goodness_of_fit(path: Path) -> pa.Table:
-    return atomic_files.read_table(path, table_schemas.GOODNESS_OF_FIT)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -272,6 +155,15 @@ def charted_rows(history: Sequence[ReleaseRecord]) -> list[ReleaseRecord]:
     return [row for row in history if row.day >= first]
 
 
+def largest_groups(sizes: Mapping[str, int], most: int) -> list[str]:
+    """Return the groups that a page shows: those of the largest size, in the order of their names.
+
+    >>> largest_groups({"B": 5, "A": 5, "C": 9}, 2)
+    ['A', 'C']
+    """
+    return sorted(sorted(sizes, key=lambda group: (-sizes[group], group))[:most])
+
+
 def month_rows(months: pa.Table | None, mean: str, *, most: int) -> tuple[list[dict[str, Any]], int]:
     """Return the averages by month of a mean's largest groups as rows, and the number of its other groups.
 
@@ -285,12 +177,11 @@ def month_rows(months: pa.Table | None, mean: str, *, most: int) -> tuple[list[d
     names = [name for name in pc.unique(months["series"]).to_pylist() if mean_name(name) == mean and not is_upper(name)]
     of_mean = months.filter(pc.is_in(months["series"], pa.array(names, months["series"].type)))
     sums = of_mean.group_by("group").aggregate([("household_days", "sum")])
-    groups, days = sums["group"].to_pylist(), sums["household_days_sum"].to_pylist()
-    largest = sorted(range(len(groups)), key=lambda i: (-days[i], groups[i]))[:most]
-    if len(largest) < len(groups):
-        shown = np.isin(np.array(of_mean["group"].to_pylist()), [groups[i] for i in largest])
-        of_mean = of_mean.filter(pa.array(shown))
-    return of_mean.to_pylist(), len(groups) - len(largest)
+    days = dict(zip(sums["group"].to_pylist(), sums["household_days_sum"].to_pylist(), strict=True))
+    shown = largest_groups(days, most)
+    if len(shown) < len(days):
+        of_mean = of_mean.filter(pc.is_in(of_mean["group"], pa.array(shown, of_mean["group"].type)))
+    return of_mean.to_pylist(), len(days) - len(shown)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -306,25 +197,18 @@ def period_rows(rows: Sequence[ReleaseRecord], *, every: Every, coverage: Decima
         every: length of the periods.
         coverage: of the noise intervals.
     """
-    shown = []
+    shown, noise = [], Noise(coverage)
     for row in sorted(rows, key=lambda row: (row.day, row.revision)):
         first, last = period_of(date.fromisoformat(row.day), every)
-        days, half_width = (last - first).days + 1, mechanisms.interval(row.scale, coverage)
-        deviation = mechanisms.standard_deviation(row.scale)
+        days, half_width = (last - first).days + 1, noise.half_width(row.scale)
         for group, value, household_days in zip(row.cells, row.values, row.households, strict=True):
-            wh_per_kwh_mean = 1000.0 * household_days
-            shown.append(
-                {
-                    "first_day": first,
-                    "group": group,
-                    "days_released": days,
-                    "days_in_period": days,
-                    "is_complete": 1,
-                    "household_days": household_days,
-                    "mean_kwh": value / wh_per_kwh_mean,
-                    "low_kwh": (value - half_width) / wh_per_kwh_mean,
-                    "high_kwh": (value + half_width) / wh_per_kwh_mean,
-                    "noise_sd_kwh": deviation / wh_per_kwh_mean,
-                }
-            )
+            sums_wh: dict[str, float] = {
+                "mean_kwh": value,
+                "low_kwh": value - half_width,
+                "high_kwh": value + half_width,
+            }
+            sums_wh["noise_sd_kwh"] = noise.deviation(row.scale)
+            means = {name: sum_wh / (1000.0 * household_days) for name, sum_wh in sums_wh.items()}
+            of_days = {"days_released": days, "days_in_period": days, "is_complete": 1}
+            shown.append({"first_day": first, "group": group, **of_days, "household_days": household_days, **means})
     return shown

@@ -20,15 +20,27 @@ from typing import Any, Final
 import pyarrow as pa
 
 from agedp.reports import svg
-from agedp.reports.html import Values, closed, download_links, paragraph, side_by_side, table
+from agedp.reports.html import (
+    TEXTS,
+    Values,
+    closed,
+    download_links,
+    hidden_groups,
+    paragraph,
+    several,
+    side_by_side,
+    table,
+)
+from agedp.reports.report_data import largest_groups
 from agedp.signal_against_noise import places_of
-from agedp_data import mechanisms
 from agedp_data.config.contract import Contract
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.parameters import exact_text
 from agedp_data.series.distribution import Distribution
-from agedp_data.series.result_table import Chart
+from agedp_data.series.result_table import Chart, Noise
 from agedp_data.series.series_terms import Every
+
+_TEXTS = TEXTS["series_charts"]
 
 # --------------------------------------------------------------------------------------------------
 # Report of a released mean: each day's value with its noise interval, as a chart and a table.
@@ -54,28 +66,20 @@ class CellMean:
     low: float
     high: float
     sd: float
-    loss: int
 
 
 def cell_means(rows: Sequence[ReleaseRecord], *, coverage: Decimal) -> dict[str, list[CellMean]]:
     """Return the published means of one series by cell and day, for the `MAX_CELLS` largest cells."""
     released = sorted((row for row in rows if row.state == "released"), key=lambda row: (row.day, row.revision))
-    newest = _households(released)
-    shown_cells = frozenset(sorted(newest, key=lambda cell: (-newest[cell], cell))[:MAX_CELLS])
-    scales = {row.scale for row in released}
-    half_widths = {scale: mechanisms.interval(scale, coverage) for scale in scales}
-    deviation = {scale: mechanisms.standard_deviation(scale) for scale in scales}
+    shown_cells, noise = frozenset(largest_groups(_households(released), MAX_CELLS)), Noise(coverage)
     by_cell: dict[str, list[CellMean]] = {}
     for row in released:
-        day = date.fromisoformat(row.day)
+        day, half_width = date.fromisoformat(row.day), noise.half_width(row.scale)
         for place in places_of(row.cells, shown_cells):
-            cell, value, households = row.cells[place], row.values[place], row.households[place]
-            wh_per_kwh_mean, half_width = 1000.0 * households, half_widths[row.scale]
-            interval = (value - half_width) / wh_per_kwh_mean, (value + half_width) / wh_per_kwh_mean
-            sd = deviation[row.scale] / wh_per_kwh_mean
-            by_cell.setdefault(cell, []).append(
-                CellMean(day, households, value / wh_per_kwh_mean, *interval, sd, row.loss)
-            )
+            value, households = row.values[place], row.households[place]
+            sums_wh = value, value - half_width, value + half_width, noise.deviation(row.scale)
+            mean = CellMean(day, households, *(number / (1000.0 * households) for number in sums_wh))
+            by_cell.setdefault(row.cells[place], []).append(mean)
     return by_cell
 
 
@@ -106,7 +110,6 @@ def series_parts(
     shown_days = [*(mean.day for mean in all_means), *skipped]
     x = svg.date_axis(min(shown_days), max(shown_days))
     y = _value_axis(all_means)
-    is_split = len(cells) > 1
     labels = group_labels(cells, label)
     if len(set(shown_days)) > 1:
         scales, title = (x, y), "Mean daily use per household"
@@ -114,18 +117,17 @@ def series_parts(
             _chart(titled(title, labels[cell]), means, skipped, scales, coverage, charts=len(cells))
             for cell, means in cells.items()
         ]
-        yield side_by_side(charts) if is_split else charts[0]
+        yield side_by_side(charts)
         days = len({mean.day for mean in all_means})
         if (together := svg.positions_per_area(days, svg.share_of_areas(len(cells)))) > 1:
             text = f"At the pointer a chart shows {together} days together, so that the page stays small."
             yield paragraph(text, "soft get")
     if days_beyond := len({mean.day for mean in all_means if mean.low < y.low or mean.high > y.high}):
         yield paragraph(f"The axis is cut: {days_beyond} days with far more noise reach beyond the chart.", "soft")
-    if hidden_cells := len(_households([row for row in rows if row.state == "released"])) - len(cells):
-        yield paragraph(f"{hidden_cells:,} more groups, of fewer households, are in the Parquet file only.", "soft")
+    yield from hidden_groups(len(_households([row for row in rows if row.state == "released"])) - len(cells))
     yield download_links(name, _values(cells), file)
     tables = [_means_table(labels[cell], means, skipped) for cell, means in cells.items()]
-    yield closed(f"Numbers of each of {len(tables)} groups", tables) if is_split else tables[0]
+    yield several(f"Numbers of each of {len(tables)} groups", tables)
 
 
 def group_labels(groups: Collection[str], label: str) -> dict[str, str]:
@@ -334,7 +336,7 @@ def monthly_parts(
             _bars_chart(titled(period.title, labels[group]), of_group, firsts, shown, coverage, len(groups), period)
             for group, of_group in groups.items()
         ]
-        yield side_by_side(charts) if len(charts) > 1 else charts[0]
+        yield side_by_side(charts)
     hidden += len({row["group"] for row in rows}) - len(groups)
     if hidden:
         where = f"{file} has all of them" if file else "the Parquet files have their days"
@@ -352,8 +354,7 @@ def shown_groups(rows: Sequence[_Row]) -> dict[str, list[_Row]]:
     for row in rows:
         household_days[row["group"]] = household_days.get(row["group"], 0) + row["household_days"]
         by_group.setdefault(row["group"], []).append(row)
-    largest = sorted(household_days, key=lambda group: (-household_days[group], group))[:MOST_GROUPS]
-    return {group: by_group[group] for group in sorted(largest)}
+    return {group: by_group[group] for group in largest_groups(household_days, MOST_GROUPS)}
 
 
 def _bars_chart(
@@ -429,12 +430,6 @@ MAX_GROUPS = 6
 _MAX_LETTERS = 46  # of names side by side below a chart on a telephone, gaps counted
 _GAP = 2
 _MAX_MONTHS = 3
-_FORM_NOTES = {
-    "histogram": "Each count is of the households whose use that day lies in the range, from its lower end to below "
-    "the upper. Noise is added to each count separately, so they need not add up to the number of households.",
-    "cumulative": "Each count is of the households that used less than its end that day. The count between two ends is "
-    "the difference of their counts, with the noise of both, however far apart they are.",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -449,19 +444,17 @@ class GroupHistogram:
 
 
 def group_histograms(
-    rows: Sequence[ReleaseRecord], series: Distribution, *, coverage: Decimal
+    rows: Sequence[ReleaseRecord], series: Distribution | None = None, *, coverage: Decimal
 ) -> dict[str, list[GroupHistogram]]:
-    """Return the published counts by group and day, of rows with the bins of `series`."""
+    """Return the published counts by group and day, of rows with the bins of `series`; None: one count a group."""
     by_group: dict[str, list[GroupHistogram]] = {}
-    cells = len(series.ranges_kwh)
+    ranges, noise = 1 if series is None else len(series.ranges_kwh), Noise(coverage)
     for row in sorted((row for row in rows if row.state == "released"), key=lambda row: (row.day, row.revision)):
-        half_width, sd = mechanisms.interval(row.scale, coverage), mechanisms.standard_deviation(row.scale)
-        of_cells = series.read_cells(row.cells)
-        for start in range(0, len(row.cells), cells):
-            values = row.values[start : start + cells]
-            by_group.setdefault(of_cells[start].group, []).append(
-                GroupHistogram(row.day, row.households[start], values, half_width, sd)
-            )
+        groups = row.cells if series is None else [cell.group for cell in series.read_cells(row.cells)]
+        for start in range(0, len(row.cells), ranges):
+            counts = row.households[start], row.values[start : start + ranges], noise.half_width(row.scale)
+            histogram = GroupHistogram(row.day, *counts, noise.deviation(row.scale))
+            by_group.setdefault(groups[start], []).append(histogram)
     return by_group
 
 
@@ -482,7 +475,7 @@ def distribution_parts(
     newest = [*distributions.values()][-1]
     released = [row for row in rows if row.state == "released"]
     with_newest_ranges = [row for row in released if _ranges(distributions[row.contract]) == _ranges(newest)]
-    yield paragraph(_FORM_NOTES[newest.form], "soft")
+    yield paragraph(_TEXTS.by_key("form_notes")[newest.form], "soft")
     yield from _group_parts(name, with_newest_ranges, newest, coverage=coverage, file=file)
     if with_other_ranges := len(released) - len(with_newest_ranges):
         text = f"{with_other_ranges} earlier releases of {name} had other ranges; they are in the Parquet file only."
@@ -501,8 +494,8 @@ def _group_parts(
     if not groups:
         yield paragraph(f"{name}: no day is released yet.")
         return
-    names = sorted(sorted(groups, key=lambda group: (-groups[group][-1].households, group))[:MAX_GROUPS])
-    shown_groups = {group: groups[group] for group in names}
+    sizes = {group: days[-1].households for group, days in groups.items()}
+    shown_groups = {group: groups[group] for group in largest_groups(sizes, MAX_GROUPS)}
     if series.by is None or len(shown_groups) == 1:
         for group, days in shown_groups.items():
             title = name if series.by is None else f"{name}, {group}"
@@ -545,9 +538,8 @@ def ranges_axis(series: Distribution) -> svg.Scale:
     names = range_names(series)
     labels_that_fit = max(2, _MAX_LETTERS // (max(map(len, names)) + _GAP))
     step = -(-len(names) // labels_that_fit)
-    ticks = {float(i): name for i, name in enumerate(names) if i % step == 0}
-    axis = svg.named_axis(ticks)
-    return svg.Scale(-0.5, len(names) - 0.5, axis.ticks)
+    ticks = tuple((float(i), name) for i, name in enumerate(names) if i % step == 0)
+    return svg.Scale(-0.5, len(names) - 0.5, ticks)
 
 
 def ranges_hover(series: Distribution) -> svg.Hover:
@@ -595,7 +587,10 @@ def _group_table(title: str, histograms: Sequence[GroupHistogram], series: Distr
         months.setdefault(histogram.day[:7], []).append(histogram)
     newest = dict(sorted(months.items())[: -_MAX_MONTHS - 1 : -1]) if len(histograms) > 1 else {}
     histogram, half_width = histograms[-1], histograms[-1].half_width
-    monthly_means = [map(svg.format_number, _mean_counts(month_histograms)) for month_histograms in newest.values()]
+    monthly_means = [
+        [svg.format_number(sum(counts) / len(days)) for counts in zip(*(day.values for day in days), strict=True)]
+        for days in newest.values()
+    ]
     rows = [
         (range_name, f"{value:,}", f"{value - half_width:,}", f"{value + half_width:,}", *means)
         for range_name, value, *means in zip(range_names(series), histogram.values, *monthly_means, strict=True)
@@ -630,11 +625,6 @@ def _groups_table(title: str, newest: Mapping[str, GroupHistogram], series: Dist
     return table(caption, ("kWh", *newest), rows)
 
 
-def _mean_counts(histograms: Sequence[GroupHistogram]) -> Iterator[float]:
-    for counts in zip(*(histogram.values for histogram in histograms), strict=True):
-        yield sum(counts) / len(histograms)
-
-
 # --------------------------------------------------------------------------------------------------
 # Report of a released coverage: how many households have a usable day, with the interval of the noise. Public.
 # --------------------------------------------------------------------------------------------------
@@ -658,12 +648,12 @@ def coverage_parts(
         label: what titles call the series, "" for nothing.
         file: the Parquet file of the series, beside the page; "" without one.
     """
-    groups = group_counts(rows, coverage=coverage)
+    groups = group_histograms(rows, coverage=coverage)
     if not groups:
         yield paragraph(f"{name}: no day is released yet.")
         return
-    largest = sorted(groups, key=lambda group: (-groups[group][-1].households, group))[:MAX_CELLS]
-    shown = {group: groups[group] for group in sorted(largest)}
+    sizes = {group: days[-1].households for group, days in groups.items()}
+    shown = {group: groups[group] for group in largest_groups(sizes, MAX_CELLS)}
     labels = group_labels(shown, label)
     drawn = {group: days for group, days in shown.items() if len({(day.values, day.households) for day in days}) > 1}
     for group in [group for group in shown if group not in drawn]:
@@ -677,23 +667,11 @@ def coverage_parts(
         for group, days in drawn.items()
     ]
     if charts:
-        yield side_by_side(charts) if len(charts) > 1 else charts[0]
-    if hidden := len(groups) - len(shown):
-        where = f"in {file}" if file else "in the Parquet file"
-        yield paragraph(f"{hidden:,} more groups, of fewer households, are {where} only.", "soft")
+        yield side_by_side(charts)
+    yield from hidden_groups(len(groups) - len(shown), file)
     yield download_links(name, _coverage_values(shown), file)
     tables = [_coverage_table(days, labels[group], coverage) for group, days in shown.items()]
-    yield closed("Numbers of each group", tables) if len(tables) > 1 else tables[0]
-
-
-def group_counts(rows: Sequence[ReleaseRecord], *, coverage: Decimal) -> dict[str, list[GroupHistogram]]:
-    """Return the published counts by group and day, each as a histogram of one range."""
-    by_group: dict[str, list[GroupHistogram]] = {}
-    for row in sorted((row for row in rows if row.state == "released"), key=lambda row: (row.day, row.revision)):
-        half_width, sd = mechanisms.interval(row.scale, coverage), mechanisms.standard_deviation(row.scale)
-        for cell, value, households in zip(row.cells, row.values, row.households, strict=True):
-            by_group.setdefault(cell, []).append(GroupHistogram(row.day, households, (value,), half_width, sd))
-    return by_group
+    yield several("Numbers of each group", tables)
 
 
 def _share(day: GroupHistogram, sign: int) -> float:
@@ -797,7 +775,7 @@ def table_parts(name: str, table: pa.Table, shown: Chart, *, file: str = "") -> 
         return
     drawn = {group: by_group[group] for group in sorted(by_group)[:MAX_CELLS]}
     charts = [_table_charts_chart(f"{name}: {group}", rows, shown, len(drawn)) for group, rows in drawn.items()]
-    yield side_by_side(charts) if len(charts) > 1 else charts[0]
+    yield side_by_side(charts)
     if hidden := len(by_group) - len(drawn):
         yield paragraph(f"{hidden:,} more groups are {f'in {file}' if file else 'in the Parquet file'} only.", "soft")
     lines = [tuple(line.values()) for rows in drawn.values() for line in rows]

@@ -490,9 +490,6 @@ def _layer_text(values: Sequence[_Value], hover: Hover) -> str:
 # Example: "Loss of each day. 5 equal values, the first at 2013-01-01, the last at 2013-01-05. spent: 0.5 epsilon."
 # --------------------------------------------------------------------------------------------------
 
-_Constant = tuple[float, ...]
-"""A value, and the ends of its interval if it has one."""
-
 
 def constant_value(values: Iterable[float]) -> float | None:
     """Return the value that all of these equal; None if they differ or there are none.
@@ -513,42 +510,18 @@ def constant_sentence(title: str, layers: Sequence[Layer], hover: Hover) -> str:
         hover: names of its positions and values.
     """
     drawn = [layer for layer in layers if isinstance(layer, Line | Points | Bars)]
-    values = [{value for _, value in _plotted_values(layer)} for layer in drawn]
-    if any(len(distinct) > 1 for distinct in values):
+    values = [[*_values(layer)] for layer in drawn]
+    if any(len({(value.value, value.interval) for value in of_layer}) > 1 for of_layer in values):
         return ""
-    places = sorted({place for layer in drawn for place, _ in _plotted_values(layer)})
+    places = sorted({value.place for of_layer in values for value in of_layer})
     if not places:
         return f"{title}: no value."
-    parts = [
-        f"{layer.name}: {_value_text(value, hover)}"
-        for layer, distinct in zip(drawn, values, strict=True)
-        for value in distinct
-    ]
+    parts = [f"{of_layer[0].name}: {_layer_text(of_layer[:1], hover)}" for of_layer in values if of_layer]
     parts += [layer.name for layer in layers if isinstance(layer, Level)]
     parts += [f"{len(layer.x):,} {layer.name}" for layer in layers if isinstance(layer, Marks)]
     first, last = hover.place(places[0]), hover.place(places[-1])
     where = first if len(places) == 1 else f"{len(places):,} equal values, the first at {first}, the last at {last}"
     return f"{title}. {where}. {'; '.join(parts)}."
-
-
-def _plotted_values(layer: Line | Points | Bars) -> Iterator[tuple[float, _Constant]]:
-    """Yield the position of each value of a layer, and the value with its interval."""
-    match layer:
-        case Line(band=ends):
-            pass
-        case Points(whiskers=ends):
-            pass
-        case Bars():
-            ends = None
-    for i, value in enumerate(layer.values):
-        if not math.isnan(value):
-            yield layer.x[i], (value,) if ends is None else (value, ends[0][i], ends[1][i])
-
-
-def _value_text(value: _Constant, hover: Hover) -> str:
-    number, *ends = map(hover.number, value)
-    unit = f" {hover.unit}" if hover.unit else ""
-    return f"{number}{unit}" + (f" ({ends[0]} to {ends[1]})" if ends else "")
 
 
 # --------------------------------------------------------------------------------------------------

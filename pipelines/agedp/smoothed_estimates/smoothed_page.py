@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import date
+from operator import itemgetter
 from statistics import NormalDist
 from typing import Any, Final
 
@@ -219,7 +219,7 @@ def _description(rows: Sequence[_Row]) -> str:
 
 
 def _month_table(title: str, rows: Sequence[_Row]) -> str:
-    months = svg.by_month(rows, _day_of)
+    months = svg.by_month(rows, itemgetter("day"))
     numbers, widths, days = [], [], []
     for in_month in months.values():
         published = [row["published_kwh"] for row in in_month if row["published_kwh"] is not None]
@@ -240,11 +240,6 @@ def _month_table(title: str, rows: Sequence[_Row]) -> str:
     flat = iter(aligned_numbers([number for line in numbers for number in line]))
     texts = zip(*([next(flat) for _ in line] for line in numbers), strict=True)
     return table(f"{title}, by month, kWh", columns, [*zip(months, days, *texts, aligned_numbers(widths), strict=True)])
-
-
-def _day_of(row: _Row) -> date:
-    day: date = row["day"]
-    return day
 
 
 def _amplitude_tables(amplitudes: Sequence[Mapping[str, Any]], *, has_weather: bool) -> Iterator[str]:

@@ -21,6 +21,7 @@ Decisions:
 from __future__ import annotations
 
 import json
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
@@ -49,7 +50,7 @@ from agedp_data.roster import ALL
 from agedp_data.series.series_terms import layer_number, mean_name
 from agedp_data.smoothing.public_calendar import calendar_source, check_region, covariates
 from agedp_data.smoothing.signal_estimate import coverage_text
-from agedp_data.statement.datapackage import smoothed_package
+from agedp_data.statement.datapackage import datapackage
 from agedp_data.statement.document import Statement
 
 if TYPE_CHECKING:
@@ -70,32 +71,7 @@ _REGIONS: Final[Mapping[str, str]] = {
     "Australia/Sydney": "AU-NSW",
 }
 """Region of a dataset, or of a time zone of days."""
-_MEANING: Final = (
-    "An estimate from the published noisy averages{public}; it says nothing more about any household than they do. It "
-    "stands beside the published averages and replaces none. The 90 % intervals assume the model; {coverage}. What the "
-    "clamp cuts off is not in them."
-)
-VARIANTS: Final[Mapping[str, str]] = {
-    "archive": "from all rows of the release; replaced as a whole by later ones",
-    "live": "of a day from the rows of the days up to it that were in the ledger by then; never revised",
-}
-MODEL: Final = {
-    "parts": {
-        "level": "changes over weeks (Matérn 3/2, 45 days)",
-        "weekday": "effect of each weekday",
-        "holiday": "effect of public holidays",
-        "heating": "effect of 5 degrees below 15.5 degrees Celsius, on the day and over two days",
-        "short": "variation that lasts about 4 days",
-        "single": "variation of single days",
-        "special": "further variation of single days that are public holidays or from 22 December to 1 January",
-    },
-    "amplitudes": "standard deviation of each part, kWh per household; the most probable ones given the averages and a "
-    "prior from open households, in proportion to the level of the averages; estimates are averaged over 32 draws of "
-    "their law",
-    "noise": "of known variance, 2 q / (1 - q)^2 with q = exp(-1 / scale), independent by day",
-    "groups": "averages of groups and of their total are combined by least squares before smoothing, and estimates are "
-    "moved until they add up",
-}
+_TEXTS: Final = tomllib.loads(Path(__file__).with_name("record.toml").read_text(encoding="utf-8"))
 
 
 def usual_region(statement: Statement) -> str | None:
@@ -144,7 +120,7 @@ def smoothing_source(
     credits = {key: getattr(statement, key) for key in ("title", "source", "licence", "contact")}
     return {
         "schema": SCHEMA,
-        "meaning": _MEANING.format(
+        "meaning": _TEXTS["record"]["meaning"].format(
             public=" and the calendar" if weather is None else ", the calendar and the weather",
             coverage=coverage_text(),
         ),
@@ -159,7 +135,7 @@ def smoothing_source(
         "days": {"first": str(days[0]), "last": str(days[-1])},
         "layers": _layer_clamps(statement),
         "interval": {"coverage": "0.9", "covers": "the day under the clamp, if the model is right"},
-        "variants": dict(VARIANTS),
+        "variants": _TEXTS["record"]["variants"],
         "agedp": version("agedp"),
     }
 
@@ -279,7 +255,7 @@ class SmoothedRelease:
     def files(self) -> dict[str, bytes]:
         """Return the files of the estimates by name, without their checksums."""
         title = self.statement.full_title
-        record = {**self.source, "model": MODEL, "amplitudes": list(self.amplitudes)}
+        record = {**self.source, "model": _TEXTS["model"], "amplitudes": list(self.amplitudes)}
         files = {
             TABLE: parquet_bytes(
                 self.arrow.replace_schema_metadata(
@@ -289,7 +265,7 @@ class SmoothedRelease:
             RECORD: record_bytes(record),
             PAGE: smoothed_page(self.arrow.to_pylist(), self.source, self.amplitudes, title=title),
         }
-        package = smoothed_package(self.statement, files, str(self.source["meaning"]))
+        package = datapackage(self.statement, files, smoothed=str(self.source["meaning"]))
         return {**files, PACKAGE_FILE: record_bytes(package)}
 
     def plot(self) -> Any:  # noqa: ANN401  (Axes, if matplotlib is installed)
@@ -359,7 +335,8 @@ def estimate_release(
     Raises:
         InputError: as `smooth`.
     """
-    folder = _release_folder(release)
+    given = getattr(release, "folder", release)
+    folder = given if isinstance(given, ReleaseFolder) else open_release(given)
     folder.verify()
     statement = folder.read_statement()
     chosen = default_region(statement) if region is None else region
@@ -373,11 +350,6 @@ def estimate_release(
     days = sorted(set(table["day"].to_pylist()))
     source = smoothing_source(statement, digest, region=chosen, weather=weather, days=days)
     return SmoothedRelease(source, table, recorded_amplitudes(estimates), statement, folder.path)
-
-
-def _release_folder(release: Any) -> ReleaseFolder:  # noqa: ANN401  (as `smooth`)
-    folder = getattr(release, "folder", release)
-    return folder if isinstance(folder, ReleaseFolder) else open_release(folder)
 
 
 def _published_figures(folder: ReleaseFolder) -> tuple[list[SeriesSpan], dict[Quantity, QuantityFigures]]:

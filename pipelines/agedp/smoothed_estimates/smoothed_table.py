@@ -283,18 +283,13 @@ def estimate_quantity(
         covariates: of the days of the figures.
         first_layer: of an upper layer, the estimates of the first one.
     """
-    below = None if first_layer is None else _over(first_layer, figures)
-    archive = _estimate(
-        figures.cells, _public(covariates, below and below[0]), above_kwh=figures.above_kwh, variant="archive"
-    )
-    return QuantityEstimates(figures, archive, _live_estimates(figures, covariates, below and below[1]))
-
-
-def _over(first_layer: QuantityEstimates, figures: QuantityFigures) -> tuple[Estimate, Estimate]:
-    """Return the total's estimates of the first layer, archive and live, over the days of an upper one."""
-    start = (figures.first - first_layer.figures.first).days
-    span = slice(start, start + len(figures.days))
-    return _cut(first_layer.archive[TOTAL], span), _cut(first_layer.live[TOTAL], span)
+    below, live_below = None, None
+    if first_layer is not None:  # its total over the days of the upper layer
+        start = (figures.first - first_layer.figures.first).days
+        span = slice(start, start + len(figures.days))
+        below, live_below = _cut(first_layer.archive[TOTAL], span), _cut(first_layer.live[TOTAL], span)
+    archive = _estimate(figures.cells, _public(covariates, below), above_kwh=figures.above_kwh, variant="archive")
+    return QuantityEstimates(figures, archive, _live_estimates(figures, covariates, live_below))
 
 
 def _cut(estimate: Estimate, span: slice) -> Estimate:

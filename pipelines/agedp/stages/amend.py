@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 
-from agedp.budget import ReleaseTerms, binding_models, check_nothing_withdrawn, series_by_contract
+from agedp.budget import ReleaseTerms, binding_models, series_by_contract
 from agedp.ledger_session import LedgerSession
 from agedp.planning.forecast import Forecast, ForecastView, forecast
 from agedp.run_context import RunContext
@@ -26,6 +26,7 @@ from agedp_data.config.amendment import ContractChange, amendment
 from agedp_data.config.contract import ZONE_CHANGES, Contract, comparable
 from agedp_data.config.model_section import missing_acceptance
 from agedp_data.config.run_file import RunFile
+from agedp_data.config.withdrawn import check_nothing_withdrawn
 from agedp_data.datasets.timestamps import begins_as_recorded, first_moved_day, tzdata_version
 from agedp_data.errors import ContractChanged, LedgerError, Refused
 from agedp_data.ledger import ContractRecord
@@ -165,7 +166,7 @@ def preview_amendment(session: LedgerSession) -> Amendment:
         raise LedgerError(
             f"the ledger has no contract of {session.population!r} yet; the first `agedp run` registers the run file"
         )
-    check_nothing_withdrawn(session.run.run_file, contracts)
+    check_nothing_withdrawn(session.run.run_file, contracts[-1].terms)
     in_force, series = contracts[-1].terms, series_by_contract(contracts)
     before = ReleaseTerms(
         in_force.run_file.following(series, charges_of(session.stored_draws)),

@@ -16,13 +16,13 @@ from collections.abc import Callable, Sequence
 from datetime import date
 from typing import TYPE_CHECKING
 
-from agedp.budget import check_nothing_withdrawn
 from agedp.compute.engine_settings import Engine
 from agedp.ledger_session import LedgerSession
 from agedp.run_context import RunContext
 from agedp_data import clock
 from agedp_data.config import RunFile
 from agedp_data.config.model_section import EstimatedModel
+from agedp_data.config.withdrawn import check_nothing_withdrawn
 from agedp_data.ledger import canonical
 from agedp_data.ledger.lifecycle import CalibrationDraw, charges_of
 from agedp_data.roster import Roster
@@ -39,7 +39,7 @@ def open_calibration_session(run: RunFile, roster: Roster, engine: Engine) -> Le
         RunFileError: the witness of a new population is a table, which is withdrawn.
     """
     session = LedgerSession.open(RunContext(run, roster, None, clock.now(), None, engine))
-    check_nothing_withdrawn(run, session.contracts)
+    check_nothing_withdrawn(run, session.contracts[-1].terms if session.contracts else None)
     if session.ledger is None:
         session.check_nothing_released()
     return session

@@ -38,6 +38,7 @@ from agedp_data import clock
 from agedp_data.config import RunFile
 from agedp_data.config.model_section import missing_acceptance
 from agedp_data.config.schedule import Rehearsal
+from agedp_data.config.withdrawn import check_nothing_withdrawn
 from agedp_data.datasets import filesystem
 from agedp_data.errors import AgedpError, ChainError, InputError, LedgerError, Refused, RunFileError
 from agedp_data.ledger.backends.connect import database_at
@@ -115,7 +116,7 @@ def find_due_days(session: LedgerSession) -> DueDays:
         RunFileError: [schedule] rehearsal_on is missing, or a key is withdrawn.
     """
     run = session.run
-    budget.check_nothing_withdrawn(run.run_file, session.contracts)
+    check_nothing_withdrawn(run.run_file, session.contracts[-1].terms if session.contracts else None)
     rows: tuple[ReleaseHeader, ...] = ()
     if session.ledger is None:
         session.check_nothing_released()

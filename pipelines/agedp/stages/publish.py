@@ -23,17 +23,16 @@ from tempfile import TemporaryDirectory
 
 from agedp.internal_records.bookkeeping import digest_of_file, record_of, save_publication
 from agedp.ledger_session import LedgerSession
-from agedp.release_folder.derived_tables import whole_table
-from agedp.release_folder.folder_files import REPORT, STATEMENT, SUMS, WORDS
+from agedp.release_folder.folder_files import REPORT, STATEMENT, SUMS, WORDS, json_bytes
 from agedp.release_folder.folder_writer import (
     FolderContent,
     UnchangedPartitions,
-    json_bytes,
     locked_release_folder,
     release_content,
     unchanged_partitions,
     write_release_files,
 )
+from agedp.release_folder.result_tables import whole_table
 from agedp.release_verification import ReleaseFolder, open_release
 from agedp.reports.report_data import ReleasedRows, charted_rows
 from agedp.stage_values import DueDays

@@ -236,12 +236,11 @@ def _remove_old_readings(session: LedgerSession) -> None:
 def _write_report(session: LedgerSession, delivery: Delivery) -> tuple[FileNotice, ...]:
     if is_report_current(session, delivery):
         return ()
-    from agedp.reports.confidential_report import write_confidential_report  # noqa: PLC0415  (charts and templates)
-    from agedp.reports.report_data import InternalSources  # noqa: PLC0415
+    from agedp.reports import confidential_report  # noqa: PLC0415  (charts and templates)
 
     run = session.run
-    sources = InternalSources(run.run_file, run.paths, run.roster, run.store, delivery)
-    notices = write_confidential_report(sources, session.rows)
+    sources = confidential_report.InternalSources(run.run_file, run.paths, run.roster, run.store, delivery)
+    notices = confidential_report.write_confidential_report(sources, session.rows)
     if not notices:
         note_report(session, delivery)
     return notices

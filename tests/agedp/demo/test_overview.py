@@ -17,7 +17,7 @@ from agedp.demo.demo_folder import DEMONSTRATED_NOTIONS
 from agedp.demo.overview import exact_bound, gap_text, mixing_rows, noise_ratio, not_applicable, release_row
 from agedp.stages.publish import open_release
 from agedp_data.leakage.function import leakage
-from agedp_data.statement.facts import WITH_MODEL
+from agedp_data.statement.texts import FACTS
 from tests.agedp.demo.conftest import Demonstration
 from tests.agedp.reports.browser import CHROMIUM, browser
 from tests.agedp.reports.html import Page, faults_of
@@ -37,7 +37,8 @@ def test_the_page_has_every_section_and_every_link_exists(demonstration: Demonst
     assert [fault for fault in faults_of(page) if not fault.startswith("a href=")] == []
     assert "<script" not in page
     assert "://" not in page
-    for words in ("London: chains and bounds", "Ausgrid: the released series", "No household exists", WITH_MODEL[1]):
+    headings = "London: chains and bounds", "Ausgrid: the released series", "No household exists"
+    for words in (*headings, FACTS.several("with_model")[1]):
         assert words in text
     titles = Page(page).titles
     for words, number in (("transition matrix", 4), ("Decay of dependence", 2), ("daily mean", 6)):

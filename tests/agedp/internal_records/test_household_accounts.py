@@ -26,7 +26,7 @@ from agedp_data.errors import AgedpError, ContractChanged, LedgerBehind, LedgerE
 from agedp_data.ledger import Ledger
 from agedp_data.ledger.lifecycle import CalibrationDraw, HouseholdAccount
 from agedp_data.roster import read_roster
-from agedp_data.statement.note_texts import OVERLAP
+from agedp_data.statement.texts import NOTES
 from agedp_flows.text.run_text import household_lines, rebuild_register, shared_lines
 from tests.agedp.conftest import House, ended_in_draw
 from tests.postgresql import PostgreSQL
@@ -205,7 +205,7 @@ def test_another_population_of_the_ledger_is_a_known_gap_in_another_folder(house
     statement = json.loads((house.folder / "two" / "statement.json").read_text())
     across = {bound["name"]: bound["epsilon"] for bound in statement["figures"]}
     assert across["total with the other populations"] == "2"
-    assert OVERLAP in statement["notes"]
+    assert NOTES.overlap in statement["notes"]
 
 
 def test_folders_share_a_register_in_a_file_and_the_key_beside_it(house: House) -> None:

@@ -15,7 +15,7 @@ from agedp.planning.span_price import span_prices
 from agedp.stages.plan import forecast_run
 from agedp_data.config.run_file import delta_warning
 from agedp_data.notions import Classical
-from agedp_data.statement.note_texts import LARGE_DELTA
+from agedp_data.statement.texts import NOTES
 from agedp_flows.text.plan_text import plan_lines, span_json, span_lines
 from agedp_flows.text.run_text import result_lines
 from docs.papers.age.frontier import permitted_days
@@ -171,7 +171,7 @@ def test_a_delta_above_one_in_n_squared_is_a_warning(house):
     summary = house.run(today=LATER)
     line = "warning: [promise] delta = 1.2e-1 is above 1/min_households^2 = 1.1e-1: "
     assert all(any(each.startswith(line) for each in told) for told in (lines, result_lines(summary)))
-    assert LARGE_DELTA.format(delta="1.2e-1", households=3) in house.release.read_statement().warnings
+    assert NOTES.large_delta.format(delta="1.2e-1", households=3) in house.release.read_statement().warnings
     promise = summary.run.run_file.promise
     assert delta_warning(promise.model_copy(update={"delta": Decimal(1) / 9}), 3) == ""
     assert delta_warning(promise, 2) == ""

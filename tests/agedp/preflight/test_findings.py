@@ -23,7 +23,7 @@ from agedp.setup.run_file_options import OPTIONS
 from agedp_data.errors import REFUSED_INPUT, ContractChanged, PreflightFailed, RunFileError
 from agedp_data.parameters import FindingName
 from agedp_data.roster import Roster
-from agedp_data.statement.note_texts import READ_OFF_KEYS
+from agedp_data.statement.texts import NOTES
 
 HOMES, DAYS = 20, 4
 COLUMNS = {"household_column": "meter", "time_column": "at", "time_format": "%Y-%m-%d %H:%M", "energy_column": "use"}
@@ -283,7 +283,7 @@ def test_keys_that_were_read_off_readings_are_listed(tmp_path):
     run_file.write_text(text.replace("# decide: ", ""))
     release = agedp.sanitise(run_file)
     assert release.statement["contract"]["input"]["read_off"] == ["negative", "unit"]
-    note = READ_OFF_KEYS.format(names="negative, unit")
+    note = NOTES.read_off_keys.format(names="negative, unit")
     assert (release.statement["notes"].count(note), (release.path / "STATEMENT.md").read_text().count(note)) == (1, 1)
     assert agedp.verify(release.path).compared
     run_file.write_text(run_file.read_text().replace('["negative", "unit"]', '["negative"]'))

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 
-from agedp.release_folder.derived_tables import Partition, whole_table
 from agedp.release_folder.partitions import release_tables
-from agedp.release_folder.result_tables import common_guarantee, parquet_bytes
+from agedp.release_folder.result_tables import Partition, common_guarantee, parquet_bytes, whole_table
 from agedp.release_folder.verification import check_tables
 from agedp_data.series.result_table import DerivedTable, Noise
 

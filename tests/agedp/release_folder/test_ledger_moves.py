@@ -16,7 +16,7 @@ from agedp.stages.amend import amend
 from agedp.stages.publish import write_folder_of_statement
 from agedp_data.errors import InputError, LedgerError, Refused
 from agedp_data.ledger import Ledger, ReleaseRecord
-from agedp_data.statement.note_texts import TAKEN_OVER
+from agedp_data.statement.texts import NOTES
 from tests.agedp.release_folder.resealed import reseal
 from tests.agedp.release_folder.test_tampering import EARLIER
 
@@ -95,7 +95,7 @@ def test_an_export_of_an_open_ledger_is_imported_only_if_that_is_lost(homes, pat
     (homes.folder / "ledger.sqlite").unlink()
     assert import_ledger(path, url(homes, "new.sqlite"), lost_at=date(2013, 1, 6)) == rows
     continue_on(homes, "new.sqlite", before)
-    assert TAKEN_OVER in homes.release.statement["notes"]
+    assert NOTES.taken_over in homes.release.statement["notes"]
     with homes.ledger("new.sqlite") as ledger:
         records = [json.loads(row.claim) for row in ledger.statements("")]
         assert [record["taken over"]["rows"] for record in records if "taken over" in record] == [rows]

@@ -10,8 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from agedp.release_folder.derived_tables import closed_units, whole_table
-from agedp.release_folder.result_tables import contract_terms, read_guarantee, released_table
+from agedp.release_folder.result_tables import closed_units, contract_terms, read_guarantee, released_table, whole_table
 from agedp_data import mechanisms
 from agedp_data.errors import InputError
 from agedp_data.ledger import ContractRecord, ReleaseRecord

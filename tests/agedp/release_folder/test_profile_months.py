@@ -11,8 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from agedp.release_folder.derived_tables import whole_table
-from agedp.release_folder.result_tables import contract_terms, read_guarantee, released_table
+from agedp.release_folder.result_tables import contract_terms, read_guarantee, released_table, whole_table
 from agedp_data import mechanisms
 from agedp_data.datasets.ausgrid import Ausgrid
 from agedp_data.errors import InputError

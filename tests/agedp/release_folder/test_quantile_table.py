@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from agedp.release_folder.derived_tables import whole_table
+from agedp.release_folder.result_tables import whole_table
 from agedp_data.errors import InputError
 from agedp_data.ledger import ContractRecord, ReleaseRecord
 from agedp_data.series.distribution import QUANTILES, SHARES

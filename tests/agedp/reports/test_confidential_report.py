@@ -13,8 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from agedp.internal_records.bookkeeping import COVERAGE
-from agedp.reports.confidential_report import CellUtility, clamp_effects, utility
-from agedp.reports.report_data import InternalSources
+from agedp.reports.confidential_report import CellUtility, InternalSources, clamp_effects, utility
 from agedp.reports.series_charts import CellMean
 from tests.agedp.reports.html import Page, faults_of
 
@@ -120,7 +119,7 @@ def test_the_clamped_household_is_named_with_its_days(made):
 
 
 def published(day, mean, half, sd):
-    return CellMean(FIRST + timedelta(days=day), 10, mean, mean - half, mean + half, sd, 1)
+    return CellMean(FIRST + timedelta(days=day), 10, mean, mean - half, mean + half, sd)
 
 
 def test_utility_compares_errors_with_the_noise_day_by_day():

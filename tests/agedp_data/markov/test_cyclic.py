@@ -10,8 +10,8 @@ import pytest
 from agedp_data.accounting.ageing import cyclic_risk
 from agedp_data.leakage.function import leakage
 from agedp_data.leakage.population_bound import cyclic_leakage_bound
-from agedp_data.markov.cyclic import ascending_products, count_cyclic_transitions, cyclic_kernels, merge_phases
-from agedp_data.markov.transitions import count_transitions, stationary
+from agedp_data.markov.cyclic import count_cyclic_transitions, cyclic_kernels, merge_phases
+from agedp_data.markov.transitions import ascending_products, count_transitions, stationary
 
 GRID = np.array([0.1, 1.0, 3.0, np.inf])
 

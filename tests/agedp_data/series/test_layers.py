@@ -18,9 +18,8 @@ from agedp_data.errors import ContractChanged, LedgerError
 from agedp_data.ledger import ContractRecord, canonical
 from agedp_data.ledger.ledger_reader import require_same_contract
 from agedp_data.series.layered_mean import Layer
-from agedp_data.series.levels import written_contracts
 from agedp_data.series.sensitivity import Move
-from agedp_data.series.series import series_of
+from agedp_data.series.series import series_of, written_contracts
 from tests import exact_sums
 
 LONDON = (Path(__file__).parents[3] / "docs" / "examples" / "london.toml").read_text("utf-8")

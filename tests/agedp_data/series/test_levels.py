@@ -16,8 +16,7 @@ from agedp_data.config.contract import meaning
 from agedp_data.errors import InputError, RunFileError
 from agedp_data.ledger import canonical
 from agedp_data.roster import read_roster
-from agedp_data.series.levels import level_column, written_contracts
-from agedp_data.series.series import series_of
+from agedp_data.series.series import level_column, series_of, written_contracts
 from tests.exact_sums import vector
 
 LONDON = (Path(__file__).parents[3] / "docs" / "examples" / "london.toml").read_text("utf-8")
