@@ -57,6 +57,7 @@ from agedp_data.roster_rows import (
     columns_text,
     group_columns,
     number_groups,
+    one_array,
     roster_error,
     sort_rows,
 )
@@ -188,14 +189,9 @@ def _read_columns(body: bytes, count: int) -> list[pa.Array] | None:
         )
     except pa.ArrowException:
         return None
-    columns = [_one_array(column) for column in table.columns]
+    columns = [one_array(column) for column in table.columns]
     longest = max(int(pc.max(pc.binary_length(_texts(column))).as_py() or 0) for column in columns)
     return columns if longest < _LONGEST_FIELD else None
-
-
-def _one_array(column: pa.ChunkedArray) -> pa.Array:
-    joined = column.unify_dictionaries().combine_chunks()
-    return joined.combine_chunks() if isinstance(joined, pa.ChunkedArray) else joined
 
 
 def _texts(column: pa.Array) -> pa.Array:
