@@ -23,9 +23,17 @@ from tempfile import TemporaryDirectory
 
 from agedp.internal_records.bookkeeping import digest_of_file, record_of, save_publication
 from agedp.ledger_session import LedgerSession
-from agedp.release_folder import folder_writer
 from agedp.release_folder.derived_tables import whole_table
 from agedp.release_folder.folder_files import REPORT, STATEMENT, SUMS, WORDS
+from agedp.release_folder.folder_writer import (
+    FolderContent,
+    UnchangedPartitions,
+    json_bytes,
+    locked_release_folder,
+    release_content,
+    unchanged_partitions,
+    write_release_files,
+)
 from agedp.release_verification import ReleaseFolder, open_release
 from agedp.reports.report_data import ReleasedRows, charted_rows
 from agedp.stage_values import DueDays
@@ -167,14 +175,12 @@ def publish_release(session: LedgerSession, *, reads_closed_months: bool = True)
     ledger, folder, remote_folder = session.open_ledger, session.run.release_folder, session.remote_folder
     session.check_contract_unchanged()
     if session.history:
-        with folder_writer.locked_release_folder(folder):
+        with locked_release_folder(folder):
             for _ in range(_ATTEMPTS):
                 content, origin_head, head = ledger.in_one_transaction(
                     lambda: _record_statement(session, ledger, reads_closed_months)
                 )
-                is_complete = folder_writer.write_release_files(
-                    folder, content.files, remote_folder, unchanged=content.unchanged
-                )
+                is_complete = write_release_files(folder, content.files, remote_folder, unchanged=content.unchanged)
                 if remote_folder is None or (is_complete and ledger.head() == head):
                     note_publication(session, origin_head=origin_head, ledger_head=head)
                     return
@@ -183,7 +189,7 @@ def publish_release(session: LedgerSession, *, reads_closed_months: bool = True)
 
 def _record_statement(
     session: LedgerSession, ledger: Ledger, reads_closed_months: bool
-) -> tuple[folder_writer.FolderContent, str, str]:
+) -> tuple[FolderContent, str, str]:
     """Store the statement of all rows in the ledger.
 
     Returns:
@@ -196,11 +202,11 @@ def _record_statement(
     text = build_statement(facts).text()
     statement = read_statement(text)  # its keys in the order in which the ledger returns them
     run, folder = session.run.run_file, session.run.release_folder
-    unchanged = folder_writer.UnchangedPartitions()
+    unchanged = UnchangedPartitions()
     if run.output.layout == "monthly":
         newest = ledger.newest_statements(session.population, _RECENT_STATEMENTS)
         recorded, coverage = {dict(row.files).get(SUMS, "") for row in newest}, run.output.interval
-        unchanged = folder_writer.unchanged_partitions(
+        unchanged = unchanged_partitions(
             folder, ledger=ledger.id, recorded=recorded, coverage=coverage, reads_all=reads_closed_months
         )
     content = folder_content(run, ledger, statement, view.contracts, unchanged=unchanged)
@@ -240,25 +246,23 @@ def folder_content(
     statement: Statement,
     contracts: Sequence[ContractRecord],
     *,
-    unchanged: folder_writer.UnchangedPartitions,
-) -> folder_writer.FolderContent:
+    unchanged: UnchangedPartitions,
+) -> FolderContent:
     """Return a release folder without its checksums; of the run file it depends on interval, layout and averages."""
     from agedp.reports.public_report import public_report  # noqa: PLC0415  (charts and templates)
 
     noise, head, derived = Noise(run.output.interval), statement.ledger.head, _derived_tables(run, ledger)
-    words = {STATEMENT: folder_writer.json_bytes(statement.content()), WORDS: markdown(statement).encode()}
+    words = {STATEMENT: json_bytes(statement.content()), WORDS: markdown(statement).encode()}
     if run.output.layout == "monthly":
         outline = export_outline(ledger, run.population.name, head=head)
-        content = folder_writer.release_content(
-            statement, outline, words, noise, derived, ledger=ledger, unchanged=unchanged
-        )
+        content = release_content(statement, outline, words, noise, derived, ledger=ledger, unchanged=unchanged)
         history = [row for row in outline.rows if isinstance(row, ReleaseRecord)]
         rows = ledger.rows_of(charted_rows(history))
     else:
         export = export_population(ledger, run.population.name, head=head)
         rows = tuple(row for row in export.rows if isinstance(row, ReleaseRecord))
         history = [*rows]
-        content = folder_writer.release_content(statement, export, words, noise, derived)
+        content = release_content(statement, export, words, noise, derived)
     months = whole_table(AVERAGES_BY["month"], {}, rows, contracts, noise)
     released = ReleasedRows(rows, history, months)
     report = public_report(run, ledger.models(), statement, released, contracts, file_names=content.paths)
@@ -313,12 +317,12 @@ def _write_folder(session: LedgerSession, statement_record: StatementRecord) -> 
     newest = ledger.row_number(statement.ledger.head) or 0
     contracts = [contract for contract in session.contracts if contract.seq <= newest]
     run = _as_published(session.run.run_file, statement_record)
-    content = folder_content(run, ledger, statement, contracts, unchanged=folder_writer.UnchangedPartitions())
+    content = folder_content(run, ledger, statement, contracts, unchanged=UnchangedPartitions())
     is_same = content.stated_checksums() == dict(statement_record.files)
     if not is_same:
         _check_bounds_agree(content.files)
-    with folder_writer.locked_release_folder(folder):
-        folder_writer.write_release_files(folder, content.files, session.remote_folder)
+    with locked_release_folder(folder):
+        write_release_files(folder, content.files, session.remote_folder)
     return is_same
 
 
@@ -336,7 +340,7 @@ def _as_published(run: RunFile, record: StatementRecord) -> RunFile:
 def _check_bounds_agree(files: Mapping[str, bytes]) -> None:
     """Check that a statement agrees with its tables, where its files cannot be compared byte for byte."""
     with TemporaryDirectory() as folder:
-        folder_writer.write_release_files(Path(folder), files)
+        write_release_files(Path(folder), files)
         try:
             ReleaseFolder(Path(folder)).verify()
         except InputError as error:
