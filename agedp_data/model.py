@@ -114,19 +114,15 @@ def read_model(run: RunFile) -> Model | None:
         RunFileError: a curve, kernel or model folder that cannot be used, or a model made under other settings.
         InputError: a curve or kernel at a URL that cannot be read.
     """
-    match run.model:
-        case DeclaredModel() as declared:
-            return _read_declared(declared)
-        case EstimatedModel() as estimated:
-            model = _read_estimated(estimated, run.population.name)
-            if run.promise.composes_ahead and not model.leakage_bound.has_both_directions:
-                raise RunFileError(
-                    f'[model] file: this model has no forward leakage, which notion = "{run.promise.notion}" needs; '
-                    "calibrate again under another file name"
-                )
-            return model
-        case _:
-            return None
+    if not isinstance(run.model, EstimatedModel):
+        return None if run.model is None else _read_declared(run.model)
+    model = _read_estimated(run.model, run.population.name)
+    if run.promise.composes_ahead and not model.leakage_bound.has_both_directions:
+        raise RunFileError(
+            f'[model] file: this model has no forward leakage, which notion = "{run.promise.notion}" needs; '
+            "calibrate again under another file name"
+        )
+    return model
 
 
 def model_settings(model: EstimatedModel) -> dict[str, Any]:
@@ -189,16 +185,21 @@ def _read_estimated(model: EstimatedModel, population: str) -> Model:
             private=f"[model] file: {model.file} does not contain a model yet; `agedp calibrate RUN.toml` makes it",
         ) from None
     except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, ChainError):
+        raise _damaged_error(path, "damaged", f"{PUBLIC_FILE} is damaged", "a good copy") from None
+    # a model of an earlier version has no digest
+    digest = path.with_name(DIGEST_FILE)
+    if digest.exists() and digest.read_bytes() != digest_line(text).encode():
+        problem = f"differs from the digest in {DIGEST_FILE} beside it"
+        raise _damaged_error(path, f"it {problem}", f"{PUBLIC_FILE} {problem}", "good copies")
+    selected_for = public.get("population", population)
+    if selected_for != population:  # the draws of a private selection, and the share that it bounds, are another's
         raise RunFileError(
-            f"[model] file: {PUBLIC_FILE} is damaged; put back a good copy, or calibrate under a new name",
-            private=f"{escape_text(str(path))}: damaged; put back a good copy, or calibrate under a new name",
-        ) from None
-    _check_digest(path, text)
-    _check_population(public, population)
+            f"[model] file: the model was selected by the households of population {selected_for!r} and bounds a "
+            f"share of them, not of {population!r}; name another folder and calibrate for this population"
+        )
     expected = model_settings(model)
     compared = dict.fromkeys((*expected, "level", "publish", "quantiles"))
-    changed = [key for key in compared if public.get(key) != expected.get(key)]
-    if changed:
+    if changed := [key for key in compared if public.get(key) != expected.get(key)]:
         raise RunFileError(
             f"[model] {', '.join(changed)}: the model was made under other settings; "
             "restore them, or calibrate anew under another file name"
@@ -206,14 +207,9 @@ def _read_estimated(model: EstimatedModel, population: str) -> Model:
     return Model(text, leakage_bound)
 
 
-def _check_population(public: Mapping[str, Any], population: str) -> None:
-    """Check that a privately selected model is about this population: its draws, and the share that it bounds, are."""
-    selected_for = public.get("population", population)
-    if selected_for != population:
-        raise RunFileError(
-            f"[model] file: the model was selected by the households of population {selected_for!r} and bounds a "
-            f"share of them, not of {population!r}; name another folder and calibrate for this population"
-        )
+def _damaged_error(path: Path, private: str, public: str, copies: str) -> RunFileError:
+    remedy = f"put back {copies}, or calibrate under a new name"
+    return RunFileError(f"[model] file: {public}; {remedy}", private=f"{escape_text(str(path))}: {private}; {remedy}")
 
 
 def digest_line(text: str) -> str:
@@ -223,20 +219,6 @@ def digest_line(text: str) -> str:
     'public.json'
     """
     return f"{hashlib.sha256(text.encode()).hexdigest()}  {PUBLIC_FILE}\n"
-
-
-def _check_digest(path: Path, text: str) -> None:
-    """Compare a public part with its digest; a model of an earlier version has none.
-
-    Raises:
-        RunFileError: they differ.
-    """
-    digest = path.with_name(DIGEST_FILE)
-    if digest.exists() and digest.read_bytes() != digest_line(text).encode():
-        problem = (
-            f"differs from the digest in {DIGEST_FILE} beside it; put back good copies, or calibrate under a new name"
-        )
-        raise RunFileError(f"[model] file: {PUBLIC_FILE} {problem}", private=f"{escape_text(str(path))}: it {problem}")
 
 
 def _read_declared(model: DeclaredModel) -> Model:

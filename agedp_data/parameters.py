@@ -10,7 +10,7 @@ digits, which float arithmetic gives, are cut (`rounding_lines` names them), and
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import ROUND_FLOOR, Decimal
 from difflib import get_close_matches
 from itertools import pairwise
@@ -89,6 +89,13 @@ def wrong(what: str, *at: str, hide: bool = False, more: int = 0) -> PydanticCus
         more: number of further errors that this one represents.
     """
     return PydanticCustomError("agedp", "{what}", {"what": what, "at": at, "hide": hide, "more": more})
+
+
+def refuse_first(*problems: tuple[bool, str, *tuple[str, ...]]) -> None:
+    """Raise the error of the first problem that there is: whether it is one, what is wrong, and at which keys."""
+    for is_problem, what, *at in problems:
+        if is_problem:
+            raise wrong(what, *at)
 
 
 def exact(value: object) -> Decimal:
@@ -177,7 +184,7 @@ def _delta(value: object) -> Decimal:
         raise wrong("must be a finite number")
     if not 0 < probability < 1:
         raise wrong("must lie between 0 and 1, both excluded; without delta the bounds hold without exception")
-    if -int(probability.normalize().as_tuple().exponent) > DELTA_DECIMALS:
+    if _decimals(probability.normalize()) > DELTA_DECIMALS:
         raise wrong(f"has more than {DELTA_DECIMALS} decimals; write fewer")
     return probability.normalize()
 
@@ -197,28 +204,24 @@ def share(value: object) -> Decimal:
     return amount
 
 
-def _epsilon(value: object) -> Decimal:
-    amount = _positive_epsilon(value)
-    return _nine_decimals(amount) if _decimals(amount) > EPSILON_DECIMALS else amount
+def _epsilon(value: object, most_decimals: int = EPSILON_DECIMALS) -> Decimal:
+    """Return an epsilon, of which nine decimals count if it has more than `most_decimals`."""
+    amount = _finite(value)
+    refuse_first(
+        (amount <= 0, "must be above 0"),
+        (
+            amount < SMALLEST_EPSILON,
+            "is below 0.000000001, the smallest amount that the ledger keeps; write a larger one",
+        ),
+    )
+    if _decimals(amount) <= most_decimals:
+        return amount
+    return Decimal(exact_text(amount.quantize(SMALLEST_EPSILON, ROUND_FLOOR)))
 
 
 def _draw_epsilon(value: object) -> Decimal:
     """Return the epsilon of a calibration draw; models contain as many decimals of it as a number may have."""
-    amount = _positive_epsilon(value)
-    return _nine_decimals(amount) if _decimals(amount) > DECIMALS else amount
-
-
-def _positive_epsilon(value: object) -> Decimal:
-    amount = _finite(value)
-    if amount <= 0:
-        raise wrong("must be above 0")
-    if amount < SMALLEST_EPSILON:
-        raise wrong("is below 0.000000001, the smallest amount that the ledger keeps; write a larger one")
-    return amount
-
-
-def _nine_decimals(epsilon: Decimal) -> Decimal:
-    return Decimal(exact_text(epsilon.quantize(SMALLEST_EPSILON, ROUND_FLOOR)))
+    return _epsilon(value, DECIMALS)
 
 
 def is_epsilon(field: FieldInfo) -> bool:
@@ -259,10 +262,10 @@ def kwh(value: object) -> Decimal:
     Decimal('0.125')
     """
     amount = exact(value)
-    if amount < 0:
-        raise wrong("must not be negative")
-    if amount * 1000 % 1:
-        raise wrong("must be a whole number of watt-hours; write at most three decimals")
+    refuse_first(
+        (amount < 0, "must not be negative"),
+        (amount * 1000 % 1 != 0, "must be a whole number of watt-hours; write at most three decimals"),
+    )
     return amount
 
 
@@ -322,12 +325,11 @@ def text(value: object) -> str:
     """
     if not isinstance(value, str):
         raise wrong("must be text in quotes")
-    if not value.strip():
-        raise wrong("must not be empty")
-    if not value.isprintable():
-        raise wrong("must be one line without control characters")
-    if len(value) > LONGEST_TEXT:
-        raise wrong(f"is too long; at most {LONGEST_TEXT} characters")
+    refuse_first(
+        (not value.strip(), "must not be empty"),
+        (not value.isprintable(), "must be one line without control characters"),
+        (len(value) > LONGEST_TEXT, f"is too long; at most {LONGEST_TEXT} characters"),
+    )
     return value
 
 
@@ -425,6 +427,12 @@ _POSITIVE: Final = WithJsonSchema({"type": "number", "exclusiveMinimum": 0})
 _PROBABILITY: Final = WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "number", "exclusiveMinimum": 0}]})
 _OR_UNLIMITED: Final = WithJsonSchema({"anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"const": "unlimited"}]})
 
+
+def words_schema(words: Iterable[str]) -> WithJsonSchema:
+    """Return the JSON schema of a list of at least one of these words."""
+    return WithJsonSchema({"type": "array", "items": {"enum": list(words)}, "minItems": 1})
+
+
 Amount = Annotated[Decimal, PlainValidator(positive), _POSITIVE]
 Fraction01 = Annotated[Decimal, PlainValidator(fraction), _POSITIVE]
 Share = Annotated[Decimal, PlainValidator(share), _POSITIVE]
@@ -436,15 +444,9 @@ Kwh = Annotated[Decimal, PlainValidator(kwh), _NUMBER]
 PositiveKwh = Annotated[Decimal, PlainValidator(positive_kwh), _POSITIVE]
 Text = Annotated[str, PlainValidator(text), TEXT]
 Zone = Annotated[str, PlainValidator(_zone), TEXT]
-Acceptances = Annotated[
-    tuple[Acceptance, ...],
-    PlainValidator(acceptances),
-    WithJsonSchema({"type": "array", "items": {"enum": list(get_args(Acceptance))}, "minItems": 1}),
-]
+Acceptances = Annotated[tuple[Acceptance, ...], PlainValidator(acceptances), words_schema(get_args(Acceptance))]
 AcceptedFindings = Annotated[
-    tuple[FindingName, ...],
-    PlainValidator(accepted_findings),
-    WithJsonSchema({"type": "array", "items": {"enum": list(get_args(FindingName))}, "minItems": 1}),
+    tuple[FindingName, ...], PlainValidator(accepted_findings), words_schema(get_args(FindingName))
 ]
 Horizon = Annotated[int | Unlimited, PlainValidator(horizon), _OR_UNLIMITED]
 Days = Annotated[int, Field(ge=1, le=MANY_DAYS)]

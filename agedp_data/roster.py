@@ -112,6 +112,21 @@ class TextColumn(Sequence[str]):
         return TextColumn, (self.array,)
 
 
+_GROUP: Final = "group "
+"""Prefix of stored group columns: a roster may have a group column of any name."""
+
+
+def stored_groups(groups: Mapping[str, Sequence[str]]) -> dict[str, pa.Array]:
+    """Return group columns as the columns of a stored table; `groups_of_table` is the inverse."""
+    return {f"{_GROUP}{name}": as_strings(labels).dictionary_encode() for name, labels in groups.items()}
+
+
+def groups_of_table(table: pa.Table) -> dict[str, TextColumn]:
+    """Return the group columns of a stored table."""
+    names = [name for name in table.column_names if name.startswith(_GROUP)]
+    return {name.removeprefix(_GROUP): TextColumn(one_array(table[name])) for name in names}
+
+
 def as_strings(texts: Sequence[str]) -> pa.StringArray:
     """Return texts as an Arrow array of strings, without a copy if they are one already."""
     array = texts.array if isinstance(texts, TextColumn) else pa.array(texts, pa.string())

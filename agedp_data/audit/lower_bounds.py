@@ -35,7 +35,6 @@ MARGINS: Final = (0.0, 0.2, 0.35, 0.5)
 """Largest distance of a statistic from 0 or 1 for a guess: the ends prove most, but are rare."""
 _MAX_LOSS = 50.0
 _GRID = 1024
-_DETECTION_POWER = 0.95
 _ROUNDING = 1e-9
 
 
@@ -109,15 +108,13 @@ def epsilon_from_guesses(correct: int, guesses: int, *, significance: float) -> 
     return math.log1p(-wrong_share) - math.log(wrong_share) if wrong_share < 1 else -math.inf
 
 
-def detection_power(
-    losses: Sequence[float], promised: float, trials: int, *, confidence: float, span: ArrayLike = 1.0
-) -> float:
+def detection_power(losses: Sequence[float], promised: float, trials: int, *, confidence: float) -> float:
     r"""Return a lower bound of the probability that an audit proves more than the promised loss.
 
     .. math:: \max_{\text{margins}} P\bigl( \hat\varepsilon_{\text{margin}} > \varepsilon_{\text{promised}} \bigr)
 
     Model: independent trials of the sum of the mechanisms' log likelihood ratios, each x + Laplace(1/loss) clipped to
-    [0, 1], x = 0 for bit 0 and x = `span` for bit 1; the most powerful margin alone. A sum of draws is weaker evidence
+    [0, 1], x = 0 for bit 0 and x = 1 for bit 1; the most powerful margin alone. A sum of draws is weaker evidence
     than one draw of the same loss. Source: exact binomial power of the test of [S] Theorem 5.2.
 
     Args:
@@ -125,7 +122,6 @@ def detection_power(
         promised: promised loss of a trial, >= 0 [epsilon].
         trials: number of trials.
         confidence: as in `epsilon_lower_bound` [-].
-        span: distance of the two inputs as a part of the sensitivity, scalar or one per loss, in (0, 1] [-].
 
     Returns:
         Probability [-].
@@ -137,7 +133,7 @@ def detection_power(
     >>> detection_power([8.0], 0.0, 1000, confidence=0.999) > 0.999, detection_power([1.0], 8.0, 100, confidence=0.999)
     (True, 0.0)
     """
-    tails, heads = _likelihood_ratio_laws(np.asarray(losses, np.float64), np.broadcast_to(span, len(losses)))
+    tails, heads = _likelihood_ratio_laws(np.asarray(losses, np.float64))
     number = np.arange(1, trials + 1)
     needed = np.asarray(binom.isf(_margin_significance(confidence), number, 1 / (1 + math.exp(-promised)))) + 1
     return max(_margin_power(tails, heads, margin, needed) for margin in MARGINS)
@@ -172,7 +168,7 @@ def detectable_epsilon(promised: float, trials: int, *, parts: Sequence[float] =
 
     def is_proven(loss: float) -> bool:
         power = detection_power((shares * loss).tolist(), promised, trials, confidence=confidence)
-        return power >= _DETECTION_POWER
+        return power >= DETECTION_POWER
 
     low = high = promised
     while not is_proven(high):  # doubled: a sum of many parts is harder to detect again where each is large
@@ -203,14 +199,14 @@ def _margin_significance(confidence: float) -> float:
     return (1 - confidence) / len(MARGINS)
 
 
-def _likelihood_ratio_laws(losses: Floats, span: Floats) -> tuple[Floats, Floats]:
+def _likelihood_ratio_laws(losses: Floats) -> tuple[Floats, Floats]:
     """Return the law of the sum under bit 0 and bit 1, on a grid from 0 to the sum of the losses."""
     tails = heads = np.ones(1)
     steps = np.maximum(1, np.rint(_GRID * losses / losses.sum())).astype(int)
-    for loss, distance, count in zip(losses.tolist(), span.tolist(), steps.tolist(), strict=True):
+    for loss, count in zip(losses.tolist(), steps.tolist(), strict=True):
         edges = (np.arange(count) + 0.5) * loss / count
         tails = np.convolve(tails, np.diff(_laplace_cdf(edges), prepend=0, append=1))
-        heads = np.convolve(heads, np.diff(_laplace_cdf(edges - distance * loss), prepend=0, append=1))
+        heads = np.convolve(heads, np.diff(_laplace_cdf(edges - loss), prepend=0, append=1))
     return tails, heads
 
 
@@ -413,11 +409,9 @@ def undetectable_faults(powers: Mapping[str, float]) -> tuple[str, ...]:
     >>> undetectable_faults({"half the noise": 0.94, "10 % less noise": 0.96})
     ('half the noise',)
     """
-    return tuple(
-        f"{fault} between the recorded sums and the draw" if fault in FAULTS_OF_SUMS else fault
-        for fault, power in powers.items()
-        if power < DETECTION_POWER
-    )
+    later = " between the recorded sums and the draw"
+    weak = [fault for fault, power in powers.items() if power < DETECTION_POWER]
+    return tuple(f"{fault}{later}" if fault in FAULTS_OF_SUMS else fault for fault in weak)
 
 
 def moved_cell_losses(releases: Sequence[AuditedRelease], households: int) -> list[float]:
@@ -435,11 +429,8 @@ def moved_cell_losses(releases: Sequence[AuditedRelease], households: int) -> li
     >>> moved_cell_losses([AuditedRelease("2013-01-01", "counts", 0.5, 2)], 4)  # 4 * 0.5/2, twice
     [1.0, 1.0]
     """
-    return [
-        households * release.effective_epsilon / release.moved_cells
-        for release in releases
-        for _ in range(release.moved_cells)
-    ]
+    losses = [(households * of.effective_epsilon / of.moved_cells, of.moved_cells) for of in releases]
+    return [loss for loss, cells in losses for _ in range(cells)]
 
 
 def small_noise_power(scale: Floats, draws: int, factor: float, *, significance: float) -> float:
@@ -514,10 +505,8 @@ def shifted_noise_power(series: Sequence[tuple[Floats, Whole]], *, significance:
     mean = square = variance = 0.0
     for scale, shift in series:
         scales = scale[:, :, None, None]
-        weight, nonzero = (
-            noise_tests.expected_sign(scales, shift[None]),
-            noise_tests.nonzero_probability(scales, shift[None]),
-        )
+        weight = noise_tests.expected_sign(scales, shift[None])
+        nonzero = noise_tests.nonzero_probability(scales, shift[None])
         mean += float((weight**2).sum())
         square += float((weight**2 * nonzero).sum())
         variance += float((weight**2 * (nonzero - weight**2)).sum())
@@ -535,7 +524,5 @@ def _series_powers(series: AuditedSeries, significance: float) -> Iterator[tuple
     yield "the same noise on every day", copied_noise_power(*by_day, draws, significance=significance)
     yield "the same noise for a day in every ledger", copied_noise_power(*by_ledger, draws, significance=significance)
     pairs = series.groups // 2 * series.cells
-    yield (
-        "the same noise in every group",
-        copied_noise_power(scale.ravel(), scale.ravel(), pairs, significance=significance),
-    )
+    power = copied_noise_power(scale.ravel(), scale.ravel(), pairs, significance=significance)
+    yield "the same noise in every group", power

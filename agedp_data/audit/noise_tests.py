@@ -521,9 +521,8 @@ def pair_tests(about: str, first: Whole, second: Whole, scale: Floats, second_sc
         return
     fault = PAIR_FAULTS[about]
     equal = int(np.count_nonzero(first == second))
-    yield NoiseTest(
-        about, fault, count_tails(equal, first.size, float(equality_probability(scale, second_scale).mean()))[1]
-    )
+    equality = float(equality_probability(scale, second_scale).mean())
+    yield NoiseTest(about, fault, count_tails(equal, first.size, equality)[1])
     both = (first != 0) & (second != 0)
     agreeing = int(np.count_nonzero(both & ((first > 0) == (second > 0))))
     yield from _count_tests(about, fault, agreeing, int(np.count_nonzero(both)), 0.5)

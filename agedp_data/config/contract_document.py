@@ -93,12 +93,14 @@ class DocumentSchema(GenerateJsonSchema):
 
 
 def _attribute_docstrings(model: type[BaseModel]) -> dict[str, str]:
-    """Return the text below each key of a run file's table, of the class itself and of those it inherits from."""
+    """Return the text below each key of a table or an object, of the class itself and of those it inherits from."""
     texts: dict[str, str] = {}
     for owner in reversed(model.__mro__):
-        if issubclass(owner, Section):
+        if issubclass(owner, Section | DocumentPart):
             inherited = {key: text for key, text in texts.items() if key not in owner.__annotations__}
-            texts = inherited | _own_docstrings(owner)
+            own = _own_docstrings(owner)
+            one_line = {key: " ".join(text.split()) for key, text in own.items()}
+            texts = inherited | (own if issubclass(owner, Section) else one_line)
     return texts
 
 
@@ -158,6 +160,11 @@ def _check_columns(columns: dict[str, Any]) -> dict[str, Any]:
     return columns
 
 
+def text_schema(pattern: str) -> WithJsonSchema:
+    """Return the JSON schema of a text of this pattern."""
+    return WithJsonSchema({"type": "string", "pattern": pattern})
+
+
 IsoDate = Annotated[str, AfterValidator(_check_date)]
 Number = Annotated[str, AfterValidator(_check_number)]
 
@@ -178,15 +185,13 @@ class ContractPopulation(DocumentPart):
 
     optional = frozenset({"shared_households"})
 
-    name: Annotated[str, Field(description="Their name.")]
-    min_households: Annotated[int, Field(ge=1, description="A day or group with fewer is never released.")]
-    shared_households: Annotated[
-        Literal["count", "refuse"],
-        Field(
-            description="Whether households that another population, ledger or rehearsal counts too are counted "
-            "together or not released."
-        ),
-    ] = "count"
+    name: str
+    """Their name."""
+    min_households: Annotated[int, Field(ge=1)]
+    """A day or group with fewer is never released."""
+    shared_households: Literal["count", "refuse"] = "count"
+    """Whether households that another population, ledger or rehearsal counts too are counted together or not released.
+    """
 
 
 class ContractSchedule(DocumentPart):
@@ -198,10 +203,8 @@ class ContractSchedule(DocumentPart):
     mode: Literal["archive", "live", "rehearsal"]
     first_day: Annotated[IsoDate, UNCHECKED]
     last_day: Annotated[IsoDate | None, UNCHECKED] = None
-    rehearsal_on: Annotated[
-        Literal["synthetic", "readings"] | None,
-        Field(description="Of a rehearsal: the households whose use was summed. Absent in earlier ones: readings."),
-    ] = None
+    rehearsal_on: Literal["synthetic", "readings"] | None = None
+    """Of a rehearsal: the households whose use was summed. Absent in earlier ones: readings."""
 
 
 if TYPE_CHECKING:
@@ -220,45 +223,28 @@ class SeriesTerms(DocumentPart):
     is_open = True
 
     statistic: StatisticName
-    share: Annotated[
-        Number,
-        Field(
-            description="Its part of each day's epsilon; of what a day says of a change by at most delta_kwh, if there "
-            "is one."
-        ),
-    ]
-    clamp_kwh: Annotated[
-        Number | None, Field(description="What a household's day counts at most, kWh. Absent: no use is counted.")
-    ] = None
-    half_hour_clamp_kwh: Annotated[
-        Number | None, Field(description="Of a profile: what a household's half-hour counts at most, kWh.")
-    ] = None
-    above_kwh: Annotated[
-        Number | None, Field(description="Of a layer above the first: only what exceeds this counts, kWh. Absent: 0.")
-    ] = None
-    by: Annotated[
-        str | Annotated[list[str], Field(min_length=2)] | None,
-        Field(
-            description="Column of the roster whose groups are published; several, the finest first: groups are paths, "
-            "the coarsest label first, joined by '/'."
-        ),
-    ] = None
-    every: Annotated[
-        Literal["day", "week", "month", "year", "weekday-month"] | None,
-        Field(description="Of a mean or profile: the calendar period that each row covers. Absent: day."),
-    ] = None
-    max_missing: Annotated[int | None, Field(ge=0, description="A day that lacks more readings counts as missing.")] = (
-        None
-    )
-    missing_kwh: Annotated[str | None, Field(description="What a missing household-day counts as, kWh.")] = None
-    form: Annotated[
-        Literal["histogram", "cumulative"] | None,
-        Field(description="Of a distribution: households in each range of use, or below the end of each but the last."),
-    ] = None
-    bins_kwh: Annotated[
-        list[str] | None,
-        Field(min_length=3, description="Of a distribution: where its ranges of use begin and end, kWh."),
-    ] = None
+    share: Number
+    """Its part of each day's epsilon; of what a day says of a change by at most delta_kwh, if there is one."""
+    clamp_kwh: Number | None = None
+    """What a household's day counts at most, kWh. Absent: no use is counted."""
+    half_hour_clamp_kwh: Number | None = None
+    """Of a profile: what a household's half-hour counts at most, kWh."""
+    above_kwh: Number | None = None
+    """Of a layer above the first: only what exceeds this counts, kWh. Absent: 0."""
+    by: str | Annotated[list[str], Field(min_length=2)] | None = None
+    """Column of the roster whose groups are published; several, the finest first: groups are paths, the coarsest label
+    first, joined by '/'.
+    """
+    every: Literal["day", "week", "month", "year", "weekday-month"] | None = None
+    """Of a mean or profile: the calendar period that each row covers. Absent: day."""
+    max_missing: Annotated[int | None, Field(ge=0)] = None
+    """A day that lacks more readings counts as missing."""
+    missing_kwh: str | None = None
+    """What a missing household-day counts as, kWh."""
+    form: Literal["histogram", "cumulative"] | None = None
+    """Of a distribution: households in each range of use, or below the end of each but the last."""
+    bins_kwh: Annotated[list[str] | None, Field(min_length=3)] = None
+    """Of a distribution: where its ranges of use begin and end, kWh."""
     values: Annotated[str | None, UNCHECKED] = None
 
     def parse(self) -> AnySeries:
@@ -276,21 +262,14 @@ class PromiseTerms(DocumentPart):
     optional = frozenset({"age_days", "delta"})
     is_open = True
 
-    notion: Annotated[str, Field(description="Which notion sets the noise.")]
-    max_day_epsilon: Annotated[
-        Number, WithJsonSchema({"type": "string", "pattern": f"^{EPSILON}$"}), Field(description="Cap of any one day.")
-    ]
-    epsilon_total: Annotated[
-        str,
-        AfterValidator(_check_cap),
-        WithJsonSchema({"type": "string", "pattern": f"^({EPSILON}|unlimited)$"}),
-        Field(description="Sum at which the series ends; with delta the (epsilon, delta) loss of all days."),
-    ]
-    delta: Annotated[
-        Number | None,
-        WithJsonSchema({"type": "string", "pattern": r"^0\.[0-9]{1,20}$"}),
-        Field(description="Probability in the bounds over several days; absent: 0."),
-    ] = None
+    notion: str
+    """Which notion sets the noise."""
+    max_day_epsilon: Annotated[Number, text_schema(f"^{EPSILON}$")]
+    """Cap of any one day."""
+    epsilon_total: Annotated[str, AfterValidator(_check_cap), text_schema(f"^({EPSILON}|unlimited)$")]
+    """Sum at which the series ends; with delta the (epsilon, delta) loss of all days."""
+    delta: Annotated[Number | None, text_schema(r"^0\.[0-9]{1,20}$")] = None
+    """Probability in the bounds over several days; absent: 0."""
     age_days: Annotated[AgeDays | None, UNCHECKED] = None
 
 
@@ -311,7 +290,8 @@ class ContractOutput(DocumentPart):
     Another place confirms the newest head of the ledger, so that an older ledger that was put back is refused.
     """
 
-    witness: Annotated[Literal["required"], Field(description="Where it lies is not published.")]
+    witness: Literal["required"]
+    """Where it lies is not published."""
 
 
 class ContractDocument(DocumentPart):
@@ -319,15 +299,17 @@ class ContractDocument(DocumentPart):
 
     optional = frozenset({"form", "needs", "model", "output"})
 
-    version: Annotated[int, WithJsonSchema({"const": 1}), Field(description="Format of the run file.")] = 1
-    form: Annotated[int | None, Field(ge=2, description="Form of the contract; absent: 1.")] = None
-    needs: Annotated[str | None, Field(description="First version of agedp that reads this form.")] = None
+    version: Annotated[int, WithJsonSchema({"const": 1})] = 1
+    """Format of the run file."""
+    form: Annotated[int | None, Field(ge=2)] = None
+    """Form of the contract; absent: 1."""
+    needs: str | None = None
+    """First version of agedp that reads this form."""
     input: ContractInput
     population: ContractPopulation
     schedule: ContractSchedule
-    series: Annotated[
-        dict[str, SeriesTerms], Field(min_length=1, description="By name, the statistics that are published.")
-    ]
+    series: Annotated[dict[str, SeriesTerms], Field(min_length=1)]
+    """By name, the statistics that are published."""
     promise: PromiseTerms
     model: ContractModel | None = None
     output: ContractOutput | None = None

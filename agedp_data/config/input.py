@@ -5,44 +5,22 @@ The classes follow from the registered layouts: the common keys, with the keys t
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self, Union, cast
 
-from pydantic import (
-    Discriminator,
-    Field,
-    PlainValidator,
-    WithJsonSchema,
-    create_model,
-    model_validator,
-)
+from pydantic import Discriminator, Field, PlainValidator, WithJsonSchema, create_model, model_validator
 
+from agedp_data import parameters
 from agedp_data.amendment_rules import EITHER
 from agedp_data.config.paths import LOCATION, Pattern
 from agedp_data.datasets.layout import Layout
 from agedp_data.datasets.registry import LAYOUTS, layout_of
 from agedp_data.datasets.timestamps import EPOCHS, ISO, REST
 from agedp_data.datasets.validation import ALL_COLUMNS, INTERVAL_MINUTES, NamedColumns
-from agedp_data.parameters import (
-    FREE,
-    LATER,
-    TEXT,
-    AcceptedFindings,
-    Fraction01,
-    ListOf,
-    PositiveKwh,
-    Section,
-    Text,
-    Zone,
-    exact,
-    known_words,
-    text,
-    watt_hours,
-    wrong,
-)
 
 Order = Literal["name", "modified"]
 
@@ -58,11 +36,11 @@ _PATTERN = '"%d/%m/%Y %H:%M" that has year, month, day'
 def _columns(value: object) -> str | tuple[str, ...]:
     """Return one column, or several in their order."""
     if isinstance(value, str):
-        return text(value)
+        return parameters.text(value)
     listed = tuple(value) if isinstance(value, list | tuple) else ()
     if len(listed) != 2 or not all(isinstance(name, str) for name in listed):
-        raise wrong("must be a column in quotes, or a list of two columns")
-    return tuple(map(text, listed))
+        raise parameters.wrong("must be a column in quotes, or a list of two columns")
+    return tuple(map(parameters.text, listed))
 
 
 def _times(value: object) -> str | tuple[str, ...]:
@@ -70,7 +48,7 @@ def _times(value: object) -> str | tuple[str, ...]:
 
 
 def _text_or_none(value: object) -> str:
-    return "" if value == "" else text(value)
+    return "" if value == "" else parameters.text(value)
 
 
 _ONE_OR_TWO: Final = WithJsonSchema(
@@ -88,12 +66,12 @@ _WHERE: Final = WithJsonSchema(
 def _where(value: object) -> Where:
     """Return columns with the texts of the rows that are read, both in order."""
     if not isinstance(value, Mapping):
-        raise wrong('must be a table of columns and texts, such as { register = "E1" }')
+        raise parameters.wrong('must be a table of columns and texts, such as { register = "E1" }')
     found: dict[str, tuple[str, ...]] = {}
     for name, texts in value.items():
         listed = [texts] if isinstance(texts, str) else texts
         if not isinstance(listed, list | tuple) or not listed or not all(isinstance(word, str) for word in listed):
-            raise wrong(f"needs a text, or a list of texts, for the column {name!r}")
+            raise parameters.wrong(f"needs a text, or a list of texts, for the column {name!r}")
         found[str(name)] = tuple(sorted({word.strip(BLANKS) for word in listed}))
     return dict(sorted(found.items()))
 
@@ -102,12 +80,12 @@ def _order(data: dict[str, Any]) -> Order | None:
     return "name" if data.get("corrections") == "later-file" else None
 
 
-class InputSection(Section):
+class InputSection(parameters.Section):
     """The keys that all datasets share; `file_order` is None if conflicting readings are rejected."""
 
     dataset: str
     """Which layout the files have; see the tutorial for the two datasets and own-data for all others."""
-    files: Annotated[ListOf[Pattern], LOCATION, FREE]
+    files: Annotated[parameters.ListOf[Pattern], LOCATION, parameters.FREE]
     """Globs, paths or URLs of the input files: `.csv`, `.gz`, `.zip`, `.zst`, `.parquet`, or folders of them, in any
     order.
     """
@@ -119,21 +97,21 @@ class InputSection(Section):
     """Order of the files, for "later-file" only: by name, numbers compared as numbers, or by modification time. "name"
     unless written.
     """
-    interval_minutes: Annotated[Literal[5, 10, 15, 30, 60], LATER] = 30
+    interval_minutes: Annotated[Literal[5, 10, 15, 30, 60], parameters.LATER] = 30
     """Minutes between two readings of a household. Shorter readings are added up to half-hours; readings of hours count
     for days only, not for states or chains of half-hours. The publishers' datasets have 30.
     """
-    max_half_hour_kwh: Annotated[PositiveKwh, EITHER] = exact(50)
+    max_half_hour_kwh: Annotated[parameters.PositiveKwh, EITHER] = parameters.exact(50)
     """A reading above this is rejected and counted; the same power for readings of other intervals."""
-    max_rejected_share: Annotated[Fraction01, FREE] = Decimal("0.2")
+    max_rejected_share: Annotated[parameters.Fraction01, parameters.FREE] = Decimal("0.2")
     """A first run that rejects a larger share of the rows is refused. Rows without a reading, duplicates and corrected
     rows are not counted.
     """
-    preflight: Annotated[Literal["refuse", "report"], FREE] = "refuse"
+    preflight: Annotated[Literal["refuse", "report"], parameters.FREE] = "refuse"
     """What follows if the files make a first release meaningless: the run is refused before anything is registered, or
     only reports it. After the first release it only reports.
     """
-    accept: Annotated[AcceptedFindings, LATER] = ()
+    accept: Annotated[parameters.AcceptedFindings, parameters.LATER] = ()
     """Findings about the files, by their names in the report of the preflight, that are accepted knowingly: a first
     release is not refused for them.
     """
@@ -141,7 +119,7 @@ class InputSection(Section):
     @property
     def max_half_hour_wh(self) -> int:
         """The energy above which the reading of a half-hour is rejected [Wh]."""
-        return watt_hours(self.max_half_hour_kwh)
+        return parameters.watt_hours(self.max_half_hour_kwh)
 
     @property
     def named_columns(self) -> Mapping[str, Any] | None:
@@ -154,33 +132,26 @@ class InputSection(Section):
         return layout_of(self.dataset, self.named_columns, self.interval_minutes)
 
     @property
-    def dataset_keys(self) -> Section | None:
+    def dataset_keys(self) -> parameters.Section | None:
         """The keys that the dataset's layout adds to this table, None if it adds none."""
         keys = LAYOUTS[self.dataset].keys if self.dataset in LAYOUTS else None
         return None if keys is None else keys.model_construct(**{key: getattr(self, key) for key in keys.model_fields})
 
     @model_validator(mode="after")
-    def _interval_of_the_dataset(self) -> Self:
-        if self.dataset in LAYOUTS and self.interval_minutes != LAYOUTS[self.dataset].interval_minutes:
-            raise wrong(
-                f'must be {INTERVAL_MINUTES} for dataset = "{self.dataset}"; describe other files under dataset = '
-                '"long" and [input.columns]',
-                "interval_minutes",
+    def _keys_agree(self) -> Self:
+        minutes, fixed = self.interval_minutes, LAYOUTS.get(self.dataset)
+        if fixed is not None and minutes != fixed.interval_minutes:
+            advice = 'describe other files under dataset = "long" and [input.columns]'
+            raise parameters.wrong(
+                f'must be {INTERVAL_MINUTES} for dataset = "{self.dataset}"; {advice}', "interval_minutes"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _readings_fit_the_store(self) -> Self:
-        minutes, units_per_wh = self.interval_minutes, self.layout.units_per_wh
-        most_wh = _INT32_MAX // units_per_wh * INTERVAL_MINUTES // max(minutes, INTERVAL_MINUTES)
-        if self.max_half_hour_wh > most_wh:
-            raise wrong(f"must be at most {most_wh // 1000}: larger readings are not stored", "max_half_hour_kwh")
-        return self
-
-    @model_validator(mode="after")
-    def _order_only_where_used(self) -> Self:
-        if self.file_order is not None and self.corrections != "later-file":
-            raise wrong('is used by corrections = "later-file" only; remove it', "file_order")
+        most_wh = _INT32_MAX // self.layout.units_per_wh * INTERVAL_MINUTES // max(minutes, INTERVAL_MINUTES)
+        too_large = f"must be at most {most_wh // 1000}: larger readings are not stored"
+        is_unused = self.file_order is not None and self.corrections != "later-file"
+        parameters.refuse_first(
+            (self.max_half_hour_wh > most_wh, too_large, "max_half_hour_kwh"),
+            (is_unused, 'is used by corrections = "later-file" only; remove it', "file_order"),
+        )
         return self
 
 
@@ -195,7 +166,7 @@ def _is_complete(pattern: str, *, is_date: bool) -> bool:
         return False
 
 
-class LongColumns(Section):
+class LongColumns(parameters.Section):
     """[input.columns]: the columns and units of a table of readings.
 
     A table has one of these shapes:
@@ -205,7 +176,7 @@ class LongColumns(Section):
     * a row for each interval, with a column for each household: `household` and `energy` are "*".
     """
 
-    household: Text
+    household: parameters.Text
     """Column of the household's identifier; "*", with energy = "*", if the table has a column for each household;
     "file:meter-*.csv" if the name of the file has it in place of the star, "line:2" if it is the first cell of the
     second line of the file. Of several stars the first is the household, the others stand for what a delivery changes,
@@ -215,7 +186,7 @@ class LongColumns(Section):
     """Column of the timestamp; a list such as ["date", "time"] if date and time of day stand apart. With
     `period_minutes` the last column has the number of the interval within its day.
     """
-    time_format: Text = "%Y-%m-%d %H:%M:%S"
+    time_format: parameters.Text = "%Y-%m-%d %H:%M:%S"
     """Format of the timestamp, as for `strptime` (`%z` for an offset or Z, with zone = "UTC"); "iso", where an offset
     may be written or not; "epoch" or "epoch-ms" for seconds or milliseconds since 1970. Of columns apart the format is
     that of their texts with a blank between them, of rows of days and of periods that of the date. With `*` at its end
@@ -224,9 +195,9 @@ class LongColumns(Section):
     """
     stamp: Literal["end", "start"]
     """Whether the timestamp is the end or the start of its interval; not used for rows of days and for periods."""
-    zone: Zone
+    zone: parameters.Zone
     """Time zone of the timestamps."""
-    day_zone: Zone
+    day_zone: parameters.Zone
     """Time zone whose midnight ends a day."""
     energy: ColumnOrTwo
     """Column of the energy of the interval; "*" as for `household`; [first, last] for rows of days: the columns from
@@ -236,37 +207,37 @@ class LongColumns(Section):
     """Unit of the energy columns; W and kW are mean powers of the interval."""
     missing: Annotated[tuple[str, ...], Field(strict=False)] = ("Null", "")
     """Texts in the energy column that mean a missing reading."""
-    separator: Annotated[Literal[",", ";", "\t", "|"], LATER] = ","
+    separator: Annotated[Literal[",", ";", "\t", "|"], parameters.LATER] = ","
     """Separator of the columns of a CSV file."""
-    decimal: Annotated[Literal[".", ","], LATER] = "."
+    decimal: Annotated[Literal[".", ","], parameters.LATER] = "."
     """Decimal mark of energies that are text; one that is the separator as well stands in quotes: "0,5"."""
-    repeated: Annotated[Literal["passes", "sum"], LATER] = "passes"
+    repeated: Annotated[Literal["passes", "sum"], parameters.LATER] = "passes"
     """A half-hour that the clock shows twice: "passes" is two rows, which are added up, "sum" is one row with the sum
     of both, as always in rows of days.
     """
-    ignore: Annotated[tuple[str, ...], Field(strict=False), LATER] = ()
+    ignore: Annotated[tuple[str, ...], Field(strict=False), parameters.LATER] = ()
     """Columns of a wide table that are no household's."""
-    period_minutes: Annotated[Literal[5, 10, 15, 30, 60] | None, LATER] = None
+    period_minutes: Annotated[Literal[5, 10, 15, 30, 60] | None, parameters.LATER] = None
     """Minutes of a period, if the last column of `time` is the number of a period since midnight; those of
     `interval_minutes`.
     """
-    first_period: Annotated[int, Field(ge=0, le=1), LATER] = 1
+    first_period: Annotated[int, Field(ge=0, le=1), parameters.LATER] = 1
     """Number of the period that begins at midnight, 0 or 1."""
-    thousands: Annotated[Literal["", ",", ".", " ", "'"], LATER] = ""
+    thousands: Annotated[Literal["", ",", ".", " ", "'"], parameters.LATER] = ""
     """Mark between the thousands of an energy that is text; "" for none."""
-    encoding: Annotated[Literal["utf-8", "latin-1", "cp1252", "utf-16"], LATER] = "utf-8"
+    encoding: Annotated[Literal["utf-8", "latin-1", "cp1252", "utf-16"], parameters.LATER] = "utf-8"
     """Encoding of a CSV file."""
-    skip_lines: Annotated[int, Field(ge=0, le=MAX_SKIPPED), LATER] = 0
+    skip_lines: Annotated[int, Field(ge=0, le=MAX_SKIPPED), parameters.LATER] = 0
     """Lines of a CSV file before its header. A first line `sep=;`, as Excel writes it, is skipped anyway."""
-    where: Annotated[Where, PlainValidator(_where), _WHERE, LATER] = Field(default={})
+    where: Annotated[Where, PlainValidator(_where), _WHERE, parameters.LATER] = Field(default={})
     """Rows that are read, by a column and its texts, such as { register = "E1" } or { register = ["E1", "E2"] }; all
     others are not asked for.
     """
-    add: Annotated[str, PlainValidator(_text_or_none), TEXT, LATER] = ""
+    add: Annotated[str, PlainValidator(_text_or_none), parameters.TEXT, parameters.LATER] = ""
     """Column that tells the meters or channels of a household apart, whose energies are added up; "" if there is none.
     A half-hour that lacks one of those that the household has on that day is missing.
     """
-    negative: Annotated[Literal["reject", "zero", "net"], LATER] = "reject"
+    negative: Annotated[Literal["reject", "zero", "net"], parameters.LATER] = "reject"
     """A negative energy is rejected, counts as 0, or is netted: a day then counts within [0, clamp] after its sum."""
 
     @model_validator(mode="before")
@@ -275,82 +246,82 @@ class LongColumns(Section):
         is_by_position = isinstance(keys, dict) and (isinstance(keys.get("energy"), list) or "period_minutes" in keys)
         return {"stamp": "start", **keys} if is_by_position else keys
 
-    @model_validator(mode="after")
-    def _format_of_the_time(self) -> Self:
-        pattern, is_date = self.time_format, self.has_dates
-        if pattern in EPOCHS and (is_date or not isinstance(self.time, str)):
-            raise wrong("is the format of a timestamp in one column", "time_format")
-        if pattern not in (ISO, *EPOCHS) and not _is_complete(pattern, is_date=is_date):
-            example = '"%d/%m/%Y" that has year, month and day' if is_date else f"{_PATTERN} and minute"
-            raise wrong(f'must be "iso", or a pattern such as {example}', "time_format")
-        return self
-
     @property
     def has_dates(self) -> bool:
         """Return whether the timestamp is a date: of a row of a day, or beside the number of a period."""
         return not isinstance(self.energy, str) or self.period_minutes is not None
 
     @model_validator(mode="after")
-    def _offsets_are_utc(self) -> Self:
-        if "%z" in self.time_format and self.zone != "UTC":
-            raise wrong('must be "UTC" where time_format has %z: a timestamp with an offset is an instant', "zone")
-        return self
-
-    @model_validator(mode="after")
-    def _columns_of_a_shape(self) -> Self:
-        if (self.household == ALL_COLUMNS) != (self.energy == ALL_COLUMNS):
-            raise wrong(
-                'must be "*" for both household and energy (a column for each household), or for none', "energy"
-            )
-        if not isinstance(self.energy, str) and len(self.energy) != 2:
-            raise wrong("must be one column, or the first and the last of a row of a day", "energy")
-        if self.thousands and self.thousands == self.decimal:
-            raise wrong("is also the decimal mark; write another one", "thousands")
-        is_wide = self.household == ALL_COLUMNS
-        if self.time == "" and not is_wide:
-            raise wrong('must name a column; "" is the first header of a wide table (household = "*")', "time")
-        if self.ignore and not is_wide:
-            raise wrong('is for a wide table only (household = "*"): other columns are ignored anyway', "ignore")
-        for key in ("where", "add"):
-            if is_wide and getattr(self, key):
-                raise wrong("is for a table whose rows are of one household each", key)
-        if not isinstance(self.energy, str) and self.period_minutes is not None:
-            raise wrong("is not used where a row is a day", "period_minutes")
-        if self.first_period != 1 and self.period_minutes is None:
-            raise wrong("is used with period_minutes only", "first_period")
-        if self.period_minutes is not None and isinstance(self.time, str):
-            raise wrong('must be the date and the number of the period, such as ["date", "period"]', "time")
+    def _keys_agree(self) -> Self:
+        for key, what in itertools.chain(self._problems_of_time(), self._problems_of_shape()):
+            raise parameters.wrong(what, key)
         if self.household != ALL_COLUMNS:
             self._check_names()
         return self
+
+    def _problems_of_time(self) -> Iterator[tuple[str, str]]:
+        """Yield keys of the timestamp that do not agree with others, each with what is wrong."""
+        pattern, is_date = self.time_format, self.has_dates
+        if pattern in EPOCHS and (is_date or not isinstance(self.time, str)):
+            yield "time_format", "is the format of a timestamp in one column"
+        if pattern not in (ISO, *EPOCHS) and not _is_complete(pattern, is_date=is_date):
+            example = '"%d/%m/%Y" that has year, month and day' if is_date else f"{_PATTERN} and minute"
+            yield "time_format", f'must be "iso", or a pattern such as {example}'
+        if "%z" in pattern and self.zone != "UTC":
+            yield "zone", 'must be "UTC" where time_format has %z: a timestamp with an offset is an instant'
+
+    def _problems_of_shape(self) -> Iterator[tuple[str, str]]:
+        """Yield keys of other columns that do not agree, each with what is wrong."""
+        is_wide = self.household == ALL_COLUMNS
+        if is_wide != (self.energy == ALL_COLUMNS):
+            yield "energy", 'must be "*" for both household and energy (a column for each household), or for none'
+        if not isinstance(self.energy, str) and len(self.energy) != 2:
+            yield "energy", "must be one column, or the first and the last of a row of a day"
+        if self.thousands and self.thousands == self.decimal:
+            yield "thousands", "is also the decimal mark; write another one"
+        if self.time == "" and not is_wide:
+            yield "time", 'must name a column; "" is the first header of a wide table (household = "*")'
+        if self.ignore and not is_wide:
+            yield "ignore", 'is for a wide table only (household = "*"): other columns are ignored anyway'
+        for key in ("where", "add"):
+            if is_wide and getattr(self, key):
+                yield key, "is for a table whose rows are of one household each"
+        if not isinstance(self.energy, str) and self.period_minutes is not None:
+            yield "period_minutes", "is not used where a row is a day"
+        if self.first_period != 1 and self.period_minutes is None:
+            yield "first_period", "is used with period_minutes only"
+        if self.period_minutes is not None and isinstance(self.time, str):
+            yield "time", 'must be the date and the number of the period, such as ["date", "period"]'
 
     def _check_names(self) -> None:
         columns = NamedColumns.from_keys(self.model_dump())
         kind, place = columns.household_source
         names = [*([place] if kind == "column" else []), *columns.time_columns, *columns.energy_columns]
         if len(set(columns.time_columns)) < len(columns.time_columns):
-            raise wrong("names a column twice", "time")
+            raise parameters.wrong("names a column twice", "time")
         if len(set(names)) < len(names):
-            raise wrong("names a column that another key names; household, time and energy differ", "energy")
+            raise parameters.wrong("names a column that another key names; household, time and energy differ", "energy")
         if kind == "line" and not re.fullmatch("[1-9][0-9]?", place):
-            raise wrong('must be "line:" and the number of a line, such as "line:2"', "household")
+            raise parameters.wrong('must be "line:" and the number of a line, such as "line:2"', "household")
         if kind == "file" and ("*" not in place or "**" in place or "/" in place):
             example = 'such as "file:meter-*.csv"'
-            raise wrong(f'must be "file:" and the name of a file with a star for the household, {example}', "household")
+            raise parameters.wrong(
+                f'must be "file:" and the name of a file with a star for the household, {example}', "household"
+            )
 
 
 def _keys_of_columns(value: object) -> tuple[str, ...]:
-    return tuple(sorted(known_words(value, tuple(LongColumns.model_fields)))) if value != () else ()
+    return tuple(sorted(parameters.known_words(value, tuple(LongColumns.model_fields)))) if value != () else ()
 
 
-_KEYS: Final = WithJsonSchema({"type": "array", "items": {"enum": list(LongColumns.model_fields)}, "minItems": 1})
+_KEYS: Final = parameters.words_schema(LongColumns.model_fields)
 
 
 class LongInput(InputSection):
     """Any other table of readings of 5 to 60 minutes, whose shape [input.columns] describes."""
 
     dataset: Literal["long"]
-    read_off: Annotated[tuple[str, ...], PlainValidator(_keys_of_columns), _KEYS, LATER] = ()
+    read_off: Annotated[tuple[str, ...], PlainValidator(_keys_of_columns), _KEYS, parameters.LATER] = ()
     """Keys of [input.columns] whose values were chosen by looking at readings, such as ["negative", "unit"]: choices
     that no bound counts, so the statement lists them. `agedp init` writes those that it read off the first rows; remove
     a key that documentation of the files decides.
@@ -360,7 +331,7 @@ class LongInput(InputSection):
     @model_validator(mode="after")
     def _periods_are_intervals(self) -> Self:
         if self.columns.period_minutes not in (None, self.interval_minutes):
-            raise wrong("differs from [input] interval_minutes; write the same", "columns", "period_minutes")
+            raise parameters.wrong("differs from [input] interval_minutes; write the same", "columns", "period_minutes")
         return self
 
     @property
@@ -371,9 +342,8 @@ class LongInput(InputSection):
 
 def _section_of_layout(layout: Layout) -> type[InputSection]:
     """Return the section class of a dataset: the common keys and those of its layout."""
-    bases: Any = (
-        (InputSection,) if layout.keys is None else (layout.keys, InputSection)
-    )  # pydantic lists the last one's keys first
+    # pydantic lists the last one's keys first
+    bases: Any = (InputSection,) if layout.keys is None else (layout.keys, InputSection)
     dataset: Any = (Literal[layout.name], ...)
     return cast("type[InputSection]", create_model(f"{layout.name.title()}Input", __base__=bases, dataset=dataset))
 

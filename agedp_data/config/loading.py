@@ -15,6 +15,7 @@ from typing import Any, Final, Literal, get_args
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from agedp_data.config.contract import TABLES
 from agedp_data.config.contract_document import DocumentSchema
 from agedp_data.config.input import INPUTS, AnyInput, LongColumns, LongInput
 from agedp_data.config.model_section import DeclaredModel, EstimatedModel
@@ -48,17 +49,8 @@ _SECTIONS: dict[str, tuple[type[Section], ...]] = {
     "alerts": (AlertsSection,),
     "engine": (EngineSection,),
 }
-_CHOICE_KEYS = {
-    "input": "dataset",
-    "schedule": "mode",
-    "series": "statistic",
-    "promise": "notion",
-    "model": "source",
-}
-_FIXED_MESSAGES = {
-    "string_type": "must be text in quotes",
-    "tuple_type": "must be a list, in square brackets",
-}
+_CHOICE_KEYS = {table: choice for table, (choice, _) in TABLES.items() if choice}
+_FIXED_MESSAGES = {"string_type": "must be text in quotes", "tuple_type": "must be a list, in square brackets"}
 _MISSING_TYPES = ("missing", "union_tag_not_found")
 _FOLLOW_UP_TYPE = "default_factory_not_called"
 _TABLE_TYPES = ("model_type", "model_attributes_type", "dict_type", "is_instance_of")
@@ -142,17 +134,12 @@ def run_file_error(error: ValidationError, raw: Mapping[str, Any], *, name: str)
     unnamed_keys = [
         path for path in missing_keys if not public.endswith((f"write {path.key}", f"did you mean '{path.key}'?"))
     ]
-    further = _further_errors(unnamed_keys, n_others, first_is_missing=sorted_errors[0]["type"] in _MISSING_TYPES)
-    return RunFileError(f"{name}: {public}{further}", private=f"{name}: {private}{further}")
-
-
-def _further_errors(missing_keys: Sequence[_KeyPath], n_others: int, *, first_is_missing: bool) -> str:
-    """Return the further errors: every missing key by its name, all others by their number."""
-    key_list = _key_list(missing_keys) if missing_keys else ""
-    if key_list and not first_is_missing:
+    key_list = _key_list(unnamed_keys)
+    if key_list and sorted_errors[0]["type"] not in _MISSING_TYPES:
         key_list = f"missing: {key_list}"
     parts = [part for part in (key_list, f"{n_others} more" if n_others else "") if part]
-    return f" (and {' and '.join(parts)})" if parts else ""
+    further = f" (and {' and '.join(parts)})" if parts else ""
+    return RunFileError(f"{name}: {public}{further}", private=f"{name}: {private}{further}")
 
 
 def _key_list(paths: Sequence[_KeyPath]) -> str:
@@ -171,8 +158,10 @@ def _format_path(path: _KeyPath) -> str:
 
 def _key_path(error: ErrorDetails, raw: Mapping[str, Any]) -> _KeyPath:
     """Return the location of an error."""
-    loc = _without_choices([part for part in error["loc"] if isinstance(part, str)])
-    return _locate([*loc, *error.get("ctx", {}).get("at", ())], raw, choice=error["type"].startswith("union_tag"))
+    keys = [part for part in error["loc"] if isinstance(part, str)]
+    if keys and keys[0] in _CHOICE_KEYS:  # pydantic puts the choice ("classical") between a table and its key
+        del keys[_depth(keys) : _depth(keys) + 1]
+    return _locate([*keys, *error.get("ctx", {}).get("at", ())], raw, choice=error["type"].startswith("union_tag"))
 
 
 def _lines(error: ErrorDetails, raw: Mapping[str, Any]) -> tuple[str, str]:
@@ -193,7 +182,10 @@ def _locate(keys: list[str], raw: Mapping[str, Any], *, choice: bool) -> _KeyPat
     """Follow a path through the file to the last table that exists."""
     table: list[str] = []
     current: Any = raw
-    while keys and _is_table(current.get(keys[0])) and _may_be_table((*table, keys[0])):
+    while keys and isinstance(current.get(keys[0]), Mapping):
+        path = (*table, keys[0])
+        if ".".join(path) not in _SECTIONS and (path[0] != "series" or len(path) != 2):  # no table, but a value
+            break
         table.append(keys.pop(0))
         current = current[table[-1]]
     if not keys and choice and table:
@@ -201,17 +193,6 @@ def _locate(keys: list[str], raw: Mapping[str, Any], *, choice: bool) -> _KeyPat
     key = keys[0] if keys else None
     is_present = key in current
     return _KeyPath(tuple(table), key, current[key] if key is not None and is_present else current, is_present)
-
-
-def _may_be_table(path: tuple[str, ...]) -> bool:
-    return ".".join(path) in _SECTIONS or (path[0] == "series" and len(path) == 2)
-
-
-def _without_choices(keys: list[str]) -> Iterator[str]:
-    # pydantic puts the choice ("classical") between a table and its key.
-    for number, key in enumerate(keys):
-        if not (number == _depth(keys) and keys[0] in _CHOICE_KEYS):
-            yield key
 
 
 def _depth(keys: Sequence[str]) -> int:
@@ -252,12 +233,8 @@ def _misspelling_hint(path: _KeyPath) -> str:
 def _range_text(path: _KeyPath) -> str:
     """Return the range that the key's field declares, " from 1 to 1024"."""
     key = path.key or ""
-    constraints = [
-        constraint
-        for section in path.sections
-        if key in section.model_fields
-        for constraint in _field_metadata(section, key)
-    ]
+    sections = [section for section in path.sections if key in section.model_fields]
+    constraints = [constraint for section in sections for constraint in _field_metadata(section, key)]
     low = next((constraint.ge for constraint in constraints if hasattr(constraint, "ge")), None)
     high = next((constraint.le for constraint in constraints if hasattr(constraint, "le")), None)
     return "" if low is None else f" from {low} to {high}" if high is not None else f", {low} or more"
@@ -278,12 +255,11 @@ def _unknown_key_line(path: _KeyPath, raw: Mapping[str, Any]) -> str:
     name = str(path.key)
     if not path.table:
         known_tables = list(RunFile.model_fields)
-        message = (
-            f"unknown table [{short_name(name)}]" if _is_table(raw.get(name)) else f"unknown key '{short_name(name)}'"
-        )
-        location_text = "" if _is_table(raw.get(name)) else " outside of any table"
+        message = f"unknown key '{short_name(name)}' outside of any table"
+        if isinstance(raw.get(name), Mapping):
+            message = f"unknown table [{short_name(name)}]"
         hint = suggest_name(name, known_tables) or _table_hint(name, path) or "; known are " + ", ".join(known_tables)
-        return f"{message}{location_text}{hint}"
+        return f"{message}{hint}"
     own_keys, keys_of_other_choices = _table_keys(path, raw)
     accepting_choices = [tag for tag, keys in keys_of_other_choices.items() if path.key in keys]
     line = f"{_format_table(path.table)} has no key '{short_name(name)}'"
@@ -307,12 +283,10 @@ def _key_of_symbol(path: _KeyPath, tag: str) -> str:
 
 def _table_hint(name: str, path: _KeyPath) -> str:
     """Return the tables that have a key of this name."""
-    tables = [
-        table for table, sections in _SECTIONS.items() if any(name in section.model_fields for section in sections)
-    ]
     formatted = [
         "[series.NAME]" if table == "series" else f"[{table}]"
-        for table in tables
+        for table, sections in _SECTIONS.items()
+        if any(name in section.model_fields for section in sections)
         if (table,) != path.table[: table.count(".") + 1]
     ]
     return f"; it belongs in {' or '.join(formatted)}" if formatted else ""
@@ -344,10 +318,6 @@ def _table_at(raw: Mapping[str, Any], table: Sequence[str]) -> Mapping[str, Any]
     return value if isinstance(value, Mapping) else {}
 
 
-def _is_table(value: object) -> bool:
-    return isinstance(value, Mapping)
-
-
 def _names_file(path: _KeyPath) -> bool:
     fields = (section.model_fields.get(path.key or "") for section in path.sections)
     return path.key == "wait_for" or any(field is not None and LOCATION in field.metadata for field in fields)
@@ -375,9 +345,8 @@ def load(path: Path) -> RunFile:
         with path.open("rb") as stream:
             content = stream.read(_MAX_BYTES + 1)
     except FileNotFoundError:
-        raise _unreadable(
-            path, "the file does not exist; `agedp init` writes a first one", suggest_file(path)
-        ) from None
+        problem = "the file does not exist; `agedp init` writes a first one"
+        raise _unreadable(path, problem, suggest_file(path)) from None
     except IsADirectoryError:
         raise _unreadable(path, "is a folder; name the run file in it") from None
     except OSError as error:
@@ -490,15 +459,15 @@ def _toml_error_text(message: str, text: str) -> str:
     position = _TOML_POSITION.fullmatch(message)
     if position is None:
         return f"is not TOML: {escape_text(message, 160)}"
-    reason = re.sub(r"\('.*'\)|\('.*',\)", lambda match: _table_name(match[0]), position["what"])
+    reason = re.sub(r"\('.*'\)|\('.*',\)", _table_name, position["what"])
     lines = text.splitlines() or [""]
     line = position["line"] or len(lines)
     column = position["column"] or len(lines[-1]) + 1
     return f"line {line}, column {column}: is not TOML: {reason[:1].lower()}{escape_text(reason[1:], 160)}"
 
 
-def _table_name(path: str) -> str:
-    names = re.findall(r"'(.*?)'", path)
+def _table_name(path: re.Match[str]) -> str:
+    names = re.findall(r"'(.*?)'", path[0])
     return f"[{'.'.join(names)}]"
 
 

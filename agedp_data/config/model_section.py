@@ -10,35 +10,19 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import Discriminator, Field, PlainValidator, TypeAdapter, ValidationError, WithJsonSchema, model_validator
 
+from agedp_data import parameters
 from agedp_data.config.paths import OptionalLocation, SharedFolder
 from agedp_data.config.schedule import day
 from agedp_data.markov.states import RepresentativeValues
 from agedp_data.notions import AnyPromise
 from agedp_data.notions.age_dependent import AgeDependent
-from agedp_data.parameters import (
-    FREE,
-    LATER,
-    MANY_DAYS,
-    NUMBERS,
-    DrawEpsilon,
-    Fraction01,
-    ListOf,
-    Method,
-    Section,
-    Text,
-    ascending,
-    exact_text,
-    positive_kwh,
-    watt_hours,
-    wrong,
-)
 
 Step = Literal["half-hour", "day"]
 Memory = Literal["one", "pair", "trailing-mean"]
-METHODS: tuple[Method, ...] = get_args(Method)
+METHODS: tuple[parameters.Method, ...] = get_args(parameters.Method)
 
 
-class ModelSection(Section):
+class ModelSection(parameters.Section):
     """The keys that declared and estimated models share."""
 
     source: str
@@ -49,7 +33,7 @@ class ModelSection(Section):
     """
 
     @property
-    def methods(self) -> tuple[Method, ...]:
+    def methods(self) -> tuple[parameters.Method, ...]:
         """The methods that bound a risk by this model, the tightest first."""
         return METHODS
 
@@ -59,7 +43,7 @@ class ModelSection(Section):
         return ""
 
     @property
-    def tightest_method(self) -> Method:
+    def tightest_method(self) -> parameters.Method:
         """The method of bounds for which the run file names none."""
         return self.methods[0]
 
@@ -81,11 +65,11 @@ class DeclaredModel(ModelSection):
     """File of a transition matrix, instead of `curve`."""
     step: Step | None = Field(default_factory=_kernel_step)
     """Step of the transition matrix; a day unless written."""
-    basis: Text
+    basis: parameters.Text
     """Source of the curve or the transition matrix; quoted in the statement."""
 
     @property
-    def methods(self) -> tuple[Method, ...]:
+    def methods(self) -> tuple[parameters.Method, ...]:
         """All methods for a transition matrix; a curve consists of total variations only."""
         return ("total_variation",) if self.curve is not None else METHODS
 
@@ -97,9 +81,9 @@ class DeclaredModel(ModelSection):
     @model_validator(mode="after")
     def _curve_or_kernel(self) -> Self:
         if (self.curve is None) == (self.kernel is None):
-            raise wrong('source = "declared" takes exactly one of curve and kernel', "curve")
+            raise parameters.wrong('source = "declared" takes exactly one of curve and kernel', "curve")
         if self.kernel is None and self.step is not None:
-            raise wrong("is the step of a kernel; a curve has its ages, remove it", "step")
+            raise parameters.wrong("is the step of a kernel; a curve has its ages, remove it", "step")
         return self
 
 
@@ -107,13 +91,13 @@ def _edges(value: object) -> str | tuple[Decimal, ...]:
     if isinstance(value, str) and value in ("quantile", "equal-width"):
         return value
     if not isinstance(value, list):
-        raise wrong('must be "quantile", "equal-width" or a list of public kWh values')
-    return ascending(value, positive_kwh)
+        raise parameters.wrong('must be "quantile", "equal-width" or a list of public kWh values')
+    return parameters.ascending(value, parameters.positive_kwh)
 
 
 def _acceptance(value: object) -> object:
     if value is not True:
-        raise wrong("must be true, or absent")
+        raise parameters.wrong("must be true, or absent")
     return value
 
 
@@ -122,21 +106,21 @@ _TRUE = WithJsonSchema({"const": True})
 
 def _period(value: object) -> tuple[date, date]:
     if not isinstance(value, list | tuple) or [type(day) for day in value] != [date, date]:
-        raise wrong("must be two dates without quotes, such as [2012-01-01, 2012-12-31]")
+        raise parameters.wrong("must be two dates without quotes, such as [2012-01-01, 2012-12-31]")
     first, last = day(value[0]), day(value[1])
     if last < first:
-        raise wrong("ends before it begins")
+        raise parameters.wrong("ends before it begins")
     return first, last
 
 
 def _ages(value: object) -> tuple[int, ...]:
-    ages = ascending(value, _age)
+    ages = parameters.ascending(value, _age)
     return tuple(int(age) for age in ages)
 
 
 def _age(value: object) -> Decimal:
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MANY_DAYS:
-        raise wrong(f"must be whole days from 1 to {MANY_DAYS}")
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= parameters.MANY_DAYS:
+        raise parameters.wrong(f"must be whole days from 1 to {parameters.MANY_DAYS}")
     return Decimal(value)
 
 
@@ -149,21 +133,23 @@ class SelectionTerms:
     failure_probability: Decimal
 
 
-class QuantileQuestion(Section):
+class QuantileQuestion(parameters.Section):
     """A private quantile over the households that 0.2 drew, as contracts and stored models have it."""
 
     of: Literal["spectral-gap", "total-variation"]
-    age_days: Annotated[int, Field(ge=1, le=MANY_DAYS)] | None = None
-    probability: Fraction01
-    epsilon: DrawEpsilon
+    age_days: Annotated[int, Field(ge=1, le=parameters.MANY_DAYS)] | None = None
+    probability: parameters.Fraction01
+    epsilon: parameters.DrawEpsilon
 
 
 def _quantiles(value: object) -> tuple[QuantileQuestion, ...]:
     """Return the questions of a list of inline tables; an empty list would ask nothing."""
     try:
-        return TypeAdapter(ListOf[QuantileQuestion]).validate_python(value)
+        return TypeAdapter(parameters.ListOf[QuantileQuestion]).validate_python(value)
     except ValidationError:
-        raise wrong("must be the list of tables of 0.2; it is withdrawn, so remove it from a new run file") from None
+        raise parameters.wrong(
+            "must be the list of tables of 0.2; it is withdrawn, so remove it from a new run file"
+        ) from None
 
 
 _QUANTILES = WithJsonSchema({"type": "array", "items": {"type": "object"}})
@@ -202,28 +188,30 @@ class EstimatedModel(ModelSection):
     """A state with fewer visits counts as total variation 1 at every age, which gives no credit."""
     confidence: Literal["plug-in", "sampling-bound"]
     """Estimated transitions as they are, or with a confidence bound on their sampling error."""
-    level: Fraction01 | None = None
+    level: parameters.Fraction01 | None = None
     """Confidence level of that bound; required for "sampling-bound"."""
-    ages_days: Annotated[tuple[int, ...], PlainValidator(_ages), NUMBERS] = (1, 2, 3, 7, 14, 28)
+    ages_days: Annotated[tuple[int, ...], PlainValidator(_ages), parameters.NUMBERS] = (1, 2, 3, 7, 14, 28)
     """Ages and gaps at which the leakage bound is tabulated and the chain is tested."""
     publish: Literal["envelope", "private"]
     """What is published: "envelope" acknowledges that the leakage bound is computed from readings and published without
     noise; "private" publishes the member of a public family of bounds that a private selection chooses.
     """
-    selection_epsilon: Annotated[DrawEpsilon | None, LATER] = None
+    selection_epsilon: Annotated[parameters.DrawEpsilon | None, parameters.LATER] = None
     """Privacy loss of the selection, about all readings of a household in the period; for "private", and required."""
-    coverage: Annotated[Fraction01 | None, LATER] = None
+    coverage: Annotated[parameters.Fraction01 | None, parameters.LATER] = None
     """Share of the households whose chains lie below the selected bound; for "private", and required."""
-    failure_probability: Annotated[Fraction01 | None, LATER] = None
+    failure_probability: Annotated[parameters.Fraction01 | None, parameters.LATER] = None
     """Probability with which fewer households do; for "private", and required."""
     family: OptionalLocation = None
     """CSV file of the family: `age_days`, then the total variations of each member; for "private". Without it, ten
     members decay with 1/4, 1/2, 1, ..., 64 days, and not at all.
     """
-    quantiles: Annotated[tuple[QuantileQuestion, ...] | None, PlainValidator(_quantiles), _QUANTILES, LATER] = None
+    quantiles: Annotated[
+        tuple[QuantileQuestion, ...] | None, PlainValidator(_quantiles), _QUANTILES, parameters.LATER
+    ] = None
     """Withdrawn with 0.3: only a population that 0.2 began goes on, under its stored model; its draws stay charged."""
 
-    accept_unverified_model: Annotated[Literal[True] | None, PlainValidator(_acceptance), _TRUE, FREE] = None
+    accept_unverified_model: Annotated[Literal[True] | None, PlainValidator(_acceptance), _TRUE, parameters.FREE] = None
     """`true` accepts that `risk` rests on chains that one dataset can contradict but never verify. It is required when
     a promise of `risk` is first registered, or amended to another estimated model; refused without `risk`.
     """
@@ -233,7 +221,7 @@ class EstimatedModel(ModelSection):
         """The public states; None if each household has its own state edges."""
         if isinstance(self.edges, str):
             return None
-        return RepresentativeValues(self.step, tuple(watt_hours(edge) for edge in self.edges))
+        return RepresentativeValues(self.step, tuple(parameters.watt_hours(edge) for edge in self.edges))
 
     @property
     def is_private(self) -> bool:
@@ -248,7 +236,7 @@ class EstimatedModel(ModelSection):
         return SelectionTerms(self.selection_epsilon, self.coverage, self.failure_probability)
 
     @property
-    def methods(self) -> tuple[Method, ...]:
+    def methods(self) -> tuple[parameters.Method, ...]:
         """All methods for one plug-in kernel that is published itself; spectral bounds apply to no other model."""
         is_plug_in_homogeneous = self.chain == "homogeneous" and self.confidence == "plug-in"
         return METHODS if is_plug_in_homogeneous and not self.is_private else ("tight", "total_variation")
@@ -263,24 +251,24 @@ class EstimatedModel(ModelSection):
     @model_validator(mode="after")
     def _parts_agree(self) -> Self:
         if not isinstance(self.edges, str) and len(self.edges) != self.states - 1:
-            raise wrong(f"must list {self.states - 1} values for {self.states} states", "edges")
+            raise parameters.wrong(f"must list {self.states - 1} values for {self.states} states", "edges")
         if self.chain == "cyclic" and self.step == "day":
-            raise wrong('has a kernel for each half-hour of the day; it needs step = "half-hour"', "chain")
+            raise parameters.wrong('has a kernel for each half-hour of the day; it needs step = "half-hour"', "chain")
         if self.confidence == "plug-in" and self.level is not None:
-            raise wrong('is not used by confidence = "plug-in"; remove it', "level")
+            raise parameters.wrong('is not used by confidence = "plug-in"; remove it', "level")
         if self.confidence != "plug-in" and self.level is None:
-            raise wrong(f'is missing; confidence = "{self.confidence}" needs one such as 0.95', "level")
+            raise parameters.wrong(f'is missing; confidence = "{self.confidence}" needs one such as 0.95', "level")
         return self
 
     @model_validator(mode="after")
     def _selection_is_complete(self) -> Self:
         present = [key for key in _SELECTION if getattr(self, key) is not None]
         if present and not self.is_private:
-            raise wrong('is not used by publish = "envelope"; remove it', present[0])
+            raise parameters.wrong('is not used by publish = "envelope"; remove it', present[0])
         if missing := [key for key, example in _SELECTION.items() if example and key not in present]:
             examples = ", ".join(f"{key} (such as {_SELECTION[key]})" for key in missing)
             if self.is_private:
-                raise wrong(f'is missing; publish = "private" needs {examples}', missing[0])
+                raise parameters.wrong(f'is missing; publish = "private" needs {examples}', missing[0])
         return self
 
 
@@ -301,10 +289,9 @@ def missing_acceptance(promise: AnyPromise, model: AnyModel | None) -> str:
     risk = _estimated_risk(promise, model)
     if risk is None or (isinstance(model, EstimatedModel) and model.accept_unverified_model):
         return ""
-    return (
-        f"[model] accept_unverified_model is missing: risk = {exact_text(risk)} rests on an estimated model, which one "
-        "dataset can contradict but never verify. Write accept_unverified_model = true, or promise epsilon_per_day."
-    )
+    model_text = f"risk = {parameters.exact_text(risk)} rests on an estimated model, which one dataset can contradict"
+    remedy = "Write accept_unverified_model = true, or promise epsilon_per_day."
+    return f"[model] accept_unverified_model is missing: {model_text} but never verify. {remedy}"
 
 
 def acceptance_problems(promise: AnyPromise, model: AnyModel | None) -> Iterator[str]:

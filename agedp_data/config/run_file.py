@@ -59,27 +59,21 @@ Problem = tuple[str, str, str]
 
 def place_problems(run: RunFile) -> Iterator[Problem]:
     """Yield what is wrong with the places of a run file: [output], the files of [population], the model's file."""
-    yield from _nothing_confidential_in_release(run.output, run.population, run.model)
-    yield from _witness_apart(run.output)
-    yield from _register_apart(run.output)
-
-
-def _nothing_confidential_in_release(
-    output: OutputSection, population: PopulationSection, model: AnyModel | None
-) -> Iterator[Problem]:
-    release = output.release
-    inside = {("output", "confidential"): output.confidential}
-    inside["population", "roster"] = population.roster
-    if population.meters is not None:
-        inside["population", "meters"] = population.meters
-    if isinstance(model, EstimatedModel):
-        inside["model", "file"] = model.file
-    inside["output", "ledger"] = ledger_path(output.ledger)
+    output, release = run.output, run.output.release
+    inside = {
+        ("output", "confidential"): output.confidential,
+        ("population", "roster"): run.population.roster,
+        ("population", "meters"): run.population.meters,
+        ("model", "file"): run.model.file if isinstance(run.model, EstimatedModel) else None,
+        ("output", "ledger"): ledger_path(output.ledger),
+    }
     for (table, key), place in inside.items():
-        if _within(place, release):
+        if place is not None and _within(place, release):
             yield table, key, "lies in the release folder, which is handed over; move it"
     if _within(release, output.confidential):
         yield "output", "release", "lies in the confidential folder, which is never handed over; move it"
+    yield from _witness_apart(output)
+    yield from _register_apart(output)
 
 
 def _witness_apart(output: OutputSection) -> Iterator[Problem]:
@@ -404,15 +398,14 @@ def _problems(run: RunFile) -> list[Problem]:
     return list(dict.fromkeys((table_name(table), key, what) for table, key, what in problems))
 
 
-def _ages(run: RunFile) -> Iterator[Problem]:
+def _model_and_ages(run: RunFile) -> Iterator[Problem]:
+    if run.promise.requires_model and run.model is None:
+        yield "promise", "notion", "needs a [model]; declare one or estimate one with `agedp calibrate`"
     age, mode = run.promise.age_days, run.schedule.mode
     if age is None and mode != "archive":
         yield "promise", "age_days", f'is missing; mode = "{mode}" releases a day when it is that old'
     if age is not None and mode == "archive" and not isinstance(run.promise, AgeDependent):
         yield "promise", "age_days", f'is not used by "{run.promise.notion}" in an archive; remove it'
-
-
-def _check_period_of_archive(run: RunFile) -> Iterator[Problem]:
     if run.promise.needs_period and run.schedule.last_day is None:
         yield "promise", "spend", "plans every day of a known period; write [schedule] last_day, or take another"
 
@@ -438,22 +431,14 @@ def _states(run: RunFile) -> Iterator[Problem]:
             yield f"series.{name}", "values", f"needs public edges; list them in {place}"
         elif series.clamp_wh > public_states.max_day_wh:
             max_kwh = exact_text(Decimal(public_states.max_day_wh) / 1000)
-            yield (
-                f"series.{name}",
-                "clamp_kwh",
-                f"exceeds {max_kwh} kWh, the largest daily total of these states; lower it",
-            )
+            what = f"exceeds {max_kwh} kWh, the largest daily total of these states; lower it"
+            yield f"series.{name}", "clamp_kwh", what
         if isinstance(run.promise, Neighbourhood):
             what = 'do not go with notion = "neighbourhood": a small change of use may change any of them'
             yield f"series.{name}", "values", f'{what}; write values = "readings"'
         if series.reads_half_hours and public_states is not None and public_states.step != HALF_HOUR:
             what = 'counts states of half-hours; [model] step = "day" has none'
             yield f"series.{name}", "values", f'{what}. Write values = "readings"'
-
-
-def _model_there(run: RunFile) -> Iterator[Problem]:
-    if run.promise.requires_model and run.model is None:
-        yield "promise", "notion", "needs a [model]; declare one or estimate one with `agedp calibrate`"
 
 
 def _model_fits(run: RunFile) -> Iterator[Problem]:
@@ -468,11 +453,8 @@ def _model_fits(run: RunFile) -> Iterator[Problem]:
             yield "model", "assume", 'must be "markov" for notion = "temporal"'
         if isinstance(model, DeclaredModel) and model.curve is not None:
             yield "model", "curve", 'is not enough for notion = "temporal"; declare a kernel'
-
-
-def _model_before(run: RunFile) -> Iterator[Problem]:
     live = run.schedule.mode == "live"
-    if live and isinstance(run.model, EstimatedModel) and run.model.period[1] >= run.schedule.first_day:
+    if live and isinstance(model, EstimatedModel) and model.period[1] >= run.schedule.first_day:
         yield "model", "period", f'must end before first_day = {run.schedule.first_day} when mode = "live"'
 
 
@@ -491,15 +473,12 @@ def _half_hours_there(run: RunFile) -> Iterator[Problem]:
             yield f"series.{name}", "max_missing", f"must be at most {most} {files}: a day has half as many readings"
 
 
-def _check_change_size(run: RunFile) -> Iterator[Problem]:
+def _change_size_and_delta(run: RunFile) -> Iterator[Problem]:
     means = {name: series for name, series in run.series.items() if isinstance(series, EnergySeries)}
     clamps = {table_name(name): series.clamp_kwh for name, series in means.items()}  # of layers the last, highest
     for name, clamp_kwh in clamps.items():
         if isinstance(run.promise, Neighbourhood) and run.promise.delta_kwh > clamp_kwh:
             yield "promise", "delta_kwh", f"exceeds clamp_kwh of [series.{name}]; no day can move that far"
-
-
-def _check_delta(run: RunFile) -> Iterator[Problem]:
     for problem in delta_problems(run.promise, run.population.min_households):
         yield "promise", "delta", problem
 
@@ -520,16 +499,12 @@ def _check_periods(run: RunFile) -> Iterator[Problem]:
 
 
 _RULES = (
-    _model_there,
-    _ages,
-    _check_period_of_archive,
+    _model_and_ages,
     _shares,
     _states,
     _model_fits,
-    _model_before,
     _half_hours_there,
-    _check_change_size,
-    _check_delta,
+    _change_size_and_delta,
     _check_periods,
     place_problems,
 )

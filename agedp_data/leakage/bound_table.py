@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -168,13 +169,12 @@ class LeakageBound:
         table = self._table(direction, method)
         if row < 0:
             return losses[()]
-        value = (
-            self._between(table[row], losses)
-            if method == "tight"
-            else round_up_with_slack(leakage_from_total_variation(table[row], losses))
-        )
-        if method == "tight" and direction in self.hulls:
-            value = np.minimum(value, round_up_with_slack(self.hulls[direction][row].float_leakage(losses)))
+        if method != "tight":
+            value = round_up_with_slack(leakage_from_total_variation(table[row], losses))
+        else:
+            value = self._between(table[row], losses)
+            if direction in self.hulls:
+                value = np.minimum(value, round_up_with_slack(self.hulls[direction][row].float_leakage(losses)))
         result: Floats = np.minimum(round_up_nano(value), losses)[()]
         return result
 
@@ -199,16 +199,13 @@ class LeakageBound:
         if method != "tight":
             piece = np.array([table[row]]), np.zeros(1)
             return float(round_up_with_slack(fixed_point(*piece, release_loss + _ROUNDING_STEP)))
-        if (
-            direction in self.hulls
-            and (nano_supremum := self.hulls[direction][row].supremum(round(float(round_up_nano(release_loss)) * NANO)))
-            is not None
-        ):
-            limit = nano_supremum / NANO
+        nano_supremum = None
+        if direction in self.hulls:
+            nano_supremum = self.hulls[direction][row].supremum(round(float(round_up_nano(release_loss)) * NANO))
+        if nano_supremum is not None:
+            limit, leaked = nano_supremum / NANO, partial(self, gap, direction=direction, method=method)
             # rounded by floats here and in whole numbers there, which may differ by the last 1e-9
-            while (
-                next_loss := float(round_up_nano(release_loss + self(gap, limit, direction=direction, method=method)))
-            ) > limit:
+            while (next_loss := float(round_up_nano(release_loss + leaked(limit)))) > limit:
                 limit = next_loss
             return limit
         # On (g, h] the table says L(h) at most: x = loss + L(h) will do if it lies there, or g if already above.
@@ -222,13 +219,11 @@ class LeakageBound:
         It returns the loss itself at an age without a bound; arguments and errors as calling.
         """
         table, row = self._table(direction, "tight"), self._row(age)
-        if row >= 0 and direction in self.hulls:
+        if row < 0:
+            return TabulatedLeakage([], [])
+        if direction in self.hulls:
             return self.hulls[direction][row]
-        return (
-            TabulatedLeakage(to_integers(self.losses), to_integers(table[row]))
-            if row >= 0
-            else TabulatedLeakage([], [])
-        )
+        return TabulatedLeakage(to_integers(self.losses), to_integers(table[row]))
 
     def total_variation(self, age: int) -> float:
         """Return the total variation at an age [steps], from 0 to 1; 1 below the smallest tabulated age.
@@ -334,9 +329,8 @@ def _checked_table(values: ArrayLike | None, losses: Floats, shape: tuple[int, i
         return None
     table = round_up_nano(checked_loss(values))
     if table.shape != shape:
-        raise ChainError(
-            f"a table of a leakage bound has a row per age and a column per loss, {shape}, got {table.shape}"
-        )
+        layout = f"a row per age and a column per loss, {shape}"
+        raise ChainError(f"a table of a leakage bound has {layout}, got {table.shape}")
     table = np.maximum.accumulate(np.maximum.accumulate(table, axis=1)[::-1], axis=0)[::-1]
     return np.minimum(table, losses)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,15 +19,7 @@ from agedp_data.errors import ChainError
 from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.leakage.exact import PiecewiseLeakage, round_up_with_slack, with_slack
 from agedp_data.leakage.function import frontier, frontier_of, gain, is_above_hull, leakage_from_total_variation
-from agedp_data.markov.mixing import (
-    deflated_kernel,
-    fill_bound,
-    is_reversible,
-    max_total_variation,
-    second_singular_value,
-    spectral_bound,
-    total_variation_forward,
-)
+from agedp_data.markov import mixing
 from agedp_data.markov.transitions import ascending_powers, ascending_products, power, stationary
 
 # --------------------------------------------------------------------------------------------------
@@ -42,7 +35,7 @@ from agedp_data.markov.transitions import ascending_powers, ascending_products, 
 Steps = NDArray[np.int64]
 UpperHull = tuple[Floats, Floats]
 
-_HOUSEHOLDS_PER_BATCH = 512
+_CHAINS_PER_BATCH = 512
 _SLOWEST_PER_AGE = 8
 
 
@@ -82,7 +75,7 @@ class UpperHulls:
         may_exceed = self._may_exceed(age, shared, ratio)
         rows, ratio = rows[may_exceed], ratio[may_exceed]
         if rows.size:
-            rows = rows[self._may_exceed(age, max_total_variation(rows), ratio)]
+            rows = rows[self._may_exceed(age, mixing.max_total_variation(rows), ratio)]
         if rows.size:
             self.hulls[age] = frontier_of(rows, self.hulls[age])
 
@@ -132,7 +125,7 @@ def upper_hulls(chains: Floats, steps: Steps, *, known: UpperHulls | None = None
     hulls = UpperHulls(len(steps))
     if known is not None:
         hulls.hulls = list(known.hulls)
-    for batch in _hull_batches(chains) if known is not None else _slowest_first(chains, steps):
+    for batch in _batches(chains, _CHAINS_PER_BATCH) if known is not None else _slowest_first(chains, steps):
         for age, (_, kernels) in enumerate(ascending_powers(batch, steps)):
             hulls.add(age, kernels)
     return hulls
@@ -173,7 +166,7 @@ def cyclic_upper_hulls(chains: Iterable[Floats], steps: Steps, *, direction: str
             is_present = ~np.isnan(flat).all(axis=(-1, -2))
             rows = filled_kernel(flat[is_present])
             distance = np.zeros(len(flat))
-            distance[is_present] = max_total_variation(rows)
+            distance[is_present] = mixing.max_total_variation(rows)
             variation[:, age] = distance.reshape(len(batch), -1).max(axis=1)
             hulls.add(age, rows)
         distances.append(variation)
@@ -206,27 +199,24 @@ def max_reversibilised_bound(chains: Floats, steps: Steps) -> Floats:
     maximum = np.zeros(len(steps))
     for batch in _slowest_first(chains, steps):
         distribution = stationary(batch)
-        one_step_value = second_singular_value(power(batch, 1), distribution)
+        one_step_value = mixing.second_singular_value(power(batch, 1), distribution)
         for age, (step, kernels) in enumerate(ascending_powers(batch, steps)):
             # The singular values of a product are at most the products of the factors' own.
-            ceiling = fill_bound(one_step_value**step, distribution)
+            ceiling = mixing.fill_bound(one_step_value**step, distribution)
             candidates = np.flatnonzero(ceiling > maximum[age])
             if not candidates.size:
                 continue
             # The norm of Frobenius is at least the largest singular value, at a fraction of its price.
-            norm = np.sqrt((deflated_kernel(kernels[candidates], distribution[candidates]) ** 2).sum(axis=(-1, -2)))
-            ceiling = np.minimum(ceiling[candidates], fill_bound(norm, distribution[candidates]))
+            norm = np.sqrt(
+                (mixing.deflated_kernel(kernels[candidates], distribution[candidates]) ** 2).sum(axis=(-1, -2))
+            )
+            ceiling = np.minimum(ceiling[candidates], mixing.fill_bound(norm, distribution[candidates]))
             for candidate in np.argsort(-ceiling, kind="stable"):
                 if ceiling[candidate] <= maximum[age]:
                     break
-                household = candidates[candidate]
+                kernel, law = kernels[candidates[candidate]], distribution[candidates[candidate]]
                 maximum[age] = max(
-                    maximum[age],
-                    float(
-                        fill_bound(
-                            second_singular_value(kernels[household], distribution[household]), distribution[household]
-                        )
-                    ),
+                    maximum[age], float(mixing.fill_bound(mixing.second_singular_value(kernel, law), law))
                 )
     return maximum
 
@@ -254,10 +244,10 @@ def max_spectral_bound(chains: Floats, steps: Steps) -> Floats | None:
     >>> max_spectral_bound(np.array([[[0.9, 0.1], [0.1, 0.9]]]), np.array([1, 2])).round(12).tolist()
     [0.8, 0.64]
     """
-    batches = list(_hull_batches(chains))
-    if not all(is_reversible(batch).all() for batch in batches):
+    batches = list(_batches(chains, _CHAINS_PER_BATCH))
+    if not all(mixing.is_reversible(batch).all() for batch in batches):
         return None
-    return np.asarray(np.max([spectral_bound(batch, steps).max(axis=0) for batch in batches], axis=0))
+    return np.asarray(np.max([mixing.spectral_bound(batch, steps).max(axis=0) for batch in batches], axis=0))
 
 
 def chain_bounds(chains: Floats, steps: Steps) -> dict[str, Floats]:
@@ -286,10 +276,7 @@ def chain_bounds(chains: Floats, steps: Steps) -> dict[str, Floats]:
     >>> {name: values.round(9).tolist() for name, values in bounds.items()}
     {'reversibilised': [0.8], 'spectral': [0.8]}
     """
-    bounds = {
-        "reversibilised": max_reversibilised_bound(chains, steps),
-        "spectral": max_spectral_bound(chains, steps),
-    }
+    bounds = {"reversibilised": max_reversibilised_bound(chains, steps), "spectral": max_spectral_bound(chains, steps)}
     return {name: np.minimum(with_slack(bound), 1.0) for name, bound in bounds.items() if bound is not None}
 
 
@@ -297,16 +284,16 @@ def _slowest_first(chains: Floats, steps: Steps) -> Iterator[Floats]:
     """Yield the chains in batches, the slowest mixing ones at the first, middle and last step first."""
     ranking_steps = np.unique(steps[[0, len(steps) // 2, -1]]) if len(steps) else steps
     is_slowest = np.zeros(len(chains), np.bool_)
-    distances = [total_variation_forward(batch, ranking_steps) for batch in _hull_batches(chains)]
+    distances = [mixing.total_variation_forward(batch, ranking_steps) for batch in _batches(chains, _CHAINS_PER_BATCH)]
     for column in np.concatenate(distances).T if distances else ():
         is_slowest[np.argsort(-column, kind="stable")[:_SLOWEST_PER_AGE]] = True
     yield chains[is_slowest]
-    yield from _hull_batches(chains[~is_slowest])
+    yield from _batches(chains[~is_slowest], _CHAINS_PER_BATCH)
 
 
-def _hull_batches(chains: Floats) -> Iterator[Floats]:
-    for start in range(0, len(chains), _HOUSEHOLDS_PER_BATCH):
-        yield chains[start : start + _HOUSEHOLDS_PER_BATCH]
+def _batches(chains: Floats, size: int) -> Iterator[Floats]:
+    for start in range(0, len(chains), size):
+        yield chains[start : start + size]
 
 
 # --------------------------------------------------------------------------------------------------
@@ -315,6 +302,8 @@ def _hull_batches(chains: Floats) -> Iterator[Floats]:
 
 HOUSEHOLDS_PER_BATCH = 16
 """How many households' kernels are held at a time: 48 phases of 12 states each."""
+
+_markov_bound = partial(LeakageBound, assume="markov", distances="exact")
 
 BOUND_METHODS = ("total_variation", "reversibilised", "spectral")
 
@@ -447,7 +436,7 @@ def leakage_bound_from_distances(
     maxima = [side.max(axis=0) for side in both]
     tables = [_rounded(leakage_from_total_variation(side[:, None], grid), grid) for side in maxima]
     bounds = {"total_variation": np.minimum(with_slack(maxima[0]), 1.0)}
-    return LeakageBound(steps, grid, tables[0], [*tables, None][1], bounds, steps_per_day, "markov", distances="exact")
+    return _markov_bound(steps, grid, tables[0], [*tables, None][1], bounds, steps_per_day)
 
 
 def cyclic_leakage_bound(
@@ -492,7 +481,10 @@ def cyclic_leakage_bound(
     day = chains["backward"].shape[1]
     if not np.all(reliable):
         return identity_leakage_bound(steps, grid, day, forward=forward is not None)
-    hulls = {name: cyclic_upper_hulls(_batches(kernels), steps, direction=name)[0] for name, kernels in chains.items()}
+    hulls = {
+        name: cyclic_upper_hulls(_batches(kernels, HOUSEHOLDS_PER_BATCH), steps, direction=name)[0]
+        for name, kernels in chains.items()
+    }
     return leakage_bound_of_hulls(hulls["backward"], steps, grid, day, forward_hulls=hulls.get("forward"))
 
 
@@ -531,9 +523,7 @@ def leakage_bound_of_hulls(
     """
     bounds = {"total_variation": np.minimum(with_slack(backward.distances), 1.0)}
     forward = None if forward_hulls is None else _hull_table(forward_hulls, grid)
-    return LeakageBound(
-        steps, grid, _hull_table(backward, grid), forward, bounds, steps_per_day, "markov", distances="exact"
-    )
+    return _markov_bound(steps, grid, _hull_table(backward, grid), forward, bounds, steps_per_day)
 
 
 def identity_leakage_bound(
@@ -568,9 +558,7 @@ def identity_leakage_bound(
     """
     table = np.tile(grid, (steps.size, 1))
     bounds = {method: np.ones(steps.size) for method in methods}
-    return LeakageBound(
-        steps, grid, table, table if forward else None, bounds, steps_per_day, "markov", distances="exact"
-    )
+    return _markov_bound(steps, grid, table, table if forward else None, bounds, steps_per_day)
 
 
 def _checked(
@@ -602,8 +590,3 @@ def _rounded(values: Floats, grid: Floats) -> Floats:
 def _hull_table(hulls: UpperHulls, grid: Floats) -> Floats:
     """Return the maximum of L over the households, (T, m)."""
     return np.array([_rounded(gain(over, under, grid), grid) for over, under in hulls.hulls])
-
-
-def _batches(chains: Floats) -> Iterator[Floats]:
-    for start in range(0, len(chains), HOUSEHOLDS_PER_BATCH):
-        yield chains[start : start + HOUSEHOLDS_PER_BATCH]

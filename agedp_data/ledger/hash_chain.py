@@ -80,10 +80,11 @@ class HashChain:
         """
         seq = columns["seq"]
         if not records.is_row_number(seq):
-            return (
-                records.Fault(seq if isinstance(seq, int) else 0, table, "an inserted row: it has no valid number"),
-            )
-        texts = list(self._check_number(seq))
+            number = seq if isinstance(seq, int) else 0
+            return (records.Fault(number, table, "an inserted row: it has no valid number"),)
+        texts = [f"a second row numbered {seq}"] if seq <= self.length else []
+        if seq > self.length + 1:
+            texts.append(f"row {self.length + 1} to {seq - 1} missing before it")
         row: records.Row | None = None
         try:
             row = records.row_from_columns(table, columns)
@@ -126,12 +127,6 @@ class HashChain:
         """Return the canonical text of the contract in force with a population, None before the first contract."""
         contracts = self.contracts.get(population)
         return contracts[-1].promise if contracts else None
-
-    def _check_number(self, seq: int) -> Iterator[str]:
-        if seq <= self.length:
-            yield f"a second row numbered {seq}"
-        elif seq > self.length + 1:
-            yield f"row {self.length + 1} to {seq - 1} missing before it"
 
     def _index(self, row: records.Row) -> None:
         if is_content(row):
@@ -188,14 +183,13 @@ class HashChain:
             case lifecycle.HouseholdAccount() as account:
                 self.accounts[account.population] = account
             case lifecycle.RecoveryRecord() as recovery:
-                ledgers: tuple[lifecycle.EarlierLedger | lifecycle.RecoveryRecord, ...] = (
+                ledgers: list[lifecycle.EarlierLedger | lifecycle.RecoveryRecord] = [
                     *recovery.earlier_ledgers,
                     recovery,
-                )
+                ]
                 for earlier in ledgers:
-                    self.earlier_heads |= {
-                        digest: row.seq + number for number, digest in enumerate(earlier.hashes, 1) if digest
-                    }
+                    numbered = enumerate(earlier.hashes, row.seq + 1)
+                    self.earlier_heads |= {digest: number for number, digest in numbered if digest}
                     self.earlier_heads.setdefault(earlier.head, row.seq + len(earlier.hashes))
 
     def _check_statement(self, row: records.StatementRecord) -> Iterator[str]:
@@ -270,10 +264,8 @@ class HashChain:
 
     def _check_release(self, row: records.ReleaseRecord) -> Iterator[str]:
         if release_key(row) in self.by_key:
-            yield (
-                f"{escape_text(row.day, _MAX_SHOWN)} of series {escape_text(row.series, _MAX_SHOWN)!r} "
-                f"is released already"
-            )
+            day, name = (escape_text(text, _MAX_SHOWN) for text in (row.day, row.series))
+            yield f"{day} of series {name!r} is released already"
         contracts = self.contracts[row.population]
         if not contracts or contracts[-1].hash != row.contract:
             yield "the contract it names is not the one in force"
@@ -286,10 +278,8 @@ class HashChain:
         if row.model and row.model not in self.models:
             yield "the model it names is not in the ledger"
         if row.published_on < self.published_on:
-            yield (
-                f"published on {escape_text(row.published_on, _MAX_SHOWN)}, "
-                f"before {self.published_on} of an earlier row"
-            )
+            published_on = escape_text(row.published_on, _MAX_SHOWN)
+            yield f"published on {published_on}, before {self.published_on} of an earlier row"
         yield from check_dates(row)
         covers_period = series is not None and series.covers_periods
         yield from check_draw(row, counts=HOUSEHOLD_DAYS if covers_period else HOUSEHOLDS)

@@ -28,11 +28,9 @@ from dataclasses import dataclass
 from typing import ClassVar, Final, Literal, Self, TypeVar
 
 import sqlalchemy as sa
-from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError
 
 from agedp_data.errors import LedgerError
-from agedp_data.ledger.backends.backend import LedgerDatabase, run_transaction
+from agedp_data.ledger.backends.backend import LedgerDatabase, parse_url, run_transaction
 from agedp_data.ledger.backends.postgresql import PostgreSQLDatabase
 from agedp_data.ledger.backends.sqlite import SQLiteDatabase
 
@@ -308,12 +306,7 @@ class _RegisterServer(PostgreSQLDatabase):
 
 
 def _database_at(url: str) -> LedgerDatabase:
-    try:
-        parts = make_url(url)
-    except (ArgumentError, ValueError):
-        raise LedgerError(f"the address of {_SUBJECT} cannot be read; write postgresql://host/database") from None
-    if parts.password is not None or any("pass" in key.lower() for key in parts.query):
-        raise LedgerError(f"the address of {_SUBJECT} contains a password; use ~/.pgpass or PGSERVICE instead")
+    parts = parse_url(url, f"the address of {_SUBJECT}", example="postgresql://host/database")
     if parts.drivername.startswith("postgresql"):
         return _RegisterServer.of(parts)
     return _RegisterFile.of(parts)

@@ -11,7 +11,6 @@ same rules (`hash_chain`) when they are written and when they are read: reading 
 
 from __future__ import annotations
 
-import json
 import operator
 from dataclasses import replace
 from datetime import date, datetime
@@ -24,22 +23,11 @@ from sqlalchemy.exc import DBAPIError
 from agedp_data import clock
 from agedp_data.config.contract import FORM, NEEDS, comparable
 from agedp_data.errors import LedgerError
-from agedp_data.ledger import lifecycle
+from agedp_data.ledger import lifecycle, records
 from agedp_data.ledger.backends import backend
 from agedp_data.ledger.backends.backend import LedgerDatabase, run_transaction
 from agedp_data.ledger.hash_chain import HashChain, release_key
 from agedp_data.ledger.ledger_reader import History, LedgerReader, require_same_contract
-from agedp_data.ledger.records import (
-    ContractRecord,
-    ModelRecord,
-    ReleaseRecord,
-    Row,
-    StatementRecord,
-    canonical,
-    columns_of,
-    sha256,
-    table_of,
-)
 from agedp_data.ledger.witness import CommitWitness, WitnessState
 
 if TYPE_CHECKING:
@@ -55,7 +43,7 @@ if TYPE_CHECKING:
 AnyLedger = TypeVar("AnyLedger", bound="LedgerTransactions")
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
-_Row = TypeVar("_Row", ContractRecord, ModelRecord, ReleaseRecord, StatementRecord)
+_Row = TypeVar("_Row", records.ContractRecord, records.ModelRecord, records.ReleaseRecord, records.StatementRecord)
 
 
 def in_write_transaction(
@@ -108,7 +96,7 @@ class LedgerTransactions(LedgerReader):
             try:
                 result, error = run_transaction(self._database, self._with_fresh_chain(transaction_body), write=True)
             except BaseException:
-                self._reset_chain()  # it may contain rows that were never committed
+                self._chain = HashChain()  # this one may contain rows that were never committed
                 raise
             if self._chain.length:
                 self._last_head = self._chain.head
@@ -149,15 +137,15 @@ class LedgerTransactions(LedgerReader):
         self._insert(row)
         return row
 
-    def _require(self, row: Row) -> None:
+    def _require(self, row: records.Row) -> None:
         """Raise LedgerError for a row that breaks a rule, or if the database cannot be written."""
         self._database.require_writable(self._write_connection)
         texts = self._chain.broken_rules(row)
         if texts:
-            raise LedgerError(f"the ledger cannot take this {table_of(row)}: {'; '.join(texts)}")
+            raise LedgerError(f"the ledger cannot take this {records.table_of(row)}: {'; '.join(texts)}")
 
-    def _insert(self, row: Row) -> None:
-        self._write_connection.execute(backend.TABLES[table_of(row)].insert(), columns_of(row))
+    def _insert(self, row: records.Row) -> None:
+        self._write_connection.execute(backend.TABLES[records.table_of(row)].insert(), records.columns_of(row))
 
     @property
     def _write_connection(self) -> Connection:
@@ -191,7 +179,7 @@ class Ledger(LedgerTransactions):
     @in_write_transaction
     def register(
         self, contract: Mapping[str, Any], *, population: str | None = None, at: str | date | None = None
-    ) -> ContractRecord:
+    ) -> records.ContractRecord:
         """Return the contract in force: `contract`, stored if it is the population's first.
 
         `population` defaults to the one that the contract names, `at` to today.
@@ -205,12 +193,12 @@ class Ledger(LedgerTransactions):
         if contracts:
             return require_same_contract(contracts[-1], contract)
         day = _iso_day(clock.today() if at is None else at)
-        return self._store(ContractRecord(name, canonical(contract), at=day))
+        return self._store(records.ContractRecord(name, records.canonical(contract), at=day))
 
     @in_write_transaction
     def amend(
         self, contract: Mapping[str, Any], *, population: str, at: str | date, after: str | None = None
-    ) -> ContractRecord:
+    ) -> records.ContractRecord:
         """Return the contract in force from now on: `contract`, stored unless it equals the newest one.
 
         The caller checks whether the change is permitted (`config.amendment`). `after` is the hash of the contract
@@ -224,26 +212,25 @@ class Ledger(LedgerTransactions):
             raise LedgerError(
                 f"the ledger has no contract of {population!r} yet; the first `agedp run` registers the run file"
             )
-        promise = canonical(contract)
-        old, new = comparable(json.loads(contracts[-1].promise), contract)
+        old, new = comparable(contracts[-1].terms.keys, contract)
         if old == new:
             return contracts[-1]
         if after is not None and contracts[-1].hash != after:
             raise LedgerError("the contract was amended meanwhile; look at the difference again")
-        return self._store(ContractRecord(population, promise, at=_iso_day(at)))
+        return self._store(records.ContractRecord(population, records.canonical(contract), at=_iso_day(at)))
 
     @in_write_transaction
-    def register_model(self, public_text: str, *, at: str | date) -> ModelRecord:
+    def register_model(self, public_text: str, *, at: str | date) -> records.ModelRecord:
         """Return the record of a model with this public part, stored unless the ledger has it already."""
-        name = sha256(public_text)
+        name = records.sha256(public_text)
         if name in self._chain.models:
             return next(record for record in self.models() if record.model == name)
-        return self._store(ModelRecord(name, public_text, at=_iso_day(at)))
+        return self._store(records.ModelRecord(name, public_text, at=_iso_day(at)))
 
     @in_write_transaction
     def record(
         self, statement_text: str, *, population: str, files: Mapping[str, str], software: str, at: str | date
-    ) -> StatementRecord:
+    ) -> records.StatementRecord:
         """Return the privacy statement of a population, stored unless the newest one has the same text and files.
 
         Args:
@@ -260,11 +247,11 @@ class Ledger(LedgerTransactions):
         newest = self.newest_statement(population)
         if newest is not None and (newest.claim, newest.files) == (statement_text, files_by_name):
             return newest
-        row = StatementRecord(population, statement_text, files_by_name, software, at=_iso_day(at))
+        row = records.StatementRecord(population, statement_text, files_by_name, software, at=_iso_day(at))
         return self._store(row)
 
     @in_write_transaction
-    def upgrade(self, *, at: str | date) -> StatementRecord | None:
+    def upgrade(self, *, at: str | date) -> records.StatementRecord | None:
         """Store a record that later rows may have the newest form; return None if the ledger has it already.
 
         No row is rewritten. A version of agedp without that form refuses the ledger from then on.
@@ -298,7 +285,7 @@ class Ledger(LedgerTransactions):
             LedgerError: the record breaks a rule of the ledger; nothing is drawn.
         """
         first_day, last_day = map(_iso_day, period)
-        planned = lifecycle.CalibrationDraw(population, first_day, last_day, canonical(query), (0,), loss)
+        planned = lifecycle.CalibrationDraw(population, first_day, last_day, records.canonical(query), (0,), loss)
         stored = self._chain.calibration_draws.get(planned.key)
         if stored is not None:
             return stored
@@ -347,9 +334,9 @@ class Ledger(LedgerTransactions):
         series: str,
         day: str | date,
         *,
-        draw: Callable[[ReleaseRecord], Iterable[SupportsIndex]],
-        admit: Callable[[History], ReleaseRecord],
-    ) -> ReleaseRecord:
+        draw: Callable[[records.ReleaseRecord], Iterable[SupportsIndex]],
+        admit: Callable[[History], records.ReleaseRecord],
+    ) -> records.ReleaseRecord:
         """Return the stored release of `day`; if it does not exist, admit, draw and store it in one transaction.
 
         `admit` gets the headers of all releases of the population, oldest first, and returns the release without
@@ -375,7 +362,7 @@ class Ledger(LedgerTransactions):
         return self._store(replace(planned, values=values))
 
     @in_write_transaction
-    def export_and_close(self, write: Callable[[tuple[Row, ...]], None], *, at: str | date) -> None:
+    def export_and_close(self, write: Callable[[tuple[records.Row, ...]], None], *, at: str | date) -> None:
         """Pass all rows to `write` and close the ledger, in one transaction; a closed ledger is only written again.
 
         The exported rows exclude the closing row: with it the copy would be closed as well.
@@ -388,14 +375,14 @@ class Ledger(LedgerTransactions):
         closing = lifecycle.ClosedLedger(self._chain.head, self._chain.length)
         self._store(_lifecycle_row(closing, at))
 
-    def import_rows(self, rows: Sequence[Row]) -> None:
+    def import_rows(self, rows: Sequence[records.Row]) -> None:
         """Store exported rows in an empty ledger, after recomputing every hash.
 
         Raises:
             LedgerError: the ledger has rows, or these rows are no valid chain; nothing is stored.
         """
         chain = HashChain()
-        faults = [fault for row in rows for fault in chain.add(table_of(row), columns_of(row))]
+        faults = [fault for row in rows for fault in chain.add(records.table_of(row), records.columns_of(row))]
         if faults:
             first = faults[0]
             raise LedgerError(
@@ -416,8 +403,8 @@ class Ledger(LedgerTransactions):
         self.in_one_transaction(work)
 
 
-def _lifecycle_row(record: lifecycle.LifecycleRecord, at: str | date) -> StatementRecord:
-    return StatementRecord(
+def _lifecycle_row(record: lifecycle.LifecycleRecord, at: str | date) -> records.StatementRecord:
+    return records.StatementRecord(
         lifecycle.LEDGER_POPULATION, lifecycle.format_lifecycle_record(record), (), "", at=_iso_day(at)
     )
 

@@ -25,16 +25,10 @@ from sqlalchemy.exc import DBAPIError
 
 from agedp_data.config.contract import parse_contract
 from agedp_data.errors import ContractChanged, LedgerBehind, LedgerError
+from agedp_data.ledger import lifecycle
 from agedp_data.ledger.backends import backend, connect
 from agedp_data.ledger.backends.backend import LedgerDatabase, TransactionAborted, run_transaction
 from agedp_data.ledger.hash_chain import HashChain, check_hash
-from agedp_data.ledger.lifecycle import (
-    CalibrationDraw,
-    HouseholdAccount,
-    RecoveryRecord,
-    Takeover,
-    read_lifecycle_record,
-)
 from agedp_data.ledger.records import (
     HEADER_FIELDS,
     NO_HASH,
@@ -152,7 +146,9 @@ class LedgerCheckpoint:
         for name, numbers in state["statement_numbers"].items():
             chain.statement_numbers[name] = list(numbers)
         for account in state["accounts"]:
-            chain.accounts[account["population"]] = HouseholdAccount(**{**account, "gaps": tuple(account["gaps"])})
+            chain.accounts[account["population"]] = lifecycle.HouseholdAccount(
+                **{**account, "gaps": tuple(account["gaps"])}
+            )
         chain.newest_dates = dict(state["newest_dates"])
         return chain
 
@@ -363,14 +359,11 @@ class ChainReader:
         def attempt(connection: Connection) -> _Result:
             nonlocal begun
             if begun:
-                self._reset_chain()
+                self._chain = HashChain()
             begun = True
             return work(connection)
 
         return attempt
-
-    def _reset_chain(self) -> None:
-        self._chain = HashChain()
 
     def _stored_rows(self, table: str, numbers: Sequence[int]) -> tuple[Row, ...]:
         """Return rows of one table, read from the database and hashed again."""
@@ -593,9 +586,8 @@ class LedgerReader(ChainReader):
             ContractChanged: they differ in meaning; the message lists the differences key by key. Without a registered
                 contract nothing is raised.
         """
-        contracts = self.contracts(population)
-        if contracts:
-            require_same_contract(contracts[-1], contract)
+        for registered in self.contracts(population)[-1:]:
+            require_same_contract(registered, contract)
 
     def contracts(self, population: str | None = None) -> tuple[ContractRecord, ...]:
         """Return the contracts, oldest first, of one population or of all.
@@ -621,7 +613,7 @@ class LedgerReader(ChainReader):
 
     def newest_statement(self, population: str) -> StatementRecord | None:
         """Return the newest privacy statement of a population, None before the first."""
-        return next(iter(self._statements(self._read().statement_numbers.get(population, [])[-1:])), None)
+        return next(iter(self.newest_statements(population, 1)), None)
 
     def first_statement(self, population: str) -> StatementRecord | None:
         """Return the first privacy statement of a population, None without one; no others are read."""
@@ -639,12 +631,12 @@ class LedgerReader(ChainReader):
         dates = self._read().newest_dates
         return max(dates.get("", ""), dates.get(population, ""))
 
-    def calibration_draws(self, population: str | None = None) -> tuple[CalibrationDraw, ...]:
+    def calibration_draws(self, population: str | None = None) -> tuple[lifecycle.CalibrationDraw, ...]:
         """Return the calibration draws, oldest first, about one population or about all."""
         draws = self._read().calibration_draws.values()
         return tuple(draw for draw in draws if population in {None, draw.population})
 
-    def household_account(self, population: str) -> HouseholdAccount | None:
+    def household_account(self, population: str) -> lifecycle.HouseholdAccount | None:
         """Return the newest household account of a population, None if there is none."""
         return self._read().accounts.get(population)
 
@@ -679,17 +671,19 @@ class LedgerReader(ChainReader):
         """Return whether the ledger was closed: no row can be added, and another ledger continues it."""
         return bool(self._read().closing_text)
 
-    def recovery(self) -> RecoveryRecord | None:
+    def recovery(self) -> lifecycle.RecoveryRecord | None:
         """Return the recovery record of this ledger, None if it was never recovered."""
-        records = [read_lifecycle_record(row) for row in self._read().lifecycle_rows]
-        return next((record for record in records if isinstance(record, RecoveryRecord)), None)
+        return next((of for of in self._lifecycle_records() if isinstance(of, lifecycle.RecoveryRecord)), None)
+
+    def _lifecycle_records(self) -> list[lifecycle.LifecycleRecord | None]:
+        return [lifecycle.read_lifecycle_record(row) for row in self._read().lifecycle_rows]
 
     def is_taken_over(self) -> bool:
         """Return whether rows of this ledger were exported from a ledger that was never closed and is lost.
 
         If that ledger turns up again, both must not be used: the same days would be drawn twice.
         """
-        return any(isinstance(read_lifecycle_record(row), Takeover) for row in self._read().lifecycle_rows)
+        return any(isinstance(record, lifecycle.Takeover) for record in self._lifecycle_records())
 
     def earlier_folder_files(self) -> tuple[tuple[tuple[str, str], ...], ...]:
         """Return the files (name, SHA-256) of the folders that the earlier ledgers were recovered from."""

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Final
 
 from agedp_data.ledger.records import Row, StatementRecord, canonical
@@ -120,22 +120,26 @@ SINCE_FORM_2: Final = (CalibrationDraw, HouseholdAccount)
 """Records that a ledger can have only after an upgrade to form 2."""
 
 
+_Flat = ClosedLedger | Takeover | LedgerUpgrade | CalibrationDraw | HouseholdAccount
+_KINDS: Final[Mapping[str, type[_Flat]]] = {
+    "closed": ClosedLedger,
+    "taken over": Takeover,
+    "upgraded": LedgerUpgrade,
+    "calibration draw": CalibrationDraw,
+    "household account": HouseholdAccount,
+}
+"""Records whose text has their fields by name."""
+
+
 def format_lifecycle_record(record: LifecycleRecord) -> str:
     """Return a lifecycle record as canonical JSON, the text of its statement row.
 
     >>> format_lifecycle_record(ClosedLedger("ab", 3))
     '{"closed":{"head":"ab","rows":3}}'
     """
-    if isinstance(record, ClosedLedger):
-        return canonical({"closed": {"head": record.head, "rows": record.rows}})
-    if isinstance(record, Takeover):
-        return canonical({"taken over": {"head": record.head, "rows": record.rows}})
-    if isinstance(record, LedgerUpgrade):
-        return canonical({"upgraded": {"form": record.form, "needs": record.needs}})
-    if isinstance(record, HouseholdAccount):
-        return canonical({"household account": asdict(record)})
-    if isinstance(record, CalibrationDraw):
-        return canonical({"calibration draw": asdict(record)})
+    if not isinstance(record, RecoveryRecord):
+        kind = next(kind for kind, of_kind in _KINDS.items() if isinstance(record, of_kind))
+        return canonical({kind: asdict(record)})
     content: dict[str, object] = {"ledger": record.ledger, "head": record.head, "hashes": list(record.hashes)}
     if record.earlier_ledgers:
         content["former"] = [
@@ -161,44 +165,21 @@ def read_lifecycle_record(row: StatementRecord) -> LifecycleRecord | None:
 
 def _parse_record(record: dict[str, dict[str, object]]) -> LifecycleRecord | None:
     [(kind, content)] = record.items() if isinstance(record, dict) and len(record) == 1 else [("", {})]
+    if of_kind := _KINDS.get(kind):
+        return of_kind(**{field.name: _parse_field(str(field.type), content[field.name]) for field in fields(of_kind)})
     match kind, content:
-        case "closed", {"head": str(head), "rows": int(rows)}:
-            return ClosedLedger(head, rows)
-        case "taken over", {"head": str(head), "rows": int(rows)}:
-            return Takeover(head, rows)
-        case "upgraded", {"form": int(form), "needs": str(needs)}:
-            return LedgerUpgrade(form, needs)
         case "recovered", {"ledger": str(ledger), "head": str(head), "hashes": [*hashes]}:
-            earlier_ledgers = content.get("former", [])
-            return RecoveryRecord(
-                ledger,
-                head,
-                _texts(hashes),
-                tuple(_parse_earlier_ledger(ledger) for ledger in _require_list(earlier_ledgers)),
-            )
-    return _parse_account_record(kind, content)
-
-
-def _parse_account_record(kind: str, content: dict[str, object]) -> CalibrationDraw | HouseholdAccount | None:
-    match kind, content:
-        case "household account", {
-            "population": str(population),
-            "day": int(day),
-            "total": int(total),
-            "since": str(since),
-            "gaps": [*gaps],
-        }:
-            return HouseholdAccount(population, day, total, since, _texts(gaps))
-        case "calibration draw", {
-            "population": str(population),
-            "first_day": str(first_day),
-            "last_day": str(last_day),
-            "query": str(query),
-            "value": [*value],
-            "loss": int(loss),
-        }:
-            return CalibrationDraw(population, first_day, last_day, query, _integers(value), loss)
+            earlier_ledgers = tuple(map(_parse_earlier_ledger, _require_list(content.get("former", []))))
+            return RecoveryRecord(ledger, head, _texts(hashes), earlier_ledgers)
     return None
+
+
+def _parse_field(kind: str, value: object) -> Any:  # noqa: ANN401  (a field of any record)
+    if kind.startswith("tuple"):
+        return _integers(_require_list(value)) if "int" in kind else _texts(_require_list(value))
+    if isinstance(value, int if kind == "int" else str):
+        return value
+    raise ValueError("no field of a record")
 
 
 def _parse_earlier_ledger(content: object) -> EarlierLedger:

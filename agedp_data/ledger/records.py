@@ -18,7 +18,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
 from agedp_data import clock, epsilon
-from agedp_data.config.contract import Contract, meaning, parse_contract
+from agedp_data.config.contract import Contract, parse_contract
 from agedp_data.config.contract_document import ContractDocument, DocumentPart, read_document
 from agedp_data.errors import ChainError, LedgerError
 from agedp_data.leakage.bound_table import LeakageBound
@@ -342,7 +342,7 @@ def parse_promise(text: str) -> ContractDocument:
     if canonical(value) != text:
         raise ValueError("the promise is not canonical JSON")
     try:
-        keys = meaning(value) if isinstance(value, dict) else value
+        keys = parse_contract(text).keys if isinstance(value, dict) else value
     except LedgerError as error:
         raise ValueError(str(error)) from None
     promise = read_document(ContractDocument, keys, "the promise")
@@ -515,10 +515,8 @@ def check_draw(row: ReleaseRecord, *, counts: range) -> Iterator[str]:
     if not 0 < row.scale <= MAX_SCALE:
         yield "scale is not positive, or beyond 2^55"
     elif not epsilon.ceil_nano(Fraction(row.sensitivity) / Fraction(row.scale)) <= row.loss < INT64.stop:
-        yield (
-            f"loss {epsilon.format_epsilon(row.loss)} is below sensitivity {row.sensitivity} / scale {row.scale!r},"
-            " or beyond 64 bits"
-        )
+        bound = f"sensitivity {row.sensitivity} / scale {row.scale!r}"
+        yield f"loss {epsilon.format_epsilon(row.loss)} is below {bound}, or beyond 64 bits"
 
 
 def _is_utc(text: str) -> bool:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 from agedp_data.config.contract import format_reader_version
 from agedp_data.errors import LedgerError
@@ -216,12 +216,13 @@ def complete_rows(ledger: LedgerReader, rows: Sequence[Row]) -> tuple[Row, ...]:
     return tuple(by_number.get(row.seq, row) for row in rows)
 
 
+def _is_record(row: Row, kinds: type | tuple[type, ...]) -> TypeGuard[StatementRecord]:
+    """Return whether a row is a lifecycle record of one of these kinds."""
+    return isinstance(row, StatementRecord) and isinstance(read_lifecycle_record(row), kinds)
+
+
 def _recovery_rows(rows: Iterable[Row]) -> list[StatementRecord]:
-    return [
-        row
-        for row in rows
-        if isinstance(row, StatementRecord) and isinstance(read_lifecycle_record(row), RecoveryRecord)
-    ]
+    return [row for row in rows if _is_record(row, RecoveryRecord)]
 
 
 def _record_rows(rows: Iterable[Row], population: str) -> list[StatementRecord]:
@@ -253,9 +254,8 @@ def recovered_rows(export: LedgerExport, statement: StatementRecord, *, at: str)
     restored = [row for row in export.rows if row not in recoveries]
     earlier = [ledger for row in recoveries for ledger in _earlier_ledgers(row, restored)]
     record = RecoveryRecord(export.ledger, export.head, tuple(row.hash for row in restored), tuple(earlier))
-    recovery = StatementRecord(
-        LEDGER_POPULATION, format_lifecycle_record(record), statement.files, statement.software, at=at
-    )
+    text, files, software = format_lifecycle_record(record), statement.files, statement.software
+    recovery = StatementRecord(LEDGER_POPULATION, text, files, software, at=at)
     return _rebuild_chain([recovery, *restored, statement])
 
 
@@ -264,17 +264,12 @@ def _earlier_ledgers(recovery: StatementRecord, restored: Sequence[Row]) -> list
     record = read_lifecycle_record(recovery)
     if not isinstance(record, RecoveryRecord):
         return []
-    latest = EarlierLedger(record.ledger, record.head, record.hashes, recovery.files)
-    return [
-        replace(ledger, hashes=_hashes_in_order(recovery.seq, ledger.hashes, restored))
-        for ledger in (*record.earlier_ledgers, latest)
-    ]
-
-
-def _hashes_in_order(recovery_number: int, hashes: Sequence[str], restored: Sequence[Row]) -> tuple[str, ...]:
-    hash_by_number = dict(enumerate(hashes, recovery_number + 1))
-    last = max((number for number, row in enumerate(restored, 1) if hash_by_number.get(row.seq)), default=0)
-    return tuple(hash_by_number.get(row.seq, "") for row in restored[:last])
+    latest, ledgers = EarlierLedger(record.ledger, record.head, record.hashes, recovery.files), []
+    for ledger in (*record.earlier_ledgers, latest):
+        hash_by_number = dict(enumerate(ledger.hashes, recovery.seq + 1))
+        last = max((number for number, row in enumerate(restored, 1) if hash_by_number.get(row.seq)), default=0)
+        ledgers.append(replace(ledger, hashes=tuple(hash_by_number.get(row.seq, "") for row in restored[:last])))
+    return ledgers
 
 
 def takeover_rows(export: LedgerExport, *, at: str) -> tuple[Row, ...]:
@@ -288,9 +283,8 @@ def takeover_rows(export: LedgerExport, *, at: str) -> tuple[Row, ...]:
         The rows with their old hashes, and the takeover record as the next row of the same chain.
     """
     length = len(export.rows)
-    takeover = StatementRecord(
-        LEDGER_POPULATION, format_lifecycle_record(Takeover(export.head, length)), (), "", seq=length + 1, at=at
-    )
+    text = format_lifecycle_record(Takeover(export.head, length))
+    takeover = StatementRecord(LEDGER_POPULATION, text, (), "", seq=length + 1, at=at)
     return *export.rows, replace(takeover, hash=sha256(export.head + text_of(takeover)))
 
 
@@ -363,7 +357,7 @@ def rows_by_month(rows: Sequence[Row]) -> tuple[MonthRows, ...]:
     month = ""
     recoveries: list[Row] = []
     for row in _by_entry(rows):
-        if isinstance(row, StatementRecord) and isinstance(read_lifecycle_record(row), RecoveryRecord):
+        if _is_record(row, RecoveryRecord):
             recoveries.append(row)
         else:
             month = max(month, (row.published_on if isinstance(row, ReleaseRecord) else row.at)[:7])
@@ -387,14 +381,14 @@ def _by_entry(rows: Sequence[Row]) -> list[Row]:
         if isinstance(row, ContractRecord | ReleaseRecord):
             model = row.model if isinstance(row, ReleaseRecord) else row.terms.model_hash or ""
             named_since.setdefault(model, row.seq)
-        elif isinstance(row, StatementRecord) and isinstance(read_lifecycle_record(row), SINCE_FORM_2):
+        elif _is_record(row, SINCE_FORM_2):
             needed_since.append(row.seq)
 
     def entry(row: Row) -> tuple[int, int]:
         since = 0
         if isinstance(row, ModelRecord):
             since = named_since.get(row.model, 0)
-        elif isinstance(row, StatementRecord) and isinstance(read_lifecycle_record(row), LedgerUpgrade):
+        elif _is_record(row, LedgerUpgrade):
             since = min(needed_since, default=0)
         return max(row.seq, since), row.seq
 
@@ -432,20 +426,22 @@ def parse_months(files: Mapping[str, Iterable[str]]) -> LedgerExport:
         except LedgerError as error:
             raise LedgerError(f"month {month}: {error}") from None
         ledger = ledger or str(header.get("ledger"))
-        if header.get("month") != month:
-            raise LedgerError(f"month {month}: the file is of another month; {_ADVICE}")
-        if header.get("ledger") != ledger:
-            raise LedgerError(f"month {month}: the file is of another ledger; {_ADVICE}")
-        if header.get("previous") != previous:
-            raise LedgerError(f"month {month}: the file does not follow the month before it; {_ADVICE}")
-        if not of_month or header.get("head") != of_month[-1].hash:
-            raise LedgerError(f"month {month}: the file does not end at the head that it names; {_ADVICE}")
+        head = of_month[-1].hash if of_month else None
+        problems = (
+            ("month", month, "is of another month"),
+            ("ledger", ledger, "is of another ledger"),
+            ("previous", previous, "does not follow the month before it"),
+            ("head", head, "does not end at the head that it names"),
+        )
+        for key, expected, problem in problems:
+            if expected is None or header.get(key) != expected:
+                raise LedgerError(f"month {month}: the file {problem}; {_ADVICE}")
         written.append((month, str(header.get("after")), of_month))
         rows += of_month
         previous = digest.hexdigest()
     rows.sort(key=lambda row: row.seq)
-    for expected, stored in zip(rows_by_month(rows), written, strict=False):
-        if (expected.month, expected.after, expected.rows) != stored:
+    for due, stored in zip(rows_by_month(rows), written, strict=False):
+        if (due.month, due.after, due.rows) != stored:
             raise LedgerError(f"month {stored[0]}: rows of another month, or rows are missing before them; {_ADVICE}")
     return LedgerExport(ledger, rows[-1].hash if rows else NO_HASH, is_complete=False, rows=tuple(rows))
 

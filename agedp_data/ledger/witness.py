@@ -29,17 +29,15 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar
 
-from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError
-
 from agedp_data.config.contract import parse_contract
 from agedp_data.datasets.filesystem import format_location, input_errors, system_at
 from agedp_data.errors import InputError, LedgerBehind, LedgerError
+from agedp_data.ledger.backends.backend import parse_url
 from agedp_data.ledger.backends.postgresql import PostgreSQLDatabase, explain_sqlstate
 from agedp_data.ledger.records import NO_HASH, canonical
 from agedp_data.messages import escape_text
@@ -253,11 +251,8 @@ class CommitWitness:
             if names_witness(rows.promise_to(self._population)):
                 raise witness_error(LedgerError, self._witness, _MISSING)
             return
-        if (
-            state.committed_head != NO_HASH
-            and rows.row_number(state.committed_head) is None
-            and rows.row_number(state.new) is None
-        ):
+        is_contained = any(rows.row_number(head) is not None for head in (state.committed_head, state.new))
+        if state.committed_head != NO_HASH and not is_contained:
             raise witness_error(LedgerBehind, self._witness, _OUT_OF_DATE)
 
     def _overtaken_error(self) -> LedgerBehind:
@@ -334,7 +329,10 @@ class FileWitness:
         descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             deadline = time.monotonic() + LOCK_SECONDS
-            while not _is_locked(descriptor):
+            while True:
+                with suppress(BlockingIOError):
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
                 if time.monotonic() > deadline:
                     problem = "is held by another process for a minute. End that process if it hangs, and run again"
                     raise witness_error(LedgerError, self, problem)
@@ -345,22 +343,12 @@ class FileWitness:
 
     def _require_folder(self) -> None:
         if not self.path.parent.is_dir():
-            raise witness_error(
-                LedgerError, self, "lies in a folder that does not exist. Mount its disk, or make the folder"
-            )
+            problem = "lies in a folder that does not exist. Mount its disk, or make the folder"
+            raise witness_error(LedgerError, self, problem)
 
     def _access_error(self, problem: str, error: OSError) -> LedgerError:
-        return witness_error(
-            LedgerError, self, f"{problem} ({error.strerror or type(error).__name__}). Check its permissions"
-        )
-
-
-def _is_locked(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+        problem = f"{problem} ({error.strerror or type(error).__name__}). Check its permissions"
+        return witness_error(LedgerError, self, problem)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -413,8 +401,7 @@ class ObjectWitness:
     def _fetch(self) -> tuple[WitnessState | None, str]:
         """Return the record and an entity tag read before it: a change in between makes the conditional write fail."""
         try:
-            with input_errors("the witness", self.url):
-                system, path = system_at(self.url)
+            with self._open_system() as (system, path):
                 system.invalidate_cache()
                 try:
                     tag = str(system.info(path)["ETag"])
@@ -422,22 +409,24 @@ class ObjectWitness:
                 except FileNotFoundError:
                     return None, ""
             return parse_state(content), tag
-        except InputError as error:
-            raise LedgerError(str(error), private=error.private) from None
         except ValueError:
             raise damaged_record_error(self) from None
 
     def _put(self, content: bytes, **condition: str) -> bool:
+        with self._open_system() as (system, path):
+            try:
+                system.pipe_file(path, content, **condition)
+            except OSError as error:
+                if not _is_conflict(error):
+                    raise
+                return False
+        return True
+
+    @contextmanager
+    def _open_system(self) -> Iterator[tuple[Any, str]]:
         try:
             with input_errors("the witness", self.url):
-                system, path = system_at(self.url)
-                try:
-                    system.pipe_file(path, content, **condition)
-                except OSError as error:
-                    if _is_conflict(error):
-                        return False
-                    raise
-            return True
+                yield system_at(self.url)
         except InputError as error:
             raise LedgerError(str(error), private=error.private) from None
 
@@ -474,12 +463,7 @@ class RowWitness:
 
     def __init__(self, url: str) -> None:
         url_without_name, _, name = url.partition("#")
-        try:
-            parts = make_url(url_without_name)
-        except (ArgumentError, ValueError):
-            raise LedgerError("the address of the witness cannot be read; write postgresql://host/database") from None
-        if parts.password is not None or any("pass" in key.lower() for key in parts.query):
-            raise LedgerError("the address of the witness contains a password; use ~/.pgpass or PGSERVICE instead")
+        parts = parse_url(url_without_name, "the address of the witness", example="postgresql://host/database")
         self._server = _WitnessServer.of(parts)
         self._name = name or _DEFAULT_NAME
         self._address = f"{self._name!r} in {parts.database!r} on {parts.host!r}"
@@ -522,15 +506,13 @@ class RowWitness:
         try:
             yield connection
         except psycopg.Error as error:
-            raise witness_error(LedgerError, self, f"cannot be used: {_explanation(error.sqlstate, error)}") from None
+            problem = explain_sqlstate(error)
+            if (error.sqlstate or "").startswith("42") and error.sqlstate != _NO_RIGHT:
+                remedy = "Put it back, or name its schema in search_path"
+                problem = f"its table agedp_witness is missing or has other columns. {remedy}"
+            raise witness_error(LedgerError, self, f"cannot be used: {problem}") from None
         finally:
             connection.close()
-
-
-def _explanation(code: str | None, error: BaseException) -> str:
-    if code is not None and code.startswith("42") and code != _NO_RIGHT:
-        return "its table agedp_witness is missing or has other columns. Put it back, or name its schema in search_path"
-    return explain_sqlstate(error)
 
 
 # --------------------------------------------------------------------------------------------------

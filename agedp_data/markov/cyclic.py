@@ -14,25 +14,14 @@ Decisions:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from agedp_data.arrays import Floats, Mask, checked_kernel, checked_steps
 from agedp_data.errors import ChainError
+from agedp_data.markov import memory_check
 from agedp_data.markov.confidence import propagate_radii, weissman_radii
-from agedp_data.markov.memory_check import (
-    SmallInts,
-    Table,
-    count_state_pairs,
-    exceeds_replicates,
-    goodness_of_fit_table,
-    max_exceedances,
-    pick_uniformly,
-    random_uint32,
-    smallest_state_type,
-)
 from agedp_data.markov.transitions import Ints, checked_lags, checked_states, normalise_rows, transition_matrix
 
 
@@ -245,7 +234,7 @@ def cyclic_goodness_of_fit(
     min_visits: int,
     level: float = 0.95,
     replicates: int = 99,
-) -> Table:
+) -> memory_check.Table:
     r"""Goodness-of-fit test of a cyclic chain against lagged counts, for each household and lag in whole days.
 
     Only memory LONGER than the chain's counts against it. A row with fewer than 20 visits is left out.
@@ -283,82 +272,68 @@ def cyclic_goodness_of_fit(
     series, lags = checked_states(states, n_states), checked_lags(lags_days)
     if series.ndim != 2 or series.shape[1] % n_phases:
         raise ChainError(f"a cyclic chain is checked on whole days of {n_phases} steps, got shape {series.shape}")
-    exceedances = max_exceedances(level, replicates)
-    small_states = np.where(series >= 0, series, n_states).astype(smallest_state_type(n_states))
+    exceedances = memory_check.max_exceedances(level, replicates)
+    small_states = np.where(series >= 0, series, n_states).astype(memory_check.smallest_state_type(n_states))
     replicate_series = _simulate_cyclic(small_states, n_states, n_phases, replicates, min_visits, rng)
     median_states = _median_states(small_states, n_states, n_phases)
-    halves, replicate_halves = (
-        _split_at_median(small_states, median_states, n_states),
-        _split_at_median(replicate_series, median_states[:, None], n_states),
-    )
+    halves = _split_at_median(small_states, median_states, n_states)
+    replicate_halves = _split_at_median(replicate_series, median_states[:, None], n_states)
     shifts = rng.integers(halves.shape[-1] // 4, max(1, halves.shape[-1] * 3 // 4 + 1), _SHIFTS)
-    direct = np.stack([_max_variation(halves, halves, lag) for lag in lags.tolist()], axis=-1)
-    replicate_distances = np.stack(
-        [_max_variation(replicate_halves, replicate_halves, lag) for lag in lags.tolist()], axis=-1
-    )
-    floor = np.stack(
-        [
-            np.mean([_max_variation(halves, np.roll(halves, shift, axis=-1), lag) for shift in shifts.tolist()], axis=0)
-            for lag in lags.tolist()
-        ],
-        axis=-1,
-    )
+    shifted = [np.roll(halves, shift, axis=-1) for shift in shifts.tolist()]
+    direct, replicate_distances = (_variations(part, part, lags) for part in (halves, replicate_halves))
+    floors = [np.mean([_max_variation(halves, copy, lag) for copy in shifted], axis=0) for lag in lags.tolist()]
     is_counted = ~np.isnan(replicate_distances)
     powers = np.where(is_counted, replicate_distances, 0.0).sum(axis=1) / np.maximum(is_counted.sum(axis=1), 1)
     powers = np.where(is_counted.any(axis=1) & ~np.isnan(direct), powers, np.nan)
     missing = np.full_like(direct, np.nan)
+    floor = np.stack(floors, axis=-1)
     measures = {"powers": powers, "direct": direct, "low": missing, "high": missing, "floor": floor}
-    return goodness_of_fit_table(
-        lags, measures, exceeds_replicates(direct, replicate_distances, exceedances) & ~np.isnan(powers), direct.shape
-    )
+    rejected = memory_check.exceeds_replicates(direct, replicate_distances, exceedances) & ~np.isnan(powers)
+    return memory_check.goodness_of_fit_table(lags, measures, rejected, direct.shape)
+
+
+def _variations(later: memory_check.SmallInts, earlier: memory_check.SmallInts, lags: Ints) -> Floats:
+    """Return `_max_variation` at each lag: (..., p, days) -> (..., T)."""
+    return np.stack([_max_variation(later, earlier, lag) for lag in lags.tolist()], axis=-1)
 
 
 def _simulate_cyclic(
-    series: SmallInts, k: int, phases: int, replicates: int, min_visits: int, rng: np.random.Generator
-) -> SmallInts:
+    series: memory_check.SmallInts, k: int, phases: int, replicates: int, min_visits: int, rng: np.random.Generator
+) -> memory_check.SmallInts:
     """Return series simulated from the cyclic chains, missing where the household is: (h, m) -> (h, replicates, m).
 
     From a state that was never left at its phase, the household's own states of the next phase continue the series.
     """
     size, length = series.shape
-    household_rows = [_successor_counts(household_states, k, phases, min_visits) for household_states in series]
-    table, groups = (
-        np.stack([rows_per_household[step] for rows_per_household in household_rows]) for step in range(2)
-    )  # (h, phases (k + 1), k), (h, phases)
+    counted = [_successor_counts(household_states, k, phases, min_visits) for household_states in series]
+    table, groups = map(np.stack, zip(*counted, strict=True))  # (h, phases (k + 1), k), (h, phases)
     values = np.repeat(np.tile(np.arange(k), table[..., 0].size), table.ravel())
     row_size = table.sum(axis=-1).ravel()
     start, rows_per_household = row_size.cumsum() - row_size, table.shape[1]
-    household_of_path = np.repeat(np.arange(size), replicates)
-    paths = np.empty((length, household_of_path.size), dtype=smallest_state_type(k))
-    current = np.full(household_of_path.size, k)
+    household = np.repeat(np.arange(size), replicates)  # of each path
+    paths = np.empty((length, household.size), dtype=memory_check.smallest_state_type(k))
+    current, first_row = np.full(household.size, k), household * rows_per_household
     for step in range(length):
-        phase_row = household_of_path * rows_per_household + phases * k + step % phases
-        row = np.where(
-            current < k,
-            household_of_path * rows_per_household + groups[household_of_path, (step - 1) % phases] * k + current,
-            phase_row,
-        )
+        phase_row = first_row + phases * k + step % phases
+        state_row = first_row + groups[household, (step - 1) % phases] * k + current
+        row = np.where(current < k, state_row, phase_row)
         row = np.where(row_size[row] > 0, row, phase_row)
-        current = np.where(
-            row_size[row] > 0,
-            pick_uniformly(values, start[row], row_size[row], random_uint32(rng, household_of_path.size)),
-            k,
+        picked = memory_check.pick_uniformly(
+            values, start[row], row_size[row], memory_check.random_uint32(rng, household.size)
         )
-        paths[step] = current
+        current = paths[step] = np.where(row_size[row] > 0, picked, k)
     simulated = np.ascontiguousarray(paths.T).reshape(size, replicates, length)
     simulated[np.broadcast_to((series >= k)[:, None], simulated.shape)] = k
     return simulated
 
 
-def _successor_counts(household_states: SmallInts, k: int, phases: int, min_visits: int) -> tuple[Ints, Ints]:
+def _successor_counts(
+    household_states: memory_check.SmallInts, k: int, phases: int, min_visits: int
+) -> tuple[Ints, Ints]:
     """Return successor counts, k rows per group of phases, then the visits of each phase; and the group of each."""
-    state, phase = (
-        np.where(household_states < k, household_states.astype(np.int64), -1),
-        np.arange(household_states.size) % phases,
-    )
-    counts = count_cyclic_transitions(
-        state, phase, np.ones(max(household_states.size - 1, 0), dtype=np.bool_), k, n_phases=phases
-    )
+    state = np.where(household_states < k, household_states.astype(np.int64), -1)
+    phase, follows = np.arange(state.size) % phases, np.ones(max(state.size - 1, 0), dtype=np.bool_)
+    counts = count_cyclic_transitions(state, phase, follows, k, n_phases=phases)
     group, _ = merge_phases(counts, min_visits=min_visits)
     pooled, visits = np.zeros_like(counts), np.zeros((phases, k), dtype=np.int64)
     np.add.at(pooled, group, counts)
@@ -366,7 +341,7 @@ def _successor_counts(household_states: SmallInts, k: int, phases: int, min_visi
     return np.concatenate([pooled.reshape(-1, k), visits]), group
 
 
-def _median_states(series: SmallInts, k: int, phases: int) -> Ints:
+def _median_states(series: memory_check.SmallInts, k: int, phases: int) -> Ints:
     """Return for each phase the largest state of the lower half of its visits: (h, m) -> (h, phases)."""
     by_phase = series.reshape(len(series), -1, phases).astype(np.int64)
     ascending = np.sort(by_phase, axis=1)  # missing last
@@ -376,18 +351,16 @@ def _median_states(series: SmallInts, k: int, phases: int) -> Ints:
     return np.where(middle == top, top - 1, middle)
 
 
-def _split_at_median(series: SmallInts, cut: Ints, k: int) -> SmallInts:
+def _split_at_median(series: memory_check.SmallInts, cut: Ints, k: int) -> memory_check.SmallInts:
     """Return the half of each state, 2 where missing: (..., m), (..., phases) -> (..., phases, days)."""
     by_phase = series.reshape(*series.shape[:-1], -1, cut.shape[-1])
     half = np.where(by_phase >= k, 2, by_phase > cut[..., None, :]).astype(np.uint8)
     return np.ascontiguousarray(half.swapaxes(-1, -2))
 
 
-def _max_variation(
-    later: NDArray[np.unsignedinteger[Any]], earlier: NDArray[np.unsignedinteger[Any]], lag: int
-) -> Floats:
+def _max_variation(later: memory_check.SmallInts, earlier: memory_check.SmallInts, lag: int) -> Floats:
     """Return the largest total variation over phases, NaN where no phase can be compared: (..., p, days) -> (...)."""
-    counts = count_state_pairs(later, earlier, lag, 2)
+    counts = memory_check.count_state_pairs(later, earlier, lag, 2)
     rows = normalise_rows(counts)
     is_compared = (counts.sum(axis=-1) >= _MIN_VISITS).all(axis=-1)
     distance = np.where(is_compared, np.abs(rows[..., 0, 0] - rows[..., 1, 0]), -1.0).max(axis=-1)
@@ -446,22 +419,15 @@ def cyclic_sampling_bound(
         raise ChainError(f"steps are a list of whole numbers, got shape {ages.shape}")
     if not counts or min(counts) < 1 or set(counts) != set(groups):
         raise ChainError("transitions are counted at one or more lags of at least 1 step, each with its groups")
-    failure_probability = (1 - level) / len(counts) / households
-    bounds = [
-        _bound(np.asarray(counts[lag]), np.asarray(groups[lag]), _contained_steps(ages, lag), failure_probability)
-        for lag in counts
-    ]
+    failure_probability, bounds = (1 - level) / len(counts) / households, []
+    for lag, table in counts.items():
+        # whole steps of the lag that so many single steps contain, wherever they begin
+        contained = ages if lag == 1 else np.maximum((ages + 1) // lag - 1, 0)
+        bounds.append(_bound(np.asarray(table), np.asarray(groups[lag]), contained, failure_probability))
     return np.asarray(np.min(np.stack(bounds), axis=0))
 
 
-def _contained_steps(ages: NDArray[np.int64], lag: int) -> NDArray[np.int64]:
-    """Return how many whole steps of a lag are contained in this many single steps, wherever they begin."""
-    return ages if lag == 1 else np.maximum((ages + 1) // lag - 1, 0)
-
-
-def _bound(
-    counts: NDArray[np.int64], groups: NDArray[np.int64], ages: NDArray[np.int64], failure_probability: float
-) -> Floats:
+def _bound(counts: Ints, groups: Ints, ages: Ints, failure_probability: float) -> Floats:
     if counts.ndim != 4 or counts.shape[2] != counts.shape[3] or groups.shape != counts.shape[:2]:
         raise ChainError("a cyclic chain has a square table of counts and a group for each phase")
     h, p = groups.shape
@@ -476,9 +442,7 @@ def _bound(
     return result
 
 
-def _reversed_rows(
-    counts: NDArray[np.int64], groups: NDArray[np.int64], failure_probability: float
-) -> tuple[NDArray[np.int64], Floats, Floats]:
+def _reversed_rows(counts: Ints, groups: Ints, failure_probability: float) -> tuple[Ints, Floats, Floats]:
     """Return the households that have all rows to which their kernels lead, these kernels (rows), and their radii."""
     p, k = counts.shape[1], counts.shape[-1]
     number = pool_counts(counts, groups)

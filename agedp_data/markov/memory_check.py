@@ -286,18 +286,15 @@ def markov_goodness_of_fit(
         batch = slice(start, start + batch_size)
         batch_states = np.where(flat[batch] >= 0, flat[batch], n_states).astype(smallest_state_type(n_states))
         measures["direct"][batch], measures["powers"][batch] = _direct_and_powers(batch_states, steps, n_states)
-        measures["low"][batch], measures["high"][batch] = _intervals(
-            batch_states, steps, rng, n_states, 7 * steps_per_day, level
-        )
+        week = 7 * steps_per_day
+        low_and_high = _intervals(batch_states, steps, rng, n_states, week, level)
+        measures["low"][batch], measures["high"][batch] = low_and_high
         measures["floor"][batch] = _null_level(batch_states, steps, shifts, n_states)
-        replicate_series = simulate_replicates(flat[batch], n_states, replicates, rng)
-        replicate_excess = np.subtract(
-            *_direct_and_powers(replicate_series.reshape(-1, flat.shape[1]), steps, n_states)
-        )
+        simulated = simulate_replicates(flat[batch], n_states, replicates, rng).reshape(-1, flat.shape[1])
+        simulated_excess = np.subtract(*_direct_and_powers(simulated, steps, n_states))
         excess = measures["direct"][batch] - measures["powers"][batch]
-        rejected[batch] = exceeds_replicates(
-            excess, replicate_excess.reshape(len(batch_states), replicates, -1), exceedances
-        )
+        of_household = simulated_excess.reshape(len(batch_states), replicates, -1)
+        rejected[batch] = exceeds_replicates(excess, of_household, exceedances)
     return goodness_of_fit_table(steps, measures, rejected, (*series.shape[:-1], steps.size))
 
 
@@ -358,11 +355,10 @@ def goodness_of_fit_table(
 
 def _direct_and_powers(series: SmallInts, steps: Ints, k: int) -> tuple[Floats, Floats]:
     """Return (direct, powers) of series (h, m), each (h, T)."""
-    direct = [max_row_distance(count_state_pairs(series, series, lag, k)) for lag in steps.tolist()]
-    one_step = count_state_pairs(series, series, 1, k)
-    return np.stack(direct, axis=-1) if direct else np.zeros((len(series), 0)), predicted_total_variation(
-        one_step, steps
-    )
+    direct = np.zeros((len(series), steps.size))
+    for column, lag in enumerate(steps.tolist()):
+        direct[:, column] = max_row_distance(count_state_pairs(series, series, lag, k))
+    return direct, predicted_total_variation(count_state_pairs(series, series, 1, k), steps)
 
 
 def _null_level(series: SmallInts, steps: Ints, shifts: Ints, k: int) -> Floats:

@@ -109,11 +109,8 @@ class EffectivePromise:
 
     def violations(self, history: Sequence[HistoryRow]) -> dict[str, str]:
         """Return the parameters of the promise that the released rows break permanently, each with the reason."""
-        return {
-            key: reason
-            for leakage_bound in self.leakage_bounds
-            for key, reason in self.notion.violations(history, leakage_bound).items()
-        }
+        violations = [self.notion.violations(history, leakage_bound) for leakage_bound in self.leakage_bounds]
+        return {key: reason for of_bound in violations for key, reason in of_bound.items()}
 
     def day_budget(
         self, history: Sequence[HistoryRow], day: str, published_on: str, *, share: Fraction = WHOLE_DAY
@@ -341,11 +338,10 @@ def plan_release(terms: ReleaseTerms, due: DueDay, series: str, history: Sequenc
     Raises:
         Refused: the promise permits neither this release nor a later one; nothing was drawn.
     """
-    if reason := _skip_reason(due, series):
-        return _skipped(terms, due, series, reason)
-    budget = _budget(terms, due, series, history)
+    budget = DayBudget(0, reason) if (reason := _skip_reason(due, series)) else _budget(terms, due, series, history)
     if budget.skipped:
-        return _skipped(terms, due, series, budget.skipped)
+        row = _row(terms, due, series, state=SKIPPED, scale=0.0, loss=0)
+        return PlannedRelease(row, Fraction(0), budget.skipped)
     if budget.loss <= 0:
         raise Refused(f"{due.day}: {format_end_reason(terms, history)}; nothing was drawn")
     row = planned_row(terms, due, series, budget.loss)
@@ -377,10 +373,6 @@ def _skip_reason(due: DueDay, series: str) -> str:
     if due.given_up:
         return NO_DELIVERY
     return "" if due.cells[series] else TOO_FEW
-
-
-def _skipped(terms: ReleaseTerms, due: DueDay, series: str, reason: str) -> PlannedRelease:
-    return PlannedRelease(_row(terms, due, series, state=SKIPPED, scale=0.0, loss=0), Fraction(0), reason)
 
 
 def format_end_reason(terms: ReleaseTerms, history: Sequence[AnyRelease]) -> str:
@@ -465,13 +457,12 @@ def due_series(run: RunFile, day: date, closed: Collection[tuple[str, str]]) -> 
 
     A series that covers periods has one if the day is the last of a period, and the period is whole.
     """
-    return tuple(name for name in run.series if _is_named(run, name, day, closed))
-
-
-def _is_named(run: RunFile, name: str, day: date, closed: Collection[tuple[str, str]]) -> bool:
-    if not _is_whole(run.series[name], day, run.schedule.first_day):
-        return False
-    return not any((covered.isoformat(), name) in closed for covered in days_of(*run.series[name].covered_days(day)))
+    return tuple(
+        name
+        for name, series in run.series.items()
+        if _is_whole(series, day, run.schedule.first_day)
+        and not any((covered.isoformat(), name) in closed for covered in days_of(*series.covered_days(day)))
+    )
 
 
 def by_covered_days(series: Mapping[str, AnySeries], names: Iterable[str], day: date) -> list[tuple[str, ...]]:
@@ -510,12 +501,7 @@ def row_cells(roster: CountedRoster, series: AnySeries, days: Sequence[date], mi
 
 def covered_by(due: Iterable[DueDay], series: Mapping[str, AnySeries]) -> set[date]:
     """Return the days that the rows of these due days cover."""
-    return {
-        covered
-        for due_day in due
-        for name in due_day.series
-        for covered in days_of(*series[name].covered_days(due_day.day))
-    }
+    return {covered for covered, _ in days_of_rows(due, series)}
 
 
 def days_of_rows(due: Iterable[DueDay], series: Mapping[str, AnySeries]) -> set[tuple[date, str]]:

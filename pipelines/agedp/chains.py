@@ -16,15 +16,14 @@ import numpy as np
 import pyarrow as pa
 
 from agedp import plots
-from agedp.calibration.estimate import Transitions, repeated_half_hours
+from agedp.calibration.estimate import NO_STATE, Transitions, repeated_half_hours
 from agedp.calibration.estimate import estimate as count
-from agedp.calibration.quantize import MonthReadings, Period
+from agedp.calibration.quantize import MonthReadings, Period, states_by_household
 from agedp.calibration.quantize import quantize as compute_edges
 from agedp.compute.engine import household_blocks, map_items, reopened
 from agedp.compute.engine_settings import Scheduler
 from agedp.frame_reader import instants
 from agedp.store.daily_totals import days_with_readings
-from agedp.store.transition_counts import NO_STATE, states_by_household
 from agedp.workspace import StoredReadings
 from agedp_data.arrays import Floats
 from agedp_data.datasets.timestamps import day_number

@@ -25,10 +25,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time, timedelta
 from decimal import Decimal
-from itertools import combinations, count
+from itertools import combinations, count, product
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final, get_args
+from typing import Any, Final, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -53,7 +53,7 @@ from agedp_data.config import RunFile, load
 from agedp_data.config.input import INPUTS
 from agedp_data.config.model_section import accepted
 from agedp_data.config.output import OutputSection, PopulationSection
-from agedp_data.config.schedule import Archive, Rehearsal
+from agedp_data.config.schedule import Archive, Rehearsal, ScheduleSection
 from agedp_data.datasets.validation import Ints
 from agedp_data.epsilon import NANO, format_epsilon, round_nano
 from agedp_data.errors import AgedpError, InputError, PreflightFailed
@@ -184,7 +184,7 @@ class SyntheticReleases:
             Refused: the promise permits no day at all. It may permit the first days only, which are then evaluated.
             InputError: every day of the first night is skipped.
         """
-        folder, published = self._ledger_folder(ledger), []
+        folder, published = self.folder / f"ledger{ledger}", []
         done = _step_counter(progress, ledger, self.worlds.datasets.ledgers)
         for context in self._contexts(folder, replace(progress, notice=None)):
             summary = run_stages(context, done=done)
@@ -198,7 +198,7 @@ class SyntheticReleases:
 
     def public_record(self) -> PublicRecord:
         """Release the days in a fresh ledger in two nights; return what was decided, an error included."""
-        folder, refusals = self._ledger_folder(0), list[AgedpError | None]()
+        folder, refusals = self.folder / "ledger0", list[AgedpError | None]()
         for context in self._contexts(folder, SILENT):
             try:
                 refusals.append(run_stages(context).refusal)
@@ -220,14 +220,9 @@ class SyntheticReleases:
             raise next(filter(None, record.refusals), InputError(_NOTHING))
         return self._read_published(self.folder / "ledger0")
 
-    def _ledger_folder(self, ledger: int) -> Path:
-        """Return a new folder for a fresh ledger."""
-        folder = self.folder / f"ledger{ledger}"
-        folder.mkdir()
-        return folder
-
     def _contexts(self, folder: Path, progress: ProgressReporter) -> Iterator[RunContext]:
-        """Yield the inputs of each night's run, when it is its turn."""
+        """Yield the inputs of each night's run in a new folder, when it is its turn."""
+        folder.mkdir()
         run = self._run_file(folder)
         model, roster = read_model(run), read_roster(self.folder / "roster.csv")
         simulated = run.schedule.mode == "rehearsal"
@@ -239,24 +234,21 @@ class SyntheticReleases:
     def _run_file(self, folder: Path) -> RunFile:
         """Return the run file over synthetic households: same series, promise and model, each group published alone."""
         run = self.run
+        places: dict[str, Any] = {name: str(folder / name) for name in ("release", "confidential")}
         london = next(kind for kind in INPUTS if "london" in str(kind.model_fields["dataset"].annotation))
-        input_section = {"dataset": "london", "files": list(self.files), "preflight": "report"}
-        last = FIRST_DAY + timedelta(days=self.worlds.datasets.days - 1)
-        is_archive = run.schedule.mode == "archive"
+        table = {"dataset": "london", "files": list(self.files), "preflight": "report"}
+        last_day = FIRST_DAY + timedelta(days=self.worlds.datasets.days - 1)
+        period: dict[str, Any] = {"first_day": FIRST_DAY, "last_day": last_day}
+        schedule: ScheduleSection = Rehearsal(mode="rehearsal", rehearsal_on="readings", **period)
+        if run.schedule.mode == "archive":
+            schedule = Archive(mode="archive", **period)
+        roster = str(self.folder / "roster.csv")
         return run.model_copy(
             update={
-                "input": london.model_validate({**input_section, "max_half_hour_kwh": run.input.max_half_hour_kwh}),
-                "output": OutputSection(
-                    release=str(folder / "release"),
-                    confidential=str(folder / "confidential"),
-                    ledger=f"sqlite:///{folder / 'ledger.sqlite'}",
-                ),
-                "population": PopulationSection(
-                    name="made-up", roster=str(self.folder / "roster.csv"), min_households=1
-                ),
-                "schedule": Archive(mode="archive", first_day=FIRST_DAY, last_day=last)
-                if is_archive
-                else Rehearsal(mode="rehearsal", rehearsal_on="readings", first_day=FIRST_DAY, last_day=last),
+                "input": london.model_validate({**table, "max_half_hour_kwh": run.input.max_half_hour_kwh}),
+                "output": OutputSection(**places, ledger=f"sqlite:///{folder / 'ledger.sqlite'}"),
+                "population": PopulationSection(name="made-up", roster=roster, min_households=1),
+                "schedule": schedule,
                 "series": {name: series.model_copy(update={"by": _GROUP}) for name, series in run.series.items()},
                 "model": accepted(run.model),
                 "promise": run.accepting(get_args(Acceptance)).promise,
@@ -453,10 +445,8 @@ def _powers(exact: Mapping[str, ExactValues], scales: Mapping[str, Floats], *, t
 
 def _evaluated(run: RunFile, worlds: SyntheticWorlds, ledgers: Sequence[Nights]) -> AuditResult:
     """Return measured losses, faults and the power of the tests, from the nights of each ledger."""
-    exact = {
-        name: worlds.exact(run, run.series[name], days=published.days)
-        for name, published in ledgers[0][-1].series.items()
-    }
+    published = ledgers[0][-1].series
+    exact = {name: worlds.exact(run, run.series[name], days=of.days) for name, of in published.items()}
     residuals = {name: _residuals(name, of, ledgers) for name, of in exact.items()}
     tests = {f"series {name}": noise_tests(of, exact[name].shifts) for name, of in residuals.items()}
     for name, second in combinations(residuals, 2):
@@ -501,10 +491,8 @@ def _ledger_faults(run: RunFile, ledgers: Sequence[Nights]) -> Iterator[str]:
     if redrawn:
         yield "a second run published different values of the same days: each draw has a privacy loss of its own"
     for stated_total, spent in unstated[:1]:
-        yield (
-            f"the statement reports a total of {format_epsilon(stated_total)}, but the releases are charged "
-            f"{format_epsilon(spent)}"
-        )
+        stated, charged = format_epsilon(stated_total), format_epsilon(spent)
+        yield f"the statement reports a total of {stated}, but the releases are charged {charged}"
     for name in dict.fromkeys(unscaled):
         yield f"series {name}: the recorded noise scale is too small for the recorded loss"
 
@@ -535,10 +523,9 @@ def _recorded_faults(exact: Mapping[str, ExactValues], ledgers: Sequence[Nights]
             for day, sums in zip(night.series[name].days, night.series[name].recorded, strict=True)
             if sums is not None
         }
-        days = [(ledger, day) for ledger in range(len(ledgers)) for day in of.days]
-        wrong = sum(
-            not np.array_equal(recorded.get((ledger, day), ()), of.values[of.days.index(day)]) for ledger, day in days
-        )
+        values = dict(zip(of.days, of.values, strict=True))
+        days = list(product(range(len(ledgers)), of.days))
+        wrong = sum(not np.array_equal(recorded.get(key, ()), values[key[1]]) for key in days)
         if wrong:
             yield (
                 f"series {name}: on {wrong} of {len(days)} days the sums that noise was added to differ from those of "

@@ -93,15 +93,10 @@ class RunContext:
         folder = internal_paths(run).roster
         levels = {column for series in run.series.values() if len(series.columns) > 1 for column in series.columns}
         roster = load_roster(run.population.roster, folder, path_columns=levels)
-        for name, series in run.series.items():
-            for column in series.columns:
-                if not roster.has(column):
-                    advice = suggest_name(column, [*roster.columns]) or _columns_hint(roster)
-                    raise RunFileError(
-                        f"{run.name}: [series.{table_name(name)}] by = {column!r}: the roster has no such column"
-                        f"{advice}"
-                    )
-        _check_model_exists(run)
+        _check_columns(run, roster)
+        made = Path(run.model.file, PUBLIC_FILE) if isinstance(run.model, EstimatedModel) else None
+        if made is not None and not run.schedule.reads_input and not made.exists():  # only readings could make it
+            raise RunFileError(f"{run.name}: [model] file: the model does not exist yet; {NEEDS_MODEL}")
         model = read_model(run)
         _check_method(run, model)
         log_warnings(run.roundings)
@@ -152,17 +147,15 @@ def log_warnings(lines: Iterable[str]) -> None:
         _LOG.warning("agedp: %s", line)
 
 
-def _columns_hint(roster: Roster) -> str:
-    """Return the group columns of a roster as the end of an error message."""
-    return f"; its group columns are {escape_text(', '.join(roster.columns))}" if roster.columns else "; it has none"
-
-
-def _check_model_exists(run: RunFile) -> None:
-    """Refuse a rehearsal on synthetic households that lacks its estimated model: only readings could make it."""
-    if run.schedule.reads_input or not isinstance(run.model, EstimatedModel):
-        return
-    if not (Path(run.model.file) / PUBLIC_FILE).exists():
-        raise RunFileError(f"{run.name}: [model] file: the model does not exist yet; {NEEDS_MODEL}")
+def _check_columns(run: RunFile, roster: Roster) -> None:
+    """Refuse a group column that the roster does not have."""
+    for name, series in run.series.items():
+        for column in series.columns:
+            if not roster.has(column):
+                known = f"its group columns are {escape_text(', '.join(roster.columns))}"
+                advice = suggest_name(column, [*roster.columns]) or f"; {known if roster.columns else 'it has none'}"
+                key = f"[series.{table_name(name)}] by = {column!r}"
+                raise RunFileError(f"{run.name}: {key}: the roster has no such column{advice}")
 
 
 def _check_method(run: RunFile, model: Model | None) -> None:

@@ -18,7 +18,7 @@ from typing import Literal
 
 import numpy as np
 
-from agedp.calibration.estimate import repeated_half_hours
+from agedp.calibration.estimate import NO_STATE, join_runs, repeated_half_hours, runs_and_counts
 from agedp.compute.engine import map_items
 from agedp.compute.engine_settings import Engine
 from agedp.stages.ingest import ingest, parse_chunk, split_file
@@ -33,7 +33,6 @@ from agedp.store.month_reader import (
 )
 from agedp.store.part_writer import ParsedRows, collect_kept_rows, sorted_daily_totals, time_steps
 from agedp.store.store import Store
-from agedp.store.transition_counts import NO_STATE, join_runs, runs_and_counts
 from agedp_data.datasets import filesystem
 from agedp_data.datasets.deduplication import Readings, StoredRows, deduplicate_rows, join_rows
 from agedp_data.datasets.filesystem import Chunk

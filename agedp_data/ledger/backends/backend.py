@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
 import sqlalchemy as sa
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from agedp_data.errors import LedgerError
 from agedp_data.ledger import records
@@ -107,6 +107,26 @@ class LedgerDatabase(Protocol):
         Returns:
             TransactionAborted if a retry may succeed, LedgerError otherwise.
         """
+
+
+def parse_url(url: str, subject: str, *, example: str) -> sa.URL:
+    """Return the parts of a database's address; errors never quote a password.
+
+    Args:
+        url: the address.
+        subject: what it is, for messages.
+        example: an address of this kind, for messages.
+
+    Raises:
+        LedgerError: no address, or one with a password in it.
+    """
+    try:
+        parts = sa.make_url(url)
+    except (ArgumentError, ValueError):
+        raise LedgerError(f"{subject} cannot be read; write {example}") from None
+    if parts.password is not None or any("pass" in key.lower() for key in parts.query):
+        raise LedgerError(f"{subject} contains a password; use ~/.pgpass or PGSERVICE instead")
+    return parts
 
 
 PAUSES = (0.1, 0.5, 2.0, 5.0, 10.0)
@@ -280,8 +300,8 @@ def pages_since(connection: sa.Connection, since: int) -> Iterator[list[StoredRo
         if end is None:
             break
         since = end + 1
-    unnumbered = sort_rows(row for name in TABLES for row in _unnumbered_rows(connection, name))
-    if unnumbered:
+    invalid = {name: sa.or_(table.c.seq < 1, table.c.seq.is_(None)) for name, table in TABLES.items()}
+    if unnumbered := sort_rows(row for name in TABLES for row in _selected(connection, name, invalid[name])):
         yield unnumbered
 
 
@@ -297,9 +317,8 @@ def _page(connection: sa.Connection, name: str, since: int) -> list[StoredRow]:
     return [(name, dict(columns)) for columns in connection.execute(_PAGES[name], {"since": since}).mappings()]
 
 
-def _unnumbered_rows(connection: sa.Connection, name: str) -> list[StoredRow]:
-    table = TABLES[name]
-    query = sa.select(table).where(sa.or_(table.c.seq < 1, table.c.seq.is_(None)))
+def _selected(connection: sa.Connection, name: str, condition: sa.ColumnElement[bool]) -> list[StoredRow]:
+    query = sa.select(TABLES[name]).where(condition)
     return [(name, dict(columns)) for columns in connection.execute(query).mappings()]
 
 
@@ -344,8 +363,7 @@ def table_rows_since(connection: sa.Connection, name: str, since: int) -> list[S
         Pairs of table name and columns, in no particular order.
     """
     seq = TABLES[name].c.seq
-    query = sa.select(TABLES[name]).where(sa.or_(seq >= since, seq < 1, seq.is_(None)))
-    return [(name, dict(columns)) for columns in connection.execute(query).mappings()]
+    return _selected(connection, name, sa.or_(seq >= since, seq < 1, seq.is_(None)))
 
 
 def sort_rows(rows: Iterable[StoredRow]) -> list[StoredRow]:
@@ -372,14 +390,10 @@ def compare_parts(expected: Parts, stored: Parts) -> tuple[tuple[str, str], ...]
     >>> compare_parts({("table", "a"): "x", ("table", "b"): "y"}, {("table", "a"): "z", ("view", "c"): ""})
     (('table a', 'was changed'), ('table b', 'is missing'), ('view c', "is none of a ledger's"))
     """
-    return tuple(
-        (f"{kind} {escape_text(name, 80)}", _difference(expected.get((kind, name)), stored.get((kind, name))))
-        for kind, name in sorted(expected.keys() | stored.keys())
-        if expected.get((kind, name)) != stored.get((kind, name))
-    )
-
-
-def _difference(expected: str | None, stored: str | None) -> str:
-    if stored is None:
-        return "is missing"
-    return "was changed" if expected is not None else "is none of a ledger's"
+    differences = []
+    for part in sorted(expected.keys() | stored.keys()):
+        if expected.get(part) != stored.get(part):
+            changed = "was changed" if part in expected else "is none of a ledger's"
+            name = f"{part[0]} {escape_text(part[1], 80)}"
+            differences.append((name, changed if part in stored else "is missing"))
+    return tuple(differences)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from sqlalchemy import Connection
-from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError
 
 from agedp_data.config.contract import format_reader_version
 from agedp_data.errors import LedgerError
@@ -21,12 +19,7 @@ def database_at(url: str) -> LedgerDatabase:
     Raises:
         LedgerError: an address with a password, of another kind of database, or without a file or database in it.
     """
-    try:
-        parts = make_url(url)
-    except (ArgumentError, ValueError):
-        raise LedgerError('the ledger address cannot be read; write "sqlite:///path/to/ledger.sqlite"') from None
-    if parts.password is not None or any("pass" in key.lower() for key in parts.query):
-        raise LedgerError("the ledger address contains a password; use ~/.pgpass or PGSERVICE instead")
+    parts = backend.parse_url(url, "the ledger address", example='"sqlite:///path/to/ledger.sqlite"')
     if parts.drivername in ("sqlite", "sqlite+pysqlite"):
         return SQLiteDatabase.of(parts)
     if parts.drivername in ("postgresql", "postgresql+psycopg"):

@@ -101,38 +101,15 @@ _TRIGGERS: Final = """
 _KINDS: Final = {"v": "view", "m": "view", "S": "sequence"}
 
 
-def create(connection: sa.Connection) -> None:
-    """Create tables, triggers and version in an empty schema, inside the caller's transaction."""
-    backend.create(connection)
-    for statement in (*_FUNCTIONS.values(), *_triggers()):
-        connection.exec_driver_sql(statement)
-
-
-def remove(connection: sa.Connection) -> None:
-    """Drop what `create` creates, inside the caller's transaction."""
-    backend.METADATA.drop_all(connection, checkfirst=False)
-    connection.exec_driver_sql("DROP FUNCTION ledger_kept(), ledger_next()")
-
-
 def _triggers() -> list[str]:
     """Return the statements that make PostgreSQL refuse updates, deletions and rows with a wrong number."""
+    kept = [(name, "kept", "UPDATE OR DELETE OR TRUNCATE", "") for name in ("meta", *backend.TABLES)]
+    consecutive = [(name, "next", "INSERT", "FOR EACH ROW ") for name in backend.TABLES]
     statements = []
-    for name in ("meta", *backend.TABLES):
-        statements += [
-            f"CREATE TRIGGER {name}_kept BEFORE UPDATE OR DELETE OR TRUNCATE ON {name} EXECUTE FUNCTION ledger_kept()",
-            f"ALTER TABLE {name} ENABLE ALWAYS TRIGGER {name}_kept",
-        ]
-    for name in backend.TABLES:
-        statements += [
-            f"CREATE TRIGGER {name}_next BEFORE INSERT ON {name} FOR EACH ROW EXECUTE FUNCTION ledger_next()",
-            f"ALTER TABLE {name} ENABLE ALWAYS TRIGGER {name}_next",
-        ]
+    for name, kind, events, rows in (*kept, *consecutive):
+        trigger = f"CREATE TRIGGER {name}_{kind} BEFORE {events} ON {name} {rows}EXECUTE FUNCTION ledger_{kind}()"
+        statements += [trigger, f"ALTER TABLE {name} ENABLE ALWAYS TRIGGER {name}_{kind}"]
     return statements
-
-
-def changed_parts(connection: sa.Connection) -> tuple[tuple[str, str], ...]:
-    """Return (part, difference) for every table, index, trigger and rule that differs from what `create` makes."""
-    return backend.compare_parts(_expected_parts(), _stored_parts(connection))
 
 
 def _expected_parts() -> backend.Parts:
@@ -239,9 +216,7 @@ def explain_sqlstate(error: BaseException | None) -> str:
     The server's own message is not used: it may quote values of rows.
     """
     code = str(getattr(error, "sqlstate", None) or ("08" if _is_lost(error) else "22"))
-    text = next(
-        (_EXPLANATIONS_BY_CODE[code[:length]] for length in (5, 2) if code[:length] in _EXPLANATIONS_BY_CODE), None
-    )
+    text = _EXPLANATIONS_BY_CODE.get(code[:5]) or _EXPLANATIONS_BY_CODE.get(code[:2])
     return text or f"the server refused ({code}); nothing was stored"
 
 
@@ -252,16 +227,6 @@ def explain_connection_error(error: BaseException) -> str:
         (text for part, text in _EXPLANATIONS_BY_TEXT if part in message),
         "the connection to the server failed; try `psql` with the same address",
     )
-
-
-def is_starting_up(error: BaseException) -> bool:
-    """Return whether the server is starting and will accept connections soon."""
-    return any(part in str(error) for part in _STARTING_TEXTS)
-
-
-def is_unreachable(error: BaseException) -> bool:
-    """Return whether no server listens at the address, as during a restart."""
-    return any(part in str(error) for part in _UNREACHABLE_TEXTS)
 
 
 def is_retryable(error: BaseException | None) -> bool:
@@ -278,6 +243,7 @@ def _is_lost(error: BaseException | None) -> bool:
 
 BUSY_SECONDS = 60.0
 CONNECT_SECONDS = 10
+_EXAMPLE: Final = "postgresql+psycopg://user@host/database"
 
 _SESSION = (
     "SELECT set_config('search_path', quote_ident(current_schema()) || ', pg_temp', false),"
@@ -316,12 +282,10 @@ class PostgreSQLDatabase:
             LedgerError: the address names no database, or an option twice.
         """
         if not parts.database:
-            raise LedgerError(f"{cls.subject} address names no database; write postgresql+psycopg://user@host/database")
+            raise LedgerError(f"{cls.subject} address names no database; write {_EXAMPLE}")
         options = dict(parts.query)
         if any(not isinstance(value, str) for value in options.values()):
-            raise LedgerError(
-                f"{cls.subject} address has an option twice; write postgresql+psycopg://user@host/database"
-            )
+            raise LedgerError(f"{cls.subject} address has an option twice; write {_EXAMPLE}")
         parsed = parts.translate_connect_args(username="user", database="dbname")
         return cls(parts.database, parts.host or str(options.get("host", "")), options | parsed)
 
@@ -371,8 +335,11 @@ class PostgreSQLDatabase:
             try:
                 return psycopg.connect(autocommit=True, **options)
             except psycopg.Error as error:
-                is_transient = is_starting_up(error) or (is_unreachable(error) and len(pauses) > 1)
-                if not (is_transient and pauses):
+                message = str(error)
+                is_starting, is_unreachable = (
+                    any(part in message for part in parts) for parts in (_STARTING_TEXTS, _UNREACHABLE_TEXTS)
+                )
+                if not pauses or not (is_starting or (is_unreachable and len(pauses) > 1)):
                     raise self._error(backend.ServerUnreachable, explain_connection_error(error)) from None
             time.sleep(pauses.pop(0))
 
@@ -382,10 +349,8 @@ class PostgreSQLDatabase:
         if encoding != "UTF8":
             raise self.error_about(f"lies in a database of encoding {encoding}; make one with ENCODING 'UTF8'")
         if fsync != "on":
-            raise self.error_about(
-                "lies on a server with fsync = off: a power cut could undo draws that are published already; "
-                "switch it on"
-            )
+            problem = "lies on a server with fsync = off: a power cut could undo draws that are published already"
+            raise self.error_about(f"{problem}; switch it on")
 
     @property
     def lock(self) -> str:
@@ -433,7 +398,8 @@ class PostgreSQLDatabase:
     def _remove_new_ledger(self) -> None:
         with suppress(LedgerError), backend.transaction(self, write=True, creating=True) as connection:
             if not self.is_empty(connection) and not backend.rows_since(connection, 0):
-                remove(connection)
+                backend.METADATA.drop_all(connection, checkfirst=False)
+                connection.exec_driver_sql("DROP FUNCTION ledger_kept(), ledger_next()")
 
     def is_empty(self, connection: sa.Connection) -> bool:
         """Return whether the schema has no table."""
@@ -441,11 +407,13 @@ class PostgreSQLDatabase:
 
     def create(self, connection: sa.Connection) -> None:
         """Create the tables and triggers of a ledger."""
-        create(connection)
+        backend.create(connection)
+        for statement in (*_FUNCTIONS.values(), *_triggers()):
+            connection.exec_driver_sql(statement)
 
     def changed_parts(self, connection: sa.Connection) -> tuple[tuple[str, str], ...]:
         """Return (part, difference) for every part that differs from a new ledger's."""
-        return changed_parts(connection)
+        return backend.compare_parts(_expected_parts(), _stored_parts(connection))
 
     def is_intact(self, connection: sa.Connection) -> bool:  # noqa: ARG002
         """Return True: the server checks its pages, and every row is read anyway."""
@@ -454,9 +422,8 @@ class PostgreSQLDatabase:
     def require_writable(self, connection: sa.Connection) -> None:
         """Raise LedgerError if the role may not insert rows, or the server is read-only."""
         if not connection.exec_driver_sql(_WRITABLE, ([*backend.TABLES],)).scalar():
-            raise self.error_about(
-                "cannot be written: its server is read-only, or this role lacks INSERT on its tables"
-            )
+            problem = "its server is read-only, or this role lacks INSERT on its tables"
+            raise self.error_about(f"cannot be written: {problem}")
 
     def error_about(self, text: str) -> LedgerError:
         """Return an error about this ledger; only its private text names database and host."""

@@ -31,16 +31,10 @@ _PARTS: Final = "SELECT type, name, coalesce(tbl_name, ''), coalesce(sql, '') FR
 _OF_SQLITE: Final = "sqlite_stat"  # tables of ANALYZE, which are ignored
 
 
-def create(connection: Connection) -> None:
-    """Create tables, triggers and version in an empty SQLite database, inside the caller's transaction."""
+def _create(connection: Connection) -> None:
     backend.create(connection)
     for trigger in _triggers():
         connection.exec_driver_sql(trigger)
-
-
-def changed_parts(connection: Connection) -> tuple[tuple[str, str], ...]:
-    """Return (part, difference) for every table, index, trigger and view that differs from what `create` makes."""
-    return compare_parts(_expected_parts(), _parts(connection))
 
 
 @lru_cache(maxsize=1)
@@ -48,7 +42,7 @@ def _expected_parts() -> Parts:
     engine = create_engine("sqlite://")
     try:
         with engine.begin() as connection:
-            create(connection)
+            _create(connection)
             return _parts(connection)
     finally:
         engine.dispose()
@@ -185,16 +179,11 @@ class SQLiteDatabase:
             LedgerError: the file is missing and not `create`, is a folder, or cannot be created.
         """
         exists = self.exists()
-        if create:
-            self._touch()
-        elif not exists:
-            raise LedgerError(
-                f"the ledger {str(self.path)!r} does not exist; the first `agedp run` makes it, or point "
-                "`ledger` to the right file"
-            )
-
-    def _touch(self) -> None:
-        """Create an empty file that only its owner can read, unless it exists."""
+        if not create:
+            if not exists:
+                remedy = "the first `agedp run` makes it, or point `ledger` to the right file"
+                raise LedgerError(f"the ledger {str(self.path)!r} does not exist; {remedy}")
+            return
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with suppress(FileExistsError):
@@ -228,11 +217,11 @@ class SQLiteDatabase:
 
     def create(self, connection: Connection) -> None:
         """Create the tables and triggers of a ledger."""
-        create(connection)
+        _create(connection)
 
     def changed_parts(self, connection: Connection) -> tuple[tuple[str, str], ...]:
         """Return (part, difference) for every part that differs from a new ledger's."""
-        return changed_parts(connection)
+        return compare_parts(_expected_parts(), _parts(connection))
 
     def is_intact(self, connection: Connection) -> bool:
         """Return the result of SQLite's integrity check: pages, indices, constraints."""
@@ -249,9 +238,8 @@ class SQLiteDatabase:
     def explain(self, error: DBAPIError) -> str:
         """Return the meaning of SQLite's error code."""
         name = str(getattr(error.orig, "sqlite_errorname", ""))
-        for code, text in self.explanations.items():
-            if name.startswith(code):
-                return text
+        if text := next((text for code, text in self.explanations.items() if name.startswith(code)), ""):
+            return text
         return f"the database refused ({name or type(error.orig).__name__}): the file is damaged; {REPAIR_HINT}"
 
     def ledger_error(self, error: DBAPIError) -> LedgerError:
@@ -274,8 +262,6 @@ def _path_exists(path: Path) -> bool:
     except (FileNotFoundError, NotADirectoryError):
         return False
     except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise LedgerError(
-            f"the ledger {str(path)!r} cannot be checked ({reason}); check its folder's permissions"
-        ) from None
+        problem = f"cannot be checked ({error.strerror or type(error).__name__}); check its folder's permissions"
+        raise LedgerError(f"the ledger {str(path)!r} {problem}") from None
     return True

@@ -222,7 +222,7 @@ def verify(
     Example: agedp verify out/release --span 365 --delta 1e-6
     """
     from agedp.release_verification import open_release
-    from agedp_flows.text.screen import after_verification, verification_json, verification_lines
+    from agedp_flows.text.screen import verification_json, verification_lines
 
     release = open_release(folder)
     verification = release.verify()
@@ -240,7 +240,8 @@ def verify(
     lines = verification_lines(folder, verification, has_ledger=ledger is not None)
     if foreign_files := release.other_files():
         lines.append(f"not part of the release, and not checked: {', '.join(map(escape_text, foreign_files))}")
-    lines += [*spans_text, *after_verification(folder)]
+    advice = f"Read {escape_text(folder)}/STATEMENT.md: what the release reveals about one household."
+    lines += [*spans_text, advice]
     options.print_answer(
         {
             "verified": True,

@@ -27,16 +27,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from agedp.calibration import member_selection
 from agedp.calibration.estimate import Transitions
 from agedp.calibration.leakage_bounds import bound_population, household_mixing, model_ages
-from agedp.calibration.member_selection import (
-    Answer,
-    DrawSummary,
-    SelectedMember,
-    draw_anew,
-    is_on_roster,
-    select_member,
-)
 from agedp.calibration.quantize import Floats
 from agedp.compute.engine_settings import ONE_THREAD, Engine
 from agedp.local_files import atomic_files
@@ -79,8 +72,8 @@ class Calibration:
     ages_days: tuple[int, ...]
     curves: Mapping[str, Floats]
     memory: MemoryCurves | None = None
-    selected: SelectedMember | None = None
-    draws: DrawSummary | None = None
+    selected: member_selection.SelectedMember | None = None
+    draws: member_selection.DrawSummary | None = None
     is_stored: bool = False
     tasks: str = ""
 
@@ -93,7 +86,7 @@ class _Estimate:
     mixes: Flags
     curves: Mapping[str, Floats]
     groups: Ints | None
-    selected: SelectedMember | None = None
+    selected: member_selection.SelectedMember | None = None
 
 
 def bound(  # noqa: PLR0913  (what was estimated, of whom, under which terms, and how it runs)
@@ -104,7 +97,7 @@ def bound(  # noqa: PLR0913  (what was estimated, of whom, under which terms, an
     *,
     input_terms: Mapping[str, Any] = MappingProxyType({}),
     population: str = "",
-    answer: Answer = draw_anew,
+    answer: member_selection.Answer = member_selection.draw_anew,
     engine: Engine = ONE_THREAD,
 ) -> Calibration:
     """Compute the leakage bound of the population and write the model's folder.
@@ -126,14 +119,14 @@ def bound(  # noqa: PLR0913  (what was estimated, of whom, under which terms, an
     check_model_is_new(model)
     folder = Path(model.file)
     included = np.flatnonzero(
-        is_on_roster(roster, model.period) | ((transitions.readings > 0) & (not model.is_private))
+        member_selection.is_on_roster(roster, model.period) | ((transitions.readings > 0) & (not model.is_private))
     )
     if len(included) == 0:
         raise ChainError("no household of the roster has readings in [model] period; a model needs some")
     included_transitions = transitions.select(included)
     if model.is_private:
         mixing = household_mixing(included_transitions, model, model_ages(model), engine=engine)
-        chosen, selected = select_member(mixing, model, input_terms, answer, population=population)
+        chosen, selected = member_selection.select_member(mixing, model, input_terms, answer, population=population)
         result = _Estimate(chosen, mixing.mixes, mixing.curves, mixing.groups, selected)
     else:
         of_all = bound_population(included_transitions, model, engine=engine)  # the maximum, published without noise

@@ -1,8 +1,10 @@
 """READINGS + EDGES -> TRANSITIONS: counts per household that never bridge a gap.
 
-Parts of months are counted separately, and joined where the readings of a household continue in another part (`runs`).
-Half-hours that contain two passes of the same wall clock (DATASETS, autumn) take part in no transition; for days they
-do, since a day of 25 hours is one day.
+A run is a sequence of one household's readings, one step apart. Each reading is in one partition (a part of a file, a
+day, a month). A partition counts its transitions and returns the beginning and end of each run; a run that ends one
+step before another begins is joined to it. Counts and gaps are then those of the complete series, independent of the
+partition and its order. Half-hours that contain two passes of the same wall clock (DATASETS, autumn) take part in no
+transition; for days they do, since a day of 25 hours is one day.
 
 A cyclic chain is counted by the half-hour of the day that a transition leaves. Subsampled series (for a sampling bound)
 are counted in the same pass: the readings at times that are multiples of `steps` steps, with a gap wherever one of them
@@ -12,24 +14,28 @@ between, takes no part in these.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from agedp.calibration.quantize import Floats, MonthReadings, Period, bucket_periods
+from agedp.calibration.quantize import Floats, MonthReadings, Period, bucket_periods, states_by_household
 from agedp.compute.engine import map_in_batches
 from agedp.compute.engine_settings import Engine
-from agedp.store.transition_counts import NO_STATE, count_by_phase, join_runs, runs_and_counts, states_by_household
 from agedp_data.config.model_section import Step
 from agedp_data.datasets.layout import Layout
 from agedp_data.datasets.timestamps import date_of_day
 from agedp_data.datasets.validation import SLOTS, Flags, Ints
 from agedp_data.errors import ChainError
 
+NO_STATE = -1
+"""The state of a reading that takes part in no transition."""
+Counts = np.ndarray[Any, np.dtype[np.int64]]
 _TABLES_BYTES = 2**28
+_NO_RUNS = np.zeros((0, 5), np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +53,19 @@ class Transitions:
 
     def block(self, households: slice) -> Transitions:
         """Return the transitions of a block of the households, without a copy."""
-        subsampled = {steps: counts[households] for steps, counts in self.subsampled.items()}
-        return Transitions(self.counts[households], self.readings[households], self.gaps[households], subsampled)
+        return self._at(households)
 
     def select(self, households: Ints) -> Transitions:
         """Return the transitions of these households, by their indices; without a copy if all are selected."""
-        if len(households) == len(self.readings):  # all of them, in their order: nothing to copy
-            return self
-        subsampled = {steps: counts[households] for steps, counts in self.subsampled.items()}
-        return Transitions(self.counts[households], self.readings[households], self.gaps[households], subsampled)
+        return self if len(households) == len(self.readings) else self._at(households)  # all: in their order
+
+    def _at(self, households: slice | Ints) -> Transitions:
+        return self.mapped(lambda table: table[households])
+
+    def mapped(self, function: Callable[[Ints], Ints]) -> Transitions:
+        """Return the transitions with a function of each table, whose first axis are the households."""
+        subsampled = {steps: function(counts) for steps, counts in self.subsampled.items()}
+        return Transitions(function(self.counts), function(self.readings), function(self.gaps), subsampled)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,12 +119,7 @@ def _join_buckets(parts: Iterable[tuple[Ints, Transitions]], size: int) -> Trans
         if len(households) == size:
             return part
         if result is None:
-            result = Transitions(
-                _spread(part.counts, size),
-                _spread(part.readings, size),
-                _spread(part.gaps, size),
-                {steps: _spread(table, size) for steps, table in part.subsampled.items()},
-            )
+            result = part.mapped(lambda table: np.zeros((size, *table.shape[1:]), table.dtype))
         result.counts[households], result.readings[households] = part.counts, part.readings
         result.gaps[households] = part.gaps
         for steps, table in part.subsampled.items():
@@ -124,29 +129,22 @@ def _join_buckets(parts: Iterable[tuple[Ints, Transitions]], size: int) -> Trans
     return result
 
 
-def _spread(part: Ints, size: int) -> Ints:
-    """Return zeros for `size` households, of the shape and type that part of them have."""
-    return np.zeros((size, *part.shape[1:]), part.dtype)
-
-
 def _estimate_bucket(counting: _Counting, engine: Engine) -> Transitions:
     """Count the transitions of the households of one bucket."""
     period, phases = counting.period, counting.phases
     size, bits = len(period.roster.ids), np.int64 if max(phases.values()) == 1 else np.int32
     counts = {steps: np.zeros(counting.shape(steps), bits) for steps in phases}
     readings = np.zeros(size, np.int64)
-    runs = {steps: [np.zeros((0, 5), np.int64)] for steps in phases}
+    runs = {steps: [_NO_RUNS] for steps in phases}
     numbers_per_month = sum(int(np.prod(counting.shape(steps))) for steps in phases)
     months_at_once = max(_TABLES_BYTES // max(numbers_per_month, 1) // engine.workers, 1) * engine.workers
     count_month = partial(_count, counting=counting)
-    for months in map_in_batches(
-        "counts", period.months, function=count_month, engine=engine, batch_size=months_at_once
-    ):
-        for month in months:
-            readings += month.readings
-            for steps in phases:
-                counts[steps] += month.counts[steps]
-                runs[steps].append(month.runs[steps])
+    batches = map_in_batches("counts", period.months, function=count_month, engine=engine, batch_size=months_at_once)
+    for month in itertools.chain.from_iterable(batches):
+        readings += month.readings
+        for steps in phases:
+            counts[steps] += month.counts[steps]
+            runs[steps].append(month.runs[steps])
     gaps = {steps: join_runs(table, np.concatenate(runs[steps])) for steps, table in counts.items()}
     return Transitions(counts.pop(1), readings, gaps[1], counts)
 
@@ -155,7 +153,7 @@ def _count(month: str, *, counting: _Counting) -> _MonthCounts:
     period = counting.period
     bits = np.uint8 if max(counting.phases.values()) > 1 else np.uint16  # once a day, or 48 times
     counts = {steps: np.zeros(counting.shape(steps), bits) for steps in counting.phases}
-    runs = {steps: [np.zeros((0, 5), np.int64)] for steps in counting.phases}
+    runs = {steps: [_NO_RUNS] for steps in counting.phases}
     readings = np.zeros(len(period.roster.ids), np.int64)
     for part in period.parts(month):
         if len(part.household) == 0:
@@ -192,22 +190,14 @@ def _subsample(layout: Layout, part: MonthReadings, state: Ints, steps: int) -> 
     is_multiple = part.time % steps == 0
     time = part.time[is_multiple]
     days = range(int(part.time.min()) // SLOTS, (int(part.time.max()) + steps) // SLOTS + 1)
-    changed_half_hours = [
-        day * SLOTS + slot
-        for day in days
-        for slots_of in (layout.repeated_slots, layout.absent_slots)
-        for slot in slots_of(date_of_day(day))
-    ]
-    spans_change = (
-        np.isin(time, np.add.outer(changed_half_hours, -np.arange(steps)))
-        if changed_half_hours
-        else np.zeros(len(time), bool)
-    )
-    return (
-        part.household[is_multiple] - int(part.household.min()),
-        time // steps,
-        np.where(spans_change, NO_STATE, state[is_multiple]),
-    )
+    dates = [(day, date_of_day(day)) for day in days]
+    changed = [(day, slots_of(of)) for day, of in dates for slots_of in (layout.repeated_slots, layout.absent_slots)]
+    changed_half_hours = [day * SLOTS + slot for day, slots in changed for slot in slots]
+    subsampled = state[is_multiple]
+    if changed_half_hours:
+        spans_change = np.isin(time, np.add.outer(changed_half_hours, -np.arange(steps)))
+        subsampled = np.where(spans_change, NO_STATE, subsampled)
+    return part.household[is_multiple] - int(part.household.min()), time // steps, subsampled
 
 
 def repeated_half_hours(layout: Layout, time: Ints) -> Flags:
@@ -230,3 +220,60 @@ def repeated_half_hours(layout: Layout, time: Ints) -> Flags:
         if repeated:
             is_repeated |= (day == number) & np.isin(time - day * SLOTS, repeated)
     return is_repeated
+
+
+def runs_and_counts(household: Ints, time: Ints, state: Ints, *, households: int, n_states: int) -> tuple[Ints, Counts]:
+    """Return the runs of readings (m), sorted by household and time, and the transitions within them.
+
+    Shapes: (m,), (m,), (m,) -> (r, 5), (households, n_states, n_states).
+    """
+    runs, origins = find_runs(household, time, state)
+    flat = (household[origins] * n_states + state[origins]) * n_states + state[origins + 1]
+    counts = np.bincount(flat, minlength=households * n_states**2)
+    return runs, counts.reshape(households, n_states, n_states)
+
+
+def find_runs(household: Ints, time: Ints, state: Ints) -> tuple[Ints, Ints]:
+    """Return the runs of readings (m), sorted by household and time, and the indices from which a transition starts.
+
+    Shapes: (m,), (m,), (m,) -> (r, 5), (t,). A run is (household, first time, its state, last time, its state).
+    """
+    if len(household) == 0:
+        return _NO_RUNS, np.zeros(0, np.int64)
+    follows = (household[1:] == household[:-1]) & (time[1:] == time[:-1] + 1)
+    ends = np.append(np.flatnonzero(~follows), len(household) - 1)
+    starts = np.append(0, ends[:-1] + 1)
+    runs = np.stack([household[starts], time[starts], state[starts], time[ends], state[ends]], axis=1)
+    if (state < 0).any():
+        follows &= (state[1:] >= 0) & (state[:-1] >= 0)
+    return runs, np.flatnonzero(follows)
+
+
+def count_by_phase(counts: np.ndarray[Any, np.dtype[Any]], household: Ints, time: Ints, state: Ints) -> Ints:
+    """Add to `counts` the transitions within runs of readings, by the phase of their first reading; return the runs.
+
+    Shapes: (h, phases, k, k), (m,), (m,), (m,) -> (r, 5). A phase is a time modulo their number.
+    """
+    runs, origins = find_runs(household, time, state)
+    _, n_phases, n_states, _ = counts.shape
+    flat = ((household[origins] * n_phases + time[origins] % n_phases) * n_states + state[origins]) * n_states + state[
+        origins + 1
+    ]
+    np.add.at(counts.reshape(-1), flat, 1)
+    return runs
+
+
+def join_runs(counts: Counts, runs: Ints) -> Ints:
+    """Add to `counts` the transition between runs of a household one step apart; return the gaps (h,).
+
+    Shapes: (h, k, k) or (h, phases, k, k), (r, 5) -> (h,).
+    """
+    if len(runs) == 0:
+        return np.zeros(len(counts), np.int64)
+    household, first, state, last, last_state = runs[np.lexsort((runs[:, 1], runs[:, 0]))].T
+    is_same_household = household[1:] == household[:-1]
+    is_adjacent = is_same_household & (first[1:] == last[:-1] + 1)
+    is_counted = is_adjacent & (last_state[:-1] >= 0) & (state[1:] >= 0)
+    phases = () if counts.ndim == 3 else (last[:-1][is_counted] % counts.shape[1],)
+    np.add.at(counts, (household[1:][is_counted], *phases, last_state[:-1][is_counted], state[1:][is_counted]), 1)
+    return np.bincount(household[1:][is_same_household & ~is_adjacent], minlength=len(counts))

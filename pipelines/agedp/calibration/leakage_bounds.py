@@ -48,13 +48,8 @@ from agedp_data.leakage import population_bound
 from agedp_data.leakage.bound_table import LOSS_GRID, LeakageBound
 from agedp_data.leakage.exact import with_slack
 from agedp_data.leakage.population_bound import HOUSEHOLDS_PER_BATCH, UpperHulls
+from agedp_data.markov import cyclic
 from agedp_data.markov.confidence import sampling_bound
-from agedp_data.markov.cyclic import (
-    cyclic_kernels,
-    cyclic_sampling_bound,
-    merge_phases,
-    pool_counts,
-)
 from agedp_data.markov.mixing import (
     is_reversible,
     max_total_variation,
@@ -83,20 +78,28 @@ _BATCH = 128
 
 @dataclass(frozen=True, slots=True)
 class HouseholdMixing:
-    """How each of h households mixes (confidential).
+    """How each of h households mixes at T ages (confidential).
 
     Attributes:
         mixes: shape (h,) bool; a household that does not mix reliably has total variation 1.
-        distances: total variation at T ages, shape (h, T): of the reversed chain, of both directions if losses compose;
-            by the sampling bound if the model has one.
-        curves: as in `PopulationBound`, at the same ages.
+        curves: as in `PopulationBound`, at these ages.
         groups: shape (h, phases), which phases of a cyclic chain share a kernel.
+        forward: total variation in the forward direction, shape (h, T), if losses compose; by the sampling bound if the
+            model has one, else none where the bound of a population follows from hulls.
+        hulls: backward upper hulls of the cyclic chains, for the bound of a population.
     """
 
     mixes: Flags
-    distances: Floats
     curves: Mapping[str, Floats]
     groups: Ints | None = None
+    forward: Floats | None = None
+    hulls: UpperHulls | None = None
+
+    @property
+    def distances(self) -> Floats:
+        """Return the total variation, of both directions if losses compose; by the sampling bound if there is one."""
+        backward = self.curves.get("sampling_bound", self.curves["total_variation"])
+        return backward if self.forward is None else np.maximum(backward, self.forward)
 
 
 def composes(model: EstimatedModel) -> bool:
@@ -124,59 +127,53 @@ def household_mixing(
 def _mixing_one_by_one(
     transitions: Transitions, *, model: EstimatedModel, ages: Ints, households: int
 ) -> HouseholdMixing:
-    return _concatenated(
-        [
-            _mixing_of_one(transitions.block(slice(household, household + 1)), model, ages, households=households)
-            for household in range(len(transitions.readings))
-        ]
-    )
+    mixing, parts = partial(_mixing, model=model, ages=ages, households=households), []
+    for household in range(len(transitions.readings)):
+        of_one = transitions.block(slice(household, household + 1))
+        try:
+            parts.append(mixing(of_one))
+        except ChainError:  # a chain that bounds nothing in some direction does not mix
+            parts.append(mixing(of_one.mapped(np.zeros_like)))
+    return _concatenated(parts)
 
 
 def _concatenated(parts: Sequence[HouseholdMixing]) -> HouseholdMixing:
     groups = [part.groups for part in parts if part.groups is not None]
+    forward = [part.forward for part in parts if part.forward is not None]
     return HouseholdMixing(
         np.concatenate([part.mixes for part in parts]),
-        np.concatenate([part.distances for part in parts]),
         {name: np.concatenate([part.curves[name] for part in parts]) for name in parts[0].curves},
         np.concatenate(groups) if groups else None,
+        np.concatenate(forward) if forward else None,
     )
 
 
-def _mixing_of_one(transitions: Transitions, model: EstimatedModel, ages: Ints, *, households: int) -> HouseholdMixing:
-    """Return how one household mixes; one whose chain bounds nothing in some direction does not mix."""
-    try:
-        return _bounded_mixing(transitions, model, ages, households=households)
-    except ChainError:
-        nothing = Transitions(
-            np.zeros_like(transitions.counts),
-            transitions.readings,
-            transitions.gaps,
-            {steps: np.zeros_like(counts) for steps, counts in transitions.subsampled.items()},
-        )
-        return _bounded_mixing(nothing, model, ages, households=households)
-
-
-def _bounded_mixing(transitions: Transitions, model: EstimatedModel, ages: Ints, *, households: int) -> HouseholdMixing:
-    counts, groups = transitions.counts, None
+def _mixing(
+    transitions: Transitions, *, model: EstimatedModel, ages: Ints, households: int, with_hulls: bool = False
+) -> HouseholdMixing:
+    """Return how some of the `households` households mix, `with_hulls` what the bound of a population needs of them."""
+    counts, groups, hulls, forward = transitions.counts, None, None, None
+    has_forward = composes(model) and not with_hulls  # an error there tells too that a household does not mix
     if model.chain == "cyclic":
         groups, mixes = merge_household_phases(counts, model.min_visits)
-        directions = ["backward", *(["forward"] if composes(model) else [])]
-        distances = [_cyclic_distances(counts, groups, mixes, ages, direction) for direction in directions]
-        curves = {"total_variation": distances[0]}
+        if with_hulls:
+            mixing, variation = np.flatnonzero(mixes), np.ones((len(counts), len(ages)))
+            hulls, variation[mixing] = _cyclic_hulls((counts[mixing], groups[mixing]), ages=ages, direction="backward")
+        else:
+            variation = _cyclic_distances(counts, groups, mixes, ages, "backward")
+        curves = {"total_variation": variation}
+        forward = _cyclic_distances(counts, groups, mixes, ages, "forward") if has_forward else None
     else:
         mixes = mixing_households(counts, min_visits=model.min_visits)
         curves = mixing_curves(counts, mixes, ages)
-        distances = [curves["total_variation"]]
-        if composes(model):
-            distances.append(_forward_distances(counts, mixes, ages))
+        forward = _forward_distances(counts, mixes, ages) if has_forward else None
     if model.confidence == "sampling-bound":
         tables = {1: counts, **transitions.subsampled}
-        distances = [sampling_distances(tables, mixes, groups, model, ages, households=households)]
-        curves["sampling_bound"] = distances[0]
+        bounded = partial(sampling_distances, mixes=mixes, groups=groups, model=model, ages=ages, households=households)
+        curves["sampling_bound"] = bounded(tables)
         if composes(model):
-            reversed_tables = {steps: time_reversed(table, model) for steps, table in tables.items()}
-            distances.append(sampling_distances(reversed_tables, mixes, groups, model, ages, households=households))
-    return HouseholdMixing(mixes, np.max(distances, axis=0), curves, groups)
+            forward = bounded({steps: time_reversed(table, model) for steps, table in tables.items()})
+    return HouseholdMixing(mixes, curves, groups, forward, hulls)
 
 
 def mixing_households(counts: Ints, *, min_visits: int) -> Flags:
@@ -220,10 +217,9 @@ def mixing_curves(counts: Ints, mixes: Flags, ages: Ints) -> dict[str, Floats]:
     its stationary distribution is another estimator; the two agree only for long series. The bound of the reversible
     fit is indicative; a chain of pairs or of days with their week has none, because its steps have a direction.
     """
-    shape = (len(counts), len(ages))
-    names = ["total_variation", "reversibilised", "spectral", "reversible_fit"]
-    curves: dict[str, Floats] = {name: np.ones(shape) for name in names}
-    curves |= {"spectral_gap": np.zeros(len(counts))}
+    names = ("total_variation", "reversibilised", "spectral", "reversible_fit")
+    curves: dict[str, Floats] = {name: np.ones((len(counts), len(ages))) for name in names}
+    curves["spectral_gap"] = np.zeros(len(counts))
     for batch in _batches(np.flatnonzero(mixes)):
         backward = transition_matrix(np.swapaxes(counts[batch], 1, 2), smoothing=0)
         curves["total_variation"][batch] = total_variation_forward(backward, ages)
@@ -233,8 +229,7 @@ def mixing_curves(counts: Ints, mixes: Flags, ages: Ints) -> dict[str, Floats]:
         curves["spectral"][batch] = np.nan  # not reversible: the paper's bound does not apply, which is what NaN says
         if reversible.any():
             curves["spectral"][batch[reversible]] = spectral_bound(backward[reversible], ages)
-        if "reversible_fit" in curves:
-            curves["reversible_fit"][batch] = reversible_fit_bound(counts[batch], ages)
+        curves["reversible_fit"][batch] = reversible_fit_bound(counts[batch], ages)
     return curves
 
 
@@ -249,7 +244,7 @@ def _cyclic_distances(counts: Ints, groups: Ints, mixes: Flags, ages: Ints, dire
     """Return the total variations of cyclic chains, maximum over the phases, shape (h, T)."""
     distances = np.ones((len(counts), len(ages)))
     for i in np.flatnonzero(mixes):
-        kernels = cyclic_kernels(counts[i], groups[i], direction=direction)
+        kernels = cyclic.cyclic_kernels(counts[i], groups[i], direction=direction)
         for age, (_, products) in enumerate(ascending_products(kernels, ages, direction=direction)):
             is_present = ~np.isnan(products).all(axis=(-1, -2))
             distances[i, age] = max_total_variation(filled_kernel(products[is_present])).max()
@@ -260,7 +255,7 @@ def merge_household_phases(counts: Ints, min_visits: int) -> tuple[Ints, Flags]:
     """Return which phases of each household (h, p) share a kernel, and whether it mixes reliably (h,)."""
     groups, mixes = np.zeros(counts.shape[:2], np.int64), np.zeros(len(counts), bool)
     for i, household_counts in enumerate(counts):
-        groups[i], has_visits = merge_phases(household_counts, min_visits=min_visits)
+        groups[i], has_visits = cyclic.merge_phases(household_counts, min_visits=min_visits)
         mixes[i] = has_visits and _has_all_rows(household_counts, groups[i])
     return groups, mixes
 
@@ -268,10 +263,10 @@ def merge_household_phases(counts: Ints, min_visits: int) -> tuple[Ints, Flags]:
 def _has_all_rows(counts: Ints, groups: Ints) -> bool:
     """Return whether each state that a phase enters in the counts has a row there."""
     try:
-        kernels = cyclic_kernels(counts, groups, direction="backward")
+        kernels = cyclic.cyclic_kernels(counts, groups, direction="backward")
     except ChainError:
         return False
-    entered = np.roll(pool_counts(counts, groups).sum(axis=-2), 1, axis=0) > 0
+    entered = np.roll(cyclic.pool_counts(counts, groups).sum(axis=-2), 1, axis=0) > 0
     return not bool((entered & np.isnan(kernels).all(axis=-1)).any())
 
 
@@ -299,10 +294,11 @@ def sampling_distances(
     mixing_tables = {steps: table[mixing] for steps, table in tables.items()}
     distances = np.ones((len(mixes), len(ages)))
     if len(mixing) and groups is not None:
-        table_groups = {
-            steps: merge_household_phases(table, model.min_visits)[0] for steps, table in mixing_tables.items()
-        }
-        distances[mixing] = cyclic_sampling_bound(mixing_tables, table_groups, ages, level=level, households=households)
+        merged = {steps: merge_household_phases(table, model.min_visits) for steps, table in mixing_tables.items()}
+        table_groups = {steps: of_table for steps, (of_table, _) in merged.items()}
+        distances[mixing] = cyclic.cyclic_sampling_bound(
+            mixing_tables, table_groups, ages, level=level, households=households
+        )
     elif len(mixing):
         distances[mixing] = sampling_bound(mixing_tables, ages, level=level, households=households)
     return distances
@@ -367,26 +363,22 @@ def bound_population(
     is the same to the last bit for any engine.
     """
     published_ages, steps_in_day = model_ages(model), steps_per_day(model)
-    ages = (
-        population_bound.composition_age_steps(model.ages_days, steps_per_day=steps_in_day)
-        if composes(model)
-        else published_ages
-    )
+    ages = published_ages
+    if composes(model):
+        ages = population_bound.composition_age_steps(model.ages_days, steps_per_day=steps_in_day)
     households = len(transitions.readings)
     blocks = [transitions.block(block) for block in household_blocks(households)]
-    bound_block = partial(_bound_block, model=model, ages=ages, households=households)
-    parts = map_blocks("bounds", blocks, function=bound_block, engine=engine)
-    mixes = np.concatenate([part.mixes for part in parts])
-    curves = {name: np.concatenate([part.curves[name] for part in parts]) for name in parts[0].curves}
-    groups = [part.groups for part in parts if part.groups is not None]
+    of_block = partial(_mixing, model=model, ages=ages, households=households, with_hulls=True)
+    parts = map_blocks("bounds", blocks, function=of_block, engine=engine)
+    mixing = _concatenated(parts)
+    mixes, curves = mixing.mixes, mixing.curves
     if model.confidence == "sampling-bound":
-        forward = [part.forward for part in parts if part.forward is not None]
         bound = population_bound.leakage_bound_from_distances(
             curves["sampling_bound"],
             ages,
             LOSS_GRID,
             reliable=mixes,
-            forward=np.concatenate(forward) if forward else None,
+            forward=mixing.forward,
             steps_per_day=steps_in_day,
         )
     elif not mixes.all():
@@ -400,9 +392,7 @@ def bound_population(
         bound = _homogeneous_bound(curves, transitions, model, ages, engine)
     columns = np.searchsorted(ages, published_ages)
     published = {name: curve[:, columns] if curve.ndim > 1 else curve for name, curve in curves.items()}
-    return PopulationBound(
-        replace(bound, assume=model.assume), mixes, published, np.concatenate(groups) if groups else None
-    )
+    return PopulationBound(replace(bound, assume=model.assume), mixes, published, mixing.groups)
 
 
 def model_ages(model: EstimatedModel) -> Ints:
@@ -410,52 +400,15 @@ def model_ages(model: EstimatedModel) -> Ints:
     return np.array(model.ages_days) * steps_per_day(model)
 
 
-@dataclass(frozen=True, slots=True)
-class _BlockBound:
-    """What one task computes of a block of households.
-
-    Attributes:
-        mixes: which households mix reliably, shape (h,).
-        curves: as in `PopulationBound`, at all ages.
-        groups: which phases of a cyclic chain share a kernel.
-        hulls: backward upper hulls of cyclic chains.
-        forward: sampling bounds (h, T) in the forward direction, if losses compose.
-    """
-
-    mixes: Flags
-    curves: Mapping[str, Floats]
-    groups: Ints | None = None
-    hulls: UpperHulls | None = None
-    forward: Floats | None = None
-
-
-def _bound_block(transitions: Transitions, *, model: EstimatedModel, ages: Ints, households: int) -> _BlockBound:
-    """Bound the mixing of a block of the `households` households."""
-    counts, groups, hulls, forward = transitions.counts, None, None, None
-    if model.chain == "cyclic":
-        groups, mixes = merge_household_phases(counts, model.min_visits)
-        mixing = np.flatnonzero(mixes)
-        variation = np.ones((len(counts), len(ages)))
-        hulls, variation[mixing] = _cyclic_hulls((counts[mixing], groups[mixing]), ages=ages, direction="backward")
-        curves = {"total_variation": variation}
-    else:
-        mixes = mixing_households(counts, min_visits=model.min_visits)
-        curves = mixing_curves(counts, mixes, ages)
-    if model.confidence == "sampling-bound":
-        tables = {1: counts, **transitions.subsampled}
-        bounded = partial(sampling_distances, mixes=mixes, groups=groups, model=model, ages=ages, households=households)
-        curves["sampling_bound"] = bounded(tables)
-        if composes(model):
-            forward = bounded({steps: time_reversed(table, model) for steps, table in tables.items()})
-    return _BlockBound(mixes, curves, groups, hulls, forward)
-
-
 def _homogeneous_bound(
     curves: Mapping[str, Floats], transitions: Transitions, model: EstimatedModel, ages: Ints, engine: Engine
 ) -> LeakageBound:
     """Return the maximum over the chains of all households, which mix; the hulls of the slowest are sent along."""
     counts = [np.swapaxes(transitions.counts, 1, 2), *([transitions.counts] if composes(model) else [])]
-    slowest, blocks = _slowest(curves["total_variation"]), household_blocks(len(transitions.readings))
+    variation, blocks = curves["total_variation"], household_blocks(len(transitions.readings))
+    # the households that mix most slowly at the first, a middle or the last age
+    middle_and_ends = sorted({0, variation.shape[1] // 2, variation.shape[1] - 1})
+    slowest = np.unique(np.argsort(-variation[:, middle_and_ends], axis=0, kind="stable")[:_SLOWEST_PER_AGE])
     known = [_hulls((table[slowest], None), ages=ages) for table in counts]  # some 20 households: no task for them
     items = [(table[block], start) for table, start in zip(counts, known, strict=True) for block in blocks]
     hulls = map_blocks("leakage", items, function=partial(_hulls, ages=ages), engine=engine)
@@ -468,12 +421,6 @@ def _homogeneous_bound(
     return replace(bound, bounds={**bound.bounds, **maxima})
 
 
-def _slowest(variation: Floats) -> Ints:
-    """Return the households that mix most slowly at the first, a middle or the last age, ascending."""
-    ages = sorted({0, variation.shape[1] // 2, variation.shape[1] - 1})
-    return np.unique([np.argsort(-variation[:, age], kind="stable")[:_SLOWEST_PER_AGE] for age in ages])
-
-
 def _hulls(item: tuple[Ints, UpperHulls | None], *, ages: Ints) -> UpperHulls:
     """Return the upper hulls of the chains with these counts and of those that are known."""
     counts, known = item
@@ -481,16 +428,15 @@ def _hulls(item: tuple[Ints, UpperHulls | None], *, ages: Ints) -> UpperHulls:
 
 
 def _cyclic_bound(
-    parts: Sequence[_BlockBound], blocks: Sequence[Transitions], model: EstimatedModel, ages: Ints, engine: Engine
+    parts: Sequence[HouseholdMixing], blocks: Sequence[Transitions], model: EstimatedModel, ages: Ints, engine: Engine
 ) -> LeakageBound:
     """Return the maximum over the cyclic chains of all households, which mix."""
     backward = UpperHulls(len(ages)).joined([part.hulls for part in parts if part.hulls is not None])
     forward = None
     if composes(model):
         items = [(block.counts, part.groups) for block, part in zip(blocks, parts, strict=True)]
-        hulls = map_blocks(
-            "leakage", items, function=partial(_cyclic_hulls, ages=ages, direction="forward"), engine=engine
-        )
+        of_block = partial(_cyclic_hulls, ages=ages, direction="forward")
+        hulls = map_blocks("leakage", items, function=of_block, engine=engine)
         forward = UpperHulls(len(ages)).joined([hull for hull, _ in hulls])
     return population_bound.leakage_bound_of_hulls(backward, ages, LOSS_GRID, phase_count(model), forward_hulls=forward)
 
@@ -499,7 +445,7 @@ def _cyclic_hulls(item: tuple[Ints, Ints], *, ages: Ints, direction: str) -> tup
     """Return the upper hulls of cyclic chains and the total variation of each, their kernels a few at a time."""
     counts, groups = item
     batches = (slice(start, start + HOUSEHOLDS_PER_BATCH) for start in range(0, len(counts), HOUSEHOLDS_PER_BATCH))
-    kernels = (cyclic_kernels(counts[batch], groups[batch], direction=direction) for batch in batches)
+    kernels = (cyclic.cyclic_kernels(counts[batch], groups[batch], direction=direction) for batch in batches)
     return population_bound.cyclic_upper_hulls(kernels, ages, direction=direction)
 
 

@@ -23,6 +23,7 @@ Decisions:
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import time
 from collections.abc import Sequence
@@ -124,8 +125,11 @@ class PeriodReadings:
 
     def select(self, households: Ints) -> PeriodReadings:
         """Return the readings of these households, by their indices."""
-        mine = {name: getattr(self, name)[households] for name in ("readings", "total", "number")}
-        return replace(self, **mine)
+        return replace(self, **{name: getattr(self, name)[households] for name in _TABLES})
+
+
+_TABLES = ("readings", "total", "number")
+"""Attributes of `PeriodReadings` by household and day."""
 
 
 def households_with_readings(period: Period, *, engine: Engine) -> Flags:
@@ -154,18 +158,15 @@ def read_period(period: Period, *, engine: Engine) -> PeriodReadings:
     as many months as there are workers.
     """
     period = replace(period, step="half-hour")  # whatever the step of the model
-    first, last = (int(np.datetime64(day, "D").astype(np.int64)) for day in (period.first, period.last))
+    first, last = day_number(period.first), day_number(period.last)
     readings = _empty(len(period.roster.ids), np.arange(first, last + 1), period)
     read_month = partial(_of_month, period=period)
-    for months in map_in_batches(
-        "period", period.months, function=read_month, engine=engine, batch_size=engine.workers
-    ):
-        for month in months:
-            is_inside = (month.day >= first) & (month.day <= last)
-            columns = month.day[is_inside] - first
-            readings.readings[:, columns] = month.readings[:, is_inside]
-            readings.total[:, columns] = month.total[:, is_inside]
-            readings.number[:, columns] = month.number[:, is_inside]
+    batches = map_in_batches("period", period.months, function=read_month, engine=engine, batch_size=engine.workers)
+    for month in itertools.chain.from_iterable(batches):
+        is_inside = (month.day >= first) & (month.day <= last)
+        columns = month.day[is_inside] - first
+        for name in _TABLES:
+            getattr(readings, name)[:, columns] = getattr(month, name)[:, is_inside]
     return readings
 
 
@@ -206,9 +207,8 @@ def measure_group(readings: PeriodReadings, *, request: MemoryRequest, rng: np.r
     Returns:
         By measure and value an array of shape (households, ages), NaN where a household has too few readings.
     """
-    chain = _states(daily_totals_wh(readings, request), request.model if request.model.step == "day" else None)
-    ages = np.array(request.model.ages_days)
-    return {DAY_TOTALS: _goodness_of_fit(chain, ages, rng, _REPLICATES[DAY_TOTALS], steps_per_day=1)}
+    totals = _states(daily_totals_wh(readings, request), request.model if request.model.step == "day" else None)
+    return {DAY_TOTALS: _goodness_of_fit(totals, np.array(request.model.ages_days), rng, DAY_TOTALS, steps_per_day=1)}
 
 
 def measure_sample(readings: PeriodReadings, *, request: MemoryRequest, rng: np.random.Generator) -> SeriesByName:
@@ -219,14 +219,12 @@ def measure_sample(readings: PeriodReadings, *, request: MemoryRequest, rng: np.
     if request.model.step != "half-hour":  # day totals judge
         return {}
     half_hours_wh = np.where(readings.readings == _MISSING, -1, readings.readings.astype(np.int64))
-    chain = _states(half_hours_wh.reshape(len(readings.total), -1), request.model)
-    ages, replicates = np.array(request.model.ages_days), _REPLICATES[HALF_HOURS]
+    half_hours = _states(half_hours_wh.reshape(len(readings.total), -1), request.model)
+    ages, min_visits = np.array(request.model.ages_days), request.model.min_visits
     if request.model.chain == "homogeneous":
-        return {HALF_HOURS: _goodness_of_fit(chain, ages * SLOTS, rng, replicates, steps_per_day=SLOTS)}
-    table = cyclic_goodness_of_fit(
-        chain, ages, rng, n_phases=SLOTS, min_visits=request.model.min_visits, level=LEVEL, replicates=replicates
-    )
-    return {HALF_HOURS: _series_of_table(table)}
+        return {HALF_HOURS: _goodness_of_fit(half_hours, ages * SLOTS, rng, HALF_HOURS, steps_per_day=SLOTS)}
+    fit = partial(cyclic_goodness_of_fit, n_phases=SLOTS, min_visits=min_visits, level=LEVEL)
+    return {HALF_HOURS: _series_of_table(fit(half_hours, ages, rng, replicates=_REPLICATES[HALF_HOURS]))}
 
 
 def daily_totals_wh(readings: PeriodReadings, request: MemoryRequest) -> Ints:
@@ -259,14 +257,11 @@ def _edges(household_values: Ints, kind: str | Sequence[Decimal], count: int) ->
 
 
 def _goodness_of_fit(
-    series: Ints, lags: Ints, rng: np.random.Generator, replicates: int, *, steps_per_day: int
+    series: Ints, lags: Ints, rng: np.random.Generator, name: str, *, steps_per_day: int
 ) -> dict[str, Floats]:
     """Return matrix powers, lagged counts, and whether the Markov property is rejected: (h, T) each."""
-    n_states = int(series.max(initial=0)) + 1
-    table = markov_goodness_of_fit(
-        series, lags, rng, n_states=n_states, steps_per_day=steps_per_day, level=LEVEL, replicates=replicates
-    )
-    return _series_of_table(table)
+    fit = partial(markov_goodness_of_fit, n_states=int(series.max(initial=0)) + 1, steps_per_day=steps_per_day)
+    return _series_of_table(fit(series, lags, rng, level=LEVEL, replicates=_REPLICATES[name]))
 
 
 def _series_of_table(table: Table) -> dict[str, Floats]:
@@ -354,7 +349,7 @@ def check_regimes(totals_wh: Ints, day: Ints, *, engine: Engine) -> RegimeCheck:
     """
     symbols = quartile_symbols(daily_residuals(totals_wh, day % _WEEK))
     symbols = symbols[(symbols >= 0).sum(axis=1) >= _MIN_DAYS]
-    groups = [symbols[first : first + _HOUSEHOLDS_AT_ONCE] for first in range(0, len(symbols), _HOUSEHOLDS_AT_ONCE)]
+    groups = _split_into_groups(symbols, _HOUSEHOLDS_AT_ONCE)
     parts = map_items("model-check", groups, function=_memories, engine=engine)
     direct, chain, regimes = np.concatenate([np.zeros((3, 0, len(LAGS_DAYS))), *parts], axis=1)
     return RegimeCheck(direct, chain, regimes, len(day))
@@ -390,9 +385,9 @@ def _columns(values: Floats) -> list[Floats]:
 def _memories(symbols: Ints) -> Floats:
     """Return direct counts, chain and hidden regimes of a group of households, shape (3, h, L)."""
     direct = signed_memory(counted_pairs(symbols, LAGS_DAYS, n_symbols=SYMBOLS), min_pairs=_MIN_PAIRS)
-    chain = signed_memory(chain_pairs(symbols, LAGS_DAYS, shown=np.eye(SYMBOLS)))
+    of_chain = signed_memory(chain_pairs(symbols, LAGS_DAYS, shown=np.eye(SYMBOLS)))
     regimes = signed_memory(predicted_pairs(fit_hidden_regimes(symbols, n_symbols=SYMBOLS), LAGS_DAYS))
-    return np.where(np.isnan(direct), np.nan, np.stack([direct, chain, regimes]))
+    return np.where(np.isnan(direct), np.nan, np.stack([direct, of_chain, regimes]))
 
 
 MAX_CHECKED = 500
@@ -401,9 +396,8 @@ SAMPLE = 200
 _GROUP, _SAMPLED = 64, 50
 _SEED = 20130101  # a check, not a release: the same readings give the same verdict
 _SIGNIFICANCE = 1e-3
-_REJECTION_RATE = 2 * (
-    1 - LEVEL
-)  # an estimated chain is a little more extreme than the true one: 5 to 6 % instead of 5
+_REJECTION_RATE = 2 * (1 - LEVEL)
+"""An estimated chain is a little more extreme than the true one: 5 to 6 % instead of 5."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -469,11 +463,8 @@ class MemoryCurves:
     @property
     def checks(self) -> dict[str, GoodnessOfFit]:
         """Return the goodness-of-fit results: of daily totals, and of half-hours if the model has them."""
-        return {
-            name: count_rejections(self.series_by_name[name])
-            for name in (DAY_TOTALS, HALF_HOURS)
-            if name in self.series_by_name
-        }
+        names = [name for name in (DAY_TOTALS, HALF_HOURS) if name in self.series_by_name]
+        return {name: count_rejections(self.series_by_name[name]) for name in names}
 
     def median(self, series_name: str, value: str) -> Floats:
         """Return the median over the households that have a value, NaN without one: (T,)."""
@@ -481,7 +472,7 @@ class MemoryCurves:
 
     def quantile(self, series_name: str, value: str, share: float) -> Floats:
         """Return a quantile over the households that have a value, NaN without one: (T,)."""
-        columns = [column[~np.isnan(column)] for column in self.series_by_name[series_name][value].T]
+        columns = _columns(self.series_by_name[series_name][value])
         return np.array([np.quantile(column, share) if len(column) else np.nan for column in columns])
 
 
@@ -521,25 +512,22 @@ def measure_memory(period: Period, request: MemoryRequest, *, folder: Path, engi
     readings = read_period(period, engine=engine)
     measured = np.flatnonzero((readings.number > 0).any(axis=1))
     sample = measured[np.unique(np.linspace(0, len(measured) - 1, min(len(measured), SAMPLE)).round().astype(np.int64))]
-    groups = [(False, households) for households in _split_into_groups(measured, _GROUP)] + [
-        (True, households) for households in _split_into_groups(sample, _SAMPLED)
-    ]
-    items = [(number, is_sample, readings.select(households)) for number, (is_sample, households) in enumerate(groups)]
+    full_groups = _split_into_groups(measured, _GROUP)
+    groups = [*full_groups, *_split_into_groups(sample, _SAMPLED)]
+    items = [(i, i >= len(full_groups), readings.select(households)) for i, households in enumerate(groups)]
     group_series = map_items("model-check", items, function=partial(_measure, request=request), engine=engine)
     totals_wh = daily_totals_wh(readings.select(measured), request)
     regimes = check_regimes(totals_wh, readings.day, engine=engine)
     size = (len(period.roster.ids), len(request.model.ages_days))
-    series_by_name = _combine([households for _, households in groups], group_series, size)
+    series_by_name = _combine(groups, group_series, size)
     path = atomic_files.make_private(folder / "forgetting") / report_name(request.model.file, folder)
-    ids = period.roster.ids
-    atomic_files.write_table(
-        path.with_name(f"{path.name}.parquet"), _table(series_by_name, ids, measured, request.model.ages_days)
-    )
+    table = _table(series_by_name, period.roster.ids, measured, request.model.ages_days)
+    atomic_files.write_table(path.with_name(f"{path.name}.parquet"), table)
     measured_series = {
-        name: {value: table[measured] for value, table in values.items()} for name, values in series_by_name.items()
+        name: {value: figures[measured] for value, figures in values.items()} for name, values in series_by_name.items()
     }
-    page = path.with_name(f"{path.name}.html")
     checked = CheckedSample(len(measured), max(with_readings, len(measured)), time.monotonic() - started)
+    page = path.with_name(f"{path.name}.html")
     return MemoryCurves(request.model.ages_days, measured_series, page, regimes, checked)
 
 

@@ -26,12 +26,11 @@ from agedp.stage_values import Delivery
 from agedp.store.daily_totals import read_daily_totals
 from agedp.store.month_reader import day_numbers, household_codes, iterate_month_readings
 from agedp.store.store import Store, bucket_numbers, months_between
-from agedp.store.transition_counts import household_starts
 from agedp_data.config.model_section import Step
 from agedp_data.datasets.layout import expected_readings, slot_step
 from agedp_data.datasets.timestamps import date_of_day, day_number
-from agedp_data.datasets.validation import SLOTS, Ints
-from agedp_data.markov.states import edges_equal_width, edges_quantile
+from agedp_data.datasets.validation import SLOTS, Flags, Ints
+from agedp_data.markov.states import edges_equal_width, edges_quantile, states
 from agedp_data.roster import Roster, as_strings
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
@@ -39,6 +38,7 @@ Narrow = np.ndarray[Any, np.dtype[np.integer[Any]]]
 _DENSE_BELOW_WH = 2**20
 _MAX_MISSING = 2
 _SHORT_KEYS = 2**31
+_MAX_TABLE_CELLS = 2**22
 _EMPTY = np.zeros(0, np.int64)
 
 
@@ -238,3 +238,42 @@ def _sum_counts(value: Ints, count: Ints) -> tuple[Ints, Ints]:
     total = np.bincount(value, weights=count).astype(np.int64)
     present = np.flatnonzero(total)
     return present, total[present]
+
+
+def states_by_household(household: Ints, energy_wh: Ints, edges: np.ndarray[Any, np.dtype[np.float64]]) -> Ints:
+    """Return the state of each reading (m) under its household's state edges, by a table of all energies.
+
+    Shapes: (m,), (m,), (h, k - 1) -> (m,); readings are sorted by household. As `markov.states.states`: a reading that
+    equals an edge belongs to the state above it. Units: Wh.
+    """
+    state = np.empty(len(household), np.int64)
+    if len(household) == 0:
+        return state
+    codes, starts = household_starts(household)
+    cuts = np.clip(np.ceil(edges[codes]), 0, int(energy_wh.max()) + 1).astype(np.int64)
+    width = int(cuts.max(initial=0)) + 1  # energies above the last edge are in the last state
+    sizes = np.diff(cuts, axis=1, prepend=0, append=width)
+    position = np.repeat(np.arange(len(codes)), np.diff(starts))
+    if width > _MAX_TABLE_CELLS:
+        for code, start, stop in zip(codes, starts[:-1], starts[1:], strict=True):
+            state[start:stop] = states(energy_wh[start:stop], edges[code])
+        return state
+    households_per_table = _MAX_TABLE_CELLS // width
+    for low in range(0, len(codes), households_per_table):
+        high = min(low + households_per_table, len(codes))
+        selection = slice(starts[low], starts[high])
+        table = np.repeat(np.tile(np.arange(sizes.shape[1], dtype=np.int16), high - low), sizes[low:high].ravel())
+        state[selection] = table[(position[selection] - low) * width + np.minimum(energy_wh[selection], width - 1)]
+    return state
+
+
+def household_starts(household: Ints) -> tuple[Ints, Ints]:
+    """Return the households of sorted readings, and the index at which each begins; the last entry is the end.
+
+    >>> household_starts(np.array([4, 4, 9]))
+    (array([4, 9]), array([0, 2, 3]))
+    """
+    first: Flags = np.ones(len(household), bool)
+    first[1:] = household[1:] != household[:-1]
+    starts = np.flatnonzero(first)
+    return household[starts], np.append(starts, len(household))

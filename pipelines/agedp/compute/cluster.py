@@ -19,7 +19,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator, Mapping
 from concurrent.futures import CancelledError
 from contextlib import closing, contextmanager, suppress
@@ -101,7 +101,10 @@ def _check_worker(check: WorkerCheck) -> None:
 @contextmanager
 def probe_file(folder: Path) -> Iterator[str]:
     """Make an empty file that every worker must see; it is removed in the end."""
-    _remove_abandoned(folder)
+    for path in folder.glob(f"{_PROBE}*"):  # of processes that were killed
+        with suppress(OSError):
+            if path.stat().st_mtime < time.time() - _ABANDONED_S:
+                path.unlink()
     probe = folder / f"{_PROBE}{os.urandom(8).hex()}"
     probe.touch(mode=0o600)
     try:
@@ -109,14 +112,6 @@ def probe_file(folder: Path) -> Iterator[str]:
     finally:
         with suppress(FileNotFoundError):
             probe.unlink()
-
-
-def _remove_abandoned(folder: Path) -> None:
-    """Remove the files of processes that were killed."""
-    for path in folder.glob(f"{_PROBE}*"):
-        with suppress(OSError):
-            if path.stat().st_mtime < time.time() - _ABANDONED_S:
-                path.unlink()
 
 
 def path_exists(path: str) -> bool:
@@ -175,8 +170,8 @@ def run_on_cluster(tasks: LazyTasks, *, count: int, stage: str, engine: Engine) 
             engine.dashboard(str(client.dashboard_link))
         try:
             with _worker_check(client) as check:
-                lazy = _counted(islice(tasks(int.from_bytes(os.urandom(6)), check), done, None), stage, engine)
-                with closing(_results(client, lazy, stage)) as results:
+                lazy = islice(tasks(int.from_bytes(os.urandom(6)), check), done, None)
+                with closing(_results(client, lazy, stage, engine.tasks)) as results:
                     for result in results:
                         done, attempt = done + 1, 1
                         if engine.progress is not None:
@@ -195,19 +190,11 @@ def run_on_cluster(tasks: LazyTasks, *, count: int, stage: str, engine: Engine) 
                 ) from None
 
 
-def _counted(lazy: Iterator[Any], stage: str, engine: Engine) -> Iterator[Any]:
-    """Yield lazy results, and count their tasks as they are sent."""
-    for task in lazy:
-        engine.tasks[stage] += len(task.dask)
-        yield task
-
-
 def describe_cluster(engine: Engine) -> str:
     """Return the address of an engine's cluster with its workers; only its name if it does not answer any more."""
     try:
         client = find_client(engine.scheduler, engine.workers)
-        threads = client.nthreads().values()
-        address = client.scheduler_info()["address"]
+        threads, address = client.nthreads().values(), client.scheduler_info()["address"]
         return f"Dask cluster {address}, {len(threads)} workers with {sum(threads)} threads"
     except (InputError, *_CONNECTION_ERRORS):
         return "Dask cluster"
@@ -224,14 +211,15 @@ def _worker_check(client: Client) -> Iterator[WorkerCheck]:
         yield WorkerCheck(versions, probe)
 
 
-def _results(client: Client, lazy: Iterator[Any], stage: str) -> Generator[Any]:
-    """Yield results in order; tasks are sent while fewer than `_TASKS_SENT` are without a result."""
+def _results(client: Client, lazy: Iterator[Any], stage: str, counts: Counter[str]) -> Generator[Any]:
+    """Yield results in order, and count the tasks; they are sent while fewer than `_TASKS_SENT` have no result."""
     sent: deque[tuple[Future[Any], int]] = deque()
     try:
         while True:
             while sum(size for _, size in sent) < _TASKS_SENT and (batch := _batch(lazy)):
                 with dask_config.set({"distributed.admin.large-graph-warning-threshold": _LARGE_GRAPH}):
                     futures = client.compute([task for task, _ in batch], retries=0)
+                counts[stage] += sum(size for _, size in batch)
                 sent.extend(zip(futures, (size for _, size in batch), strict=True))
             if not sent:
                 return

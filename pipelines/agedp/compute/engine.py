@@ -22,13 +22,13 @@ import threading
 import traceback
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import count, pairwise
 from pathlib import Path
 from typing import Any, Final
 
-from agedp.compute.engine_settings import NO_MEMORY, Engine, Failure
+from agedp.compute.engine_settings import NO_MEMORY, Engine, Failure, Progress
 from agedp_data.config.loading import read_scheduler
 from agedp_data.errors import AgedpError, InputError
 
@@ -173,11 +173,8 @@ def map_merge(
     if len(groups) == 1 and _needs_no_scheduler(groups[0], engine):
         return [_run_here(stage, groups[0], function, merge, engine)]
 
-    def tasks(numbers: Iterator[int], before: _Before) -> Iterator[Any]:
-        of_item, of_group = before(function), before(merge)
-        for group in groups:
-            parts = list(_lazy_items(stage, group, of_item, numbers))
-            yield _lazy_merge(stage, parts, of_group, numbers)
+    def tasks(lazy: _Lazy) -> Iterator[Any]:
+        return (lazy.merged(merge, lazy.items(function, group)) for group in groups)
 
     return list(_results(stage, tasks, len(groups), engine)) if groups else []
 
@@ -210,14 +207,11 @@ def map_reduce(
         return _run_here(stage, items, function, combine, engine)
     size = len(items) if engine.scheduler in LOCAL_SCHEDULERS else _TREE_ITEMS
 
-    def tasks(numbers: Iterator[int], before: _Before) -> Iterator[Any]:
+    def tasks(lazy: _Lazy) -> Iterator[Any]:
         for tree in _slices(items, size):
-            level = list(_lazy_items(stage, tree, before(function), numbers))
-            while True:
-                groups = _slices(level, fan_in)
-                level = [_lazy_merge(stage, group, before(combine), numbers) for group in groups]
-                if len(level) == 1:
-                    break
+            level = [lazy.merged(combine, group) for group in _slices(list(lazy.items(function, tree)), fan_in)]
+            while len(level) > 1:
+                level = [lazy.merged(combine, group) for group in _slices(level, fan_in)]
             yield level[0]
 
     with closing(_results(stage, tasks, -(-len(items) // size), engine)) as results:
@@ -264,43 +258,44 @@ def _slices(items: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
     return (items[start : start + size] for start in range(0, len(items), size))
 
 
-_Before = Callable[[Callable[[Any], Any]], Callable[[Any], Any]]
-"""Returns what a task runs instead of a function: on a cluster, a check of the worker before it."""
+@dataclass(frozen=True, slots=True)
+class _Lazy:
+    """Makes the lazy results of a stage, with running numbers in their keys.
+
+    `before` returns what a task runs instead of a function: on a cluster, a check of the worker before it.
+    """
+
+    stage: str
+    numbers: Iterator[int]
+    before: Callable[[Callable[[Any], Any]], Callable[[Any], Any]]
+
+    def items(self, function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
+        """Yield the lazy results of function(item)."""
+        of_item = self.before(function)
+        for item in items:  # bound to its function: Dask searches arguments for lazy values, slowly
+            yield self._result(partial(_run_task, of_item, item))
+
+    def merged(self, merge: Callable[[list[Any]], Any], parts: Iterable[Any]) -> Any:  # noqa: ANN401
+        """Return the lazy result of merging lazy results."""
+        return self._result(_merge_results, self.before(merge), list(parts))
+
+    def _result(self, function: Callable[..., Any], *arguments: Any) -> Any:  # noqa: ANN401
+        from dask.delayed import delayed  # noqa: PLC0415  (slow to import)
+
+        key = f"{TASK_PREFIX}{self.stage}-{next(self.numbers)}"
+        return delayed(function, pure=False)(*arguments, dask_key_name=key)
 
 
-def _lazy_items(
-    stage: str, items: Iterable[Any], function: Callable[[Any], Any], numbers: Iterator[int]
-) -> Iterator[Any]:
-    """Yield the lazy results of function(item)."""
-    from dask.delayed import delayed  # noqa: PLC0415  (slow to import)
-
-    tasks = (partial(_run_task, function, item) for item in items)  # Dask searches arguments for lazy values: slowly
-    for task in tasks:
-        yield delayed(task, pure=False)(dask_key_name=_task_key(stage, numbers))
-
-
-def _task_key(stage: str, numbers: Iterator[int]) -> str:
-    return f"{TASK_PREFIX}{stage}-{next(numbers)}"
-
-
-def _lazy_merge(stage: str, parts: Sequence[Any], merge: Callable[[list[Any]], Any], numbers: Iterator[int]) -> Any:  # noqa: ANN401
-    from dask.delayed import delayed  # noqa: PLC0415  (slow to import)
-
-    return delayed(_merge_results, pure=False)(merge, list(parts), dask_key_name=_task_key(stage, numbers))
-
-
-def _results(
-    stage: str, tasks: Callable[[Iterator[int], _Before], Iterator[Any]], total: int, engine: Engine
-) -> Generator[Any]:
+def _results(stage: str, tasks: Callable[[_Lazy], Iterator[Any]], total: int, engine: Engine) -> Generator[Any]:
     """Yield the results of tasks in order; raises the first failure in their order."""
     if engine.scheduler in LOCAL_SCHEDULERS:
-        local = _run_locally(stage, list(tasks(count(1), lambda function: function)), engine)
+        local = _run_locally(stage, list(tasks(_Lazy(stage, count(1), lambda function: function))), engine)
         results = (result for result in local)
     else:
         from agedp.compute.cluster import WorkerCheck, run_on_cluster  # noqa: PLC0415  (an extra, and slow to import)
 
         def checked(first: int, check: WorkerCheck) -> Iterator[Any]:
-            return tasks(count(first), check.before)
+            return tasks(_Lazy(stage, count(first), check.before))
 
         results = run_on_cluster(checked, count=total, stage=stage, engine=engine)
     with closing(results):
@@ -316,8 +311,10 @@ def _raise_failure(result: Any) -> Any:  # noqa: ANN401
 
 
 def _run_locally(stage: str, tasks: Sequence[Any], engine: Engine) -> list[Any]:
-    from dask.base import compute  # noqa: PLC0415  (slow to import)
+    from dask import multiprocessing, threaded  # noqa: PLC0415  (slow to import)
+    from dask.base import compute  # noqa: PLC0415
     from dask.callbacks import Callback  # noqa: PLC0415
+    from dask.local import get_sync  # noqa: PLC0415
 
     total = sum(len(dict(task.dask)) for task in tasks)
     engine.tasks[stage] += total
@@ -329,30 +326,18 @@ def _run_locally(stage: str, tasks: Sequence[Any], engine: Engine) -> list[Any]:
         if engine.progress is not None:
             engine.progress(stage, done, total)
 
-    options: dict[str, Any] = {"scheduler": _local_scheduler(engine.scheduler), "num_workers": engine.workers}
+    # by name, Dask would import distributed first, to ask for a client: 0.3 s and 60 MB
+    schedulers: dict[str, Any] = {"threads": threaded.get, "processes": multiprocessing.get, "synchronous": get_sync}
+    options: dict[str, Any] = {"scheduler": schedulers[engine.scheduler], "num_workers": engine.workers}
     if engine.scheduler == "processes":
         options["initializer"] = _begin_worker
     with Callback(posttask=count_task):
         return list(compute(*tasks, **options))
 
 
-def _local_scheduler(name: str) -> Callable[..., Any]:
-    """Return Dask's function: by name, Dask would import distributed first, to ask for a client: 0.3 s and 60 MB."""
-    from dask import local, multiprocessing, threaded  # noqa: PLC0415  (slow to import)
-
-    schedulers: dict[str, Any] = {"threads": threaded, "processes": multiprocessing}
-    function: Callable[..., Any] = local.get_sync if name == "synchronous" else schedulers[name].get
-    return function
-
-
 def _begin_worker() -> None:
-    """Prepare a worker process of our own."""
+    """Prepare a worker process of our own, which ends with its run: it would wait for its next task for ever."""
     reuse_freed_memory()
-    _end_with_parent()
-
-
-def _end_with_parent() -> None:
-    """End a worker when its run ends in any way: it would wait for its next task for ever."""
     parent = multiprocessing.parent_process()
 
     def wait() -> None:
@@ -368,21 +353,17 @@ def map_items(stage: str, items: Sequence[Any], *, function: Callable[[Any], Any
     if _needs_no_scheduler(items, engine):
         return [_raise_failure(_run_item_here(stage, item, function, engine, (1, 1))) for item in items]
 
-    def tasks(numbers: Iterator[int], before: _Before) -> Iterator[Any]:
-        return _lazy_items(stage, items, before(function), numbers)
-
-    return list(_results(stage, tasks, len(items), engine)) if items else []
+    return list(_results(stage, lambda lazy: lazy.items(function, items), len(items), engine)) if items else []
 
 
 def map_in_batches(
     stage: str, items: Sequence[Any], *, function: Callable[[Any], Any], engine: Engine, batch_size: int
 ) -> Iterator[list[Any]]:
     """Yield lists of function(item), `batch_size` items at a time, to limit the memory of their results."""
-    for start in range(0, len(items), batch_size):
+    for number, batch in enumerate(_slices(items, batch_size)):
+        start = number * batch_size
         report = None if engine.progress is None else partial(_report_progress, engine.progress, start, len(items))
-        yield map_items(
-            stage, items[start : start + batch_size], function=function, engine=replace(engine, progress=report)
-        )
+        yield map_items(stage, batch, function=function, engine=replace(engine, progress=report))
 
 
 def map_blocks(stage: str, blocks: Sequence[Any], *, function: Callable[[Any], Any], engine: Engine) -> list[Any]:
@@ -391,9 +372,7 @@ def map_blocks(stage: str, blocks: Sequence[Any], *, function: Callable[[Any], A
     return [result for batch in batches for result in batch]
 
 
-def _report_progress(
-    progress: Callable[[str, int, int], None], before: int, total: int, stage: str, done: int, _: int
-) -> None:
+def _report_progress(progress: Progress, before: int, total: int, stage: str, done: int, _: int) -> None:
     progress(stage, before + done, total)
 
 

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from agedp.local_files import atomic_files
 from agedp.local_files.atomic_files import check_parquet
-from agedp.local_files.internal_files import FileKind, FileNotice, read_content
+from agedp.local_files.internal_files import FileKind, FileNotice, read_content, read_derived
 from agedp.stage_values import COUNTS, DailySum
 from agedp_data import clock, table_schemas
 from agedp_data.config.paths import ledger_path
@@ -155,7 +155,7 @@ class CellTable:
             record = json.loads(listed)
             return record["days"] if record["rows"] == footer.num_rows else None
 
-        return read_content(path, parse, FileKind.DERIVED, advice="").value
+        return read_derived(path, parse)
 
     def add(self, path: Path, sums: Mapping[tuple[date, str], DailySum], rows: Sequence[ReleaseRecord]) -> None:
         """Add the rows of these sums, as far as they were released; an existing row of the same cell is replaced.
@@ -226,11 +226,7 @@ def _state_rows(row: ReleaseRecord, daily_sum: DailySum) -> Iterator[TableRow]:
             yield line | means
 
 
-COUNTED_STATES = CellTable(
-    table_schemas.COUNTED_STATES,
-    _LATER.format("counted_states.parquet"),
-    _state_rows,
-)
+COUNTED_STATES = CellTable(table_schemas.COUNTED_STATES, _LATER.format("counted_states.parquet"), _state_rows)
 
 
 def _coverage_rows(row: ReleaseRecord, daily_sum: DailySum) -> Iterator[TableRow]:
@@ -238,37 +234,29 @@ def _coverage_rows(row: ReleaseRecord, daily_sum: DailySum) -> Iterator[TableRow
         yield line | {name: counts[name] for name in ("usable", "clamped")}
 
 
-COVERAGE = CellTable(
-    table_schemas.COVERAGE,
-    _LATER.format("coverage.parquet"),
-    _coverage_rows,
-)
+COVERAGE = CellTable(table_schemas.COVERAGE, _LATER.format("coverage.parquet"), _coverage_rows)
 
 
-def _exact_by_cell(daily_sum: DailySum) -> dict[str, int]:
+def _true_values(row: ReleaseRecord, daily_sum: DailySum) -> Iterator[tuple[TableRow, int, int]]:
+    """Yield cell and households of each cell of a row, with its exact and its released value."""
     cells = daily_sum.series.write_cells(daily_sum.cells)
-    return dict(zip(cells, daily_sum.exact.ravel().tolist(), strict=True))
+    exact = dict(zip(cells, daily_sum.exact.ravel().tolist(), strict=True))
+    for cell, value, households in zip(row.cells, row.values, row.households, strict=True):
+        yield {"cell": cell, "households": households}, exact[cell], value
 
 
 def _mean_rows(row: ReleaseRecord, daily_sum: DailySum) -> Iterator[TableRow]:
     if daily_sum.series.true_values == "means":
-        exact = _exact_by_cell(daily_sum)
-        for cell, value, households in zip(row.cells, row.values, row.households, strict=True):
-            wh_per_kwh_mean = 1000.0 * households
-            means = {
-                "true_mean_kwh": exact[cell] / wh_per_kwh_mean,
-                "released_mean_kwh": value / wh_per_kwh_mean,
-            }
-            yield {"cell": cell, "households": households, **means}
+        for line, exact, value in _true_values(row, daily_sum):
+            wh_per_kwh_mean = 1000.0 * line["households"]
+            yield line | {"true_mean_kwh": exact / wh_per_kwh_mean, "released_mean_kwh": value / wh_per_kwh_mean}
 
 
 def _count_rows(row: ReleaseRecord, daily_sum: DailySum) -> Iterator[TableRow]:
     if daily_sum.series.true_values != "counts" or not daily_sum.series.holds(row.cells):
         return  # released with other bins: true counts for these are not computed
-    exact = _exact_by_cell(daily_sum)
-    for cell, value, households in zip(row.cells, row.values, row.households, strict=True):
-        counts = {"true_households": exact[cell], "released_households": value}
-        yield {"cell": cell, "households": households, **counts}
+    for line, exact, value in _true_values(row, daily_sum):
+        yield line | {"true_households": exact, "released_households": value}
 
 
 _HELPS = (
@@ -402,7 +390,7 @@ def save_publication(path: Path, record: PublicationRecord) -> None:
 
 
 def _read_publications(path: Path) -> tuple[PublicationRecord, ...]:
-    return read_content(path, _parse, FileKind.DERIVED, advice="it is made again").value or ()
+    return read_derived(path, _parse) or ()
 
 
 def _parse(path: Path) -> tuple[PublicationRecord, ...]:
@@ -474,26 +462,12 @@ def _address(url: str, path: Path) -> str:
 
 def _contents(path: Path) -> dict[str, bytes]:
     """Return the content of each checkpoint in a file by the address of its ledger, none if the file is damaged."""
-    content = read_content(path, lambda place: place.read_bytes(), FileKind.DERIVED, advice="it is made again").value
-    return dict(_entries((content or b"").splitlines(keepends=True)))
-
-
-def _entries(lines: list[bytes]) -> Iterator[tuple[str, bytes]]:
+    lines = (read_derived(path, Path.read_bytes) or b"").splitlines(keepends=True)
+    contents: dict[str, bytes] = {}
     for heading, body in zip(lines[::2], lines[1::2], strict=False):
         with suppress(*_DAMAGED):
-            yield str(json.loads(heading)["ledger"]), heading + body
-
-
-def _check_contains(ledger: Ledger, checkpoint: LedgerCheckpoint | None) -> None:
-    """Check that a ledger does not end before what an earlier run has read in it; another ledger is not compared.
-
-    Ledgers that begin with the same row are different ones as soon as they promise or release something else.
-    """
-    if checkpoint is not None and checkpoint.ends_after(ledger.content_head()):
-        raise LedgerBehind(
-            "the ledger lacks rows that an earlier run has read: it was replaced by an older copy, or shortened. Put "
-            "back the newest copy, or restore it from the newest release folder (`agedp ledger recover`)"
-        )
+            contents[str(json.loads(heading)["ledger"])] = heading + body
+    return contents
 
 
 def update_checkpoint(path: Path, ledger: Ledger, *, may_begin_anew: bool) -> None:
@@ -508,7 +482,13 @@ def update_checkpoint(path: Path, ledger: Ledger, *, may_begin_anew: bool) -> No
         LedgerBehind: the ledger was replaced by an older copy, or shortened.
     """
     if ledger.is_read_completely and not may_begin_anew:
-        _check_contains(ledger, _read_checkpoint(path, ledger.url, parse_checkpoint_of_any_version))
+        before = _read_checkpoint(path, ledger.url, parse_checkpoint_of_any_version)
+        # ledgers that begin with the same row are different ones once they promise or release something else
+        if before is not None and before.ends_after(ledger.content_head()):
+            raise LedgerBehind(
+                "the ledger lacks rows that an earlier run has read: it was replaced by an older copy, or shortened. "
+                "Put back the newest copy, or restore it from the newest release folder (`agedp ledger recover`)"
+            )
     checkpoint = ledger.advance_checkpoint(verified_on=clock.today())
     if checkpoint is not None:
         address = _address(ledger.url, path)
@@ -556,18 +536,14 @@ def write_verdict(confidential: Path, model: str, verdict: ModelVerdict) -> None
 def read_verdict(confidential: Path, model: str) -> ModelVerdict | None:
     """Return the verdict on the model with this SHA-256; None if there is none that can be read."""
     try:
-        return _model_verdict_parse(_path(confidential, model).read_text(encoding="utf-8"), model)
+        content: dict[str, Any] = json.loads(_path(confidential, model).read_text(encoding="utf-8"))
+        verdict, reason = content["verdict"], content["reason"]
+        is_reason = isinstance(reason, str) and len(reason) <= _MAX_REASON
+        is_of_model = content["model"] == model and verdict in VERDICTS and is_reason
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return None
+    return ModelVerdict(verdict, " ".join(reason.split())) if is_of_model else None
 
 
 def _path(confidential: Path, model: str) -> Path:
     return confidential / _FOLDER / f"{model[:16]}.json"
-
-
-def _model_verdict_parse(text: str, model: str) -> ModelVerdict:
-    content: dict[str, Any] = json.loads(text)
-    verdict, reason = content["verdict"], content["reason"]
-    if content["model"] != model or verdict not in VERDICTS or not isinstance(reason, str) or len(reason) > _MAX_REASON:
-        raise ValueError("not the verdict on this model")
-    return ModelVerdict(verdict, " ".join(reason.split()))

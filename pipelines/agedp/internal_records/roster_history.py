@@ -20,7 +20,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import date
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
@@ -32,7 +31,7 @@ import pyarrow.compute as pc
 from agedp.budget import period_cells
 from agedp.local_files import atomic_files
 from agedp.local_files.atomic_files import checked_json, read_checked_json
-from agedp.local_files.internal_files import FileKind, read_columns, read_content
+from agedp.local_files.internal_files import FileKind, read_columns, read_content, read_derived
 from agedp.stage_values import BeforeDraw
 from agedp_data import table_schemas
 from agedp_data.config.contract import Contract
@@ -48,14 +47,15 @@ from agedp_data.roster import (
     Roster,
     RosterCounts,
     RosterRows,
-    TextColumn,
     as_strings,
     check_path_labels,
     columns_of,
+    groups_of_table,
     parse_roster,
     read_roster_bytes,
     roster_error,
     sorted_codes,
+    stored_groups,
 )
 from agedp_data.series.series_terms import days_of
 
@@ -276,7 +276,7 @@ class RosterChecks:
         return bool(roster_digest.file_digest) and roster_digest.rows >= LEAST_ROWS
 
     def _read(self) -> dict[str, RosterCheck]:
-        return read_content(self.path, _parse_checks, FileKind.DERIVED, advice="").value or {}
+        return read_derived(self.path, _parse_checks) or {}
 
 
 def _parse_checks(path: Path) -> dict[str, RosterCheck]:
@@ -323,14 +323,11 @@ class RosterHistory:
         Raises:
             LedgerBehind: the first day that is missing from it.
         """
-        ledger_days = {row.day for row in rows}
-        rows_on_file = () if self.rehearsal else self._read().values()
-        released = {
-            row_on_file["day"].isoformat() for row_on_file in rows_on_file if self._binds_population(row_on_file)
-        }
-        if released - ledger_days:
+        lines = () if self.rehearsal else self._read().values()
+        released = {line["day"].isoformat() for line in lines if self._binds_population(line)}
+        if missing := released - {row.day for row in rows}:
             raise LedgerBehind(
-                f"{min(released - ledger_days)} of {self.population!r} was released from another ledger, or a newer "
+                f"{min(missing)} of {self.population!r} was released from another ledger, or a newer "
                 "copy of this one. Put that ledger back, or import or recover it. To start anew, name another "
                 "population: its losses are counted for the same households"
             )
@@ -342,10 +339,8 @@ class RosterHistory:
 
     def rehearsed_days(self) -> set[str]:
         """Return the days of the population that a rehearsal has begun, ISO text."""
-        lines = self._read().values()
-        return {
-            line["day"].isoformat() for line in lines if line["population"] == self.population and line["rehearsal"]
-        }
+        lines = [line for line in self._read().values() if line["population"] == self.population]
+        return {line["day"].isoformat() for line in lines if line["rehearsal"]}
 
     def check_unchanged(self, roster_digest: RosterDigest, ledger: Ledger, contracts: Sequence[ContractRecord]) -> None:
         """Compare the roster with that of every released day.
@@ -567,7 +562,6 @@ def _write(path: Path, lines: Mapping[_Key, _RosterRow]) -> None:
 LEAST_BYTES: Final = 2**20
 """Rosters below this size have no cache [bytes]."""
 _DIGEST, _READ_OFF, _VERSION = b"roster", b"read_off", b"version"
-_GROUP: Final = "group "
 
 
 def load_roster(location: str, folder: Path, *, path_columns: Collection[str]) -> Roster:
@@ -597,7 +591,11 @@ def load_roster(location: str, folder: Path, *, path_columns: Collection[str]) -
         return roster
     if content is not None:
         _write_status(folder, location, digest, status if is_settled else None)
-    return Roster.of_counts(counts, partial(_load_rows, location, digest, path_columns), file_digest=digest)
+
+    def load_rows() -> RosterRows:
+        return _parse_unchanged(location, None, digest, path_columns).rows
+
+    return Roster.of_counts(counts, load_rows, file_digest=digest)
 
 
 def _version() -> bytes:
@@ -609,10 +607,6 @@ def _status(location: str) -> FileStatus | None:
     with suppress(OSError):
         return None if is_url(location) or not Path(location).is_file() else file_status(location)
     return None
-
-
-def _load_rows(location: str, digest: str, path_columns: Collection[str]) -> RosterRows:
-    return _parse_unchanged(location, None, digest, path_columns).rows
 
 
 def _parse_unchanged(location: str, content: bytes | None, digest: str, path_columns: Collection[str]) -> Roster:
@@ -629,36 +623,25 @@ def _known_digest(folder: Path, location: str, status: FileStatus) -> str | None
         record = read_checked_json(path.read_bytes())
         return str(record["location"]), str(record["fingerprint"]), str(record["digest"])
 
-    stored = read_content(folder / "file.json", parse, FileKind.DERIVED, advice="").value
+    stored = read_derived(folder / "file.json", parse)
     return stored[2] if stored is not None and stored[:2] == (location, status.fingerprint) else None
 
 
 def _read_counts(folder: Path, digest: str) -> RosterCounts | None:
     """Return the stored numbers of the roster with this digest."""
-    table = read_content(folder / "counts.parquet", read_columns, FileKind.DERIVED, advice="").value
+    table = read_derived(folder / "counts.parquet", read_columns)
     metadata = {} if table is None else table.schema.metadata or {}
     if table is None or (metadata.get(_DIGEST), metadata.get(_VERSION)) != (digest.encode(), _version()):
         return None
-    groups = {
-        name.removeprefix(_GROUP): TextColumn(column.unify_dictionaries().combine_chunks())
-        for name, column in zip(table.column_names, table.columns, strict=True)
-        if name.startswith(_GROUP)
-    }
     first, last, number = (table[name].to_numpy().astype(np.int64) for name in ("first", "last", "number"))
-    return RosterCounts(first, last, number, groups, metadata.get(_READ_OFF) == b"1")
+    return RosterCounts(first, last, number, groups_of_table(table), metadata.get(_READ_OFF) == b"1")
 
 
 def _write_counts(folder: Path, location: str, roster: Roster, status: FileStatus | None) -> None:
     """Store the numbers of a roster; without permission or space the next run computes them again."""
     counts = roster.counts
-    table = pa.table(
-        {
-            "first": counts.first,
-            "last": counts.last,
-            "number": counts.number,
-            **{f"{_GROUP}{name}": as_strings(labels).dictionary_encode() for name, labels in counts.groups.items()},
-        }
-    )
+    numbers = {"first": counts.first, "last": counts.last, "number": counts.number}
+    table = pa.table({**numbers, **stored_groups(counts.groups)})
     read_off = b"1" if roster.read_off else b"0"
     metadata = {_DIGEST: roster.file_digest.encode(), _READ_OFF: read_off, _VERSION: _version()}
     with suppress(InputError):

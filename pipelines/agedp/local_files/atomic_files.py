@@ -244,9 +244,7 @@ def read_metadata(path: Path) -> dict[bytes, bytes]:
         check_parquet(content)
         return pq.read_schema(pa.BufferReader(content)).metadata or {}
     except (OSError, ValueError, pa.ArrowException) as error:
-        number = getattr(error, "errno", None)
-        if number not in (None, errno.ENOENT):
-            raise unreadable_error(path, number) from None
+        _require_access(path, error)
         return {}
 
 
@@ -266,9 +264,7 @@ def write_with(path: Path, fill: Callable[[IO[bytes]], object], *, mode: int = _
     """
     with write_errors(path):
         if sync:  # parts are many; `remove_stale_files` removes theirs
-            _remove_unlocked(
-                temporary_file for temporary_file in path.parent.iterdir() if _target_name(temporary_file) == path.name
-            )
+            _remove_temporaries(path)
         descriptor, temporary = _open_temporary(path, mode)
         try:
             with os.fdopen(descriptor, "wb") as stream:
@@ -321,6 +317,11 @@ def remove_stale_files(folder: Path) -> None:
     _remove_unlocked(path for path in temporary_files if _target_name(path) is not None)
 
 
+def _remove_temporaries(target: Path) -> None:
+    """Remove the temporary files that killed runs left of a file."""
+    _remove_unlocked(path for path in target.parent.iterdir() if _target_name(path) == target.name)
+
+
 def _remove_unlocked(paths: Iterable[Path]) -> None:
     for path in paths:
         with suppress(OSError):  # locked, removed meanwhile, or of a different user
@@ -339,9 +340,7 @@ def check_writable(folder: Path, size: int) -> None:
         OSError: no permission, or no space on the disk.
     """
     target = next(parent for parent in (folder, *folder.parents) if path_exists(parent)) / "room"
-    _remove_unlocked(
-        temporary_file for temporary_file in target.parent.iterdir() if _target_name(temporary_file) == target.name
-    )
+    _remove_temporaries(target)
     descriptor, temporary = _open_temporary(target, _PRIVATE)
     try:
         with os.fdopen(descriptor, "wb") as stream:
@@ -426,6 +425,13 @@ def unreadable_error(path: Path, number: int | None) -> InputError:
     return InputError(f"something in the confidential folder {problem}", private=f"{path}: {problem}")
 
 
+def _require_access(path: Path, error: Exception) -> None:
+    """Raise InputError if an error of reading means that the system denies access, not that a file is damaged."""
+    number = getattr(error, "errno", None)
+    if number not in (None, errno.ENOENT):
+        raise unreadable_error(path, number) from None
+
+
 class DamagedFile(InputError):
     """A confidential table that is missing, truncated, altered, or not of its declared form.
 
@@ -459,9 +465,7 @@ def read_table(
         stored_schema = file.schema_arrow
         table = file.read(columns=columns, use_threads=False)
     except (OSError, ValueError, pa.ArrowException) as error:  # a spoilt name need not be UTF-8
-        number = getattr(error, "errno", None)
-        if number not in (None, errno.ENOENT):
-            raise unreadable_error(path, number) from None
+        _require_access(path, error)
         raise _damaged_error(path, "is missing or damaged", remedy) from None
     if (stored_schema.names, stored_schema.types) != (schema.names, schema.types):
         raise _damaged_error(path, "has other columns than it was written with", remedy)

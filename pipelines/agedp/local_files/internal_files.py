@@ -96,6 +96,15 @@ def read_content(path: Path, parse: Callable[[Path], T], kind: FileKind, *, advi
     return _content_of_damaged(path, kind, advice)
 
 
+def read_derived(path: Path, parse: Callable[[Path], T | None]) -> T | None:
+    """Return the content of a DERIVED file; None if it is missing or damaged.
+
+    Raises:
+        InputError: the system denies access.
+    """
+    return read_content(path, parse, FileKind.DERIVED, advice="").value
+
+
 def _content_of_damaged(path: Path, kind: FileKind, advice: str) -> FileContent[T]:
     if kind is FileKind.DERIVED:
         return FileContent(None)
@@ -120,20 +129,15 @@ def read_columns(path: Path) -> pa.Table:
         DamagedFile: it is missing, or not a Parquet table.
         InputError: the system denies access.
     """
-    schema = _parquet_schema(path)
-    return atomic_files.read_table(path, schema)
-
-
-def _parquet_schema(path: Path) -> pa.Schema:
     try:
-        return pq.ParquetFile(path).schema_arrow
+        schema = pq.ParquetFile(path).schema_arrow
     except (OSError, ValueError, pa.ArrowException) as error:
         number = getattr(error, "errno", None)
         if number not in (None, *_ABSENT):
             raise atomic_files.unreadable_error(path, number) from None
-        raise DamagedFile(
-            "a confidential table is missing or damaged", private=f"{path}: is missing or damaged"
-        ) from None
+        problem = "is missing or damaged"
+        raise DamagedFile(f"a confidential table {problem}", private=f"{path}: {problem}") from None
+    return atomic_files.read_table(path, schema)
 
 
 class InternalPaths:

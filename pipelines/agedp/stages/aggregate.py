@@ -20,7 +20,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from functools import partial
-from itertools import groupby, product
+from itertools import product
 from pathlib import Path
 
 import pyarrow as pa
@@ -28,28 +28,14 @@ import pyarrow as pa
 from agedp.budget import days_of_rows, single_rows, sum_periods
 from agedp.compute.engine import map_reduce
 from agedp.compute.engine_settings import Engine
-from agedp.internal_records.bookkeeping import (
-    COUNTED_STATES,
-    COVERAGE,
-    TRUE_COUNTS,
-    TRUE_MEANS,
-    counted_days,
-    recorded_days,
-)
+from agedp.internal_records import bookkeeping
 from agedp.ledger_session import LedgerSession
 from agedp.local_files import atomic_files
 from agedp.local_files.internal_files import FileNotice, InternalPaths
 from agedp.preflight.alerts import check_alerts, count_reported
 from agedp.stage_values import COUNTS, DailySum, DailySums, Delivery, DueDays
 from agedp.stages.ingest import reread_damaged
-from agedp.store.bucketed_roster import (
-    BucketedRoster,
-    Members,
-    Sums,
-    add_sums,
-    sum_household_days,
-    write_bucketed_roster,
-)
+from agedp.store import bucketed_roster
 from agedp.store.daily_totals import MonthMatrix, compute_state_days, load_month_matrix
 from agedp.store.half_hour_sums import sum_half_hours
 from agedp.store.store import Store, size_notice
@@ -72,21 +58,13 @@ def check_records(paths: InternalPaths) -> tuple[FileNotice, ...]:
         InputError: the system denies reading or renaming one.
     """
     checks = (
-        COVERAGE.check(paths.coverage),
-        COUNTED_STATES.check(paths.counted_states),
-        TRUE_COUNTS.check(paths.true_counts),
-        TRUE_MEANS.check(paths.true_means),
+        bookkeeping.COVERAGE.check(paths.coverage),
+        bookkeeping.COUNTED_STATES.check(paths.counted_states),
+        bookkeeping.TRUE_COUNTS.check(paths.true_counts),
+        bookkeeping.TRUE_MEANS.check(paths.true_means),
         *check_alerts(paths.folder),
     )
     return tuple(notice for notice in checks if notice is not None)
-
-
-def _unreported_days(session: LedgerSession, released: Sequence[ReleaseHeader], reported: int | None) -> set[date]:
-    """Return released days with retained readings whose input is not reported yet; none if this is not recorded."""
-    if reported is None:
-        return set()
-    days, retained_from = [row.day for row in released][reported:], session.run.store.retained_from()
-    return {date.fromisoformat(day) for day in days if day[:7] >= retained_from}
 
 
 def _unrecorded_rows(session: LedgerSession, rows: Sequence[ReleaseHeader]) -> list[ReleaseRecord]:
@@ -95,13 +73,17 @@ def _unrecorded_rows(session: LedgerSession, rows: Sequence[ReleaseHeader]) -> l
     A series that has ended since is left out: the run file does not define it any more.
     """
     run = session.run
-    with_true_values = recorded_days(run.paths.true_means, run.paths.true_counts, run.population)
+    with_true_values = bookkeeping.recorded_days(run.paths.true_means, run.paths.true_counts, run.population)
     are_all_true = all(series.true_values for series in run.run_file.series.values())
-    counted = set() if are_all_true else counted_days(run.paths.coverage, run.population)
+    counted = set() if are_all_true else bookkeeping.counted_days(run.paths.coverage, run.population)
     recorded = {
         name: with_true_values if series.true_values else counted for name, series in run.run_file.series.items()
     }
-    missing = [row for row in rows if _is_missing(session, row, recorded)]
+    missing = [
+        row
+        for row in rows
+        if row.state == "released" and row.series in recorded and (row.day, row.series) not in recorded[row.series]
+    ]
     retained_from = run.store.retained_from()
     retained = [row for row in missing if f"{_covered_days(session, row)[0]:%Y-%m}" >= retained_from]
     complete = session.open_ledger.rows_of(retained) if retained else ()
@@ -111,11 +93,6 @@ def _unrecorded_rows(session: LedgerSession, rows: Sequence[ReleaseHeader]) -> l
 def _covered_days(session: LedgerSession, row: AnyRelease) -> tuple[date, ...]:
     series = session.run.run_file.series[row.series]
     return days_of(*series.covered_days(date.fromisoformat(row.day)))
-
-
-def _is_missing(session: LedgerSession, row: AnyRelease, recorded: Mapping[str, set[tuple[str, str]]]) -> bool:
-    series = session.run.run_file.series.get(row.series)
-    return row.state == "released" and series is not None and (row.day, row.series) not in recorded[row.series]
 
 
 def aggregate_days(session: LedgerSession, due_days: DueDays, delivery: Delivery) -> DailySums:
@@ -148,11 +125,12 @@ def _sum_days(session: LedgerSession, due_days: DueDays, delivery: Delivery) -> 
     run, rows = session.run, session.history
     reported = count_reported(run.paths.folder, population=run.population)
     recorded, released = {(row.day, row.series) for row in rows}, [row for row in rows if row.state == "released"]
-    undrawn = [
-        due_day for due_day in due_days.due if any((str(due_day.day), name) not in recorded for name in due_day.series)
-    ]
+    undrawn = [of for of in due_days.due if any((str(of.day), name) not in recorded for name in of.series)]
     due = {due_day.day for due_day in undrawn}
-    unreported = _unreported_days(session, released, reported)
+    unreported = set[date]()  # released days with retained readings whose input is not reported yet
+    if reported is not None:
+        later, retained_from = [row.day for row in released[reported:]], run.store.retained_from()
+        unreported = {date.fromisoformat(day) for day in later if day[:7] >= retained_from}
     unrecorded = _unrecorded_rows(session, rows)
     single_days = due | {date.fromisoformat(row.day) for row in unrecorded} | unreported
     series, states = run.run_file.series, run.run_file.counted_states
@@ -161,16 +139,8 @@ def _sum_days(session: LedgerSession, due_days: DueDays, delivery: Delivery) -> 
     days = sorted({day for day, _ in wanted} | single_days)
     if run.run_file.schedule.reads_input:
         compute_state_days(run.store, delivery, days, states, engine=run.engine)
-        by_day = aggregate(
-            run.store,
-            delivery,
-            run.roster,
-            days=days,
-            series=series,
-            states=states,
-            engine=run.engine,
-            wanted=wanted,
-        )
+        summed = partial(aggregate, run.store, delivery, run.roster, series=series, states=states, engine=run.engine)
+        by_day = summed(days=days, wanted=wanted)
     else:
         by_day = aggregate_synthetic(run.run_file, run.roster, days=days, wanted=wanted)
     by_day = sum_periods(by_day, series, single_days)
@@ -190,7 +160,7 @@ def aggregate(  # noqa: PLR0913 -- what is summed, of whom, and how
     states: RepresentativeValues | None = None,
     engine: Engine | None = None,
     wanted: Collection[tuple[date, str]] | None = None,
-) -> Sums:
+) -> bucketed_roster.Sums:
     """Return the SUMS of these days by day and series.
 
     `states` are those that series count; `engine` says how months and household buckets are summed. `wanted`
@@ -207,11 +177,14 @@ def aggregate(  # noqa: PLR0913 -- what is summed, of whom, and how
     wanted = {(day, name) for day in days for name in series} if wanted is None else frozenset(wanted)
     if states is None and any(series[name].counts_states for _, name in wanted):
         raise ValueError("a series counts states, but no states are given")
-    bucketed, engine = write_bucketed_roster(store.folder.parent, roster, store.buckets), engine or Engine()
+    bucketed, engine = (
+        bucketed_roster.write_bucketed_roster(store.folder.parent, roster, store.buckets),
+        engine or Engine(),
+    )
     totals, profiles = _by_resolution(series)
     function = partial(_sum_bucket, store=store, delivery=delivery, roster=bucketed, series=totals, states=states)
-    items = list(product(_by_month(_days_of(totals, wanted)), range(store.buckets)))
-    sums = map_reduce("sums", items, function=function, combine=add_sums, engine=engine)
+    items = list(product(bucketed_roster.days_by_month(_days_of(totals, wanted)), range(store.buckets)))
+    sums = map_reduce("sums", items, function=function, combine=bucketed_roster.add_sums, engine=engine)
     sums |= sum_half_hours(
         store, delivery, bucketed, days=_days_of(profiles, wanted), series=profiles, states=states, engine=engine
     )
@@ -224,7 +197,9 @@ def _by_resolution(series: Mapping[str, AnySeries]) -> tuple[dict[str, AnySeries
     return totals, {name: of for name, of in series.items() if of.reads_half_hours}
 
 
-def _in_order(sums: Sums, days: Sequence[date], series: Iterable[str], wanted: Collection[tuple[date, str]]) -> Sums:
+def _in_order(
+    sums: bucketed_roster.Sums, days: Sequence[date], series: Iterable[str], wanted: Collection[tuple[date, str]]
+) -> bucketed_roster.Sums:
     return {key: sums[key] for key in product(days, series) if key in wanted}
 
 
@@ -237,10 +212,10 @@ def _sum_bucket(
     *,
     store: Store,
     delivery: Delivery,
-    roster: BucketedRoster,
+    roster: bucketed_roster.BucketedRoster,
     series: Mapping[str, AnySeries],
     states: RepresentativeValues | None,
-) -> Sums:
+) -> bucketed_roster.Sums:
     """Return the sums of the households of one bucket on some days of one month: the unit of work."""
     days, bucket = month_bucket
     of_bucket = roster.bucket(bucket)
@@ -249,31 +224,33 @@ def _sum_bucket(
 
 
 def _sum_matrix(
-    matrix: MonthMatrix, days: Sequence[date], series: Mapping[str, AnySeries], layout: Layout, members: Members
-) -> Sums:
+    matrix: MonthMatrix,
+    days: Sequence[date],
+    series: Mapping[str, AnySeries],
+    layout: Layout,
+    members: bucketed_roster.Members,
+) -> bucketed_roster.Sums:
     households = len(matrix.readings)
     blocks = matrix.blocks(days)
-    return sum_household_days(blocks, days, households=households, members=members, layout=layout, series=series)
+    return bucketed_roster.sum_household_days(
+        blocks, days, households=households, members=members, layout=layout, series=series
+    )
 
 
 def aggregate_synthetic(
     run: RunFile, roster: Roster, *, days: Sequence[date], wanted: Collection[tuple[date, str]] | None = None
-) -> Sums:
+) -> bucketed_roster.Sums:
     """Return the SUMS of synthetic households on these days by day and series; `wanted` as in `aggregate`."""
     from agedp.stages.synthetic_days import sum_synthetic_half_hours, synthetic_members, synthetic_month  # noqa: PLC0415  (for rehearsals)
 
     members, layout = partial(synthetic_members, roster), run.input.layout
     totals, profiles = _by_resolution(run.series)
     wanted = {(day, name) for day in days for name in run.series} if wanted is None else wanted
-    sums: Sums = {}
-    for month_days in _by_month(_days_of(totals, wanted)):
+    sums: bucketed_roster.Sums = {}
+    for month_days in bucketed_roster.days_by_month(_days_of(totals, wanted)):
         sums |= _sum_matrix(synthetic_month(run, roster, month_days), month_days, totals, layout, members)
     sums |= sum_synthetic_half_hours(run, roster, days=_days_of(profiles, wanted), series=profiles)
     return _in_order(sums, days, totals, wanted) | _in_order(sums, days, profiles, wanted)
-
-
-def _by_month(days: Sequence[date]) -> list[list[date]]:
-    return [list(month_days) for _, month_days in groupby(days, lambda day: (day.year, day.month))]
 
 
 def write_sums(path: Path, sums: Mapping[tuple[date, str], DailySum]) -> None:

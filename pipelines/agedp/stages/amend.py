@@ -11,7 +11,6 @@ moves no unreleased day, nothing is reported.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
@@ -176,7 +175,7 @@ def preview_amendment(session: LedgerSession) -> Amendment:
     after = session.terms()
     view = ForecastView(rows, session.run.roster, clock.today(), contracts)
     broken, exceeded = after.effective_promise.violations(rows), after.notion.exceeded_spans(rows)
-    compared = comparable(json.loads(contracts[-1].promise), session.promise)
+    compared = comparable(in_force.keys, session.promise)
     changes = tuple(_judge_change(change, broken, exceeded) for change in amendment(*compared))
     changes = judge_zone_changes(changes, in_force, session.run.run_file, rows)
     changes = tuple(_judge_acceptance(session, _judge_sharing(session, change)) for change in changes)

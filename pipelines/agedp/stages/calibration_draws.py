@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import date
+from functools import partial
 from typing import TYPE_CHECKING
 
 from agedp.compute.engine_settings import Engine
@@ -72,15 +73,8 @@ def ledger_answer(session: LedgerSession, model: EstimatedModel) -> Answer:
                 session.accounts.charge_calibration(planned, ledger, session.run.roster)
             return draw()
 
-        stored = ledger.draw_once(
-            population=session.population,
-            period=model.period,
-            query=question.query,
-            loss=question.loss,
-            draw=charged_draw,
-            at=at,
-        )
-        return stored.value
+        of_population = partial(ledger.draw_once, population=session.population, period=model.period, at=at)
+        return of_population(query=question.query, loss=question.loss, draw=charged_draw).value
 
     return answer
 

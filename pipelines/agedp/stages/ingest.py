@@ -26,21 +26,14 @@ from agedp.local_files.internal_files import FileNotice
 from agedp.preflight.alerts import write_findings
 from agedp.preflight.input_checks import Finding
 from agedp.stage_values import Delivery
+from agedp.store import file_identity
 from agedp.store.daily_totals import deduplicate_months, write_quarantine_of_months
 from agedp.store.data_quality import renumber_quarantine, write_quality
-from agedp.store.file_identity import (
-    IdentifiedFile,
-    OpenedFile,
-    check_unlisted_files,
-    identify_files,
-    open_file,
-    select_counted_manifests,
-)
 from agedp.store.month_reader import load_month_readings
 from agedp.store.named_days import has_rejected_rows
 from agedp.store.part_writer import write_part
 from agedp.store.retention import count_late_rows
-from agedp.store.store import Manifest, Part, Store, StoredSizes, read_manifests, record_buckets
+from agedp.store.store import Manifest, Part, Store, StoredSizes, read_manifests, record_buckets, sum_counts
 from agedp_data.config.input import LongColumns
 from agedp_data.config.loading import read_columns
 from agedp_data.datasets import filesystem, parquet_parsing
@@ -144,11 +137,11 @@ def ingest(
     stored_manifests = stored.manifests
     stored_digests = {manifest.digest for manifest in stored_manifests.values()}
     listing = filesystem.list_input_files(patterns, excluding=excluding, required=False)
-    listed = identify_files(store, listing.sources, engine=engine)
+    listed = file_identity.identify_files(store, listing.sources, engine=engine)
     unique = {file.content: file for file in reversed(listed)}  # of equal files the first is ingested
-    earlier = select_counted_manifests(store, stored_manifests, listed)
+    earlier = file_identity.select_counted_manifests(store, stored_manifests, listed)
     sizes = StoredSizes(store)
-    check_unlisted_files(store, stored, earlier, listed, sizes)
+    file_identity.check_unlisted_files(store, stored, earlier, listed, sizes)
     if not (listed or earlier):
         filesystem.list_input_files(patterns, excluding=excluding)  # raises the error about the patterns
 
@@ -178,7 +171,7 @@ def ingest(
     if fresh:
         record_buckets(store.folder, store.buckets)
     readable = [file for file in listed if file.content not in unreadable]
-    earlier = select_counted_manifests(store, stored_manifests, readable)
+    earlier = file_identity.select_counted_manifests(store, stored_manifests, readable)
     named_contents = [(file.content, file.source.location, file.source.modified_ns) for file in readable]
     named_contents += [(content, file.name, file.modified_ns) for content, file in earlier.items()]
     contents = store.order_contents(named_contents)
@@ -189,9 +182,8 @@ def ingest(
     write_quarantine_of_months(store, deduplicated, contents)
     rejected = deduplicated.rejected
     write_quality(store, listed, manifests, rejected, unreadable)
-    delivery = _count_rows(manifests, tuple(months), rejected, (len(listed), len(fresh), listing.ignored))
     return replace(
-        delivery,
+        _count_rows(manifests, tuple(months), rejected, (len(listed), len(fresh), listing.ignored)),
         fresh=tuple(
             file.content for file in fresh if file.content not in unreadable and file.digest not in stored_digests
         ),
@@ -201,7 +193,7 @@ def ingest(
 
 
 def _ingest_new_files(
-    store: Store, fresh: Sequence[IdentifiedFile], *, engine: Engine, has_begun: bool
+    store: Store, fresh: Sequence[file_identity.IdentifiedFile], *, engine: Engine, has_begun: bool
 ) -> tuple[dict[str, UnreadableFile], tuple[FileNotice, ...]]:
     """Parse new files, part by part, and write them into the store.
 
@@ -212,18 +204,18 @@ def _ingest_new_files(
     Raises:
         UnreadableFile: the first such file, before the series begins.
     """
-    opening = partial(_as_value, partial(open_file, store=store, check_rows=not has_begun))
+    opening = partial(_as_value, partial(file_identity.open_file, store=store, check_rows=not has_begun))
     opened = map_items("open", fresh, function=opening, engine=engine)
     _check_readable(opened, has_begun=has_begun)
     size = sum(file.source.size for file in fresh)
-    readable = [file for file in opened if isinstance(file, OpenedFile)]
+    readable = [file for file in opened if isinstance(file, file_identity.OpenedFile)]
     float_ids = [file.source for file in readable if file.header is not None and file.header.float_ids]
     if float_ids and not has_begun:
         raise float_ids[0].unreadable(f"{FLOAT_IDS}; {FLOAT_IDS_REMEDY}")
     warnings = tuple(FileNotice(FLOAT_IDS, f"{source.location}: {FLOAT_IDS}; they are kept") for source in float_ids)
     groups = [[(file, chunk) for chunk in split_file(file, engine, size)] for file in readable]
     parsing = partial(_as_value, partial(_ingest_part, store=store, chunk_bytes=engine.chunk_bytes))
-    results = map_merge("read", groups, function=parsing, merge=partial(_merge_parts, store=store), engine=engine)
+    results = map_merge("read", groups, function=parsing, merge=partial(_write_manifest, store=store), engine=engine)
     _check_readable(results, has_begun=has_begun)
     contents = [file.content for file in fresh] + [file.file.content for file in readable]
     outcomes = zip(contents, [*opened, *results], strict=True)
@@ -244,7 +236,7 @@ def _check_readable(outcomes: Sequence[object], *, has_begun: bool) -> None:
             raise outcome
 
 
-def split_file(opened: OpenedFile, engine: Engine, size: int) -> tuple[Chunk, ...]:
+def split_file(opened: file_identity.OpenedFile, engine: Engine, size: int) -> tuple[Chunk, ...]:
     """Return the parts of a file, at least one; of several chunks each if `size`, the bytes of all files, is large."""
     share = size // (_PARTS_PER_WORKER * engine.workers)
     part_bytes = max(1, min(share // engine.chunk_bytes, engine.part_chunks)) * engine.chunk_bytes
@@ -257,12 +249,16 @@ def split_file(opened: OpenedFile, engine: Engine, size: int) -> tuple[Chunk, ..
     return split(chunk_bytes=part_bytes) or empty
 
 
-def _ingest_part(item: tuple[OpenedFile, Chunk], *, store: Store, chunk_bytes: int) -> tuple[OpenedFile, Part]:
+def _ingest_part(
+    item: tuple[file_identity.OpenedFile, Chunk], *, store: Store, chunk_bytes: int
+) -> tuple[file_identity.OpenedFile, Part]:
     opened, chunk = item
     return opened, write_part(store, opened.file.content, chunk.number, parse_chunk(opened, chunk, store, chunk_bytes))
 
 
-def parse_chunk(opened: OpenedFile, chunk: Chunk, store: Store, chunk_bytes: int) -> Iterator[ParsedChunk]:
+def parse_chunk(
+    opened: file_identity.OpenedFile, chunk: Chunk, store: Store, chunk_bytes: int
+) -> Iterator[ParsedChunk]:
     """Yield the parsed batches of rows of a chunk."""
     if opened.header is None:
         return
@@ -279,17 +275,14 @@ def parse_chunk(opened: OpenedFile, chunk: Chunk, store: Store, chunk_bytes: int
         yield parse_lines(data, layout=store.layout, header=opened.header, rules=store.rules)
 
 
-def _merge_parts(results: Sequence[tuple[OpenedFile, Part] | UnreadableFile], *, store: Store) -> UnreadableFile | None:
-    """Write the manifest of a file, unless a part of it cannot be parsed: then the file is rejected."""
-    error = next((result for result in results if isinstance(result, UnreadableFile)), None)
-    if error is None:
-        _write_manifest([result for result in results if not isinstance(result, UnreadableFile)], store=store)
-    return error
-
-
-def _write_manifest(results: Sequence[tuple[OpenedFile, Part]], *, store: Store) -> None:
-    """Write the manifest of a file; it is written last and makes the file count."""
-    opened, parts = results[0][0], tuple(part for _, part in results)
+def _write_manifest(
+    results: Sequence[tuple[file_identity.OpenedFile, Part] | UnreadableFile], *, store: Store
+) -> UnreadableFile | None:
+    """Write the manifest of a file, last, which makes it count; return the error if a part cannot be parsed."""
+    written = [result for result in results if not isinstance(result, UnreadableFile)]
+    if len(written) < len(results):
+        return next(result for result in results if isinstance(result, UnreadableFile))
+    opened, parts = written[0][0], tuple(part for _, part in written)
     opened.source.check_unchanged()
     renumber_quarantine(store, opened.file.content, parts)
     variant = opened.header.variant if opened.header else "empty"
@@ -297,6 +290,7 @@ def _write_manifest(results: Sequence[tuple[OpenedFile, Part]], *, store: Store)
     rules = store.read_as, variant, parts, tzdata_version(), store.buckets
     manifest = Manifest(source.location, source.modified_ns, digest, *rules)
     atomic_files.write(store.folder / "files" / f"{opened.file.content}.json", checked_json(manifest.to_json()))
+    return None
 
 
 def _count_rows(
@@ -305,10 +299,7 @@ def _count_rows(
     rejected_later: Mapping[str, Mapping[str, int]],
     counts: tuple[int, int, int],
 ) -> Delivery:
-    rejected: dict[str, int] = {}
-    for counted in (*(manifest.rejected for manifest in manifests.values()), *rejected_later.values()):
-        for reason, number in counted.items():
-            rejected[reason] = rejected.get(reason, 0) + number
+    rejected = sum_counts((*(manifest.rejected for manifest in manifests.values()), *rejected_later.values()))
     rows_rejected_later = sum(sum(counts.values()) for counts in rejected_later.values())
     rows_kept = sum(manifest.rows_kept for manifest in manifests.values()) - rows_rejected_later
     rows_read = sum(manifest.rows_read for manifest in manifests.values())
@@ -366,13 +357,11 @@ def _to_frame(readings: Readings | None) -> pd.DataFrame:
     import pandas as pd  # noqa: PLC0415
 
     empty = np.zeros(0, np.int64)
-    time = readings.time if readings else empty
-    day, slot = np.divmod(time, SLOTS)
+    day, slot = np.divmod(readings.time if readings else empty, SLOTS)
+    ids = np.array(readings.ids, object)[readings.household] if readings else np.zeros(0, object)
     return pd.DataFrame(
         {
-            "household_id": pd.array(
-                np.array(readings.ids, object)[readings.household] if readings else [], dtype="str"
-            ),
+            "household_id": pd.array(ids, dtype="str"),
             "day": day.astype("datetime64[D]").astype("datetime64[s]"),
             "slot": slot,
             "energy_wh": readings.energy_wh if readings else empty,

@@ -83,15 +83,14 @@ def _check_input(run: RunContext, sums: DailySums, delivery: Delivery) -> Checke
 def _collect_facts(run: RunContext, sums: DailySums) -> InputFacts:
     """Return the facts about the files: of all days until a first release is reported, later of the due days."""
     months = sums.delivery.months if sums.examines_all else sorted({f"{day:%Y-%m}" for day in sums.examined_days})
-    delivery, by_day, days, all_days = sums.delivery, sums.by_day, sums.examined_days, sums.examines_all
     return collect_facts(
         run.store,
-        delivery,
+        sums.delivery,
         run.roster,
         months=months,
-        sums=by_day,
-        days=days,
-        all_days=all_days,
+        sums=sums.by_day,
+        days=sums.examined_days,
+        all_days=sums.examines_all,
         engine=run.engine,
         by=tuple(dict.fromkeys(group_columns(series.by) for series in run.run_file.series.values() if series.by)),
         files=run.run_file.input.files,
@@ -100,9 +99,7 @@ def _collect_facts(run: RunContext, sums: DailySums) -> InputFacts:
 
 def _warnings(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     """Return findings that stop nothing: refusals become warnings."""
-    return tuple(
-        replace(finding, verdict="warning") if finding.verdict == "refused" else finding for finding in findings
-    )
+    return tuple(replace(of, verdict="warning") if of.verdict == "refused" else of for of in findings)
 
 
 def _preflight_error(run: RunFile, findings: Sequence[Finding]) -> PreflightFailed | None:
@@ -112,6 +109,5 @@ def _preflight_error(run: RunFile, findings: Sequence[Finding]) -> PreflightFail
         return None
     further = sum(finding.verdict == "refused" for finding in findings) - 1
     ending = f" {format_count(further, 'more finding')}." if further else ""
-    return PreflightFailed(
-        private=f"{run.name}: {refusal.name}: {refusal.text.rstrip('.')}.{ending} Nothing was drawn; {_OVERRIDE}."
-    )
+    problem = f"{refusal.name}: {refusal.text.rstrip('.')}.{ending}"
+    return PreflightFailed(private=f"{run.name}: {problem} Nothing was drawn; {_OVERRIDE}.")

@@ -60,9 +60,8 @@ def check_disk_space(release: Path, ledger: str) -> None:
         LedgerError: the folder of the ledger at this address cannot be written. A ledger on a server is not checked.
     """
     with _write_errors("[output] release: the folder", InputError, release):
-        atomic_files.check_writable(
-            release, _MIN_BYTES + _largest_file(release)
-        )  # a new file is written before the old one is replaced
+        # a new file is written before the old one is replaced
+        atomic_files.check_writable(release, _MIN_BYTES + _largest_file(release))
     ledger_folder = database_at(ledger).folder
     if ledger_folder is not None:
         with _write_errors("[output] ledger: its folder", LedgerError, ledger_folder):

@@ -93,15 +93,9 @@ def note_publication(session: LedgerSession, *, origin_head: str, ledger_head: s
         ledger_head: the head of the ledger after their statement was stored.
     """
     if session.remote_folder is None:
-        record = record_of(
-            session.run.release_folder,
-            sums=SUMS,
-            ledger_head=ledger_head,
-            origin_head=origin_head,
-            population=session.population,
-            facts=_digest_of_facts(session),
-        )
-        save_publication(session.run.paths.publication, record)
+        heads = {"ledger_head": ledger_head, "origin_head": origin_head}
+        facts = {**heads, "population": session.population, "facts": _digest_of_facts(session)}
+        save_publication(session.run.paths.publication, record_of(session.run.release_folder, sums=SUMS, **facts))
 
 
 def _digest_of_facts(session: LedgerSession) -> str:
@@ -210,13 +204,9 @@ def _record_statement(
     unchanged = UnchangedPartitions()
     if run.output.layout == "monthly":
         newest = ledger.newest_statements(session.population, _RECENT_STATEMENTS)
-        recorded = {dict(row.files).get(SUMS, "") for row in newest}
+        recorded, coverage = {dict(row.files).get(SUMS, "") for row in newest}, run.output.interval
         unchanged = unchanged_partitions(
-            folder,
-            ledger=ledger.id,
-            recorded=recorded,
-            coverage=run.output.interval,
-            reads_all=reads_closed_months,
+            folder, ledger=ledger.id, recorded=recorded, coverage=coverage, reads_all=reads_closed_months
         )
     content = folder_content(run, ledger, statement, view.contracts, unchanged=unchanged)
     ledger.record(

@@ -27,7 +27,7 @@ from agedp.internal_records.bookkeeping import COUNTED_STATES, COVERAGE, TRUE_CO
 from agedp.ledger_session import LedgerSession
 from agedp.local_files import atomic_files
 from agedp.local_files.atomic_files import checked_json, read_checked_json
-from agedp.local_files.internal_files import FileKind, FileNotice, read_content
+from agedp.local_files.internal_files import FileNotice, read_derived
 from agedp.preflight.alerts import Alert, append_alerts, find_alerts, write_findings
 from agedp.stage_values import DailySums, Delivery
 from agedp.stages.input_check import CheckedSums
@@ -61,7 +61,7 @@ RECORD: Final = "report.json"
 def is_report_current(session: LedgerSession, delivery: Delivery) -> bool:
     """Return whether the report was made from what this run would make it from, and is still as it was written."""
     folder = session.run.paths.folder
-    record = read_content(folder / RECORD, _read_record, FileKind.DERIVED, advice="").value
+    record = read_derived(folder / RECORD, lambda path: read_checked_json(path.read_bytes()))
     return record is not None and record == _record(session, delivery)
 
 
@@ -72,15 +72,15 @@ def note_report(session: LedgerSession, delivery: Delivery) -> None:
             atomic_files.write(session.run.paths.folder / RECORD, checked_json(record))
 
 
-def _read_record(path: Path) -> dict[str, str]:
-    return {str(key): str(digest) for key, digest in read_checked_json(path.read_bytes()).items()}
-
-
 def _record(session: LedgerSession, delivery: Delivery) -> dict[str, str] | None:
     """Return the digests of the sources and of the page; None if one of them cannot be told."""
     run, folder = session.run, session.run.paths.folder
     if not run.roster.file_digest:  # a roster of no file
         return None
+    # the files that may have rows of days up to the newest released one
+    newest = max((row.day for row in session.history if row.state == "released"), default="")
+    last = day_number(date.fromisoformat(newest)) if newest else 0
+    contents = [content for content in delivery.contents if delivery.first_days.get(content, 0) <= last]
     try:
         page = (folder / REPORT).read_bytes()
         sources = {
@@ -88,20 +88,13 @@ def _record(session: LedgerSession, delivery: Delivery) -> dict[str, str] | None
             "run file": repr(run.run_file),
             "roster": session.roster_digest.file_digest,
             "ledger": session.open_ledger.head(),
-            "files": [_contents_of_released_days(session, delivery), run.store.retained_from()],
+            "files": [contents, run.store.retained_from()],
             "tables": [(path.name, file_status(str(path)).fingerprint) for path in _confidential_tables(session)],
         }
     except (OSError, AgedpError):
         return None
     text = json.dumps(sources, sort_keys=True).encode()
     return {"sources": hashlib.sha256(text).hexdigest(), "page": hashlib.sha256(page).hexdigest()}
-
-
-def _contents_of_released_days(session: LedgerSession, delivery: Delivery) -> list[str]:
-    """Return the files that may have rows of days up to the newest released one, in order."""
-    newest = max((row.day for row in session.history if row.state == "released"), default="")
-    last = day_number(date.fromisoformat(newest)) if newest else 0
-    return [content for content in delivery.contents if delivery.first_days.get(content, 0) <= last]
 
 
 def _confidential_tables(session: LedgerSession) -> Iterator[Path]:
@@ -164,12 +157,9 @@ def format_reports_status(outcome: ReportOutcome | None) -> str | None:
 
 def format_report_warnings(notices: Sequence[FileNotice], failures: Sequence[FileNotice]) -> list[str]:
     """Return a line for the operator for each damaged file and each failed step."""
-    damaged = [f"warning: {notice.private}" for notice in notices]
-    failed = [
-        f"warning: the release folder is published, but the internal report failed: {failure.private}; {_LATER}"
-        for failure in failures
-    ]
-    return damaged + failed
+    problem = "warning: the release folder is published, but the internal report failed:"
+    failed = [f"{problem} {failure.private}; {_LATER}" for failure in failures]
+    return [f"warning: {notice.private}" for notice in notices] + failed
 
 
 def _attempt(confidential: Path, step: Callable[[], T], default: T) -> tuple[T, tuple[FileNotice, ...]]:
@@ -182,16 +172,11 @@ def _attempt(confidential: Path, step: Callable[[], T], default: T) -> tuple[T, 
         problem = error.strerror or type(error).__name__
         failure = FileNotice(problem, f"{error.filename}: {problem}")
     except Exception as error:  # results are drawn and published already: no error here may prevent their output
-        failure = _bug_notice(confidential, error)
+        with suppress(AgedpError, OSError):  # the traceback may quote readings and stays confidential
+            atomic_files.write(confidential / TRACEBACK, "".join(traceback.format_exception(error)).encode())
+        problem = f"{type(error).__name__} (a bug; {TRACEBACK} in the confidential folder has the details)"
+        failure = FileNotice(problem, problem)
     return default, (failure,)
-
-
-def _bug_notice(confidential: Path, error: Exception) -> FileNotice:
-    """Return the class of an unexpected error; its traceback, which may quote readings, stays confidential."""
-    with suppress(AgedpError, OSError):
-        atomic_files.write(confidential / TRACEBACK, "".join(traceback.format_exception(error)).encode())
-    problem = f"{type(error).__name__} (a bug; {TRACEBACK} in the confidential folder has the details)"
-    return FileNotice(problem, problem)
 
 
 def _add_records(session: LedgerSession, sums: DailySums) -> None:

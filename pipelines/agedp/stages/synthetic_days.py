@@ -11,18 +11,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from functools import partial
-from itertools import groupby
 
 import numpy as np
 
 from agedp.stage_values import Delivery
-from agedp.store.bucketed_roster import DayBlock, Sums, sum_household_days
+from agedp.store.bucketed_roster import DayBlock, Sums, days_by_month, sum_household_days
 from agedp.store.daily_totals import MonthMatrix
 from agedp.store.half_hour_sums import half_hour_block, half_hour_states
 from agedp_data.config import RunFile
 from agedp_data.datasets.layout import slot_step
 from agedp_data.datasets.synthetic.households import draw_month
-from agedp_data.datasets.validation import SLOTS, Ints
+from agedp_data.datasets.validation import SLOTS, Flags, Ints
 from agedp_data.markov.states import RepresentativeValues
 from agedp_data.roster import GroupColumns, Roster
 from agedp_data.series.profile import MISSING_HALF_HOUR
@@ -44,24 +43,24 @@ def synthetic_month(run: RunFile, roster: Roster, days: Sequence[date]) -> Month
 
     Rows are numbers of households, as many as the roster has on the day with most of them.
     """
-    households, states = max(roster.households(day) for day in days), run.counted_states
+    households, states, last = max(roster.households(day) for day in days), run.counted_states, max(days).day
     energy = np.zeros((households, 31), np.int64)
     readings, counted = np.zeros_like(energy), None if states is None else np.zeros_like(energy)
-    last = max(days).day
-    batches = draw_month(
-        days[0].replace(day=1),
-        days=last,
-        households=households,
-        layout=run.input.layout,
-        max_half_hour_wh=run.input.max_half_hour_wh,
-    )
-    for numbers, energy_wh, present in batches:
+    for numbers, energy_wh, present in _drawn_month(run, days[0], last, households):
         energy[numbers, :last], readings[numbers, :last] = energy_wh.sum(axis=-1), present.sum(axis=-1)
         if states is not None and states.step == "half-hour" and counted is not None:
             counted[numbers, :last] = np.where(present, states.represent(energy_wh), 0).sum(axis=-1)
     if states is not None and states.step == "day":
         counted = np.where(readings > 0, states.represent(energy), 0)
     return MonthMatrix(energy, counted, readings)
+
+
+def _drawn_month(run: RunFile, day: date, last: int, households: int) -> Iterator[tuple[slice, Ints, Flags]]:
+    """Yield the readings of synthetic households from the first to the day `last` of the month of a day."""
+    layout, max_half_hour_wh = run.input.layout, run.input.max_half_hour_wh
+    return draw_month(
+        day.replace(day=1), days=last, households=households, layout=layout, max_half_hour_wh=max_half_hour_wh
+    )
 
 
 # --------------------------------------------------------------------------------------------------
@@ -82,18 +81,12 @@ def sum_synthetic_half_hours(
         days: ascending.
         series: the series that read half-hours.
     """
-    sums: Sums = {}
-    states = half_hour_states(series, run.counted_states)
-    for _, of_month in groupby(days if series else (), lambda day: (day.year, day.month)):
-        month_days = tuple(of_month)
+    sums, states, members = Sums(), half_hour_states(series, run.counted_states), partial(synthetic_members, roster)
+    for month_days in days_by_month(days if series else ()):
         households = max(roster.households(day) for day in month_days)
+        blocks, layout = _blocks(run, month_days, households, states), run.input.layout
         sums |= sum_household_days(
-            _blocks(run, month_days, households, states),
-            month_days,
-            households=households,
-            members=partial(synthetic_members, roster),
-            layout=run.input.layout,
-            series=series,
+            blocks, month_days, households=households, members=members, layout=layout, series=series
         )
     return sums
 
@@ -103,14 +96,7 @@ def _blocks(
 ) -> Iterator[DayBlock]:
     """Yield the household-days of some days of one month; household codes are numbers of synthetic households."""
     step = slot_step(run.input.layout.interval_minutes)
-    batches = draw_month(
-        days[0].replace(day=1),
-        days=days[-1].day,
-        households=households,
-        layout=run.input.layout,
-        max_half_hour_wh=run.input.max_half_hour_wh,
-    )
-    for numbers, energy_wh, present in batches:
+    for numbers, energy_wh, present in _drawn_month(run, days[0], days[-1].day, households):
         for i, day in enumerate(days):
             of_day = np.full((len(energy_wh), SLOTS), MISSING_HALF_HOUR, np.int64)
             of_day[:, ::step] = np.where(present[:, day.day - 1], energy_wh[:, day.day - 1], MISSING_HALF_HOUR)

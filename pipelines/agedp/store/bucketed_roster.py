@@ -21,6 +21,7 @@ import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from itertools import groupby
 from pathlib import Path
 from typing import Final
 
@@ -35,14 +36,21 @@ from agedp.store.month_reader import is_first_of_key
 from agedp.store.store import bucket_numbers
 from agedp_data.datasets.layout import Layout, expected_readings, one_array
 from agedp_data.datasets.validation import Int32s, Ints
-from agedp_data.roster import GroupColumns, Roster, TextColumn, as_strings, read_roster, sorted_codes
+from agedp_data.roster import (
+    GroupColumns,
+    Roster,
+    TextColumn,
+    as_strings,
+    groups_of_table,
+    read_roster,
+    sorted_codes,
+    stored_groups,
+)
 from agedp_data.series.profile import day_slots
 from agedp_data.series.series import AnySeries
 from agedp_data.series.series_terms import Cell, EnergySeries, HouseholdDays, Series
 
 FOLDER: Final = "roster"
-_GROUP: Final = "group "
-"""Prefix of the stored group columns: a roster may have a group column of any name."""
 _MOST: Final = 4
 """Number of rosters kept, the last used ones: populations that share the confidential folder have one each."""
 
@@ -79,13 +87,8 @@ class BucketedRoster:
             shutil.rmtree(self.folder, ignore_errors=True)
             raise FolderRemoved("the roster in the confidential folder was damaged; run again to rebuild it") from None
         ids, household = sorted_codes(TextColumn(one_array(table["household_id"])))
-        groups = {
-            name.removeprefix(_GROUP): TextColumn(one_array(table[name]))
-            for name in table.column_names
-            if name.startswith(_GROUP)
-        }
         first, last = (table[name].to_numpy() for name in ("first", "last"))
-        return Roster(TextColumn(ids), household, first, last, groups)
+        return Roster(TextColumn(ids), household, first, last, groups_of_table(table))
 
 
 def write_bucketed_roster(folder: Path, roster: Roster | Path | str, buckets: int) -> BucketedRoster:
@@ -131,7 +134,7 @@ def _write_buckets(folder: Path, roster: Roster, buckets: int) -> None:
             "household_id": as_strings(roster.ids).take(pa.array(roster.household)),
             "first": roster.first,
             "last": roster.last,
-            **{f"{_GROUP}{name}": as_strings(labels).dictionary_encode() for name, labels in roster.groups.items()},
+            **stored_groups(roster.groups),
         }
     )
     bucket = bucket_numbers(roster.ids, buckets)[roster.household]
@@ -326,6 +329,11 @@ def _add_missing(series: AnySeries, counts: Ints, exact: Ints, missing: Ints) ->
     exact += number * missing
     if isinstance(series, EnergySeries) and series.compares_states:
         counts[:, 3:] += number * series.missing_wh
+
+
+def days_by_month(days: Iterable[date]) -> list[tuple[date, ...]]:
+    """Return ascending days month by month."""
+    return [tuple(month_days) for _, month_days in groupby(days, lambda day: (day.year, day.month))]
 
 
 def add_sums(results: Sequence[Mapping[tuple[date, str], DailySum]]) -> Sums:

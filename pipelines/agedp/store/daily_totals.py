@@ -33,12 +33,12 @@ from agedp.compute.engine import map_items
 from agedp.compute.engine_settings import Engine
 from agedp.local_files import atomic_files
 from agedp.local_files.atomic_files import checked_json, read_checked_json
-from agedp.local_files.internal_files import FileKind, read_content
+from agedp.local_files.internal_files import read_derived
 from agedp.stage_values import Delivery
 from agedp.store import month_reader
 from agedp.store.bucketed_roster import DayBlock, Energies
 from agedp.store.month_reader import DayGroup, household_day_key, index_month, stored_groups
-from agedp.store.store import Manifest, PartMonth, Store, part_spans
+from agedp.store.store import Manifest, PartMonth, Store, part_spans, sum_counts
 from agedp_data import table_schemas
 from agedp_data.datasets.timestamps import day_number
 from agedp_data.datasets.validation import SLOTS, Flags, Ints, RejectionReason
@@ -153,28 +153,22 @@ def read_daily_totals(
         FolderRemoved: a part of the store is damaged as well, so that its file must be parsed again.
     """
     groups = [group for group in stored_groups(store, month, contents, bucket) if group.overlaps(days)]
-    tables = [
-        read_or_compute(
-            daily_totals_path(store, month, group, bucket),
-            table_schemas.DAYS,
-            partial(deduplicate_group, store, month, group, bucket),
-        )
-        for group in groups
-    ]
-    return pa.concat_tables([table_schemas.DAYS.empty_table(), *tables]) if len(tables) != 1 else tables[0]
+    paths = [daily_totals_path(store, month, group, bucket) for group in groups]
+    steps = [partial(deduplicate_group, store, month, group, bucket) for group in groups]
+    return _read_or_compute(table_schemas.DAYS, paths, steps)
 
 
-def read_or_compute(path: Path, schema: pa.Schema, compute: Callable[[], object]) -> pa.Table:
-    """Return a table of the store; it is computed if it is missing or damaged.
-
-    Raises:
-        FolderRemoved: a part of the store is damaged as well, so that its file must be parsed again.
-    """
-    try:
-        return month_reader.load_table(path, schema)
-    except atomic_files.FolderRemoved:
-        compute()
-        return month_reader.load_table(path, schema)
+def _read_or_compute(schema: pa.Schema, paths: Sequence[Path], steps: Sequence[Callable[[], object]]) -> pa.Table:
+    """Return tables of the store as one; each that is missing or damaged is computed by its step."""
+    tables = []
+    for path, compute in zip(paths, steps, strict=True):
+        try:
+            table = month_reader.load_table(path, schema)
+        except atomic_files.FolderRemoved:
+            compute()
+            table = month_reader.load_table(path, schema)
+        tables.append(table)
+    return pa.concat_tables([schema.empty_table(), *tables]) if len(tables) != 1 else tables[0]
 
 
 def household_days_table(schema: pa.Schema, ids: Sequence[str], key: Ints, **columns: Ints) -> pa.Table:
@@ -269,16 +263,10 @@ def read_state_days(
     Raises:
         FolderRemoved: a part of the store is damaged as well, so that its file must be parsed again.
     """
-    tables = [
-        read_or_compute(
-            state_days_path(store, month, group, states, bucket),
-            table_schemas.STATE_DAYS,
-            partial(write_state_days, store, month, group, states, bucket),
-        )
-        for group in stored_groups(store, month, contents, bucket)
-        if group.overlaps(days)
-    ]
-    return pa.concat_tables([table_schemas.STATE_DAYS.empty_table(), *tables]) if len(tables) != 1 else tables[0]
+    groups = [group for group in stored_groups(store, month, contents, bucket) if group.overlaps(days)]
+    paths = [state_days_path(store, month, group, states, bucket) for group in groups]
+    steps = [partial(write_state_days, store, month, group, states, bucket) for group in groups]
+    return _read_or_compute(table_schemas.STATE_DAYS, paths, steps)
 
 
 def _state_days_table(store: Store, month: str, group: DayGroup, states: RepresentativeValues, bucket: int) -> pa.Table:
@@ -409,12 +397,10 @@ class Deduplicated:
     @property
     def rejected(self) -> dict[str, dict[str, int]]:
         """Return the number of rejected rows by file, as its content id, and reason."""
-        totals: dict[str, dict[str, int]] = {}
-        for _, counts in self.groups:
-            for content, reason, rows in counts:
-                of_file = totals.setdefault(content, {})
-                of_file[reason] = of_file.get(reason, 0) + rows
-        return totals
+        by_file: dict[str, list[dict[str, int]]] = {}
+        for content, reason, rows in (count for _, counts in self.groups for count in counts):
+            by_file.setdefault(content, []).append({reason: rows})
+        return {content: sum_counts(counts) for content, counts in by_file.items()}
 
 
 def deduplicate_months(
@@ -448,14 +434,11 @@ def _month_groups(store: Store, manifests: Mapping[str, Manifest], months: Seque
     for i, (content, manifest) in enumerate(manifests.items()):
         for month in manifest.months & contents_by_month.keys():
             contents_by_month[month].append((i, content))
-    return [
-        MonthGroup(month, bucket, group)
-        for month, contents in contents_by_month.items()
-        for bucket in range(store.buckets)
-        for group in month_reader.group_parts(
-            store, month, month_reader.planned_parts(manifests, contents, (month, bucket), store), spans
-        )
-    ]
+    groups = []
+    for (month, contents), bucket in product(contents_by_month.items(), range(store.buckets)):
+        parts = month_reader.planned_parts(manifests, contents, (month, bucket), store)
+        groups += [MonthGroup(month, bucket, group) for group in month_reader.group_parts(store, month, parts, spans)]
+    return groups
 
 
 def _deduplicate(item: MonthGroup, *, store: Store, contents: Sequence[str]) -> RejectedCounts:
@@ -486,7 +469,7 @@ def _read_record(store: Store, month: str) -> _Record:
             for bucket, groups in record.items()
         }
 
-    return read_content(_record_path(store, month), parse, FileKind.DERIVED, advice="").value or {}
+    return read_derived(_record_path(store, month), parse) or {}
 
 
 def _write_record(store: Store, month: str, record: _Record, groups: Iterable[MonthGroup]) -> None:
@@ -507,17 +490,20 @@ def write_quarantine_of_months(store: Store, deduplicated: Deduplicated, content
         deduplicated: the groups of all months.
         contents: the content ids of all files, in order.
     """
-    path = store.folder.parent / QUARANTINE_FILE
     items = [item for item, counts in deduplicated.groups if counts]
     source = json.dumps([(item.month, item.bucket, item.group.name) for item in items]).encode()
-    digest = hashlib.sha256(source).hexdigest().encode()
-    if atomic_files.read_metadata(path).get(_SOURCE) != digest:
-        schema = table_schemas.QUARANTINE.with_metadata({_SOURCE: digest})
+    metadata, path = {_SOURCE: hashlib.sha256(source).hexdigest().encode()}, store.folder.parent / QUARANTINE_FILE
+    if atomic_files.read_metadata(path).get(_SOURCE) != metadata[_SOURCE]:
+        schema = table_schemas.QUARANTINE.with_metadata(metadata)
         atomic_files.write_tables(path, schema, _quarantine_tables(store, items, contents))
 
 
+def words_of(reasons: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Return the words of numbers of reasons; the table is made when it is used: `pa.array` imports pandas."""
+    return pa.array([reason.words for reason in RejectionReason], pa.string()).take(reasons)
+
+
 def _quarantine_tables(store: Store, items: Iterable[MonthGroup], contents: Sequence[str]) -> Iterator[pa.Table]:
-    words = pa.array([reason.words for reason in RejectionReason], pa.string())
     names = pa.array(contents, pa.string())
     for item in items:
         file, row, reason = deduplicate_group(store, item.month, item.group, item.bucket)
@@ -525,6 +511,6 @@ def _quarantine_tables(store: Store, items: Iterable[MonthGroup], contents: Sequ
             table_schemas.QUARANTINE,
             content=names.take(pa.array(file)),
             row=row,
-            reason=words.take(pa.array(reason)),
+            reason=words_of(pa.array(reason)),
             text=pa.repeat("", len(row)),
         )

@@ -26,18 +26,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from pathlib import Path
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from agedp.local_files import atomic_files
-from agedp.local_files.atomic_files import check_parquet
-from agedp.local_files.internal_files import FileKind, read_content
-from agedp.store.daily_totals import deduplicate_month
+from agedp.store.daily_totals import deduplicate_month, words_of
 from agedp.store.file_identity import IdentifiedFile
 from agedp.store.month_reader import day_numbers, household_codes, load_table
 from agedp.store.store import Manifest, Part, PartMonth, Store, month_name, month_numbers
@@ -81,49 +77,30 @@ def write_quality(
     """
     lines: list[tuple[str, str, str, str, int]] = []
     seen: set[str] = set()
-    for file_listed in listed:
-        name = os.fsencode(file_listed.source.location).decode("utf-8", "backslashreplace")  # a name need not be UTF-8
-        if file_listed.content in seen:
-            lines.append((name, file_listed.content, "same bytes as an earlier input, ignored", "rows read", 0))
-            continue
-        seen.add(file_listed.content)
-        if file_listed.content in unreadable:
-            note = f"cannot be understood, set apart as a whole: {unreadable[file_listed.content]}"
-            lines.append((name, file_listed.content, note, "rows read", 0))
-            continue
-        manifest, extra = manifests[file_listed.content], rejected.get(file_listed.content, {})
-        rows_by_outcome = {
-            "rows read": manifest.rows_read,
-            "kept": manifest.rows_kept - sum(extra.values()),
-            **dict(sorted([*manifest.rejected.items(), *extra.items()])),
-            **dict(sorted(manifest.notes.items())),
-        }
-        lines += [
-            (name, file_listed.content, manifest.variant, outcome, rows) for outcome, rows in rows_by_outcome.items()
-        ]
-    _write_lines(store.folder.parent / "quality.parquet", lines)
-
-
-def _write_lines(path: Path, lines: Sequence[tuple[str, str, str, str, int]]) -> None:
-    """Write the lines as a table with their digest, unless the table has them already."""
-    digest = hashlib.sha256(json.dumps(lines).encode()).hexdigest().encode()
-    if _digest_of_lines(path) == digest:
+    for file in listed:
+        content, rows_by_outcome = file.content, {"rows read": 0}
+        name = os.fsencode(file.source.location).decode("utf-8", "backslashreplace")  # a name need not be UTF-8
+        if content in seen:
+            note = "same bytes as an earlier input, ignored"
+        elif content in unreadable:
+            note = f"cannot be understood, set apart as a whole: {unreadable[content]}"
+        else:
+            manifest, extra = manifests[content], rejected.get(content, {})
+            note = manifest.variant
+            rows_by_outcome = {
+                "rows read": manifest.rows_read,
+                "kept": manifest.rows_kept - sum(extra.values()),
+                **dict(sorted([*manifest.rejected.items(), *extra.items()])),
+                **dict(sorted(manifest.notes.items())),
+            }
+        seen.add(content)
+        lines += [(name, content, note, outcome, rows) for outcome, rows in rows_by_outcome.items()]
+    path, digest = store.folder.parent / "quality.parquet", hashlib.sha256(json.dumps(lines).encode()).hexdigest()
+    if atomic_files.read_metadata(path).get(_LINES) == digest.encode():  # the table has these lines already
         return
-    names = table_schemas.QUALITY.names
-    columns = {name: [line[i] for line in lines] for i, name in enumerate(names)}
+    columns = {name: [line[i] for line in lines] for i, name in enumerate(table_schemas.QUALITY.names)}
     table = table_schemas.table_from_columns(table_schemas.QUALITY, **columns)
-    atomic_files.write_table(path, table.replace_schema_metadata({_LINES: digest}))
-
-
-def _digest_of_lines(path: Path) -> bytes | None:
-    """Return the digest with which a table was written; None if it is missing, damaged, or of an earlier version."""
-
-    def parse(path: Path) -> bytes | None:
-        content = path.read_bytes()
-        check_parquet(content)
-        return (pq.read_schema(pa.BufferReader(content)).metadata or {}).get(_LINES)
-
-    return read_content(path, parse, FileKind.DERIVED, advice="").value
+    atomic_files.write_table(path, table.replace_schema_metadata({_LINES: digest.encode()}))
 
 
 UNDATED = ""
@@ -132,11 +109,6 @@ _NAMED = [table_schemas.PARSED_QUARANTINE.field(name) for name in ("household_id
 _REJECTED = pa.schema(
     [("month", pa.int64()), ("row", pa.int64()), ("reason", pa.int64()), ("text", pa.string()), *_NAMED]
 )
-
-
-def _words_of(reasons: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """Return the words of numbers of reasons; the table is made when it is used: `pa.array` imports pandas."""
-    return pa.array([reason.words for reason in RejectionReason], pa.string()).take(reasons)
 
 
 def rejected_rows(chunk: ParsedChunk, rows_before: int) -> pa.Table:
@@ -168,7 +140,7 @@ def rejected_rows(chunk: ParsedChunk, rows_before: int) -> pa.Table:
 def rejected_rows_in_words(chunk: ParsedChunk) -> pa.Table:
     """Return the rejected rows of a chunk as a quarantine file has them."""
     rows = rejected_rows(chunk, 0)
-    return rows.set_column(rows.schema.get_field_index("reason"), "reason", _words_of(rows["reason"]))
+    return rows.set_column(rows.schema.get_field_index("reason"), "reason", words_of(rows["reason"]))
 
 
 def count_reasons(rejected: Sequence[pa.Table]) -> dict[str, int]:
@@ -189,7 +161,7 @@ def write_quarantine(store: Store, content: str, number: int, rejected: Sequence
         table = table_schemas.table_from_columns(
             table_schemas.PARSED_QUARANTINE,
             content=pa.repeat(content, of_month.num_rows),
-            reason=_words_of(of_month["reason"]),
+            reason=words_of(of_month["reason"]),
             **{name: of_month[name] for name in ("row", "text", "household_id", "day", "slot")},
         )
         folder = atomic_files.make_private(
@@ -307,7 +279,11 @@ def count_lost_readings(
     """
     numbers, counts = np.unique(conflicts.time // SLOTS, return_counts=True)
     lost_by_day = dict(zip(numbers.tolist(), (counts * width).tolist(), strict=True))
-    remaining = _count_readings(days, code_by_id)
+    on_roster = household_codes(days, code_by_id) >= 0
+    readings = days["readings"].to_numpy().astype(np.int64)[on_roster]
+    distinct_days, day_index = np.unique(day_numbers(days)[on_roster], return_inverse=True)
+    totals = np.bincount(day_index, weights=readings, minlength=len(distinct_days)).astype(int)
+    remaining = dict(zip(distinct_days.tolist(), totals.tolist(), strict=True))
     return {
         date_of_day(day): LostReadings(lost_by_day.get(day, 0), remaining.get(day, 0))
         for day in sorted(lost_by_day | remaining)
@@ -332,12 +308,3 @@ def _rejected_keys(
     is_selected = np.isin(number, rows) & (household >= 0)
     keys: Ints = (household[is_selected] << _TIME_BITS) | (day[is_selected] * SLOTS + slot[is_selected])
     return keys
-
-
-def _count_readings(days: pa.Table, code_by_id: Mapping[str, int]) -> dict[int, int]:
-    """Return the number of kept readings of these households by day since 1970."""
-    on_roster = household_codes(days, code_by_id) >= 0
-    readings = days["readings"].to_numpy().astype(np.int64)[on_roster]
-    distinct_days, day_index = np.unique(day_numbers(days)[on_roster], return_inverse=True)
-    totals = np.bincount(day_index, weights=readings, minlength=len(distinct_days))
-    return dict(zip(distinct_days.tolist(), totals.astype(int).tolist(), strict=True))

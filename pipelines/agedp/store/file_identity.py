@@ -31,7 +31,7 @@ from agedp.compute.engine import explain_worker_errors, map_merge
 from agedp.compute.engine_settings import Engine
 from agedp.local_files import atomic_files
 from agedp.local_files.atomic_files import checked_json, read_checked_json
-from agedp.local_files.internal_files import FileKind, read_content
+from agedp.local_files.internal_files import read_derived
 from agedp.store.store import Manifest, Store, StoredManifests, StoredSizes, content_id
 from agedp_data.datasets import filesystem, parquet_parsing
 from agedp_data.datasets.csv_lines import column_names, first_cells, raw_cells, split_fields
@@ -90,17 +90,13 @@ def check_first_rows(source: InputFile, data_start: int, header: Header, store: 
     Raises:
         PreflightFailed: they have no valid date, or mostly an interval other than declared.
     """
-    first_rows = _first_table_rows if filesystem.is_parquet(source.location) else _first_lines
-    error = _first_rows_error(store, header, first_rows(source, data_start, header, store))
-    if error is not None:
-        raise PreflightFailed(private=f"{format_location(source.location)}: {error.private}")
+    _check_rows(_first_rows(source, data_start, header, store), header, store, format_location(source.location))
 
 
 def first_records(source: InputFile, data_start: int, header: Header, layout: Layout, rules: ReadingRules) -> Records:
     """Return the records of the first rows of a file, as a run reads them."""
     if filesystem.is_parquet(source.location):
-        first_rows = Chunk(source, 0, data_start, _FIRST_ROWS)
-        table = next(parquet_parsing.read_tables(first_rows, header, batch_rows=_FIRST_ROWS))
+        table = next(_first_tables(source, data_start, header))
         return parquet_parsing.parse_table(table, layout=layout, header=header, rules=rules).records
     head = filesystem.read_head(source)[data_start:]
     rows = head[: head.rfind(b"\n") + 1] or head
@@ -109,8 +105,7 @@ def first_records(source: InputFile, data_start: int, header: Header, layout: La
 
 def texts_of_file(source: InputFile, data_start: int, header: Header, store: Store) -> str:
     """Return the texts that the first rows have where `where` or the suffixes ask for others; confidential."""
-    first_rows = _first_table_rows if filesystem.is_parquet(source.location) else _first_lines
-    return _unasked_texts(first_rows(source, data_start, header, store).lines, header, store)
+    return _unasked_texts(_first_rows(source, data_start, header, store).lines, header, store)
 
 
 def texts_of_table(table: pa.Table, header: Header, store: Store) -> str:
@@ -147,30 +142,32 @@ def check_first_table_rows(table: pa.Table, header: Header, store: Store) -> Non
     Raises:
         PreflightFailed: they have no valid date, or mostly an interval other than declared.
     """
-    error = _first_rows_error(store, header, _rows_of_table(table.slice(0, _FIRST_ROWS), header, store))
-    if error is not None:
-        raise PreflightFailed(private=f"readings: {error.private}")
+    _check_rows(_rows_of_table(table.slice(0, _FIRST_ROWS), header, store), header, store, "readings")
 
 
-def _first_rows_error(store: Store, header: Header, rows: _Rows) -> InputError | None:
-    """Return the error about first rows without a valid date, or mostly with an interval other than declared."""
+def _check_rows(rows: _Rows, header: Header, store: Store, place: str) -> None:
+    if problem := _problem_of_rows(rows, header, store):
+        raise PreflightFailed(private=f"{place}: {problem}")
+
+
+def _problem_of_rows(rows: _Rows, header: Header, store: Store) -> str | None:
+    """Return that first rows have no valid date, or mostly an interval other than declared; None if neither."""
     reason, lines = rows.reason, rows.lines
     is_undated, is_no_row = reason == RejectionReason.DATE, np.isin(reason, _NO_ROW)
     needs_date = bool(is_undated.any()) or (isinstance(store.layout, BlockLayout) and len(reason) > 0)
     if needs_date and (is_undated | is_no_row).all():
-        return store.layout.date_format_error(lines, header)
+        return store.layout.date_format_error(lines, header).private
     if len(reason) and (reason == RejectionReason.FIELDS).all():
         problem = f"no first row has {len(header.names)} cells, as the header has"
         cells = raw_cells(lines[0], header.separator)
         if len(cells) == len(header.names) + 1 and not cells[-1]:
-            return InputError(f"{problem}: each ends with a separator; add one at the end of the header")
-        return InputError(f"{problem}, but {len(cells)}; is a text with a separator in it, or a comma, without quotes?")
+            return f"{problem}: each ends with a separator; add one at the end of the header"
+        return f"{problem}, but {len(cells)}; is a text with a separator in it, or a comma, without quotes?"
     declared, minutes = store.layout.interval_minutes, rows.minutes
     if minutes is not None and minutes != declared:
         problem = f"readings are {minutes} minutes apart, not {declared}"
-        return InputError(f"{problem}; {interval_remedy(minutes, is_long=store.rules.columns is not None)}")
-    cause = _odd_form(rows, header, declared)
-    return None if cause is None else InputError(cause)
+        return f"{problem}; {interval_remedy(minutes, is_long=store.rules.columns is not None)}"
+    return _odd_form(rows, header, declared)
 
 
 def _odd_form(rows: _Rows, header: Header, interval_minutes: int) -> str | None:
@@ -190,7 +187,11 @@ def _odd_form(rows: _Rows, header: Header, interval_minutes: int) -> str | None:
     return None
 
 
-def _first_lines(source: InputFile, data_start: int, header: Header, store: Store) -> _Rows:
+def _first_rows(source: InputFile, data_start: int, header: Header, store: Store) -> _Rows:
+    if filesystem.is_parquet(source.location):
+        table = next(_first_tables(source, data_start, header), None)
+        none = np.zeros(0, np.uint8)
+        return _Rows(none, none.astype(bool), []) if table is None else _rows_of_table(table, header, store)
     head = filesystem.read_head(source)[data_start:]
     rows = head[: head.rfind(b"\n") + 1] if len(head) + data_start == filesystem.HEAD_BYTES else head
     lines = [line.decode("latin-1").removesuffix("\r") for line in rows.split(b"\n")]
@@ -201,12 +202,8 @@ def _first_lines(source: InputFile, data_start: int, header: Header, store: Stor
     return _rows(records, header, lines, times_of_rows(lines, header))
 
 
-def _first_table_rows(source: InputFile, data_start: int, header: Header, store: Store) -> _Rows:
-    first_rows = Chunk(source, 0, data_start, _FIRST_ROWS)
-    table = next(parquet_parsing.read_tables(first_rows, header, batch_rows=_FIRST_ROWS), None)
-    if table is None:
-        return _Rows(np.zeros(0, np.uint8), np.zeros(0, bool), [])
-    return _rows_of_table(table, header, store)
+def _first_tables(source: InputFile, data_start: int, header: Header) -> Iterator[pa.Table]:
+    return parquet_parsing.read_tables(Chunk(source, 0, data_start, _FIRST_ROWS), header, batch_rows=_FIRST_ROWS)
 
 
 def _rows_of_table(table: pa.Table, header: Header, store: Store) -> _Rows:
@@ -292,8 +289,7 @@ def identify_files(store: Store, sources: Sequence[InputFile], *, engine: Engine
         InputError: a file that cannot be read.
     """
     stored = _read_digests(store)
-    digest_by_location = dict(stored)
-    listed_ns = time.time_ns()
+    digest_by_location, listed_ns = dict(stored), time.time_ns()
     changed = [source for source in sources if digest_by_location.get(source.location, ("",))[0] != source.fingerprint]
     unchanged = [source for source in sources if source.touched_ns < listed_ns - SETTLING_NS]
     with explain_worker_errors(engine):
@@ -356,7 +352,7 @@ def _read_digests(store: Store) -> dict[str, tuple[str, str]]:
         record = read_checked_json(path.read_bytes())
         return {str(name): (str(fingerprint), str(digest)) for name, (fingerprint, digest, *_) in record.items()}
 
-    return read_content(store.folder / "names.json", parse, FileKind.DERIVED, advice="").value or {}
+    return read_derived(store.folder / "names.json", parse) or {}
 
 
 def open_file(file: IdentifiedFile, *, store: Store, check_rows: bool = False) -> OpenedFile:
@@ -438,23 +434,18 @@ def _misplaced_header_error(source: InputFile, head: bytes, layout: Layout) -> I
         return None
     if text.has_separator_line and text.skip_lines == 1:
         problem = "its first line is sep=, as Excel writes it, and the header is line 2"
+        advice = f"remove it, or {_DESCRIBE_IT}"
         if isinstance(layout, Long):
-            return (
-                None
-                if layout.separator == text.separator and not declared
-                else source.unreadable(
-                    f'{problem}; write [input.columns] separator = "{text.separator}" and no skip_lines'
-                )
-            )
-        return source.unreadable(f"{problem}; remove it, or {_DESCRIBE_IT}")
-    problem = f"the header is line {text.skip_lines + 1}, after {text.skip_lines} other lines"
-    if not text.skip_lines:
-        problem = "the header is line 1"
+            if layout.separator == text.separator and not declared:
+                return None
+            advice = f'write [input.columns] separator = "{text.separator}" and no skip_lines'
+        return source.unreadable(f"{problem}; {advice}")
+    lines_before = f", after {text.skip_lines} other lines" if text.skip_lines else ""
     keys = f"[input.columns] skip_lines = {text.skip_lines}"
-    advice = (
-        f"write {keys}" if isinstance(layout, Long) else f"remove the lines before it, or {_DESCRIBE_IT} and {keys}"
-    )
-    return source.unreadable(f"{problem}; {advice}")
+    advice = f"write {keys}"
+    if not isinstance(layout, Long):
+        advice = f"remove the lines before it, or {_DESCRIBE_IT} and {keys}"
+    return source.unreadable(f"the header is line {text.skip_lines + 1}{lines_before}; {advice}")
 
 
 def _read_table_header(source: InputFile, layout: Layout) -> Header | None:
@@ -500,11 +491,11 @@ def select_counted_manifests(
     if not store.order.keeps_unlisted:
         return {}
     current = {content: manifest for content, manifest in stored.items() if manifest.read_as == store.read_as}
-    listed_digests = {manifest.digest for manifest in current.values()} | {manifest.digest for manifest in listed}
+    digests = {manifest.digest for manifest in current.values()} | {file.digest for file in listed}
     earlier = {
         content: manifest
         for content, manifest in stored.items()
-        if store.is_read_alike(manifest) and manifest.digest not in listed_digests
+        if store.is_read_alike(manifest) and manifest.digest not in digests
     }
     return current | earlier
 
@@ -537,10 +528,8 @@ def check_unlisted_files(
         )
     if damaged := len(stored.damaged - {file.content for file in listed}):
         notes = f"the manifests of {damaged} stored files are damaged: without them the files do not count"
-        raise InputError(
-            f"{notes}; {_REMEDY}, then remove the damaged manifests",
-            private=f"{store.folder / 'files'}: {notes}; {_REMEDY}, then remove the damaged manifests",
-        )
+        problem = f"{notes}; {_REMEDY}, then remove the damaged manifests"
+        raise InputError(problem, private=f"{store.folder / 'files'}: {problem}")
     digests = {file.digest for file in listed} | {file.digest for file in earlier.values()}
     keys = _changed_keys(store, [file for file in stored.manifests.values() if file.digest not in digests])
     if "format" in keys:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from functools import partial
-from itertools import groupby, product
+from itertools import product
 from typing import Final
 
 import numpy as np
@@ -23,14 +23,7 @@ import numpy as np
 from agedp.compute.engine import map_reduce
 from agedp.compute.engine_settings import Engine
 from agedp.stage_values import Delivery
-from agedp.store.bucketed_roster import (
-    BucketedRoster,
-    DayBlock,
-    Sums,
-    add_sums,
-    sum_household_days,
-    write_bucketed_roster,
-)
+from agedp.store import bucketed_roster
 from agedp.store.month_reader import household_day_key, is_first_of_key, iterate_month_readings
 from agedp.store.store import Store
 from agedp_data.datasets.deduplication import Readings
@@ -49,13 +42,13 @@ _BLOCK: Final = 4096
 def sum_half_hours(
     store: Store,
     delivery: Delivery,
-    roster: Roster | BucketedRoster,
+    roster: Roster | bucketed_roster.BucketedRoster,
     *,
     days: Sequence[date],
     series: Mapping[str, AnySeries],
     states: RepresentativeValues | None = None,
     engine: Engine,
-) -> Sums:
+) -> bucketed_roster.Sums:
     """Return the exact sums of half-hours of days, by day and series; months and buckets are summed in parallel.
 
     Args:
@@ -71,14 +64,13 @@ def sum_half_hours(
         FolderRemoved: a part of the store is damaged, so that its file must be parsed again.
         ChainError: a series counts states of half-hours, and `states` are of days.
     """
-    months = [tuple(month_days) for _, month_days in groupby(days, lambda day: (day.year, day.month))]
     bucketed = roster
     if isinstance(bucketed, Roster):
-        bucketed = write_bucketed_roster(store.folder.parent, bucketed, store.buckets)
+        bucketed = bucketed_roster.write_bucketed_roster(store.folder.parent, bucketed, store.buckets)
     states = half_hour_states(series, states)
     function = partial(_sum_month, store=store, delivery=delivery, roster=bucketed, series=series, states=states)
-    items = list(product(months if series else [], range(store.buckets)))
-    sums = map_reduce("profiles", items, function=function, combine=add_sums, engine=engine)
+    items = list(product(bucketed_roster.days_by_month(days if series else ()), range(store.buckets)))
+    sums = map_reduce("profiles", items, function=function, combine=bucketed_roster.add_sums, engine=engine)
     return {(day, name): sums[day, name] for day in days for name in series}
 
 
@@ -97,13 +89,15 @@ def half_hour_states(
     return states
 
 
-def half_hour_block(household: Ints, day: Ints, energy_wh: Ints, states: RepresentativeValues | None) -> DayBlock:
+def half_hour_block(
+    household: Ints, day: Ints, energy_wh: Ints, states: RepresentativeValues | None
+) -> bucketed_roster.DayBlock:
     """Return household-days by their half-hours, -1 without a reading, and by their states, if any."""
     is_present = energy_wh != MISSING_HALF_HOUR
     states_wh = None
     if states is not None:
         states_wh = np.where(is_present, states.represent(np.maximum(energy_wh, 0)), MISSING_HALF_HOUR)
-    return DayBlock(energy_wh, states_wh, is_present.sum(axis=1), household, day)
+    return bucketed_roster.DayBlock(energy_wh, states_wh, is_present.sum(axis=1), household, day)
 
 
 def _sum_month(
@@ -111,10 +105,10 @@ def _sum_month(
     *,
     store: Store,
     delivery: Delivery,
-    roster: BucketedRoster,
+    roster: bucketed_roster.BucketedRoster,
     series: Mapping[str, AnySeries],
     states: RepresentativeValues | None,
-) -> Sums:
+) -> bucketed_roster.Sums:
     days, bucket = month_bucket
     month = f"{days[0]:%Y-%m}"
     contents = delivery.contents if month in delivery.months else ()
@@ -122,7 +116,7 @@ def _sum_month(
     of_bucket = roster.bucket(bucket)
     code_by_id = {household: code for code, household in enumerate(of_bucket.ids)}
     blocks = (half_hour_block(*block, states) for part in parts for block in _blocks(part, days, code_by_id))
-    return sum_household_days(
+    return bucketed_roster.sum_household_days(
         blocks, days, households=len(of_bucket.ids), members=of_bucket.members, layout=store.layout, series=series
     )
 

@@ -17,6 +17,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,7 +25,7 @@ import numpy as np
 import pyarrow as pa
 
 from agedp.local_files import atomic_files
-from agedp.local_files.internal_files import FileKind, read_content
+from agedp.local_files.internal_files import read_derived
 from agedp.store.store import Manifest, PartMonth, PartSpan, SpansByMonth, Store
 from agedp_data import table_schemas
 from agedp_data.datasets.deduplication import Readings, StoredRows, deduplicate_rows, join_rows
@@ -132,11 +133,14 @@ def group_parts(
         return (DayGroup(_hash([*_settings(store), names]), tuple(parts), *_ALL_DAYS, False),)
     first = day_number(date.fromisoformat(f"{month}-01"))
     bounds = np.array([(span.first, span.last) if span else (first, first + 30) for span in spans], np.int64)
-    groups = [
-        (days, tuple(np.flatnonzero((bounds[:, 0] <= days[1]) & (bounds[:, 1] >= days[0])).tolist()))
-        for days in _segments(bounds)
-    ]
-    return tuple(_group(store, parts, spans, bounds, group) for group in _join_equal(groups))
+    groups: list[tuple[_Days, tuple[int, ...]]] = []
+    for first_day, last_day in _segments(bounds):
+        indices = tuple(np.flatnonzero((bounds[:, 0] <= last_day) & (bounds[:, 1] >= first_day)).tolist())
+        if groups and groups[-1][1] == indices:  # consecutive days with the same parts are one group
+            groups[-1] = (groups[-1][0][0], last_day), indices
+        elif indices:
+            groups.append(((first_day, last_day), indices))
+    return tuple(_group(store, parts, spans, bounds, group) for group in groups)
 
 
 _Days = tuple[int, int]
@@ -150,17 +154,6 @@ def _segments(bounds: Ints) -> list[_Days]:
     cuts = [day for day in days if not (is_long & (first <= day) & (last > day)).any()]
     starts = [days.start, *(day + 1 for day in cuts)]
     return list(zip(starts, [*cuts, days.stop], strict=True))
-
-
-def _join_equal(groups: Sequence[tuple[_Days, tuple[int, ...]]]) -> list[tuple[_Days, tuple[int, ...]]]:
-    """Return the groups with parts; consecutive ones with the same parts are one."""
-    joined: list[tuple[_Days, tuple[int, ...]]] = []
-    for days, indices in groups:
-        if joined and joined[-1][1] == indices:
-            joined[-1] = ((joined[-1][0][0], days[1]), indices)
-        elif indices:
-            joined.append((days, indices))
-    return joined
 
 
 def _group(
@@ -332,13 +325,14 @@ def load_shared_rows(
     affected = [
         part for part, key in zip(month_parts, index.keys, strict=True) if is_in_sorted(key, index.shared).any()
     ]
-    part_rows = []
-    for part in affected:
-        rows = load_part_rows(store, month, part, index, bucket=bucket)
-        part_rows.append(
-            _select_rows(rows, is_in_sorted(household_day_key(rows.household, rows.time // SLOTS), index.shared))
-        )
+    loaded = (load_part_rows(store, month, part, index, bucket=bucket) for part in affected)
+    part_rows = [_select_rows(rows, _is_of_days(rows, index.shared)) for rows in loaded]
     return join_rows(index.ids, part_rows, width=store.layout.width)
+
+
+def _is_of_days(rows: StoredRows | Readings, household_days: Ints) -> Flags:
+    """Return which rows are of these household-days, as sorted keys."""
+    return is_in_sorted(household_day_key(rows.household, rows.time // SLOTS), household_days)
 
 
 def shared_readings(
@@ -348,8 +342,7 @@ def shared_readings(
     readings = deduplicate_stored_rows(store, load_shared_rows(store, month, parts, index, bucket=bucket))
     if not len(index.incomplete):
         return readings
-    key = household_day_key(readings.household, readings.time // SLOTS)
-    kept = np.flatnonzero(~is_in_sorted(key, index.incomplete))
+    kept = np.flatnonzero(~_is_of_days(readings, index.incomplete))
     columns = {name: getattr(readings, name)[kept] for name in ("household", "time", "energy_wh")}
     return replace(readings, **columns)
 
@@ -369,11 +362,10 @@ def load_month_readings(store: Store, month: str, contents: Sequence[str], bucke
         FolderRemoved: a table of the store is missing or damaged.
         InputError: the system denies access, or the manifest of a file disappeared.
     """
-    buckets = range(store.buckets) if bucket is None else [bucket]
-    parts = []
-    for number in buckets:
+    parts: list[Readings] = []
+    for number in range(store.buckets) if bucket is None else [bucket]:
         month_parts = store.month_parts(month, contents, number)
-        parts += list(iterate_parts(store, month, month_parts, bucket=number, numbered=True))
+        parts += iterate_parts(store, month, month_parts, bucket=number, numbered=True)
     return _join_sorted(parts)
 
 
@@ -392,12 +384,10 @@ def iterate_month_readings(
         bucket: the household bucket.
         days: days since 1970 that are read, ascending; parts without rows of these days are not opened. None: all.
     """
-    parts: Sequence[PartMonth] = ()
-    if days is None:
-        parts = store.month_parts(month, contents, bucket)
-    else:
+    parts: Sequence[PartMonth] = store.month_parts(month, contents, bucket) if days is None else ()
+    if days is not None:
         groups = [group for group in stored_groups(store, month, contents, bucket) if group.overlaps(days)]
-        distinct = dict.fromkeys(part for group in groups for part in group.parts)
+        distinct = {part for group in groups for part in group.parts}
         parts = sorted(distinct, key=lambda part: (part.file_index, part.number))
     return (part.without_exports() for part in iterate_parts(store, month, parts, bucket=bucket, days=days))
 
@@ -424,9 +414,7 @@ def iterate_parts(
         if days is not None:
             rows = _select_rows(rows, is_in_sorted(rows.time // SLOTS, days))
         if len(index.shared):
-            rows = _select_rows(
-                rows, ~is_in_sorted(household_day_key(rows.household, rows.time // SLOTS), index.shared)
-            )
+            rows = _select_rows(rows, ~_is_of_days(rows, index.shared))
         yield deduplicate_stored_rows(store, rows)
 
 
@@ -468,8 +456,7 @@ def load_part_rows(
 
     Row numbers count from the beginning of the file; without `numbered`, which is quicker, within the part.
     """
-    layout = store.layout
-    schema = store.schema
+    layout, schema = store.layout, store.schema
     columns = None if numbered else [name for name in schema.names if name != "row"]
     table = load_table(store.month_folder(month, bucket) / part.name, schema, columns=columns)
     day = day_numbers(table)
@@ -477,9 +464,7 @@ def load_part_rows(
     channel = _ints(table["channel"]) if layout.channels > 1 else np.zeros(len(day), np.int64)
     names = ["energy_wh"] if layout.width == 1 else [f"energy_wh_{slot}" for slot in range(SLOTS)]
     energy = np.stack([_ints(table[name]) for name in names], axis=1)
-    row = np.arange(len(day))
-    if numbered:
-        row = _ints(table["row"]) + store.rows_before(part)
+    row = _ints(table["row"]) + store.rows_before(part) if numbered else np.arange(len(day))
     file = np.full(len(day), part.file_index)
     label = _ints(table["label"]) if layout.has_labels else None
     if store.meters is not None:
@@ -500,11 +485,7 @@ def load_table(path: Path, schema: pa.Schema, *, columns: Sequence[str] | None =
         FolderRemoved: it is missing or damaged; a damaged table is removed, so that it is computed again.
         InputError: the system denies access.
     """
-
-    def parse(table_path: Path) -> pa.Table:
-        return atomic_files.read_table(table_path, schema, columns=columns)
-
-    table = read_content(path, parse, FileKind.DERIVED, advice="").value
+    table = read_derived(path, partial(atomic_files.read_table, schema=schema, columns=columns))
     if table is None:
         path.unlink(missing_ok=True)
         problem = "is missing or damaged; run again to rebuild it"
@@ -519,12 +500,10 @@ def household_ids(table: pa.Table) -> list[str]:
 
 def household_codes(table: pa.Table, code_by_id: Mapping[str, int]) -> Ints:
     """Return the code of the household of each row; -1 for a household without a code."""
-    codes = [
-        np.array([code_by_id.get(name, -1) for name in chunk.dictionary.to_pylist()], np.int64)[
-            chunk.indices.to_numpy()
-        ]
-        for chunk in table["household_id"].chunks
-    ]
+    codes = []
+    for chunk in table["household_id"].chunks:
+        of_names = np.array([code_by_id.get(name, -1) for name in chunk.dictionary.to_pylist()], np.int64)
+        codes.append(of_names[chunk.indices.to_numpy()])
     return codes[0] if len(codes) == 1 else np.concatenate([_NONE, *codes])
 
 

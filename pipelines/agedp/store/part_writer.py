@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -170,24 +169,24 @@ def part_daily_totals(store: Store, rows: ParsedRows, names: pa.Array) -> pa.Tab
     The total of a household-day is a function of its rows: if no further part has rows of it, this total is final.
     """
     layout = store.layout
-    complete_channels = layout.complete_channels(store.rules)
-    deduplicate = partial(deduplicate_rows, complete_channels=complete_channels, units_per_wh=layout.units_per_wh)
+    complete_channels, units_per_wh = layout.complete_channels(store.rules), layout.units_per_wh
     repeated = _repeated_rows(layout, rows)
-    if repeated is None or SINGLE_CHANNEL[0] not in complete_channels:
-        repeated = np.arange(len(rows.row))
-        deduplicated = deduplicate(_stored_rows(rows, repeated))
-        row_keys = _household_day_keys(rows, repeated)
-        keys = distinct_keys(row_keys)
-        energy, readings = daily_totals(deduplicated, keys)
-        rejected_keys = row_keys[deduplicated.rejected_row]
+    is_sorted = repeated is not None and SINGLE_CHANNEL[0] in complete_channels
+    chosen = np.arange(len(rows.row)) if repeated is None or not is_sorted else repeated
+    deduplicated = deduplicate_rows(
+        _stored_rows(rows, chosen), complete_channels=complete_channels, units_per_wh=units_per_wh
+    )
+    if is_sorted:
+        keys, energy, readings = sorted_daily_totals(rows, deduplicated.rejected_row, units_per_wh=units_per_wh)
+        rejected_keys = _household_day_keys(rows, deduplicated.rejected_row)
     else:
-        deduplicated = deduplicate(_stored_rows(rows, repeated))
-        keys, energy, readings = sorted_daily_totals(rows, deduplicated.rejected_row, units_per_wh=layout.units_per_wh)
-        rejected = deduplicated.rejected_row
-        rejected_keys = _household_day_keys(rows, rejected)
+        row_keys = _household_day_keys(rows, chosen)
+        keys, rejected_keys = distinct_keys(row_keys), row_keys[deduplicated.rejected_row]
+        energy, readings = daily_totals(deduplicated, keys)
     order = np.argsort(rejected_keys, kind="stable")
     offsets = arrow_numbers(np.append(np.searchsorted(rejected_keys[order], keys), len(order)).astype(np.int32))
     rejected = deduplicated.rejected_row[order]
+    reasons = arrow_numbers(deduplicated.rejected_reason[order].astype(np.uint8))
     household, day = split_household_day_key(keys)
     return table_schemas.table_from_columns(
         table_schemas.PART_DAYS,
@@ -196,9 +195,7 @@ def part_daily_totals(store: Store, rows: ParsedRows, names: pa.Array) -> pa.Tab
         energy_wh=energy,
         readings=readings,
         aside_row=pa.ListArray.from_arrays(offsets, arrow_numbers(rows.row[rejected].astype(np.int64))),
-        aside_reason=pa.ListArray.from_arrays(
-            offsets, arrow_numbers(deduplicated.rejected_reason[order].astype(np.uint8))
-        ),
+        aside_reason=pa.ListArray.from_arrays(offsets, reasons),
     )
 
 
@@ -408,24 +405,16 @@ def _write_month(
     if store.buckets > 1:
         rows = replace(rows, household=households.code[rows.household])
     path, days = (
-        folder / f"{name}.parquet"
+        atomic_files.make_private(folder) / f"{name}.parquet"
         for folder in (store.month_folder(month, bucket), store.part_days_folder(month, bucket))
     )
-    atomic_files.make_private(path.parent)
-    atomic_files.make_private(days.parent)
     table = _readings_table(store, rows, names)
-    size = atomic_files.write_table(
-        path,
-        table,
-        use_dictionary=[name for name in table.column_names if name in _DICTIONARY_COLUMNS],
-        column_encoding={  # byte-stream split compresses readings quicker and smaller
-            name: "DELTA_BINARY_PACKED" if name in _DELTA_COLUMNS else "BYTE_STREAM_SPLIT"
-            for name in table.column_names
-            if name not in _DICTIONARY_COLUMNS
-        },
-        **_READINGS_OPTIONS,
-        sync=False,
-    )
+    columns = [name for name in table.column_names if name in _DICTIONARY_COLUMNS]
+    numbers = [name for name in table.column_names if name not in columns]
+    # byte-stream split compresses readings quicker and smaller
+    encoding = dict.fromkeys(numbers, "BYTE_STREAM_SPLIT") | dict.fromkeys(_DELTA_COLUMNS, "DELTA_BINARY_PACKED")
+    options = {"use_dictionary": columns, "column_encoding": encoding, **_READINGS_OPTIONS}
+    size = atomic_files.write_table(path, table, **options, sync=False)
     return size, atomic_files.write_table(days, part_daily_totals(store, rows, names), sync=False, **_DAYS_OPTIONS)
 
 

@@ -34,7 +34,7 @@ import pyarrow as pa
 
 from agedp.local_files import atomic_files
 from agedp.local_files.atomic_files import checked_json, read_checked_json
-from agedp.local_files.internal_files import FileKind, FileNotice, read_content
+from agedp.local_files.internal_files import FileKind, FileNotice, read_content, read_derived
 from agedp_data import table_schemas
 from agedp_data.datasets.filesystem import local_fingerprint, natural_sort_key
 from agedp_data.datasets.layout import Layout
@@ -81,11 +81,14 @@ class Part:
         False
         """
         month_rows = sum(rows for rows, _, _ in self.months.values())
-        for month, sizes in self.buckets.items():
-            _, size, days_size = self.months[month]
-            if (size, days_size) != tuple(sum(pair[i] for pair in sizes.values()) for i in range(2)):
-                return False
-        return self.rows_read == self.rows_kept + sum(self.rejected.values()) and self.rows_kept == month_rows
+        return (
+            self.rows_read == self.rows_kept + sum(self.rejected.values())
+            and self.rows_kept == month_rows
+            and all(
+                tuple(self.months[month][1:]) == tuple(sum(pair[i] for pair in sizes.values()) for i in range(2))
+                for month, sizes in self.buckets.items()
+            )
+        )
 
     @property
     def first_day(self) -> int | None:
@@ -135,16 +138,15 @@ class Manifest:
         Raises:
             KeyError, TypeError: the record is not of this form; a caller treats the manifest as damaged.
         """
-        return cls(**{**record, "parts": tuple(map(_part_from_json, record["parts"]))})
+        names = {key: name for name, key in _JSON_KEYS.items()}
+        parts = [Part(**{names.get(key, key): value for key, value in part.items()}) for part in record["parts"]]
+        return cls(**{**record, "parts": tuple(parts)})
 
     def to_json(self) -> dict[str, Any]:
         """Return the manifest as a JSON object with the keys of the stored files; two differ from the attributes."""
         record = {each.name: getattr(self, each.name) for each in fields(self)}  # asdict would copy all counts: 1 ms
-        parts = [
-            {_JSON_KEYS.get(each.name, each.name): getattr(part, each.name) for each in fields(part)}
-            for part in self.parts
-        ]
-        return {**record, "parts": parts}
+        keys = {each.name: _JSON_KEYS.get(each.name, each.name) for each in fields(Part)}
+        return {**record, "parts": [{keys[name]: getattr(part, name) for name in keys} for part in self.parts]}
 
     @property
     def content(self) -> str:
@@ -164,12 +166,12 @@ class Manifest:
     @property
     def rejected(self) -> dict[str, int]:
         """Return the number of rejected rows by reason."""
-        return _sum_counts(part.rejected for part in self.parts)
+        return sum_counts(part.rejected for part in self.parts)
 
     @property
     def notes(self) -> dict[str, int]:
         """Return the number of kept rows with a remark, by remark."""
-        return _sum_counts(part.notes for part in self.parts)
+        return sum_counts(part.notes for part in self.parts)
 
     @property
     def months(self) -> frozenset[str]:
@@ -206,20 +208,14 @@ SpansByMonth = Mapping[str, PartSpan]
 
 def part_spans(manifest: Manifest) -> tuple[SpansByMonth, ...]:
     """Return the spans of each part of a file."""
-    before = np.cumsum([0, *(part.rows_read for part in manifest.parts)]).tolist()
     return tuple(
         {month: PartSpan(*part.days[month], rows_before, part.months[month][0]) for month in part.days}
-        for rows_before, part in zip(before, manifest.parts, strict=False)
+        for rows_before, part in zip(manifest.first_rows(), manifest.parts, strict=False)
     )
 
 
 _JSON_KEYS: Final = {"rows_kept": "kept", "rejected": "aside"}
 """Attributes of `Part` whose key in the file is an older word."""
-
-
-def _part_from_json(record: Mapping[str, Any]) -> Part:
-    names = {key: name for name, key in _JSON_KEYS.items()}
-    return Part(**{names.get(key, key): value for key, value in record.items()})
 
 
 def content_id(digest: str, read_as: Mapping[str, Any]) -> str:
@@ -231,7 +227,8 @@ def content_id(digest: str, read_as: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps([digest, read_as], sort_keys=True).encode()).hexdigest()
 
 
-def _sum_counts(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+def sum_counts(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Return counts by name together, in the order in which the names first occur."""
     total: dict[str, int] = {}
     for count in counts:
         for name, number in count.items():
@@ -372,20 +369,18 @@ class Store:
             manifest = Manifest.from_json(read_checked_json(path.read_bytes()))
             return manifest if manifest.is_consistent() and content == manifest.content else None
 
-        return read_content(self.folder / "files" / f"{content}.json", parse, FileKind.DERIVED, advice="").value
+        return read_derived(self.folder / "files" / f"{content}.json", parse)
 
     def part_spans(self, content: str) -> tuple[SpansByMonth, ...]:
         """Return the spans of each part of a stored file; none if its manifest is missing or damaged."""
-        status = self._manifest_status(content)
-        return () if status is None else _read_spans(self, content, *status)
+        return self._spans_and_first_rows(content)[0]
 
-    def _manifest_status(self, content: str) -> tuple[int, int] | None:
-        """Return time of change and size of a manifest; None if there is none."""
+    def _spans_and_first_rows(self, content: str) -> tuple[tuple[SpansByMonth, ...], tuple[int, ...]]:
         try:
             status = (self.folder / "files" / f"{content}.json").stat()
         except OSError:
-            return None
-        return status.st_mtime_ns, status.st_size
+            return (), ()
+        return _read_spans_and_first_rows(self, content, status.st_mtime_ns, status.st_size)
 
     def order_contents(self, named_contents: Iterable[tuple[str, str, int]]) -> tuple[str, ...]:
         """Return content ids from the earliest file to the latest, by their (content, name, modified_ns).
@@ -479,8 +474,7 @@ class Store:
         Raises:
             InputError: the file disappeared from the store in the meantime.
         """
-        status = self._manifest_status(part.content)
-        first_rows = () if status is None else _read_first_rows(self, part.content, *status)
+        _, first_rows = self._spans_and_first_rows(part.content)
         if part.number >= len(first_rows):
             raise InputError("the confidential store changed while it was read; run again")
         return first_rows[part.number]
@@ -507,16 +501,12 @@ class PartMonth:
 
 
 @lru_cache(maxsize=1024)
-def _read_spans(store: Store, content: str, _modified_ns: int, _size: int) -> tuple[SpansByMonth, ...]:
+def _read_spans_and_first_rows(
+    store: Store, content: str, _modified_ns: int, _size: int
+) -> tuple[tuple[SpansByMonth, ...], tuple[int, ...]]:
+    """Return the spans of each part of a file, and the number of rows of the file before each."""
     manifest = store.manifest(content)
-    return () if manifest is None else part_spans(manifest)
-
-
-@lru_cache(maxsize=1024)
-def _read_first_rows(store: Store, content: str, _modified_ns: int, _size: int) -> tuple[int, ...]:
-    """Return the number of rows of a file before each of its parts."""
-    manifest = store.manifest(content)
-    return () if manifest is None else manifest.first_rows()
+    return ((), ()) if manifest is None else (part_spans(manifest), manifest.first_rows())
 
 
 @lru_cache(maxsize=64)
@@ -581,12 +571,8 @@ _FORMAT: Final = 1
 _SUFFIX: Final = ".json"
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    """The state of the file of a manifest, and the manifest."""
-
-    state: str
-    manifest: Manifest
+_Entry = tuple[str, Manifest]
+"""The state of the file of a manifest, and the manifest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -608,31 +594,37 @@ def read_manifests(store: Store) -> StoredManifests:
     Raises:
         InputError: the system denies access; an existing file must not count as missing.
     """
-    states = _file_states(store.folder / "files")
+    statuses = _statuses(store.folder / "files", _SUFFIX)
+    states = {
+        name.removesuffix(_SUFFIX): local_fingerprint(status)
+        for name, status in sorted(statuses.items())
+        if not name.startswith(".")
+    }
     indexed = _read_index(store)
     entries: dict[str, _Entry] = {}
-    for content, state in sorted(states.items()):
+    for content, state in states.items():
         entry = indexed.get(content)
-        if entry is not None and entry.state == state:
+        if entry is not None and entry[0] == state:
             entries[content] = entry
         elif (manifest := store.manifest(content)) is not None:
-            entries[content] = _Entry(state, manifest)
+            entries[content] = state, manifest
     if any(indexed.get(content) is not entry for content, entry in entries.items()) or len(entries) != len(indexed):
-        _write_index(store, entries)
-    manifests = {content: entry.manifest for content, entry in entries.items()}
+        records = {content: (state, manifest.to_json()) for content, (state, manifest) in entries.items()}
+        body = json.dumps({"format": _FORMAT, "manifests": records}).encode()
+        atomic_files.write(store.folder / INDEX, _checksum(body) + b"\n" + body)
+    manifests = {content: manifest for content, (_, manifest) in entries.items()}
     return StoredManifests(manifests, frozenset(states.keys() - manifests.keys()))
 
 
-def _file_states(folder: Path) -> dict[str, str]:
-    """Return the fingerprint of the file of each manifest."""
+def _statuses(folder: Path, suffix: str) -> dict[str, os.stat_result]:
+    """Return the status of each file with this suffix by its name; none if the folder does not exist."""
     try:
         with os.scandir(folder) as entries:
-            files = [(entry.name, entry.stat()) for entry in entries if entry.name.endswith(_SUFFIX)]
-    except FileNotFoundError:
+            return {entry.name: entry.stat() for entry in entries if entry.name.endswith(suffix)}
+    except (FileNotFoundError, NotADirectoryError):
         return {}
     except OSError as error:
         raise atomic_files.unreadable_error(folder, error.errno) from None
-    return {name.removesuffix(_SUFFIX): local_fingerprint(status) for name, status in files if not name.startswith(".")}
 
 
 def _read_index(store: Store) -> dict[str, _Entry]:
@@ -644,15 +636,9 @@ def _read_index(store: Store) -> dict[str, _Entry]:
         if index["format"] != _FORMAT:
             raise ValueError("it is of another version")
         manifests = index["manifests"].items()
-        return {content: _Entry(str(state), Manifest.from_json(record)) for content, (state, record) in manifests}
+        return {content: (str(state), Manifest.from_json(record)) for content, (state, record) in manifests}
 
-    return read_content(store.folder / INDEX, parse, FileKind.DERIVED, advice="").value or {}
-
-
-def _write_index(store: Store, entries: Mapping[str, _Entry]) -> None:
-    records = {content: (entry.state, entry.manifest.to_json()) for content, entry in entries.items()}
-    body = json.dumps({"format": _FORMAT, "manifests": records}).encode()
-    atomic_files.write(store.folder / INDEX, _checksum(body) + b"\n" + body)
+    return read_derived(store.folder / INDEX, parse) or {}
 
 
 def _checksum(body: bytes) -> bytes:
@@ -697,19 +683,12 @@ class StoredSizes:
     def _sizes(self, month: str, bucket: int) -> tuple[Mapping[str, int], Mapping[str, int]]:
         """Return the sizes of the READINGS and of the PART_DAYS of a month and bucket by file name."""
         if (month, bucket) not in self._by_folder:
-            folders = self._store.month_folder(month, bucket), self._store.part_days_folder(month, bucket)
-            self._by_folder[month, bucket] = _sizes_in(folders[0]), _sizes_in(folders[1])
+            readings, part_days = (
+                {name: status.st_size for name, status in _statuses(folder, ".parquet").items()}
+                for folder in (self._store.month_folder(month, bucket), self._store.part_days_folder(month, bucket))
+            )
+            self._by_folder[month, bucket] = readings, part_days
         return self._by_folder[month, bucket]
-
-
-def _sizes_in(folder: Path) -> dict[str, int]:
-    try:
-        with os.scandir(folder) as entries:
-            return {entry.name: entry.stat().st_size for entry in entries}
-    except (FileNotFoundError, NotADirectoryError):
-        return {}
-    except OSError as error:
-        raise atomic_files.unreadable_error(folder, error.errno) from None
 
 
 # --------------------------------------------------------------------------------------------------
@@ -764,7 +743,7 @@ def stored_buckets(folder: Path) -> int | None:
     Raises:
         InputError: the system denies access.
     """
-    number = read_content(folder / _BUCKETS_FILE, _parse_number, FileKind.DERIVED, advice="").value
+    number = read_derived(folder / _BUCKETS_FILE, _parse_number)
     return number if number is not None else _manifests_number(folder / "files")
 
 
@@ -785,7 +764,7 @@ def record_buckets(folder: Path, buckets: int) -> None:
         ValueError: the store has another number already.
         InputError: the system denies access.
     """
-    number = read_content(folder / _BUCKETS_FILE, _parse_number, FileKind.DERIVED, advice="").value
+    number = read_derived(folder / _BUCKETS_FILE, _parse_number)
     stored = number or _manifests_number(folder / "files")
     if (stored or buckets) != buckets:
         raise ValueError(f"the store is opened with {buckets} household buckets, but has another number")
@@ -827,15 +806,9 @@ def _parse_number(path: Path) -> int:
 
 def _manifests_number(folder: Path) -> int | None:
     """Return the number of buckets of the first readable manifest; None without one."""
-    try:
-        names = [entry.name for entry in os.scandir(folder) if entry.name.endswith(".json")]
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except OSError as error:
-        raise atomic_files.unreadable_error(folder, error.errno) from None
 
     def parse(path: Path) -> int:
         return int(read_checked_json(path.read_bytes()).get("buckets", 1))
 
-    numbers = (read_content(folder / name, parse, FileKind.DERIVED, advice="").value for name in names)
+    numbers = (read_derived(folder / name, parse) for name in _statuses(folder, _SUFFIX))
     return next((number for number in numbers if number is not None and number > 0), None)

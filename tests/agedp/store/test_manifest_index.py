@@ -66,7 +66,7 @@ def test_an_unchanged_manifest_is_not_parsed_again(store: Store, monkeypatch: py
     expected = read_one_by_one(store)
     assert len(expected) == 3
     monkeypatch.setattr(stores.Store, "manifest", lambda *_: pytest.fail("a manifest was parsed"))
-    monkeypatch.setattr(store_module, "_write_index", lambda *_: pytest.fail("the index was written"))
+    monkeypatch.setattr(store_module.atomic_files, "write", lambda *_: pytest.fail("the index was written"))
     assert read_manifests(store).manifests == expected
 
 

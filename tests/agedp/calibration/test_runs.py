@@ -9,8 +9,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agedp.store import transition_counts
-from agedp.store.transition_counts import join_runs, runs_and_counts, states_by_household
+from agedp.calibration import quantize
+from agedp.calibration.estimate import join_runs, runs_and_counts
+from agedp.calibration.quantize import states_by_household
 from agedp_data.markov.states import states
 
 HOMES, STATES = 3, 4
@@ -53,7 +54,7 @@ def test_states_are_those_of_each_households_own_edges(edges, readings, cells):
     readings = sorted(readings, key=lambda one: one[0])
     home, energy = np.array(readings, np.int64).reshape(-1, 2).T
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(transition_counts, "_MAX_TABLE_CELLS", cells)
+        patch.setattr(quantize, "_MAX_TABLE_CELLS", cells)
         found = states_by_household(home, energy, np.array(edges)).tolist()
     assert found == [int(states([wh], edges[one])[0]) for one, wh in readings]
     if readings == ON_EDGES and edges[0] == [10.0, 10.0, 20.5]:
