@@ -83,40 +83,65 @@ class Composition(Generic[Number]):
     ) -> None:
         self._leakage_at, self._day_leakage_at = leakage_at, day_leakage_at or leakage_at
         self._orders, self._furthest = orders, max(orders)
-        loss, supremum = past or (None, None)
         self.n_past = 0 if past is None else self._furthest
         self.inputs = list(range(-self.n_past, 0))
-        self.losses: list[Any] = [loss] * self.n_past
-        self._composed: list[Any] = [supremum] * self.n_past
-        self._leakages: list[Any] = [supremum] * self.n_past
+        self.losses, self._composed, self._leakages = ([None] * self.n_past for _ in range(3))
+        self._stale, self._kept = self.n_past, 0
+        if past is not None:
+            self.set_past(*past)
+
+    def set_past(self, loss: Number, supremum: Number) -> None:
+        """Set the loss of each of the infinitely many earlier releases, and the supremum of their composed losses."""
+        lists: tuple[list[Any], ...] = (self.losses, self._composed, self._leakages)
+        for values, value in zip(lists, (loss, supremum, supremum), strict=True):
+            values[: self.n_past] = [value] * self.n_past
+        self._stale, self._kept = self.n_past, max(self._kept, self.n_past)
 
     @property
     def composed(self) -> list[Number]:
         """Composed loss z of the releases up to each input."""
-        self._extend()
+        self.refresh()
         return self._composed[self.n_past :]
 
     @property
     def leakages(self) -> list[Number]:
         """Leakage of the earlier releases about each input, its own loss excluded."""
-        self._extend()
+        self.refresh()
         return self._leakages[self.n_past :]
 
     def add(self, instant: int, loss: Number) -> None:
         """Add a loss about the input at an instant; losses about one input add."""
         index = bisect_left(self.inputs, instant, lo=self.n_past)
-        if index == self.n_past:
-            self._place_past(instant)
-        if index < len(self.inputs) and self.inputs[index] == instant:
-            self.losses[index] = self.losses[index] + loss
-        else:
-            self.inputs.insert(index, instant)
-            self.losses.insert(index, loss)
-        self._forget(index)
+        known = self.losses[index] if index < len(self.inputs) and self.inputs[index] == instant else None
+        self.set(instant, loss if known is None else known + loss)
+
+    def set(self, instant: int, loss: Number | None) -> int:
+        """Set the loss about the input at an instant, None: no release about it; return its place among the inputs.
+
+        Composed losses of later inputs are computed again only as far as they change: to the end of a chain that
+        forgets nothing, over a few inputs of one that mixes.
+        """
+        index = bisect_left(self.inputs, instant, lo=self.n_past)
+        is_known = index < len(self.inputs) and self.inputs[index] == instant
+        lists: tuple[list[Any], ...] = (self.inputs, self.losses, self._composed, self._leakages)
+        if loss is None and is_known:
+            for values in lists:
+                del values[index]
+            self._kept = max(self._kept - 1, index)
+        elif is_known:
+            self.losses[index], self._kept = loss, max(self._kept, index + 1)
+        elif loss is not None:
+            for values, value in zip(lists, (instant, loss, None, None), strict=True):
+                values.insert(index, value)
+            self._kept = max(self._kept, index) + 1
+        self._stale = min(self._stale, index)
+        if index == self.n_past < len(self.inputs):
+            self._place_past(self.inputs[index])
+        return index - self.n_past
 
     def with_release(self, instant: int, loss: Number) -> Self:
         """Return this composition with a further loss; the composed losses of earlier inputs are not repeated."""
-        self._extend()
+        self.refresh()
         further = copy(self)
         for name in ("inputs", "losses", "_composed", "_leakages"):
             setattr(further, name, getattr(self, name)[:])
@@ -133,27 +158,45 @@ class Composition(Generic[Number]):
                 break
             first += 1
         self.inputs[first:], self.losses[first:] = inputs[first - self.n_past :], losses[first - self.n_past :]
-        self._forget(first)
+        self._composed[first:] = self._leakages[first:] = [None] * (len(self.inputs) - first)
+        self._stale, self._kept = min(self._stale, first), len(self.inputs)
+
+    def leakage_at(self, place: int) -> Number:
+        """Leakage of the earlier releases about the input at a place, its own loss excluded."""
+        self.refresh()
+        return cast("Number", self._leakages[self.n_past + place])
 
     def leakage(self, at: int, *, count: int | None = None) -> Number:
         """Leakage of the first `count` releases (None: all) about an instant not before their inputs; 0 without any."""
-        self._extend()
+        self.refresh()
         number = len(self.inputs) if count is None else count + self.n_past
         return cast("Number", self._least(at, number, self._day_leakage_at))
 
     def _place_past(self, first: int) -> None:
         self.inputs[: self.n_past] = range(first - self.n_past, first)
 
-    def _forget(self, index: int) -> None:
-        del self._composed[index:], self._leakages[index:]
+    def refresh(self) -> tuple[int, int]:
+        """Compute what is stale; return the first place among the inputs that was computed, and the one after the last.
 
-    def _extend(self) -> None:
-        for k in range(len(self._composed), len(self.inputs)):
-            leakage = through = self._least(self.inputs[k], k, self._day_leakage_at)
-            if self._day_leakage_at is not self._leakage_at:
-                through = self._least(self.inputs[k], k, self._leakage_at)
-            self._leakages.append(leakage)
-            self._composed.append(self.losses[k] + through)
+        Whole numbers alone may end it early: if as many results in a row as a step may reach back are what they were,
+        and nothing about them was changed, then so are all results after them.
+        """
+        first, k, unchanged = self._stale, self._stale, 0
+        while k < len(self.inputs) and unchanged < self._furthest:
+            leakage, composed = self._result(k)
+            is_known = k >= self._kept and isinstance(composed, int) and composed == self._composed[k]
+            unchanged = unchanged + 1 if is_known else 0
+            self._leakages[k], self._composed[k] = leakage, composed
+            k += 1
+        self._stale, self._kept = len(self.inputs), 0
+        return first - self.n_past, k - self.n_past
+
+    def _result(self, k: int) -> tuple[Any, Any]:
+        """Return the leakage about the input at a place, and its composed loss."""
+        leakage = through = self._least(self.inputs[k], k, self._day_leakage_at)
+        if self._day_leakage_at is not self._leakage_at:
+            through = self._least(self.inputs[k], k, self._leakage_at)
+        return leakage, self.losses[k] + through
 
     def _least(self, at: int, number: int, leakage_at: LeakageAt[Any]) -> Any:  # noqa: ANN401  (a Number)
         """Return the least over the orders of the leakage of the first `number` releases about an instant."""
@@ -192,7 +235,7 @@ class SumComposition(Composition[Number]):
 
     def leakage(self, at: int, *, count: int | None = None) -> Number:
         """Leakage of the releases about an instant, as `Composition.leakage`."""
-        self._extend()
+        self.refresh()
         # e - L(e) grows with the loss and with the age: only a loss above those of all older inputs can be the best.
         gain, index = 0, bisect_left(self._composed, 1)
         while index < len(self.inputs[:count]):
@@ -201,9 +244,8 @@ class SumComposition(Composition[Number]):
             index = bisect_left(self._composed, loss + 1, lo=index)
         return cast("Number", sum(self.losses[:count]) - gain)
 
-    def _extend(self) -> None:
-        for loss in self.losses[len(self._composed) :]:
-            self._composed.append(max([loss, *self._composed[-1:]]))
+    def _result(self, k: int) -> tuple[Any, Any]:
+        return None, max([self.losses[k], *self._composed[max(0, k - 1) : k]])
 
 
 def compose_with(

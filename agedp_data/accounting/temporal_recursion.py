@@ -279,19 +279,25 @@ class TemporalLosses:
         tabulated = {age // self.steps_per_day for age in ages if age % self.steps_per_day == 0}
         self.orders = {1, *(j for j in range(2, _FURTHEST + 1) if higher_order and j in tabulated)}
         self.recursion = Recursion(self._one_side("backward"), self._one_side("forward"))
-        self._backward = self.recursion.backward.composition()
+        self._losses: dict[int, int] = {}
+        self._earlier = self.recursion.backward.composition()
+        self._later = self.recursion.forward.composition((0, 0))  # without a loss, later releases change nothing
+        self._leakages: list[int] = []
+        self._largest: list[int] = []
 
     def of(self, losses: Mapping[int, int]) -> Iterator[DayLeakage]:
         """Yield the leakage about each day with a release, in the order of the days."""
-        days, earlier, later = self._sides(losses, 0)
-        for day, backward, forward in zip(days, earlier.leakages, reversed(later.leakages), strict=True):
-            yield DayLeakage(day, losses[day], backward, forward)
+        self._become(losses)
+        backward, forward = self._earlier.leakages, reversed(self._later.leakages)
+        for day, before, after in zip(self._earlier.inputs, backward, forward, strict=True):
+            yield DayLeakage(day, self._losses[day], before, after)
 
     def largest(self, losses: Mapping[int, int], *, loss_of_every_later_day: int = 0) -> int | None:
         """Largest leakage about any one day [nano-epsilon], None if that is infinite.
 
         With a loss of every later day, as many of these days are examined as the largest order: a step over all of them
-        bounds the leakage of any further day by the limit.
+        bounds the leakage of any further day by the limit. What follows from losses that were asked about before is not
+        computed again, however long the series is.
         """
         limit = self.recursion.endless_total(loss_of_every_later_day)
         if limit is None:
@@ -299,22 +305,67 @@ class TemporalLosses:
         newest = max(losses, default=0)
         number = max(self.orders) if loss_of_every_later_day else 0
         to_come = {newest + 1 + i: loss_of_every_later_day for i in range(number)}
-        return max((limit, *(value for _, value in self._day_leakages({**losses, **to_come}, loss_of_every_later_day))))
+        self._become(losses if not to_come else {**losses, **to_come}, loss_of_every_later_day)
+        return max(limit, *self._largest[-1:], 0)
 
     def day_of_largest_leakage(self, losses: Mapping[int, int]) -> tuple[int, int]:
         """Return a day with the largest leakage, with a release if possible, and the leakage; some loss is above 0."""
-        return max(self._day_leakages(losses, 0), key=lambda day_and_leakage: day_and_leakage[1])
+        days = [(leakage.day, leakage.total) for leakage in self.of(losses)]
+        between = (each for place in range(1, len(days)) for each in self._between(place))
+        return max([*days, *between], key=lambda day_and_leakage: day_and_leakage[1])
 
-    def _day_leakages(self, losses: Mapping[int, int], loss_of_every_later_day: int) -> Iterator[tuple[int, int]]:
-        """Yield (day, leakage) for the days with a release, then for the days between at which it may be largest."""
-        days, earlier, later = self._sides(losses, loss_of_every_later_day)
-        for day, backward, forward in zip(days, earlier.leakages, reversed(later.leakages), strict=True):
-            yield day, losses[day] + backward + forward
-        for count, next_day in enumerate(days[1:], start=1):
-            newest = days[count - 1]
-            for after in self._days_before_drops(days[max(0, count - _FURTHEST) : count], next_day - newest):
-                backward = earlier.leakage(newest + after, count=count)
-                yield newest + after, backward + later.leakage(-newest - after, count=len(days) - count)
+    def _become(self, losses: Mapping[int, int], loss_of_every_later_day: int = 0) -> None:
+        """Take over the losses of all days; only what changed is computed again."""
+        if loss_of_every_later_day != self._later.losses[0]:
+            supremum = self.recursion.forward.supremum(loss_of_every_later_day) if loss_of_every_later_day else 0
+            self._later.set_past(loss_of_every_later_day, supremum or 0)
+        first = end = len(self._leakages)
+        gone = [(day, 0) for day, _ in self._losses.items() - losses.items() if not losses.get(day, 0)]
+        for day, loss in [*gone, *(losses.items() - self._losses.items())]:
+            is_known, place = day in self._losses, self._earlier.set(day, loss or None)
+            self._later.set(-day, loss or None)
+            for values in (self._leakages, self._largest):
+                if loss and not is_known:
+                    values.insert(place, -1)
+                elif is_known and not loss:
+                    del values[place]
+            if loss:
+                self._losses[day] = loss
+            else:
+                self._losses.pop(day, None)
+            first, end = min(first, place), max(end + bool(loss) - is_known, place + 1)
+        self._refresh(first, end)
+
+    def _refresh(self, first: int, end: int) -> None:
+        """Compute the largest leakage about each release and the days before it, where it may have changed."""
+        count, reach = len(self._leakages), max(self.orders)
+        (earlier, earlier_end), (later, later_end) = self._earlier.refresh(), self._later.refresh()
+        first = max(0, min(first, earlier, count - later_end) - reach)
+        end = min(count, max(end, earlier_end, count - later) + reach)
+        for place in range(first, count):
+            if place < end:
+                self._leakages[place] = max(leakage for _, leakage in self._about(place))
+            largest = max([self._leakages[place], *self._largest[max(0, place - 1) : place]])
+            if place >= end and largest == self._largest[place]:
+                break
+            self._largest[place] = largest
+
+    def _about(self, place: int) -> Iterator[tuple[int, int]]:
+        """Yield (day, leakage) for a day with a release, then for the days before it at which it may be largest."""
+        day = self._earlier.inputs[place]
+        before, after = self._earlier.leakage_at(place), self._later.leakage_at(len(self._leakages) - 1 - place)
+        yield day, self._losses[day] + before + after
+        yield from self._between(place)
+
+    def _between(self, place: int) -> Iterator[tuple[int, int]]:
+        """Yield (day, leakage) for the days between a release and the one before it at which it may be largest."""
+        if not place:
+            return
+        days, number = self._earlier.inputs, len(self._leakages) - place
+        newest = days[place - 1]
+        for after in self._days_before_drops(days[max(0, place - _FURTHEST) : place], days[place] - newest):
+            backward = self._earlier.leakage(newest + after, count=place)
+            yield newest + after, backward + self._later.leakage(-newest - after, count=number)
 
     def _days_before_drops(self, earlier_days: list[int], gap: int) -> set[int]:
         """Return how many days after the newest release of a gap the leakage may be largest.
@@ -328,18 +379,6 @@ class TemporalLosses:
         newest = earlier_days[-1]
         ages = [newest - earlier_days[-j] for j in self.orders if j <= len(earlier_days)]
         return {last - age for last in self.last_days for age in ages if 1 <= last - age < gap} | {gap - 1}
-
-    def _sides(
-        self, losses: Mapping[int, int], loss_of_every_later_day: int
-    ) -> tuple[list[int], Composition[int], Composition[int]]:
-        days = sorted(day for day, loss in losses.items() if loss > 0)
-        spent = [losses[day] for day in days]
-        self._backward.replace(days, spent)  # a series asks for the same days and one more
-        future = loss_of_every_later_day
-        past = (future, self.recursion.forward.supremum(future) or 0) if future else None
-        later = self.recursion.forward.composition(past)
-        later.replace([-day for day in reversed(days)], spent[::-1])
-        return days, self._backward, later
 
     def _one_side(self, direction: str) -> OneSidedRecursion[int]:
         leakage_at = lru_cache(maxsize=None)(

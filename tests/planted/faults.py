@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import islice
+from itertools import accumulate, islice
 from typing import Any
 
 import numpy as np
@@ -118,20 +118,28 @@ def _covers_first_day_only(original: Function) -> Function:
 
 
 def _stale_forward(original: Function) -> Function:
-    """Keep the forward leakage that was computed for the first history asked about."""
-    seen: dict[int, Any] = {}
+    """Keep what was computed about earlier days when a later one comes."""
 
-    def sides(self: Any, losses: Any, loss_of_every_later_day: int) -> Any:
-        days, earlier, later = original(self, losses, loss_of_every_later_day)
-        stale = seen.setdefault(id(self), (self, later))[1]
-        return (days, earlier, stale) if len(stale.leakages) == len(days) else (days, earlier, _without_leakage(later))
+    def refresh(self: Any, first: int, end: int) -> None:
+        stale = self._leakages[:first]
+        original(self, first, end)
+        self._leakages[:first] = stale
+        self._largest[:] = accumulate(self._leakages, max)
 
-    return sides
+    return refresh
 
 
-def _without_leakage(composition: Any) -> Any:
-    zeros = [0] * len(composition.leakages)
-    return type("Stale", (), {"leakages": zeros, "leakage": lambda _, at, count=None: 0})()
+def _equal_once(original: Function) -> Function:
+    """End an update at the first result that is what it was, though a step may reach back further."""
+
+    def refresh(self: Any) -> Any:
+        furthest, self._furthest = self._furthest, 1
+        try:
+            return original(self)
+        finally:
+            self._furthest = furthest
+
+    return refresh
 
 
 def _forward_kernel(original: Function) -> Function:
@@ -419,9 +427,19 @@ FAULTS: dict[str, Fault] = {
         ("tests/laws/test_charges.py::test_draws_enter_each_figure_once_as_far_as_its_scope_touches_them",),
     ),
     "stale forward leakage": Fault(
-        "agedp_data.accounting.temporal_recursion:TemporalLosses._sides",
+        "agedp_data.accounting.temporal_recursion:TemporalLosses._refresh",
         _stale_forward,
-        ("tests/agedp_data/notions/test_temporal.py::test_a_plan_holds_to_its_end_and_then_the_series_is_over",),
+        (
+            "tests/agedp_data/notions/test_temporal.py::"
+            "test_losses_that_grow_change_and_go_have_the_leakage_of_losses_looked_at_for_the_first_time",
+        ),
+    ),
+    "an update ends too early": Fault(
+        "agedp_data.accounting.composition:Composition.refresh",
+        _equal_once,
+        (
+            "tests/agedp_data/accounting/test_composition.py::test_a_release_set_changed_or_taken_back_leaves_what_a_composition_made_anew_has",
+        ),
     ),
     "ageing by the forward kernel": Fault(
         "agedp_data.leakage.bound_table:LeakageBound.__call__",

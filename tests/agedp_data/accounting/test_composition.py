@@ -77,6 +77,31 @@ def test_replaced_releases_leave_nothing_behind(seed):
         assert tried.leakage(at) == written_out(sorted(further.items()), at, {1, 2}, step)
 
 
+def saturating(gap: int, loss: int) -> int:
+    """A leakage that ends at 10 over one step, and that two steps make a tenth of: an order of two sees past the first."""
+    return min(loss, 10) if gap == 1 else -(-loss // 10)
+
+
+@pytest.mark.parametrize("past", [None, (NANO, 3 * NANO)], ids=["first", "endless"])
+@pytest.mark.parametrize("orders", [{1}, {1, 2}, {1, 3, 5}], ids=str)
+@pytest.mark.parametrize("step", [saturating, *(partial(kept, share) for share in (0, 3, 12, 16))])
+def test_a_release_set_changed_or_taken_back_leaves_what_a_composition_made_anew_has(step, orders, past):
+    rng = np.random.default_rng(7)
+    grown = Composition(lambda gap: partial(step, gap), orders=orders, past=past)
+    losses: dict[int, int | None] = {}
+    for _ in range(120):
+        instant = int(rng.integers(0, 60))
+        loss = None if rng.random() < 0.25 else int(rng.choice([0, 1, 7, NANO, 3 * NANO + 1]))
+        grown.set(instant, loss)
+        losses[instant] = loss
+        if rng.random() < 0.6:
+            anew = Composition(lambda gap: partial(step, gap), orders=orders, past=past)
+            releases = [(each, losses[each]) for each in sorted(losses) if losses[each] is not None]
+            anew.replace([each for each, _ in releases], [loss for _, loss in releases])
+            assert (grown.composed, grown.leakages) == (anew.composed, anew.leakages)
+            assert grown.leakage(60) == anew.leakage(60)
+
+
 def test_floats_and_stacks_compose_as_whole_numbers_do():
     for _, releases, orders, share, later in stories(9, 100):
         at, shares = releases[-1][0] + later, [share, 16 - share]

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from agedp_data.accounting.temporal_leakage import METHODS, allocate_with
+from agedp_data.accounting.temporal_recursion import TemporalLosses
 from agedp_data.epsilon import NANO, format_epsilon
 from agedp_data.errors import Refused
 from agedp_data.leakage.bound_table import LOSS_GRID, LeakageBound
@@ -281,6 +282,21 @@ def test_a_newer_model_that_mixes_more_slowly_stops_releases():
     with pytest.raises(Refused, match=message):
         made.review(rows, bound_of(slower, 48))
     made.review(rows[:1], bound_of(slower, 48))
+
+
+@pytest.mark.parametrize("known", [*KNOWN.values(), REGISTER, NEVER], ids=["days", "half-hours", "register", "never"])
+def test_losses_that_grow_change_and_go_have_the_leakage_of_losses_looked_at_for_the_first_time(known):
+    rng, grown, losses = np.random.default_rng(3), TemporalLosses(known), {}
+    for step in range(150):
+        day = step if rng.random() < 0.6 else int(rng.integers(0, 200))
+        losses = {**losses, day: int(rng.choice([0, 1, 10**8, 10**9]))}
+        later = int(rng.choice([0, 0, 10**7]))
+        anew = TemporalLosses(known)
+        assert grown.largest(losses, loss_of_every_later_day=later) == anew.largest(
+            losses, loss_of_every_later_day=later
+        )
+        if rng.random() < 0.2:
+            assert list(grown.of(losses)) == list(TemporalLosses(known).of(losses))
 
 
 def test_the_most_exposed_day_may_be_one_without_a_release():
