@@ -85,15 +85,15 @@ class Composition(Generic[Number]):
         self._orders, self._furthest = orders, max(orders)
         self.n_past = 0 if past is None else self._furthest
         self.inputs = list(range(-self.n_past, 0))
-        self.losses, self._composed, self._leakages = ([None] * self.n_past for _ in range(3))
+        loss, supremum = past or (None, None)
+        self.losses: list[Any] = [loss] * self.n_past
+        self._composed: list[Any] = [supremum] * self.n_past
+        self._leakages: list[Any] = [supremum] * self.n_past
         self._stale, self._kept = self.n_past, 0
-        if past is not None:
-            self.set_past(*past)
 
     def set_past(self, loss: Number, supremum: Number) -> None:
         """Set the loss of each of the infinitely many earlier releases, and the supremum of their composed losses."""
-        lists: tuple[list[Any], ...] = (self.losses, self._composed, self._leakages)
-        for values, value in zip(lists, (loss, supremum, supremum), strict=True):
+        for values, value in ((self.losses, loss), (self._composed, supremum), (self._leakages, supremum)):
             values[: self.n_past] = [value] * self.n_past
         self._stale, self._kept = self.n_past, max(self._kept, self.n_past)
 
