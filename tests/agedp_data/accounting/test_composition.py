@@ -78,7 +78,7 @@ def test_replaced_releases_leave_nothing_behind(seed):
 
 
 def saturating(gap: int, loss: int) -> int:
-    """A leakage that ends at 10 over one step, and that two steps make a tenth of: an order of two sees past the first."""
+    """A leakage that ends at 10 over one step and is a tenth over two: an order of two sees past the first."""
     return min(loss, 10) if gap == 1 else -(-loss // 10)
 
 
