@@ -17,7 +17,11 @@ from agedp_data.datasets.nem12 import Nem12
 from agedp_data.datasets.validation import INTERVAL_MINUTES, NamedColumns
 from agedp_data.errors import InputError
 
-LAYOUTS: dict[str, Layout] = {London.name: London(), Ausgrid.name: Ausgrid(), Nem12.name: Nem12()}
+LAYOUTS: dict[str, Layout] = {
+    London.name: London(),
+    Ausgrid.name: Ausgrid(),
+    Nem12.name: Nem12(),
+}
 DATASETS = (*LAYOUTS, Long.name)
 
 

@@ -25,7 +25,7 @@ import shutil
 import tarfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, date, datetime, time
 from functools import cached_property
 from pathlib import Path
@@ -41,7 +41,7 @@ from agedp.stages.amend import amend
 from agedp_data import clock
 from agedp_data.errors import AgedpError
 from agedp_data.ledger import ContractRecord, Ledger
-from agedp_data.model import Model
+from agedp_data.model import Model, public_text
 from tests.nights.keyed import JOURNAL, keyed_sampler
 
 PACKED = Path(__file__).with_name("fixtures")
@@ -171,8 +171,12 @@ class RunningPopulation:
         if not self.is_of_first_version:
             return model
         with Ledger.open(ledger or self.ledger) as opened:
-            texts = [record.envelope for record in opened.models() if record.model == model]
-        return Model.from_text(texts[0]).first_form.id if texts else model
+            stored = {record.model: Model.from_text(record.envelope) for record in opened.models()}
+        if model not in stored or stored[model].leakage_bound.distances == "rounded":
+            return model
+        rounded = replace(stored[model].leakage_bound, distances="rounded")  # a declared kernel has its pieces
+        with_pieces = Model(public_text(stored[model].public, rounded), rounded)
+        return with_pieces.id if with_pieces.id in stored else stored[model].first_form.id
 
     def tables(self) -> dict[str, list[dict[str, Any]]]:
         """The rows of every Parquet file of the release folder, dates as text."""
