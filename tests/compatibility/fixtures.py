@@ -174,9 +174,10 @@ class RunningPopulation:
             stored = {record.model: Model.from_text(record.envelope) for record in opened.models()}
         if model not in stored or stored[model].leakage_bound.distances == "rounded":
             return model
-        rounded = replace(stored[model].leakage_bound, distances="rounded")  # a declared kernel has its pieces
-        with_pieces = Model(public_text(stored[model].public, rounded), rounded)
-        return with_pieces.id if with_pieces.id in stored else stored[model].first_form.id
+        rounded = replace(stored[model].leakage_bound, distances="rounded")  # a declared kernel had its pieces already
+        with_pieces = Model(public_text(stored[model].public, rounded), rounded).id
+        named = json.dumps([self.stored(name) for name in ("expected", "amended")])
+        return with_pieces if with_pieces in named else stored[model].first_form.id
 
     def tables(self) -> dict[str, list[dict[str, Any]]]:
         """The rows of every Parquet file of the release folder, dates as text."""
