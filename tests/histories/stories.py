@@ -30,7 +30,7 @@ from agedp_data.series.series import series_in
 from tests.laws.promises import Line, exact_bound, leakage_bound
 
 FIRST: Final = date(2013, 1, 28)  # a Monday: weeks and a month end within a short story
-SHORT, LONG = 12, 400
+SHORT: Final = 12  # days
 _PROMISE: Final[TypeAdapter[Any]] = TypeAdapter(AnyPromise)
 
 _MEAN = {"statistic": "mean", "clamp_kwh": "10"}
