@@ -24,7 +24,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-_TEXTS = ("cli.app", "text.amendment_text", "text.calibration_text", "text.ledger_text", "text.run_text")
+_TEXTS = ("cli.app", "text.calibration_text", "text.ledger_text", "text.plan_text", "text.run_text")
 _STAGES = ("ledger_transfer", "pipeline", "stages.amend")
 _IMPORTED = (
     *("pandas", "pyarrow.parquet", "tests.faults.boundaries", "tests.nights.keyed"),
