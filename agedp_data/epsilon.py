@@ -117,6 +117,16 @@ def format_epsilon(nano_epsilon: int) -> str:
     return f"{'-' if nano_epsilon < 0 else ''}{integer_part}{'.' + digits if digits else ''}"
 
 
+def exact_text(amount: Decimal) -> str:
+    """Return a number as text, one form for every way of writing it.
+
+    >>> exact_text(Decimal("0.50")), exact_text(Decimal("2E+2")), exact_text(Decimal(0))
+    ('0.5', '200', '0')
+    """
+    text = f"{amount:f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
 def format_delta(delta: Decimal) -> str:
     """Return a delta as short text, for names and sentences; a power of ten with its exponent.
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,12 +28,13 @@ from agedp_data.config.model_section import DeclaredModel, EstimatedModel
 from agedp_data.datasets import filesystem
 from agedp_data.errors import ChainError, RunFileError
 from agedp_data.leakage.bound_table import LOSS_GRID, LeakageBound
-from agedp_data.leakage.nested_family import DEFAULT_FAMILY, NestedFamily
-from agedp_data.leakage.population_bound import composition_age_steps, leakage_bound
 from agedp_data.markov.transitions import reverse, stationary
 from agedp_data.messages import escape_text
 from agedp_data.parameters import MANY_DAYS
 from agedp_data.statement.note_texts import share_text
+
+if TYPE_CHECKING:
+    from agedp_data.leakage.nested_family import NestedFamily
 
 PUBLIC_FILE = "public.json"
 DIGEST_FILE = "public.sha256"
@@ -164,6 +165,8 @@ def read_family(model: EstimatedModel) -> NestedFamily:
     Raises:
         RunFileError: the file of the family cannot be used.
     """
+    from agedp_data.leakage.nested_family import DEFAULT_FAMILY, NestedFamily  # noqa: PLC0415  (private models alone)
+
     if model.family is None:
         return DEFAULT_FAMILY
     try:
@@ -278,6 +281,11 @@ def kernel_leakage_bound(
         assume: "markov" or "curve".
         steps_per_day: 1 or 48.
     """
+    from agedp_data.leakage.population_bound import (  # noqa: PLC0415  (a stored model needs none)
+        composition_age_steps,
+        leakage_bound,
+    )
+
     # Forward leakage is needed only for losses that compose.
     is_composed = assume == "markov"
     days = np.array(_KERNEL_AGES)

@@ -21,6 +21,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidat
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
+from agedp_data.epsilon import exact_text
 from agedp_data.messages import format_value, suggest_name
 
 Unlimited = Literal["unlimited"]
@@ -32,7 +33,7 @@ FindingName = Literal[
     "rejected", "negative", "thousands", "text", "bound", "time", "clock", "interval", "slot", "channels", "conflicts",
     "registers", "total", "rounded", "marker", "numbers",
 ]  # fmt: skip
-"""What the judge of the input can find; it refuses a first release unless [input] accept names it."""
+"""What the preflight can find; it refuses a first release unless [input] accept names it."""
 
 # An amount beyond these is a typing error, and exact arithmetic on 1e-999999999 would never end.
 LARGEST: Final = Decimal(1_000_000)
@@ -80,7 +81,7 @@ class Section(BaseModel):
 
 
 def wrong(what: str, *at: str, hide: bool = False, more: int = 0) -> PydanticCustomError:
-    """Return the error of a validator, which `config.error_messages` turns into one line.
+    """Return the error of a validator, which `config.loading` turns into one line.
 
     Args:
         what: the problem and its remedy, following the key and its value, such as "must be above 0".
@@ -132,16 +133,6 @@ def _finite(value: object) -> Decimal:
 
 def _decimals(amount: Decimal) -> int:
     return -int(amount.as_tuple().exponent)
-
-
-def exact_text(amount: Decimal) -> str:
-    """Return a number as text, one form for every way of writing it.
-
-    >>> exact_text(Decimal("0.50")), exact_text(Decimal("2E+2")), exact_text(Decimal(0))
-    ('0.5', '200', '0')
-    """
-    text = f"{amount:f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def positive(value: object) -> Decimal:
@@ -435,7 +426,6 @@ def words_schema(words: Iterable[str]) -> WithJsonSchema:
 
 Amount = Annotated[Decimal, PlainValidator(positive), _POSITIVE]
 Fraction01 = Annotated[Decimal, PlainValidator(fraction), _POSITIVE]
-Share = Annotated[Decimal, PlainValidator(share), _POSITIVE]
 Epsilon = Annotated[Decimal, PlainValidator(_epsilon), _POSITIVE, _EPSILON]
 DrawEpsilon = Annotated[Decimal, PlainValidator(_draw_epsilon), _POSITIVE]
 Total = Annotated[Decimal | Unlimited, PlainValidator(_total), _OR_UNLIMITED, _EPSILON]

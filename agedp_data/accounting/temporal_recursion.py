@@ -113,7 +113,7 @@ class OneSidedRecursion(Generic[Number]):
 class Recursion(Generic[Number]):
     r"""Both recursions of releases about days.
 
-    Use it for any leakage functions; `temporal_recursion`, `daily_recursion` and `higher_order_recursion` build it from
+    Use it for any leakage functions; `temporal_recursion` and `daily_recursion` build it from
     kernels, `TemporalLosses` from a model.
 
     .. math:: TPL_t = \varepsilon_t + \text{day}_B(c_{t-1}) + \text{day}_F(C_{t+1})

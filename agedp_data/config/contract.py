@@ -37,12 +37,13 @@ from agedp_data.config.run_file import RunFile
 from agedp_data.config.schedule import Archive, Live, Rehearsal
 from agedp_data.datasets.layout import Layout
 from agedp_data.datasets.timestamps import FIXED_ZONES, zone_changes
+from agedp_data.epsilon import exact_text
 from agedp_data.errors import ChainError, LedgerError
 from agedp_data.markov.states import RepresentativeValues, representative_values
 from agedp_data.notions import NOTIONS, AnyPromise
 from agedp_data.notions.notion import Notion
 from agedp_data.notions.publication import PeriodLoss
-from agedp_data.parameters import FREE, LATER, TEXT, Absent, Section, exact_text, is_epsilon, watt_hours
+from agedp_data.parameters import FREE, LATER, TEXT, Absent, Section, is_epsilon, watt_hours
 from agedp_data.series.layered_mean import Layer
 from agedp_data.series.series import STATISTICS, AnySeries, series_of, written_contracts
 
@@ -377,7 +378,7 @@ def with_counted_epsilons(contract: Mapping[str, Any]) -> dict[str, Any]:
 def without_zone_changes(contract: Mapping[str, Any]) -> dict[str, Any]:
     """Return a contract without the clock changes of its period; use it to compare contracts.
 
-    Recorded clock changes are compared day by day instead (`datasets.zone_changes`), because a new time zone database
+    Recorded clock changes are compared day by day instead (`datasets.timestamps`), because a new time zone database
     may move a future one.
     """
     schedule = contract.get("schedule")

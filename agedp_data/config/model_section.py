@@ -13,6 +13,7 @@ from pydantic import Discriminator, Field, PlainValidator, TypeAdapter, Validati
 from agedp_data import parameters
 from agedp_data.config.paths import OptionalLocation, SharedFolder
 from agedp_data.config.schedule import day
+from agedp_data.epsilon import exact_text
 from agedp_data.markov.states import RepresentativeValues
 from agedp_data.notions import AnyPromise
 from agedp_data.notions.age_dependent import AgeDependent
@@ -289,7 +290,7 @@ def missing_acceptance(promise: AnyPromise, model: AnyModel | None) -> str:
     risk = _estimated_risk(promise, model)
     if risk is None or (isinstance(model, EstimatedModel) and model.accept_unverified_model):
         return ""
-    model_text = f"risk = {parameters.exact_text(risk)} rests on an estimated model, which one dataset can contradict"
+    model_text = f"risk = {exact_text(risk)} rests on an estimated model, which one dataset can contradict"
     remedy = "Write accept_unverified_model = true, or promise epsilon_per_day."
     return f"[model] accept_unverified_model is missing: {model_text} but never verify. {remedy}"
 

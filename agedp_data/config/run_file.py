@@ -32,7 +32,7 @@ from agedp_data.config.paths import database_of, is_url, ledger_path, schema_of
 from agedp_data.config.schedule import AnySchedule
 from agedp_data.datasets.layout import slot_step
 from agedp_data.datasets.validation import INTERVAL_MINUTES, SLOTS
-from agedp_data.epsilon import format_delta
+from agedp_data.epsilon import exact_text, format_delta
 from agedp_data.errors import RunFileError
 from agedp_data.markov.states import RepresentativeValues
 from agedp_data.messages import format_value
@@ -45,7 +45,7 @@ from agedp_data.notions.notion import Notion, Promise, name_at_delta
 from agedp_data.notions.publication import Comparison, PeriodLoss, Publication
 from agedp_data.notions.temporal import Temporal
 from agedp_data.notions.w_event import WEvent
-from agedp_data.parameters import Section, acceptances, exact_text, rounding_lines, wrong
+from agedp_data.parameters import Section, acceptances, rounding_lines, wrong
 from agedp_data.series.series import AnySeries, SeriesTable, series_by_name, table_name
 from agedp_data.series.series_terms import EnergySeries
 

@@ -34,19 +34,21 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import lru_cache
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import numpy as np
 import pyarrow as pa
 from pydantic import Field, model_validator
 
 from agedp_data.datasets import csv_lines, validation
-from agedp_data.datasets.csv_parsing import ParsedChunk, parse_columns
 from agedp_data.datasets.layout import Columns, Header, PublishedLayout, Records, fill_nulls, is_null, label_of
 from agedp_data.datasets.timestamps import day_number
 from agedp_data.datasets.validation import MISSING, SLOTS, Bytes, Flags, Int32s, Ints, ReadingRules, RejectionReason
 from agedp_data.errors import InputError
 from agedp_data.parameters import ListOf, Section, wrong
+
+if TYPE_CHECKING:
+    from agedp_data.datasets.csv_parsing import ParsedChunk
 
 _DAY_MINUTES: Final = 1440
 _UNITS_PER_WH: Final = 1000
@@ -444,6 +446,8 @@ def _energies(lines: _Lines, chosen: Ints, values: int, unit_wh: float, rules: R
         unit_wh: watt-hours of their unit.
         rules: settings of [input] that decide how a row is parsed.
     """
+    from agedp_data.datasets.csv_parsing import parse_columns  # noqa: PLC0415  (the list of datasets needs no parser)
+
     ends = lines.comma(chosen, np.full(len(chosen), values + 1))
     starts = lines.start[chosen] + len("300,20130131,")
     data = b"\n".join([lines.data[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)])
@@ -475,6 +479,8 @@ def _chunk(
     lines: _Lines, days: _Days, blocks: Sequence[_Block | None], rejected_lines: Ints, records: Records, offset: Ints
 ) -> ParsedChunk:
     """Return the records with the rejected rows, their texts, and which of these name a household and a half-hour."""
+    from agedp_data.datasets.csv_parsing import ParsedChunk  # noqa: PLC0415
+
     is_asked = records.reason != int(RejectionReason.CATEGORY)
     rejected = np.flatnonzero((records.reason != int(RejectionReason.KEPT)) & is_asked)
     row = np.arange(len(records.reason), dtype=np.int32)

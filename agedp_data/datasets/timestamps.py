@@ -12,7 +12,7 @@ Decisions:
 * A pattern that ends with `*` reads the beginning of a timestamp: "%H:%M*" the first time of 00:00-00:30, and 02:00 of
   "02:00 CEST". The longest beginning that fits counts, and no number is cut.
 * 24:00 is the midnight that ends a day, and a date among timestamps the midnight that begins it: spreadsheets, Spark
-  and pandas write midnight so. A file of dates alone is refused before a first release (`store.first_rows`).
+  and pandas write midnight so. A file of dates alone is refused before a first release (`store.file_identity`).
 """
 
 from __future__ import annotations

@@ -253,7 +253,7 @@ def max_spectral_bound(chains: Floats, steps: Steps) -> Floats | None:
 def chain_bounds(chains: Floats, steps: Steps) -> dict[str, Floats]:
     r"""Bounds of the total variation over all households by name: "reversibilised", and "spectral" if it applies.
 
-    Use it beside `upper_hulls`. Both bounds are the same for a chain and its reverse, so either may be passed.
+    Both bounds are the same for a chain and its reverse, so either may be passed.
 
     .. math:: \max_h \min(1, b_h(t) + s), \qquad s \text{ the slack for rounding}
 

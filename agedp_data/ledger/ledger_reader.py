@@ -25,29 +25,10 @@ from sqlalchemy.exc import DBAPIError
 
 from agedp_data.config.contract import parse_contract
 from agedp_data.errors import ContractChanged, LedgerBehind, LedgerError
-from agedp_data.ledger import lifecycle
+from agedp_data.ledger import lifecycle, records
 from agedp_data.ledger.backends import backend, connect
 from agedp_data.ledger.backends.backend import LedgerDatabase, TransactionAborted, run_transaction
 from agedp_data.ledger.hash_chain import HashChain, check_hash
-from agedp_data.ledger.records import (
-    HEADER_FIELDS,
-    NO_HASH,
-    READABLE_VERSIONS,
-    AnyRelease,
-    ContractRecord,
-    Fault,
-    ModelRecord,
-    ReleaseHeader,
-    ReleaseRecord,
-    Row,
-    StatementRecord,
-    canonical,
-    row_from_columns,
-    row_from_text,
-    sha256,
-    text_from_columns,
-    text_of,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -71,7 +52,7 @@ if TYPE_CHECKING:
 # --------------------------------------------------------------------------------------------------
 
 FORMAT: Final = 1
-_HEADER_TYPES: Final = tuple((field.name, str(field.type)) for field in fields(ReleaseHeader))
+_HEADER_TYPES: Final = tuple((field.name, str(field.type)) for field in fields(records.ReleaseHeader))
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +77,11 @@ class LedgerCheckpoint:
         state = {
             "hashes": list(chain.heads),
             "content_head": chain.content_head,
-            "contracts": [text_of(row) for row in contracts],
+            "contracts": [records.text_of(row) for row in contracts],
             "models": dict(chain.models),
-            "releases": {name: [getattr(header, name) for header in headers] for name in HEADER_FIELDS},
+            "releases": {name: [getattr(header, name) for header in headers] for name in records.HEADER_FIELDS},
             "statement_numbers": dict(chain.statement_numbers),
-            "lifecycle": [text_of(row) for row in chain.lifecycle_rows],
+            "lifecycle": [records.text_of(row) for row in chain.lifecycle_rows],
             "accounts": [asdict(account) for account in chain.accounts.values()],
             "newest_dates": dict(chain.newest_dates),
         }
@@ -135,13 +116,13 @@ class LedgerCheckpoint:
         chain.models = dict(state["models"])
         for text in state["contracts"]:
             contract = _row("contract", text, hashes)
-            if isinstance(contract, ContractRecord):
+            if isinstance(contract, records.ContractRecord):
                 chain.index_contract(contract)
-        for header in zip(*(state["releases"][name] for name in HEADER_FIELDS), strict=True):
-            chain.index_release(ReleaseHeader(*header))
+        for header in zip(*(state["releases"][name] for name in records.HEADER_FIELDS), strict=True):
+            chain.index_release(records.ReleaseHeader(*header))
         for text in state["lifecycle"]:
             record = _row("statement", text, hashes)
-            if isinstance(record, StatementRecord):
+            if isinstance(record, records.StatementRecord):
                 chain.index_lifecycle(record)
         for name, numbers in state["statement_numbers"].items():
             chain.statement_numbers[name] = list(numbers)
@@ -206,10 +187,10 @@ def _heading(body: bytes, verified_on: str, address: str) -> dict[str, Any]:
 
 
 def _row(table: str, text: str, hashes: list[str]) -> object:
-    return row_from_text(table, text, hashes[json.loads(text)["seq"] - 1])
+    return records.row_from_text(table, text, hashes[json.loads(text)["seq"] - 1])
 
 
-def _number(row: ReleaseHeader | ContractRecord) -> int:
+def _number(row: records.ReleaseHeader | records.ContractRecord) -> int:
     return row.seq
 
 
@@ -226,7 +207,7 @@ def _number(row: ReleaseHeader | ContractRecord) -> int:
 # hashes are compared with those of the checkpoint. Before a draw their texts are hashed again (`compare_restored`).
 # --------------------------------------------------------------------------------------------------
 
-_Numbered = TypeVar("_Numbered", ContractRecord, ReleaseHeader)
+_Numbered = TypeVar("_Numbered", records.ContractRecord, records.ReleaseHeader)
 _Result = TypeVar("_Result")
 
 
@@ -236,7 +217,7 @@ class ChainReader:
     def __init__(self, database: LedgerDatabase) -> None:
         self._database = database
         self._chain = HashChain()
-        self._last_head = NO_HASH
+        self._last_head = records.NO_HASH
         self._lock = threading.RLock()
         self._connection: Connection | None = None
         self._url = ""
@@ -273,7 +254,7 @@ class ChainReader:
         The next call reads the rows again: all of them, or those after the checkpoint.
         """
         self._database.engine.dispose()
-        self._chain, self._last_head = HashChain(), NO_HASH
+        self._chain, self._last_head = HashChain(), records.NO_HASH
 
     def __enter__(self) -> Self:
         return self
@@ -314,17 +295,19 @@ class ChainReader:
         self._is_compared = True
 
     def _compare_texts(self, connection: Connection, *, last: int) -> None:
-        chain, hashes = self._chain, [NO_HASH, *self._chain.heads]
+        chain, hashes = self._chain, [records.NO_HASH, *self._chain.heads]
         headers = {header.seq: header for header in rows_of_population(chain.releases, None)}
         contracts = rows_of_population(chain.contracts, None)
-        texts = {row.seq: text_of(row) for row in contracts} | {row.seq: text_of(row) for row in chain.lifecycle_rows}
+        texts = {row.seq: records.text_of(row) for row in contracts} | {
+            row.seq: records.text_of(row) for row in chain.lifecycle_rows
+        }
         number_of_rows = 0
         for table in backend.TABLES:
             for columns in backend.rows_up_to(connection, table, last):
                 number, text, header = columns["seq"], columns["text"], headers.get(columns["seq"])
                 if (
                     columns["hash"] != hashes[number]
-                    or sha256(f"{hashes[number - 1]}{text}") != hashes[number]
+                    or records.sha256(f"{hashes[number - 1]}{text}") != hashes[number]
                     or not _is_text_of(table, columns)
                     or texts.get(number, text) != text
                     or (table == "release" and (header is None or not _is_header_of(header, columns)))
@@ -365,19 +348,19 @@ class ChainReader:
 
         return attempt
 
-    def _stored_rows(self, table: str, numbers: Sequence[int]) -> tuple[Row, ...]:
+    def _stored_rows(self, table: str, numbers: Sequence[int]) -> tuple[records.Row, ...]:
         """Return rows of one table, read from the database and hashed again."""
         if not numbers:
             return ()
         return self._within(lambda connection: tuple(self._checked_rows(connection, table, numbers)))
 
-    def _checked_rows(self, connection: Connection, table: str, numbers: Sequence[int]) -> Iterator[Row]:
-        hashes = [NO_HASH, *self._chain.heads]
+    def _checked_rows(self, connection: Connection, table: str, numbers: Sequence[int]) -> Iterator[records.Row]:
+        hashes = [records.NO_HASH, *self._chain.heads]
         awaited = sorted(numbers, reverse=True)
         for name, columns in backend.rows_numbered(connection, table, sorted(numbers)):
             number = awaited.pop()
             try:
-                row = row_from_columns(name, columns)
+                row = records.row_from_columns(name, columns)
                 problems = [*check_hash(row, columns, previous=hashes[number - 1])]
             except ValueError as error:
                 problems = [str(error)]
@@ -387,10 +370,10 @@ class ChainReader:
         if awaited:
             raise _changed_row_error(awaited[-1], "it is missing")
 
-    def _all_rows(self) -> tuple[Row, ...]:
+    def _all_rows(self) -> tuple[records.Row, ...]:
         """Return all rows, oldest first."""
 
-        def work(connection: Connection) -> tuple[Row, ...]:
+        def work(connection: Connection) -> tuple[records.Row, ...]:
             chain = self._chain
             numbers = {
                 "contract": [row.seq for row in rows_of_population(chain.contracts, None)],
@@ -408,7 +391,7 @@ class ChainReader:
         if not self._chain.length and self._checkpoint is not None:
             self._restore(connection, self._checkpoint)
         self._read_newer(connection)
-        if self._last_head != NO_HASH and self._last_head not in self._chain.heads:
+        if self._last_head != records.NO_HASH and self._last_head not in self._chain.heads:
             raise _ledger_behind_error()
 
     def _restore(self, connection: Connection, checkpoint: LedgerCheckpoint) -> None:
@@ -443,16 +426,16 @@ class ChainReader:
 def _is_text_of(table: str, columns: Mapping[str, Any]) -> bool:
     """Return whether stored columns are those of the text that is stored beside them."""
     try:
-        return bool(text_from_columns(table, columns) == columns["text"])
+        return bool(records.text_from_columns(table, columns) == columns["text"])
     except TypeError:
         return False
 
 
-def _is_header_of(header: ReleaseHeader, columns: Mapping[str, Any]) -> bool:
+def _is_header_of(header: records.ReleaseHeader, columns: Mapping[str, Any]) -> bool:
     """Return whether a header has the values of stored columns; a scale is stored as the text of a number."""
-    values = [getattr(header, name) for name in HEADER_FIELDS]
+    values = [getattr(header, name) for name in records.HEADER_FIELDS]
     stored = [repr(value) if isinstance(value, float) else value for value in values]
-    return stored == [columns[name] for name in HEADER_FIELDS]
+    return stored == [columns[name] for name in records.HEADER_FIELDS]
 
 
 def _changed_row_error(number: int, problem: str) -> LedgerError:
@@ -478,39 +461,41 @@ def rows_of_population(rows_by_population: Mapping[str, list[_Numbered]], popula
 # --------------------------------------------------------------------------------------------------
 
 
-def ledger_faults(database: LedgerDatabase, connection: Connection) -> tuple[Fault, ...]:
+def ledger_faults(database: LedgerDatabase, connection: Connection) -> tuple[records.Fault, ...]:
     """Return every fault of the rows and of the database; each hash is recomputed from the columns."""
     return (*_row_faults(database, connection), *_database_faults(database, connection))
 
 
-def _row_faults(database: LedgerDatabase, connection: Connection) -> list[Fault]:
-    chain, rows, faults = HashChain(), list[backend.StoredRow](), list[Fault]()
+def _row_faults(database: LedgerDatabase, connection: Connection) -> list[records.Fault]:
+    chain, rows, faults = HashChain(), list[backend.StoredRow](), list[records.Fault]()
     for name in backend.TABLES:
         try:
             with connection.begin_nested():  # else one unreadable table would hide the rest
                 rows += backend.table_rows_since(connection, name, 0)
         except DBAPIError as error:
-            faults.append(Fault(0, f"table {name}", f"cannot be read: {_permanent_error_text(database, error)}"))
+            faults.append(
+                records.Fault(0, f"table {name}", f"cannot be read: {_permanent_error_text(database, error)}")
+            )
     for table, columns in backend.sort_rows(rows):
         faults += chain.add(table, columns)
     return faults
 
 
-def _database_faults(database: LedgerDatabase, connection: Connection) -> list[Fault]:
+def _database_faults(database: LedgerDatabase, connection: Connection) -> list[records.Fault]:
     """Return the faults of everything but the rows: triggers, indices, tables, schema version, pages."""
     try:
-        faults = [Fault(0, part, difference) for part, difference in database.changed_parts(connection)]
+        faults = [records.Fault(0, part, difference) for part, difference in database.changed_parts(connection)]
         is_intact = database.is_intact(connection)
         meta = [(name, content) for name, content in connection.execute(select(backend.META))]
     except DBAPIError as error:
-        return [Fault(0, "file", _permanent_error_text(database, error))]
+        return [records.Fault(0, "file", _permanent_error_text(database, error))]
     if not is_intact:
-        faults.append(Fault(0, "file", "the database is damaged"))
-    if dict(meta).get("version") not in READABLE_VERSIONS or not {name for name, _ in meta} <= {
+        faults.append(records.Fault(0, "file", "the database is damaged"))
+    if dict(meta).get("version") not in records.READABLE_VERSIONS or not {name for name, _ in meta} <= {
         "version",
         "needs",
     }:
-        faults.append(Fault(0, "table meta", "holds something other than the schema version"))
+        faults.append(records.Fault(0, "table meta", "holds something other than the schema version"))
     return faults
 
 
@@ -525,7 +510,7 @@ def _permanent_error_text(database: LedgerDatabase, error: DBAPIError) -> str:
 # Questions about the rows.
 # --------------------------------------------------------------------------------------------------
 
-History = tuple[ReleaseHeader, ...]
+History = tuple[records.ReleaseHeader, ...]
 
 
 class LedgerReader(ChainReader):
@@ -562,7 +547,7 @@ class LedgerReader(ChainReader):
 
     def rows(
         self, population: str | None = None, series: str | None = None, *, days: tuple[str, str] | None = None
-    ) -> tuple[ReleaseRecord, ...]:
+    ) -> tuple[records.ReleaseRecord, ...]:
         """Return the releases with their values, oldest first, skipped days included; use `history` where it suffices.
 
         Args:
@@ -574,10 +559,10 @@ class LedgerReader(ChainReader):
             [header for header in self.history(population, series) if days is None or days[0] <= header.day <= days[1]]
         )
 
-    def rows_of(self, headers: Iterable[AnyRelease]) -> tuple[ReleaseRecord, ...]:
+    def rows_of(self, headers: Iterable[records.AnyRelease]) -> tuple[records.ReleaseRecord, ...]:
         """Return the complete releases with these headers, oldest first."""
         rows = self._stored_rows("release", [header.seq for header in headers])
-        return tuple(row for row in rows if isinstance(row, ReleaseRecord))
+        return tuple(row for row in rows if isinstance(row, records.ReleaseRecord))
 
     def require_unchanged(self, contract: Mapping[str, Any], *, population: str) -> None:
         """Check a run file's contract against the registered one; nothing is written.
@@ -589,19 +574,19 @@ class LedgerReader(ChainReader):
         for registered in self.contracts(population)[-1:]:
             require_same_contract(registered, contract)
 
-    def contracts(self, population: str | None = None) -> tuple[ContractRecord, ...]:
+    def contracts(self, population: str | None = None) -> tuple[records.ContractRecord, ...]:
         """Return the contracts, oldest first, of one population or of all.
 
         The last contract of a population is in force; the earlier ones apply to the releases that name their hashes.
         """
         return tuple(rows_of_population(self._read().contracts, population))
 
-    def models(self) -> tuple[ModelRecord, ...]:
+    def models(self) -> tuple[records.ModelRecord, ...]:
         """Return the models, oldest first, including those that no contract names any more."""
         rows = self._stored_rows("model", sorted(self._read().models.values()))
-        return tuple(row for row in rows if isinstance(row, ModelRecord))
+        return tuple(row for row in rows if isinstance(row, records.ModelRecord))
 
-    def statements(self, population: str | None = None) -> tuple[StatementRecord, ...]:
+    def statements(self, population: str | None = None) -> tuple[records.StatementRecord, ...]:
         """Return the statement rows, oldest first, of one population or of all.
 
         Lifecycle records are statement rows of the population "".
@@ -611,20 +596,20 @@ class LedgerReader(ChainReader):
             sorted(number for name in numbers for number in numbers[name] if population in {None, name})
         )
 
-    def newest_statement(self, population: str) -> StatementRecord | None:
+    def newest_statement(self, population: str) -> records.StatementRecord | None:
         """Return the newest privacy statement of a population, None before the first."""
         return next(iter(self.newest_statements(population, 1)), None)
 
-    def first_statement(self, population: str) -> StatementRecord | None:
+    def first_statement(self, population: str) -> records.StatementRecord | None:
         """Return the first privacy statement of a population, None without one; no others are read."""
         return next(iter(self._statements(self._read().statement_numbers.get(population, [])[:1])), None)
 
-    def newest_statements(self, population: str, number: int) -> tuple[StatementRecord, ...]:
+    def newest_statements(self, population: str, number: int) -> tuple[records.StatementRecord, ...]:
         """Return the newest so many privacy statements of a population, oldest first; no others are read."""
         return self._statements(self._read().statement_numbers.get(population, [])[-number:])
 
-    def _statements(self, numbers: Sequence[int]) -> tuple[StatementRecord, ...]:
-        return tuple(row for row in self._stored_rows("statement", numbers) if isinstance(row, StatementRecord))
+    def _statements(self, numbers: Sequence[int]) -> tuple[records.StatementRecord, ...]:
+        return tuple(row for row in self._stored_rows("statement", numbers) if isinstance(row, records.StatementRecord))
 
     def newest_date(self, population: str) -> str:
         """Return the newest date (ISO) of the rows of the ledger, of statements only those of a population counting."""
@@ -658,7 +643,7 @@ class LedgerReader(ChainReader):
         Use it to detect a ledger that is shorter than a published folder. Hashes of the ledgers that this one was
         recovered from count as well.
         """
-        return head == NO_HASH or self.row_number(head) is not None
+        return head == records.NO_HASH or self.row_number(head) is not None
 
     def row_number(self, head: str) -> int | None:
         """Return the number of the row with this hash, None if there is none.
@@ -690,11 +675,11 @@ class LedgerReader(ChainReader):
         recovery = self.recovery()
         return () if recovery is None else tuple(earlier.files for earlier in recovery.earlier_ledgers)
 
-    def all_rows(self) -> tuple[Row, ...]:
+    def all_rows(self) -> tuple[records.Row, ...]:
         """Return the rows of all tables, oldest first."""
         return self._all_rows()
 
-    def verify(self) -> tuple[Fault, ...]:
+    def verify(self) -> tuple[records.Fault, ...]:
         """Return every fault of the database and of its rows; each hash is recomputed from the columns.
 
         Rows removed at the end leave a valid, shorter chain; whether it `contains` a published head shows that.
@@ -705,13 +690,13 @@ class LedgerReader(ChainReader):
         return run_transaction(self._database, partial(ledger_faults, self._database), write=False)
 
 
-def require_same_contract(registered: ContractRecord, contract: Mapping[str, Any]) -> ContractRecord:
+def require_same_contract(registered: records.ContractRecord, contract: Mapping[str, Any]) -> records.ContractRecord:
     """Return the registered contract if `contract` has the same meaning.
 
     Raises:
         ContractChanged: they differ; the message lists the differences key by key.
     """
-    promise = canonical(contract)
+    promise = records.canonical(contract)
     if registered.promise == promise:
         return registered
     changes = registered.terms.counted.differences(parse_contract(promise).counted)

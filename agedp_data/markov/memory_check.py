@@ -209,7 +209,7 @@ def pick_uniformly(values: Ints, start: Ints, number: Ints, random: NDArray[np.u
 # --------------------------------------------------------------------------------------------------
 # Goodness of fit of the Markov model: does a household have longer memory than a first-order chain explains?
 #
-# The statistic of a lag is the excess of the lagged counts (`empirical_total_variation`) over the matrix powers of the
+# The statistic of a lag is the excess of the lagged counts over the matrix powers of the
 # one-step kernel. It is compared with the same excess in series simulated from the estimated chain (parametric
 # bootstrap), with the same readings missing. The Markov property is rejected where the excess, in standard deviations,
 # is above the largest over all lags in all but a share 1 - level of the simulated series: a household that is a

@@ -293,7 +293,7 @@ def _published(row: HistoryRow) -> str:
 #
 # The idea: the bound of a span (`spans`) is about everything that a household did on the released days. Under a
 # Markov chain the whole past says about the present what the newest released day says, and that has the total
-# variation Delta of its age. So the profile of the span ages as one release does (`accounting.approximate_ageing`).
+# variation Delta of its age. So the profile of the span ages as one release does (`accounting.ageing`).
 #
 # Decisions:
 #

@@ -25,9 +25,8 @@ from typing import Annotated, ClassVar, Final, Literal, Self
 import numpy as np
 from pydantic import PrivateAttr, model_validator
 
-from agedp_data.accounting.windows import window_budgets
 from agedp_data.amendment_rules import LOWER, RAISE
-from agedp_data.epsilon import NANO, floor_nano, format_epsilon
+from agedp_data.epsilon import NANO, exact_text, floor_nano, format_epsilon
 from agedp_data.leakage.function import LeakageBoundLike
 from agedp_data.notions.enforcement import EnforcedPromise, refuse_above
 from agedp_data.notions.notion import (
@@ -50,7 +49,7 @@ from agedp_data.notions.publication import (
 )
 from agedp_data.notions.spans import SpanCurves, bound_at_delta, stated_deltas
 from agedp_data.notions.w_event import fullest_window, largest_window
-from agedp_data.parameters import Days, Epsilon, Fraction01, PositiveKwh, exact_text, watt_hours, wrong
+from agedp_data.parameters import Days, Epsilon, Fraction01, PositiveKwh, watt_hours, wrong
 from agedp_data.series.sensitivity import Move
 
 # --------------------------------------------------------------------------------------------------
@@ -449,6 +448,8 @@ class Neighbourhood(EnforcedPromise):
 
     def alternatives(self, days: int) -> dict[str, float]:
         """Return the mean noise scale over `days` days by spend, as a multiple of the clamp, the promised one first."""
+        from agedp_data.accounting.windows import window_budgets  # noqa: PLC0415  (a plan alone needs it)
+
         times, window = float(self._publication.times(self.delta_wh)), floor_nano(self.epsilon_per_window)
         names = [self.spend, *(name for name in _SPENDS if name != self.spend)]
         share = float(self.fraction or _FRACTION)
@@ -470,6 +471,8 @@ class Neighbourhood(EnforcedPromise):
 @lru_cache(maxsize=16)
 def _plan(days: int, window: int, epsilon: Decimal) -> tuple[int, ...]:
     """Return the offline plan of `days` days, rounded down [nano-epsilon]."""
+    from agedp_data.accounting.windows import window_budgets  # noqa: PLC0415  (a plan alone needs it)
+
     losses = window_budgets(np.arange(days), window=window, epsilon=float(epsilon), method="offline")
     window_loss = floor_nano(epsilon)
     return tuple(min(window_loss, floor_nano(day_loss)) for day_loss in losses.tolist())

@@ -42,7 +42,7 @@ from agedp_data.series.sensitivity import Change
 # is the sum of the curves of its rows (`accounting.renyi`):
 #
 # * a row of values of which a household moves each by a bounded amount, together by the row's sensitivity, under noise
-#   of the row's scale (`vector_curve`): one sum by all of it, counts by one each, half-hours by their clamp;
+#   of the row's scale (`renyi.vector_curve`): one sum by all of it, counts by one each, half-hours by their clamp;
 # * a row that covers several days: its curve, once in every span that touches its period;
 # * a row of an unknown mechanism, and a calibration draw: randomised response with its loss. A draw counts once in
 #   every span that touches its period (`publication`);

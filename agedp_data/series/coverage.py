@@ -53,6 +53,7 @@ COVERAGES: Final = ResultTable(
     "day and group",
     f"number of households with a usable day, by day, {NOISE_TEXT}",
     _lines,
+    "usable_noisy",
     Chart("coverage", ("low", "high"), unit="share"),
     ("max_missing",),
 )

@@ -26,9 +26,9 @@ from pydantic import PlainValidator, model_validator
 from agedp_data import table_schemas
 from agedp_data.amendment_rules import EITHER
 from agedp_data.arrays import Floats, Number, as_written
-from agedp_data.epsilon import EpsilonLike
+from agedp_data.epsilon import EpsilonLike, exact_text
 from agedp_data.errors import ChainError
-from agedp_data.parameters import NUMBERS, ascending, exact_text, kwh, watt_hours, wrong
+from agedp_data.parameters import NUMBERS, ascending, kwh, watt_hours, wrong
 from agedp_data.series import result_table
 from agedp_data.series.consistency import sum_interval
 from agedp_data.series.sensitivity import Change, cumulative_sensitivity, histogram_sensitivity
@@ -330,6 +330,7 @@ DISTRIBUTIONS: Final = result_table.ResultTable(
     "day, group and range of use",
     f"number of households by day and range of use, {result_table.NOISE_TEXT}",
     _lines,
+    "households_noisy",
     result_table.Chart("households_noisy", unit="households"),
 )
 

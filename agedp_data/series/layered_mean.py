@@ -9,7 +9,7 @@ U_1 < .. < U_m into layers, each of which is a series with its own share of the 
 The layers of a day add up to min(x, U_m) exactly. Their sensitivities are their widths, and one household's replaced
 day can change all of them by their widths at once, so their losses add.
 
-`series_tables` expands the tables of a run file.
+`series.series` expands the tables of a run file.
 
 Decisions:
 
@@ -18,7 +18,7 @@ Decisions:
 * `missing_kwh` is cut like a day, so that a missing day counts as `missing_kwh` in the sum of the layers.
 * A change of at most x kWh is charged as min(x, width) in every layer. One household cannot attain this in all layers
   at once, so the sum is an upper bound of the joint loss about such a change.
-* Differences of contracts are shown in the keys of the run file (`series_tables.written_contracts`).
+* Differences of contracts are shown in the keys of the run file (`series.series.written_contracts`).
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ import numpy as np
 from pydantic import PlainValidator, model_validator
 
 from agedp_data.amendment_rules import EITHER
+from agedp_data.epsilon import exact_text
 from agedp_data.parameters import (
     LATER,
     NUMBERS,
@@ -40,7 +41,6 @@ from agedp_data.parameters import (
     Text,
     ascending,
     exact,
-    exact_text,
     positive_kwh,
     share,
     watt_hours,
@@ -75,7 +75,7 @@ class Layer(Mean):
 
     .. math:: y_j = \min(\max(x - U_{j-1}, 0), U_j - U_{j-1})
 
-    A change of one household's day changes the sum by at most the width U_j - U_(j-1). Written by `series.layers`,
+    A change of one household's day changes the sum by at most the width U_j - U_(j-1). Written by `LayeredMean.layers`,
     never by users; layer 1 is a `Mean`.
     """
 

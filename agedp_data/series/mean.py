@@ -15,6 +15,7 @@ from agedp_data import table_schemas
 from agedp_data.arrays import Floats
 from agedp_data.parameters import LATER
 from agedp_data.roster import ALL
+from agedp_data.series import result_table as tables
 from agedp_data.series import series_terms
 from agedp_data.series.consistency import Columns as LevelColumns
 from agedp_data.series.consistency import (
@@ -24,21 +25,6 @@ from agedp_data.series.consistency import (
     next_coarser,
     precision_mean,
     totals_with_groups,
-)
-from agedp_data.series.result_table import (
-    NOISE_TEXT,
-    Chart,
-    Columns,
-    ContractTerms,
-    DerivedTable,
-    Noise,
-    PublishedRow,
-    ResultTable,
-    Terms,
-    Unit,
-    released,
-    sum_noise,
-    units_of,
 )
 from agedp_data.series.sensitivity import Change, sum_sensitivity
 from agedp_data.table_schemas import NOISE_COLUMNS, TEXT, released_schema, schema_of
@@ -164,7 +150,7 @@ _DAILY_AVERAGE_LAYERS = pa.schema(
 )
 
 
-def _mean_lines(row: PublishedRow, terms: ContractTerms, noise: Noise) -> dict[str, Any]:
+def _mean_lines(row: tables.PublishedRow, terms: tables.ContractTerms, noise: tables.Noise) -> dict[str, Any]:
     """Return the means of a row by group, with noise and interval [kWh per household]."""
     del terms
     half_width, deviation = noise.half_width(row.scale), noise.deviation(row.scale)
@@ -181,51 +167,54 @@ def _mean_lines(row: PublishedRow, terms: ContractTerms, noise: Noise) -> dict[s
     }
 
 
-def _layer_lines(row: PublishedRow, terms: ContractTerms, noise: Noise) -> Columns:
+def _layer_lines(row: tables.PublishedRow, terms: tables.ContractTerms, noise: tables.Noise) -> tables.Columns:
     return {**_mean_lines(row, terms, noise), "layer": series_terms.layer_number(row.series)}
 
 
-def _period_lines(row: PublishedRow, terms: ContractTerms, noise: Noise) -> Columns:
+def _period_lines(row: tables.PublishedRow, terms: tables.ContractTerms, noise: tables.Noise) -> tables.Columns:
     lines = _mean_lines(row, terms, noise)
     first, _ = terms.series[row.series].covered_days(date.fromisoformat(row.day))
     return {**lines, "first_day": first, "household_days": lines.pop("households")}
 
 
-_CHART: Final = Chart("mean_kwh", ("low_kwh", "high_kwh"))
-AVERAGES: Final = ResultTable(
+_CHART: Final = tables.Chart("mean_kwh", ("low_kwh", "high_kwh"))
+AVERAGES: Final = tables.ResultTable(
     "daily_averages",
     _DAILY_AVERAGES,
     "day and group",
-    f"averages over households by day, {NOISE_TEXT}",
+    f"averages over households by day, {tables.NOISE_TEXT}",
     _mean_lines,
+    "noisy_sum_wh",
     _CHART,
     ("clamp_kwh",),
 )
-PERIOD_RELEASES: Final = ResultTable(
+PERIOD_RELEASES: Final = tables.ResultTable(
     "period_releases",
     _PERIOD_RELEASES,
     "period and group",
     "averages over households and days of a week, month or year, each drawn once for all days from first_day to day, "
-    f"{NOISE_TEXT}",
+    f"{tables.NOISE_TEXT}",
     _period_lines,
+    "noisy_sum_wh",
     _CHART,
 )
-LAYERS: Final = ResultTable(
+LAYERS: Final = tables.ResultTable(
     "daily_average_layers",
     _DAILY_AVERAGE_LAYERS,
     "day, group and upper layer",
-    f"upper layers of the daily averages: parts of a mean, {NOISE_TEXT}; {{ranges}}; add to layer 1 for the mean up to "
-    "the end of a layer; the smoothed table of `agedp smooth` has the sum",
+    f"upper layers of the daily averages: parts of a mean, {tables.NOISE_TEXT}; {{ranges}}; add to layer 1 for the "
+    "mean up to the end of a layer; the smoothed table of `agedp smooth` has the sum",
     _layer_lines,
+    "noisy_sum_wh",
     _CHART,
 )
 
 
-def _period_units(period: Period, rows: Sequence[PublishedRow], terms: Terms) -> list[Unit]:
+def _period_units(period: Period, rows: Sequence[tables.PublishedRow], terms: tables.Terms) -> list[tables.Unit]:
     """Return the days of each series in each period that count alike, and the sums of layers."""
-    layers: dict[tuple[str, str, str], list[PublishedRow]] = {}
-    parts: list[tuple[Unit, Sequence[PublishedRow]]] = []
-    for row, mean in released(rows, terms, AVERAGES_BY[period]):
+    layers: dict[tuple[str, str, str], list[tables.PublishedRow]] = {}
+    parts: list[tuple[tables.Unit, Sequence[tables.PublishedRow]]] = []
+    for row, mean in tables.released(rows, terms, AVERAGES_BY[period]):
         parts.append((_period_unit(period, row.day, row.series, (mean.level, mean.quantity)), (row,)))
         if series_terms.layer_number(row.series):
             layers.setdefault((row.day, row.contract, series_terms.mean_name(row.series)), []).append(row)
@@ -236,16 +225,16 @@ def _period_units(period: Period, rows: Sequence[PublishedRow], terms: Terms) ->
             clamp_wh, missing_wh = max(mean.clamp_wh for mean in means), sum(mean.missing_wh for mean in means)
             quantity = (0, clamp_wh, missing_wh, means[0].max_missing, means[0].values)
             parts.append((_period_unit(period, day, name, (means[0].level, quantity)), of_day))
-    units = [(unit, min(terms[row.contract].version for row in unit.rows)) for unit in units_of(parts)]
+    units = [(unit, min(terms[row.contract].version for row in unit.rows)) for unit in tables.units_of(parts)]
     return [unit for unit, _ in sorted(units, key=lambda of: (of[0].first_day, of[0].series, of[1]))]
 
 
-def _period_unit(period: Period, day: str, series: str, of: tuple[object, ...]) -> Unit:
+def _period_unit(period: Period, day: str, series: str, of: tuple[object, ...]) -> tables.Unit:
     first, last = series_terms.period_of(date.fromisoformat(day), period)
-    return Unit(first, last, series, of)
+    return tables.Unit(first, last, series, of)
 
 
-def _averages(units: Sequence[Unit], terms: Terms, noise: Noise) -> pa.Table:
+def _averages(units: Sequence[tables.Unit], terms: tables.Terms, noise: tables.Noise) -> pa.Table:
     """Return the averages of periods; a sum of layers leaves out the days on which these have other groups."""
     complete = [(unit, days) for unit in units if (days := [*_added_rows(unit)])]
     of_units = [
@@ -258,7 +247,7 @@ def _averages(units: Sequence[Unit], terms: Terms, noise: Noise) -> pa.Table:
     return table_schemas.table_from_columns(schema, **values)
 
 
-def _added_rows(unit: Unit) -> Iterator[tuple[PublishedRow, ...]]:
+def _added_rows(unit: tables.Unit) -> Iterator[tuple[tables.PublishedRow, ...]]:
     """Yield the rows that are added on each day: one, or those of all layers, if they have equal groups."""
     for _, of_day in groupby(unit.rows, key=lambda row: (row.day, row.contract)):
         rows = tuple(of_day)
@@ -267,14 +256,14 @@ def _added_rows(unit: Unit) -> Iterator[tuple[PublishedRow, ...]]:
 
 
 def _period_columns(
-    unit: Unit, version: int, days: Sequence[tuple[PublishedRow, ...]], noise: Noise
+    unit: tables.Unit, version: int, days: Sequence[tuple[tables.PublishedRow, ...]], noise: tables.Noise
 ) -> dict[str, Sequence[Any]]:
     """Return the columns of a unit, a value for each group."""
     groups, values, households = _by_day_and_group(days)
     is_released = households > 0
     days_in_period = (unit.last_day - unit.first_day).days + 1
     released_days, household_days = is_released.sum(axis=0), households.sum(axis=0)
-    deviation, half_width = sum_noise(days, is_released, noise)
+    deviation, half_width = tables.sum_noise(days, is_released, noise)
     wh_per_kwh_mean = WH_PER_KWH * household_days
     # whole numbers are divided last, so that a period of one day has the values of the day
     energy_wh = values.sum(axis=0)
@@ -307,7 +296,7 @@ def _period_columns(
     }
 
 
-def _by_day_and_group(days: Sequence[tuple[PublishedRow, ...]]) -> tuple[list[str], _Integers, _Integers]:
+def _by_day_and_group(days: Sequence[tuple[tables.PublishedRow, ...]]) -> tuple[list[str], _Integers, _Integers]:
     """Return the groups, and their noisy sums [Wh] and households by day, 0 where a day lacks a group.
 
     Sums are Python integers where int64 might overflow.
@@ -331,8 +320,8 @@ def _kwh_of_household_day(table: pa.Table) -> Floats:
     return 1 / (WH_PER_KWH * table["household_days"].to_numpy())  # type: ignore[no-any-return]
 
 
-AVERAGES_BY: Final[Mapping[Period, DerivedTable]] = {
-    period: DerivedTable(
+AVERAGES_BY: Final[Mapping[Period, tables.DerivedTable]] = {
+    period: tables.DerivedTable(
         f"averages_by_{period}",
         _PERIOD_AVERAGES,
         of=f"released days of each {period}",
@@ -353,7 +342,7 @@ AVERAGES_BY: Final[Mapping[Period, DerivedTable]] = {
 }
 
 
-def _names_by_quantity(terms: Terms) -> dict[tuple[str, str], tuple[str, ...]]:
+def _names_by_quantity(terms: tables.Terms) -> dict[tuple[str, str], tuple[str, ...]]:
     """Return, by contract and series, the names of the quantity's series, if some of these add up to others."""
     return {
         (contract, name): names
@@ -363,33 +352,35 @@ def _names_by_quantity(terms: Terms) -> dict[tuple[str, str], tuple[str, ...]]:
     }
 
 
-def _consistent_units(rows: Sequence[PublishedRow], terms: Terms) -> list[Unit]:
+def _consistent_units(rows: Sequence[tables.PublishedRow], terms: tables.Terms) -> list[tables.Unit]:
     """Return the rows that are combined, those of one day, date of publication and quantity, totals first."""
     names_of, by_day = _names_by_quantity(terms), {}  # type: ignore[var-annotated]
-    for row, _ in released(rows, terms, CONSISTENT):
+    for row, _ in tables.released(rows, terms, CONSISTENT):
         if names := names_of.get((row.contract, row.series)):
             by_day.setdefault((row.day, row.published_on, row.contract, names), []).append(row)
     units = []
     for day, *of, names in sorted(by_day):
         of_day = date.fromisoformat(day)
         ordered = sorted(by_day[(day, *of, names)], key=lambda row: (names.index(row.series), row.seq))
-        units.append(Unit(of_day, of_day, names[0], (*of, names), tuple(ordered), needs=names))
+        units.append(tables.Unit(of_day, of_day, names[0], (*of, names), tuple(ordered), needs=names))
     return units
 
 
-def _consistent_lines(units: Sequence[Unit], terms: Terms, noise: Noise) -> pa.Table:
+def _consistent_lines(units: Sequence[tables.Unit], terms: tables.Terms, noise: tables.Noise) -> pa.Table:
     lines = [line for unit in units for line in _day_lines(unit.rows, terms, noise)]
     return table_schemas.table_from_rows(_CONSISTENT_AVERAGES, lines)
 
 
-def _day_lines(rows: Sequence[PublishedRow], terms: Terms, noise: Noise) -> Iterator[dict[str, Any]]:
+def _day_lines(
+    rows: Sequence[tables.PublishedRow], terms: tables.Terms, noise: tables.Noise
+) -> Iterator[dict[str, Any]]:
     """Yield the lines of one day and quantity."""
     columns = {row.seq: terms[row.contract].series[row.series].columns for row in rows}
     noisy = {}
     for row in rows:
         variance = max(noise.deviation(row.scale) ** 2, _LEAST_VARIANCE)
         noisy[row.seq] = [NoisyValue(float(value), variance) for value in row.values]
-    by_columns: dict[LevelColumns, list[PublishedRow]] = {}
+    by_columns: dict[LevelColumns, list[tables.PublishedRow]] = {}
     for row in rows:
         by_columns.setdefault(columns[row.seq], []).append(row)
     drawn = {}
@@ -427,7 +418,7 @@ def _reason(columns: LevelColumns, drawn: Collection[LevelColumns]) -> str:
     return _NO_FINER if is_divided else _NO_TOTAL
 
 
-CONSISTENT: Final = DerivedTable(
+CONSISTENT: Final = tables.DerivedTable(
     "consistent_daily_averages",
     _CONSISTENT_AVERAGES,
     of="least squares of the released averages",
@@ -459,7 +450,7 @@ class Mean(series_terms.EnergySeries):
     KIND = "mean"
     PLURAL = "averages"
     CONTENT = "averages"
-    TABLES: ClassVar[tuple[ResultTable, ...]] = (AVERAGES, PERIOD_RELEASES)
+    TABLES: ClassVar[tuple[tables.ResultTable, ...]] = (AVERAGES, PERIOD_RELEASES)
     DERIVED = (CONSISTENT, *AVERAGES_BY.values())
     unit = "kWh"
     true_values = "means"

@@ -34,21 +34,7 @@ from agedp_data.datasets.timestamps import day_number
 from agedp_data.datasets.validation import INTERVAL_MINUTES, SLOTS, Flags, Ints
 from agedp_data.errors import ChainError
 from agedp_data.parameters import LATER, PositiveKwh, watt_hours, wrong
-from agedp_data.series.result_table import (
-    NOISE_TEXT,
-    Chart,
-    Columns,
-    ContractTerms,
-    DerivedTable,
-    Noise,
-    PublishedRow,
-    ResultTable,
-    Terms,
-    Unit,
-    released,
-    sum_noise,
-    units_of,
-)
+from agedp_data.series import result_table as tables
 from agedp_data.series.sensitivity import Change
 from agedp_data.series.series_terms import (
     DAY_KINDS,
@@ -452,7 +438,7 @@ def cell_minutes(layout: Layout, day: date) -> Ints:
     return minutes
 
 
-def _means(row: PublishedRow, wh_per_kwh_mean: np.ndarray[Any, Any], noise: Noise) -> dict[str, Any]:
+def _means(row: tables.PublishedRow, wh_per_kwh_mean: np.ndarray[Any, Any], noise: tables.Noise) -> dict[str, Any]:
     """Return mean, noise and interval of the cells of a row [kWh per household]."""
     values = np.array(row.values, np.int64)
     deviation, half_width = noise.deviation(row.scale), noise.half_width(row.scale)
@@ -464,7 +450,7 @@ def _means(row: PublishedRow, wh_per_kwh_mean: np.ndarray[Any, Any], noise: Nois
     }
 
 
-def _day_lines(row: PublishedRow, terms: ContractTerms, noise: Noise) -> Columns:
+def _day_lines(row: tables.PublishedRow, terms: tables.ContractTerms, noise: tables.Noise) -> tables.Columns:
     """Return the half-hours of a day."""
     places, households = _places(row.cells, terms.series[row.series]), np.array(row.households, np.int64)
     return {
@@ -477,7 +463,7 @@ def _day_lines(row: PublishedRow, terms: ContractTerms, noise: Noise) -> Columns
     }
 
 
-def _month_lines(row: PublishedRow, terms: ContractTerms, noise: Noise) -> Columns:
+def _month_lines(row: tables.PublishedRow, terms: tables.ContractTerms, noise: tables.Noise) -> tables.Columns:
     """Return the half-hours of each kind of day of a month."""
     profile: Any = terms.series[row.series]
     first, last = profile.covered_days(date.fromisoformat(row.day))
@@ -512,24 +498,26 @@ def _calendar(layout: Layout, first: date, last: date) -> list[tuple[int, Ints]]
     return [(len(of_kind), np.sum(of_kind, axis=0)) for of_kind in by_kind.values()]
 
 
-_CHART: Final = Chart("mean_kwh", ("low_kwh", "high_kwh"))
+_CHART: Final = tables.Chart("mean_kwh", ("low_kwh", "high_kwh"))
 _CLAMPS: Final = ("clamp_kwh", "half_hour_clamp_kwh")
-PROFILES: Final = ResultTable(
+PROFILES: Final = tables.ResultTable(
     "daily_profile",
     _DAILY_PROFILE,
     "day, group and time of day",
-    f"averages over households by day and time of day (load profiles), {NOISE_TEXT}",
+    f"averages over households by day and time of day (load profiles), {tables.NOISE_TEXT}",
     _day_lines,
+    "noisy_sum_wh",
     _CHART,
     _CLAMPS,
 )
-PROFILE_RELEASES: Final = ResultTable(
+PROFILE_RELEASES: Final = tables.ResultTable(
     "profile_releases",
     _PROFILE_RELEASES,
     "month, group, kind of day and time of day",
     "averages over households and the weekdays or weekends of a month by time of day, each drawn once for all days "
-    f"from first_day to day, {NOISE_TEXT}",
+    f"from first_day to day, {tables.NOISE_TEXT}",
     _month_lines,
+    "noisy_sum_wh",
     _CHART,
     _CLAMPS,
 )
@@ -551,31 +539,31 @@ class _KindSums:
     sum_wh: _Integers
     households: Ints
     minutes: Ints
-    rows: tuple[PublishedRow, ...]
+    rows: tuple[tables.PublishedRow, ...]
 
 
-def _month_units(rows: Sequence[PublishedRow], terms: Terms) -> list[Unit]:
+def _month_units(rows: Sequence[tables.PublishedRow], terms: tables.Terms) -> list[tables.Unit]:
     """Return the released days of each series in each month that count a household's day alike."""
     parts = []
-    for row, profile in released(rows, terms, PROFILE_BY_MONTH):
+    for row, profile in tables.released(rows, terms, PROFILE_BY_MONTH):
         first, last = period_of(date.fromisoformat(row.day), "month")
-        parts.append((Unit(first, last, row.series, (profile.by, profile.quantity)), (row,)))
-    units = units_of(parts)
+        parts.append((tables.Unit(first, last, row.series, (profile.by, profile.quantity)), (row,)))
+    units = tables.units_of(parts)
     return sorted(units, key=lambda unit: (unit.first_day, unit.series, terms[unit.rows[0].contract].version))
 
 
-def _profile_by_month(units: Sequence[Unit], terms: Terms, noise: Noise) -> pa.Table:
+def _profile_by_month(units: Sequence[tables.Unit], terms: tables.Terms, noise: tables.Noise) -> pa.Table:
     """Return the lines of months: weekdays first, then by group and half-hour."""
-    tables = [
+    parts = [
         _kind_table(unit, terms[unit.rows[0].contract], kind, sums, noise)
         for unit in units
         for kind in DAY_KINDS
         for sums in _kind_sums(terms, [row for row in unit.rows if day_kind(date.fromisoformat(row.day)) == kind])
     ]
-    return pa.concat_tables([_PROFILE_BY_MONTH.empty_table(), *tables])
+    return pa.concat_tables([_PROFILE_BY_MONTH.empty_table(), *parts])
 
 
-def _kind_sums(terms: Terms, rows: Sequence[PublishedRow]) -> Iterator[_KindSums]:
+def _kind_sums(terms: tables.Terms, rows: Sequence[tables.PublishedRow]) -> Iterator[_KindSums]:
     """Yield the sums of days of one kind; nothing without a day."""
     if not rows:
         return
@@ -600,7 +588,9 @@ def _kind_sums(terms: Terms, rows: Sequence[PublishedRow]) -> Iterator[_KindSums
     yield _KindSums(tuple(number), sum_wh, households, minutes, tuple(rows))
 
 
-def _kind_table(unit: Unit, terms: ContractTerms, kind: DayKind, sums: _KindSums, noise: Noise) -> pa.Table:
+def _kind_table(
+    unit: tables.Unit, terms: tables.ContractTerms, kind: DayKind, sums: _KindSums, noise: tables.Noise
+) -> pa.Table:
     """Return the lines of one kind of day: half-hours that have the same minutes on each day are computed together."""
     profile: Any = terms.series[unit.series]
     length = slot_step(terms.layout.interval_minutes) * INTERVAL_MINUTES
@@ -643,13 +633,13 @@ def _kind_table(unit: Unit, terms: ContractTerms, kind: DayKind, sums: _KindSums
     )
 
 
-def _group_columns(sums: _KindSums, minutes: Ints, length: int, noise: Noise) -> dict[str, _Integers]:
+def _group_columns(sums: _KindSums, minutes: Ints, length: int, noise: tables.Noise) -> dict[str, _Integers]:
     """Return columns of each group in half-hours that have these minutes on each day, and the noise of their sum."""
     enters: Flags = (sums.households > 0) & (minutes > 0)[:, None]
     households = np.where(enters, sums.households, 0)
     household_minutes = minutes @ households
     published_on = np.array([day_number(date.fromisoformat(row.published_on)) for row in sums.rows])
-    deviation, half_width = sum_noise([(row,) for row in sums.rows], enters, noise)
+    deviation, half_width = tables.sum_noise([(row,) for row in sums.rows], enters, noise)
     return {
         "days_released": enters.sum(axis=0),
         "fewest_households": np.where(enters, households, households.max(initial=0)).min(axis=0),
@@ -670,7 +660,7 @@ def _kwh_of_half_hour(table: pa.Table) -> Floats:
     return table["minutes"].to_numpy() / (_WH_PER_KWH * table["household_minutes"].to_numpy())  # type: ignore[no-any-return]
 
 
-PROFILE_BY_MONTH: Final = DerivedTable(
+PROFILE_BY_MONTH: Final = tables.DerivedTable(
     "profile_by_month",
     _PROFILE_BY_MONTH,
     of="released days of each month, weekdays and weekends",

@@ -127,6 +127,7 @@ class ResultTable:
         line_of: what a line is of, for the statement: "day and group".
         description: what it contains, in datapackage.json.
         lines: returns the other columns, and the group, of the lines of a row.
+        drawn: the column of what was drawn.
         chart: what its chart shows.
         keys: keys of the series that the guarantee has for each version; none: the whole table of the series.
     """
@@ -136,6 +137,7 @@ class ResultTable:
     line_of: str
     description: str
     lines: Callable[[PublishedRow, ContractTerms, Noise], Columns]
+    drawn: str
     chart: Chart
     keys: tuple[str, ...] = ()
 

@@ -41,8 +41,9 @@ from pydantic import (
     WrapValidator,
 )
 
+from agedp_data.epsilon import exact_text
 from agedp_data.errors import LedgerError
-from agedp_data.parameters import exact_text, wrong
+from agedp_data.parameters import wrong
 from agedp_data.roster import group_columns
 from agedp_data.series.coverage import Coverage
 from agedp_data.series.distribution import Distribution
@@ -63,9 +64,11 @@ STATISTICS: Final[tuple[type[Series], ...]] = (
     Coverage,
 )
 """The classes of all statistics."""
-_RELEASED: Final[tuple[type[Series], ...]] = (Mean, Layer, *STATISTICS[1:])
+_RELEASED: Final[tuple[type[Series], ...]] = (Mean, Layer, *STATISTICS)
 _DERIVED: Final[tuple[type[Series], ...]] = (Mean, Profile, *STATISTICS)
-RESULT_TABLES: Final[tuple[ResultTable, ...]] = tuple(table for statistic in _RELEASED for table in statistic.TABLES)
+RESULT_TABLES: Final[tuple[ResultTable, ...]] = tuple(
+    dict.fromkeys(table for statistic in _RELEASED for table in statistic.TABLES)
+)
 """The kinds of table of released values, in the order of a release."""
 DERIVED_TABLES: Final[tuple[DerivedTable, ...]] = tuple(
     dict.fromkeys(table for statistic in _DERIVED for table in statistic.DERIVED)
@@ -101,9 +104,11 @@ def series_in(terms: Mapping[str, Any]) -> AnySeries:
     50000
 
     Raises:
-        ValueError: the table is not a series.
+        ValueError: the table is not a series, or one of a statistic that this version does not know.
     """
-    kind: type[Any] = BY_NAME.get(terms["statistic"], Mean)
+    if terms["statistic"] not in BY_NAME:
+        raise ValueError("unknown statistic")
+    kind: type[Any] = BY_NAME[terms["statistic"]]
     kind = Layer if terms.get("above_kwh", "0") != "0" and kind is Mean else kind
     fields = {key: value for key, value in terms.items() if key in kind.model_fields}
     return kind.model_validate({key: _amounts(value) if key in _AMOUNTS else value for key, value in fields.items()})

@@ -9,7 +9,7 @@ Decisions:
 * The `limit` of a bound is the upper bound over future releases: the promise's bound, or the present value where that
   is larger (tightening a bound does not undo releases). The pure bound of a span has none beside that with a promised
   delta: it depends on calibration draws and earlier caps of a day as well.
-* `factor` is e^epsilon, the factor by which odds may change, rounded up; none with a delta (`delta_texts`).
+* `factor` is e^epsilon, the factor by which odds may change, rounded up; none with a delta.
 * With a promised delta, what is spent, left and added is that of the total at this delta.
 * Losses of other populations of the ledger are stated separately, because a ledger does not show whether they share
   households.
@@ -23,11 +23,10 @@ from decimal import Decimal
 from typing import Any, Literal
 
 from agedp_data.config.contract_document import ContractDocument
-from agedp_data.epsilon import format_epsilon
+from agedp_data.epsilon import exact_text, format_epsilon
 from agedp_data.notions.notion import DAY_BOUND, TOTAL_BOUND, LossBound, name_at_delta
-from agedp_data.parameters import exact_text
 from agedp_data.statement import document, note_texts
-from agedp_data.statement.texts import FACTS, NOTES
+from agedp_data.statement.note_texts import FACTS, NOTES
 
 
 @dataclass(frozen=True, slots=True)

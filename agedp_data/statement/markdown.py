@@ -15,11 +15,11 @@ import pyarrow as pa
 
 from agedp_data.config.contract_document import ContractDocument, SeriesTerms
 from agedp_data.datasets.validation import SLOTS
+from agedp_data.epsilon import exact_text
 from agedp_data.messages import escape_controls, sentence_start
 from agedp_data.notions import Neighbourhood
 from agedp_data.notions.notion import CALIBRATION_DAY_BOUND, DAY_BOUND, TOTAL_BOUND
-from agedp_data.parameters import exact_text, watt_hours
-from agedp_data.private_selection import quantile_lines
+from agedp_data.parameters import watt_hours
 from agedp_data.roster import PATH_SEPARATOR, columns_of, columns_text
 from agedp_data.series.consistency import Columns, next_coarser, totals_with_groups
 from agedp_data.series.profile import WEIGHTS, profile_sensitivity
@@ -38,6 +38,8 @@ from agedp_data.statement.document import (
 )
 from agedp_data.statement.note_texts import (
     INFINITE,
+    SENTENCES,
+    WORDS,
     aside,
     is_of_span,
     is_useless_factor,
@@ -48,7 +50,6 @@ from agedp_data.statement.note_texts import (
     short_rest,
     with_delta,
 )
-from agedp_data.statement.texts import SENTENCES, WORDS
 
 # --------------------------------------------------------------------------------------------------
 # Sentences of STATEMENT.md on the layers of a mean with a list of clamps, made from the contract.
@@ -570,7 +571,10 @@ def _model_texts(model: StatedModel) -> list[str]:
     period = " to ".join(model.period) if model.period else "an earlier period"
     source = WORDS.by_key("sources").get(model.publish or model.source or "", "").format(period=period)
     selection = [" ".join(selection_texts(model.content()))] if model.publish == "private" else []
-    selection += quantile_lines(model.content())
+    if "quantiles" in model.content():
+        from agedp_data.leakage.nested_family import quantile_lines  # noqa: PLC0415  (models of 0.2 alone have them)
+
+        selection += quantile_lines(model.content())
     basis = f"Source: {model.basis}" if model.basis is not None else ""
     settings = {key: value for key, value in model.content().items() if key != "draws"}
     return [source, *selection, basis, _list([f"{key} = {value}" for key, value in _leaves(settings)])]

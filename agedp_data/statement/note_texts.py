@@ -1,25 +1,65 @@
 """Notes of a statement: what is particular about a release, its ledger, its households and those of other releases.
 
-The texts (`texts.NOTES`) are stored in the ledger and hashed. A statement that is published already keeps the texts
-that it has; a new wording is for new statements, and a note that an earlier statement decides by is recognised in each
-of its wordings.
+The notes are stored in the ledger and hashed. A statement that is published already keeps the texts that it has; a new
+wording is for new statements, and a note that an earlier statement decides by is recognised in each of its wordings.
+
+The prose of all modules of the statement is in `texts.toml`, by section and name, with names to fill in in braces: it
+is written, read and compared as prose, and the modules say when a sentence applies.
+
+>>> NOTES.own_days_too
+'The model was estimated from days that are released here as well.'
 """
 
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import MAX_EMAX, MAX_PREC, ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from pathlib import Path
 from typing import Any, Final
 
 from agedp_data.config.contract_document import ContractDocument
 from agedp_data.config.run_file import is_large_delta
-from agedp_data.epsilon import NANO, format_delta, round_nano
+from agedp_data.epsilon import NANO, exact_text, format_delta, round_nano
 from agedp_data.notions.enforcement import is_total_at_delta
 from agedp_data.notions.notion import ASSUMPTION_FREE, DAY_BOUND, TOTAL_BOUND, LossBound
-from agedp_data.parameters import exact_text
 from agedp_data.statement.document import AddedLoss, StatedBound
-from agedp_data.statement.texts import NOTES
+
+
+class Texts:
+    """The texts of a section, each an attribute; or several under one name, in order or by a key."""
+
+    def __init__(self, texts: Mapping[str, Any]) -> None:
+        self._texts = texts
+
+    def __getattr__(self, name: str) -> str:
+        if name not in self._texts:
+            raise AttributeError(f"there is no text {name!r}")
+        text: str = self._texts[name]
+        return text
+
+    def several(self, name: str) -> tuple[str, ...]:
+        """Return the texts of a list."""
+        return tuple(self._texts[name])
+
+    def by_key(self, name: str) -> Mapping[str, str]:
+        """Return the texts of a table by their keys."""
+        texts: Mapping[str, str] = self._texts[name]
+        return texts
+
+
+def read_texts(file: Path) -> dict[str, Texts]:
+    """Return the texts of a TOML file by section."""
+    return {section: Texts(texts) for section, texts in tomllib.loads(file.read_text(encoding="utf-8")).items()}
+
+
+_SECTIONS: Final = read_texts(Path(__file__).with_name("texts.toml"))
+NOTES: Final = _SECTIONS["notes"]
+FACTS: Final = _SECTIONS["facts"]
+WORDS: Final = _SECTIONS["markdown"]
+SENTENCES: Final = _SECTIONS["series"]
+
 
 # --------------------------------------------------------------------------------------------------
 # The factor by which odds may change under a bound, as decimal text: exact for the table, short for people.

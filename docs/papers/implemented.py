@@ -13,7 +13,7 @@ _AGE: _Rows = (
     ("Theorem 2", "`accounting.ageing.risk` with infinite loss", "justifies no release: caps hold beside it"),
     ("Theorem 3, eq. 25", "`accounting.ageing.compose`", "inputs sorted by time, any overlap of ages"),
     ("Proposition 3, eq. 30", "`accounting.ageing.peak`", "supremum of the tight recursion; eq. 30 is a method"),
-    ("Algorithms 1, 2", "`accounting.age_planner.plan_ageing`", "exact search over whole steps"),
+    ("Algorithms 1, 2", "`accounting.ageing.plan_ageing`", "exact search over whole steps"),
     ("eq. 55", "`markov.mixing.spectral_bound`", "reversible chains only; `reversibilised_bound` for every chain"),
     ("Definition 5", "`accounting.ageing.age_artificially`", "a function; no release uses it"),
 )
@@ -24,7 +24,7 @@ _TEMPORAL: _Rows = (
     ("Theorem 3, Corollary 1", "`temporal_leakage.window`, `user_level`", "none"),
     ("Algorithms 7, 8", "`temporal_allocation.allocate`", "even shares and a local optimum beside them"),
     ("eq. 28", "`markov.transitions.transition_matrix`", "experiments only: smoothing lowers a bound"),
-    ("one kernel for each step", "`accounting.temporal_half_hourly`", "days of 48 half-hours, with two kernels"),
+    ("one kernel for each step", "`accounting.temporal_recursion`", "days of 48 half-hours, with two kernels"),
 )
 _DISCOUNTED: _Rows = (
     ("Definitions 9, 10, 13, 14", "notion `discounted`", '"for every t" is part of the definition'),
@@ -35,7 +35,7 @@ _DISCOUNTED: _Rows = (
 )
 _NEIGHBOURHOOD: _Rows = (
     ("δ-neighbours", "`delta_neighbourhood.distance`", "one household's day moves by at most δ"),
-    ("shifted histograms", "`series.histograms.shifted_histograms`", "releases take cumulative counts: less noise"),
+    ("shifted histograms", "`series.sensitivity.shifted_histograms`", "releases take cumulative counts: less noise"),
     ("dynamic datasets, offline", '`window_budgets`, `spend = "offline"`', "least mean noise, a convex programme"),
     ("dynamic datasets, online", '`spend = "fraction"`, `"per-request"`', "losses of any window sum to at most ε"),
     ("2δ costs 2ε", "notion `neighbourhood`", "exact for Laplace noise on a sum; the full-range loss is capped too"),

@@ -23,7 +23,7 @@ from prefect.events import emit_event
 
 from agedp.budget import series_by_contract
 from agedp.ledger_session import LedgerSession
-from agedp.local_files.internal_files import FileNotice
+from agedp.local_files.atomic_files import FileNotice
 from agedp.pipeline import RunSummary
 from agedp.release_folder.folder_files import REPORT
 from agedp.release_verification import ReleaseFolder
@@ -41,8 +41,8 @@ from agedp_data.notions.notion import single_and_period_losses
 from agedp_data.notions.publication import Publication, covered_losses
 from agedp_data.series.layered_mean import is_upper
 from agedp_flows.text import run_text
-from agedp_flows.text.number_text import count_text
 from agedp_flows.text.plan_text import plan_table
+from agedp_flows.text.screen import count_text
 
 
 def artifact_key(kind: str, population: str) -> str:

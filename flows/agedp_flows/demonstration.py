@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from agedp.compute.engine_settings import SILENT, ProgressReporter
+from agedp.demo import overview
 from agedp.demo.demo_folder import (
     AGES_DAYS,
     CHAINS,
@@ -28,41 +29,18 @@ from agedp.demo.demo_folder import (
     locked_folder,
     write_dataset,
 )
-from agedp.demo.overview import (
-    COLUMNS_ARE,
-    CalibrationTasks,
-    DemoPage,
-    DemoStarted,
-    Mixing,
-    ReleaseSummary,
-    Step,
-    credit_text,
-    day_epsilon_text,
-    exact_bound,
-    gap_text,
-    mixing_rows,
-    not_applicable,
-    overview_page,
-    read_mixing,
-    release_row,
-    row_text,
-    sampling_text,
-    state_text,
-    summarise_release,
-)
 from agedp.local_files import atomic_files
 from agedp_data.datasets.synthetic.households import Floats
 from agedp_data.messages import sentence_start
 from agedp_data.model import PUBLIC_FILE
 from agedp_flows.prefect_server import running_server
-from agedp_flows.text.number_text import count_text
 from agedp_flows.text.run_text import format_path
-from agedp_flows.text.screen import StyledLine, heading, screen_width, table_lines
+from agedp_flows.text.screen import StyledLine, count_text, heading, screen_width, table_lines
 
 _READABLE = 0o644
 
 
-def run_demonstration(folder: Path, size: Size, *, progress: ProgressReporter = SILENT) -> Iterator[Step]:
+def run_demonstration(folder: Path, size: Size, *, progress: ProgressReporter = SILENT) -> Iterator[overview.Step]:
     """Yield each result as soon as it exists: per dataset its households, chains and releases; last the page.
 
     Raises:
@@ -71,28 +49,30 @@ def run_demonstration(folder: Path, size: Size, *, progress: ProgressReporter = 
         ServerError: no Prefect server answers or starts.
     """
     with locked_folder(folder, size):
-        yield DemoStarted()
+        yield overview.DemoStarted()
         yield from _results(folder, size, progress)
 
 
-def _results(folder: Path, size: Size, progress: ProgressReporter) -> Iterator[Step]:
-    mixings: list[Mixing] = []
-    releases: list[ReleaseSummary] = []
+def _results(folder: Path, size: Size, progress: ProgressReporter) -> Iterator[overview.Step]:
+    mixings: list[overview.Mixing] = []
+    releases: list[overview.ReleaseSummary] = []
     with running_server(folder / SERVER):
         for dataset in DATASETS:
             dataset_folder = folder / dataset.name
             write_dataset(folder, dataset, size)
             yield draw_dataset(dataset, size)
             if not (dataset_folder / "model" / PUBLIC_FILE).exists():
-                yield CalibrationTasks(_calibrate(dataset_folder / f"{DEMONSTRATED_NOTIONS[0]}.toml", progress))
-            mixings.append(read_mixing(dataset_folder))
+                yield overview.CalibrationTasks(
+                    _calibrate(dataset_folder / f"{DEMONSTRATED_NOTIONS[0]}.toml", progress)
+                )
+            mixings.append(overview.read_mixing(dataset_folder))
             yield mixings[-1]
             for notion in DEMONSTRATED_NOTIONS:
                 _release(dataset_folder / f"{notion}.toml", progress)
-                releases.append(summarise_release(dataset_folder, notion))
+                releases.append(overview.summarise_release(dataset_folder, notion))
                 yield releases[-1]
-    atomic_files.write(folder / PAGE, overview_page(mixings, releases).encode(), mode=_READABLE)
-    yield DemoPage(folder / PAGE)
+    atomic_files.write(folder / PAGE, overview.overview_page(mixings, releases).encode(), mode=_READABLE)
+    yield overview.DemoPage(folder / PAGE)
 
 
 def _calibrate(run_file: Path, progress: ProgressReporter) -> str:
@@ -130,7 +110,7 @@ _COLUMNS = 100
 _TABLE_COLUMNS = 118
 
 
-def step_lines(step: Step, folder: Path) -> list[str]:
+def step_lines(step: overview.Step, folder: Path) -> list[str]:
     """Return one result as lines for the terminal."""
     return [line for text in _step_texts(step, folder) for line in _wrapped(text)]
 
@@ -144,19 +124,19 @@ def _wrapped(text: str) -> list[str]:
     )
 
 
-def _step_texts(step: Step, folder: Path) -> list[str]:
+def _step_texts(step: overview.Step, folder: Path) -> list[str]:
     match step:
-        case DemoStarted():
+        case overview.DemoStarted():
             return [_INTRODUCTION]
         case DemonstrationDataset():
             return _draw_lines(step, folder)
-        case CalibrationTasks():
+        case overview.CalibrationTasks():
             return [step.text]
-        case Mixing():
+        case overview.Mixing():
             return _mixing_lines(step)
-        case ReleaseSummary():
+        case overview.ReleaseSummary():
             return [_release_line(step)]
-        case DemoPage():
+        case overview.DemoPage():
             return [f"The same in pictures: {format_path(str(step.path))}"]
 
 
@@ -174,22 +154,22 @@ def _draw_lines(draw: DemonstrationDataset, folder: Path) -> list[str]:
     ]
 
 
-def _mixing_lines(mixing: Mixing) -> list[str]:
+def _mixing_lines(mixing: overview.Mixing) -> list[str]:
     columns = "".join(f"{column:5d}" for column in range(1, len(mixing.example) + 1))
     return [
-        row_text(mixing.rows),
-        state_text(mixing),
+        overview.row_text(mixing.rows),
+        overview.state_text(mixing),
         "",
         f"Estimated transition matrix of household {mixing.example_id}",
         "(row: state now; column: state after half an hour)",
         f"    {columns}",
         *(f"{row:4d}" + "".join(map(_cell, values)) for row, values in enumerate(mixing.example.tolist(), start=1)),
         "",
-        gap_text(mixing),
+        overview.gap_text(mixing),
         "",
         *_age_lines(mixing),
-        not_applicable(mixing),
-        sampling_text(mixing),
+        overview.not_applicable(mixing),
+        overview.sampling_text(mixing),
         "",
     ]
 
@@ -203,10 +183,10 @@ def _cell(share: float) -> str:
     return f"{'.' if share == 0 else f'{share:.2f}'.removeprefix('0'):>5}"
 
 
-def _age_lines(mixing: Mixing) -> list[str]:
+def _age_lines(mixing: overview.Mixing) -> list[str]:
     rows: list[list[str]] = []
     measure = ""
-    for name, chains, *values in mixing_rows(mixing):
+    for name, chains, *values in overview.mixing_rows(mixing):
         if name != measure:
             rows.append([name])
             measure = name
@@ -215,33 +195,36 @@ def _age_lines(mixing: Mixing) -> list[str]:
     return table_lines(columns, rows, width=screen_width() or _TABLE_COLUMNS)
 
 
-def _release_line(release: ReleaseSummary) -> str:
+def _release_line(release: overview.ReleaseSummary) -> str:
     return (
         f"{sentence_start(release.notion)} privacy: {len(release.days)} days released, noise "
-        f"{release.noise.deviation:.3f} kWh per household, epsilon of a day {day_epsilon_text(release)}: "
+        f"{release.noise.deviation:.3f} kWh per household, epsilon of a day {overview.day_epsilon_text(release)}: "
         f"{format_path(str(release.folder))}"
     )
 
 
-def release_table_lines(steps: Sequence[Step]) -> list[str]:
+def release_table_lines(steps: Sequence[overview.Step]) -> list[str]:
     """Return the table of all releases, the meaning of its columns, and the effect of the credit for age."""
-    releases = [step for step in steps if isinstance(step, ReleaseSummary)]
-    texts = [*COLUMNS_ARE, *(credit_text(releases, step) for step in steps if isinstance(step, Mixing))]
-    rows = table_lines(_RELEASES, map(release_row, releases), width=screen_width() or _TABLE_COLUMNS)
+    releases = [step for step in steps if isinstance(step, overview.ReleaseSummary)]
+    texts = [
+        *overview.COLUMNS_ARE,
+        *(overview.credit_text(releases, step) for step in steps if isinstance(step, overview.Mixing)),
+    ]
+    rows = table_lines(_RELEASES, map(overview.release_row, releases), width=screen_width() or _TABLE_COLUMNS)
     return ["", *rows, "", *(line for text in texts for line in _wrapped(text)), ""]
 
 
-def demonstration_json(steps: Sequence[Step]) -> dict[str, Any]:
+def demonstration_json(steps: Sequence[overview.Step]) -> dict[str, Any]:
     """Return all results as JSON: public facts and, because the households are synthetic, those of the chains."""
-    kernels = next(step.kernels for step in steps if isinstance(step, Mixing))
+    kernels = next(step.kernels for step in steps if isinstance(step, overview.Mixing))
     return {
-        "page": next(str(step.path) for step in steps if isinstance(step, DemoPage)),
-        "chains": [_mixing_json(step) for step in steps if isinstance(step, Mixing)],
-        "releases": [_release_json(step, kernels) for step in steps if isinstance(step, ReleaseSummary)],
+        "page": next(str(step.path) for step in steps if isinstance(step, overview.DemoPage)),
+        "chains": [_mixing_json(step) for step in steps if isinstance(step, overview.Mixing)],
+        "releases": [_release_json(step, kernels) for step in steps if isinstance(step, overview.ReleaseSummary)],
     }
 
 
-def _mixing_json(mixing: Mixing) -> dict[str, Any]:
+def _mixing_json(mixing: overview.Mixing) -> dict[str, Any]:
     estimated = ("total_variation", "reversibilised")
     return {
         "dataset": mixing.dataset,
@@ -269,7 +252,7 @@ def _mixing_json(mixing: Mixing) -> dict[str, Any]:
     }
 
 
-def _release_json(release: ReleaseSummary, kernels: Floats) -> dict[str, Any]:
+def _release_json(release: overview.ReleaseSummary, kernels: Floats) -> dict[str, Any]:
     estimate = release.noise.signal.estimate
     return {
         "dataset": release.dataset,
@@ -284,5 +267,5 @@ def _release_json(release: ReleaseSummary, kernels: Floats) -> dict[str, Any]:
         "day_epsilon": release.day_epsilon,
         "total_epsilon": release.total_epsilon,
         "bound": {"name": release.bound.name, "epsilon": release.bound.epsilon, "limit": release.bound.limit},
-        "bound_under_exact_chains": exact_bound(release, kernels),
+        "bound_under_exact_chains": overview.exact_bound(release, kernels),
     }

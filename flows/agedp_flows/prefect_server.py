@@ -23,7 +23,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from agedp.local_files import atomic_files
-from agedp.local_files.internal_files import FileKind, read_content
+from agedp.local_files.atomic_files import FileKind, read_content
 from agedp.run_context import load_run_file
 from agedp_data.errors import AgedpError
 from agedp_flows import START_SECONDS

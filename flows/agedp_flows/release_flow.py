@@ -1,6 +1,6 @@
 """The Prefect flow `agedp`: plan, ingest, aggregate, release, publish, report, one task each.
 
-The tasks run the stages of `agedp.pipeline.stage_tasks` in the same order. Each takes and returns handles of the values
+The tasks run the stages of `agedp.pipeline.run_stages` in the same order. Each takes and returns handles of the values
 that the stages take and return, so Prefect draws the arrows between them and stores none of them. Prefect receives the
 path of the run file, a date, names of stages, public text and public counts, and the path of the release folder.
 """

@@ -9,7 +9,7 @@
     )
     released.table, released.plot(), released.save("release")
 
-* `read`: files or tables -> readings; `findings`: what the judge of the input finds in them.
+* `read`: files or tables -> readings; `findings`: what the preflight finds in them.
 * `quantize`, `estimate`, `calibrate`: readings -> states -> chains -> model.
 * `plan`, `compare`: what a promise permits and costs, without a draw; `release`, `sanitise`: draw and publish.
 * `open_release`, `verify`, `smooth`: for recipients; `audit`: measured lower bounds of the loss.

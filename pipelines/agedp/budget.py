@@ -27,7 +27,6 @@ from datetime import date, timedelta
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final, Protocol
 
-from agedp.stage_values import Cells, DailySum, DueDay, PlannedRelease
 from agedp_data import mechanisms
 from agedp_data.accounting.temporal_allocation import largest_feasible
 from agedp_data.config import RunFile
@@ -48,6 +47,7 @@ from agedp_data.series.series import AnySeries
 from agedp_data.series.series_terms import Cell, days_of
 
 if TYPE_CHECKING:
+    from agedp.stage_values import Cells, DueDay
     from agedp_data.ledger import Ledger
 
 # --------------------------------------------------------------------------------------------------
@@ -329,6 +329,15 @@ TOO_FEW = "fewer households on the roster than [population] min_households"
 SKIP_DAYS = "[schedule] skip_days"
 
 
+@dataclass(frozen=True, slots=True)
+class PlannedRelease:
+    """A row to store, without its values, with the loss of its noise, or the reason why the day is skipped."""
+
+    row: ReleaseRecord
+    loss: Fraction
+    skip_reason: str = ""
+
+
 def plan_release(terms: ReleaseTerms, due: DueDay, series: str, history: Sequence[AnyRelease]) -> PlannedRelease:
     """Return the row that will be stored; a day without delivery, with too few households or no budget is skipped.
 
@@ -534,23 +543,3 @@ def first_period_without(day: date, series: AnySeries, done: Collection[str]) ->
         if first >= day and not any(covered.isoformat() in done for covered in days_of(first, last)):
             return first
         day = last + timedelta(days=1)
-
-
-def sum_periods(
-    by_day: Mapping[tuple[date, str], DailySum], series: Mapping[str, AnySeries], single_days: Collection[date]
-) -> dict[tuple[date, str], DailySum]:
-    """Return the sums of rows: of single days as they are, of periods added over their days.
-
-    Days that are summed for a period alone have no sum of their own. A period of which a day is missing has no sum.
-    """
-    sums = {
-        (day, name): daily_sum
-        for (day, name), daily_sum in by_day.items()
-        if day in single_days and not series[name].covers_periods
-    }
-    lasts = {(series[name].covered_days(day)[1], name) for day, name in by_day if series[name].covers_periods}
-    for last, name in sorted(lasts):
-        days = days_of(*series[name].covered_days(last))
-        if all((day, name) in by_day for day in days):
-            sums[last, name] = DailySum.of_period({day: by_day[day, name] for day in days})
-    return sums

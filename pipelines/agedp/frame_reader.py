@@ -130,7 +130,7 @@ def findings(
     households: Collection[str] | None = None,
     days: tuple[date | str, date | str] | None = None,
 ) -> tuple[Finding, ...]:
-    """Return what the judge of the input finds in files or in a table: causes that touch household-days.
+    """Return what the preflight finds in files or in a table: causes that touch household-days.
 
     Use it where a release is refused, or a warning says that something was found. Confidential.
 

@@ -40,13 +40,13 @@ from agedp_data.config import load
 from agedp_data.config.loading import SCHEMA_FILE
 from agedp_data.config.model_section import EstimatedModel
 from agedp_data.datasets import filesystem
+from agedp_data.epsilon import exact_text
 from agedp_data.errors import ContractChanged, RunFileError
 from agedp_data.ledger import ContractRecord, Ledger, ModelRecord, ReleaseRecord
 from agedp_data.ledger.records import Row
 from agedp_data.messages import escape_text
 from agedp_data.model import PUBLIC_FILE
 from agedp_data.notions import Promise
-from agedp_data.parameters import exact_text
 
 # --------------------------------------------------------------------------------------------------
 # Arguments of a release in one go: of the call that began it, beside its run file, against those of a later call.

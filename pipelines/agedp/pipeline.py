@@ -22,7 +22,7 @@ from typing import Final
 
 from agedp.compute.engine_settings import Scheduler
 from agedp.ledger_session import LedgerSession
-from agedp.local_files.internal_files import FileNotice
+from agedp.local_files.atomic_files import FileNotice
 from agedp.preflight.alerts import Alert
 from agedp.release_verification import ReleaseFolder
 from agedp.run_context import RunContext

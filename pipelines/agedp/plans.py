@@ -86,7 +86,7 @@ def plan(
     """Return what a run would release now: the days, their epsilon and noise, and when the series ends.
 
     Use it before every release: noise and end are known without a draw. Nothing is written; the readings of a table are
-    used for its days, its roster and what the judge of the input finds. The noise of a mean is that of `agedp.release`.
+    used for its days, its roster and what the preflight finds. The noise of a mean is that of `agedp.release`.
 
     Args:
         source: the path of a run file, or a table with the columns of `agedp.read`.

@@ -36,7 +36,7 @@ import pyarrow.compute as pc
 
 from agedp.compute.engine_settings import SILENT, ProgressReporter
 from agedp.local_files import atomic_files
-from agedp.local_files.internal_files import InternalPaths
+from agedp.local_files.atomic_files import InternalPaths
 from agedp.pipeline import STAGES, run_stages
 from agedp.release_folder.result_tables import read_guarantee
 from agedp.release_verification import ReleaseFolder
@@ -81,7 +81,6 @@ from agedp_data.series.series_terms import layer_number
 
 NIGHTS = 2
 _GROUP = "street"
-_VALUE_COLUMNS = {"distribution": "households_noisy", "coverage": "usable_noisy"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,14 +264,14 @@ class SyntheticReleases:
         return PublishedNight(series, round_nano(Decimal(stated_total)))
 
     def _series(self, name: str, table: pa.Table, rows: list[ReleaseRecord], sums: pa.Table) -> SeriesValues:
-        value_column = _VALUE_COLUMNS.get(self.run.series[name].statistic, "noisy_sum_wh")
+        drawn = self.run.series[name].table.drawn
         scales = {row.day: row.scale for row in rows if row.series == name and row.state == "released"}
         sums = sums.filter(pc.equal(sums["series"], name))
         days, noisy, recorded, epsilon = [], [], [], []
         for day in pc.unique(table["day"]).to_pylist():
             day_rows, day_sums = (of_series.filter(pc.equal(of_series["day"], day)) for of_series in (table, sums))
             days.append(day)
-            noisy.append(self._by_group(day_rows["group"].to_pylist(), day_rows[value_column].to_numpy()))
+            noisy.append(self._by_group(day_rows["group"].to_pylist(), day_rows[drawn].to_numpy()))
             cells = [cell.partition(" ")[0] for cell in day_sums["cell"].to_pylist()]
             recorded.append(self._by_group(cells, day_sums["value"].to_numpy()) if cells else None)
             epsilon.append(day_rows["epsilon"][0].as_py())

@@ -50,7 +50,7 @@ from agedp.release_folder.result_tables import whole_table
 from agedp.release_folder.verification import contracts_and_releases, interval_coverage
 from agedp.reports.report_data import ReleasedRows, charted_rows
 from agedp_data.config.output import OutputSection
-from agedp_data.epsilon import round_nano
+from agedp_data.epsilon import exact_text, round_nano
 from agedp_data.errors import AgedpError, InputError
 from agedp_data.ledger import ContractRecord, ModelRecord, ReleaseRecord, StatementRecord, lifecycle
 from agedp_data.ledger.records import header_of, outline_of
@@ -58,7 +58,6 @@ from agedp_data.ledger.transfer import LedgerExport
 from agedp_data.messages import escape_text
 from agedp_data.model import Model
 from agedp_data.notions.notion import ASSUMPTION_FREE, DAY_BOUND, TOTAL_BOUND, LossBound
-from agedp_data.parameters import exact_text
 from agedp_data.roster import Roster
 from agedp_data.series.mean import AVERAGES_BY
 from agedp_data.series.result_table import Noise
@@ -66,7 +65,7 @@ from agedp_data.statement.datapackage import datapackage, partition_resources
 from agedp_data.statement.document import StatedBound, Statement
 from agedp_data.statement.facts import StatementFacts, build_statement
 from agedp_data.statement.markdown import markdown
-from agedp_data.statement.texts import NOTES
+from agedp_data.statement.note_texts import NOTES
 
 _NO_ROSTER: Final = Roster((), *(np.empty(0, np.int64),) * 3, {})
 _TOLERANCE: Final = Decimal("1e-6")

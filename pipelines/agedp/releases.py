@@ -37,6 +37,7 @@ from agedp_data.errors import InputError, PreflightFailed, Refused, RunFileError
 from agedp_data.ledger import Ledger
 from agedp_data.messages import suggest_name
 from agedp_data.parameters import Acceptance, FindingName
+from agedp_data.series.series import BY_NAME, STATISTICS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -149,7 +150,7 @@ def context_of(
         return RunContext.load(source, scheduler=scheduler, as_of=on), None
     if as_of is not None:
         raise RunFileError("as_of goes with a run file in a rehearsal; a table is released as an archive")
-    unused = _UNUSED.get(options.get("statistic", "mean"), ())
+    unused = _unused(options)
     missing = [name for name in _REQUIRED if name not in options and name not in unused]
     if promise is None:
         missing.insert(0, "promise")
@@ -179,7 +180,7 @@ def _has_begun(options: ReleaseOptions) -> bool:
 
 def _run_file(stored: StoredReadings, promise: PromiseKeys, options: ReleaseOptions) -> RunFile:
     """Return the run file of a release of a table."""
-    unused = _UNUSED.get(options.get("statistic", "mean"), ())
+    unused = _unused(options)
     defaults = {key: value for key, value in _DEFAULTS.items() if key not in unused}
     chosen, workspace = {**defaults, **options}, stored.workspace
     first, last = (_day(chosen.get(key), day) for key, day in zip(("first_day", "last_day"), stored.days, strict=True))
@@ -222,11 +223,15 @@ def _words(options: Mapping[str, Any], *, of_promise: bool) -> list[str]:
 _OUTPUT_KEYS = {"title": "title", "source": "attribution", "licence": "licence", "contact": "contact"}
 _MODEL_NUMBERS = {"level", "selection_epsilon", "coverage", "failure_probability"}
 _MODEL_KEYS = ("accept_unverified_model",)
-_SERIES_KEYS = (
-    "statistic", "clamp_kwh", "half_hour_clamp_kwh", "share", "bins_kwh", "by", "every", "max_missing", "missing_kwh",
-)  # fmt: skip
-_UNUSED: Final[Mapping[str, tuple[str, ...]]] = {"coverage": ("clamp_kwh", "missing_kwh")}
-"""Keywords that a statistic does not have."""
+_SERIES_KEYS: Final = tuple(
+    key for key in ReleaseOptions.__annotations__ if any(key in kind.model_fields for kind in STATISTICS)
+)
+
+
+def _unused(options: ReleaseOptions) -> set[str]:
+    """Return the keywords of series that the statistic does not have."""
+    kind = BY_NAME.get(options.get("statistic", "mean"))
+    return set() if kind is None else {key for key in _SERIES_KEYS if key not in kind.model_fields}
 
 
 def _exact(value: Any) -> Any:  # noqa: ANN401

@@ -13,7 +13,7 @@ from agedp.compute.engine import default_scheduler, scheduler_name
 from agedp.compute.engine_settings import SILENT, Engine, ProgressReporter, Scheduler
 from agedp.internal_records.roster_history import load_roster
 from agedp.local_files import atomic_files
-from agedp.local_files.internal_files import InternalPaths
+from agedp.local_files.atomic_files import InternalPaths
 from agedp.stage_values import last_due_date
 from agedp.store.store import FileOrder, Store, store_buckets
 from agedp_data import clock

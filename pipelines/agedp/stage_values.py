@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
-from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -20,15 +19,14 @@ import numpy as np
 from agedp_data import clock
 from agedp_data.config import RunFile
 from agedp_data.datasets.validation import Ints
-from agedp_data.errors import ChainError, Refused
-from agedp_data.ledger import ReleaseRecord
+from agedp_data.errors import ChainError
 from agedp_data.ledger.records import AnyRelease
 from agedp_data.roster import PATH_SEPARATOR
 from agedp_data.series.series import AnySeries
 from agedp_data.series.series_terms import Cell, Kind
 
 if TYPE_CHECKING:
-    from agedp.local_files.internal_files import FileNotice
+    from agedp.local_files.atomic_files import FileNotice
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,28 +201,6 @@ class DueDays:
     due: tuple[DueDay, ...]
     waiting: tuple[date, ...] = ()
     notices: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedRelease:
-    """A row to store, without its values, with the loss of its noise, or the reason why the day is skipped."""
-
-    row: ReleaseRecord
-    loss: Fraction
-    skip_reason: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class DuePlan:
-    """Planned releases and skipped days of a run now, and the first refusal, if any."""
-
-    planned: tuple[PlannedRelease, ...]
-    refused: Refused | None
-
-    @property
-    def releases(self) -> tuple[ReleaseRecord, ...]:
-        """Return the rows, without values."""
-        return tuple(planned.row for planned in self.planned)
 
 
 BeforeDraw = Callable[[date, Sequence[AnyRelease]], None]

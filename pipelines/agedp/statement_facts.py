@@ -38,7 +38,7 @@ from agedp_data.notions.spans import span_figures
 from agedp_data.roster import Roster
 from agedp_data.statement.document import ContractVersion, StatedDraw, Statement, read_statement
 from agedp_data.statement.facts import AccountFacts, SeriesEnd, StatementFacts
-from agedp_data.statement.texts import NOTES
+from agedp_data.statement.note_texts import NOTES
 
 if TYPE_CHECKING:
     from agedp_data.ledger import Ledger

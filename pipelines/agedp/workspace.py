@@ -218,7 +218,7 @@ class ReadNotes:
         households: the households of the frame.
         unread: the columns of readings for each half-hour that rows name without a reading that was kept.
         float_ids: whether the household ids were floating-point numbers.
-        findings: what the judge of the input found.
+        findings: what the preflight found.
     """
 
     rows: int

@@ -61,6 +61,7 @@ class ZeroDays(Series):
             "day and group",
             f"number of households that use nothing, by day, {NOISE_TEXT}",
             _lines,
+            "zero_noisy",
             Chart("zero_noisy", ("low", "high"), unit="households"),
             ("max_missing",),
         ),
@@ -78,6 +79,16 @@ class ZeroDays(Series):
         return Counted((days.energy_wh == 0).astype(np.int64), np.zeros(len(days.energy_wh), bool))
 '''
 SERIES = '[series.empty]\nstatistic = "zero_days"\nby = "tariff"\nshare = 0.5\n'
+
+
+PYTHON = """
+import sys
+import agedp
+readings = agedp.read(sys.argv[1], dataset="london")
+promise = agedp.Classical(epsilon_per_day=5, max_day_epsilon=5, epsilon_total=50)
+released = agedp.release(readings, promise=promise, statistic="zero_days", min_households=2)
+print(sorted(released.folder.series_tables()))
+"""
 
 
 @pytest.fixture(scope="module")
@@ -149,3 +160,17 @@ def test_it_is_released_published_verified_amended_and_charted(copy, tmp_path, l
     [amended] = commands(copy, (homes, "ledger amend london.toml --yes"))
     assert "max_missing" in amended
     commands(copy, (homes, "run london.toml"), (homes, "verify release"))
+    if layout == "single":
+        end = run(copy, "-c", COMMANDS, json.dumps([[str(homes), "audit", "london.toml", "--quiet"]]))
+        assert not end.stderr, end.stderr
+
+
+def test_init_and_python_take_its_keys(copy, tmp_path):
+    homes = tmp_path / "homes"
+    commands(copy, (tmp_path, "sample london homes --households 20 --days 3 --quiet"))
+    commands(copy, (homes, "init input --statistic zero_days --quiet"))
+    text = (homes / "run.toml").read_text("utf-8")
+    assert "[series.daily_zero_days]" in text
+    assert "clamp_kwh" not in text
+    end = run(copy, "-c", PYTHON, str(homes / "input" / "*.csv"))
+    assert (end.returncode, end.stdout.strip()) == (0, "['daily_zero_days.parquet']"), end.stderr

@@ -17,7 +17,7 @@ import agedp
 from agedp.setup.sample import sample
 from agedp_data import mechanisms
 from agedp_data.errors import InputError, PreflightFailed, Refused, RunFileError
-from agedp_data.statement.texts import NOTES
+from agedp_data.statement.note_texts import NOTES
 
 PROMISE = agedp.Classical(epsilon_per_day=0.5, max_day_epsilon=0.5, epsilon_total=100)
 TERMS: dict[str, Any] = {"promise": PROMISE, "clamp_kwh": 40, "min_households": 5}

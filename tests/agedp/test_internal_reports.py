@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime, time, timedelta
 
 import pytest
 
-from agedp.local_files.internal_files import FileNotice
+from agedp.local_files.atomic_files import FileNotice
 from agedp.pipeline import run_stages, sanitise
 from agedp.stage_values import Delivery
 from agedp.stages.report import is_report_current, note_report

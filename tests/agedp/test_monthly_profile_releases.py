@@ -13,8 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from agedp.budget import sum_periods
-from agedp.stages.aggregate import aggregate
+from agedp.stages.aggregate import aggregate, sum_periods
 from agedp_data import mechanisms
 from agedp_data.roster import read_roster
 from agedp_data.series.profile import Profile

@@ -21,7 +21,7 @@ from agedp_data.errors import ChainError, RunFileError
 from agedp_data.roster import read_roster
 from agedp_data.series.series import series_in
 from agedp_data.series.series_terms import EnergySeries
-from agedp_data.statement.texts import NOTES
+from agedp_data.statement.note_texts import NOTES
 from tests.agedp.test_neighbours import (
     AGED,
     INLINE,

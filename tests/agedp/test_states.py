@@ -28,7 +28,7 @@ from agedp_data.markov.states import RepresentativeValues
 from agedp_data.model import DIGEST_FILE, PUBLIC_FILE
 from agedp_data.series.distribution import Distribution
 from agedp_data.series.mean import Mean
-from agedp_data.statement.texts import FACTS
+from agedp_data.statement.note_texts import FACTS
 from tests.agedp import recounted
 from tests.exact_sums import as_values, by_group, sum_wh
 

@@ -34,7 +34,7 @@ from agedp_data.datasets.synthetic.households import (
     draw_month,
 )
 from agedp_data.errors import AgedpError, LedgerError, RunFileError
-from agedp_data.statement.texts import NOTES
+from agedp_data.statement.note_texts import NOTES
 from tests.agedp.conftest import House
 from tests.compatibility.fixtures import unpack
 from tests.minimal import of_three_states

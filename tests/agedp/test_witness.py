@@ -16,7 +16,7 @@ from agedp.stages.amend import amend
 from agedp_data import mechanisms
 from agedp_data.errors import ContractChanged, LedgerBehind, LedgerError
 from agedp_data.ledger.witness import witness_at
-from agedp_data.statement.texts import NOTES
+from agedp_data.statement.note_texts import NOTES
 from tests.agedp.conftest import House
 from tests.agedp_data.ledger.witnesses import KINDS, place_of
 

@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 
-from agedp_data.private_selection import (
+from agedp_data.leakage.nested_family import (
     required_households,
     required_loss,
     selection_margin,

@@ -20,9 +20,8 @@ from agedp_data.statement import note_texts
 from agedp_data.statement.document import SCHEMA, AddedLoss, ContractVersion, StatedDraw, read_statement, schema
 from agedp_data.statement.facts import AccountFacts, SeriesEnd, StatementFacts, build_statement
 from agedp_data.statement.markdown import markdown
-from agedp_data.statement.note_texts import odds_factor, share_text
-from agedp_data.statement.texts import FACTS as TEXTS
-from agedp_data.statement.texts import NOTES
+from agedp_data.statement.note_texts import FACTS as TEXTS
+from agedp_data.statement.note_texts import NOTES, odds_factor, share_text
 
 CHECK = jsonschema.Draft202012Validator(schema())
 CONTRACT = {

@@ -8,7 +8,7 @@ from itertools import chain
 
 import pytest
 
-from agedp_data.statement.texts import NOTES
+from agedp_data.statement.note_texts import NOTES
 from tests.source_path import ROOT
 
 FOLDER = ROOT / "agedp_data/statement"

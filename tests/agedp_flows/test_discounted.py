@@ -12,8 +12,8 @@ import pytest
 
 from agedp.release_verification import open_release
 from agedp_data.datasets.synthetic import write_ausgrid, write_roster
+from agedp_data.epsilon import exact_text
 from agedp_data.ledger import Ledger, ReleaseRecord
-from agedp_data.parameters import exact_text
 from tests.agedp_flows.worlds import World, make
 from tests.command import CommandFolder
 

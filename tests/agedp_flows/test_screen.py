@@ -10,8 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agedp_flows.text import screen
-from agedp_flows.text.number_text import format_bound, format_column, format_loss
-from agedp_flows.text.screen import heading, next_step, shown, table_lines, warning
+from agedp_flows.text.screen import (
+    format_bound,
+    format_column,
+    format_loss,
+    heading,
+    next_step,
+    shown,
+    table_lines,
+    warning,
+)
 
 NUMBER = re.compile(r"-?\d+(\.\d+)?")
 

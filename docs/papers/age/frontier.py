@@ -7,11 +7,11 @@ an estimate of the current day its error consists of the noise and of the change
 
     f(A + S, e)^2 = (standard deviation of the noise at e)^2 + (A + S) change^2      [kWh per household]
 
-for a random walk of the mean with `change` from day to day (`change_yardstick`): estimated from the published series,
-or 1 kWh per household without enough days. The risk is the peak of an endless series of such releases, L_A(z*) with z*
-the supremum of z -> e + L_S(z) under assume = "markov" ([A] Theorem 3); under "curve" the composed loss of the period's
-releases by the sum rule. The search is exact over whole days (`accounting.age_planner`); no loss exceeds
-`max_day_epsilon`.
+for a random walk of the mean with `change` from day to day (`row_noise.change_yardstick`): estimated from the
+published series, or 1 kWh per household without enough days. The risk is the peak of an endless series of such
+releases, L_A(z*) with z* the supremum of z -> e + L_S(z) under assume = "markov" ([A] Theorem 3); under "curve" the
+composed loss of the period's releases by the sum rule. The search is exact over whole days (`accounting.ageing`); no
+loss exceeds `max_day_epsilon`.
 """
 
 from __future__ import annotations

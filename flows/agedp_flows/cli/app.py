@@ -51,7 +51,7 @@ def options(
     ] = False,
 ) -> None:
     """Accept the options before the name of a command, and prepare the process for it."""
-    from agedp.compute.engine import reuse_freed_memory
+    from agedp.compute.engine_settings import reuse_freed_memory
 
     reuse_freed_memory()
 

@@ -30,7 +30,6 @@ import typer
 from typer.core import TyperCommand
 from typer.models import CommandFunctionType
 
-from agedp.compute.engine_settings import ProgressReporter
 from agedp_data.errors import AgedpError, PreflightFailed
 from agedp_data.messages import escape_text
 from agedp_flows.text.screen import StyledLine, has_colours, has_controls, screen_width, shown
@@ -38,6 +37,7 @@ from agedp_flows.text.screen import StyledLine, has_colours, has_controls, scree
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
+    from agedp.compute.engine_settings import ProgressReporter
     from agedp.pipeline import RunSummary
 
 
@@ -142,6 +142,8 @@ _STAGE_LABELS = {
 @contextmanager
 def progress_bars(*, enabled: bool = True) -> Iterator[ProgressReporter]:
     """Yield callbacks for the stages; unless `enabled` and on a terminal, that of the verdict alone."""
+    from agedp.compute.engine_settings import ProgressReporter
+
     if not (enabled and has_controls(sys.stderr)):
         yield ProgressReporter(notice=_print_notice)
         return
@@ -150,10 +152,11 @@ def progress_bars(*, enabled: bool = True) -> Iterator[ProgressReporter]:
 
     columns = (TextColumn("{task.description:20s}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True)) as display:
-        yield _reporter(display)
+        yield ProgressReporter(*_bars(display), _print_notice)
 
 
-def _reporter(display: Progress) -> ProgressReporter:
+def _bars(display: Progress) -> tuple[Callable[[str, int, int], None], Callable[[str], None]]:
+    """Return callbacks for the progress of a stage and for the address of a dashboard."""
     tasks: dict[str, TaskID] = {}
     shown_links: set[str] = set()
 
@@ -167,7 +170,7 @@ def _reporter(display: Progress) -> ProgressReporter:
             shown_links.add(link)
             display.console.print(f"dashboard of the cluster: {link}", markup=False, highlight=False)
 
-    return ProgressReporter(progress, dashboard, _print_notice)
+    return progress, dashboard
 
 
 def _print_notice(line: str) -> None:

@@ -1,24 +1,21 @@
 """Commands to begin with: `agedp init`, `sanitise`, `demo`, `sample` and `calibrate`.
 
 `init` writes a run file and `sanitise` releases in one command; both have an option for each line of
-`agedp.setup.run_file_options`. The keys of notions that have no line there come in when the command itself is called,
-not when commands are listed.
+`agedp.setup.run_file_options` and for each key of a notion that has no line there.
 """
 
 from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from contextvars import ContextVar
-from functools import wraps
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from agedp.setup.run_file_options import OPTIONS, SEVERAL, RunFileOption, notion_options, toml_of
 from agedp_data.messages import escape_text
 from agedp_flows.cli import options
 from agedp_flows.text.screen import command_step
@@ -26,6 +23,7 @@ from agedp_flows.text.screen import command_step
 if TYPE_CHECKING:
     from agedp.calibration.bound import Calibration
     from agedp.compute.engine_settings import ProgressReporter
+    from agedp.setup.run_file_options import Key, RunFileOption
 
 
 app = options.CommandGroup()
@@ -42,56 +40,45 @@ PANELS: Final = {
 }
 
 
-_FURTHER: Final[ContextVar[Mapping[str, str | None]]] = ContextVar("further options", default=MappingProxyType({}))
-"""Values of the options that come from notions, while a command runs."""
+_GIVEN: Final[ContextVar[Mapping[str, Any]]] = ContextVar("run-file options", default=MappingProxyType({}))
+"""The options of the running command that become keys of a run file, each text by the option's name."""
 
 
 class RunFileCommand(options.OnceCommand):
-    """A command with run-file options; it also takes the keys of notions that have no line among these."""
+    """A command that also takes an option for every key of a run file that decides something.
+
+    They are made when the command itself is called, so that no other command waits for them. Typer passes on declared
+    parameters alone; `_given_keys` has these.
+    """
 
     def get_params(self, ctx: Any) -> list[Any]:  # noqa: ANN401  (typer does not export the type of a context)
-        """Return the parameters of the command and those of the notions' further keys."""
-        return [*super().get_params(ctx), *_parameters_of(notion_options())]
+        """Return the parameters of the command and those of the run file's keys, as typer makes them for a command."""
+
+        def command(**_: str | None) -> None: ...
+
+        parameters = [_parameter(option) for option in _run_file_options()]
+        command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        app = typer.Typer(add_completion=False)
+        app.command()(command)
+        return [*super().get_params(ctx), *typer.main.get_command(app).params]
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401
-        """Call the command; typer passes on declared parameters alone, so that the others take a way of their own."""
-        further = _FURTHER.set({option.name: ctx.params.pop(option.name) for option in notion_options()})
-        try:
-            return super().invoke(ctx)
-        finally:
-            _FURTHER.reset(further)
+        """Call the command; `_given_keys` returns what was given."""
+        given = {option.name: ctx.params.pop(option.name) for option in _run_file_options()}
+        _GIVEN.set({name: list(value) if isinstance(value, tuple) else value for name, value in given.items()})
+        return super().invoke(ctx)
 
 
-def _parameters_of(options: Sequence[RunFileOption]) -> list[Any]:
-    """Return the command-line parameters of options, as typer makes them for a command that has just these."""
+def _run_file_options() -> tuple[RunFileOption, ...]:
+    from agedp.setup.run_file_options import OPTIONS, notion_options
 
-    def command(**_: str | None) -> None: ...
-
-    parameters = [_parameter(option) for option in options]
-    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    app = typer.Typer(add_completion=False)
-    app.command()(command)
-    return list(typer.main.get_command(app).params)
-
-
-def with_run_file_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command that also accepts the options of a run file and receives their texts as `option_texts`."""
-
-    @wraps(command)
-    def command_with_options(**arguments: Any) -> None:  # noqa: ANN401  (texts and flags)
-        option_texts = {option.name: arguments.pop(option.name) for option in OPTIONS}
-        command(**arguments, option_texts={**option_texts, **_FURTHER.get()})
-
-    signature = inspect.signature(command, eval_str=True)
-    parameters = [parameter for name, parameter in signature.parameters.items() if name != "option_texts"]
-    parameters += [_parameter(option) for option in OPTIONS]
-    command_with_options.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-    command_with_options.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return command_with_options
+    return (*OPTIONS, *notion_options())
 
 
 def _parameter(option: RunFileOption) -> inspect.Parameter:
+    from agedp.setup.run_file_options import SEVERAL
+
     panel = PANELS[option.key[0]]
     is_flag = option.form in ("flag", "switch")
     kind: Any = bool if is_flag else (list[str] if option.form in SEVERAL else str) | None
@@ -100,19 +87,22 @@ def _parameter(option: RunFileOption) -> inspect.Parameter:
     return inspect.Parameter(option.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=declared)
 
 
+def _given_keys() -> dict[Key, str]:
+    """Return the TOML text of the keys whose options were given."""
+    from agedp.setup.run_file_options import toml_of
+
+    return toml_of(_GIVEN.get())
+
+
 FilesArgument = Annotated[list[str], typer.Argument(metavar="FILES", help="files, folders or globs")]
-OptionTexts = dict[str, str | bool | list[str] | None]
 
 
 @app.command(cls=RunFileCommand, rich_help_panel=options.TO_BEGIN)
-@with_run_file_options
 def init(
     files: FilesArgument,
     folder: Annotated[Path, typer.Option("--in", help="where to write run.toml and roster.csv")] = Path(),
     as_json: options.JsonOption = False,
     quiet: options.QuietOption = False,
-    *,
-    option_texts: OptionTexts,
 ) -> None:
     """Write a commented run file and a first roster, both derived from the files.
 
@@ -126,21 +116,18 @@ def init(
     from agedp_flows.text.init_text import initial_json, initial_lines
 
     with options.progress_bars(enabled=not (as_json or quiet)) as progress:
-        initial = write_initial_files(files, folder=folder, options=toml_of(option_texts), progress=progress)
+        initial = write_initial_files(files, folder=folder, options=_given_keys(), progress=progress)
     lines = [] if as_json or quiet else initial_lines(initial)
     options.print_answer(initial_json(initial), lines, as_json=as_json, quiet=quiet)
 
 
 @app.command(cls=RunFileCommand, rich_help_panel=options.TO_BEGIN)
-@with_run_file_options
 def sanitise(
     files: FilesArgument,
     out: Annotated[str, typer.Option("--out", metavar="DIR", help="the release folder")],
     as_json: options.JsonOption = False,
     quiet: options.QuietOption = False,
     verbose: options.VerboseOption = False,
-    *,
-    option_texts: OptionTexts,
 ) -> None:
     r"""Release a dataset once: init, calibrate if the notion needs an estimated model, and run, in one command.
 
@@ -163,7 +150,7 @@ def sanitise(
     from agedp_flows.text.run_text import after_run, result_json, result_lines
 
     with options.progress_bars(enabled=not (as_json or quiet)) as progress:
-        result = release_files(files, out=out, options=toml_of(option_texts), progress=progress)
+        result = release_files(files, out=out, options=_given_keys(), progress=progress)
 
     def output() -> list[str]:
         model = result.run.session.model

@@ -23,14 +23,13 @@ from agedp.planning.notion_comparison import (
 )
 from agedp.planning.row_noise import ChangeYardstick
 from agedp.signal_against_noise import change_text, three_digits
-from agedp_data.epsilon import format_delta, format_epsilon
+from agedp_data.epsilon import exact_text, format_delta, format_epsilon
 from agedp_data.errors import RunFileError
 from agedp_data.notions.notion import ASSUMPTION_FREE, DAY_BOUND, LossBound
-from agedp_data.parameters import LARGEST, exact_text
+from agedp_data.parameters import LARGEST
 from agedp_data.smoothing.signal_estimate import Verdict
 from agedp_flows.text.noise_text import assumption_text, exception_text, scope_text
-from agedp_flows.text.number_text import finite_or_none, format_bound, format_loss
-from agedp_flows.text.screen import screen_width, table_lines
+from agedp_flows.text.screen import finite_or_none, format_bound, format_loss, screen_width, table_lines
 
 _WIDTH = 118
 _COLUMN_NOTES = (

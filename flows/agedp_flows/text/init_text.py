@@ -12,8 +12,7 @@ from agedp.setup.init_run_file import BY, InitialFiles, NoiseTable, missing_opti
 from agedp.signal_against_noise import three_digits
 from agedp_data.datasets.validation import INTERVAL_MINUTES
 from agedp_data.messages import escape_text
-from agedp_flows.text.number_text import count_text
-from agedp_flows.text.screen import heading, next_step, screen_width, table_lines
+from agedp_flows.text.screen import count_text, heading, next_step, screen_width, table_lines
 
 _WIDTH = 118
 

@@ -13,16 +13,14 @@ from agedp.release_verification import ReleaseFolder
 from agedp_data import clock
 from agedp_data.config import load
 from agedp_data.config.contract import FORM, NEEDS
-from agedp_data.epsilon import format_delta, format_epsilon
+from agedp_data.epsilon import exact_text, format_delta, format_epsilon
 from agedp_data.errors import LedgerError, RunFileError
 from agedp_data.ledger import Ledger, ReleaseRecord
 from agedp_data.ledger.backends.backend import REPAIR_HINT
 from agedp_data.messages import escape_text
-from agedp_data.parameters import exact_text
 from agedp_data.statement.document import read_statement
 from agedp_data.statement.note_texts import aside
-from agedp_flows.text.number_text import count_text, format_bound, format_loss
-from agedp_flows.text.screen import table_lines
+from agedp_flows.text.screen import count_text, format_bound, format_loss, table_lines
 
 _MAX_FAULTS = 5
 """Number of faults that an error message lists."""

@@ -33,7 +33,7 @@ from agedp_data.series.series import AnySeries, table_name
 from agedp_data.series.series_terms import layer_number, mean_name
 from agedp_data.statement.document import StatedBound
 from agedp_data.statement.note_texts import with_delta
-from agedp_flows.text.number_text import format_bound
+from agedp_flows.text.screen import format_bound
 
 _TYPICAL_HALF_HOUR_KWH: Final = 0.3
 """A mean half-hour of a household has 0.2 to 0.4 kWh."""
@@ -128,13 +128,13 @@ def period_lines(series: Mapping[str, AnySeries]) -> list[str]:
 
     >>> from agedp_data.series.series import series_in
     >>> mean = {"statistic": "mean", "clamp_kwh": "50"}
-    >>> period_lines({"use": series_in(mean), "months": series_in({**mean, "every": "month"})})[0].partition(" (")[0]
+    >>> period_lines({"use": series_in(mean), "months": series_in({**mean, "every": "month"})})[0].partition(": `")[0]
     'months: the average of each month follows from the days of use at no loss'
     """
     daily = {(mean.by, mean.rule): name for name, mean in series.items() if is_daily_mean(mean)}
     return [
-        f"{name}: the average of each {of.period} follows from the days of {daily[of.by, of.rule]} at no loss "
-        f"(`averages_by_{of.period}.parquet`). A series of its own is for those who publish no days."
+        f"{name}: the average of each {of.period} follows from the days of {daily[of.by, of.rule]} at no loss: "
+        f'`[output] averages_by = ["{of.period}"]` writes it. A series of its own is for those who publish no days.'
         for name, of in series.items()
         if of.covers_periods and (of.by, of.rule) in daily
     ]

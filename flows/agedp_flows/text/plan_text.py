@@ -14,7 +14,7 @@ from datetime import date, timedelta
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from agedp.budget import DAYS_NEAR, format_end_reason
+from agedp.budget import DAYS_NEAR, PlannedRelease, format_end_reason
 from agedp.ledger_session import LedgerSession
 from agedp.planning.forecast import Forecast, Skip
 from agedp.planning.notion_comparison import ComparisonTarget
@@ -22,21 +22,27 @@ from agedp.planning.row_noise import GroupNoise, group_noises, smallest_group
 from agedp.planning.span_price import PeriodTotals, SpanPrice, filling_loss, period_totals, span_prices
 from agedp.planning.verdict import Verdict
 from agedp.signal_against_noise import sum_noises, three_digits
-from agedp.stage_values import DueDays, PlannedRelease
+from agedp.stage_values import DueDays
 from agedp.stages import plan as plan_stage
 from agedp_data.config import RunFile
-from agedp_data.epsilon import format_delta, format_epsilon
+from agedp_data.epsilon import exact_text, format_delta, format_epsilon
 from agedp_data.errors import RunFileError
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.notions import Promise
 from agedp_data.notions.notion import LossBound
-from agedp_data.parameters import exact_text
 from agedp_data.series.series_terms import layer_number, mean_name
 from agedp_data.statement.facts import state_bound
 from agedp_flows.text import noise_text, run_text
 from agedp_flows.text.comparison_text import promises_json, promises_lines
-from agedp_flows.text.number_text import count_text, finite_or_none, format_budget, format_loss
-from agedp_flows.text.screen import heading, table_lines, warning
+from agedp_flows.text.screen import (
+    count_text,
+    finite_or_none,
+    format_budget,
+    format_loss,
+    heading,
+    table_lines,
+    warning,
+)
 
 if TYPE_CHECKING:
     from agedp.stages.amend import Amendment

@@ -60,8 +60,16 @@ from agedp_data.statement.markdown import markdown
 from agedp_data.statement.note_texts import is_of_span, with_delta
 from agedp_data.table_schemas import LEVEL
 from agedp_flows.text import noise_text
-from agedp_flows.text.number_text import count_text, format_bound, format_column, format_loss
-from agedp_flows.text.screen import command_step, heading, table_lines, warning
+from agedp_flows.text.screen import (
+    command_step,
+    count_text,
+    format_bound,
+    format_column,
+    format_loss,
+    heading,
+    table_lines,
+    warning,
+)
 
 _MAX_LINES: Final = 12
 _SHOWN_DAYS: Final = 3
@@ -510,7 +518,7 @@ def publish_folder(run_file: Path, day: date | None, *, statement: int | None = 
     else:
         publish.publish_release(session)
         is_identical, version_text = True, ""
-    note = "; software, interval or ledger differ from then: the numbers are equal, the bytes are not"
+    note = "; software, interval, averages_by or ledger differ from then: the numbers are equal, the bytes are not"
     location = format_location(session.run.run_file.output.release)
     text = f"{location}: written again{version_text}{'' if is_identical else note}"
     return {"same_bytes": is_identical}, text if session.history else "nothing is released yet; nothing was written"

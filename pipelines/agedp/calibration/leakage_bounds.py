@@ -67,7 +67,7 @@ from agedp_data.markov.transitions import ascending_products, stationary, transi
 # A household counts as never mixing, with total variation 1 at every age, if it has a state with fewer than
 # `min_visits` transitions into or out of it, no transition at all, one state only, or a chain that is not irreducible.
 #
-# A private selection (`household_mixing`) protects the readings of one household, so it must know how they change what
+# A private selection (`member_selection`) protects the readings of one household, so it must know how they change what
 # is counted. Its households are bounded one by one: the figures of one do not depend on the readings of any other, to
 # the last bit. What all of them share is public: the settings, the ages, and the number n of households on the roster,
 # among which a sampling bound divides its failure probability. Blocks of them are tasks of the engine.

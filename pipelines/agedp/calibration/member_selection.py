@@ -37,16 +37,17 @@ from agedp_data.datasets.timestamps import day_number
 from agedp_data.datasets.validation import Flags, Ints
 from agedp_data.epsilon import NANO, ceil_nano
 from agedp_data.errors import RunFileError
-from agedp_data.leakage.nested_family import NestedFamily, smallest_members
-from agedp_data.ledger import canonical
-from agedp_data.model import Model, model_settings, public_text, read_family
-from agedp_data.private_selection import (
+from agedp_data.leakage.nested_family import (
+    NestedFamily,
     required_households,
     required_loss,
     selection_margin,
     selection_scores,
     selection_target,
+    smallest_members,
 )
+from agedp_data.ledger import canonical
+from agedp_data.model import Model, model_settings, public_text, read_family
 from agedp_data.roster import Roster
 
 

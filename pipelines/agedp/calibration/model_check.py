@@ -2,7 +2,7 @@
 
     <confidential>/forgetting/<model>.parquet    measures of every household (`table_schemas.GOODNESS_OF_FIT`)
     <confidential>/forgetting/<model>.html       the same as a report (`reports.model_check_report`)
-    <confidential>/forgetting/<hash>.json        the verdict on the model (`internal_records.model_verdict`)
+    <confidential>/forgetting/<hash>.json        the verdict on the model (`bookkeeping.write_verdict`)
 
 <model> is the name of the model's folder, plus a mark of its location unless that is next to the confidential folder:
 two models of one name have two reports.

@@ -41,7 +41,7 @@ from agedp_data.markov.mixing import (
 from agedp_data.markov.transitions import power, transition_matrix
 from agedp_data.messages import sentence_start
 from agedp_data.model import PUBLIC_FILE, Model
-from agedp_data.statement.texts import FACTS
+from agedp_data.statement.note_texts import FACTS
 
 # --------------------------------------------------------------------------------------------------
 # Mixing of the estimated chains of a demonstration, and of the exact chains that the readings are drawn from.

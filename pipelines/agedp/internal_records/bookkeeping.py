@@ -18,8 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from agedp.local_files import atomic_files
-from agedp.local_files.atomic_files import check_parquet
-from agedp.local_files.internal_files import FileKind, FileNotice, read_content, read_derived
+from agedp.local_files.atomic_files import FileKind, FileNotice, check_parquet, read_content, read_derived
 from agedp.stage_values import COUNTS, DailySum
 from agedp_data import clock, table_schemas
 from agedp_data.config.paths import ledger_path

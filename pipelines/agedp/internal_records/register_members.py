@@ -20,8 +20,14 @@ import pyarrow as pa
 
 from agedp.internal_records.roster_history import LEAST_ROWS, bytes_of, json_texts
 from agedp.local_files import atomic_files
-from agedp.local_files.atomic_files import DamagedFile, checked_json, read_checked_json
-from agedp.local_files.internal_files import FileKind, InternalPaths, read_content
+from agedp.local_files.atomic_files import (
+    DamagedFile,
+    FileKind,
+    InternalPaths,
+    checked_json,
+    read_checked_json,
+    read_content,
+)
 from agedp_data.datasets.validation import Ints
 from agedp_data.errors import InputError, LedgerError
 from agedp_data.ledger.household_register import (

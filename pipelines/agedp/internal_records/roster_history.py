@@ -30,9 +30,16 @@ import pyarrow.compute as pc
 
 from agedp.budget import period_cells
 from agedp.local_files import atomic_files
-from agedp.local_files.atomic_files import checked_json, read_checked_json
-from agedp.local_files.internal_files import FileKind, read_columns, read_content, read_derived
+from agedp.local_files.atomic_files import (
+    FileKind,
+    checked_json,
+    read_checked_json,
+    read_columns,
+    read_content,
+    read_derived,
+)
 from agedp.stage_values import BeforeDraw
+from agedp_data import roster as rosters
 from agedp_data import table_schemas
 from agedp_data.config.contract import Contract
 from agedp_data.datasets.filesystem import SETTLING_NS, FileStatus, file_status, is_url
@@ -42,21 +49,6 @@ from agedp_data.errors import InputError, LedgerBehind, Refused
 from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord
 from agedp_data.ledger.records import AnyRelease
 from agedp_data.meters import HOUSEHOLD
-from agedp_data.roster import (
-    GroupColumns,
-    Roster,
-    RosterCounts,
-    RosterRows,
-    as_strings,
-    check_path_labels,
-    columns_of,
-    groups_of_table,
-    parse_roster,
-    read_roster_bytes,
-    roster_error,
-    sorted_codes,
-    stored_groups,
-)
 from agedp_data.series.series_terms import days_of
 
 # --------------------------------------------------------------------------------------------------
@@ -80,13 +72,13 @@ class RosterDigest:
     once. The rows of the roster are read for the first digest. With `meters` those of the households are members too.
     """
 
-    def __init__(self, roster: Roster, meters: Roster | None = None) -> None:
+    def __init__(self, roster: rosters.Roster, meters: rosters.Roster | None = None) -> None:
         self._roster = roster
         self._meters = None if meters is None else RosterDigest(meters)
         self._changes: Ints | None = None
         self._lines: dict[str | None, tuple[pa.Array, Ints]] = {}
         self._digests: dict[tuple[int, str | None], str] = {}
-        self._cells: dict[tuple[int, GroupColumns], tuple[tuple[str, int], ...]] = {}
+        self._cells: dict[tuple[int, rosters.GroupColumns], tuple[tuple[str, int], ...]] = {}
 
     @property
     def file_digest(self) -> str:
@@ -103,7 +95,7 @@ class RosterDigest:
         """Return the number of rows of the roster."""
         return int(self._roster.counts.number.sum())
 
-    def has(self, by: GroupColumns) -> bool:
+    def has(self, by: rosters.GroupColumns) -> bool:
         """Return whether the roster has these group columns."""
         return self._roster.has(by)
 
@@ -142,13 +134,16 @@ class RosterDigest:
         digest = hashlib.sha256(json.dumps([number, list(rows.groups)]).encode())
         for days in (rows.first[touching], last):
             digest.update(days.astype("<i8").tobytes())
-        for labels, codes in ((as_strings(rows.ids), rows.household), *map(sorted_codes, rows.groups.values())):
+        for labels, codes in (
+            (rosters.as_strings(rows.ids), rows.household),
+            *map(rosters.sorted_codes, rows.groups.values()),
+        ):
             texts = labels.take(pa.array(codes[touching]))
             digest.update(pc.binary_length(texts).to_numpy().astype("<i4").tobytes())
             digest.update(bytes_of(texts))
         return self._with_meters(digest.hexdigest(), lambda meters: meters.digest_through(day))
 
-    def cells(self, day: date, by: GroupColumns) -> tuple[tuple[str, int], ...]:
+    def cells(self, day: date, by: rosters.GroupColumns) -> tuple[tuple[str, int], ...]:
         """Return the groups of columns on a day and the number of households in each."""
         key = self._interval_index(day), by
         if key not in self._cells:
@@ -166,7 +161,7 @@ class RosterDigest:
         rows = self._roster.rows
         texts = [json_texts(rows.ids).take(pa.array(rows.household))]
         if column is not None:
-            labels, codes = sorted_codes(rows.groups[column])
+            labels, codes = rosters.sorted_codes(rows.groups[column])
             texts += [pa.scalar(b", "), json_texts(labels.to_pylist()).take(pa.array(codes))]
         lines = pc.binary_join_element_wise(pa.scalar(b"["), *texts, pa.scalar(b"]"), pa.scalar(b""))
         order: Ints = np.arange(len(lines))
@@ -178,7 +173,7 @@ class RosterDigest:
 
 def json_texts(texts: Sequence[str], *, end: bytes = b"") -> pa.Array:
     """Return each text as JSON in ASCII with an ending, as bytes."""
-    array = as_strings(texts)
+    array = rosters.as_strings(texts)
     quoted = pc.binary_join_element_wise('"', array, '"', "")
     if pc.any(pc.match_substring_regex(array, _ESCAPED)).as_py():
         quoted = pa.array([json.dumps(text) for text in array.to_pylist()], pa.string())
@@ -414,7 +409,7 @@ class RosterHistory:
             history = ledger.history(self.population)
             for day, day_rows in _released_by_day(history, terms).items():
                 by = {terms[row.contract].series[row.series].by for row in day_rows}
-                columns = {column for of_row in by for column in columns_of(of_row)}
+                columns = {column for of_row in by for column in rosters.columns_of(of_row)}
                 if self._key(day) not in lines:
                     lines[self._key(day)] = self._roster_row(roster_digest, day, sorted(columns), released=False)
                 # a ledger names the last day of a row that covers several days
@@ -564,7 +559,7 @@ LEAST_BYTES: Final = 2**20
 _DIGEST, _READ_OFF, _VERSION = b"roster", b"read_off", b"version"
 
 
-def load_roster(location: str, folder: Path, *, path_columns: Collection[str]) -> Roster:
+def load_roster(location: str, folder: Path, *, path_columns: Collection[str]) -> rosters.Roster:
     """Return the roster of a file; of a large one that did not change the numbers alone, until its rows are needed.
 
     Args:
@@ -577,25 +572,25 @@ def load_roster(location: str, folder: Path, *, path_columns: Collection[str]) -
     """
     status, read_ns = _status(location), time.time_ns()
     if status is not None and status.size < LEAST_BYTES:
-        return parse_roster(location, read_roster_bytes(location), path_columns=path_columns)
+        return rosters.parse_roster(location, rosters.read_roster_bytes(location), path_columns=path_columns)
     digest = None if status is None else _known_digest(folder, location, status)
     content = None
     if digest is None:
-        content = read_roster_bytes(location)
+        content = rosters.read_roster_bytes(location)
         digest = hashlib.sha256(content).hexdigest()
     counts = _read_counts(folder, digest)
     is_settled = status is not None and status.touched_ns < read_ns - SETTLING_NS
-    if counts is None or not check_path_labels(counts.groups, path_columns):
+    if counts is None or not rosters.check_path_labels(counts.groups, path_columns):
         roster = _parse_unchanged(location, content, digest, path_columns)
         _write_counts(folder, location, roster, status if is_settled else None)
         return roster
     if content is not None:
         _write_status(folder, location, digest, status if is_settled else None)
 
-    def load_rows() -> RosterRows:
+    def load_rows() -> rosters.RosterRows:
         return _parse_unchanged(location, None, digest, path_columns).rows
 
-    return Roster.of_counts(counts, load_rows, file_digest=digest)
+    return rosters.Roster.of_counts(counts, load_rows, file_digest=digest)
 
 
 def _version() -> bytes:
@@ -609,10 +604,12 @@ def _status(location: str) -> FileStatus | None:
     return None
 
 
-def _parse_unchanged(location: str, content: bytes | None, digest: str, path_columns: Collection[str]) -> Roster:
-    roster = parse_roster(location, content or read_roster_bytes(location), path_columns=path_columns)
+def _parse_unchanged(
+    location: str, content: bytes | None, digest: str, path_columns: Collection[str]
+) -> rosters.Roster:
+    roster = rosters.parse_roster(location, content or rosters.read_roster_bytes(location), path_columns=path_columns)
     if roster.file_digest != digest:
-        raise roster_error(location, "the file changed while it was read; run again")
+        raise rosters.roster_error(location, "the file changed while it was read; run again")
     return roster
 
 
@@ -627,21 +624,21 @@ def _known_digest(folder: Path, location: str, status: FileStatus) -> str | None
     return stored[2] if stored is not None and stored[:2] == (location, status.fingerprint) else None
 
 
-def _read_counts(folder: Path, digest: str) -> RosterCounts | None:
+def _read_counts(folder: Path, digest: str) -> rosters.RosterCounts | None:
     """Return the stored numbers of the roster with this digest."""
     table = read_derived(folder / "counts.parquet", read_columns)
     metadata = {} if table is None else table.schema.metadata or {}
     if table is None or (metadata.get(_DIGEST), metadata.get(_VERSION)) != (digest.encode(), _version()):
         return None
     first, last, number = (table[name].to_numpy().astype(np.int64) for name in ("first", "last", "number"))
-    return RosterCounts(first, last, number, groups_of_table(table), metadata.get(_READ_OFF) == b"1")
+    return rosters.RosterCounts(first, last, number, rosters.groups_of_table(table), metadata.get(_READ_OFF) == b"1")
 
 
-def _write_counts(folder: Path, location: str, roster: Roster, status: FileStatus | None) -> None:
+def _write_counts(folder: Path, location: str, roster: rosters.Roster, status: FileStatus | None) -> None:
     """Store the numbers of a roster; without permission or space the next run computes them again."""
     counts = roster.counts
     numbers = {"first": counts.first, "last": counts.last, "number": counts.number}
-    table = pa.table({**numbers, **stored_groups(counts.groups)})
+    table = pa.table({**numbers, **rosters.stored_groups(counts.groups)})
     read_off = b"1" if roster.read_off else b"0"
     metadata = {_DIGEST: roster.file_digest.encode(), _READ_OFF: read_off, _VERSION: _version()}
     with suppress(InputError):

@@ -14,11 +14,10 @@ household], for the smallest group of the mean with the most noise: it is what a
   for a risk, the smallest bound for an error.
 * Noise decreases, or stays, as epsilon grows, and often is proportional to 1/epsilon: `smallest_epsilon` needs a few
   evaluations to find it on the grid of the numbers with four digits.
-* A series is UNUSABLE if its noise exceeds the day-to-day change of the mean
-  (`change_yardstick`): its days cannot be told apart. Noise is inverse to the number of households, so either more
-  households by that factor or a larger bound, found by simulating the days again, brings the noise down to the change.
-  Both are shown for every series whose noise is above it, also where the error of the estimate leaves the verdict
-  uncertain.
+* A series is UNUSABLE if its noise exceeds the day-to-day change of the mean (`row_noise.change_yardstick`): its days
+  cannot be told apart. Noise is inverse to the number of households, so either more households by that factor or a
+  larger bound, found by simulating the days again, brings the noise down to the change. Both are shown for every
+  series whose noise is above it, also where the error of the estimate leaves the verdict uncertain.
 
 Decisions. The scope of the bound differs between alternatives, and noise cannot weigh scopes against each other. So the
 cheapest is marked among the assumption-free alternatives and, separately, among those conditional on the model.

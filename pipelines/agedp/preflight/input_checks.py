@@ -13,7 +13,7 @@ Decisions:
 * The public text of every refusal is one sentence (`agedp_data.errors.REFUSED_INPUT`): which finding it is depends on
   readings. Counts, causes and keys are for the terminal of whoever ran the command.
 
-What the judge of the input found in tables in memory: `agedp.findings`, its refusals and its warnings.
+What the preflight found in tables in memory: `agedp.findings`, its refusals and its warnings.
 
     >>> import agedp, pandas as pd
     >>> columns = {"household": "meter", "time": "at", "time_format": "iso", "stamp": "start", "zone": "UTC"}
@@ -25,7 +25,7 @@ What the judge of the input found in tables in memory: `agedp.findings`, its ref
 
 Decisions:
 
-* Findings stay in this process (`input_frames.ReadNotes`), never in `DataFrame.attrs`, which pandas writes to Parquet.
+* Findings stay in this process (`workspace.ReadNotes`), never in `DataFrame.attrs`, which pandas writes to Parquet.
 * `str()` of an error and of a warning is public. Causes are in `error.private`, in a note that Python prints below the
   traceback, and in the attribute `findings` of a warning.
 * `agedp.read` and `quantize` warn, so that readings can be looked at; `plan`, `compare`, `release`, `sanitise` raise.
@@ -345,10 +345,10 @@ _QUARANTINE: Final = "quality.parquet and store/quarantine in the confidential f
 
 
 class InputWarning(UserWarning):
-    """The judge of the input found something; `findings` names it and is confidential, `str()` is public."""
+    """The preflight found something; `findings` names it and is confidential, `str()` is public."""
 
     def __init__(self, findings: tuple[Finding, ...]) -> None:
-        super().__init__("the judge of the input found what makes readings wrong or missing; agedp.findings says which")
+        super().__init__("the preflight found what makes readings wrong or missing; agedp.findings says which")
         self.findings = findings
 
 

@@ -9,7 +9,7 @@ Decisions:
 
 * The newest month that SHA256SUMS lists was not closed, so it is always written again.
 * One file that is not as it was has its month, and those after it, computed again.
-* Another [output] interval, or another format of the columns (`partition_resources.PARTITION_FORMAT`), has all
+* Another [output] interval, or another format of the columns (`datapackage.PARTITION_FORMAT`), has all
   months computed again.
 """
 

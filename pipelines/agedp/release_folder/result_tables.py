@@ -52,13 +52,12 @@ import pyarrow.parquet as pq
 from agedp.budget import closed_days, days_by_row, series_by_contract
 from agedp_data import table_schemas
 from agedp_data.datasets.timestamps import day_number
-from agedp_data.epsilon import to_float
+from agedp_data.epsilon import exact_text, to_float
 from agedp_data.foreign_files import parse_json
 from agedp_data.ledger import ContractRecord, ReleaseRecord
 from agedp_data.ledger.records import outline_of
 from agedp_data.ledger.transfer import MonthRows
 from agedp_data.markov.states import RepresentativeValues
-from agedp_data.parameters import exact_text
 from agedp_data.series.result_table import Columns, ContractTerms, DerivedTable, Noise, ResultTable, Span, Terms, Unit
 from agedp_data.series.series import RESULT_TABLES, level_column, table_name
 from agedp_data.series.series_terms import Series, days_of, layer_number, mean_name, period_of

@@ -38,7 +38,7 @@ from agedp.calibration.model_check import report_name
 from agedp.calibration.quantize import Floats
 from agedp.internal_records.bookkeeping import COUNTED_STATES, COVERAGE, TRUE_COUNTS, TRUE_MEANS
 from agedp.local_files import atomic_files
-from agedp.local_files.internal_files import FileKind, FileNotice, InternalPaths, read_columns, read_content
+from agedp.local_files.atomic_files import FileKind, FileNotice, InternalPaths, read_columns, read_content
 from agedp.reports import svg
 from agedp.reports.html import TEXTS, PageSection, anchor_of, closed, paragraph, render_page, side_by_side, table
 from agedp.reports.released_series import signal_parts

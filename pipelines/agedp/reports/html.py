@@ -42,7 +42,7 @@ from markdown_it.rules_block import StateBlock, list_block
 from markdown_it.token import Token
 
 from agedp_data.messages import escape_controls
-from agedp_data.statement.texts import read_texts
+from agedp_data.statement.note_texts import read_texts
 
 
 def _escape_text_of_page(value: Any) -> Any:  # noqa: ANN401  (whatever a template shows)

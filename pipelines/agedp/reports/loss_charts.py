@@ -20,7 +20,7 @@ from agedp.reports.html import TEXTS, paragraph, part, side_by_side, table, text
 from agedp_data.accounting.renyi import Curve, approximate_epsilons
 from agedp_data.accounting.temporal_recursion import DayLeakage, TemporalLosses
 from agedp_data.config.contract_document import PromiseTerms
-from agedp_data.epsilon import NANO, to_float
+from agedp_data.epsilon import NANO, exact_text, to_float
 from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.leakage.function import LeakageBoundLike
 from agedp_data.ledger import ReleaseRecord
@@ -31,7 +31,7 @@ from agedp_data.notions.neighbourhood import BoundedChangeLoss
 from agedp_data.notions.notion import Accountant, LossBound, day_losses, day_number, losses_by_day_number
 from agedp_data.notions.publication import Publication, charge_on, covered_losses, total_charge
 from agedp_data.notions.spans import EMPTY, SpanCurves, span_of_charge
-from agedp_data.parameters import Method, exact_text
+from agedp_data.parameters import Method
 from agedp_data.statement.document import StatedBound, Statement
 from agedp_data.statement.note_texts import INFINITE, short_factor, short_number, with_delta
 

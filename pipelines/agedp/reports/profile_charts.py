@@ -39,17 +39,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from agedp.release_folder.result_tables import released_table
-from agedp.reports import svg
-from agedp.reports.html import (
-    Values,
-    download_links,
-    hidden_groups,
-    paragraph,
-    part,
-    several,
-    side_by_side,
-    table,
-)
+from agedp.reports import html, svg
 from agedp.reports.report_data import largest_groups
 from agedp.reports.series_charts import MONTHS, group_labels, percent, titled
 from agedp_data.arrays import Floats
@@ -124,7 +114,7 @@ def value_map(title: str, about: str, shown: HeatMap, *, height: int) -> str:
     distinct = {value for row in shown.values for value in row if not math.isnan(value)}
     if len(distinct) <= 1:
         text = f"{svg.format_number(*distinct)} {shown.unit} in every cell" if distinct else "no value"
-        return paragraph(f"{title}: {text}.")
+        return html.paragraph(f"{title}: {text}.")
     size = columns * _CELL_SIZE, rows * _CELL_SIZE
     drawing = "\n".join(
         [
@@ -141,7 +131,7 @@ def value_map(title: str, about: str, shown: HeatMap, *, height: int) -> str:
         *(("x", f"left:{round(100 * position, 2):g}%", text) for position, text in shown.x_ticks),
         *(("y", f"top:{round(100 * position, 2):g}%", text) for position, text in shown.y_ticks),
     ]
-    return part("figure", title, about, height, size, drawing, labels, [*_legend(shown)], ())
+    return html.part("figure", title, about, height, size, drawing, labels, [*_legend(shown)], ())
 
 
 def _cell_paths(shown: HeatMap) -> Iterator[str]:
@@ -350,7 +340,7 @@ def profile_parts(name: str, rows: pa.Table, *, coverage: Decimal, label: str = 
         file: the Parquet file of the series, beside the page; "" without one.
     """
     if not rows.num_rows:
-        yield paragraph(f"{name}: no day is released yet.")
+        yield html.paragraph(f"{name}: no day is released yet.")
         return
     shown_days = _shown_days(rows)
     shown = rows.filter(pc.greater_equal(rows["day"], pa.scalar(shown_days[0])))
@@ -364,16 +354,16 @@ def profile_parts(name: str, rows: pa.Table, *, coverage: Decimal, label: str = 
     if len(shown_days) > 1:
         yield from _maps(profiles, labels, shown_days)
     if shown.num_rows < rows.num_rows:
-        yield paragraph(f"Earlier days than {shown_days[0]} are in the Parquet file only.", "soft")
-    yield from hidden_groups(len(households) - len(groups), file)
+        yield html.paragraph(f"Earlier days than {shown_days[0]} are in the Parquet file only.", "soft")
+    yield from html.hidden_groups(len(households) - len(groups), file)
     holds = "means of weekdays and of weekend days, with intervals and noise"
-    yield download_links(f"{name}_weekday_weekend", _values(kinds, profiles), file, holds=holds)
+    yield html.download_links(f"{name}_weekday_weekend", _values(kinds, profiles), file, holds=holds)
     tables = []
     for group, of_kinds in kinds.items():
         clock, of = profiles[group].clock, f" ({labels[group]})" if labels[group] else ""
         caption = f"Mean profiles in numbers, kWh per household in {clock.step} minutes{of}"
         tables.append(_table(caption, of_kinds, clock, coverage, "day"))
-    yield several("Numbers of each group by clock", tables)
+    yield html.several("Numbers of each group by clock", tables)
 
 
 def _shown_days(rows: pa.Table) -> list[date]:
@@ -412,7 +402,7 @@ def _mean_charts(
         title = titled(f"Mean profile, {_span(profiles.values())}", labels[group])
         about, height = _about(of_kinds, profiles[group].clock, coverage), 170 if len(kinds) > 1 else 240
         charts.append(_means_chart(title, about, lines, profiles[group].clock, y, height, len(kinds)))
-    yield side_by_side(charts)
+    yield html.side_by_side(charts)
 
 
 def _means_chart(
@@ -483,10 +473,10 @@ def _maps(profiles: dict[str, GroupProfile], labels: dict[str, str], days: Seque
             f"{profile.clock.text(int(peak[0]))}. The values include noise."
         )
         maps.append(value_map(title, about, shown, height=170 if len(profiles) > 1 else 300))
-    yield side_by_side(maps)
+    yield html.side_by_side(maps)
     together = -(-len(days) // max(_MOST_AREAS // len(profiles) // len(values), 1))
     if together > 1:
-        yield paragraph(
+        yield html.paragraph(
             f"At the pointer a map shows {together} days together, so that the page stays small.", "soft get"
         )
 
@@ -502,7 +492,7 @@ def _noise_note(profiles: Iterable[GroupProfile]) -> str:
         f"Single half-hours are mostly noise: the noise of a cell is {svg.format_number(noise)} kWh on average, "
         f"the mean cell {svg.format_number(mean)} kWh. The means over days have much less noise."
     )
-    return paragraph(text, "soft")
+    return html.paragraph(text, "soft")
 
 
 @dataclass(frozen=True, slots=True)
@@ -528,7 +518,7 @@ class _MapTexts:
         return f"{self.days[first]} to {self.days[last]} {clock}: {low} to {high} kWh per household"
 
 
-def _values(kinds: dict[str, dict[str, MeanProfile]], profiles: dict[str, GroupProfile]) -> Values:
+def _values(kinds: dict[str, dict[str, MeanProfile]], profiles: dict[str, GroupProfile]) -> html.Values:
     rows = [
         (
             group,
@@ -545,7 +535,7 @@ def _values(kinds: dict[str, dict[str, MeanProfile]], profiles: dict[str, GroupP
         for cell in range(len(mean.mean))
         if not math.isnan(mean.mean[cell])
     ]
-    return Values(("group", "days_of", "days", "start", "mean_kwh", "low_kwh", "high_kwh", "noise_sd_kwh"), rows)
+    return html.Values(("group", "days_of", "days", "start", "mean_kwh", "low_kwh", "high_kwh", "noise_sd_kwh"), rows)
 
 
 def _table(caption: str, kinds: Mapping[str, MeanProfile], clock: Clock, coverage: Decimal, every: str) -> str:
@@ -554,7 +544,7 @@ def _table(caption: str, kinds: Mapping[str, MeanProfile], clock: Clock, coverag
     rows = [(clock.text(cell), *(svg.number_or_dash(values[cell]) for values in ends)) for cell in range(clock.cells)]
     columns = ("begins", *(f"{kind}{text}" for kind in kinds for text in (", mean", ", low", ", high")))
     note = f"low to high covers the noise {percent(coverage)}; every {every} is in the Parquet file"
-    return table(f"{caption}; {note}", columns, rows)
+    return html.table(f"{caption}; {note}", columns, rows)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -607,7 +597,7 @@ def month_profile_parts(
     """
     published = released_table(PROFILE_RELEASES, rows, terms, Noise(coverage)).to_pylist()
     if not published:
-        yield paragraph(f"{name}: no month is released yet.")
+        yield html.paragraph(f"{name}: no month is released yet.")
         return
     by_profile: dict[tuple[str, str, date], list[_Row]] = {}
     for row in published:
@@ -617,20 +607,20 @@ def month_profile_parts(
     groups = largest_groups(sizes, MOST_GROUPS)
     labels = {group: name if group == "all" and len(groups) == 1 else f"{name}, {group}" for group in groups}
     charts = _newest_charts(profiles, labels, coverage)
-    yield side_by_side(charts)
+    yield html.side_by_side(charts)
     if len(profiles.months) > 1:
-        yield side_by_side([*_month_maps(profiles, labels)])
-    yield from hidden_groups(len({row["group"] for row in published}) - len(groups), file)
+        yield html.side_by_side([*_month_maps(profiles, labels)])
+    yield from html.hidden_groups(len({row["group"] for row in published}) - len(groups), file)
     shown = [row for row in published if row["group"] in labels]
-    values = Values(_COLUMNS, [tuple(row[column] for column in _COLUMNS) for row in shown])
-    yield download_links(f"{name}_by_month", values, file)
+    values = html.Values(_COLUMNS, [tuple(row[column] for column in _COLUMNS) for row in shown])
+    yield html.download_links(f"{name}_by_month", values, file)
     newest, clock = profiles.months[-1], profiles.clock
     caption = f"Mean profile of {MONTHS.text(newest)} in numbers, kWh per household in {clock.step} minutes"
     tables = []
     for group, label in labels.items():
         kinds = {_NAMES[kind]: profiles.of(group, kind, newest) for kind in DAY_KINDS}
         tables.append(_table(f"{caption} ({label})", kinds, clock, coverage, "month"))
-    yield several("Numbers of each group by clock", tables)
+    yield html.several("Numbers of each group by clock", tables)
 
 
 def _newest_charts(profiles: _MonthProfiles, labels: Mapping[str, str], coverage: Decimal) -> list[str]:

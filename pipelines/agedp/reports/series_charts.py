@@ -34,8 +34,8 @@ from agedp.reports.html import (
 from agedp.reports.report_data import largest_groups
 from agedp.signal_against_noise import places_of
 from agedp_data.config.contract import Contract
+from agedp_data.epsilon import exact_text
 from agedp_data.ledger import ReleaseRecord
-from agedp_data.parameters import exact_text
 from agedp_data.series.distribution import Distribution
 from agedp_data.series.result_table import Chart, Noise
 from agedp_data.series.series_terms import Every

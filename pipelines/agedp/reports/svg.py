@@ -6,7 +6,7 @@ Decisions:
   one chart fits a phone and a desktop. Text is HTML beside it: it wraps, keeps its size and can be selected.
 * Coordinates are integers, each relative to the previous one: a line of a thousand days is 6 kB. Tried: matplotlib
   writes 45 to 65 kB per chart, takes 0.4 s, and its text does not grow with the page; plotly adds 4.9 MB.
-* Values are readable at the pointer (`hover`), without a script.
+* Values are readable at the pointer, without a script.
 * Lines differ by dash and by a letter at their end, not by colour alone. Every chart describes its content in words
   (`about`), and the caller adds a table of its numbers.
 * A chart of values at the pointer whose values never change becomes a sentence (`constant_sentence`).

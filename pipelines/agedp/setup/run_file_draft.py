@@ -21,11 +21,12 @@ from agedp_data.config.loading import SCHEMA_FILE, Problem, validate_run_file
 from agedp_data.config.model_section import DeclaredModel, EstimatedModel
 from agedp_data.config.run_file import RunFile
 from agedp_data.datasets.validation import INTERVAL_MINUTES
-from agedp_data.epsilon import NANO, ceil_nano, floor_nano
+from agedp_data.epsilon import NANO, ceil_nano, exact_text, floor_nano
 from agedp_data.errors import RunFileError
 from agedp_data.notions import NOTIONS
 from agedp_data.notions.notion import Promise
-from agedp_data.parameters import Section, exact_text, watt_hours
+from agedp_data.parameters import Section, watt_hours
+from agedp_data.series.series import BY_NAME
 
 # --------------------------------------------------------------------------------------------------
 # Proposals for the undecided keys of a run file, and the comments on all keys.
@@ -260,13 +261,6 @@ _CHOICES: Final = {
 _TABLES: Final = ("input", "input.columns", "output", "population", "schedule", SERIES, "promise", "model")
 _LAST: Final = ("max_day_epsilon", "epsilon_total", "delta", "accept")
 _COMMENTED: Final = 40
-_AMOUNTS: Final[Mapping[str, list[str]]] = {
-    quoted("mean"): ["clamp_kwh"],
-    quoted("distribution"): ["clamp_kwh", "bins_kwh"],
-    quoted("profile"): ["clamp_kwh", "half_hour_clamp_kwh"],
-    quoted("coverage"): [],
-}
-"""Required keys of a series by its statistic."""
 _QUOTES: Final = '"'
 _FURTHER: Final = {5: "five", 6: "six", 7: "seven"}.get(len(NOTIONS) - 1, str(len(NOTIONS) - 1))
 _ABOUT_CLASSICAL: Final = f"nothing is assumed about the households; `--notion` has {_FURTHER} more"
@@ -328,8 +322,8 @@ class RunFileDraft:
     def _table(self, table: str, mark: str) -> Iterator[str]:
         """Yield the lines of a table; a series is named by its statistic."""
         lines = self.tables[table]
-        statistics = [line.toml for line in lines if table == SERIES and line.key == "statistic"]
-        heading = next((f"series.daily_{of.strip(_QUOTES)}" for of in statistics if of in _AMOUNTS), table)
+        statistics = [line.toml.strip(_QUOTES) for line in lines if table == SERIES and line.key == "statistic"]
+        heading = next((f"series.daily_{of}" for of in statistics if of in BY_NAME), table)
         yield from ("", f"[{heading}]", *(f"# {note}" for note in self.notes.get(table, ())))
         width = max(len(line.key) for line in lines)
         for line in lines:
@@ -484,7 +478,8 @@ _MODES: Final = {
 def _required(table: str, options: OptionValues) -> list[str]:
     """Return the required keys of a table under the chosen notion, model or mode."""
     blocks: Mapping[str, type[Section] | None] = {"promise": notion_of(options), "model": model_block(options)}
-    amounts = _AMOUNTS.get(options.get((SERIES, "statistic"), quoted("mean")), ["clamp_kwh"])
+    statistic = BY_NAME.get(options.get((SERIES, "statistic"), "mean").strip(_QUOTES), BY_NAME["mean"])
+    amounts = [key for key, field in statistic.model_fields.items() if field.is_required() and key != "statistic"]
     rehearsal = ["rehearsal_on"] if options.get(("schedule", "mode")) == quoted("rehearsal") else []
     keys = {"population": ["min_households"], SERIES: amounts, "schedule": rehearsal}.get(table, [])
     block = blocks.get(table)

@@ -25,13 +25,13 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from agedp.budget import days_of_rows, single_rows, sum_periods
+from agedp.budget import days_of_rows, single_rows
 from agedp.compute.engine import map_reduce
 from agedp.compute.engine_settings import Engine
 from agedp.internal_records import bookkeeping
 from agedp.ledger_session import LedgerSession
 from agedp.local_files import atomic_files
-from agedp.local_files.internal_files import FileNotice, InternalPaths
+from agedp.local_files.atomic_files import FileNotice, InternalPaths
 from agedp.preflight.alerts import check_alerts, count_reported
 from agedp.stage_values import COUNTS, DailySum, DailySums, Delivery, DueDays
 from agedp.stages.ingest import reread_damaged
@@ -270,3 +270,23 @@ def _sums_table(day: date, name: str, daily_sum: DailySum) -> pa.Table:
         **{count: counts[:, i] for i, count in enumerate(COUNTS[:3])},
         value=daily_sum.exact.ravel(),
     )
+
+
+def sum_periods(
+    by_day: Mapping[tuple[date, str], DailySum], series: Mapping[str, AnySeries], single_days: Collection[date]
+) -> dict[tuple[date, str], DailySum]:
+    """Return the sums of rows: of single days as they are, of periods added over their days.
+
+    Days that are summed for a period alone have no sum of their own. A period of which a day is missing has no sum.
+    """
+    sums = {
+        (day, name): daily_sum
+        for (day, name), daily_sum in by_day.items()
+        if day in single_days and not series[name].covers_periods
+    }
+    lasts = {(series[name].covered_days(day)[1], name) for day, name in by_day if series[name].covers_periods}
+    for last, name in sorted(lasts):
+        days = days_of(*series[name].covered_days(last))
+        if all((day, name) in by_day for day in days):
+            sums[last, name] = DailySum.of_period({day: by_day[day, name] for day in days})
+    return sums

@@ -21,8 +21,7 @@ from agedp.compute.engine import check_shared, map_items, map_merge
 from agedp.compute.engine_settings import Engine
 from agedp.ledger_session import LedgerSession
 from agedp.local_files import atomic_files
-from agedp.local_files.atomic_files import FolderRemoved, checked_json
-from agedp.local_files.internal_files import FileNotice
+from agedp.local_files.atomic_files import FileNotice, FolderRemoved, checked_json
 from agedp.preflight.alerts import write_findings
 from agedp.preflight.input_checks import Finding
 from agedp.stage_values import Delivery

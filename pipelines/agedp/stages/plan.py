@@ -27,12 +27,12 @@ from pathlib import Path
 from typing import Literal
 
 from agedp import budget
-from agedp.budget import ReleaseTerms
+from agedp.budget import PlannedRelease, ReleaseTerms
 from agedp.ledger_session import LedgerSession
 from agedp.local_files import atomic_files
 from agedp.planning.forecast import Forecast, forecast
 from agedp.planning.verdict import Verdict, judge_first_release
-from agedp.stage_values import Cells, DueDay, DueDays, DuePlan, PlannedRelease, due_date
+from agedp.stage_values import Cells, DueDay, DueDays, due_date
 from agedp.stages.amend import check_day_boundaries
 from agedp_data import clock
 from agedp_data.config import RunFile
@@ -42,7 +42,7 @@ from agedp_data.config.withdrawn import check_nothing_withdrawn
 from agedp_data.datasets import filesystem
 from agedp_data.errors import AgedpError, ChainError, InputError, LedgerError, Refused, RunFileError
 from agedp_data.ledger.backends.connect import database_at
-from agedp_data.ledger.records import AnyRelease, ReleaseHeader
+from agedp_data.ledger.records import AnyRelease, ReleaseHeader, ReleaseRecord
 from agedp_data.notions.publication import total_charge
 from agedp_data.roster import Roster
 from agedp_data.series.series_terms import days_of
@@ -298,6 +298,19 @@ def _cells(run: RunFile, roster: Roster, day: date, names: Sequence[str]) -> dic
         days = () if series.covers_periods and name not in names else days_of(*series.covered_days(day))
         cells[name] = budget.row_cells(roster, series, days, min_households) if days else ()
     return cells
+
+
+@dataclass(frozen=True, slots=True)
+class DuePlan:
+    """Planned releases and skipped days of a run now, and the first refusal, if any."""
+
+    planned: tuple[PlannedRelease, ...]
+    refused: Refused | None
+
+    @property
+    def releases(self) -> tuple[ReleaseRecord, ...]:
+        """Return the rows, without values."""
+        return tuple(planned.row for planned in self.planned)
 
 
 def plan_due_days(terms: ReleaseTerms, due: Sequence[DueDay], history: Sequence[AnyRelease]) -> DuePlan:

@@ -20,6 +20,7 @@ from datetime import date
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from agedp.internal_records.bookkeeping import digest_of_file, record_of, save_publication
 from agedp.ledger_session import LedgerSession
@@ -326,13 +327,16 @@ def _write_folder(session: LedgerSession, statement_record: StatementRecord) -> 
 
 
 def _as_published(run: RunFile, record: StatementRecord) -> RunFile:
-    """Return a run file with the layout and averages of the files that a statement lists; [output] may have changed."""
+    """Return a run file with the layout of the files that a statement lists, and the averages that it lists by file.
+
+    [output] may have changed since. A statement of the layout "monthly" lists no averages: those of the run file count.
+    """
     if not record.files:
         return run
-    files, as_published = dict(record.files), {"layout": "monthly"}
+    files, as_published = dict(record.files), dict[str, Any](layout="monthly")
     if SUMS not in files:  # `stated_checksums`; with the layout "monthly" it names no tables
         periods = tuple(period for period in PERIODS if f"{AVERAGES_BY[period].file}.parquet" in files)
-        as_published = {"layout": "single", "averages_by": periods}  # type: ignore[dict-item]
+        as_published = {"layout": "single", "averages_by": periods}
     return run.model_copy(update={"output": run.output.model_copy(update=as_published)})
 
 

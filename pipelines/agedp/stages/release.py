@@ -16,9 +16,9 @@ from typing import Final
 
 import numpy as np
 
-from agedp.budget import RELEASED, ReleaseTerms, covered_by, plan_release
+from agedp.budget import RELEASED, PlannedRelease, ReleaseTerms, covered_by, plan_release
 from agedp.ledger_session import LedgerSession
-from agedp.stage_values import BeforeDraw, Cells, DailySum, DailySums, DueDay, DueDays, PlannedRelease
+from agedp.stage_values import BeforeDraw, Cells, DailySum, DailySums, DueDay, DueDays
 from agedp.stages.calibration_draws import adopt_draws
 from agedp.stages.plan import plan_due_days
 from agedp_data import mechanisms

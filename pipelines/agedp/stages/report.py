@@ -26,8 +26,7 @@ from typing import Final, TypeVar
 from agedp.internal_records.bookkeeping import COUNTED_STATES, COVERAGE, TRUE_COUNTS, TRUE_MEANS
 from agedp.ledger_session import LedgerSession
 from agedp.local_files import atomic_files
-from agedp.local_files.atomic_files import checked_json, read_checked_json
-from agedp.local_files.internal_files import FileNotice, read_derived
+from agedp.local_files.atomic_files import FileNotice, checked_json, read_checked_json, read_derived
 from agedp.preflight.alerts import Alert, append_alerts, find_alerts, write_findings
 from agedp.stage_values import DailySums, Delivery
 from agedp.stages.input_check import CheckedSums

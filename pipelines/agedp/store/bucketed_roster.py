@@ -2,7 +2,7 @@
 
     <confidential>/roster/<digest>-<buckets>/bucket=007.parquet
 
-A bucket holds all rows of its households (`buckets.bucket_of`). So the members and cells of the buckets add up to those
+A bucket holds all rows of its households (`bucket_of`). So the members and cells of the buckets add up to those
 of the roster. The folder is named by the digest of the roster file: it is written once for each state of the file, and
 the last four that were used are kept.
 
@@ -29,8 +29,7 @@ import numpy as np
 import pyarrow as pa
 
 from agedp.local_files import atomic_files
-from agedp.local_files.atomic_files import DamagedFile, FolderRemoved
-from agedp.local_files.internal_files import read_columns
+from agedp.local_files.atomic_files import DamagedFile, FolderRemoved, read_columns
 from agedp.stage_values import COUNTS, DailySum
 from agedp.store.month_reader import is_first_of_key
 from agedp.store.store import bucket_numbers

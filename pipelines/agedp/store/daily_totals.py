@@ -32,8 +32,7 @@ import pyarrow.compute as pc
 from agedp.compute.engine import map_items
 from agedp.compute.engine_settings import Engine
 from agedp.local_files import atomic_files
-from agedp.local_files.atomic_files import checked_json, read_checked_json
-from agedp.local_files.internal_files import read_derived
+from agedp.local_files.atomic_files import checked_json, read_checked_json, read_derived
 from agedp.stage_values import Delivery
 from agedp.store import month_reader
 from agedp.store.bucketed_roster import DayBlock, Energies

@@ -6,7 +6,7 @@
 Rows that parsing rejected are stored as text, so that their supplier can correct them. A text is one line, at most its
 first 64 KiB; bytes that are not UTF-8 are replaced. Beside it are the household and the half-hour that the row names,
 if both can be read: a first roster counts them as those of a kept row (`named_days`). A row without a half-hour names
-its household, and its day if it lies between the half-hours or at a time that the zone skips: the judge of the input
+its household, and its day if it lies between the half-hours or at a time that the zone skips: the preflight
 counts them.
 
 Decisions:

@@ -30,8 +30,7 @@ import pyarrow as pa
 from agedp.compute.engine import explain_worker_errors, map_merge
 from agedp.compute.engine_settings import Engine
 from agedp.local_files import atomic_files
-from agedp.local_files.atomic_files import checked_json, read_checked_json
-from agedp.local_files.internal_files import read_derived
+from agedp.local_files.atomic_files import checked_json, read_checked_json, read_derived
 from agedp.store.store import Manifest, Store, StoredManifests, StoredSizes, content_id
 from agedp_data.datasets import filesystem, parquet_parsing
 from agedp_data.datasets.csv_lines import column_names, first_cells, raw_cells, split_fields

@@ -25,7 +25,7 @@ import numpy as np
 import pyarrow as pa
 
 from agedp.local_files import atomic_files
-from agedp.local_files.internal_files import read_derived
+from agedp.local_files.atomic_files import read_derived
 from agedp.store.store import Manifest, PartMonth, PartSpan, SpansByMonth, Store
 from agedp_data import table_schemas
 from agedp_data.datasets.deduplication import Readings, StoredRows, deduplicate_rows, join_rows

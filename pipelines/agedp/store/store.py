@@ -6,7 +6,7 @@
     <confidential>/store/quarantine/<content>-<number>.parquet                 rejected rows without a month
     <confidential>/store/files/<content>.json                                  written last: the file is complete
 
-A store of several household buckets (`buckets`) has folders bucket=007 in those of the months, each with the rows of
+A store of several household buckets has folders bucket=007 in those of the months, each with the rows of
 its households; rejected rows are not split.
 
 A content id is a hash of the file's bytes and of the parsing rules, so a new bound or dataset never mixes with old
@@ -33,8 +33,14 @@ import numpy as np
 import pyarrow as pa
 
 from agedp.local_files import atomic_files
-from agedp.local_files.atomic_files import checked_json, read_checked_json
-from agedp.local_files.internal_files import FileKind, FileNotice, read_content, read_derived
+from agedp.local_files.atomic_files import (
+    FileKind,
+    FileNotice,
+    checked_json,
+    read_checked_json,
+    read_content,
+    read_derived,
+)
 from agedp_data import table_schemas
 from agedp_data.datasets.filesystem import local_fingerprint, natural_sort_key
 from agedp_data.datasets.layout import Layout

@@ -17,7 +17,7 @@ from agedp.demo.demo_folder import DEMONSTRATED_NOTIONS
 from agedp.demo.overview import exact_bound, gap_text, mixing_rows, noise_ratio, not_applicable, release_row
 from agedp.stages.publish import open_release
 from agedp_data.leakage.function import leakage
-from agedp_data.statement.texts import FACTS
+from agedp_data.statement.note_texts import FACTS
 from tests.agedp.demo.conftest import Demonstration
 from tests.agedp.reports.browser import CHROMIUM, browser
 from tests.agedp.reports.html import Page, faults_of

@@ -26,7 +26,7 @@ from agedp_data.errors import AgedpError, ContractChanged, LedgerBehind, LedgerE
 from agedp_data.ledger import Ledger
 from agedp_data.ledger.lifecycle import CalibrationDraw, HouseholdAccount
 from agedp_data.roster import read_roster
-from agedp_data.statement.texts import NOTES
+from agedp_data.statement.note_texts import NOTES
 from agedp_flows.text.run_text import household_lines, rebuild_register, shared_lines
 from tests.agedp.conftest import House, ended_in_draw
 from tests.postgresql import PostgreSQL

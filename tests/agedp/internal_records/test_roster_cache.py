@@ -53,7 +53,7 @@ def test_an_unchanged_file_is_not_read_again(tmp_path, monkeypatch):
     location = write(tmp_path / "r.csv", text(ROWS))
     first = load(tmp_path, location)
     with monkeypatch.context() as patch:
-        patch.setattr(roster_history, "read_roster_bytes", None)
+        patch.setattr(roster_history.rosters, "read_roster_bytes", None)
         again = load(tmp_path, location)
         assert answers(again) == answers(first)
         assert (again.has_rows, first.file_digest) == (False, again.file_digest)

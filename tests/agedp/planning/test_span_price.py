@@ -15,7 +15,7 @@ from agedp.planning.span_price import span_prices
 from agedp.stages.plan import forecast_run
 from agedp_data.config.run_file import delta_warning
 from agedp_data.notions import Classical
-from agedp_data.statement.texts import NOTES
+from agedp_data.statement.note_texts import NOTES
 from agedp_flows.text.plan_text import plan_lines, span_json, span_lines
 from agedp_flows.text.run_text import result_lines
 from docs.papers.age.frontier import permitted_days

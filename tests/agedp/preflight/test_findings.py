@@ -23,7 +23,7 @@ from agedp.setup.run_file_options import OPTIONS
 from agedp_data.errors import REFUSED_INPUT, ContractChanged, PreflightFailed, RunFileError
 from agedp_data.parameters import FindingName
 from agedp_data.roster import Roster
-from agedp_data.statement.texts import NOTES
+from agedp_data.statement.note_texts import NOTES
 
 HOMES, DAYS = 20, 4
 COLUMNS = {"household_column": "meter", "time_column": "at", "time_format": "%Y-%m-%d %H:%M", "energy_column": "use"}

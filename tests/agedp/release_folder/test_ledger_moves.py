@@ -16,7 +16,7 @@ from agedp.stages.amend import amend
 from agedp.stages.publish import write_folder_of_statement
 from agedp_data.errors import InputError, LedgerError, Refused
 from agedp_data.ledger import Ledger, ReleaseRecord
-from agedp_data.statement.texts import NOTES
+from agedp_data.statement.note_texts import NOTES
 from tests.agedp.release_folder.resealed import reseal
 from tests.agedp.release_folder.test_tampering import EARLIER
 
