@@ -22,10 +22,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Sequence
-from copy import copy
 from functools import partial
 from operator import itemgetter
-from typing import Any, Generic, Self, cast
+from typing import Any, Generic, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -139,14 +138,13 @@ class Composition(Generic[Number]):
             self._place_past(self.inputs[index])
         return index - self.n_past
 
-    def with_release(self, instant: int, loss: Number) -> Self:
-        """Return this composition with a further loss; the composed losses of earlier inputs are not repeated."""
-        self.refresh()
-        further = copy(self)
-        for name in ("inputs", "losses", "_composed", "_leakages"):
-            setattr(further, name, getattr(self, name)[:])
-        further.add(instant, loss)
-        return further
+    def leakage_with(self, instant: int, loss: Number, at: int) -> Number:
+        """Return the leakage about an instant with a loss about a further input, which is not kept."""
+        self.set(instant, loss)
+        try:
+            return self.leakage(at)
+        finally:
+            self.set(instant, None)
 
     def replace(self, inputs: Sequence[int], losses: Sequence[int]) -> None:
         """Set the releases, inputs ascending; composed losses before the first difference are not repeated."""
@@ -182,6 +180,9 @@ class Composition(Generic[Number]):
         and nothing about them was changed, then so are all results after them.
         """
         first, k, unchanged = self._stale, self._stale, 0
+        if first == len(self.inputs):
+            self._kept = 0
+            return first - self.n_past, first - self.n_past
         while k < len(self.inputs) and unchanged < self._furthest:
             leakage, composed = self._result(k)
             is_known = k >= self._kept and isinstance(composed, int) and composed == self._composed[k]

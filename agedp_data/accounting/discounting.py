@@ -662,6 +662,14 @@ class DiscountWeights:
             return weighted_sum_to_nano(max(sums[day - first] for day in days))
         return weighted_sum_to_nano(max((self.total(losses, day) for day in days), default=0))
 
+    def with_loss(self, total: int, loss: int) -> int:
+        """Return a discounted sum on the newest day, in 2^-64, with a further loss of this day, rounded up."""
+        return weighted_sum_to_nano(total + loss * self.weight(0))
+
+    def rest(self, total: int, bound: int) -> int:
+        """Return what a discounted sum on the newest day, in 2^-64, leaves of a bound, rounded down, also below 0."""
+        return int(((bound << _BITS) - total) // self.weight(0))
+
     def available(self, losses: Mapping[int, int], day: int, bound: int) -> int:
         """Largest further loss on a day that keeps the discounted sum within `bound` on every day [nano-epsilon].
 

@@ -314,14 +314,25 @@ class TemporalLosses:
         between = (each for place in range(1, len(days)) for each in self._between(place))
         return max([*days, *between], key=lambda day_and_leakage: day_and_leakage[1])
 
+    def largest_after(self, changes: Mapping[int, int]) -> int | None:
+        """Largest leakage about any one day if the losses of some days are now these, 0 for none; as `largest`."""
+        self._change(changes)
+        return max(*self._largest[-1:], 0)
+
     def _become(self, losses: Mapping[int, int], loss_of_every_later_day: int = 0) -> None:
         """Take over the losses of all days; only what changed is computed again."""
+        gone = {day: 0 for day in self._losses if day not in losses}
+        self._change({**gone, **losses}, loss_of_every_later_day)
+
+    def _change(self, changes: Mapping[int, int], loss_of_every_later_day: int = 0) -> None:
+        """Set the losses of some days, 0 for none, and that of every later day; only what changed is computed again."""
         if loss_of_every_later_day != self._later.losses[0]:
             supremum = self.recursion.forward.supremum(loss_of_every_later_day) if loss_of_every_later_day else 0
             self._later.set_past(loss_of_every_later_day, supremum or 0)
         first = end = len(self._leakages)
-        gone = [(day, 0) for day, _ in self._losses.items() - losses.items() if not losses.get(day, 0)]
-        for day, loss in [*gone, *(losses.items() - self._losses.items())]:
+        for day, loss in changes.items():
+            if loss == self._losses.get(day, 0):
+                continue
             is_known, place = day in self._losses, self._earlier.set(day, loss or None)
             self._later.set(-day, loss or None)
             for values in (self._leakages, self._largest):
@@ -342,24 +353,20 @@ class TemporalLosses:
         (earlier, earlier_end), (later, later_end) = self._earlier.refresh(), self._later.refresh()
         first = max(0, min(first, earlier, count - later_end) - reach)
         end = min(count, max(end, earlier_end, count - later) + reach)
+        largest = self._largest[first - 1] if first else 0
         for place in range(first, count):
             if place < end:
-                self._leakages[place] = max(leakage for _, leakage in self._about(place))
-            largest = max([self._leakages[place], *self._largest[max(0, place - 1) : place]])
+                before, after = self._earlier.leakage_at(place), self._later.leakage_at(count - 1 - place)
+                leakage = self._losses[self._earlier.inputs[place]] + before + after
+                self._leakages[place] = max([leakage, *(between for _, between in self._between(place))])
+            largest = max(largest, self._leakages[place])
             if place >= end and largest == self._largest[place]:
                 break
             self._largest[place] = largest
 
-    def _about(self, place: int) -> Iterator[tuple[int, int]]:
-        """Yield (day, leakage) for a day with a release, then for the days before it at which it may be largest."""
-        day = self._earlier.inputs[place]
-        before, after = self._earlier.leakage_at(place), self._later.leakage_at(len(self._leakages) - 1 - place)
-        yield day, self._losses[day] + before + after
-        yield from self._between(place)
-
     def _between(self, place: int) -> Iterator[tuple[int, int]]:
         """Yield (day, leakage) for the days between a release and the one before it at which it may be largest."""
-        if not place:
+        if not place or self._earlier.inputs[place] - self._earlier.inputs[place - 1] == 1:
             return
         days, number = self._earlier.inputs, len(self._leakages) - place
         newest = days[place - 1]
@@ -374,8 +381,6 @@ class TemporalLosses:
         That of the later ones only grows on the way there, so the last day before each drop has at least the leakage of
         the days before it.
         """
-        if gap == 1:
-            return set()
         newest = earlier_days[-1]
         ages = [newest - earlier_days[-j] for j in self.orders if j <= len(earlier_days)]
         return {last - age for last in self.last_days for age in ages if 1 <= last - age < gap} | {gap - 1}

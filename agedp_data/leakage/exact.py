@@ -231,6 +231,8 @@ _FLOAT_ERROR = 1e-3
 
 _DECIMALS = Context(prec=60)
 _MAX_DESCENTS = 10_000
+_MOST_KNOWN = 2**14
+"""Values of a leakage function that are kept."""
 
 
 class PiecewiseLeakage:
@@ -261,6 +263,7 @@ class PiecewiseLeakage:
         ):
             raise ChainError("pieces are pairs of sums of probabilities, the first not below the second")
         self.over, self.under = tuple(map(int, over)), tuple(map(int, under))
+        self._known: dict[int, int] = {}
 
     @classmethod
     def from_floats(cls, over: Floats, under: Floats) -> PiecewiseLeakage:
@@ -269,9 +272,19 @@ class PiecewiseLeakage:
         return cls(over_units, [int(Fraction(d) * PROBABILITY_UNIT // 1) for d in under.tolist()])
 
     def __call__(self, loss: int) -> int:
-        """Return the leakage of a loss, rounded up and never above the loss [nano-epsilon]."""
+        """Return the leakage of a loss, rounded up and never above the loss [nano-epsilon].
+
+        A series of equal losses asks for the same values after each of its days: the latest ones are kept.
+        """
         if not 0 < loss <= _MAX_EVALUATED:
             return loss
+        if (known := self._known.get(loss)) is None:
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            known = self._known[loss] = self._evaluated(loss)
+        return known
+
+    def _evaluated(self, loss: int) -> int:
         decayed, complement = math.exp(-loss / NANO), -math.expm1(-loss / NANO)
         over, under, switches = self._ordered
         index = bisect_left(switches, decayed / complement)

@@ -13,7 +13,6 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import partial
 from itertools import groupby, repeat
-from operator import attrgetter
 from typing import Annotated, ClassVar, Final, Literal, Self, SupportsFloat
 
 import numpy as np
@@ -33,12 +32,13 @@ from agedp_data.notions.enforcement import EnforcedPromise, ModelCache, refuse_a
 from agedp_data.notions.notion import (
     DAY_BOUND,
     Accountant,
+    ChangedDays,
     HistoryRow,
     LossBound,
+    Losses,
     NoiseExample,
     NotionText,
     OwnBound,
-    day_losses,
     day_number,
 )
 from agedp_data.notions.publication import Alternative, Comparison, Publication, promise_keys, total_charge
@@ -109,6 +109,7 @@ class AgedLeakage:
         self.method = method
         self._cache: dict[tuple[int, int], int] = {}
         self._composition = self.composition()
+        self._changed = ChangedDays()
 
     def __call__(self, age_steps: int, loss: int) -> int:
         r"""Leakage L_{\hat P^t}(a) of a loss at an age t, rounded up and never above `loss`.
@@ -157,10 +158,14 @@ class AgedLeakage:
     def of(self, losses: Mapping[str, int]) -> Composition[int]:
         """Return the composition of days with these losses; the caller must not change it.
 
-        A series asks for the same days and one more: only what changed is composed again.
+        Losses of a growing history are asked about again with what one row changed: only that is composed again.
         """
-        releases = sorted((self.instant(day), loss) for day, loss in losses.items())
-        self._composition.replace([instant for instant, _ in releases], [loss for _, loss in releases])
+        days = self._changed.since(losses)
+        if days is None:
+            releases = sorted((self.instant(day), loss) for day, loss in losses.items())
+            self._composition.replace([instant for instant, _ in releases], [loss for _, loss in releases])
+        for day in days or ():
+            self._composition.set(self.instant(day), losses.get(day))
         return self._composition
 
     def instant(self, day: str) -> int:
@@ -233,13 +238,13 @@ class AgedLoss:
             is_asked = newest and (at is None or on >= at)
             yield published, self.age_steps(newest.partition(" ")[2], on, steps_per_day) if is_asked else None
 
-    def risk_at(self, rows: Sequence[HistoryRow], aged: AgedLeakage, on: str) -> int:
-        """Return the risk of `rows`, all of them released and public on the date `on`."""
-        if not rows:
-            return 0
-        newest = max(rows, key=attrgetter("day"))
-        age = self.age_steps(newest.input_ended_at, on, aged.leakage_bound.steps_per_day)
-        return aged.of(day_losses(rows)).leakage(aged.instant(newest.day) + age)
+    def risk_at(self, losses: Losses, aged: AgedLeakage, on: str, *, newest: str, ended_at: str) -> int:
+        """Return the risk of released days with these losses, all of them public on the date `on`.
+
+        `ended_at` is the instant at which the input of the newest day ended.
+        """
+        age = self.age_steps(ended_at, on, aged.leakage_bound.steps_per_day)
+        return aged.of(losses).leakage(aged.instant(newest) + age)
 
     def age_steps(self, input_ended_at: str, on: str, steps_per_day: int) -> int:
         """Return the age of an input at 00:00 UTC of a date, rounded down, and at least `age_days`.
@@ -462,7 +467,7 @@ class AgeDependent(EnforcedPromise):
             refuse_day_above_caps(self, floor_nano(self.epsilon_per_day))
         return self
 
-    def planned_loss(self, losses: Mapping[str, int], day: str, leakage_bound: LeakageBoundLike | None) -> int:
+    def planned_loss(self, losses: Losses, day: str, leakage_bound: LeakageBoundLike | None) -> int:
         """Return `epsilon_per_day`, or the solved loss, less where `losses` would bring the risk above its bound."""
         if self.risk is None:
             return floor_nano(self.epsilon_per_day or 0)
@@ -473,7 +478,7 @@ class AgeDependent(EnforcedPromise):
         newest = max([instant, *composition.inputs[-1:]])
 
         def fits(loss: int) -> bool:
-            return composition.with_release(instant, loss).leakage(newest + age) <= bound
+            return composition.leakage_with(instant, loss, newest + age) <= bound
 
         if aged.leakage_bound.assume == "markov":
             return largest_feasible(fits, constant)
@@ -494,9 +499,11 @@ class AgeDependent(EnforcedPromise):
             spent = self.losses_with(history, new_row)[new_row.day]
             refuse_above(new_row.day, "the day", spent, ("epsilon_per_day", floor_nano(self.epsilon_per_day)))
         if self.risk is not None:
-            rows = [row for row in (*history, new_row) if row.state == "released"]
-            _, aged = self._constant(leakage_bound)
-            risk = self._account.risk_at(rows, aged, new_row.published_on) + self.charge
+            losses, aged = self.losses_with(history, new_row), self._constant(leakage_bound)[1]
+            newest = max(self.day_losses(history).newest or "", new_row.day)
+            ended_at = self.ended(history).get(newest, new_row.input_ended_at)
+            risk = self._account.risk_at(losses, aged, new_row.published_on, newest=newest, ended_at=ended_at)
+            risk += self.charge
             refuse_above(new_row.day, f"the risk to {ABOUT[self.secret]}", risk, ("risk", floor_nano(self.risk)))
 
     def review(self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None) -> None:

@@ -5,7 +5,7 @@ Example: epsilon_per_day = 0.5 and epsilon_total = 9 permit 18 released days.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Annotated, ClassVar, Literal, Self
 
@@ -20,6 +20,7 @@ from agedp_data.notions.notion import (
     TOTAL_BOUND,
     HistoryRow,
     LossBound,
+    Losses,
     NoiseExample,
     NotionText,
     OwnBound,
@@ -66,7 +67,7 @@ class Classical(EnforcedPromise):
         """Return the caps, the day's no larger than `epsilon_per_day`."""
         return {**super().limits, DAY_BOUND: min(self.day_cap, floor_nano(self.epsilon_per_day))}
 
-    def planned_loss(self, losses: Mapping[str, int], day: str, leakage_bound: LeakageBoundLike | None) -> int:
+    def planned_loss(self, losses: Losses, day: str, leakage_bound: LeakageBoundLike | None) -> int:
         """Return `epsilon_per_day`; releases of other days do not change it."""
         del losses, day, leakage_bound
         return floor_nano(self.epsilon_per_day)

@@ -33,12 +33,14 @@ from agedp_data.notions.enforcement import EnforcedPromise, refuse_above
 from agedp_data.notions.notion import (
     DAY_BOUND,
     Accountant,
+    DayLosses,
     HistoryRow,
     LossBound,
+    Losses,
     NoiseExample,
     NotionText,
     OwnBound,
-    ReleaseHistory,
+    TickMeter,
     day_number,
     losses_by_day_number,
 )
@@ -213,6 +215,28 @@ _OPENING: dict[Clock, str] = {
 }
 
 
+class _SumOnDay:
+    """The discounted sum of all losses on a day, kept until a loss changes or another day is asked about."""
+
+    def __init__(self) -> None:
+        self._losses: DayLosses[int] | None = None
+        self._of = (0, 0)
+        self._sum = 0
+
+    def __eq__(self, other: object) -> bool:
+        """Two caches are equal, so that promises with equal parameters are equal whatever they have computed."""
+        return isinstance(other, _SumOnDay)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def on(self, losses: DayLosses[int], day: int, weights: DiscountWeights) -> int:
+        """Return `weights.total(losses, day)`."""
+        of = len(losses.changes), day
+        if losses is not self._losses or of != self._of:
+            self._losses, self._of, self._sum = losses, of, weights.total(losses, day)
+        return self._sum
+
+
 class Discounted(EnforcedPromise):
     r"""The discounted sum of the losses is at most `epsilon` on every day.
 
@@ -265,7 +289,13 @@ class Discounted(EnforcedPromise):
     clock: Clock
     """Whether the age of a loss counts from the day of the data or from the day of publication."""
 
-    _published: ReleaseHistory = PrivateAttr(default_factory=lambda: ReleaseHistory("published_on"))
+    _ticks: TickMeter = PrivateAttr()
+    _sums: _SumOnDay = PrivateAttr(default_factory=_SumOnDay)
+
+    def model_post_init(self, context: object, /) -> None:
+        """Count days by the clock."""
+        super().model_post_init(context)
+        self._ticks = TickMeter("day" if self.clock == "data-day" else "published_on")
 
     @model_validator(mode="after")
     def _rate_and_horizon(self) -> Self:
@@ -322,30 +352,39 @@ class Discounted(EnforcedPromise):
         Without `published_on` the next date is the newest of the history: dates do not run backwards, and later
         ones leave more.
         """
-        losses, ticks = self._day_losses.of(history), self._ticks(history)
-        spent, earlier = losses.pop(day, 0), ticks
+        losses, ticks = self.day_losses(history), self._ticks.read(history).losses
+        spent, earlier = losses.get(day, 0), ticks
         if spent:
-            earlier = dict(ticks)
+            earlier = DayLosses[int]()
             for row in history:
-                if row.day == day and row.state == "released":
-                    earlier[self._tick(row)] -= row.loss
+                if row.state == "released":
+                    tick = self._ticks.tick(row)
+                    earlier.put(tick, earlier.get(tick, 0) + (0 if row.day == day else row.loss))
         bound, now = floor_nano(self.epsilon) - self.charge, day_number(day)
         if self.clock == "publication-day":
-            now = max([*ticks, *([day_number(published_on)] if published_on else [])], default=now)
-        available = self._weights.available(earlier, now, bound)
-        planned = min(self.day_limit(day), self.planned_loss(losses, day, leakage_bound))
+            dates = (ticks.newest, day_number(published_on) if published_on else None)
+            now = max((date for date in dates if date is not None), default=now)
+        available = self._available(earlier, now, bound)
+        others = losses.but(day) if day in losses else losses
+        planned = min(self.day_limit(day), self.planned_loss(others, day, leakage_bound))
         regular = min(self._second, planned) if self.schedule == "renewal" else planned
         if available * _RESIDUE < regular:  # what roundings left of a schedule is no release
             return 0
         allowed = min(planned, available)
         if not self.fits_total(history, day, allowed):
             return 0
-        return max(0, min(allowed - spent, self._weights.available(ticks, now, bound) if spent else available))
+        return max(0, min(allowed - spent, self._available(ticks, now, bound) if spent else available))
 
-    def planned_loss(self, losses: Mapping[str, int], day: str, leakage_bound: LeakageBoundLike | None) -> int:
+    def _available(self, ticks: DayLosses[int], now: int, bound: int) -> int:
+        """Return the largest further loss now that keeps the discounted sum within its bound on every day."""
+        if ticks.newest is not None and ticks.newest > now:
+            return self._weights.available(ticks, now, bound)
+        return self._weights.rest(self._sums.on(ticks, now, self._weights), bound)
+
+    def planned_loss(self, losses: Losses, day: str, leakage_bound: LeakageBoundLike | None) -> int:
         """Return the loss that the schedule has for the next release after those of other days."""
         del day, leakage_bound
-        return self._wanted(sum(loss > 0 for loss in losses.values()))
+        return self._wanted(losses.released)
 
     def losses_in_order(self, days: Sequence[str], leakage_bound: LeakageBoundLike | None) -> Iterator[int]:
         """Yield the losses of the schedule, for "renewal" what the days before leave, after a year the newest one.
@@ -369,17 +408,19 @@ class Discounted(EnforcedPromise):
     def check(self, history: Sequence[HistoryRow], new_row: HistoryRow, leakage_bound: LeakageBoundLike | None) -> None:
         """Raise Refused if the discounted sum would exceed epsilon on any day, or if `horizon_days` are released."""
         del leakage_bound
-        ticks, now = self._ticks(history), self._tick(new_row)
-        ticks[now] = ticks.get(now, 0) + new_row.loss
-        value = self._weights.largest(ticks, since=now) + self.charge
+        ticks, now = self._ticks.read(history).losses, self._ticks.tick(new_row)
+        if ticks.newest is None or ticks.newest <= now:
+            largest = self._weights.with_loss(self._sums.on(ticks, now, self._weights), new_row.loss)
+        else:
+            largest = self._weights.largest({**ticks, now: ticks.get(now, 0) + new_row.loss}, since=now)
+        value = largest + self.charge
         refuse_above(new_row.day, "the discounted sum", value, ("epsilon", floor_nano(self.epsilon)))
-        if self.horizon_days is not None and new_row.loss > 0:
-            released = sum(loss > 0 for loss in self.losses_with(history, new_row).values())
-            if released > self.horizon_days:
-                raise Refused(
-                    f"{new_row.day}: horizon_days = {self.horizon_days} days are released and the series is over; "
-                    "nothing was drawn"
-                )
+        released = self.losses_with(history, new_row).released
+        if self.horizon_days is not None and new_row.loss > 0 and released > self.horizon_days:
+            raise Refused(
+                f"{new_row.day}: horizon_days = {self.horizon_days} days are released and the series is over; "
+                "nothing was drawn"
+            )
 
     def bounds(
         self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None, at: str | None
@@ -483,12 +524,6 @@ class Discounted(EnforcedPromise):
     @property
     def _weights(self) -> DiscountWeights:
         return discount_weights(self.discount, self.rate)
-
-    def _ticks(self, history: Sequence[HistoryRow]) -> dict[int, int]:
-        return losses_by_day_number((self._day_losses if self.clock == "data-day" else self._published).of(history))
-
-    def _tick(self, row: HistoryRow) -> int:
-        return day_number(row.day if self.clock == "data-day" else row.published_on)
 
 
 def _candidate(

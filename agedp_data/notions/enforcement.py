@@ -27,10 +27,12 @@ from agedp_data.notions.notion import (
     CALIBRATION_DAY_BOUND,
     DAY_BOUND,
     TOTAL_BOUND,
+    DayLosses,
     HistoryRow,
     LossBound,
+    Losses,
+    LossMeter,
     Promise,
-    ReleaseHistory,
 )
 from agedp_data.notions.publication import (
     Charges,
@@ -149,7 +151,7 @@ class ModelCache(dict[int, _Answer]):
 class EnforcedPromise(Promise, ABC):
     """A promise that sets the loss of each day and refuses what would break it."""
 
-    _day_losses: ReleaseHistory = PrivateAttr(default_factory=ReleaseHistory)
+    _day_losses: LossMeter = PrivateAttr(default_factory=LossMeter)
     _curves: SpanCurves = PrivateAttr(default_factory=lambda: SpanCurves(Publication()))
     _solutions: ModelCache[Any] = PrivateAttr(default_factory=ModelCache)
     """What a notion solved under a model, for these calibration draws."""
@@ -163,12 +165,24 @@ class EnforcedPromise(Promise, ABC):
         if publication.charges != self.charges:
             promise._solutions = ModelCache()
         if publication.has_periods or self._publication.has_periods:
-            promise._day_losses = ReleaseHistory("day", publication)
+            promise._day_losses = LossMeter(publication)
         return promise
+
+    def day_losses(self, history: Sequence[HistoryRow]) -> DayLosses[str]:
+        """Return the loss of each day by rows about it alone [nano-epsilon]; it changes with the next question."""
+        return self._day_losses.read(history).losses
 
     def charges_with(self, history: Sequence[HistoryRow]) -> Charges:
         """Return the losses of the calibration draws, and of the rows of a history that cover several days."""
-        return (*self.charges, *self._day_losses.periods(history))
+        return (*self.charges, *self._day_losses.read(history).periods)
+
+    def ended(self, history: Sequence[HistoryRow]) -> Mapping[str, str]:
+        """Return the UTC instant at which the input of each day ended that a released row is named by."""
+        return self._day_losses.read(history).ended
+
+    def names_day(self, history: Sequence[HistoryRow], day: str) -> bool:
+        """Return whether a released row of a history is named by a day."""
+        return day in self.ended(history)
 
     @property
     def charge(self) -> int:
@@ -193,7 +207,7 @@ class EnforcedPromise(Promise, ABC):
 
     def cap_bounds(self, history: Sequence[HistoryRow]) -> list[LossBound]:
         """Return the largest loss of a day and the total, the calibration draws among them; with `delta` at it too."""
-        bounds = spent_bounds(self._day_losses.of(history), self.charges_with(history))
+        bounds = spent_bounds(self.day_losses(history), self.charges_with(history))
         if self.delta is None:
             return bounds
         return [*bounds, *SpanLoss(self._publication, self.delta, curves=self._curves).bounds(history, None, None)]
@@ -202,8 +216,7 @@ class EnforcedPromise(Promise, ABC):
         """Return the loss of all rows and draws that `epsilon_total` bounds [nano-epsilon], at `delta` if promised."""
         if self.delta is not None:
             return self._curves.total(history, with_row=new_row).epsilon(self.delta)
-        losses = self._day_losses.of(history)
-        return sum(losses.values()) + self._charge_with(history) + (0 if new_row is None else new_row.loss)
+        return self.day_losses(history).total + self._charge_with(history) + (0 if new_row is None else new_row.loss)
 
     def _charge_with(self, history: Sequence[HistoryRow]) -> int:
         return total_charge(self.charges_with(history))
@@ -213,9 +226,8 @@ class EnforcedPromise(Promise, ABC):
         if self.total_cap is None:
             return True
         if self.delta is None:
-            losses = self._day_losses.of(history)
-            losses.pop(day, 0)
-            return loss <= self.total_cap - self._charge_with(history) - sum(losses.values())
+            others = self.day_losses(history).but(day).total
+            return loss <= self.total_cap - self._charge_with(history) - others
         others = self._curves.total(history, without=day)
         return (others + self._curves.of_planned_day(loss)).epsilon(self.delta) <= self.total_cap
 
@@ -233,12 +245,12 @@ class EnforcedPromise(Promise, ABC):
         """Return the promised delta for messages about sums over several days, "" without one."""
         return "" if self.delta is None else f" (delta {format_delta(self.delta)})"
 
-    def losses_with(self, history: Sequence[HistoryRow], new_row: HistoryRow) -> dict[str, int]:
+    def losses_with(self, history: Sequence[HistoryRow], new_row: HistoryRow) -> Losses:
         """Return the loss of each day if `new_row`, a released row, came to the history."""
-        losses = self._day_losses.of(history)
-        if not self._publication.covers_period(new_row):
-            losses[new_row.day] = losses.get(new_row.day, 0) + new_row.loss
-        return losses
+        losses = self.day_losses(history)
+        if self._publication.covers_period(new_row):
+            return losses
+        return losses.but(new_row.day, losses.get(new_row.day, 0) + new_row.loss)
 
     def charges_after(self, history: Sequence[HistoryRow], new_row: HistoryRow) -> Charges:
         """Return `charges_with(history)`, and the loss of `new_row` if it covers several days."""
@@ -252,11 +264,12 @@ class EnforcedPromise(Promise, ABC):
         first, last = self._publication.covered_days(new_row)
         charges = (charge for charge in self.charges_after(history, new_row) if with_draws or charge.is_release)
         touching = [charge for charge in charges if charge.first_day <= last and first <= charge.last_day]
-        covered = {day: loss for day, loss in losses.items() if first <= day <= last}
-        return largest_charged_window(touching, covered, days=1, around=(first, last))
+        covered = (day.isoformat() for day in days_of(date.fromisoformat(first), date.fromisoformat(last)))
+        of_days = {day: losses[day] for day in covered if day in losses}
+        return largest_charged_window(touching, of_days, days=1, around=(first, last))
 
     @abstractmethod
-    def planned_loss(self, losses: Mapping[str, int], day: str, leakage_bound: LeakageBoundLike | None) -> int:
+    def planned_loss(self, losses: Losses, day: str, leakage_bound: LeakageBoundLike | None) -> int:
         """Return the loss that the notion plans for `day` as a whole [nano-epsilon], given the losses of other days."""
 
     def planned_after(self, history: Sequence[HistoryRow], day: str, leakage_bound: LeakageBoundLike | None) -> int:
@@ -264,9 +277,8 @@ class EnforcedPromise(Promise, ABC):
 
         For most notions it follows from their losses (`planned_loss`); caps are applied afterwards.
         """
-        losses = self._day_losses.of(history)
-        losses.pop(day, 0)
-        return self.planned_loss(losses, day, leakage_bound)
+        losses = self.day_losses(history)
+        return self.planned_loss(losses.but(day) if day in losses else losses, day, leakage_bound)
 
     @abstractmethod
     def check(self, history: Sequence[HistoryRow], new_row: HistoryRow, leakage_bound: LeakageBoundLike | None) -> None:
@@ -295,7 +307,7 @@ class EnforcedPromise(Promise, ABC):
         budget would pay for a release that is nothing but noise.
         """
         del published_on
-        spent = self._day_losses.of(history).get(day, 0)
+        spent = self.day_losses(history).get(day, 0)
         planned = min(self.day_limit(day), self.planned_after(history, day, leakage_bound))
         if not self.fits_total(history, day, planned):
             return 0
@@ -326,10 +338,11 @@ class EnforcedPromise(Promise, ABC):
 
         A notion overrides it where its plan is at hand.
         """
-        losses: dict[str, int] = {}
+        losses = DayLosses[str]()
         for day in days:
-            losses[day] = min(self.day_cap, self.planned_loss(losses, day, leakage_bound))
-            yield losses[day]
+            loss = min(self.day_cap, self.planned_loss(losses, day, leakage_bound))
+            losses.put(day, loss)
+            yield loss
 
     def planned_period(
         self, history: Sequence[HistoryRow], first: date, last: date, leakage_bound: LeakageBoundLike | None

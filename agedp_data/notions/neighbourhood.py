@@ -12,12 +12,12 @@ more than the windows around a day have left. A day beyond such a plan gets the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import repeat
 from math import ceil
 from typing import Annotated, ClassVar, Final, Literal, Self
@@ -32,11 +32,15 @@ from agedp_data.notions.enforcement import EnforcedPromise, refuse_above
 from agedp_data.notions.notion import (
     ASSUMPTION_FREE,
     Accountant,
+    DayLosses,
+    HistoryMeter,
     HistoryRow,
     LossBound,
+    Losses,
     NoiseExample,
     NotionText,
     OwnBound,
+    Undo,
 )
 from agedp_data.notions.publication import (
     Alternative,
@@ -60,8 +64,8 @@ from agedp_data.series.sensitivity import Move
 # --------------------------------------------------------------------------------------------------
 
 
-class BoundedChangeLosses:
-    r"""Loss of each day of a growing history about changes of at most `size_wh`; earlier rows are not read again.
+class BoundedChangeLosses(HistoryMeter):
+    r"""Loss of each day of a growing history about changes of at most `size_wh`.
 
     The parts of a day's rows add up exactly, and the day is rounded up.
 
@@ -71,38 +75,42 @@ class BoundedChangeLosses:
     """
 
     def __init__(self, publication: Publication, size_wh: int) -> None:
+        super().__init__()
         self._publication, self._size_wh = publication, size_wh
-        self._rows: tuple[HistoryRow, ...] = ()
+        self.losses = DayLosses[str]()
         self._exact: dict[str, Fraction] = {}
-        self._losses: dict[str, int] = {}
         self._parts: dict[tuple[str, str], Fraction] = {}
 
     def __eq__(self, other: object) -> bool:
         """Two caches are equal, so that promises with equal parameters are equal whatever they have computed."""
         return isinstance(other, BoundedChangeLosses) and self._key == other._key
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
     @property
     def _key(self) -> tuple[Publication, int]:
         return self._publication, self._size_wh
 
-    def of(self, history: Sequence[HistoryRow]) -> dict[str, int]:
-        """Return a copy of the loss of each day [nano-epsilon], which the caller may change."""
-        if tuple(history[: len(self._rows)]) != self._rows:
-            self._rows, self._exact, self._losses = (), {}, {}
-        for row in history[len(self._rows) :]:
-            if row.state == "released" and not self._publication.covers_period(row):  # else it is a charge
-                self._exact[row.day] = self._exact.get(row.day, Fraction(0)) + row.loss * self._part(row)
-                self._losses[row.day] = ceil(self._exact[row.day])
-        self._rows = tuple(history)
-        return dict(self._losses)
+    def add(self, row: HistoryRow) -> Undo:
+        """Add the part of a row's loss to its day; a row about several days is a charge, and is left out."""
+        before = self._exact.get(row.day)
+        undo = partial(self._put, row.day, before)
+        if not self._publication.covers_period(row):
+            self._put(row.day, (before or 0) + row.loss * self._part(row))
+        return undo
 
-    def with_next(self, history: Sequence[HistoryRow], new_row: HistoryRow) -> dict[str, int]:
+    def _put(self, day: str, exact: Fraction | None) -> None:
+        if exact is None:
+            self._exact.pop(day, None)
+        else:
+            self._exact[day] = exact
+        self.losses.put(day, None if exact is None else ceil(exact))
+
+    def with_next(self, history: Sequence[HistoryRow], new_row: HistoryRow) -> Losses:
         """Return the losses of each day if `new_row`, a released row, came to the history."""
-        losses = self.of(history)
-        losses[new_row.day] = ceil(self._exact.get(new_row.day, Fraction(0)) + new_row.loss * self._part(new_row))
-        return losses
+        losses = self.read(history).losses
+        exact = self._exact.get(new_row.day, Fraction(0)) + new_row.loss * self._part(new_row)
+        return losses.but(new_row.day, ceil(exact))
 
     def _part(self, row: HistoryRow) -> Fraction:
         key = row.contract, row.series
@@ -140,7 +148,7 @@ class BoundedChangeLoss:
     ) -> list[LossBound]:
         """Return the largest loss of a day and, with `window_days`, of a window."""
         del leakage_bound, at
-        losses = BoundedChangeLosses(self.publication, watt_hours(self.size_kwh)).of(history)
+        losses = BoundedChangeLosses(self.publication, watt_hours(self.size_kwh)).read(history).losses
         draws = self.publication.draws
         charges = (*self.publication.charges, *self.publication.period_losses(history))
         covered = covered_losses(losses, charges)
@@ -345,13 +353,12 @@ class Neighbourhood(EnforcedPromise):
 
     def planned_after(self, history: Sequence[HistoryRow], day: str, leakage_bound: LeakageBoundLike | None) -> int:
         """Return the budget of `day` for changes of any size, in the shares of the series in force."""
-        return self.planned_loss(self._small.of(history), day, leakage_bound)
+        return self.planned_loss(self._small.read(history).losses, day, leakage_bound)
 
-    def planned_loss(self, losses: Mapping[str, int], day: str, leakage_bound: LeakageBoundLike | None) -> int:
+    def planned_loss(self, losses: Losses, day: str, leakage_bound: LeakageBoundLike | None) -> int:
         """Return the budget of `day` for changes of any size, given the losses of all days about small changes."""
         del leakage_bound
-        other_days = dict(losses)
-        other_days.pop(day, None)
+        other_days = losses.but(day) if isinstance(losses, DayLosses) and day in losses else losses
         window = floor_nano(self.epsilon_per_window)
         spent = fullest_window(other_days, day, days=self.window_days, charges=self.charges)
         available = max(0, window - spent)
@@ -359,15 +366,15 @@ class Neighbourhood(EnforcedPromise):
 
     def losses_in_order(self, days: Sequence[str], leakage_bound: LeakageBoundLike | None) -> Iterator[int]:
         """Yield the budgets for changes of any size, each after the losses about small changes of the window before."""
-        times, small = self._publication.times(self.delta_wh), dict[str, int]()
+        times, small = self._publication.times(self.delta_wh), DayLosses[str]()
         if self.spend == "per-request" and not self.charges:  # no window is ever fuller
             yield from repeat(int(self._wanted("", floor_nano(self.epsilon_per_window)) * times), len(days))
             return
         for day in days:
             loss = min(self.day_limit(day), self.planned_loss(small, day, leakage_bound))
-            small[day] = ceil(loss / times)
+            small.put(day, ceil(loss / times))
             if len(small) > self.window_days:
-                del small[min(small)]
+                small.put(min(small), None)
             yield loss
 
     def _wanted(self, day: str, available: int) -> int:
@@ -392,7 +399,7 @@ class Neighbourhood(EnforcedPromise):
         """
         del leakage_bound
         is_period = self._publication.covers_period(new_row)
-        losses = self._small.of(history) if is_period else self._small.with_next(history, new_row)
+        losses = self._small.read(history).losses if is_period else self._small.with_next(history, new_row)
         around, charges = self._publication.covered_days(new_row), self.charges_after(history, new_row)
         spent = fullest_window(losses, *around, days=self.window_days, charges=charges)
         what = f"changes of {exact_text(self.delta_kwh)} kWh in a window of {self.window_days} days"

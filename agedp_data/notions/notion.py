@@ -6,20 +6,21 @@ all releases of a population enter every bound. Days are ISO text, as in the led
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
-from functools import lru_cache
-from typing import Annotated, ClassVar, Final, Literal, Protocol, Self
+from functools import lru_cache, partial
+from typing import Annotated, ClassVar, Final, Literal, Protocol, Self, TypeVar
 
 from pydantic import PrivateAttr
 
 from agedp_data.amendment_rules import DELTA, LOWER, RAISE
 from agedp_data.epsilon import floor_nano, format_delta
 from agedp_data.leakage.function import LeakageBoundLike
-from agedp_data.notions.publication import Alternative, Charges, Comparison, Publication, ReleasedRow
+from agedp_data.notions.publication import Alternative, Charges, Comparison, PeriodLoss, Publication, ReleasedRow
 from agedp_data.parameters import FREE, LATER, Acceptances, AgeDays, Delta, Epsilon, Section, Total
 
 # --------------------------------------------------------------------------------------------------
@@ -230,6 +231,9 @@ class Notion(Accountant, Protocol):
 
     def part_of_day(self, series: str, share: Fraction) -> Fraction:
         """Return the part of a day's budget that a series with this share gets."""
+
+    def names_day(self, history: Sequence[HistoryRow], day: str) -> bool:
+        """Return whether a released row of a history is named by a day."""
 
     def total(self, history: Sequence[HistoryRow]) -> int:
         """Return the loss of all rows and draws that `epsilon_total` bounds [nano-epsilon], at the promised delta."""
@@ -464,48 +468,211 @@ def day_number(day: str) -> int:
 
 
 # --------------------------------------------------------------------------------------------------
-# Losses of a growing history by day, so that rows are added up once.
+# What is measured of a growing history: a row is read once, and taken back where the next history does not have it.
+#
+# A promise is asked about a history, the history with one more row, and the history without its newest day, in turn for
+# every day of a series. So what one row changed is kept with it and undone exactly, and losses of all days are handed
+# on as they are, but for one day (`but`), without a copy.
 # --------------------------------------------------------------------------------------------------
 
+_Key = TypeVar("_Key", str, int)
+Undo = Callable[[], object]
 
-class ReleaseHistory:
-    """Loss of each day of a growing history, by day of the data or of publication; rows are added up once.
 
-    Use it where the same history is asked about again after every release. Rows that cover several days are no part
-    of it: they are `periods`.
-    """
+class HistoryMeter(ABC):
+    """Something that is measured of the released rows of a history, row by row."""
 
-    def __init__(self, by: Literal["day", "published_on"] = "day", publication: Publication | None = None) -> None:
-        self._by = by
-        self._publication = publication if publication is not None and publication.has_periods else None
-        self._last: tuple[tuple[HistoryRow, ...], dict[str, int], Charges] = ((), {}, ())
+    def __init__(self) -> None:
+        self._rows: tuple[HistoryRow, ...] = ()
+        self._undos: list[Undo | None] = []
 
     def __eq__(self, other: object) -> bool:
-        """Two caches are equal, so that promises with equal parameters are equal whatever they have computed."""
-        return isinstance(other, ReleaseHistory)
+        """Two caches are equal, so that promises with equal parameters are equal whatever they have measured."""
+        return isinstance(other, type(self))
 
     __hash__ = None  # type: ignore[assignment]
 
-    def of(self, history: Sequence[HistoryRow]) -> dict[str, int]:
-        """Return a copy of `day_losses(history)` [nano-epsilon], which the caller may change."""
-        return dict(self._read(history)[0])
+    @abstractmethod
+    def add(self, row: HistoryRow) -> Undo:
+        """Measure a released row; return what takes it back."""
 
-    def periods(self, history: Sequence[HistoryRow]) -> Charges:
-        """Return the losses of the rows that cover several days."""
-        return () if self._publication is None else self._read(history)[1]
+    def read(self, history: Sequence[HistoryRow]) -> Self:
+        """Measure a history: what differs from the one before is taken back, and the rest of it is added."""
+        if history is self._rows:
+            return self
+        rows = tuple(history)
+        count = min(len(rows), len(self._rows))
+        if rows[:count] != self._rows[:count]:
+            count = next(i for i in range(count) if rows[i] != self._rows[i])
+        while len(self._undos) > count:
+            undo = self._undos.pop()
+            if undo is not None:
+                undo()
+        try:
+            for row in rows[count:]:
+                self._undos.append(self.add(row) if row.state == "released" else None)
+        finally:
+            self._rows = rows[: len(self._undos)]  # all of them, unless one cannot be measured
+        return self
 
-    def _read(self, history: Sequence[HistoryRow]) -> tuple[dict[str, int], Charges]:
-        rows, losses, periods = self._last
-        if tuple(history[: len(rows)]) != rows:
-            rows, losses, periods = (), {}, ()
-        losses, new = dict(losses), history[len(rows) :]
-        further = () if self._publication is None else self._publication.period_losses(new)
-        for row in new:
-            if row.state == "released" and (self._publication is None or not self._publication.covers_period(row)):
-                day = row.day if self._by == "day" else row.published_on
-                losses[day] = losses.get(day, 0) + row.loss
-        self._last = (tuple(history), losses, (*periods, *further))
-        return losses, self._last[2]
+
+class DayLosses(dict[_Key, int]):
+    """Loss of each day [nano-epsilon], with their sum, the number of days with a loss, and the order of the days.
+
+    >>> losses = DayLosses[str]()
+    >>> losses.put("2013-01-01", 5), losses.put("2013-01-02", 7)
+    (None, None)
+    >>> losses.total, losses.but("2013-01-02", 1).total, losses.but("2013-01-02").released
+    (12, 6, 1)
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.total = self.released = 0
+        self.order: list[_Key] = []
+        """The days, in the order in which they came."""
+        self.is_ascending = True
+        self.changes: list[_Key] = []
+        """The days whose loss was put, in order: who looked at the first n of them looks at the rest."""
+
+    def put(self, day: _Key, loss: int | None) -> None:
+        """Set the loss of a day; None: there is none."""
+        before = self.get(day)
+        self.total += (loss or 0) - (before or 0)
+        self.released += bool(loss) - bool(before)
+        self.changes.append(day)
+        if loss is not None:
+            if before is None:
+                self.is_ascending = not self.order or (self.is_ascending and day > self.order[-1])
+                self.order.append(day)
+            self[day] = loss
+        elif before is not None:
+            del self[day]
+            del self.order[-1 if self.order[-1] == day else self.order.index(day)]
+
+    @property
+    def newest(self) -> _Key | None:
+        """Return the newest day; None without one."""
+        return self.order[-1] if self.order and self.is_ascending else max(self, default=None)
+
+    def but(self, day: _Key, loss: int | None = None) -> DayApart[_Key]:
+        """Return these losses with another loss of one day, or without it; they change as these do."""
+        return DayApart(self, day, loss)
+
+
+@dataclass(frozen=True, slots=True)
+class DayApart(Mapping[_Key, int]):
+    """Losses of days with another loss of one day, None: without it."""
+
+    others: DayLosses[_Key]
+    day: _Key
+    loss: int | None
+
+    def __getitem__(self, day: _Key) -> int:
+        """Return the loss of a day."""
+        if day != self.day:
+            return self.others[day]
+        if self.loss is None:
+            raise KeyError(day)
+        return self.loss
+
+    def __iter__(self) -> Iterator[_Key]:
+        """Yield the days."""
+        yield from (day for day in self.others if day != self.day)
+        if self.loss is not None:
+            yield self.day
+
+    def __len__(self) -> int:
+        """Return the number of days."""
+        return len(self.others) - (self.day in self.others) + (self.loss is not None)
+
+    @property
+    def total(self) -> int:
+        """Return the sum of all losses [nano-epsilon]."""
+        return self.others.total - self.others.get(self.day, 0) + (self.loss or 0)
+
+    @property
+    def released(self) -> int:
+        """Return the number of days with a loss."""
+        return self.others.released - bool(self.others.get(self.day)) + bool(self.loss)
+
+
+Losses = DayLosses[str] | DayApart[str]
+"""Losses by ISO date [nano-epsilon]."""
+
+
+class ChangedDays:
+    """The days of which a loss changed since the losses were last looked at, for what is composed of all of them."""
+
+    def __init__(self) -> None:
+        self._losses: DayLosses[str] | None = None
+        self._seen = 0
+        self._apart = ""
+
+    def since(self, losses: Mapping[str, int]) -> set[str] | None:
+        """Return the days that may differ from the losses of the last call; None: all of them.
+
+        Of losses that are not those of a growing history it is not known.
+        """
+        if not isinstance(losses, DayLosses | DayApart):
+            self._losses = None
+            return None
+        others, apart = (losses.others, losses.day) if isinstance(losses, DayApart) else (losses, "")
+        days = None if others is not self._losses else {*others.changes[self._seen :], self._apart, apart} - {""}
+        self._losses, self._seen, self._apart = others, len(others.changes), apart
+        return days
+
+    def forget(self) -> None:
+        """Take the losses of the next call for new ones."""
+        self._losses = None
+
+
+class LossMeter(HistoryMeter):
+    """Loss of each day of a growing history, by the day of the data; rows that cover several days are `periods`."""
+
+    def __init__(self, publication: Publication | None = None) -> None:
+        super().__init__()
+        self._publication = publication if publication is not None and publication.has_periods else None
+        self.losses = DayLosses[str]()
+        self.periods: list[PeriodLoss] = []
+        self.ended: dict[str, str] = {}
+        """Instant at which the input of each day ended that a row is named by, as its first row has it."""
+
+    def add(self, row: HistoryRow) -> Undo:
+        """Add the loss of a row to its day, or the row to the periods."""
+        is_first = row.day not in self.ended
+        self.ended.setdefault(row.day, row.input_ended_at)
+        if self._publication is not None and self._publication.covers_period(row):
+            self.periods.extend(self._publication.period_losses([row]))
+            return partial(self._take_back, row.day, is_first, self.periods.pop)
+        before = self.losses.get(row.day)
+        self.losses.put(row.day, (before or 0) + row.loss)
+        return partial(self._take_back, row.day, is_first, partial(self.losses.put, row.day, before))
+
+    def _take_back(self, day: str, is_first: bool, undo: Undo) -> None:
+        undo()
+        if is_first:
+            del self.ended[day]
+
+
+class TickMeter(HistoryMeter):
+    """Loss of each day of a growing history, by the number of the day of the data, or of the date of publication."""
+
+    def __init__(self, by: Literal["day", "published_on"]) -> None:
+        super().__init__()
+        self._by = by
+        self.losses = DayLosses[int]()
+
+    def add(self, row: HistoryRow) -> Undo:
+        """Add the loss of a row to its tick."""
+        tick = self.tick(row)
+        before = self.losses.get(tick)
+        self.losses.put(tick, (before or 0) + row.loss)
+        return partial(self.losses.put, tick, before)
+
+    def tick(self, row: HistoryRow) -> int:
+        """Return the number of the day that counts of a row."""
+        return day_number(row.day if self._by == "day" else row.published_on)
 
 
 # --------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import accumulate
 from typing import ClassVar, Final
 
@@ -25,9 +25,11 @@ from agedp_data.leakage.function import LeakageBoundLike
 from agedp_data.notions.notion import (
     ASSUMPTION_FREE,
     TOTAL_BOUND,
+    HistoryMeter,
     HistoryRow,
     Kind,
     LossBound,
+    Undo,
     day_number,
     name_at_delta,
     scope_at_delta,
@@ -99,42 +101,29 @@ class Windows:
         return max(renyi.approximate_epsilons(_sum(self.curves, more.curve), delta, pure=losses))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _SummedRows:
-    """The spans of some rows: by number of the day, of periods with their first and last day, and of all together."""
+class SpanCurves(HistoryMeter):
+    """Span of each day of a growing history, of the rows about several days, and of all days.
 
-    rows: tuple[HistoryRow, ...] = ()
-    days: dict[int, Span] = field(default_factory=dict)
-    periods: tuple[tuple[int, int, Span], ...] = ()
-    total: Span = EMPTY
-
-
-class SpanCurves:
-    """Span of each day of a growing history, and of all days; earlier rows are not read again.
-
-    Use it where the same history is asked about again after every release, or in turn with and without its newest day.
     `parts` are the parts of a planned day's loss by series, by default their shares. `change` is what may happen to
     each day of a household.
     """
 
     def __init__(self, publication: Publication, parts: Parts | None = None, *, change: Change = "replacement") -> None:
+        super().__init__()
         self._publication, self._change = publication, change
         self._parts = (
             {name: share_of(series) for name, series in publication.series.items()} if parts is None else parts
         )
-        self._summed = _SummedRows()
-        self._summed_before = _SummedRows()
+        self.days: dict[int, Span] = {}
+        """Releases about each single day, by number of the day."""
+        self.periods: list[tuple[int, int, Span]] = []
+        """Releases about several days, with the numbers of the first and last one."""
+        self._all = EMPTY
         self._draws = [
             (day_number(draw.first_day), day_number(draw.last_day), span_of_charge(draw))
             for draw in publication.charges
         ]
         self._equal_losses: dict[tuple[int, int, Decimal, int, tuple[int, ...]], int] = {}
-
-    def __eq__(self, other: object) -> bool:
-        """Two caches are equal, so that promises with equal parameters are equal whatever they have computed."""
-        return isinstance(other, SpanCurves)
-
-    __hash__ = None  # type: ignore[assignment]
 
     def are_of(self, publication: Publication, parts: Parts) -> bool:
         """Return whether these are the curves of a publication with these parts."""
@@ -153,40 +142,36 @@ class SpanCurves:
 
     def total(self, history: Sequence[HistoryRow], *, without: str = "", with_row: HistoryRow | None = None) -> Span:
         """Return all rows and draws together, without the rows of one day, or with a further row."""
-        days = self.of(history)
-        total = self._summed.total + self.draws
+        days = self.read(history).days
+        total = self._all + self.draws
         if without and (own := days.get(day_number(without))):
             total = Span(total.curve - own.curve, total.pure - own.pure)
         return total if with_row is None else total + self.of_row(with_row)
 
-    def of(self, history: Sequence[HistoryRow]) -> Mapping[int, Span]:
-        """Return the releases about each single day, by number of the day; rows of periods are left out."""
-        rows = tuple(history)
-        if rows != self._summed.rows:
-            known = (self._summed, self._summed_before)
-            beginning = max((each for each in known if rows[: len(each.rows)] == each.rows), key=_length, default=None)
-            self._summed_before = self._summed if beginning is None else beginning
-            self._summed = self._with_rows(beginning or _SummedRows(), rows)
-        return self._summed.days
+    def add(self, row: HistoryRow) -> Undo:
+        """Add the span of a row to its day or to the periods."""
+        span, before = self.of_row(row), self._all
+        first, last = map(day_number, self._publication.covered_days(row))
+        of_day = self.days.get(last) if first == last else None
+        if first < last:
+            self.periods.append((first, last, span))
+        else:
+            self.days[last] = (of_day or EMPTY) + span
+        self._all = before + span
+        return partial(self._take_back, last if first == last else None, of_day, before)
 
-    def _with_rows(self, beginning: _SummedRows, rows: tuple[HistoryRow, ...]) -> _SummedRows:
-        """Return the spans of rows that begin with summed ones."""
-        days, periods, total = dict(beginning.days), list(beginning.periods), beginning.total
-        for row in rows[len(beginning.rows) :]:
-            if row.state == "released":
-                span = self.of_row(row)
-                first, last = map(day_number, self._publication.covered_days(row))
-                if first < last:
-                    periods.append((first, last, span))
-                else:
-                    days[last] = days.get(last, EMPTY) + span
-                total += span
-        return _SummedRows(rows, days, tuple(periods), total)
+    def _take_back(self, day: int | None, of_day: Span | None, before: Span) -> None:
+        self._all = before
+        if day is None:
+            del self.periods[-1]
+        elif of_day is None:
+            del self.days[day]
+        else:
+            self.days[day] = of_day
 
     def covered_ends(self, history: Sequence[HistoryRow]) -> set[int]:
         """Return the first and last days of all rows that cover several days, by number of the day."""
-        self.of(history)
-        return {end for first, last, _ in self._summed.periods for end in (first, last)}
+        return {end for first, last, _ in self.read(history).periods for end in (first, last)}
 
     def of_row(self, row: HistoryRow) -> Span:
         """Return the span of one row; a planned row without a series is a whole day."""
@@ -269,7 +254,7 @@ class SpanCurves:
             without: a day, ISO text, whose rows are left out.
         """
         left_out = day_number(without) if without else None
-        spans = self.of(history)
+        spans: Mapping[int, Span] = self.read(history).days
         earliest, latest = -math.inf, math.inf
         if around is not None:
             first_day, last_day = map(day_number, around)
@@ -280,7 +265,7 @@ class SpanCurves:
         items = [(number, number, span) for number, span in spans.items() if number != left_out]
         placed = [
             (max(first - days + 1, earliest), min(last, latest), span)
-            for first, last, span in [*self._draws, *self._summed.periods, *items]
+            for first, last, span in [*self._draws, *self.periods, *items]
         ]
         placed = [(begin, end, span) for begin, end, span in placed if begin <= end]
         starts = sorted({begin for begin, _, _ in placed})
@@ -317,10 +302,6 @@ def _sum(curves: renyi.Curve, more: renyi.Curve) -> renyi.Curve:
     if float(curves.max()) + float(more.max()) > _INT64_LIMIT:
         return np.asarray(curves.astype(object) + more.astype(object))
     return np.asarray(curves + more)
-
-
-def _length(summed: _SummedRows) -> int:
-    return len(summed.rows)
 
 
 def _common_dtype(spans: Iterable[Span]) -> type:
@@ -462,7 +443,7 @@ def span_figures(
         Bounds without an assumption [nano-epsilon].
     """
     curves = SpanCurves(publication)
-    numbers: Collection[int] = curves.of(history).keys()
+    numbers: Collection[int] = curves.read(history).days.keys()
     deltas = stated_deltas(promised)
     numbers = {*numbers, *curves.covered_ends(history)}
     reach = max(numbers, default=0) - min(numbers, default=0) + 1

@@ -39,8 +39,12 @@ from agedp_data.notions.notion import (
     DAY_BOUND,
     TOTAL_BOUND,
     Accountant,
+    ChangedDays,
+    DayApart,
+    DayLosses,
     HistoryRow,
     LossBound,
+    Losses,
     NoiseExample,
     NotionText,
     OwnBound,
@@ -182,6 +186,54 @@ _RESIDUE = 1000
 _ENDING: tuple[Budget, ...] = ("exact", "even")
 
 
+class ChainLosses:
+    """Temporal leakage of a growing history under a model: only days whose loss changed are composed again.
+
+    The same of a plan: whether the days so far follow it. Its losses are compared with those of the days once.
+    """
+
+    def __init__(self, leakage_bound: LeakageBoundLike) -> None:
+        self._temporal = TemporalLosses(leakage_bound)
+        self._changed = ChangedDays()
+        self._planned: DayLosses[str] | None = None
+        self._seen = self._kept = 0
+
+    def largest(self, losses: Losses) -> int | None:
+        """Return the largest leakage about any one day [nano-epsilon], None if that is infinite."""
+        days = self._changed.since(losses)
+        if days is None:
+            return self._temporal.largest(losses_by_day_number(losses))
+        return self._temporal.largest_after({day_number(day): losses.get(day, 0) for day in days})
+
+    def largest_of(self, losses: Mapping[int, int], *, loss_of_every_later_day: int) -> int | None:
+        """Return the largest leakage of any losses by the number of the day, as `TemporalLosses.largest`."""
+        self._changed.forget()
+        return self._temporal.largest(losses, loss_of_every_later_day=loss_of_every_later_day)
+
+    def day_of_largest_leakage(self, losses: Losses) -> tuple[int, int]:
+        """Return the number of a day with the largest leakage, and the leakage."""
+        self._changed.forget()
+        return self._temporal.day_of_largest_leakage(losses_by_day_number(losses))
+
+    def is_as_planned(self, losses: Losses, day: str, plan: Plan, *, endless: bool) -> bool:
+        """Return whether all other days are earlier than `day`, and none has more than its loss in the plan.
+
+        Without an end the plan is one loss for each day.
+        """
+        days, count = losses.others if isinstance(losses, DayApart) else losses, len(losses)
+        if not days.is_ascending or days.order[count - 1 : count] > [day] or (count < len(days) and day != days.newest):
+            in_order, planned = [losses[each] for each in sorted(losses)], repeat(plan[0]) if endless else plan
+            return max(losses, default="") < day and all(map(le, in_order, planned))
+        if days is not self._planned:
+            self._planned, self._kept = days, 0
+        elif not {*days.changes[self._seen :]} <= {*days.order[self._kept :]}:
+            self._kept = 0
+        self._seen = len(days.changes)
+        while self._kept < count and days[days.order[self._kept]] <= plan[0 if endless else self._kept]:
+            self._kept += 1
+        return self._kept >= count
+
+
 class Temporal(EnforcedPromise):
     r"""The total temporal leakage of all releases about any one day, past or future, is at most `alpha`.
 
@@ -227,7 +279,7 @@ class Temporal(EnforcedPromise):
     budget: Budget
     """Allocation of alpha to the days; [the notions](notions.md) compare them."""
 
-    _solutions: ModelCache[tuple[LeakageBoundLike, TemporalLosses, Plan]] = PrivateAttr(default_factory=ModelCache)
+    _solutions: ModelCache[tuple[LeakageBoundLike, ChainLosses, Plan]] = PrivateAttr(default_factory=ModelCache)
 
     @classmethod
     def candidates(cls, comparison: Comparison) -> tuple[Alternative, ...]:
@@ -289,7 +341,7 @@ class Temporal(EnforcedPromise):
         """
         if self.delta is None or self._follows_chain(leakage_bound, self.delta):
             return super().planned_after(history, day, leakage_bound)
-        released = len({row.day for row in history if row.loss > 0 and row.day != day})
+        released = self.day_losses(history).but(day).released
         rest, alpha, delta = self._releases - released if self._releases else 1, floor_nano(self.alpha), self.delta
         if rest <= 0:
             return 0
@@ -344,22 +396,22 @@ class Temporal(EnforcedPromise):
         equal = self._equal_loss(delta)
         return self._endless or equal == 0 or sum(equal / loss if loss else math.inf for loss in plan) < len(plan)
 
-    def planned_loss(self, losses: Mapping[str, int], day: str, leakage_bound: LeakageBoundLike | None) -> int:
+    def planned_loss(self, losses: Losses, day: str, leakage_bound: LeakageBoundLike | None) -> int:
         """Return the next loss of the plan, less where days are out of order or earlier losses exceed the plan."""
-        temporal_losses, plan = self._under(leakage_bound)
-        alpha, spent, number = self._alpha_of_releases, losses_by_day_number(losses), day_number(day)
-        planned, later = self._plan_rest(plan, len(spent))
-        if planned == 0 or self._as_planned(spent, number, plan):
+        chain, plan = self._under(leakage_bound)
+        planned, later = self._plan_rest(plan, len(losses))
+        if planned == 0 or chain.is_as_planned(losses, day, plan, endless=self._endless):
             return planned
-        bound = temporal_losses.largest(spent)
-        if bound is None or bound > alpha:
+        alpha, leakage_so_far = self._alpha_of_releases, chain.largest(losses)
+        if leakage_so_far is None or leakage_so_far > alpha:
             return 0  # no later loss lowers it
+        spent, number = losses_by_day_number(losses), day_number(day)
         newest = max([number, *spent])
 
         def fits(loss: int) -> bool:
             to_come = {newest + 1 + i: plan_loss * loss // planned for i, plan_loss in enumerate(later)}
             every_later = loss if self._endless else 0
-            leakage = temporal_losses.largest({**spent, number: loss, **to_come}, loss_of_every_later_day=every_later)
+            leakage = chain.largest_of({**spent, number: loss, **to_come}, loss_of_every_later_day=every_later)
             return leakage is not None and leakage <= alpha
 
         loss_left = largest_feasible(fits, planned)
@@ -372,15 +424,14 @@ class Temporal(EnforcedPromise):
             Refused: either is the case.
         """
         losses = self.losses_with(history, new_row)
-        released = sum(loss > 0 for loss in losses.values())
-        if self.horizon_days != "unlimited" and new_row.loss > 0 and released > self.horizon_days:
+        if self.horizon_days != "unlimited" and new_row.loss > 0 and losses.released > self.horizon_days:
             raise Refused(
                 f"{new_row.day}: horizon_days = {self.horizon_days} days are released and the series is over; "
                 "nothing was drawn"
             )
         bound, what = ("alpha", floor_nano(self.alpha)), "the temporal leakage of all releases about one day"
         if self.delta is None or self._counts_chain(leakage_bound):
-            leakage = self._under(leakage_bound)[0].largest(losses_by_day_number(losses))
+            leakage = self._under(leakage_bound)[0].largest(losses)
             by_chain = None if leakage is None else leakage + self.charge
             if self.delta is None:
                 refuse_above(new_row.day, what, by_chain, bound)
@@ -400,8 +451,8 @@ class Temporal(EnforcedPromise):
 
     def violations(self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None) -> Mapping[str, str]:
         """Return alpha, with the reason, if the releases exceed alpha about some day under this model."""
-        losses = losses_by_day_number(self._day_losses.of(history))
-        if not any(losses.values()):
+        losses = self.day_losses(history)
+        if not losses.released:
             return {}
         if self.delta is not None:
             spent = self._curves.total(history).epsilon(self.delta)
@@ -469,13 +520,7 @@ class Temporal(EnforcedPromise):
             return (plan[0], ()) if plan else (0, ())
         return (plan[released], plan[released + 1 :]) if released < len(plan) else (0, ())
 
-    def _as_planned(self, spent: Mapping[int, int], now: int, plan: Plan) -> bool:
-        """Return whether all earlier releases are of earlier days and none exceeds its loss in the plan."""
-        in_order = [spent[day] for day in sorted(spent)]
-        planned = repeat(plan[0]) if self._endless else plan
-        return max(spent, default=now - 1) < now and all(map(le, in_order, planned))
-
-    def _under(self, leakage_bound: LeakageBoundLike | None) -> tuple[TemporalLosses, Plan]:
+    def _under(self, leakage_bound: LeakageBoundLike | None) -> tuple[ChainLosses, Plan]:
         """Return the temporal losses under a leakage bound, and the plan: () for none, one loss without a horizon.
 
         Raises:
@@ -490,5 +535,5 @@ class Temporal(EnforcedPromise):
             horizon = None if self.horizon_days == "unlimited" else self.horizon_days
             alpha = self._alpha_of_releases
             plan = temporal_allocation(leakage_bound, alpha, horizon, self.budget, self.day_cap) if alpha else ()
-            self._solutions[id(leakage_bound)] = leakage_bound, TemporalLosses(leakage_bound), plan
+            self._solutions[id(leakage_bound)] = leakage_bound, ChainLosses(leakage_bound), plan
         return self._solutions[id(leakage_bound)][1:]

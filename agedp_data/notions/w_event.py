@@ -24,8 +24,10 @@ from agedp_data.notions.enforcement import EnforcedPromise, refuse_above
 from agedp_data.notions.notion import (
     DAY_BOUND,
     Accountant,
+    DayLosses,
     HistoryRow,
     LossBound,
+    Losses,
     NoiseExample,
     NotionText,
     OwnBound,
@@ -82,7 +84,7 @@ class WEvent(EnforcedPromise):
 
     @model_validator(mode="after")
     def _first_day_fits(self) -> Self:
-        first = min(self.planned_loss({}, "2000-01-01", None), self.day_cap)
+        first = min(self.planned_loss(DayLosses(), "2000-01-01", None), self.day_cap)
         if first == 0:
             raise wrong("is too little for the window: a day's part rounds to nothing", "epsilon_per_window")
         if self.delta is None:
@@ -100,7 +102,7 @@ class WEvent(EnforcedPromise):
             return {**super().limits, of_window: None, name_at_delta(of_window, self.delta): window}
         return {**super().limits, DAY_BOUND: min(self.day_cap, window), of_window: window}
 
-    def planned_loss(self, losses: Mapping[str, int], day: str, leakage_bound: LeakageBoundLike | None) -> int:
+    def planned_loss(self, losses: Losses, day: str, leakage_bound: LeakageBoundLike | None) -> int:
         """Return a window_days-th of the window's epsilon, or half of the budget that the fullest window has left.
 
         Around a calibration its draws come first: a window has w equal parts of the rest at most.

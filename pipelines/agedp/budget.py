@@ -116,9 +116,10 @@ class EffectivePromise:
         self, history: Sequence[HistoryRow], day: str, published_on: str, *, share: Fraction = WHOLE_DAY
     ) -> DayBudget:
         """Return the budget of a series with this share of each day: its share, or less if others have spent it."""
-        other_days = [row for row in history if row.day != day]
+        has_rows = self.notion.names_day(history, day)
+        other_days = [row for row in history if row.day != day] if has_rows else history
         day_loss = self.loss(other_days, day, published_on)
-        remaining = day_loss if len(other_days) == len(history) else self.loss(history, day, published_on)
+        remaining = self.loss(history, day, published_on) if has_rows else day_loss
         loss = min(int(share * day_loss), remaining)
         if loss > 0:
             return DayBudget(loss)

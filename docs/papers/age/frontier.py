@@ -34,6 +34,7 @@ from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.model import Model
 from agedp_data.notions.age_dependent import AgeDependent
+from agedp_data.notions.notion import DayLosses
 from agedp_data.notions.publication import share_of, total_charge
 from agedp_data.notions.spans import SpanCurves
 from agedp_data.parameters import MANY_DAYS, Method
@@ -246,7 +247,7 @@ class _FrontierSearch:
         promise = self.run.notion
         if not isinstance(promise, AgeDependent):
             return None
-        loss = to_float(promise.planned_loss({}, self.run.schedule.first_day.isoformat(), self.leakage_bound))
+        loss = to_float(promise.planned_loss(DayLosses(), self.run.schedule.first_day.isoformat(), self.leakage_bound))
         if not loss:
             return None
         age = promise.age_days

@@ -87,7 +87,7 @@ class SimulatedSeries:
     `refusal` is the bound that the first refused day would break, if that day has any budget.
     """
 
-    history: list[AnyRelease | SimulatedRelease]
+    history: tuple[AnyRelease | SimulatedRelease, ...]
     released: list[SimulatedRelease] = field(default_factory=list)
     skipped: list[Skip] = field(default_factory=list)
     ended: bool = False
@@ -102,7 +102,7 @@ def forecast(terms: ReleaseTerms, view: ForecastView, *, days_ahead: int | None 
     simulated = simulate_days(terms, view, days)
     if not days:
         return Forecast(None, 0, {}, None, False, tuple(simulated.skipped), simulated.stopped, "", bounds, view.rows)
-    released, skipped, history = simulated.released, tuple(simulated.skipped), tuple(simulated.history)
+    released, skipped, history = simulated.released, tuple(simulated.skipped), simulated.history
     last = date.fromisoformat(released[-1].day) if released else None
     loss = next((row.loss for row in released if row.day == days[0].isoformat()), 0)
     sd, reasons = _noise_sd(terms, loss, view.roster, days[0]), (simulated.stopped, simulated.refusal)
@@ -124,7 +124,7 @@ def upcoming_days(run: RunFile, rows: Sequence[AnyRelease]) -> Iterator[date]:
 
 def simulate_days(terms: ReleaseTerms, view: ForecastView, days: Sequence[date]) -> SimulatedSeries:
     """Return the simulated release of half-released days and of `days`, each when due, up to the first refusal."""
-    simulated, run, promise = SimulatedSeries(list(view.rows)), terms.run, terms.effective_promise
+    simulated, run, promise = SimulatedSeries(view.rows), terms.run, terms.effective_promise
     layout, has_periods = run.input.layout, _has_periods(run)
     try:
         promise.review(view.rows)
@@ -171,7 +171,7 @@ def _simulate_row(run: RunFile, promise: EffectivePromise, simulated: SimulatedS
     if budget.loss <= 0 or simulated.refusal:
         simulated.ended = True
         return
-    simulated.history.append(row)
+    simulated.history = (*simulated.history, row)
     if not row.series:
         simulated.released.append(row)
 

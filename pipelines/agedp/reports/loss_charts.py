@@ -607,7 +607,7 @@ def growing_span(
 ) -> GrowingSpan:
     """Return the last so many days up to each released day, or all of them, with the draws that touch them."""
     _, publication = publication.separated(rows)
-    spans = curves.of(rows)
+    spans = curves.read(rows).days
     periods = [draw for draw in publication.charges if draw.is_release]
     numbers = np.array(sorted({*spans, *(day_number(draw.last_day) for draw in periods)}))
     ordered = [spans.get(number, EMPTY) for number in numbers.tolist()]

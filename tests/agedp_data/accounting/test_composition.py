@@ -69,12 +69,10 @@ def test_replaced_releases_leave_nothing_behind(seed):
             composition = Composition(lambda gap, step=step: partial(step, gap), orders={1, 2})
         composition.replace([instant for instant, _ in releases], [loss for _, loss in releases])
         at = releases[-1][0] + later
-        tried = composition.with_release(3, 5)
+        new = next(instant for instant in range(16) if instant not in dict(releases))
+        further, later_at = sorted([*releases, (new, 5)]), max(at, new + 1)
+        assert composition.leakage_with(new, 5, later_at) == written_out(further, later_at, {1, 2}, step)
         assert composition.leakage(at) == written_out(releases, at, {1, 2}, step)
-        further = dict(releases)
-        further[3] = further.get(3, 0) + 5
-        at = max(at, 4)
-        assert tried.leakage(at) == written_out(sorted(further.items()), at, {1, 2}, step)
 
 
 def saturating(gap: int, loss: int) -> int:
