@@ -317,7 +317,7 @@ class TemporalLosses:
     def largest_after(self, changes: Mapping[int, int]) -> int | None:
         """Largest leakage about any one day if the losses of some days are now these, 0 for none; as `largest`."""
         self._change(changes)
-        return max(*self._largest[-1:], 0)
+        return max([0, *self._largest[-1:]])
 
     def _become(self, losses: Mapping[int, int], loss_of_every_later_day: int = 0) -> None:
         """Take over the losses of all days; only what changed is computed again."""
