@@ -206,7 +206,7 @@ class LongColumns(parameters.Section):
     unit: Literal["kWh", "Wh", "W", "kW"]
     """Unit of the energy columns; W and kW are mean powers of the interval."""
     missing: Annotated[tuple[str, ...], Field(strict=False)] = ("Null", "")
-    """Texts in the energy column that mean a missing reading."""
+    """Texts in the energy column that mean a missing reading. A list replaces the default: an empty cell is `""`."""
     separator: Annotated[Literal[",", ";", "\t", "|"], parameters.LATER] = ","
     """Separator of the columns of a CSV file."""
     decimal: Annotated[Literal[".", ","], parameters.LATER] = "."

@@ -489,7 +489,11 @@ def _judged_rows(parsed: _Parsed, store: Store, wanted: _Wanted) -> tuple[Findin
         return judge({"rejected": Touched(0, {ALL: rows}, rows)}, {ALL: rows}, 0)
     roster, roster_days = named
     rejected = rejected_days.count_rejected(
-        parsed.quarantine, roster_days, columns=store.rules.columns, minutes=layout.interval_minutes
+        parsed.quarantine,
+        roster_days,
+        columns=store.rules.columns,
+        minutes=layout.interval_minutes,
+        orders=lambda: parsed.column_orders,
     )
     in_roster = roster_days.codes(pa.array(readings.ids, pa.string())) if readings.ids else np.zeros(1, np.int64)
     keys = distinct_keys(household_day_key(in_roster[readings.household], readings.time // SLOTS))

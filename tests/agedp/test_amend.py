@@ -199,7 +199,10 @@ def by_grid(*given, **more):
 
 @pytest.mark.parametrize(
     ("place", "earlier"),
-    [("agedp_data.leakage.exact.PiecewiseLeakage.from_floats", elsewhere), ("agedp_data.leakage.population_bound.leakage_bound", by_grid)],
+    [
+        ("agedp_data.leakage.exact.PiecewiseLeakage.from_floats", elsewhere),
+        ("agedp_data.leakage.population_bound.leakage_bound", by_grid),
+    ],
 )
 def test_a_series_goes_on_with_the_model_that_is_kept(homes, monkeypatch, place, earlier):
     with monkeypatch.context() as patch:

@@ -124,15 +124,19 @@ def _stale_forward(original: Function) -> Function:
     return refresh
 
 
-def _equal_once(original: Function) -> Function:
+def _equal_once(_: Function) -> Function:
     """End an update at the first result that is what it was, though a step may reach back further."""
 
-    def refresh(self: Any) -> Any:
-        furthest, self._furthest = self._furthest, 1
-        try:
-            return original(self)
-        finally:
-            self._furthest = furthest
+    def refresh(self: Any) -> tuple[int, int]:
+        first = k = self._stale
+        is_equal = False
+        while k < len(self.inputs) and not is_equal:
+            result = self._result(k)
+            is_equal = k >= self._kept and result[1] == self._composed[k]
+            self._leakages[k], self._composed[k] = result
+            k += 1
+        self._stale, self._kept = len(self.inputs), 0
+        return first - self.n_past, k - self.n_past
 
     return refresh
 

@@ -53,7 +53,7 @@ def plan(  # noqa: PLR0913, PLR0917  (a parameter for each option)
     from agedp.run_context import RunContext
     from agedp_data.config.withdrawn import FRONTIER
     from agedp_flows.text.comparison_text import parse_target, promises_json, promises_lines
-    from agedp_flows.text.plan_text import is_refused, plan_json, plan_lines
+    from agedp_flows.text.plan_text import plan_json, plan_lines
     from agedp_flows.text.run_text import after_plan, verdict_lines
 
     target = parse_target(risk, error_kwh)
@@ -69,7 +69,7 @@ def plan(  # noqa: PLR0913, PLR0917  (a parameter for each option)
     if as_json:
         options.print_text(json.dumps(facts, indent=1))
         return
-    steps = [] if is_compared else after_plan(session, run_file, refused=is_refused(session))
+    steps = [] if is_compared else after_plan(session, run_file, lines)
     options.print_lines([*lines, *verdict_lines(session.run), *steps])
 
 

@@ -40,6 +40,7 @@ from agedp_flows.text.screen import (
     format_budget,
     format_loss,
     heading,
+    refusal_line,
     table_lines,
     warning,
 )
@@ -310,7 +311,7 @@ def plan_lines(session: LedgerSession, *, verbose: bool = False) -> list[str]:
     plan, run = plan_stage.forecast_run(session), session.run.run_file
     schedule, rows = run.schedule, _released(plan.now.planned)
     lines = [
-        *(warning(f"Will be refused: {refusal}") for refusal in _refusals(session, plan.verdict)),
+        *map(refusal_line, _refusals(session, plan.verdict)),
         *(plan.verdict.lines if plan.verdict else []),
         *due_lines(run, plan.now.planned, verbose=verbose),
         *map(warning, noise_text.level_lines(run, session.run.roster)),
@@ -346,11 +347,6 @@ def _detail_lines(session: LedgerSession, plan: plan_stage.RunForecast) -> list[
             lines.append(str(error))
     contract = json.dumps(session.promise, indent=2).splitlines()
     return [*lines, heading("contract, as it will be registered:"), *(f"  {line}" for line in contract)]
-
-
-def is_refused(session: LedgerSession) -> bool:
-    """Return whether a first run refuses the run file, before it draws anything."""
-    return bool(_refusals(session, plan_stage.find_verdict(session, plan_stage.find_due_days(session))))
 
 
 def _refusals(session: LedgerSession, verdict: Verdict | None) -> list[str]:

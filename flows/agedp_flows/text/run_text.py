@@ -19,7 +19,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -61,12 +61,14 @@ from agedp_data.statement.note_texts import is_of_span, with_delta
 from agedp_data.table_schemas import LEVEL
 from agedp_flows.text import noise_text
 from agedp_flows.text.screen import (
+    WILL_BE_REFUSED,
     command_step,
     count_text,
     format_bound,
     format_column,
     format_loss,
     heading,
+    refusal_line,
     table_lines,
     warning,
 )
@@ -331,7 +333,7 @@ def planned_preflight_lines(session: LedgerSession, due_days: DueDays) -> list[s
     if checked is None or not checked.findings:
         return ["The first run checks the input files before anything is registered, and shows what it finds."]
     refusal = first_refusal(checked.findings)
-    ending = [] if refusal is None else [f"  `agedp run` refuses: {refusal.text}"]
+    ending = [] if refusal is None else [refusal_line(refusal.text)]
     return [*_finding_lines(checked.findings), *ending]
 
 
@@ -524,13 +526,13 @@ def publish_folder(run_file: Path, day: date | None, *, statement: int | None = 
     return {"same_bytes": is_identical}, text if session.history else "nothing is released yet; nothing was written"
 
 
-def after_plan(session: LedgerSession, run_file: Path, *, refused: bool) -> list[str]:
-    """Return the next steps of a plan before the first release; `refused`: whether that release would be refused."""
+def after_plan(session: LedgerSession, run_file: Path, lines: Iterable[str]) -> list[str]:
+    """Return the next steps of a plan with these lines before the first release, unless that would be refused."""
     if session.rows:
         return []
     until = _until(session.run.run_file, session.run.as_of)
     compared = command_step("the noise of every notion at the same bound", "plan", run_file, "--notions", *until)
-    if refused:
+    if any(line.startswith(WILL_BE_REFUSED) for line in lines):
         return [compared]
     return [compared, command_step("release what is due; the promise is then fixed", "run", run_file, *until)]
 

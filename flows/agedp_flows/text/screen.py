@@ -255,6 +255,14 @@ def _width_of_two_lines(title: str) -> int:
     return width
 
 
+WILL_BE_REFUSED: Final = "Will be refused: "
+
+
+def refusal_line(reason: str) -> StyledLine:
+    """Return the line of a plan about a first release that would be refused; no next step runs it then."""
+    return StyledLine(f"{WILL_BE_REFUSED}{reason}", "warning")
+
+
 def command_step(purpose: str, *words: str | Path) -> str:
     """Return a next step: a command of agedp, quoted for a shell, and its purpose.
 

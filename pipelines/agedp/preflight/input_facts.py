@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import date
-from functools import partial
+from functools import cache, partial
 from itertools import chain
 from typing import Final, TypeVar
 
@@ -475,10 +475,13 @@ def collect_facts(  # noqa: PLR0913 -- what is looked at, and how
     tables = rejected_days.quarantine_tables(store, delivery.contents, examined_months)
     if (first := next(tables, None)) is not None:  # else no household is looked up
         roster_days = RosterDays(roster, [*map(day_number, days)], by)
-        of_rows = rejected_days.count_rejected(chain([first], tables), roster_days, columns=columns, minutes=minutes)
+        orders = cache(partial(rejected_days.column_orders, store, files))
+        of_rows = rejected_days.count_rejected(
+            chain([first], tables), roster_days, columns=columns, minutes=minutes, orders=orders
+        )
         touched = add_touched([of_rows.touched, touched])
         rejected = +(Counter(rejected) - of_rows.without_reading)
-        if of_rows.headers and of_rows.have_other_order(rejected_days.column_orders(store, files)):
+        if of_rows.headers and of_rows.have_other_order(orders()):
             touched["rejected"] = replace(_in_proportion(of_households, 1.0), details=rejected_days.OTHER_ORDER)
     counted = delivery.rows_read - sum(delivery.rejected.values()) + sum(rejected.values())
     sampled_days = _sampled(store, delivery, delivered_months, of_households, touched, samples)

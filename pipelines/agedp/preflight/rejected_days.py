@@ -14,7 +14,7 @@ import functools
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -240,6 +240,7 @@ def count_rejected(
     *,
     columns: NamedColumns | None = None,
     minutes: int = INTERVAL_MINUTES,
+    orders: Callable[[], Collection[Sequence[str]]] = tuple,
 ) -> RejectedRows:
     """Return what rejected rows touch, by the name of their finding.
 
@@ -248,6 +249,7 @@ def count_rejected(
         roster: the household-days that count.
         columns: those of the rows; None for a dataset with a fixed layout.
         minutes: interval of the readings.
+        orders: returns the names of the columns of the files, in the order of each; called if a text is no number.
     """
     of_line = DAY_MINUTES // minutes if columns is not None and columns.is_by_day else 1
     names, separator = ((), ",") if columns is None else (columns.row_names, columns.separator)
@@ -264,7 +266,8 @@ def count_rejected(
                 headers |= of_table
                 of_reason = of_reason.filter(pc.invert(lacks))
             if len(of_reason):
-                _add_rows(causes, reason, of_reason, roster, columns)
+                places = _energy_places(columns, orders) if reason == RejectionReason.TEXT else {}
+                _add_rows(causes, reason, of_reason, roster, columns, places)
     if text := causes.pop("text", None):
         causes[_most_frequent(text.texts)[0]] = text
     readings = SLOTS // slot_step(minutes)
@@ -308,6 +311,7 @@ def _add_rows(
     rows: pa.Table,
     roster: RosterDays,
     columns: NamedColumns | None,
+    places: Mapping[int, int],
 ) -> None:
     household = roster.codes(rows["household_id"])
     day = pc.fill_null(rows["day"].cast(pa.int32()), NO_DAY).to_numpy().astype(np.int64)
@@ -333,7 +337,7 @@ def _add_rows(
     separator = "," if columns is None else columns.separator
     ids = rows["household_id"].slice(0, _MAX_TEXTS).to_pylist()
     if name == "text":
-        cause.texts.update(_cause_of_text(text, separator, id_) for text, id_ in zip(texts, ids, strict=True))
+        cause.texts.update(_cause_of_text(text, separator, id_, places) for text, id_ in zip(texts, ids, strict=True))
     elif name in ("time", "interval"):
         shown = (_time_of_text(text, separator, id_) for text, id_ in zip(texts, ids, strict=True))
         cause.texts.update((name, f'such as "{escape_text(time, 40)}"' if time else "") for time in shown)
@@ -354,15 +358,36 @@ def _add_dated(cause: _Rejected, household: Ints, day: Ints, roster: RosterDays)
     cause.rows_by_day.append(numbers)
 
 
-def _cause_of_text(line: str, separator: str, household: str | None) -> tuple[FindingName, str]:
-    """Return the finding and the characters that a row with a text for a number shows, in any cell but the household's.
+def _energy_places(columns: NamedColumns | None, orders: Callable[[], Collection[Sequence[str]]]) -> dict[int, int]:
+    """Return the place of the energy in a line, by its number of cells, where every file agrees."""
+    if columns is None or not isinstance(columns.energy, str):
+        return {}
+    found: dict[int, set[int]] = {}
+    for order in orders():
+        if columns.energy in order:
+            found.setdefault(len(order), set()).add([*order].index(columns.energy))
+    return {length: places.pop() for length, places in found.items() if len(places) == 1}
 
-    >>> _cause_of_text("M1,2024-01-08 00:30,1 250", ",", "M1"), _cause_of_text("M1;08.01.2024;n/a;W", ";", "M1")
-    (('thousands', ' '), ('text', '"n/a" or "W" for a number'))
+
+def _cause_of_text(
+    line: str, separator: str, household: str | None, places: Mapping[int, int]
+) -> tuple[FindingName, str]:
+    """Return the finding and the characters that a row with a text for a number shows.
+
+    They are those of the cell of the energy, if its place is known, or of any cell but the household's.
+
+    >>> _cause_of_text("M1,2024-01-08 00:30,1 250", ",", "M1", {})
+    ('thousands', ' ')
+    >>> [_cause_of_text("M1;08.01.2024;n/a;W", ";", "M1", places) for places in ({}, {4: 2})]
+    [('text', '"n/a" or "W" for a number'), ('text', '"n/a" for a number')]
     """
-    if _THOUSANDS_AT_END.search(line):  # of a table with a column for each household: its cells are not quoted
-        return "thousands", ","
     cells = _cells(line, separator)
+    if len(cells) in places:
+        cells = [cells[places[len(cells)]]]
+        if not cells[0]:
+            return "text", "an empty cell for a number"
+    elif _THOUSANDS_AT_END.search(line):  # of a table with a column for each household: its cells are not quoted
+        return "thousands", ","
     for cell in reversed(cells):
         if found := _THOUSANDS.fullmatch(cell):
             return "thousands", found[1]

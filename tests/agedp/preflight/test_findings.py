@@ -184,6 +184,24 @@ def test_a_divided_number_is_named_where_its_decimal_mark_is_the_separator(tmp_p
     assert 'wrong number of fields: a decimal "," without quotes divides a number' in caught.value.private
 
 
+@pytest.mark.parametrize(("cell", "shown"), [("---", '"---" for a number'), ("", "an empty cell for a number")])
+def test_the_cell_of_the_energy_is_quoted_and_no_other_one(tmp_path, cell, shown):
+    """Beside it are an address and a mark of quality, which are no numbers either."""
+
+    def of_a_street(home: int, at: datetime, wh: int) -> list[str]:
+        energy = cell if home < 2 and at.hour == 5 else kwh(wh)
+        return [f"M{home:02},{at:%Y-%m-%d %H:%M},{energy},Weg {home},W"]
+
+    file = Path(write(tmp_path, of_a_street))
+    file.write_text(file.read_text().replace("meter,at,use\n", "meter,at,use,street,quality\n", 1))
+    with pytest.raises(PreflightFailed) as caught:
+        released(tmp_path, str(file), missing=["n/a"])
+    for private in (caught.value.private, found_in_python(tmp_path)["text"].sentence):
+        assert shown in private
+        assert "Weg" not in private
+        assert '"W"' not in private
+
+
 @pytest.mark.parametrize(("minutes", "of_one"), [(15, 30), (5, 15), (5, 60)])
 def test_longer_intervals_of_a_home_among_parts_of_half_hours(tmp_path, minutes, of_one):
     """A home has one of two, three or six rows of a half-hour, so none is complete: on all of its four days."""
