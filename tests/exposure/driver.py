@@ -18,7 +18,7 @@ from typing import Any
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 _CHANGES = ("os.mkdir", "os.rename", "os.symlink", "os.link", "tempfile.mkstemp", "tempfile.mkdtemp")
 _PLACES = {
-    "begin": ("agedp.run_context", "read_roster"),
+    "begin": ("agedp.run_context", "load_roster"),
     "read": ("agedp.stages.ingest", "ingest"),
     "release": ("agedp.stages.release", "release"),
     "artifact": ("agedp_flows.text.run_text", "markdown"),
