@@ -226,8 +226,8 @@ class EnforcedPromise(Promise, ABC):
         if self.total_cap is None:
             return True
         if self.delta is None:
-            others = self.day_losses(history).but(day).total
-            return loss <= self.total_cap - self._charge_with(history) - others
+            spent = self.day_losses(history).but(day).total
+            return loss <= self.total_cap - self._charge_with(history) - spent
         others = self._curves.total(history, without=day)
         return (others + self._curves.of_planned_day(loss)).epsilon(self.delta) <= self.total_cap
 
