@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date
 from decimal import Decimal
+from functools import lru_cache
 from itertools import repeat
 from typing import Annotated, ClassVar, Final, Literal, Self, get_args
 
@@ -32,6 +33,7 @@ from agedp_data.notions.notion import (
     NotionText,
     OwnBound,
     day_losses,
+    day_number,
     name_at_delta,
 )
 from agedp_data.notions.publication import Alternative, Charges, Comparison, largest_charged_window, promise_keys
@@ -269,10 +271,10 @@ def fullest_window(losses: Mapping[str, int], day: str, last_day: str = "", *, d
     """
     if charges or last_day not in ("", day):
         return largest_charged_window(charges, losses, days=days, around=(day, last_day or day))
-    middle, reach = date.fromisoformat(day), timedelta(days=days - 1)
-    first, last = _text(middle, -reach), _text(middle, reach)
+    middle = day_number(day)
+    first, last = _text(middle - days + 1), _text(middle + days - 1)
     if len(losses) > 2 * days:
-        around = (_text(middle, timedelta(days=shift)) for shift in range(1 - days, days))
+        around = map(_text, range(middle - days + 1, middle + days))
         return largest_window({shifted: losses[shifted] for shifted in around if shifted in losses}, days=days)
     nearby = {shifted: loss for shifted, loss in losses.items() if first <= shifted <= last}
     return largest_window(nearby, days=days)
@@ -313,6 +315,7 @@ def largest_window(losses: Mapping[str, int], *, days: int, charges: Charges = (
     return largest
 
 
-def _text(day: date, shift: timedelta) -> str:
-    ordinal = min(max(day.toordinal() + shift.days, 1), date.max.toordinal())
-    return date.fromordinal(ordinal).isoformat()
+@lru_cache(maxsize=2**14)
+def _text(number: int) -> str:
+    """Return the ISO date of the day with a number, or of the nearest day that there is."""
+    return date.fromordinal(min(max(number, 1), date.max.toordinal())).isoformat()
