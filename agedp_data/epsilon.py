@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from numbers import Integral
 
 NANO = 10**9
@@ -21,6 +22,7 @@ NANO = 10**9
 EpsilonLike = int | float | Decimal | Fraction
 
 
+@lru_cache(maxsize=2**12)
 def floor_nano(epsilon: EpsilonLike) -> int:
     r"""Return a budget in nano-epsilon, rounded down; use it for losses that may still be spent.
 

@@ -29,7 +29,7 @@ from fractions import Fraction
 from typing import Any, Literal, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from agedp_data.arrays import Floats, checked_loss
 from agedp_data.errors import ChainError
@@ -391,6 +391,10 @@ _OLDEST = 40_000
 """Days; what is older counts as if it were this old, which is never less."""
 
 _FEW = 16
+_LIMB_BITS = 16
+_LIMBS = 5
+"""A weight is at most 2^64: in parts of so many bits its products with losses add up within an int64."""
+_SAFE = 1 << 46
 _EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX)
 
 
@@ -618,6 +622,7 @@ class DiscountWeights:
         self._rate = Fraction(rate)
         self._power = 1 << _FINE_BITS
         self._weights: list[int] = []
+        self._limbs = np.zeros((_LIMBS, 0), np.int64)
 
     def weight(self, age: int) -> int:
         """Return the weight at an age in days, in 2^-64, rounded up.
@@ -639,14 +644,22 @@ class DiscountWeights:
         return weight
 
     def total(self, losses: Mapping[int, int], day: int) -> int:
-        """Return the discounted sum on a day of losses by day number, in 2^-64."""
-        oldest = day - min(losses, default=day)
-        self.weight(max(oldest, 0))
-        weights = self._weights
-        if oldest <= _OLDEST:
-            return sum([loss * weights[day - loss_day] for loss_day, loss in losses.items() if loss_day <= day])
-        earlier = ((day - loss_day, loss) for loss_day, loss in losses.items() if loss_day <= day)
-        return sum([loss * weights[min(age, _OLDEST)] for age, loss in earlier])
+        """Return the discounted sum on a day of losses by day number, in 2^-64; exact, whatever their number."""
+        if len(losses) <= _FEW or sum(losses.values()) >= _SAFE:
+            return sum([loss * self.weight(day - loss_day) for loss_day, loss in losses.items() if loss_day <= day])
+        ages = day - np.fromiter(losses, np.int64, len(losses))
+        values = np.where(ages < 0, 0, np.fromiter(losses.values(), np.int64, len(losses)))
+        limbs = self._limbs_until(min(max(0, int(ages.max())), _OLDEST))
+        parts = (limbs[:, np.clip(ages, 0, _OLDEST)] @ values).tolist()
+        return sum(part << _LIMB_BITS * place for place, part in enumerate(parts))
+
+    def _limbs_until(self, age: int) -> NDArray[np.int64]:
+        """Return the weights at ages of at least 0 to `age`, in parts of 16 bits, the lowest first."""
+        if age >= self._limbs.shape[1]:
+            self.weight(2 * age)
+            places = [_LIMB_BITS * i for i in range(_LIMBS)]
+            self._limbs = np.array([[w >> place & (1 << _LIMB_BITS) - 1 for w in self._weights] for place in places])
+        return self._limbs
 
     def largest(self, losses: Mapping[int, int], *, since: int = 0) -> int:
         """Return the largest discounted sum on any day from `since` on, whole losses, rounded up.
