@@ -42,7 +42,7 @@ from agedp_data.errors import ChainError, LedgerError
 from agedp_data.markov.states import RepresentativeValues, representative_values
 from agedp_data.notions import NOTIONS, AnyPromise
 from agedp_data.notions.notion import Notion
-from agedp_data.notions.publication import PeriodLoss
+from agedp_data.notions.publication import Event
 from agedp_data.parameters import FREE, LATER, TEXT, Absent, Section, is_epsilon, watt_hours
 from agedp_data.series.layered_mean import Layer
 from agedp_data.series.series import STATISTICS, AnySeries, series_of, written_contracts
@@ -193,7 +193,7 @@ class Contract:
             raise LedgerError(_UNKNOWN_PROMISE) from None
 
     def enforced(
-        self, earlier: Mapping[str, Mapping[str, AnySeries]] | None = None, charges: Iterable[PeriodLoss] = ()
+        self, earlier: Mapping[str, Mapping[str, AnySeries]] | None = None, charges: Iterable[Event] = ()
     ) -> Notion:
         """Return the promise as it is enforced.
 

@@ -42,7 +42,7 @@ from agedp_data.notions.classical import Classical
 from agedp_data.notions.enforcement import own_bound_name
 from agedp_data.notions.neighbourhood import Neighbourhood
 from agedp_data.notions.notion import Notion, Promise, name_at_delta
-from agedp_data.notions.publication import Comparison, PeriodLoss, Publication
+from agedp_data.notions.publication import Comparison, Event, Publication
 from agedp_data.notions.temporal import Temporal
 from agedp_data.notions.w_event import WEvent
 from agedp_data.parameters import Section, acceptances, rounding_lines, wrong
@@ -238,7 +238,7 @@ class RunFile(Section):
     _has_temporary_ledger: bool = PrivateAttr(default=False)
     _is_outside_register: bool = PrivateAttr(default=False)
     _earlier: Mapping[str, Mapping[str, AnySeries]] = PrivateAttr(default_factory=dict)
-    _charges: tuple[PeriodLoss, ...] = PrivateAttr(default=())
+    _charges: tuple[Event, ...] = PrivateAttr(default=())
     _over: tuple[tuple[object, ...], Notion] | None = PrivateAttr(default=None)
 
     @property
@@ -313,9 +313,7 @@ class RunFile(Section):
             delta_kwh=compare.delta_kwh,
         )
 
-    def following(
-        self, earlier: Mapping[str, Mapping[str, AnySeries]], charges: Iterable[PeriodLoss] | None = None
-    ) -> Self:
+    def following(self, earlier: Mapping[str, Mapping[str, AnySeries]], charges: Iterable[Event] | None = None) -> Self:
         """Return the same run file as a successor of earlier contracts, for bounds over their releases.
 
         Args:
@@ -327,7 +325,7 @@ class RunFile(Section):
         copy._earlier = earlier
         return copy if charges is None else copy.charging(charges)
 
-    def charging(self, charges: Iterable[PeriodLoss]) -> Self:
+    def charging(self, charges: Iterable[Event]) -> Self:
         """Return the same run file with the losses of its population's calibration draws, which its promise counts."""
         copy = self.model_copy()
         copy._charges = tuple(charges)

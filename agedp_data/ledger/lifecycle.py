@@ -26,7 +26,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Final
 
 from agedp_data.ledger.records import Row, StatementRecord, canonical
-from agedp_data.notions.publication import Charges, PeriodLoss
+from agedp_data.notions.publication import Event, Events
 
 LEDGER_POPULATION: Final = ""
 """The population of a lifecycle record: none, because the record is about the ledger."""
@@ -213,9 +213,9 @@ def _texts(hashes: list[object]) -> tuple[str, ...]:
 # --------------------------------------------------------------------------------------------------
 
 
-def charges_of(draws: Iterable[CalibrationDraw]) -> Charges:
+def charges_of(draws: Iterable[CalibrationDraw]) -> Events:
     """Return the losses of calibration draws, as notions count them."""
-    return tuple(PeriodLoss(draw.first_day, draw.last_day, draw.loss) for draw in draws)
+    return tuple(Event(draw.first_day, draw.last_day, draw.loss) for draw in draws)
 
 
 def draws_of_model(public: Mapping[str, Any], population: str) -> tuple[CalibrationDraw, ...]:

@@ -15,12 +15,10 @@ from functools import partial
 from itertools import groupby, repeat
 from typing import Annotated, ClassVar, Final, Literal, Self, SupportsFloat
 
-import numpy as np
 from pydantic import PrivateAttr, model_validator
 
 from agedp_data.accounting.ageing import aged_epsilon
 from agedp_data.accounting.composition import Composition, SumComposition
-from agedp_data.accounting.renyi import compose
 from agedp_data.accounting.temporal_allocation import largest_feasible
 from agedp_data.amendment_rules import LOWER, RAISE
 from agedp_data.epsilon import NANO, floor_nano, format_epsilon, to_float
@@ -39,10 +37,16 @@ from agedp_data.notions.notion import (
     NoiseExample,
     NotionText,
     OwnBound,
-    day_number,
 )
-from agedp_data.notions.publication import Alternative, Comparison, Publication, promise_keys, total_charge
-from agedp_data.notions.spans import Span, SpanCurves, bound_at_delta, stated_deltas
+from agedp_data.notions.publication import (
+    Alternative,
+    Comparison,
+    Publication,
+    day_number,
+    promise_keys,
+    total_charge,
+)
+from agedp_data.notions.spans import EMPTY, Span, SpanCurves, bound_at_delta, stated_deltas
 from agedp_data.parameters import AgeDays, Epsilon, Method, wrong
 
 # --------------------------------------------------------------------------------------------------
@@ -180,8 +184,8 @@ class AgedLoss:
     `age_days` is the age below which nothing is released; where the publication date alone proves a larger age, that
     one counts. For the secret "day" ages are rounded down to whole days, since the current day began then. A model
     without bounds by `method` (an earlier curve beside a newer kernel) is read by its total variations; a bound that is
-    reported for its method alone is then left out. `charge` is the loss of all calibration draws, added unaged
-    (`publication`).
+    reported for its method alone is then left out. The loss of all draws and of rows about several days is added
+    unaged (`publication`).
 
     Source: [A] Definition 10 and Theorem 3, composed as in `Composition` [nano-epsilon].
 
@@ -193,7 +197,7 @@ class AgedLoss:
     method: Method
     secret: Secret
     bound_name: str = RISK
-    charge: int = 0
+    publication: Publication = field(default=Publication(), hash=False)
     name: ClassVar[str] = "age-dependent"
 
     def bounds(
@@ -206,7 +210,8 @@ class AgedLoss:
             return []
         method: Method = self.method if self.method in leakage_bound.methods else "total_variation"
         assumption = f"{assumed(leakage_bound)} (method {method})"
-        value = self._largest(history, AgedLeakage(leakage_bound, method=method), at) + self.charge
+        rows, events = self.publication.parted(history)
+        value = self._largest(rows, AgedLeakage(leakage_bound, method=method), at) + total_charge(events)
         return [LossBound(self.bound_name, value, "conditional", ABOUT[self.secret], assumption)]
 
     def by(self, method: Method) -> AgedLoss:
@@ -326,13 +331,12 @@ class AgedSpanLoss:
     with R the curve of all rows published until then, Delta the total variation at the age of the newest of them, and c
     the loss of the calibration draws; the largest over `at` and all later publications.
 
-    `risk` is the accountant of the smallest pure risk: its age, secret and draws. `publication` is what is published.
+    `risk` is the accountant of the smallest pure risk: its age, its secret and what is published.
 
     Source: `aged_epsilon`; the ages as in `AgedLoss` [nano-epsilon].
     """
 
     risk: AgedLoss
-    publication: Publication = field(hash=False)
     deltas: tuple[Decimal, ...]
     name: ClassVar[str] = "age-dependent"
 
@@ -342,10 +346,11 @@ class AgedSpanLoss:
         """Return the loss at each delta; nothing without a chain, or if it says no more than the bounds beside it."""
         if leakage_bound is None or leakage_bound.assume != "markov":
             return []
-        spans = self._spans(history, leakage_bound, at)
-        total = SpanCurves(self.publication).total(history)
-        unaged = [total.epsilon(delta) for delta in self.deltas]
-        losses = [min(loss, self._loss(spans, delta)) for loss, delta in zip(unaged, self.deltas, strict=True)]
+        curves = SpanCurves(self.risk.publication)
+        rows, events = self.risk.publication.parted(history)
+        spans = self._spans(curves, rows, leakage_bound, at)
+        unaged, charge = [curves.total(history).epsilon(delta) for delta in self.deltas], total_charge(events)
+        losses = [min(loss, _aged_loss(spans, charge, delta)) for loss, delta in zip(unaged, self.deltas, strict=True)]
         if losses == unaged:
             return []
         pure_risk = self.risk.bounds(history, leakage_bound, at)[0].value
@@ -363,22 +368,22 @@ class AgedSpanLoss:
         ]
 
     def _spans(
-        self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike, at: str | None
+        self, curves: SpanCurves, rows: Sequence[HistoryRow], leakage_bound: LeakageBoundLike, at: str | None
     ) -> list[tuple[float, Span]]:
         """Return total variation and span of those publications that no later one of the same age contains."""
-        curves, spans, rows_at_age = SpanCurves(self.publication), [], {}
-        for rows, age in self.risk.publications(history, at, leakage_bound.steps_per_day):
-            spans += [curves.of_row(row) for row in rows]
+        span, span_at_age = EMPTY, {}
+        for published, age in self.risk.publications(rows, at, leakage_bound.steps_per_day):
+            span = sum(map(curves.of_row, published), span)
             if age is not None:
-                rows_at_age[age] = len(spans)
-        return [(leakage_bound.total_variation(age), _together(spans[:count])) for age, count in rows_at_age.items()]
+                span_at_age[age] = span
+        return [(leakage_bound.total_variation(age), span) for age, span in span_at_age.items()]
 
-    def _loss(self, spans: Sequence[tuple[float, Span]], delta: Decimal) -> int:
-        """Return the largest aged loss at a delta, with the calibration draws."""
-        charge = self.risk.charge
-        part = Fraction(delta) * Fraction(math.exp(-to_float(charge)) * _ROUNDED_DOWN) if charge else delta
-        aged = (aged_epsilon(span.curve, distance, part, pure=span.pure) for distance, span in spans)
-        return max(aged, default=0) + charge
+
+def _aged_loss(spans: Sequence[tuple[float, Span]], charge: int, delta: Decimal) -> int:
+    """Return the largest aged loss at a delta, with what counts unaged."""
+    part = Fraction(delta) * Fraction(math.exp(-to_float(charge)) * _ROUNDED_DOWN) if charge else delta
+    aged = (aged_epsilon(span.curve, distance, part, pure=span.pure) for distance, span in spans)
+    return max(aged, default=0) + charge
 
 
 def _at_delta(risk: int, delta: Decimal) -> int:
@@ -389,10 +394,6 @@ def _at_delta(risk: int, delta: Decimal) -> int:
     epsilon = to_float(risk)
     part = float(delta) * (1 + math.exp(-epsilon))
     return max(0, floor_nano(epsilon + math.log1p(-part))) if part < 1 else 0
-
-
-def _together(spans: Sequence[Span]) -> Span:
-    return Span(compose(np.array([span.curve for span in spans])), sum(span.pure for span in spans))
 
 
 # --------------------------------------------------------------------------------------------------
@@ -557,12 +558,12 @@ class AgeDependent(EnforcedPromise):
         promise, publication = comparison.promise, comparison.publication
         promised = promise._account if isinstance(promise, cls) else None
         accountant = promised or AgedLoss(promise.age_days or 0, comparison.methods[0], DAY)
-        accountant = replace(accountant, charge=total_charge(publication.charges))
+        accountant = replace(accountant, publication=publication)
         further = (accountant.by(method) for method in comparison.methods if method != accountant.method)
         if not isinstance(promise, cls):
             return (accountant, *further)
         sharpest = replace(accountant, method=comparison.methods[0])
-        return (*further, AgedSpanLoss(sharpest, publication, stated_deltas(promise.delta)))
+        return (*further, AgedSpanLoss(sharpest, stated_deltas(promise.delta)))
 
     @property
     def limits(self) -> dict[str, int | None]:
@@ -573,7 +574,7 @@ class AgeDependent(EnforcedPromise):
 
     @property
     def _account(self) -> AgedLoss:
-        return AgedLoss(self.age_days, self.method, self.secret, charge=self.charge)
+        return AgedLoss(self.age_days, self.method, self.secret, publication=self._publication)
 
     def _refuse_young(self, new_row: HistoryRow) -> None:
         # The date is all that is recorded, so its last instant must already be too early.

@@ -12,7 +12,7 @@ skipped as well: on another date there might be some, but a backlog would hold u
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -41,10 +41,16 @@ from agedp_data.notions.notion import (
     NotionText,
     OwnBound,
     TickMeter,
-    day_number,
-    losses_by_day_number,
 )
-from agedp_data.notions.publication import Alternative, Comparison, promise_keys, total_charge, unavailable
+from agedp_data.notions.publication import (
+    Alternative,
+    Comparison,
+    Publication,
+    day_number,
+    promise_keys,
+    total_charge,
+    unavailable,
+)
 from agedp_data.parameters import Amount, Days, Epsilon, wrong
 
 # --------------------------------------------------------------------------------------------------
@@ -57,6 +63,7 @@ from agedp_data.parameters import Amount, Days, Epsilon, wrong
 Clock = Literal["data-day", "publication-day"]
 
 BY_CLOCK: Final[dict[Clock, str]] = {"data-day": "", "publication-day": " by publication"}
+_TICK: Final[dict[Clock, Literal["day", "published_on"]]] = {"data-day": "day", "publication-day": "published_on"}
 _OF_CLOCK: Final[dict[Clock, str]] = {"data-day": "days of the data", "publication-day": "days of publication"}
 
 
@@ -66,7 +73,7 @@ class DiscountedLoss:
 
     .. math:: \max_t \sum_{k \le t} a(t - k)\, \varepsilon_k + \sum_i e_i
 
-    `charge` is the loss of all calibration draws e_i, which count in full on every day (`publication`).
+    The losses e_i of draws and of rows about several days count in full on every day (`publication`).
 
     Source: [F] Definitions 10 and 14, in integers [nano-epsilon]. Erratum: both must hold for every t.
 
@@ -77,7 +84,7 @@ class DiscountedLoss:
     discount: DiscountName
     rate: Decimal
     clock: Clock
-    charge: int = 0
+    publication: Publication = field(default=Publication(), hash=False)
     name: ClassVar[str] = "discounted"
 
     def bounds(
@@ -85,20 +92,17 @@ class DiscountedLoss:
     ) -> list[LossBound]:
         """Return the largest sum on any day, and the sum on the newest one (or `at`, if that is later)."""
         del leakage_bound
-        losses: dict[str, int] = {}
-        for row in history:
-            if row.state == "released":
-                tick = row.day if self.clock == "data-day" else row.published_on
-                losses[tick] = losses.get(tick, 0) + row.loss
-        ticks, weights = losses_by_day_number(losses), discount_weights(self.discount, self.rate)
+        rows, events = self.publication.parted(history)
+        charge, ticks = total_charge(events), TickMeter(_TICK[self.clock]).read(rows).losses
+        weights = discount_weights(self.discount, self.rate)
         newest = max([*ticks, *([day_number(at)] if at else [])], default=0)
         counted = format_weight(self.discount, self.rate)
         scope = f"all published days of one household, a loss j {_OF_CLOCK[self.clock]} ago counted {counted}"
-        if self.charge:
+        if charge:
             scope += ", the calibration draws counted in full"
         worst, now = self.names
-        largest = weights.largest(ticks) + self.charge
-        newest_sum = weighted_sum_to_nano(weights.total(ticks, newest)) + self.charge
+        largest = weights.largest(ticks) + charge
+        newest_sum = weighted_sum_to_nano(weights.total(ticks, newest)) + charge
         return [
             LossBound(worst, largest, "assumption-free", f"{scope}, on the worst day", odds=False),
             LossBound(now, newest_sum, "assumption-free", scope, odds=False),
@@ -295,7 +299,7 @@ class Discounted(EnforcedPromise):
     def model_post_init(self, context: object, /) -> None:
         """Count days by the clock."""
         super().model_post_init(context)
-        self._ticks = TickMeter("day" if self.clock == "data-day" else "published_on")
+        self._ticks = TickMeter(_TICK[self.clock])
 
     @model_validator(mode="after")
     def _rate_and_horizon(self) -> Self:
@@ -426,7 +430,7 @@ class Discounted(EnforcedPromise):
         self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None, at: str | None
     ) -> list[LossBound]:
         """Return the largest loss of a day, the undiscounted total, and the discounted sums."""
-        account = DiscountedLoss(self.discount, self.rate, self.clock, self.charge)
+        account = DiscountedLoss(self.discount, self.rate, self.clock, self._publication)
         return [*self.cap_bounds(history), *account.bounds(history, leakage_bound, at)]
 
     def charged_limits(self) -> Iterator[tuple[str, int, int]]:
@@ -466,11 +470,11 @@ class Discounted(EnforcedPromise):
             ("exponential", comparison.exponential),
             ("hyperbolic", comparison.hyperbolic),
         ]
-        charge, promise = total_charge(comparison.publication.charges), comparison.promise
-        accountants = [DiscountedLoss(name, rate, "data-day", charge) for name, rate in discounts if rate is not None]
+        publication, promise = comparison.publication, comparison.promise
+        accountants = [DiscountedLoss(name, rate, "data-day", publication) for name, rate in discounts if rate]
         if not isinstance(promise, cls):
             return tuple(accountants)
-        promised = DiscountedLoss(promise.discount, promise.rate, promise.clock, charge)
+        promised = DiscountedLoss(promise.discount, promise.rate, promise.clock, publication)
         return tuple(accountant for accountant in accountants if accountant != promised)
 
     def alternatives(self, days: int) -> dict[str, float]:

@@ -8,13 +8,13 @@ before they are drawn (`check_charges_fit`).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import date
-from itertools import accumulate
+from decimal import Decimal
 from typing import Any, Self, TypeVar
 
 from pydantic import PrivateAttr
@@ -35,16 +35,17 @@ from agedp_data.notions.notion import (
     Promise,
 )
 from agedp_data.notions.publication import (
-    Charges,
+    Events,
     Publication,
     charge_on,
     covered_losses,
     format_periods,
-    largest_charged_window,
+    largest_day,
+    largest_window,
     share_of,
     total_charge,
 )
-from agedp_data.notions.spans import EMPTY, SpanCurves, SpanLoss
+from agedp_data.notions.spans import SpanCurves, SpanLoss
 from agedp_data.series.series_terms import days_of
 
 # --------------------------------------------------------------------------------------------------
@@ -82,7 +83,7 @@ def own_bound_name(limits: Mapping[str, int | None]) -> str:
     return next((name for name in own if not is_total_at_delta(name)), "")
 
 
-def spent_bounds(losses: Mapping[str, int], charges: Charges = ()) -> list[LossBound]:
+def spent_bounds(losses: Mapping[str, int], events: Events = ()) -> list[LossBound]:
     r"""Return the assumption-free bounds of every notion: the largest loss of a day, and the sum over all days.
 
     .. math:: \max_d \Bigl[ \varepsilon_d + \sum_{i:\, d \in P_i} e_i \Bigr], \qquad
@@ -95,40 +96,28 @@ def spent_bounds(losses: Mapping[str, int], charges: Charges = ()) -> list[LossB
 
     Args:
         losses: loss of each day [nano-epsilon].
-        charges: losses of calibration draws, and of released rows that cover several days.
+        events: calibration draws, and released rows that cover several days.
 
     >>> [bound.value for bound in spent_bounds({"2013-01-01": 5, "2013-01-02": 7})]
     [7, 12]
-    >>> from agedp_data.notions.publication import PeriodLoss
-    >>> draw = PeriodLoss("2012-01-01", "2013-01-01", 4)
+    >>> from agedp_data.notions.publication import Event
+    >>> draw = Event("2012-01-01", "2013-01-01", 4)
     >>> [bound.value for bound in spent_bounds({"2013-01-01": 5, "2013-01-02": 7}, (draw,))]
     [9, 16, 9]
     """
-    draws = tuple(charge for charge in charges if not charge.is_release)
-    releases = tuple(charge for charge in charges if charge.is_release)
-    total = sum(losses.values()) + total_charge(charges)
-    losses = covered_losses(losses, releases)
-    with_draws = {day: loss + charge_on(draws, day) for day, loss in losses.items()}
-    day = LossBound(
-        DAY_BOUND,
-        max(with_draws.values(), default=0),
-        ASSUMPTION_FREE,
-        "any one published day of one household" if draws else "any one day of one household",
-    )
-    scope = "all published days of one household"
-    if not draws:
-        return [day, LossBound(TOTAL_BOUND, total, ASSUMPTION_FREE, scope)]
-    in_periods = {day: loss for day, loss in losses.items() if charge_on(draws, day)}
-    return [
-        day,
-        LossBound(TOTAL_BOUND, total, ASSUMPTION_FREE, f"{scope}, and all its days of the calibration"),
-        LossBound(
-            CALIBRATION_DAY_BOUND,
-            largest_charged_window(draws, in_periods, days=1),
-            ASSUMPTION_FREE,
-            f"any one day of one household from {format_periods(draws)}, published or not",
-        ),
+    draws = tuple(event for event in events if event.kind == "draw")
+    total, losses = sum(losses.values()) + total_charge(events), covered_losses(losses, events)
+    days, beside = ("any one published day", ", and all its days of the calibration") if draws else ("any one day", "")
+    bounds = [
+        LossBound(DAY_BOUND, largest_day(losses, draws), ASSUMPTION_FREE, f"{days} of one household"),
+        LossBound(TOTAL_BOUND, total, ASSUMPTION_FREE, f"all published days of one household{beside}"),
     ]
+    if draws:
+        in_periods = {day: loss for day, loss in losses.items() if charge_on(draws, day)}
+        scope = f"any one day of one household from {format_periods(draws)}, published or not"
+        value = largest_window(in_periods, days=1, events=draws)
+        bounds.append(LossBound(CALIBRATION_DAY_BOUND, value, ASSUMPTION_FREE, scope))
+    return bounds
 
 
 # --------------------------------------------------------------------------------------------------
@@ -160,8 +149,9 @@ class EnforcedPromise(Promise, ABC):
         """Return this promise over what is published; with other draws it is solved anew under every model."""
         promise = super().for_publication(publication)
         parts = {name: promise.part_of_day(name, share_of(series)) for name, series in publication.series.items()}
-        if not promise._curves.are_of(publication, parts):
-            promise._curves = SpanCurves(publication, parts)
+        is_pure = promise.delta is None
+        if not promise._curves.are_of(publication, parts, is_pure=is_pure):
+            promise._curves = SpanCurves(publication, parts, is_pure=is_pure)
         if publication.charges != self.charges:
             promise._solutions = ModelCache()
         if publication.has_periods or self._publication.has_periods:
@@ -172,8 +162,8 @@ class EnforcedPromise(Promise, ABC):
         """Return the loss of each day by rows about it alone [nano-epsilon]; it changes with the next question."""
         return self._day_losses.read(history).losses
 
-    def charges_with(self, history: Sequence[HistoryRow]) -> Charges:
-        """Return the losses of the calibration draws, and of the rows of a history that cover several days."""
+    def events(self, history: Sequence[HistoryRow]) -> Events:
+        """Return the calibration draws, and the rows of a history that cover several days."""
         return (*self.charges, *self._day_losses.read(history).periods)
 
     def ended(self, history: Sequence[HistoryRow]) -> Mapping[str, str]:
@@ -207,38 +197,28 @@ class EnforcedPromise(Promise, ABC):
 
     def cap_bounds(self, history: Sequence[HistoryRow]) -> list[LossBound]:
         """Return the largest loss of a day and the total, the calibration draws among them; with `delta` at it too."""
-        bounds = spent_bounds(self.day_losses(history), self.charges_with(history))
+        bounds = spent_bounds(self.day_losses(history), self.events(history))
         if self.delta is None:
             return bounds
         return [*bounds, *SpanLoss(self._publication, self.delta, curves=self._curves).bounds(history, None, None)]
 
     def total(self, history: Sequence[HistoryRow], new_row: HistoryRow | None = None) -> int:
         """Return the loss of all rows and draws that `epsilon_total` bounds [nano-epsilon], at `delta` if promised."""
-        if self.delta is not None:
-            return self._curves.total(history, with_row=new_row).epsilon(self.delta)
-        return self.day_losses(history).total + self._charge_with(history) + (0 if new_row is None else new_row.loss)
-
-    def _charge_with(self, history: Sequence[HistoryRow]) -> int:
-        return total_charge(self.charges_with(history))
+        return self._curves.total(history, with_row=new_row).epsilon(self.delta)
 
     def fits_total(self, history: Sequence[HistoryRow], day: str, loss: int) -> bool:
         """Return whether `epsilon_total` permits this loss of the whole of `day` [nano-epsilon], beside other days."""
         if self.total_cap is None:
             return True
-        if self.delta is None:
-            spent = self.day_losses(history).but(day).total
-            return loss <= self.total_cap - self._charge_with(history) - spent
         others = self._curves.total(history, without=day)
         return (others + self._curves.of_planned_day(loss)).epsilon(self.delta) <= self.total_cap
 
     def permits_days(self, losses: Sequence[int]) -> bool:
-        """Return whether `epsilon_total` permits days with these losses [nano-epsilon], and nothing else."""
-        if self.total_cap is None or sum(losses) <= self.total_cap:
+        """Return whether `epsilon_total` permits days with these losses [nano-epsilon] beside the draws."""
+        if self.total_cap is None or sum(losses) + self.charge <= self.total_cap:
             return True
-        if self.delta is None:
-            return False
         days = (self._curves.of_planned_day(loss).times(number) for loss, number in Counter(losses).items())
-        return sum(days, EMPTY).epsilon(self.delta) <= self.total_cap
+        return self.delta is not None and sum(days, self._curves.draws).epsilon(self.delta) <= self.total_cap
 
     @property
     def at_delta(self) -> str:
@@ -246,27 +226,31 @@ class EnforcedPromise(Promise, ABC):
         return "" if self.delta is None else f" (delta {format_delta(self.delta)})"
 
     def losses_with(self, history: Sequence[HistoryRow], new_row: HistoryRow) -> Losses:
-        """Return the loss of each day if `new_row`, a released row, came to the history."""
-        losses = self.day_losses(history)
-        if self._publication.covers_period(new_row):
-            return losses
-        return losses.but(new_row.day, losses.get(new_row.day, 0) + new_row.loss)
+        """Return the loss of each day by rows about it alone if `new_row`, a released row, came to the history."""
+        return self._day_losses.read(history).losses_with(new_row)
 
-    def charges_after(self, history: Sequence[HistoryRow], new_row: HistoryRow) -> Charges:
-        """Return `charges_with(history)`, and the loss of `new_row` if it covers several days."""
-        return (*self.charges_with(history), *self._publication.period_losses([new_row]))
+    def events_with(self, history: Sequence[HistoryRow], new_row: HistoryRow) -> Events:
+        """Return `events(history)`, and `new_row` if it covers several days."""
+        period = self._publication.period_of(new_row)
+        return self.events(history) if period is None else (*self.events(history), period)
 
     def largest_day(self, history: Sequence[HistoryRow], new_row: HistoryRow, *, with_draws: bool = True) -> int:
         """Return the largest loss of a day that `new_row` covers, with it and, if asked, the draws about that day."""
-        losses = self.losses_with(history, new_row)
-        if not self._publication.has_periods:
-            return losses[new_row.day] + (self.charge_on(new_row.day) if with_draws else 0)
-        first, last = self._publication.covered_days(new_row)
-        charges = (charge for charge in self.charges_after(history, new_row) if with_draws or charge.is_release)
-        touching = [charge for charge in charges if charge.first_day <= last and first <= charge.last_day]
-        covered = (day.isoformat() for day in days_of(date.fromisoformat(first), date.fromisoformat(last)))
-        of_days = {day: losses[day] for day in covered if day in losses}
-        return largest_charged_window(touching, of_days, days=1, around=(first, last))
+        return self.largest_window(history, new_row, days=1, delta=None, with_draws=with_draws)
+
+    def largest_window(
+        self,
+        history: Sequence[HistoryRow],
+        new_row: HistoryRow,
+        *,
+        days: int,
+        delta: Decimal | None,
+        with_draws: bool = True,
+    ) -> int:
+        """Return the largest loss of a window that contains a day of `new_row`, with it [nano-epsilon]."""
+        around = self._publication.covered_days(new_row)
+        windows = self._curves.windows(history, days, around=around, with_draws=with_draws)
+        return windows.largest(delta, self._curves.of_row(new_row))
 
     @abstractmethod
     def planned_loss(self, losses: Losses, day: str, leakage_bound: LeakageBoundLike | None) -> int:
@@ -328,10 +312,8 @@ class EnforcedPromise(Promise, ABC):
             if loss <= 0:
                 break
             losses.append(loss)
-        spent = range(1, len(losses) + 1)
-        if self.delta is None and self.total_cap is not None:
-            return losses[: bisect_right([*accumulate(losses)], self.total_cap - self.charge)]
-        return losses[: bisect_left(spent, True, key=lambda number: not self.permits_days(losses[:number]))]
+        numbers = range(1, len(losses) + 1)
+        return losses[: bisect_left(numbers, True, key=lambda number: not self.permits_days(losses[:number]))]
 
     def losses_in_order(self, days: Sequence[str], leakage_bound: LeakageBoundLike | None) -> Iterable[int]:
         """Return the losses that the notion plans for `days` in order [nano-epsilon], before the caps cut them.
@@ -426,7 +408,7 @@ class EnforcedPromise(Promise, ABC):
         """Return the largest loss of the draws in any window of so many days that contains a day to be released."""
         first, last = self._publication.first_day, self._publication.last_day
         around = ((first or date.min).isoformat(), (last or date.max).isoformat())
-        return largest_charged_window(self.charges, {}, days=days, around=around)
+        return largest_window({}, days=days, events=self.charges, around=around)
 
     def violations(self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None) -> Mapping[str, str]:
         """Return {}: most bounds give later days a budget again, or are themselves the caps of the series."""

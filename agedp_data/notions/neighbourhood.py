@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import repeat
 from math import ceil
 from typing import Annotated, ClassVar, Final, Literal, Self
@@ -33,26 +33,25 @@ from agedp_data.notions.notion import (
     ASSUMPTION_FREE,
     Accountant,
     DayLosses,
-    HistoryMeter,
     HistoryRow,
     LossBound,
     Losses,
+    LossMeter,
     NoiseExample,
     NotionText,
     OwnBound,
-    Undo,
 )
 from agedp_data.notions.publication import (
     Alternative,
     Comparison,
     Publication,
-    charge_on,
     covered_losses,
+    largest_day,
+    largest_window,
     promise_keys,
     unavailable,
 )
 from agedp_data.notions.spans import SpanCurves, bound_at_delta, stated_deltas
-from agedp_data.notions.w_event import fullest_window, largest_window
 from agedp_data.parameters import Days, Epsilon, Fraction01, PositiveKwh, watt_hours, wrong
 from agedp_data.series.sensitivity import Move
 
@@ -64,59 +63,28 @@ from agedp_data.series.sensitivity import Move
 # --------------------------------------------------------------------------------------------------
 
 
-class BoundedChangeLosses(HistoryMeter):
-    r"""Loss of each day of a growing history about changes of at most `size_wh`.
+def small_losses(publication: Publication, size_wh: int) -> LossMeter:
+    r"""Return the meter of the loss of each day about changes of at most `size_wh`.
 
     The parts of a day's rows add up exactly, and the day is rounded up.
 
     .. math:: \varepsilon_d(x) = \Bigl\lceil \sum_{k \in d} \varepsilon_k \frac{\Delta f_k(x)}{\Delta f_k} \Bigr\rceil
 
     Source: [D], as in `Neighbourhood`; exact fractions, rounded up to whole [nano-epsilon].
+
+    Args:
+        publication: the series of all contracts.
+        size_wh: size of the change [Wh].
     """
+    parts: dict[tuple[str, str], Fraction] = {}
 
-    def __init__(self, publication: Publication, size_wh: int) -> None:
-        super().__init__()
-        self._publication, self._size_wh = publication, size_wh
-        self.losses = DayLosses[str]()
-        self._exact: dict[str, Fraction] = {}
-        self._parts: dict[tuple[str, str], Fraction] = {}
-
-    def __eq__(self, other: object) -> bool:
-        """Two caches are equal, so that promises with equal parameters are equal whatever they have computed."""
-        return isinstance(other, BoundedChangeLosses) and self._key == other._key
-
-    __hash__ = None
-
-    @property
-    def _key(self) -> tuple[Publication, int]:
-        return self._publication, self._size_wh
-
-    def add(self, row: HistoryRow) -> Undo:
-        """Add the part of a row's loss to its day; a row about several days is a charge, and is left out."""
-        before = self._exact.get(row.day)
-        undo = partial(self._put, row.day, before)
-        if not self._publication.covers_period(row):
-            self._put(row.day, (before or 0) + row.loss * self._part(row))
-        return undo
-
-    def _put(self, day: str, exact: Fraction | None) -> None:
-        if exact is None:
-            self._exact.pop(day, None)
-        else:
-            self._exact[day] = exact
-        self.losses.put(day, None if exact is None else ceil(exact))
-
-    def with_next(self, history: Sequence[HistoryRow], new_row: HistoryRow) -> Losses:
-        """Return the losses of each day if `new_row`, a released row, came to the history."""
-        losses = self.read(history).losses
-        exact = self._exact.get(new_row.day, Fraction(0)) + new_row.loss * self._part(new_row)
-        return losses.but(new_row.day, ceil(exact))
-
-    def _part(self, row: HistoryRow) -> Fraction:
+    def part_of(row: HistoryRow) -> Fraction:
         key = row.contract, row.series
-        if key not in self._parts:
-            self._parts[key] = self._publication.part(row, self._size_wh)
-        return self._parts[key]
+        if key not in parts:
+            parts[key] = publication.part(row, size_wh)
+        return parts[key]
+
+    return LossMeter(publication, part_of)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,16 +116,14 @@ class BoundedChangeLoss:
     ) -> list[LossBound]:
         """Return the largest loss of a day and, with `window_days`, of a window."""
         del leakage_bound, at
-        losses = BoundedChangeLosses(self.publication, watt_hours(self.size_kwh)).read(history).losses
-        draws = self.publication.draws
-        charges = (*self.publication.charges, *self.publication.period_losses(history))
-        covered = covered_losses(losses, charges)
-        largest = max((loss + charge_on(draws, day) for day, loss in covered.items()), default=0)
+        meter, draws = small_losses(self.publication, watt_hours(self.size_kwh)).read(history), self.publication.charges
+        losses, events = meter.losses, (*draws, *meter.periods)
+        largest = largest_day(covered_losses(losses, events), draws)
         change = _change_text(self.size_kwh)
         scope = f"{change}, on any one {'published day' if draws else 'day'}"
         bounds = [LossBound(self.day_bound_name, largest, ASSUMPTION_FREE, scope)]
         if self.window_days is not None:
-            value = largest_window(losses, days=self.window_days, charges=charges)
+            value = largest_window(losses, days=self.window_days, events=events)
             about = f"{change} a day, on any {self.window_days} consecutive days"
             bounds.append(LossBound(self.window_bound_name, value, ASSUMPTION_FREE, about))
         return bounds
@@ -189,7 +155,7 @@ class SustainedChangeLoss:
         losses = [total.epsilon(delta) for delta in self.deltas]
         if not losses or min(losses) >= total.pure:
             return []
-        draws = ", and of any size on its other days of the calibration" if self.publication.draws else ""
+        draws = ", and of any size on its other days of the calibration" if self.publication.charges else ""
         scope = f"{_change_text(self.size_kwh)} on each published day, all of them together{draws}"
         name = f"change of {exact_text(self.size_kwh)} kWh on every day"
         return [
@@ -264,17 +230,17 @@ class Neighbourhood(EnforcedPromise):
     fraction: Fraction01 | None = None
     """The fraction, required for spend = "fraction"."""
 
-    _small: BoundedChangeLosses = PrivateAttr()
+    _small: LossMeter = PrivateAttr()
 
     def model_post_init(self, context: object, /) -> None:
         """Begin without a publication: every change counts in full."""
         super().model_post_init(context)
-        self._small = BoundedChangeLosses(_UNBOUND, self.delta_wh)
+        self._small = small_losses(_UNBOUND, self.delta_wh)
 
     def for_publication(self, publication: Publication) -> Self:
         """Return this promise over what is published."""
         promise = super().for_publication(publication)
-        promise._small = BoundedChangeLosses(publication, self.delta_wh)
+        promise._small = small_losses(publication, self.delta_wh)
         return promise
 
     @property
@@ -360,7 +326,7 @@ class Neighbourhood(EnforcedPromise):
         del leakage_bound
         other_days = losses.but(day) if isinstance(losses, DayLosses) and day in losses else losses
         window = floor_nano(self.epsilon_per_window)
-        spent = fullest_window(other_days, day, days=self.window_days, charges=self.charges)
+        spent = largest_window(other_days, days=self.window_days, events=self.charges, around=(day, day))
         available = max(0, window - spent)
         return int(self._wanted(day, available) * self._publication.times(self.delta_wh))
 
@@ -382,7 +348,7 @@ class Neighbourhood(EnforcedPromise):
         window = floor_nano(self.epsilon_per_window)
         if self.fraction is not None:
             return int(Fraction(self.fraction) * available)
-        draws = fullest_window({}, day, days=self.window_days, charges=self.charges) if day else 0
+        draws = largest_window({}, days=self.window_days, events=self.charges, around=(day, day)) if day else 0
         room = max(0, window - draws)
         first, last = self._publication.first_day, self._publication.last_day
         if self.spend == "per-request" or first is None or last is None:
@@ -398,10 +364,9 @@ class Neighbourhood(EnforcedPromise):
             Refused: it does.
         """
         del leakage_bound
-        is_period = self._publication.covers_period(new_row)
-        losses = self._small.read(history).losses if is_period else self._small.with_next(history, new_row)
-        around, charges = self._publication.covered_days(new_row), self.charges_after(history, new_row)
-        spent = fullest_window(losses, *around, days=self.window_days, charges=charges)
+        around, events = self._publication.covered_days(new_row), self.events_with(history, new_row)
+        losses = self._small.read(history).losses_with(new_row)
+        spent = largest_window(losses, days=self.window_days, events=events, around=around)
         what = f"changes of {exact_text(self.delta_kwh)} kWh in a window of {self.window_days} days"
         refuse_above(new_row.day, what, spent, ("epsilon_per_window", floor_nano(self.epsilon_per_window)))
 

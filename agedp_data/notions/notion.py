@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
-from functools import lru_cache, partial
+from functools import partial
+from math import ceil
 from typing import Annotated, ClassVar, Final, Literal, Protocol, Self, TypeVar
 
 from pydantic import PrivateAttr
@@ -20,7 +21,16 @@ from pydantic import PrivateAttr
 from agedp_data.amendment_rules import DELTA, LOWER, RAISE
 from agedp_data.epsilon import floor_nano, format_delta
 from agedp_data.leakage.function import LeakageBoundLike
-from agedp_data.notions.publication import Alternative, Charges, Comparison, PeriodLoss, Publication, ReleasedRow
+from agedp_data.notions.publication import (
+    Alternative,
+    Comparison,
+    Event,
+    Events,
+    Publication,
+    ReleasedRow,
+    covered_losses,
+    day_number,
+)
 from agedp_data.parameters import FREE, LATER, Acceptances, AgeDays, Delta, Epsilon, Section, Total
 
 # --------------------------------------------------------------------------------------------------
@@ -218,7 +228,7 @@ class Notion(Accountant, Protocol):
         """Upper bound over future releases by name of the bound [nano-epsilon]; None if unlimited."""
 
     @property
-    def charges(self) -> Charges:
+    def charges(self) -> Events:
         """Losses of the population's calibration draws, which count in every bound."""
 
     @property
@@ -317,7 +327,7 @@ class Promise(Section):
         return None if self.epsilon_total == "unlimited" else floor_nano(self.epsilon_total)
 
     @property
-    def charges(self) -> Charges:
+    def charges(self) -> Events:
         """Return the losses of the population's calibration draws."""
         return self._publication.charges
 
@@ -416,17 +426,17 @@ def day_losses(history: Iterable[HistoryRow]) -> dict[str, int]:
     return losses
 
 
-def single_and_period_losses(history: Sequence[HistoryRow], publication: Publication) -> tuple[dict[str, int], Charges]:
-    """Return the loss of each day by rows about it alone, and the draws and rows about several days.
+def losses_about_days(history: Sequence[HistoryRow], publication: Publication) -> dict[str, int]:
+    """Return the loss about each day [nano-epsilon]: a row counts in full on every day that it covers.
 
-    Source: sequential composition, as `day_losses` and `publication`.
+    Source: sequential composition, as `day_losses` and `covered_losses`.
 
     Args:
         history: rows of the ledger.
-        publication: the series of all contracts, and the calibration draws.
+        publication: the series of all contracts.
     """
-    days, with_periods = publication.separated(history)
-    return day_losses(days), with_periods.charges
+    rows, events = publication.parted(history)
+    return covered_losses(day_losses(rows), events)
 
 
 def losses_by_day_number(losses: Mapping[str, int]) -> dict[int, int]:
@@ -444,27 +454,6 @@ def losses_by_day_number(losses: Mapping[str, int]) -> dict[int, int]:
     {1: 5, 32: 7}
     """
     return {day_number(day): loss for day, loss in losses.items()}
-
-
-@lru_cache(maxsize=2**16)
-def day_number(day: str) -> int:
-    """Return the number of a day from its ISO text.
-
-    Source: proleptic Gregorian calendar, as datetime.date.toordinal counts it.
-
-    Args:
-        day: ISO date.
-
-    Returns:
-        1 for 0001-01-01 [days].
-
-    Raises:
-        ValueError: not an ISO date.
-
-    >>> day_number("0001-01-01"), day_number("0002-01-01")  # a year of 365 days
-    (1, 366)
-    """
-    return date.fromisoformat(day).toordinal()
 
 
 # --------------------------------------------------------------------------------------------------
@@ -628,26 +617,58 @@ class ChangedDays:
 
 
 class LossMeter(HistoryMeter):
-    """Loss of each day of a growing history, by the day of the data; rows that cover several days are `periods`."""
+    r"""Loss of each day of a growing history; rows that cover several days are `periods`.
 
-    def __init__(self, publication: Publication | None = None) -> None:
+    .. math:: \varepsilon_d = \Bigl\lceil \sum_{k \in d} p_k \varepsilon_k \Bigr\rceil
+
+    `part_of` is the part p of a row's loss that counts, by default all of it. Parts of one day add up exactly.
+    """
+
+    def __init__(
+        self, publication: Publication | None = None, part_of: Callable[[HistoryRow], Fraction] | None = None
+    ) -> None:
         super().__init__()
         self._publication = publication if publication is not None and publication.has_periods else None
+        self._part_of = part_of
+        self._exact: dict[str, Fraction] = {}
         self.losses = DayLosses[str]()
-        self.periods: list[PeriodLoss] = []
+        self.periods: list[Event] = []
         self.ended: dict[str, str] = {}
         """Instant at which the input of each day ended that a row is named by, as its first row has it."""
 
     def add(self, row: HistoryRow) -> Undo:
         """Add the loss of a row to its day, or the row to the periods."""
-        is_first = row.day not in self.ended
-        self.ended.setdefault(row.day, row.input_ended_at)
-        if self._publication is not None and self._publication.covers_period(row):
-            self.periods.extend(self._publication.period_losses([row]))
-            return partial(self._take_back, row.day, is_first, self.periods.pop)
-        before = self.losses.get(row.day)
-        self.losses.put(row.day, (before or 0) + row.loss)
-        return partial(self._take_back, row.day, is_first, partial(self.losses.put, row.day, before))
+        day, is_first = row.day, row.day not in self.ended
+        self.ended.setdefault(day, row.input_ended_at)
+        period = None if self._publication is None else self._publication.period_of(row)
+        if period is not None:
+            self.periods.append(period)
+            undo: Undo = self.periods.pop
+        elif self._part_of is None:
+            undo = partial(self.losses.put, day, self.losses.get(day))
+            self.losses.put(day, self.losses.get(day, 0) + row.loss)
+        else:
+            undo = partial(self._put, day, self._exact.get(day))
+            self._put(day, self._with(row))
+        return partial(self._take_back, day, is_first, undo)
+
+    def losses_with(self, row: HistoryRow) -> Losses:
+        """Return the losses if a released row came to the history; one about several days is none of them."""
+        if self._publication is not None and self._publication.period_of(row):
+            return self.losses
+        loss = self.losses.get(row.day, 0) + row.loss if self._part_of is None else ceil(self._with(row))
+        return self.losses.but(row.day, loss)
+
+    def _with(self, row: HistoryRow) -> Fraction:
+        part = Fraction(1) if self._part_of is None else self._part_of(row)
+        return self._exact.get(row.day, Fraction(0)) + row.loss * part
+
+    def _put(self, day: str, exact: Fraction | None) -> None:
+        if exact is None:
+            del self._exact[day]
+        else:
+            self._exact[day] = exact
+        self.losses.put(day, None if exact is None else ceil(exact))
 
     def _take_back(self, day: str, is_first: bool, undo: Undo) -> None:
         undo()
@@ -675,38 +696,6 @@ class TickMeter(HistoryMeter):
         return day_number(row.day if self._by == "day" else row.published_on)
 
 
-# --------------------------------------------------------------------------------------------------
-# Accountants of the notions that a run file compares, over rows of single days and rows that cover several.
-#
-# Rows that cover several days are draws about their periods: each notion counts them like calibration draws
-# (`publication`), whose rule holds under all of them.
-# --------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class PeriodAccountant:
-    """The accountants of one notion, made anew for the rows that cover several days.
-
-    Source: the rule of draws about periods, `publication`.
-    """
-
-    notion: type[Promise]
-    comparison: Comparison
-
-    @property
-    def name(self) -> str:
-        """The notion."""
-        return self.notion.name
-
-    def bounds(
-        self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None, at: str | None
-    ) -> list[LossBound]:
-        """Return the bounds of all released rows."""
-        days, publication = self.comparison.publication.separated(history)
-        accountants = self.notion.comparison_accountants(replace(self.comparison, publication=publication))
-        return [bound for accountant in accountants for bound in accountant.bounds(days, leakage_bound, at)]
-
-
 def compared_accountants(notions: Sequence[type[Promise]], comparison: Comparison) -> tuple[Accountant, ...]:
     """Return the accountants of these notions whose bounds a run file asks for beside its promise.
 
@@ -716,6 +705,4 @@ def compared_accountants(notions: Sequence[type[Promise]], comparison: Compariso
         notions: the notions.
         comparison: settings of the run file, with what is published.
     """
-    if comparison.publication.has_periods:
-        return tuple(PeriodAccountant(notion, comparison) for notion in notions)
     return tuple(accountant for notion in notions for accountant in notion.comparison_accountants(comparison))

@@ -8,20 +8,21 @@ sensitivity(change)/sensitivity of it, by the series under which the row was cha
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import date
 from decimal import ROUND_FLOOR, Decimal
 from fractions import Fraction
 from functools import lru_cache
-from typing import Protocol, TypeVar
+from typing import Literal, Protocol, Self, TypeVar
 
 from agedp_data.parameters import SMALLEST_EPSILON, Method, Unlimited
 from agedp_data.series.sensitivity import Change, Move
 from agedp_data.series.series_terms import days_of
 
 # --------------------------------------------------------------------------------------------------
-# Losses about whole periods: a draw of a calibration is about all readings of a household in its period at once.
+# Events: a draw of a calibration is about all readings of a household in its period at once.
 #
 # A draw with loss e about a period P is e-differentially private in the household's readings of P taken together: for
 # two accounts h, h' of them, Pr[draw | h] <= e^e Pr[draw | h']. Daily releases have their losses given the draw.
@@ -46,19 +47,20 @@ from agedp_data.series.series_terms import days_of
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class PeriodLoss:
-    """Loss of one draw about all readings of a household from `first_day` to `last_day`, both ISO dates.
+class Event:
+    """What one draw says about a household's readings from `first_day` to `last_day`, ISO dates.
 
-    A released row that covers several days is such a draw too: `is_release`, with its L1 sensitivity and noise scale.
+    `pure` is its pure loss [nano-epsilon]. A "draw" of a calibration is about all readings of its period; a "row" is a
+    released row, with its L1 sensitivity and noise scale.
 
-    >>> PeriodLoss("2012-01-01", "2012-12-31", 10**9).touches("2012-12-31")
+    >>> Event("2012-01-01", "2012-12-31", 10**9).touches("2012-12-31")
     True
     """
 
     first_day: str
     last_day: str
-    loss: int
-    is_release: bool = False
+    pure: int
+    kind: Literal["draw", "row"] = "draw"
     sensitivity: int = 0
     scale: float = 0.0
 
@@ -67,126 +69,216 @@ class PeriodLoss:
         return self.first_day <= day <= self.last_day
 
 
-Charges = tuple[PeriodLoss, ...]
-"""The losses of all calibration draws about a population, and of released rows that cover several days."""
+Events = tuple[Event, ...]
+"""All calibration draws about a population, and the released rows that cover several days."""
 
 
-def total_charge(charges: Iterable[PeriodLoss]) -> int:
-    """Return the loss of all draws together [nano-epsilon].
+def total_charge(events: Iterable[Event]) -> int:
+    """Return the loss of all events together [nano-epsilon].
 
     Source: sequential composition, [A] Proposition 2.
 
     Args:
-        charges: losses of the draws.
+        events: draws and rows.
 
     References:
         [A] https://doi.org/10.1109/TIT.2023.3340147
     """
-    return sum(charge.loss for charge in charges)
+    return sum(event.pure for event in events)
 
 
-def charge_on(charges: Iterable[PeriodLoss], day: str) -> int:
-    """Return the loss of the draws whose period contains a day [nano-epsilon].
+def charge_on(events: Iterable[Event], day: str) -> int:
+    """Return the loss of the events whose period contains a day [nano-epsilon].
 
     Source: sequential composition, [A] Proposition 2.
 
     Args:
-        charges: losses of the draws.
+        events: draws and rows.
         day: ISO date.
 
     References:
         [A] https://doi.org/10.1109/TIT.2023.3340147
 
-    >>> charge_on([PeriodLoss("2012-01-01", "2012-01-31", 5), PeriodLoss("2012-01-31", "2012-02-01", 2)], "2012-01-31")
+    >>> charge_on([Event("2012-01-01", "2012-01-31", 5), Event("2012-01-31", "2012-02-01", 2)], "2012-01-31")
     7
     """
-    return sum(charge.loss for charge in charges if charge.touches(day))
+    return sum(event.pure for event in events if event.touches(day))
 
 
-def covered_losses(losses: Mapping[str, int], charges: Iterable[PeriodLoss]) -> dict[str, int]:
+def covered_losses(losses: Mapping[str, int], events: Iterable[Event]) -> dict[str, int]:
     """Return the loss about each day [nano-epsilon]: a released row counts in full on every day that it covers.
 
     Source: sequential composition, [A] Proposition 2; calibration draws are left out.
 
     Args:
         losses: loss of each day by rows about one day [nano-epsilon].
-        charges: losses of rows that cover several days.
+        events: rows that cover several days.
 
     References:
         [A] https://doi.org/10.1109/TIT.2023.3340147
 
-    >>> covered_losses({"2013-01-02": 5}, [PeriodLoss("2013-01-01", "2013-01-02", 4, is_release=True)])
+    >>> covered_losses({"2013-01-02": 5}, [Event("2013-01-01", "2013-01-02", 4, "row")])
     {'2013-01-02': 9, '2013-01-01': 4}
     """
     covered = dict(losses)
-    for charge in charges:
-        if charge.is_release:
-            for number in range(_number(charge.first_day), _number(charge.last_day) + 1):
-                day = date.fromordinal(number).isoformat()
-                covered[day] = covered.get(day, 0) + charge.loss
+    for event in events:
+        if event.kind == "row":
+            for day in map(str, days_of(*map(date.fromisoformat, (event.first_day, event.last_day)))):
+                covered[day] = covered.get(day, 0) + event.pure
     return covered
 
 
-def format_periods(charges: Iterable[PeriodLoss]) -> str:
+def largest_day(losses: Mapping[str, int], draws: Iterable[Event]) -> int:
+    """Return the largest loss about a day with a loss, the draws whose period contains it among them [nano-epsilon].
+
+    Source: sequential composition, [A] Proposition 2.
+
+    Args:
+        losses: loss about each day, as from `covered_losses` [nano-epsilon].
+        draws: calibration draws.
+
+    References:
+        [A] https://doi.org/10.1109/TIT.2023.3340147
+
+    >>> largest_day({"2013-01-02": 5, "2013-01-03": 6}, [Event("2013-01-01", "2013-01-02", 4)])
+    9
+    """
+    draws = tuple(draws)
+    return max((loss + charge_on(draws, day) for day, loss in losses.items()), default=0)
+
+
+def format_periods(events: Iterable[Event]) -> str:
     """Return the periods of the draws, for sentences.
 
     Source: text, without a formula.
 
     Args:
-        charges: losses of the draws.
+        events: the draws.
 
-    >>> format_periods([PeriodLoss("2012-01-01", "2012-01-31", 5), PeriodLoss("2012-01-01", "2012-01-31", 2)])
+    >>> format_periods([Event("2012-01-01", "2012-01-31", 5), Event("2012-01-01", "2012-01-31", 2)])
     '2012-01-01 to 2012-01-31'
     """
-    return " or from ".join(sorted({f"{charge.first_day} to {charge.last_day}" for charge in charges}))
+    return " or from ".join(sorted({f"{event.first_day} to {event.last_day}" for event in events}))
 
 
-def largest_charged_window(
-    charges: Iterable[PeriodLoss], losses: Mapping[str, int], *, days: int, around: tuple[str, str] | None = None
-) -> int:
-    r"""Largest loss of any `days` consecutive days, a draw counted once in each window that touches its period.
+class Amount(Protocol):
+    """What adds up over the days of a window: whole nano-epsilon, or a span with its curve."""
 
-    .. math:: \max_t \Bigl[ \sum_{k=t}^{t+w-1} \varepsilon_k + \sum_{i:\, P_i \cap [t, t+w-1] \ne \emptyset} e_i \Bigr]
+    def __add__(self, other: Self, /) -> Self:
+        """Return both together."""
 
-    Source: Kellaris et al., Theorem 3, with sequential composition of the draws. A release is a draw about one day: it
-    is in the windows that begin from w - 1 days before its first day to its last day.
+    def __neg__(self) -> Self:
+        """Return what takes this away again."""
+
+
+_Amount = TypeVar("_Amount", bound=Amount)
+
+
+def window_sums(
+    placed: Iterable[tuple[int, int, _Amount]],
+    zero: _Amount,
+    *,
+    days: int,
+    around: tuple[int, int] | None = None,
+) -> list[_Amount]:
+    r"""Return what is in windows of `days` consecutive days such that no other window has more in it than one of them.
+
+    .. math:: \sum_{i:\, P_i \cap [t, t+w-1] \ne \emptyset} x_i \quad \text{for each } t \text{ at which an } i
+        \text{ comes in}
+
+    What is about the days from k to l is in the windows that begin from k - w + 1 to l, once in each.
+
+    Source: Kellaris et al., Theorem 3, with sequential composition.
 
     Args:
-        charges: losses e_i of the draws about the periods P_i.
-        losses: loss of each released day [nano-epsilon].
-        days: length w of the window [days].
-        around: first and last day of a range; only windows that contain a day of it count.
-
-    Returns:
-        [nano-epsilon]; 0 without losses.
+        placed: first day k and last day l by number, and amount x of each event.
+        zero: the amount of no event.
+        days: length w of the window.
+        around: first and last day of a range, by number; only windows that contain a day of it count.
 
     References:
         Kellaris, Papadopoulos, Xiao, Papadias: Differentially Private Event Sequences over Infinite Streams. PVLDB 7,
         2014. https://doi.org/10.14778/2732977.2732989
 
-    >>> draw = PeriodLoss("2013-01-04", "2013-01-31", 4)
-    >>> largest_charged_window([draw], {"2013-01-02": 5, "2013-01-05": 2, "2013-01-06": 1}, days=3)  # 5 + 4 from 2 to 4
-    9
+    >>> window_sums([(4, 31, 4), (2, 2, 5), (5, 5, 2), (6, 6, 1)], 0, days=3)  # beginning on days 0, 2, 3 and 4
+    [5, 9, 6, 7]
     """
-    loss_at_start: dict[float, int] = {}
-    earliest, latest = (-math.inf, math.inf) if around is None else (_number(around[0]) - days + 1, _number(around[1]))
-    releases = [(_number(day), _number(day), loss) for day, loss in losses.items()]
-    charged = [(_number(charge.first_day), _number(charge.last_day), charge.loss) for charge in charges]
-    for first, last, loss in [*charged, *releases]:
+    changes: defaultdict[float, list[_Amount]] = defaultdict(list)
+    begins: set[float] = set()
+    earliest, latest = (-math.inf, math.inf) if around is None else (around[0] - days + 1, around[1])
+    for first, last, amount in placed:
         begin, end = max(first - days + 1, earliest), min(last, latest)
         if begin <= end:
-            loss_at_start[begin] = loss_at_start.get(begin, 0) + loss
-            loss_at_start[end + 1] = loss_at_start.get(end + 1, 0) - loss
-    largest = total = 0
-    for start in sorted(loss_at_start):
-        total += loss_at_start[start]
-        largest = max(largest, total)
-    return largest
+            begins.add(begin)
+            changes[begin].append(amount)
+            changes[end + 1].append(-amount)
+    sums, total = [], zero
+    for start in sorted(changes):
+        total = sum(changes[start], total)
+        if start in begins:
+            sums.append(total)
+    return sums
+
+
+def largest_window(
+    losses: Mapping[str, int], *, days: int, events: Iterable[Event] = (), around: tuple[str, str] | None = None
+) -> int:
+    r"""Largest loss of any `days` consecutive days; a day without a release counts as 0, a draw once in each window.
+
+    .. math:: \max_t \Bigl[ \sum_{k=t}^{t+w-1} \varepsilon_k + \sum_{i:\, P_i \cap [t, t+w-1] \ne \emptyset} e_i \Bigr]
+
+    Use it with `around` to find how much of a window's bound a further release may spend.
+
+    Source: `window_sums`: the largest left side of the condition of w-event privacy.
+
+    Args:
+        losses: loss of each released day [nano-epsilon].
+        days: length w of the window [days].
+        events: draws, and rows about several days, each once in every window that touches its period.
+        around: first and last day of a range; only windows that contain a day of it count.
+
+    Returns:
+        [nano-epsilon]; 0 without losses.
+
+    >>> largest_window({"2013-01-01": 1, "2013-01-02": 5, "2013-01-04": 2}, days=3)
+    7
+    >>> largest_window({"2013-01-01": 1, "2013-01-02": 5, "2013-01-04": 2}, days=2, around=("2013-01-03", "2013-01-03"))
+    5
+    """
+    near: Iterable[str] = losses
+    span = None if around is None else (day_number(around[0]), day_number(around[1]))
+    if span is not None and len(losses) > span[1] - span[0] + 2 * days:
+        near = (_text(number) for number in range(span[0] - days + 1, span[1] + days))
+    placed = [(number := day_number(day), number, losses[day]) for day in near if day in losses]
+    placed += [(day_number(event.first_day), day_number(event.last_day), event.pure) for event in events]
+    return max(window_sums(placed, 0, days=days, around=span), default=0)
+
+
+@lru_cache(maxsize=2**16)
+def day_number(day: str) -> int:
+    """Return the number of a day from its ISO text.
+
+    Source: proleptic Gregorian calendar, as datetime.date.toordinal counts it.
+
+    Args:
+        day: ISO date.
+
+    Returns:
+        1 for 0001-01-01 [days].
+
+    Raises:
+        ValueError: not an ISO date.
+
+    >>> day_number("0001-01-01"), day_number("0002-01-01")  # a year of 365 days
+    (1, 366)
+    """
+    return date.fromisoformat(day).toordinal()
 
 
 @lru_cache(maxsize=2**14)
-def _number(day: str) -> int:
-    return date.fromisoformat(day).toordinal()
+def _text(number: int) -> str:
+    """Return the ISO date of the day with a number, or of the nearest day that there is."""
+    return date.fromordinal(min(max(number, 1), date.max.toordinal())).isoformat()
 
 
 # --------------------------------------------------------------------------------------------------
@@ -270,13 +362,8 @@ class Publication:
     earlier: Mapping[str, Series] = field(default_factory=dict)
     first_day: date | None = None
     last_day: date | None = None
-    charges: Charges = ()
+    charges: Events = ()
     interval_minutes: int = 60
-
-    @property
-    def draws(self) -> Charges:
-        """Return the losses of the calibration draws, without those of released rows."""
-        return tuple(charge for charge in self.charges if not charge.is_release)
 
     @property
     def has_periods(self) -> bool:
@@ -292,21 +379,10 @@ class Publication:
         first, last = statistic.covered_days(date.fromisoformat(row.day))
         return first.isoformat(), last.isoformat()
 
-    def covers_period(self, row: ChargedRow) -> bool:
-        """Return whether a row covers several days."""
+    def period_of(self, row: ReleasedRow) -> Event | None:
+        """Return a row that covers several days as an event; None for one about a single day."""
         first, last = self.covered_days(row)
-        return first != last
-
-    def period_losses(self, history: Iterable[ReleasedRow]) -> Charges:
-        """Return the losses of the released rows that cover several days, as charges about their periods."""
-        if not self.has_periods:
-            return ()
-        covered = ((row, self.covered_days(row)) for row in history if row.state == "released")
-        return tuple(
-            PeriodLoss(first, last, row.loss, is_release=True, sensitivity=row.sensitivity, scale=row.scale)
-            for row, (first, last) in covered
-            if first != last
-        )
+        return None if first == last else Event(first, last, row.loss, "row", row.sensitivity, row.scale)
 
     def released_days(self, history: Iterable[ReleasedRow]) -> set[str]:
         """Return the days about which something is released, ISO text."""
@@ -314,15 +390,16 @@ class Publication:
         periods = (days_of(*map(date.fromisoformat, ends)) for ends in covered)
         return {day.isoformat() for period in periods for day in period}
 
-    def separated(self, history: Sequence[_Row]) -> tuple[Sequence[_Row], Publication]:
-        """Return the rows about single days, and this publication with the other rows as charges about their periods.
+    def parted(self, history: Sequence[_Row]) -> tuple[Sequence[_Row], Events]:
+        """Return the rows about single days, and as events all draws and the released rows about several days.
 
-        Use it for an accountant that knows days and charges only.
+        Use it for what knows days and events only: such rows are counted like draws of a calibration.
         """
         if not self.has_periods:
-            return history, self
-        days = [row for row in history if not self.covers_period(row)]
-        return days, replace(self, charges=(*self.charges, *self.period_losses(history)))
+            return history, self.charges
+        parts = [(row, self.period_of(row)) for row in history]
+        periods = [period for row, period in parts if period is not None and row.state == "released"]
+        return [row for row, period in parts if period is None], (*self.charges, *periods)
 
     def part(self, row: ChargedRow, size_wh: int) -> Fraction:
         """Return the part of a row's recorded loss that is the loss about a change of at most this size [Wh].

@@ -6,13 +6,11 @@ Example: over a few days the pure sum is the smaller one, over a year the curve 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache, partial
-from itertools import accumulate
 from typing import ClassVar, Final
 
 import numpy as np
@@ -30,11 +28,10 @@ from agedp_data.notions.notion import (
     Kind,
     LossBound,
     Undo,
-    day_number,
     name_at_delta,
     scope_at_delta,
 )
-from agedp_data.notions.publication import PeriodLoss, Publication, Statistic, share_of
+from agedp_data.notions.publication import Event, Publication, Statistic, day_number, share_of, window_sums
 from agedp_data.series.sensitivity import Change
 
 # --------------------------------------------------------------------------------------------------
@@ -69,7 +66,11 @@ class Span:
 
     def __add__(self, other: Span) -> Span:
         """Return both together: losses add up."""
-        return Span(renyi.compose(np.array([self.curve, other.curve])), self.pure + other.pure)
+        return Span(_sum(self.curve, other.curve), self.pure + other.pure)
+
+    def __neg__(self) -> Span:
+        """Return what takes this span away again."""
+        return Span(-self.curve, -self.pure)
 
     def times(self, number: int) -> Span:
         """Return so many spans like this one."""
@@ -105,12 +106,19 @@ class SpanCurves(HistoryMeter):
     """Span of each day of a growing history, of the rows about several days, and of all days.
 
     `parts` are the parts of a planned day's loss by series, by default their shares. `change` is what may happen to
-    each day of a household.
+    each day of a household. With `is_pure` losses are pure alone, as recorded or planned, and no curve is computed.
     """
 
-    def __init__(self, publication: Publication, parts: Parts | None = None, *, change: Change = "replacement") -> None:
+    def __init__(
+        self,
+        publication: Publication,
+        parts: Parts | None = None,
+        *,
+        change: Change = "replacement",
+        is_pure: bool = False,
+    ) -> None:
         super().__init__()
-        self._publication, self._change = publication, change
+        self._publication, self._change, self._is_pure = publication, change, is_pure
         self._parts = (
             {name: share_of(series) for name, series in publication.series.items()} if parts is None else parts
         )
@@ -120,14 +128,13 @@ class SpanCurves(HistoryMeter):
         """Releases about several days, with the numbers of the first and last one."""
         self._all = EMPTY
         self._draws = [
-            (day_number(draw.first_day), day_number(draw.last_day), span_of_charge(draw))
-            for draw in publication.charges
+            (day_number(draw.first_day), day_number(draw.last_day), span_of(draw)) for draw in publication.charges
         ]
         self._equal_losses: dict[tuple[int, int, Decimal, int, tuple[int, ...]], int] = {}
 
-    def are_of(self, publication: Publication, parts: Parts) -> bool:
+    def are_of(self, publication: Publication, parts: Parts, *, is_pure: bool) -> bool:
         """Return whether these are the curves of a publication with these parts."""
-        return publication == self._publication and parts == self._parts
+        return (publication, parts, is_pure) == (self._publication, self._parts, self._is_pure)
 
     @property
     def draws(self) -> Span:
@@ -145,7 +152,7 @@ class SpanCurves(HistoryMeter):
         days = self.read(history).days
         total = self._all + self.draws
         if without and (own := days.get(day_number(without))):
-            total = Span(total.curve - own.curve, total.pure - own.pure)
+            total += -own
         return total if with_row is None else total + self.of_row(with_row)
 
     def add(self, row: HistoryRow) -> Undo:
@@ -175,6 +182,8 @@ class SpanCurves(HistoryMeter):
 
     def of_row(self, row: HistoryRow) -> Span:
         """Return the span of one row; a planned row without a series is a whole day."""
+        if self._is_pure:
+            return Span(EMPTY.curve, row.loss)
         if not row.series:
             return self.of_planned_day(row.loss)
         statistic = self._publication.statistic(row)
@@ -189,8 +198,8 @@ class SpanCurves(HistoryMeter):
     def of_planned_day(self, loss: int) -> Span:
         """Return the span of a day with this loss [nano-epsilon], divided among the series in force."""
         series = self._publication.series
-        if not series:
-            return Span(_unknown_curve(loss), loss)
+        if not series or self._is_pure:
+            return Span(EMPTY.curve if self._is_pure else _unknown_curve(loss), loss)
         spans = (self._planned(statistic, int(self._parts[name] * loss)) for name, statistic in series.items())
         return sum(spans, EMPTY)
 
@@ -240,7 +249,13 @@ class SpanCurves(HistoryMeter):
         return self._equal_losses[key]
 
     def windows(
-        self, history: Sequence[HistoryRow], days: int, *, around: tuple[str, str] | None = None, without: str = ""
+        self,
+        history: Sequence[HistoryRow],
+        days: int,
+        *,
+        around: tuple[str, str] | None = None,
+        without: str = "",
+        with_draws: bool = True,
     ) -> Windows:
         """Return windows of consecutive days such that every other one has no more in it than one of them.
 
@@ -252,63 +267,36 @@ class SpanCurves(HistoryMeter):
             days: length w of the window [days].
             around: first and last day, ISO text, of a range; only windows that contain a day of it. None: all windows.
             without: a day, ISO text, whose rows are left out.
+            with_draws: whether calibration draws are in them.
         """
-        left_out = day_number(without) if without else None
-        spans: Mapping[int, Span] = self.read(history).days
-        earliest, latest = -math.inf, math.inf
-        if around is not None:
-            first_day, last_day = map(day_number, around)
-            earliest, latest = first_day - days + 1, last_day
-            is_long = len(spans) > 2 * days + last_day - first_day
-            near = range(first_day - days + 1, last_day + days) if is_long else spans
-            spans = {number: spans[number] for number in near if number in spans}
-        items = [(number, number, span) for number, span in spans.items() if number != left_out]
-        placed = [
-            (max(first - days + 1, earliest), min(last, latest), span)
-            for first, last, span in [*self._draws, *self.periods, *items]
-        ]
-        placed = [(begin, end, span) for begin, end, span in placed if begin <= end]
-        starts = sorted({begin for begin, _, _ in placed})
-        if not starts:
-            return Windows(EMPTY.curve[None, :], (0,))
-        index = {start: i for i, start in enumerate(starts)}
-        changes: renyi.Curve = np.zeros(
-            (len(starts) + 1, len(renyi.ORDERS)), _common_dtype(span for _, _, span in placed)
-        )
-        pure_changes = [0] * (len(starts) + 1)
-        ends = np.searchsorted(starts, [end for _, end, _ in placed], side="right").tolist()
-        for (begin, _, span), end in zip(placed, ends, strict=True):
-            changes[index[begin]] += span.curve
-            changes[end] -= span.curve
-            pure_changes[index[begin]] += span.pure
-            pure_changes[end] -= span.pure
-        return Windows(np.cumsum(changes[:-1], axis=0), tuple(accumulate(pure_changes[:-1])))
+        spans, left_out = self.read(history).days, day_number(without) if without else None
+        near, span = list(spans), None if around is None else (day_number(around[0]), day_number(around[1]))
+        if span is not None and len(spans) > span[1] - span[0] + 2 * days:
+            near = [number for number in range(span[0] - days + 1, span[1] + days) if number in spans]
+        placed = [(number, number, spans[number]) for number in near if number != left_out]
+        draws = self._draws if with_draws else []
+        sums = window_sums([*draws, *self.periods, *placed], EMPTY, days=days, around=span) or [EMPTY]
+        return Windows(np.array([each.curve for each in sums]), tuple(each.pure for each in sums))
 
 
-def span_of_charge(charge: PeriodLoss) -> Span:
+def span_of(event: Event) -> Span:
     """Return the span of a calibration draw, or of a row that covers several days.
 
     Source: `accounting.renyi`; a draw is randomised response with its loss, a row a sum with Laplace noise.
 
     Args:
-        charge: the draw or row.
+        event: the draw or row.
     """
-    if charge.is_release and charge.scale > 0:  # sums alone cover several days
-        return Span(_row_curve(charge.sensitivity, charge.scale, charge.sensitivity), charge.loss)
-    return Span(_unknown_curve(charge.loss), charge.loss)
+    if event.scale > 0:  # sums alone cover several days
+        return Span(_row_curve(event.sensitivity, event.scale, event.sensitivity), event.pure)
+    return Span(_unknown_curve(event.pure), event.pure)
 
 
 def _sum(curves: renyi.Curve, more: renyi.Curve) -> renyi.Curve:
-    if float(curves.max()) + float(more.max()) > _INT64_LIMIT:
+    """Return the sum of curves, as Python integers where int64 may not hold it; the last order has the largest."""
+    if abs(float(curves[..., -1].max())) + abs(float(more[-1])) > _INT64_LIMIT:
         return np.asarray(curves.astype(object) + more.astype(object))
     return np.asarray(curves + more)
-
-
-def _common_dtype(spans: Iterable[Span]) -> type:
-    """Return int64 if all curves and their sum fit into it, else object; a curve is largest at its last order."""
-    curves = [span.curve for span in spans]
-    is_small = sum(float(curve[-1]) for curve in curves) < _INT64_LIMIT
-    return np.int64 if is_small and all(curve.dtype == np.int64 for curve in curves) else object
 
 
 @lru_cache(maxsize=2**14)
@@ -418,7 +406,7 @@ class SpanLoss:
     def bound_of(self, epsilon: int) -> LossBound:
         """Return the bound with a value [nano-epsilon]."""
         days = "all published days" if self.days is None else f"any {self.days} consecutive days"
-        draws = ", and all its days of the calibration" if self.publication.draws and self.days is None else ""
+        draws = ", and all its days of the calibration" if self.publication.charges and self.days is None else ""
         about = f"{days} of one household{draws}"
         return bound_at_delta(self._span_name, epsilon, ASSUMPTION_FREE, about, delta=self.delta)
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 from itertools import repeat
@@ -49,11 +49,18 @@ from agedp_data.notions.notion import (
     NotionText,
     OwnBound,
     day_losses,
-    day_number,
     losses_by_day_number,
     name_at_delta,
 )
-from agedp_data.notions.publication import Alternative, Charges, Comparison, promise_keys, total_charge
+from agedp_data.notions.publication import (
+    Alternative,
+    Comparison,
+    Events,
+    Publication,
+    day_number,
+    promise_keys,
+    total_charge,
+)
 from agedp_data.notions.spans import bound_at_delta, stated_deltas
 from agedp_data.parameters import Epsilon, Horizon, wrong
 
@@ -70,7 +77,7 @@ _ABOUT: Final = "any one day of one household, released or not, by all days rele
 class TemporalLeakage:
     """Accountant of the temporal leakage about any one day by all days released so far, under any promise.
 
-    `charge` is the loss of all calibration draws, which is added (`publication`).
+    The loss of all draws and of rows about several days is added (`publication`).
 
     Source: [T] Definition 8 and eq. 11 (`TemporalLosses`) [nano-epsilon].
 
@@ -78,7 +85,7 @@ class TemporalLeakage:
         [T] https://doi.org/10.1109/TKDE.2018.2824328
     """
 
-    charge: int = 0
+    publication: Publication = field(default=Publication(), hash=False)
     name: ClassVar[str] = "temporal"
 
     def bounds(
@@ -88,13 +95,15 @@ class TemporalLeakage:
         del at
         if leakage_bound is None or not leakage_bound.has_both_directions:
             return []
-        leakage = TemporalLosses(leakage_bound).largest(losses_by_day_number(day_losses(history)))
-        value = None if leakage is None else leakage + self.charge
-        about = f"{_ABOUT} and the calibration draws" if self.charge else _ABOUT
+        rows, events = self.publication.parted(history)
+        charge, losses = total_charge(events), losses_by_day_number(day_losses(rows))
+        leakage = TemporalLosses(leakage_bound).largest(losses)
+        value = None if leakage is None else leakage + charge
+        about = f"{_ABOUT} and the calibration draws" if charge else _ABOUT
         return [LossBound(LEAKAGE, value, "conditional", about, assumed(leakage_bound))]
 
 
-def leakage_at_delta(span: int, by_chain: Sequence[LossBound], delta: Decimal, charges: Charges) -> LossBound:
+def leakage_at_delta(span: int, by_chain: Sequence[LossBound], delta: Decimal, draws: Events) -> LossBound:
     r"""Return the temporal leakage at a delta: the smaller of the span's figure and the chain's.
 
     For a secret x (one day), results y and the whole series h of a household,
@@ -110,14 +119,14 @@ def leakage_at_delta(span: int, by_chain: Sequence[LossBound], delta: Decimal, c
         span: loss of all rows and draws at delta (`SpanLoss`) [nano-epsilon].
         by_chain: the bounds under a model (`TemporalLeakage`), none without one.
         delta: probability [-].
-        charges: calibration draws.
+        draws: calibration draws.
     """
     value, assumption = span, _INDEPENDENT
     for bound in by_chain:
         if bound.value is not None and bound.value < value:
             value, assumption = bound.value, bound.assumption
-    draws = " and the calibration draws" if charges else ""
-    return bound_at_delta(LEAKAGE, value, "conditional", f"{_ABOUT}{draws}", delta=delta, assumption=assumption)
+    about = f"{_ABOUT} and the calibration draws" if draws else _ABOUT
+    return bound_at_delta(LEAKAGE, value, "conditional", about, delta=delta, assumption=assumption)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -472,7 +481,7 @@ class Temporal(EnforcedPromise):
         self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None, at: str | None
     ) -> list[LossBound]:
         """Return the largest loss of a day, the total, and the largest leakage about any one day so far."""
-        by_chain = TemporalLeakage(self.charge).bounds(history, leakage_bound, at)
+        by_chain = TemporalLeakage(self._publication).bounds(history, leakage_bound, at)
         return [*self.cap_bounds(history), *by_chain, *self._at_deltas(history, by_chain)]
 
     def _at_deltas(self, history: Sequence[HistoryRow], by_chain: Sequence[LossBound]) -> list[LossBound]:
@@ -493,7 +502,7 @@ class Temporal(EnforcedPromise):
         """Return the temporal leakage under the model, unless it is what is promised."""
         if not comparison.methods or isinstance(comparison.promise, cls):
             return ()
-        return (TemporalLeakage(total_charge(comparison.publication.charges)),)
+        return (TemporalLeakage(comparison.publication),)
 
     def obstacle(self, leakage_bound: LeakageBoundLike | None) -> str:
         """Return that the temporal correlation of the model is too strong for the plan, and a plan that is possible."""

@@ -7,10 +7,8 @@ checked in all windows that contain it, those of later days among them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import date
+from dataclasses import dataclass, field
 from decimal import Decimal
-from functools import lru_cache
 from itertools import repeat
 from typing import Annotated, ClassVar, Final, Literal, Self, get_args
 
@@ -33,10 +31,9 @@ from agedp_data.notions.notion import (
     NotionText,
     OwnBound,
     day_losses,
-    day_number,
     name_at_delta,
 )
-from agedp_data.notions.publication import Alternative, Charges, Comparison, largest_charged_window, promise_keys
+from agedp_data.notions.publication import Alternative, Comparison, Publication, largest_window, promise_keys
 from agedp_data.notions.spans import SpanLoss, stated_deltas
 from agedp_data.parameters import Days, Epsilon, wrong
 
@@ -112,11 +109,15 @@ class WEvent(EnforcedPromise):
         """
         del leakage_bound
         window = floor_nano(self.epsilon_per_window)
-        available = max(0, window - fullest_window(losses, day, days=self.window_days, charges=self.charges))
+        spent, draws = self._fullest_window(losses, day), self._fullest_window({}, day)
+        available = max(0, window - spent)
         if self.spend == "remaining":
             return available // 2
-        draws = fullest_window({}, day, days=self.window_days, charges=self.charges)
         return min(available, max(0, window - draws) // self.window_days)
+
+    def _fullest_window(self, losses: Mapping[str, int], day: str) -> int:
+        """Return the largest loss of a window that contains a day, with the draws that touch it."""
+        return largest_window(losses, days=self.window_days, events=self.charges, around=(day, day))
 
     def planned_after(self, history: Sequence[HistoryRow], day: str, leakage_bound: LeakageBoundLike | None) -> int:
         """Return the planned loss of `day` [nano-epsilon]; with `delta` of equal losses at (epsilon, delta).
@@ -151,13 +152,7 @@ class WEvent(EnforcedPromise):
     def check(self, history: Sequence[HistoryRow], new_row: HistoryRow, leakage_bound: LeakageBoundLike | None) -> None:
         """Raise Refused if a window that contains the day, before or after it, would spend too much."""
         del leakage_bound
-        around = self._publication.covered_days(new_row)
-        if self.delta is None:
-            losses, charges = self.losses_with(history, new_row), self.charges_after(history, new_row)
-            spent = fullest_window(losses, *around, days=self.window_days, charges=charges)
-        else:
-            windows = self._curves.windows(history, self.window_days, around=around)
-            spent = windows.largest(self.delta, self._curves.of_row(new_row))
+        spent = self.largest_window(history, new_row, days=self.window_days, delta=self.delta)
         bound = ("epsilon_per_window", floor_nano(self.epsilon_per_window))
         refuse_above(new_row.day, f"a window of {self.window_days} days{self.at_delta}", spent, bound)
 
@@ -165,8 +160,7 @@ class WEvent(EnforcedPromise):
         self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None, at: str | None
     ) -> list[LossBound]:
         """Return the largest loss of a day, the total, and the largest loss of a window."""
-        days, publication = self._publication.separated(history)
-        windows = WindowLoss(self.window_days, publication.charges).bounds(days, leakage_bound, at)
+        windows = WindowLoss(self.window_days, self._publication).bounds(history, leakage_bound, at)
         deltas = () if self.delta is None else stated_deltas(self.delta)
         spans = (SpanLoss(self._publication, delta, self.window_days, self._curves) for delta in deltas)
         at_deltas = [bound for span in spans for bound in span.bounds(history, None, None)]
@@ -208,7 +202,7 @@ class WEvent(EnforcedPromise):
         """Return the accountant of the window of [compare], by default a week, unless that window is promised."""
         days = comparison.window_days or _WEEK
         promised = comparison.promise.window_days if isinstance(comparison.promise, cls) else None
-        return () if days == promised else (WindowLoss(days, comparison.publication.charges),)
+        return () if days == promised else (WindowLoss(days, comparison.publication),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +211,7 @@ class WindowLoss:
 
     .. math:: \max_t \sum_{k=t}^{t+w-1} \varepsilon_k
 
-    A calibration draw is in each window that touches its period, once (`largest_charged_window`).
+    A calibration draw is in each window that touches its period, once (`largest_window`).
 
     Source: Kellaris et al., as in `WEvent` [nano-epsilon].
 
@@ -227,7 +221,7 @@ class WindowLoss:
     """
 
     window_days: int
-    charges: Charges = ()
+    publication: Publication = field(default=Publication(), hash=False)
     name: ClassVar[str] = "w-event"
 
     def bounds(
@@ -235,7 +229,8 @@ class WindowLoss:
     ) -> list[LossBound]:
         """Return the largest sum over windows."""
         del leakage_bound, at
-        value = largest_window(day_losses(history), days=self.window_days, charges=self.charges)
+        rows, events = self.publication.parted(history)
+        value = largest_window(day_losses(rows), days=self.window_days, events=events)
         about = f"any {self.window_days} consecutive days of one household"
         return [LossBound(self.bound_name, value, "assumption-free", about)]
 
@@ -243,79 +238,3 @@ class WindowLoss:
     def bound_name(self) -> str:
         """Return the name of the bound."""
         return f"window of {self.window_days} days"
-
-
-def fullest_window(losses: Mapping[str, int], day: str, last_day: str = "", *, days: int, charges: Charges = ()) -> int:
-    r"""Largest loss of a window of `days` consecutive days that contains `day` [nano-epsilon].
-
-    Use it to find how much of a window's bound a further release on `day` may spend.
-
-    .. math:: \max_{d - w < t \le d} \sum_{k=t}^{t+w-1} \varepsilon_k
-
-    Source: Kellaris et al.: a release on day d is in these w windows.
-
-    Args:
-        losses: loss of each released day [nano-epsilon]; a day that is missing counts as 0.
-        day: ISO date.
-        last_day: ISO date; with it the windows that contain a day from `day` to this one.
-        days: length of the window.
-        charges: losses of calibration draws and of rows about several days, each once in every window that touches its
-            period.
-
-    References:
-        Kellaris, Papadopoulos, Xiao, Papadias: Differentially Private Event Sequences over Infinite Streams. PVLDB 7,
-        2014. https://doi.org/10.14778/2732977.2732989
-
-    >>> fullest_window({"2013-01-01": 1, "2013-01-02": 5, "2013-01-04": 2}, "2013-01-03", days=2)
-    5
-    """
-    if charges or last_day not in ("", day):
-        return largest_charged_window(charges, losses, days=days, around=(day, last_day or day))
-    middle = day_number(day)
-    first, last = _text(middle - days + 1), _text(middle + days - 1)
-    if len(losses) > 2 * days:
-        around = map(_text, range(middle - days + 1, middle + days))
-        return largest_window({shifted: losses[shifted] for shifted in around if shifted in losses}, days=days)
-    nearby = {shifted: loss for shifted, loss in losses.items() if first <= shifted <= last}
-    return largest_window(nearby, days=days)
-
-
-def largest_window(losses: Mapping[str, int], *, days: int, charges: Charges = ()) -> int:
-    r"""Largest loss of any `days` consecutive days [nano-epsilon]; a day without a release counts as 0.
-
-    .. math:: \max_t \sum_{k=t}^{t+w-1} \varepsilon_k
-
-    Source: Kellaris et al.: the largest left side of the condition of w-event privacy.
-
-    Args:
-        losses: loss of each released day [nano-epsilon].
-        days: length w of the window [days].
-        charges: losses of calibration draws, each once in every window that touches its period.
-
-    Returns:
-        [nano-epsilon]; 0 without losses.
-
-    References:
-        Kellaris, Papadopoulos, Xiao, Papadias: Differentially Private Event Sequences over Infinite Streams. PVLDB 7,
-        2014. https://doi.org/10.14778/2732977.2732989
-
-    >>> largest_window({"2013-01-01": 1, "2013-01-02": 5, "2013-01-04": 2}, days=3)
-    7
-    """
-    if charges:
-        return largest_charged_window(charges, losses, days=days)
-    ordered = sorted((date.fromisoformat(day).toordinal(), loss) for day, loss in losses.items())
-    largest = total = start = 0
-    for ordinal, loss in ordered:
-        total += loss
-        while ordered[start][0] <= ordinal - days:
-            total -= ordered[start][1]
-            start += 1
-        largest = max(largest, total)
-    return largest
-
-
-@lru_cache(maxsize=2**14)
-def _text(number: int) -> str:
-    """Return the ISO date of the day with a number, or of the nearest day that there is."""
-    return date.fromordinal(min(max(number, 1), date.max.toordinal())).isoformat()

@@ -34,7 +34,7 @@ from agedp_data.config.contract_document import (
 from agedp_data.epsilon import round_nano
 from agedp_data.foreign_files import parse_json
 from agedp_data.notions.notion import ASSUMPTION_FREE
-from agedp_data.notions.publication import Charges, PeriodLoss
+from agedp_data.notions.publication import Event, Events
 from agedp_data.series.series import STATISTICS
 
 # --------------------------------------------------------------------------------------------------
@@ -399,10 +399,10 @@ class Statement(DocumentPart):
         return bool(self.model.content())
 
     @property
-    def charges(self) -> Charges:
+    def charges(self) -> Events:
         """Return the losses of the calibration draws, as notions count them."""
         return tuple(
-            PeriodLoss(draw.first_day, draw.last_day, round_nano(Decimal(draw.epsilon))) for draw in self.draws or ()
+            Event(draw.first_day, draw.last_day, round_nano(Decimal(draw.epsilon))) for draw in self.draws or ()
         )
 
     @property

@@ -37,8 +37,8 @@ from agedp_data.ledger import ReleaseRecord
 from agedp_data.markov.mixing import MIXING_NAMES
 from agedp_data.messages import escape_controls
 from agedp_data.model import Model
-from agedp_data.notions.notion import single_and_period_losses
-from agedp_data.notions.publication import Publication, covered_losses
+from agedp_data.notions.notion import losses_about_days
+from agedp_data.notions.publication import Publication
 from agedp_data.series.layered_mean import is_upper
 from agedp_flows.text import run_text
 from agedp_flows.text.plan_text import plan_table
@@ -218,7 +218,7 @@ def released_text(released: ReleaseResult) -> str:
 def _largest_day(session: LedgerSession, rows: Sequence[ReleaseRecord]) -> int:
     """Return the largest loss about one day; a row counts in full on each day that it covers."""
     publication = Publication(earlier=series_by_contract(session.contracts))
-    return max(covered_losses(*single_and_period_losses(rows, publication)).values())
+    return max(losses_about_days(rows, publication).values())
 
 
 def published_text(run: RunContext, folder: ReleaseFolder | None) -> str:

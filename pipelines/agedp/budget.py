@@ -39,7 +39,7 @@ from agedp_data.ledger import ContractRecord, ModelRecord, ReleaseRecord
 from agedp_data.ledger.records import AnyRelease
 from agedp_data.model import Model
 from agedp_data.notions.notion import HistoryRow, Notion
-from agedp_data.notions.publication import PeriodLoss, Publication, share_of, total_charge
+from agedp_data.notions.publication import Event, Publication, share_of, total_charge
 from agedp_data.notions.spans import DISCRETE_LAPLACE
 from agedp_data.roster import GroupColumns
 from agedp_data.series.profile import period_slots
@@ -296,7 +296,7 @@ class ReleaseTerms:
         return EffectivePromise(self.notion, self.leakage_bounds)
 
 
-def check_charges_fit(terms: ReleaseTerms, charges: Iterable[PeriodLoss], rows: Sequence[HistoryRow]) -> None:
+def check_charges_fit(terms: ReleaseTerms, charges: Iterable[Event], rows: Sequence[HistoryRow]) -> None:
     """Check, before anything is drawn, that calibration draws leave the promise of a run file something to release.
 
     Args:

@@ -35,7 +35,7 @@ from agedp_data.ledger.lifecycle import CalibrationDraw, charges_of, draws_of_mo
 from agedp_data.ledger.records import ReleaseHeader
 from agedp_data.ledger.witness import CommitWitness, witness_at
 from agedp_data.model import Model
-from agedp_data.notions.publication import Charges, PeriodLoss
+from agedp_data.notions.publication import Event, Events
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,11 +273,11 @@ class LedgerSession:
         return draws_of_model(self.model.public, self.population)
 
     @property
-    def charges(self) -> Charges:
+    def charges(self) -> Events:
         """Return the losses of all calibration draws: those in the ledger, and those that come with the model."""
         return charges_of({draw.key: draw for draw in (*self.stored_draws, *self.model_draws)}.values())
 
-    def check_charges_fit(self, further: Iterable[PeriodLoss] = ()) -> None:
+    def check_charges_fit(self, further: Iterable[Event] = ()) -> None:
         """Check that the promise has room for all calibration draws, and for `further` ones before they are made.
 
         Raises:

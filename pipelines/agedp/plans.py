@@ -24,8 +24,7 @@ from agedp_data.config import RunFile
 from agedp_data.epsilon import NANO
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.notions.enforcement import own_bound_name
-from agedp_data.notions.notion import DAY_BOUND, single_and_period_losses
-from agedp_data.notions.publication import covered_losses
+from agedp_data.notions.notion import DAY_BOUND, losses_about_days
 from agedp_data.series.layered_mean import is_upper, series_text
 from agedp_data.series.series import AnySeries
 from agedp_data.series.series_terms import mean_name
@@ -214,7 +213,7 @@ def compare(
 def _largest_day(planned: RunForecast, run_file: RunFile) -> float:
     """Return the largest epsilon about one day; a row counts in full on each day that it covers. NaN without a row."""
     rows = [release.row for release in planned.now.planned]
-    losses = covered_losses(*single_and_period_losses(rows, run_file.publication))
+    losses = losses_about_days(rows, run_file.publication)
     return max(losses.values()) / NANO if losses else float("nan")
 
 

@@ -32,7 +32,7 @@ from agedp_data.markov.states import RepresentativeValues
 from agedp_data.model import Model
 from agedp_data.notions import NOTIONS, WEvent
 from agedp_data.notions.enforcement import spent_bounds
-from agedp_data.notions.notion import Accountant, LossBound, compared_accountants, single_and_period_losses
+from agedp_data.notions.notion import Accountant, LossBound, compared_accountants, day_losses
 from agedp_data.notions.publication import Publication
 from agedp_data.notions.spans import span_figures
 from agedp_data.roster import Roster
@@ -237,15 +237,16 @@ def bounds_across_populations(ledger: Ledger, population: str) -> list[LossBound
     if not populations:
         return []
     household = f"a household that is counted in all {len(populations) + 1} populations of this ledger"
-    rows, charges = ledger.history(), charges_of(ledger.calibration_draws())
-    publication = Publication(earlier=series_by_contract(ledger.contracts()), charges=charges)
+    rows, draws = ledger.history(), charges_of(ledger.calibration_draws())
+    publication = Publication(earlier=series_by_contract(ledger.contracts()), charges=draws)
+    of_days, events = publication.parted(rows)
     return [
         replace(
             bound,
             name=f"{bound.name}{ACROSS_POPULATIONS}",
             about=bound.about.replace("one household", household),
         )
-        for bound in [*spent_bounds(*single_and_period_losses(rows, publication)), *span_figures(rows, publication)]
+        for bound in [*spent_bounds(day_losses(of_days), events), *span_figures(rows, publication)]
     ]
 
 

@@ -18,7 +18,7 @@ from agedp_data.config import load
 from agedp_data.errors import InputError, Refused
 from agedp_data.ledger import Ledger
 from agedp_data.model import digest_line, model_settings
-from agedp_data.notions.publication import PeriodLoss
+from agedp_data.notions.publication import Event
 from agedp_data.statement.document import schema
 from agedp_flows.text.plan_text import plan_lines
 from agedp_flows.text.run_text import result_lines
@@ -183,7 +183,7 @@ def test_draws_that_come_with_a_model_count_before_the_ledger_has_them(homes):
     estimated(homes)
     select_privately(homes, 0.2)
     [draw] = homes.session().charges
-    assert draw == PeriodLoss("2012-12-01", "2012-12-08", 200_000_000)
+    assert draw == Event("2012-12-01", "2012-12-08", 200_000_000)
     preview = preview_amendment(homes.session())
     totals = [{bound.name: bound.value for bound in each.bounds}["total"] for each in (preview.before, preview.after)]
     assert totals == [600_000_000, 800_000_000]

@@ -14,7 +14,7 @@ import pytest
 
 from agedp_data.config.contract_document import ContractDocument
 from agedp_data.notions.notion import LossBound
-from agedp_data.notions.publication import PeriodLoss
+from agedp_data.notions.publication import Event
 from agedp_data.smoothing.signal_estimate import coverage_text
 from agedp_data.statement import note_texts
 from agedp_data.statement.document import SCHEMA, AddedLoss, ContractVersion, StatedDraw, read_statement, schema
@@ -179,7 +179,7 @@ def test_a_privately_selected_model_bounds_a_share_and_its_draws_are_in_the_figu
     assert "'calibration day' for a day of the calibration" in stated["protects"]
     assert "each household" not in text
     assert "query" not in text
-    assert read_statement(json.dumps(stated)).charges == (PeriodLoss("2012-01-01", "2012-12-31", 10**9),)
+    assert read_statement(json.dumps(stated)).charges == (Event("2012-01-01", "2012-12-31", 10**9),)
 
 
 def test_a_small_failure_probability_is_not_rounded_to_certainty():

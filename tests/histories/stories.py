@@ -25,7 +25,7 @@ from agedp_data.epsilon import NANO
 from agedp_data.errors import Refused
 from agedp_data.notions import NOTIONS, AnyPromise
 from agedp_data.notions.notion import compared_accountants
-from agedp_data.notions.publication import Comparison, PeriodLoss, Publication
+from agedp_data.notions.publication import Comparison, Event, Publication
 from agedp_data.series.series import series_in
 from tests.laws.promises import Line, exact_bound, leakage_bound
 
@@ -134,7 +134,7 @@ def story(notion: str, seed: str, *, length: int) -> Story:
     tables = random.choice(published if length == SHORT else published[:3])
     series = {name: series_in(table) for name, table in tables.items()}
     draws = tuple(
-        PeriodLoss(_day(begin), _day(begin + random.randint(0, 20)), random.randint(1, 300) * 10**6)
+        Event(_day(begin), _day(begin + random.randint(0, 20)), random.randint(1, 300) * 10**6)
         for begin in (random.randint(-15, 12) for _ in range(random.choice([0, 0, 0, 1, 2])))
     )
     first, last = random.choice([(FIRST, FIRST + timedelta(days=length + 8)), (FIRST, None)])

@@ -22,7 +22,7 @@ from agedp_data.errors import Refused
 from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.leakage.exact import PROBABILITY_UNIT, PiecewiseLeakage
 from agedp_data.notions import NOTIONS, Promise
-from agedp_data.notions.publication import PeriodLoss, Publication
+from agedp_data.notions.publication import Event, Publication
 from agedp_data.series.mean import Mean
 
 Keys = dict[str, Any]
@@ -168,7 +168,7 @@ CLAMPS = st.sampled_from([None, Decimal(7), Decimal(50)])
 
 CHARGES = st.lists(
     st.builds(
-        lambda first, days, loss: PeriodLoss(
+        lambda first, days, loss: Event(
             (date(2013, 3, 1) + timedelta(days=first)).isoformat(),
             (date(2013, 3, 1) + timedelta(days=first + days)).isoformat(),
             loss,
@@ -182,10 +182,10 @@ CHARGES = st.lists(
 """Calibration draws about periods before, around and after the days of the stories."""
 
 
-def over(promise: Promise, clamp: Decimal | None, charges: Sequence[PeriodLoss] = ()) -> Promise:
+def over(promise: Promise, clamp: Decimal | None, charges: Sequence[Event] = ()) -> Promise:
     """Return a promise over a mean with this clamp, whatever its series is called; without one, over no series.
 
-    Charges that the promise has no room for are left out.
+    Events that the promise has no room for are left out.
     """
     series = {} if clamp is None else Alike(any=Mean(statistic="mean", clamp_kwh=clamp))
     days = () if clamp is None else (date(2013, 2, 27), date(2013, 3, 20))

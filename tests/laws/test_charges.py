@@ -20,7 +20,7 @@ from agedp_data.accounting.temporal_allocation import largest_feasible
 from agedp_data.epsilon import NANO
 from agedp_data.errors import Refused
 from agedp_data.notions import AnyPromise
-from agedp_data.notions.publication import PeriodLoss, Publication, largest_charged_window
+from agedp_data.notions.publication import Event, Publication, largest_charged_window
 from tests.laws.promises import CHARGES, Line, kept, leakage_bound, models, promises
 from tests.laws.test_every_notion import ATTEMPTS, admits, lived, values
 
@@ -34,7 +34,7 @@ def day(number: int) -> str:
     return (FIRST + timedelta(days=number)).isoformat()
 
 
-def windows(losses: dict[str, int], charges: tuple[PeriodLoss, ...], width: int) -> dict[str, int]:
+def windows(losses: dict[str, int], charges: tuple[Event, ...], width: int) -> dict[str, int]:
     """Return the loss of each window by its first day: every day looked at, every draw asked whether it is touched."""
     found = {}
     for start in AROUND:
@@ -102,7 +102,7 @@ OF_RELEASES = {
 }  # fmt: skip
 
 
-def promised(notion: str, charges: tuple[PeriodLoss, ...] = (), *, last_day=FIRST + timedelta(days=40), **keys):
+def promised(notion: str, charges: tuple[Event, ...] = (), *, last_day=FIRST + timedelta(days=40), **keys):
     caps = {key: value if value == "unlimited" else Decimal(value) for key, value in CAPS.items()}
     promise = TypeAdapter(AnyPromise).validate_python({"notion": notion, **caps, **keys})
     return promise.for_publication(Publication(first_day=FIRST, last_day=last_day, charges=charges))
@@ -113,7 +113,7 @@ def promised(notion: str, charges: tuple[PeriodLoss, ...] = (), *, last_day=FIRS
 def test_a_bound_on_correlated_or_discounted_losses_is_planned_for_what_draws_leave(notion, milli):
     """Beside draws of .3 the bound 1 is kept as .7 is without them: the same releases, to the last unit."""
     keys, key = OF_RELEASES[notion]
-    known, draw = leakage_bound("markov", 0.5), PeriodLoss("2012-01-01", "2012-12-31", 300_000_000)
+    known, draw = leakage_bound("markov", 0.5), Event("2012-01-01", "2012-12-31", 300_000_000)
     pair = (promised(notion, (draw,), **keys, **{key: Decimal(1)}), promised(notion, **keys, **{key: Decimal("0.7")}))
     history: list[Line] = []
     for number, loss in enumerate(milli):
@@ -134,8 +134,8 @@ def test_a_bound_on_correlated_or_discounted_losses_is_planned_for_what_draws_le
 
 
 WINDOW = {"window_days": 4, "epsilon_per_window": Decimal(1)}
-BEFORE = (PeriodLoss("2013-02-01", "2013-02-28", 200_000_000),)  # ends on the day before the first one
-WITHIN = (PeriodLoss("2013-03-02", "2013-03-03", 200_000_000),)
+BEFORE = (Event("2013-02-01", "2013-02-28", 200_000_000),)  # ends on the day before the first one
+WITHIN = (Event("2013-03-02", "2013-03-03", 200_000_000),)
 BY_HAND = {
     # Each of Mar 1 to 3 is in a window with Feb 28: (1 - .2) / 4.
     "w-event, even": (BEFORE, {**WINDOW, "spend": "even"}, [200, 200, 200, 250, 250]),
@@ -189,7 +189,7 @@ def test_budgets_beside_draws_counted_by_hand(case):
 
 
 def test_a_total_counts_draws_and_ends_the_series_earlier():
-    draws = (*BEFORE, PeriodLoss("2012-01-01", "2012-12-31", 300_000_000))
+    draws = (*BEFORE, Event("2012-01-01", "2012-12-31", 300_000_000))
     promise = promised("classical", draws, epsilon_per_day=Decimal("0.5"), epsilon_total=Decimal("1.9"))
     history = [Line(day(0), 500_000_000, day(2)), Line(day(1), 500_000_000, day(3))]
     assert promise.loss(history, day(2), None) == 0  # 1 and .5 of draws leave .4, less than a day
@@ -248,13 +248,13 @@ def test_a_later_draw_is_refused_where_released_days_have_no_room_for_it():
     keys = {"window_days": 4, "epsilon_per_window": Decimal(1), "spend": "even"}
     history = [Line(day(number), 250_000_000, day(number + 2)) for number in range(4)]
     promised("w-event", **keys).check_charges(history, None)
-    touching = PeriodLoss(day(-9), day(0), 1)  # windows with Feb 28 hold three days of .25, that of Mar 1 is full
+    touching = Event(day(-9), day(0), 1)  # windows with Feb 28 hold three days of .25, that of Mar 1 is full
     with pytest.raises(Refused, match=r"'window of 4 days' comes to 1\.000000001, more than 1\."):
         promised("w-event", (touching,), **keys).check_charges(history, None)
     promised("w-event", (replace(touching, last_day=day(-1), loss=250_000_000),), **keys).check_charges(history, None)
     # A bound that an amendment has lowered below the released days is no reason by itself.
     lowered = {**keys, "epsilon_per_window": Decimal("0.9")}
-    promised("w-event", (PeriodLoss(day(-9), day(-4), 1),), **lowered).check_charges(history, None)
+    promised("w-event", (Event(day(-9), day(-4), 1),), **lowered).check_charges(history, None)
 
 
 @pytest.mark.parametrize("notion", OF_RELEASES)
@@ -270,7 +270,7 @@ def test_a_later_draw_is_refused_where_a_model_in_force_leaves_no_room(notion):
     room = NANO - used[name]
     assert 0 <= room < 200_000_000
     for loss, fits in ((room, room > 0), (room + 1, False)):
-        draw = (PeriodLoss("2012-01-01", "2012-12-31", loss),) if loss else ()
+        draw = (Event("2012-01-01", "2012-12-31", loss),) if loss else ()
         with nullcontext() if fits or not draw else pytest.raises(Refused, match=re.escape(f"{name!r} comes to 1.0")):
             promised(notion, draw, last_day=FIRST + timedelta(days=8), **keys).check_charges(history, known)
 

@@ -21,7 +21,7 @@ from agedp_data import mechanisms
 from agedp_data.epsilon import NANO, floor_nano
 from agedp_data.errors import Refused
 from agedp_data.notions import AnyPromise
-from agedp_data.notions.publication import PeriodLoss, Publication
+from agedp_data.notions.publication import Event, Publication
 from agedp_data.notions.spans import SpanLoss
 from agedp_data.series.distribution import Distribution
 from agedp_data.series.mean import Mean
@@ -94,7 +94,7 @@ def cell_curve(move: int, scale: float) -> np.ndarray[Any, np.dtype[np.float64]]
     return np.asarray(logsumexp(losses[:, None] * (ORDERS - 1), axis=0, b=weights[:, None]) / (ORDERS - 1))
 
 
-def figure(rows: Iterable[Row], draws: Iterable[PeriodLoss], delta: Decimal) -> float:
+def figure(rows: Iterable[Row], draws: Iterable[Event], delta: Decimal) -> float:
     """Return the loss of rows and draws together at a delta [nano-epsilon]; a draw is an answer at random."""
     rows, draws = [row for row in rows if row.loss], list(draws)
     pure = sum(each.loss for each in (*rows, *draws))
@@ -106,7 +106,7 @@ def figure(rows: Iterable[Row], draws: Iterable[PeriodLoss], delta: Decimal) -> 
     return min(pure, max(0.0, float(at_delta.min()) * NANO))
 
 
-def figures(rows: Sequence[Row], draws: Sequence[PeriodLoss], delta: Decimal, width: int | None) -> Iterator[float]:
+def figures(rows: Sequence[Row], draws: Sequence[Event], delta: Decimal, width: int | None) -> Iterator[float]:
     """Yield the loss of every window of `width` days, or of all days."""
     if width is None:
         yield figure(rows, draws, delta)
@@ -133,7 +133,7 @@ KINDS = {
 }  # fmt: skip
 
 
-def promised(notion: str, delta: str | None, charges: Sequence[PeriodLoss] = (), **keys: Any) -> Any:
+def promised(notion: str, delta: str | None, charges: Sequence[Event] = (), **keys: Any) -> Any:
     terms = {key: Decimal(value) if isinstance(value, str) and value[0].isdigit() else value for key, value in
              (CAPS | KINDS[notion] | keys).items()}  # fmt: skip
     promise = TypeAdapter(AnyPromise).validate_python({"notion": notion.partition(",")[0], **terms, "delta": delta})
@@ -150,7 +150,7 @@ def refusal(promise: Any, history: Sequence[Row], row: Row, model: Any) -> str:
     return ""
 
 
-def check_spans(promise: Any, history: Sequence[Row], draws: Sequence[PeriodLoss]) -> dict[int | None, float]:
+def check_spans(promise: Any, history: Sequence[Row], draws: Sequence[Event]) -> dict[int | None, float]:
     """Return the largest figure of each span that is promised; none is above its bound."""
     largest = {}
     for width, limit in spans_of(promise).items():
@@ -204,7 +204,7 @@ def test_what_is_admitted_keeps_every_span_and_what_is_refused_would_not(notion,
     check_spans(promise, history, draws)
 
 
-def judge_refusal(promise: Any, history: Sequence[Row], row: Row, draws: Sequence[PeriodLoss]) -> None:
+def judge_refusal(promise: Any, history: Sequence[Row], row: Row, draws: Sequence[Event]) -> None:
     """Check that a bound would be broken: of the day, or of a span within the rounding."""
     spent = sum(each.loss for each in (*history, row) if each.day == row.day)
     spent += sum(draw.loss for draw in draws if draw.touches(row.day))
@@ -232,8 +232,8 @@ def test_a_rolling_window_never_ends_and_is_used_up():
 
 
 def test_the_budget_of_a_day_does_not_depend_on_the_day_asked_before():
-    draws = [PeriodLoss("2013-01-01", "2013-01-31", 100_000_000)] * 3
-    draws += [PeriodLoss("2014-01-01", "2014-01-31", 300_000_000)]
+    draws = [Event("2013-01-01", "2013-01-31", 100_000_000)] * 3
+    draws += [Event("2014-01-01", "2014-01-31", 300_000_000)]
     budgets = []
     for days in (["2013-01-15", "2014-01-15"], ["2014-01-15", "2013-01-15"]):
         promise = promised("w-event", "1e-3", draws, window_days=30, epsilon_per_window=Decimal("1.5"))
@@ -289,7 +289,7 @@ def test_losses_beyond_whole_numbers_of_64_bits_add_up():
 
 def test_an_unknown_mechanism_counts_as_an_answer_at_random():
     rows = [replace(row_of(number, "mean", 10**8), mechanism="from elsewhere") for number in range(40)]
-    expected = figure((), [PeriodLoss(row.day, row.day, row.loss) for row in rows], Decimal("1e-6"))
+    expected = figure((), [Event(row.day, row.day, row.loss) for row in rows], Decimal("1e-6"))
     assert expected < SpanLoss(Publication(SERIES), Decimal("1e-6")).epsilon(rows) <= expected + 2
 
 

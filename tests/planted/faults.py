@@ -421,7 +421,7 @@ FAULTS: dict[str, Fault] = {
         ("tests/laws/test_period_rows.py::test_figures_are_those_of_all_days_and_windows",),
     ),
     "a calibration draw counts on its first day": Fault(
-        "agedp_data.notions.publication:PeriodLoss.touches",
+        "agedp_data.notions.publication:Event.touches",
         _first_day_only,
         ("tests/laws/test_charges.py::test_draws_enter_each_figure_once_as_far_as_its_scope_touches_them",),
     ),

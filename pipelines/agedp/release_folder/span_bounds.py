@@ -32,9 +32,8 @@ from agedp_data.ledger.lifecycle import calibration_draws, charges_of
 from agedp_data.ledger.records import Row
 from agedp_data.messages import escape_text
 from agedp_data.notions.notion import day_losses
-from agedp_data.notions.publication import Publication, total_charge
+from agedp_data.notions.publication import Publication, largest_window, total_charge
 from agedp_data.notions.spans import SpanCurves, SpanLoss
-from agedp_data.notions.w_event import WindowLoss
 from agedp_data.parameters import MANY_DAYS, Delta
 from agedp_data.series.series import AnySeries
 from agedp_data.statement.document import StatedAccuracy, StatedBound
@@ -91,12 +90,12 @@ def _check_delta(delta: str | float | Decimal) -> Decimal:
 
 def _span_bound(loss: SpanLoss, releases: Sequence[ReleaseRecord]) -> SpanBound:
     [bound] = loss.bounds(releases, None, None)
-    days, publication = loss.publication.separated(releases)
+    days, events = loss.publication.parted(releases)
+    losses = day_losses(days)
     if loss.days is None:
-        pure = sum(day_losses(days).values()) + total_charge(publication.charges)
+        pure = sum(losses.values()) + total_charge(events)
     else:
-        [window] = WindowLoss(loss.days, publication.charges).bounds(days, None, None)
-        pure = window.value or 0
+        pure = largest_window(losses, days=loss.days, events=events)
     epsilon, total = (Decimal(nano_epsilon) / NANO for nano_epsilon in (bound.value or 0, pure))
     return SpanBound(loss.days, loss.delta, epsilon, total, bound.name, bound.about)
 

@@ -28,9 +28,9 @@ from agedp_data.markov.mixing import MIXING_NAMES
 from agedp_data.notions import Promise, Temporal
 from agedp_data.notions.age_dependent import AgedLeakage
 from agedp_data.notions.neighbourhood import BoundedChangeLoss
-from agedp_data.notions.notion import Accountant, LossBound, day_losses, day_number, losses_by_day_number
-from agedp_data.notions.publication import Publication, charge_on, covered_losses, total_charge
-from agedp_data.notions.spans import EMPTY, SpanCurves, span_of_charge
+from agedp_data.notions.notion import Accountant, LossBound, day_losses, losses_about_days, losses_by_day_number
+from agedp_data.notions.publication import Publication, charge_on, day_number, total_charge
+from agedp_data.notions.spans import EMPTY, SpanCurves, span_of
 from agedp_data.parameters import Method
 from agedp_data.statement.document import StatedBound, Statement
 from agedp_data.statement.note_texts import INFINITE, short_factor, short_number, with_delta
@@ -606,10 +606,9 @@ def growing_span(
     curves: SpanCurves, rows: Sequence[ReleaseRecord], publication: Publication, days: int | None
 ) -> GrowingSpan:
     """Return the last so many days up to each released day, or all of them, with the draws that touch them."""
-    _, publication = publication.separated(rows)
-    spans = curves.read(rows).days
-    periods = [draw for draw in publication.charges if draw.is_release]
-    numbers = np.array(sorted({*spans, *(day_number(draw.last_day) for draw in periods)}))
+    events, spans = publication.parted(rows)[1], curves.read(rows).days
+    periods = {day_number(event.last_day) for event in events if event.kind == "row"}
+    numbers = np.array(sorted({*spans, *periods}))
     ordered = [spans.get(number, EMPTY) for number in numbers.tolist()]
     sums = _cumulative(np.array([span.curve for span in ordered]))
     pure_sums = [0, *accumulate(span.pure for span in ordered)]
@@ -617,12 +616,13 @@ def growing_span(
     begins = np.searchsorted(numbers, starts)
     totals = sums[1:] - sums[begins]
     pure = [last - pure_sums[begin] for last, begin in zip(pure_sums[1:], begins.tolist(), strict=True)]
-    for draw in (draw for draw in publication.charges if draw.loss > 0):
-        is_touched = (day_number(draw.last_day) >= starts) & ((days is None) | (day_number(draw.first_day) <= numbers))
-        if draw.is_release:  # published with its last day
-            is_touched = is_touched & (day_number(draw.last_day) <= numbers)
-        totals = totals + is_touched[:, None] * span_of_charge(draw).curve
-        pure = [loss + draw.loss * touched for loss, touched in zip(pure, is_touched.tolist(), strict=True)]
+    for event in (event for event in events if event.pure > 0):
+        first, last = day_number(event.first_day), day_number(event.last_day)
+        is_touched = (last >= starts) & ((days is None) | (first <= numbers))
+        if event.kind == "row":  # published with its last day
+            is_touched = is_touched & (last <= numbers)
+        totals = totals + is_touched[:, None] * span_of(event).curve
+        pure = [loss + event.pure * touched for loss, touched in zip(pure, is_touched.tolist(), strict=True)]
     return GrowingSpan(tuple(numbers.tolist()), totals, tuple(pure))
 
 
@@ -669,11 +669,10 @@ def spending_parts(
     The losses of calibration draws count on the published days of their periods, and in the sums from the first day on.
     With a `delta` the cumulative loss at it is shown beside the sum of the losses.
     """
-    days, with_periods = publication.separated(rows)
-    losses, charges = day_losses(rows), publication.draws
+    losses, charges = day_losses(rows), publication.charges
     if not losses:
         return
-    by_day = covered_losses(day_losses(days), with_periods.charges)
+    by_day = losses_about_days(rows, publication)
     first, last = date.fromisoformat(min(by_day)), date.fromisoformat(max(by_day))
     all_days = [first + timedelta(days=i) for i in range((last - first).days + 1)]
     spent = [losses.get(str(day), 0) for day in all_days]

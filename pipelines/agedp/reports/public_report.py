@@ -256,8 +256,8 @@ def _model_sections(report: ReportData) -> Iterator[PageSection]:
     bound, promise = report.leakage_bound, report.statement.contract.terms.promise
     if bound is None:
         return
-    days, publication = report.publication.separated(report.all_rows)
-    charge = total_charge(publication.charges)
+    days, events = report.publication.parted(report.all_rows)
+    charge = total_charge(events)
     nothing = "bounded by it, and for the others these curves say nothing"
     share = f"; {bound.share} {nothing}" if bound.share else ""  # a part of a sentence
     if parts := [*loss_charts.model_parts(bound, days, charge)]:

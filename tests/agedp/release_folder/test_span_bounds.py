@@ -20,7 +20,7 @@ from agedp.stages.publish import publish_release
 from agedp_data import mechanisms
 from agedp_data.errors import InputError
 from agedp_data.ledger import ContractRecord, ReleaseRecord
-from agedp_data.notions.publication import PeriodLoss
+from agedp_data.notions.publication import Event
 from agedp_data.notions.spans import SpanLoss
 from agedp_data.statement.facts import state_bound
 from tests.agedp.release_folder import span_oracle
@@ -191,7 +191,7 @@ def test_the_worst_year_of_any_rows_is_found_among_all_windows():
 
 
 def test_a_span_in_the_report_is_that_of_a_ledger_that_ends_there():
-    draws = (PeriodLoss("2012-06-01", "2013-01-20", 2 * 10**9), PeriodLoss("2013-12-01", "2013-12-31", 10**9))
+    draws = (Event("2012-06-01", "2013-01-20", 2 * 10**9), Event("2013-12-01", "2013-12-31", 10**9))
     publication = replace(publication_of([CONTRACT]), charges=draws)
     for days in (None, 90):
         loss = SpanLoss(publication, Decimal("1e-6"), days)

@@ -15,7 +15,7 @@ from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.notions import AgeDependent, Neighbourhood
 from agedp_data.notions.age_dependent import AgedSpanLoss
 from agedp_data.notions.neighbourhood import SustainedChangeLoss
-from agedp_data.notions.publication import Comparison, PeriodLoss, Publication
+from agedp_data.notions.publication import Comparison, Event, Publication
 from agedp_data.notions.spans import SpanCurves
 from agedp_data.series.distribution import Distribution
 from agedp_data.series.mean import Mean
@@ -86,7 +86,7 @@ def test_a_year_is_aged_by_its_newest_day_where_that_says_more() -> None:
 
 
 def test_a_draw_of_a_calibration_is_not_aged() -> None:
-    draw = PeriodLoss("2012-01-01", "2012-12-31", NANO // 2)
+    draw = Event("2012-01-01", "2012-12-31", NANO // 2)
     accountant = aged(Publication({"mean": MEAN}, charges=(draw,)))
     [bound, _] = accountant.bounds(year(30), model(MIXING), None)
     part = Fraction(MILLIONTH) * Fraction(float(np.exp(-0.5)))
@@ -152,7 +152,7 @@ def test_a_change_of_every_day_sums_the_curves_of_its_size() -> None:
     assert bounds[0].value < SpanCurves(publication).total(rows).epsilon(MILLIONTH) < pure
     # an unknown series and a draw count in full
     stranger = row(str(FIRST), "unknown", "2013-02-01", NANO // 10, sensitivity=50_000, scale=500_000.0)
-    draw = PeriodLoss("2012-01-01", "2012-12-31", NANO)
+    draw = Event("2012-01-01", "2012-12-31", NANO)
     full = SpanCurves(Publication({"mean": MEAN}, charges=(draw,)), change=Move(2000)).total([stranger])
     assert (full.curve == laplace_curve(50_000, 500_000.0) + pure_curve(1)).all()
     assert full.pure == NANO + NANO // 10
