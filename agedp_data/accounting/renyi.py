@@ -32,6 +32,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Context, Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -338,6 +339,7 @@ def _rounded_up(renyi: Floats, pure: Floats) -> Curve:
     return np.asarray(np.ceil(bound * PICO), np.int64)
 
 
+@lru_cache(maxsize=64)
 def _log(delta: EpsilonLike) -> float:
     """Return ln(delta), exact to the last bits, however small delta is."""
     exact = Fraction(delta)

@@ -57,6 +57,9 @@ DISCRETE_LAPLACE: Final = "discrete-laplace"
 _INT64_LIMIT: Final = 2.0**62
 
 
+_NO_CURVE: Final = np.zeros(len(renyi.ORDERS), np.int64)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Span:
     """Releases about some days: their Rényi curve [1e-12 epsilon] and the sum of their pure losses [nano-epsilon]."""
@@ -66,11 +69,13 @@ class Span:
 
     def __add__(self, other: Span) -> Span:
         """Return both together: losses add up."""
+        if other.curve is _NO_CURVE or self.curve is _NO_CURVE:
+            return Span(self.curve if other.curve is _NO_CURVE else other.curve, self.pure + other.pure)
         return Span(_sum(self.curve, other.curve), self.pure + other.pure)
 
     def __neg__(self) -> Span:
         """Return what takes this span away again."""
-        return Span(-self.curve, -self.pure)
+        return Span(self.curve if self.curve is _NO_CURVE else -self.curve, -self.pure)
 
     def times(self, number: int) -> Span:
         """Return so many spans like this one."""
@@ -81,25 +86,25 @@ class Span:
         return self.pure if delta is None else renyi.approximate_epsilon(self.curve, delta, pure=self.pure)
 
 
-EMPTY: Final = Span(np.zeros(len(renyi.ORDERS), np.int64), 0)
+EMPTY: Final = Span(_NO_CURVE, 0)
 
 Parts = Mapping[str, Fraction]
 """Part of a day's loss by series (`Promise.part_of_day`)."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class Windows:
-    """Releases in n windows of days: their curves, shape (n, 64) [1e-12 epsilon], and pure losses [nano-epsilon]."""
+    """Releases in windows of days, at least one window."""
 
-    curves: renyi.Curve
-    pure: tuple[int, ...]
+    spans: Sequence[Span]
 
     def largest(self, delta: Decimal | None, more: Span = EMPTY) -> int:
         """Return the largest loss of a window with `more` in it, at a delta, rounded up [nano-epsilon]."""
+        pure = [span.pure + more.pure for span in self.spans]
         if delta is None:
-            return max(self.pure) + more.pure
-        losses = [loss + more.pure for loss in self.pure]
-        return max(renyi.approximate_epsilons(_sum(self.curves, more.curve), delta, pure=losses))
+            return max(pure)
+        curves = np.array([span.curve for span in self.spans])
+        return max(renyi.approximate_epsilons(_sum(curves, more.curve), delta, pure=pure))
 
 
 class SpanCurves(HistoryMeter):
@@ -127,6 +132,8 @@ class SpanCurves(HistoryMeter):
         self.periods: list[tuple[int, int, Span]] = []
         """Releases about several days, with the numbers of the first and last one."""
         self._all = EMPTY
+        self._windows_of = self._all
+        self._windows: dict[tuple[object, ...], Windows] = {}
         self._draws = [
             (day_number(draw.first_day), day_number(draw.last_day), span_of(draw)) for draw in publication.charges
         ]
@@ -183,7 +190,7 @@ class SpanCurves(HistoryMeter):
     def of_row(self, row: HistoryRow) -> Span:
         """Return the span of one row; a planned row without a series is a whole day."""
         if self._is_pure:
-            return Span(EMPTY.curve, row.loss)
+            return Span(_NO_CURVE, row.loss)
         if not row.series:
             return self.of_planned_day(row.loss)
         statistic = self._publication.statistic(row)
@@ -199,7 +206,7 @@ class SpanCurves(HistoryMeter):
         """Return the span of a day with this loss [nano-epsilon], divided among the series in force."""
         series = self._publication.series
         if not series or self._is_pure:
-            return Span(EMPTY.curve if self._is_pure else _unknown_curve(loss), loss)
+            return Span(_NO_CURVE if self._is_pure else _unknown_curve(loss), loss)
         spans = (self._planned(statistic, int(self._parts[name] * loss)) for name, statistic in series.items())
         return sum(spans, EMPTY)
 
@@ -270,13 +277,23 @@ class SpanCurves(HistoryMeter):
             with_draws: whether calibration draws are in them.
         """
         spans, left_out = self.read(history).days, day_number(without) if without else None
+        if self._windows_of is not self._all:  # a sum of all rows is an object of one history alone
+            self._windows_of, self._windows = self._all, {}
+        key = days, around, left_out if left_out in spans else None, with_draws
+        if key not in self._windows:
+            self._windows[key] = Windows(self._window_sums(days, around, left_out, with_draws))
+        return self._windows[key]
+
+    def _window_sums(
+        self, days: int, around: tuple[str, str] | None, left_out: int | None, with_draws: bool
+    ) -> list[Span]:
+        spans = self.days
         near, span = list(spans), None if around is None else (day_number(around[0]), day_number(around[1]))
         if span is not None and len(spans) > span[1] - span[0] + 2 * days:
             near = [number for number in range(span[0] - days + 1, span[1] + days) if number in spans]
         placed = [(number, number, spans[number]) for number in near if number != left_out]
         draws = self._draws if with_draws else []
-        sums = window_sums([*draws, *self.periods, *placed], EMPTY, days=days, around=span) or [EMPTY]
-        return Windows(np.array([each.curve for each in sums]), tuple(each.pure for each in sums))
+        return window_sums([*draws, *self.periods, *placed], EMPTY, days=days, around=span) or [EMPTY]
 
 
 def span_of(event: Event) -> Span:
@@ -294,7 +311,8 @@ def span_of(event: Event) -> Span:
 
 def _sum(curves: renyi.Curve, more: renyi.Curve) -> renyi.Curve:
     """Return the sum of curves, as Python integers where int64 may not hold it; the last order has the largest."""
-    if abs(float(curves[..., -1].max())) + abs(float(more[-1])) > _INT64_LIMIT:
+    largest = float(curves[-1] if curves.ndim == 1 else curves[:, -1].max())
+    if abs(largest) + abs(float(more[-1])) > _INT64_LIMIT:
         return np.asarray(curves.astype(object) + more.astype(object))
     return np.asarray(curves + more)
 
@@ -306,7 +324,7 @@ def _row_curve(sensitivity: int, scale: float, largest_move: int) -> renyi.Curve
 
 @lru_cache(maxsize=2**10)
 def _unknown_curve(loss: int) -> renyi.Curve:
-    return renyi.pure_curve(Fraction(loss, NANO)) if loss > 0 else EMPTY.curve
+    return renyi.pure_curve(Fraction(loss, NANO)) if loss > 0 else _NO_CURVE
 
 
 @lru_cache(maxsize=2**14)
