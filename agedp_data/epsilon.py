@@ -22,7 +22,6 @@ NANO = 10**9
 EpsilonLike = int | float | Decimal | Fraction
 
 
-@lru_cache(maxsize=2**12)
 def floor_nano(epsilon: EpsilonLike) -> int:
     r"""Return a budget in nano-epsilon, rounded down; use it for losses that may still be spent.
 
@@ -47,7 +46,16 @@ def floor_nano(epsilon: EpsilonLike) -> int:
     >>> floor_nano(Fraction(2, 3)), floor_nano(0.25)
     (666666666, 250000000)
     """
+    if isinstance(epsilon, Decimal):
+        return _floor_of_decimal(epsilon)
     exact = _exact(epsilon) * NANO
+    return exact.numerator // exact.denominator
+
+
+@lru_cache(maxsize=2**10)
+def _floor_of_decimal(epsilon: Decimal) -> int:
+    """Return the budget of a key of a run file, which is asked for every day."""
+    exact = Fraction(epsilon) * NANO
     return exact.numerator // exact.denominator
 
 

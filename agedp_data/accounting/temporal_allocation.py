@@ -11,9 +11,9 @@ Decisions:
 * Releases follow day by day. Further days between them only lower the leakage.
 * A plan for a leakage bound is the paper's own for a declared kernel, but for a few nano-epsilon. An estimated model
   has a grid alone (losses about 6 % apart), so that the paper's plans for its chains may be up to 4 % better.
-* A searched plan in whole nano-epsilon is the same for every processor and number of BLAS threads, on which the last
-  digits of the search depend (1e-6 of a loss, 1e-8 of the noise): it counts where it has less noise by more than 1e-6,
-  and its losses are cut to 12 bits. All other plans are compared as integers, ties by their text.
+* A plan in whole nano-epsilon is the same for every processor and number of BLAS threads: its search takes sums,
+  products and roots of single floats (`near_optimum`), and plans are compared as integers, ties by their text. The
+  plan of floats is looked for by a solver (`local_optimum`), whose last digits depend on both.
 
 [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release Under Temporal
 Correlations. IEEE Trans. Knowl. Data Eng. 31(7), 2019. https://doi.org/10.1109/TKDE.2018.2824328
@@ -23,8 +23,11 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, Final, Generic, Literal, TypeVar, cast
 
 import numpy as np
@@ -46,10 +49,10 @@ from agedp_data.leakage.function import Kernels, LeakageBoundLike, LeakageFuncti
 # --------------------------------------------------------------------------------------------------
 # The plans of [T] section 5 for one bound alpha on the total leakage, in floats and in whole nano-epsilon.
 #
-# `Allocator` has them once; `temporal_allocation` has its arithmetic. A better plan than the paper's is
-# looked for near the best of them. The bound is not convex, so that minimum is local. There a plan is described by the
-# logarithms of its losses at knots: close together at both ends, with doubling distances, linear between them, because
-# optimal plans fall from both ends towards a plateau. A year of releases has thirty knots.
+# `Allocator` has them once. A better plan than the paper's is looked for near the best of them. The bound is not convex,
+# so that minimum is local. `local_optimum` describes a plan by the logarithms of its losses at knots: close together at
+# both ends, with doubling distances, linear between them, because optimal plans fall from both ends towards a plateau.
+# A year of releases has thirty knots. `near_optimum` has all losses.
 #
 # [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release Under Temporal
 # Correlations. IEEE Trans. Knowl. Data Eng. 31(7), 2019. https://doi.org/10.1109/TKDE.2018.2824328
@@ -64,6 +67,8 @@ leakage bound with all its orders, so that a smaller number costs accuracy alone
 
 _STEP = 1e-6  # of the finite differences, in logarithms
 _ITERATIONS = 60
+_SEARCH_STEPS = 400
+_LARGE = 1e200
 
 
 def largest_feasible(holds: Callable[[int], bool], most: int) -> int:
@@ -104,8 +109,6 @@ class Allocator(ABC, Generic[Losses]):
         [T] https://doi.org/10.1109/TKDE.2018.2824328
     """
 
-    unit: int = 1
-
     def __init__(self, alpha: float, *recursions: Recursion[Any]) -> None:
         self.alpha, self.recursions = alpha, recursions
 
@@ -117,16 +120,6 @@ class Allocator(ABC, Generic[Losses]):
             return [self.even(horizon)]
         raised: list[Losses] = self._raised(horizon)
         return raised if method == "exact" else [*raised, self.constant(horizon)]
-
-    def searched(self, plans: list[Losses]) -> list[Losses]:
-        """Return a plan near the best of these that may be better; none where none is looked for or found."""
-        start = min(plans, key=mean_noise_scale)
-        smooth = self.smooth(start)
-        if smooth is None:
-            return []
-        optimum = local_optimum(smooth, np.array(start) / self.unit, self.alpha / self.unit)
-        is_plan = np.isfinite(optimum).all() and optimum.min() > 0
-        return [self.fitted(optimum * self.unit)] if is_plan else []
 
     def _raised(self, horizon: int) -> list[Losses]:
         """Return [T] Algorithm 8: the first and the last release have what endless ones would have built up to.
@@ -168,8 +161,8 @@ class Allocator(ABC, Generic[Losses]):
         """Return a plan with all its losses scaled alike until the largest leakage is alpha."""
 
     @abstractmethod
-    def smooth(self, start: Losses) -> Recursion[Floats] | None:
-        """Return the recursion in floats in which a better plan is looked for; None for no search."""
+    def searched(self, plans: list[Losses]) -> list[Losses]:
+        """Return a plan near the best of these that may be better; none where none is looked for or found."""
 
 
 def mean_noise_scale(plan: Floats | Plan) -> float:
@@ -260,52 +253,114 @@ def _interpolation(count: int) -> Floats:
     return np.stack(weights, axis=-1)
 
 
-def smooth_recursion(temporal_losses: TemporalLosses, loss: int) -> Recursion[Floats]:
-    """Return the recursion in floats, over a day at a time or, where that is worth its time at such a loss, longer.
-
-    Source: straight lines between the sample points of L, as numpy.interp.
-    """
-    sides = temporal_losses.recursion.backward, temporal_losses.recursion.forward
-    is_longer = temporal_losses.steps_per_day == 1 and sides[0].step_at(1).supremum(loss) != sides[0].supremum(loss)
-
-    def lines(leakage_at: Callable[[int], LeakageFunction[int]]) -> Callable[[int], _UpperLines]:
-        return lru_cache(lambda days: _UpperLines(cast("SampledLeakage", leakage_at(days))))
-
-    return Recursion(
-        *(
-            OneSidedRecursion(lines(side.step_at), orders=range(1, _MAX_ORDER + 1))
-            if is_longer
-            else OneSidedRecursion(lines(side.step_at), side.day_at and lines(side.day_at))
-            for side in sides
-        )
-    )
-
-
-class _UpperLines:
+class _Lines:
     """L at one age by straight lines between the grid points of a leakage bound, with slope one beyond the last."""
 
     def __init__(self, leakage: SampledLeakage) -> None:
         grid, values = leakage.sample_points
-        pairs = [(loss / NANO, value / NANO) for loss, value in zip(grid, values, strict=True) if loss < math.inf]
-        self._losses = np.array([0.0, *(loss for loss, _ in pairs)])
-        self._values = np.array([0.0, *(value for _, value in pairs)])
+        points = [(loss / NANO, value / NANO) for loss, value in zip(grid, values, strict=True) if loss < math.inf]
+        self._losses, self._values = (
+            [0.0, *numbers] for numbers in (zip(*points, strict=True) if points else ((), ()))
+        )
+        ends = pairwise(zip(self._losses, self._values, strict=True))
+        self._slopes = [(value - before) / (loss - smaller) for (smaller, before), (loss, value) in ends] + [1.0]
 
-    def __call__(self, loss: Floats) -> Floats:
-        beyond = np.maximum(loss - self._losses[-1], 0.0)
-        return np.asarray(np.interp(loss, self._losses, self._values) + beyond)
+    def __call__(self, loss: float) -> tuple[float, float]:
+        """Return value and slope at a loss."""
+        place = bisect_right(self._losses, loss) - 1
+        slope = self._slopes[place]
+        return self._values[place] + slope * (loss - self._losses[place]), slope
 
-    def supremum(self, loss: ArrayLike) -> Floats:
-        """Return the smallest x with loss + L(x) = x, infinite if there is none."""
-        return np.asarray(np.vectorize(self._supremum, otypes=[np.float64])(loss), dtype=np.float64)
 
-    def _supremum(self, loss: float) -> float:
-        shortfall = loss + self._values - self._losses
-        index = int((shortfall <= 0).argmax())
-        if loss == 0 or shortfall[index] > 0:
-            return 0.0 if loss == 0 else math.inf
-        # Between two grid points what is missing falls in a straight line.
-        share = shortfall[index - 1] / (shortfall[index - 1] - shortfall[index])
-        return float(self._losses[index - 1] + share * (self._losses[index] - self._losses[index - 1]))
+_Part = tuple[float, int, float]
+"""A leakage, the order of the step that it comes from (0: of none), and the slope of L there."""
+
+
+@dataclass(frozen=True, slots=True)
+class _SmoothSide:
+    """One direction of the recursion over days in a row, in floats, with its derivatives: L by order of a step."""
+
+    steps: Sequence[_Lines]
+    days: Sequence[_Lines]
+
+    def parts(self, losses: Sequence[float]) -> tuple[list[_Part], list[_Part]]:
+        """Return the composed loss up to each release, and the leakage of the earlier ones about its day."""
+        composed: list[_Part] = []
+        earlier: list[_Part] = []
+        for place, loss in enumerate(losses):
+            composed.append(_least(self.steps, loss, losses, composed, place))
+            earlier.append(_least(self.days, 0.0, losses, composed, place))
+        return composed, earlier
+
+    def gradient(self, weights: Sequence[float], composed: Sequence[_Part], earlier: Sequence[_Part]) -> list[float]:
+        """Return the derivatives of the weighted sum of the leakages of earlier releases by each loss."""
+        of_loss, of_composed = [0.0] * len(weights), [0.0] * len(weights)
+        for place in reversed(range(len(weights))):
+            for (_, order, slope), weight, first in (
+                (composed[place], of_composed[place], 0),
+                (earlier[place], weights[place], 1),
+            ):
+                for back in range(first, max(order, 1)):
+                    of_loss[place - back] += weight
+                if order:
+                    of_composed[place - order] += weight * slope
+        return of_loss
+
+
+def _least(
+    lines: Sequence[_Lines], own: float, losses: Sequence[float], composed: Sequence[_Part], place: int
+) -> _Part:
+    """Return the least leakage over the orders of a step to a place, `own` included."""
+    parts, total = [], own
+    for order, leakage in enumerate(lines[:place], 1):
+        value, slope = leakage(composed[place - order][0])
+        parts.append((total + value, order, slope))
+        total += losses[place - order]
+    return min(parts, default=(own, 0, 0.0))
+
+
+def near_optimum(sides: Sequence[_SmoothSide], start: Sequence[float], alpha: float) -> list[float]:
+    r"""Return a plan with less noise near `start`, the same numbers on every machine: the least noisy one looked at.
+
+    .. math:: \min \sum_t \frac{1}{e_t} \text{ s.t. } TPL_t \le \alpha: \qquad
+        e_t = \Bigl( \sum_s \lambda_s \frac{\partial TPL_s}{\partial e_t} \Bigr)^{-1/2}, \qquad
+        \lambda_s \leftarrow \lambda_s \frac{TPL_s}{\alpha}
+
+    The first is what an optimum with multipliers lambda has; a multiplier grows where the leakage is above alpha. Each
+    step goes half of the way, since L has kinks, and the mean of the later half is looked at too. Sums, products,
+    quotients and roots are rounded alike everywhere, so no processor has another plan.
+
+    Source: this project; conditions of Karush, Kuhn and Tucker.
+
+    Args:
+        sides: backward and forward recursion.
+        start: a plan within alpha, > 0 [epsilon].
+        alpha: bound on the total leakage [epsilon].
+    """
+    backward, forward = sides
+    losses, multipliers, mean = [*start], [1.0] * len(start), [0.0] * len(start)
+    least, best = math.inf, losses
+    for step in range(_SEARCH_STEPS + 1):
+        before, after = backward.parts(losses), forward.parts(losses[::-1])
+        leakages = [sum(each) for each in zip(losses, _values(before[1]), _values(after[1])[::-1], strict=True)]
+        noise = sum(1 / loss for loss in losses) * max(1.0, max(leakages) / alpha)
+        if noise < least:
+            least, best = noise, losses
+        multipliers = [weight * (leakage / alpha) for weight, leakage in zip(multipliers, leakages, strict=True)]
+        slopes = backward.gradient(multipliers, *before), forward.gradient(multipliers[::-1], *after)[::-1]
+        derivatives = [sum(each) for each in zip(multipliers, *slopes, strict=True)]
+        if not 0 < min(derivatives) <= max(derivatives) < _LARGE:  # no limit is near
+            break
+        losses = [math.sqrt(loss / math.sqrt(each)) for loss, each in zip(losses, derivatives, strict=True)]
+        if step >= _SEARCH_STEPS // 2:
+            mean = [total + loss for total, loss in zip(mean, losses, strict=True)]
+        if step == _SEARCH_STEPS - 1:
+            losses = [total / (_SEARCH_STEPS - _SEARCH_STEPS // 2) for total in mean]
+    return best
+
+
+def _values(parts: Iterable[_Part]) -> list[float]:
+    return [value for value, _, _ in parts]
 
 
 # --------------------------------------------------------------------------------------------------
@@ -327,10 +382,6 @@ _NANO_HALVINGS = 40
 _HARDLY = 1e-9
 _NEAR = 1 + 1e-6, 1 + 1e-8
 _NOISE_UNIT = 1 << 128  # a noise scale in whole units of 2^-128/nano-epsilon
-_SEARCHED_BITS = 12
-"""Leading bits of a searched loss that count; a decimal amount lies on no step of them."""
-_SURE_BITS = 20
-"""A searched plan counts as better where its noise is less by more than this many bits' last one."""
 _ROUNDINGS = 4
 _ULP = float(np.finfo(np.float64).eps)
 
@@ -503,32 +554,25 @@ def temporal_allocation(
     """
     allocator = _NanoAllocator(leakage_bound, alpha)
     plans = allocator.plans(horizon, budget) if horizon else allocator.plans(1, "supremum")
-    best = min(_capped(plans, day_cap), key=lambda plan: (_noise(plan), str(plan)), default=())
-    for plan in _capped(allocator.searched(plans) if budget == "best" else [], day_cap):
-        if not best or _noise(plan) + (_noise(plan) >> _SURE_BITS) < _noise(best):
-            best = tuple(_leading_bits(loss) for loss in plan)
-    return best
+    if budget == "best" and horizon:
+        plans += allocator.searched(plans)
+    capped: list[Plan] = [tuple(min(loss, day_cap) for loss in plan) for plan in plans if min(plan) > 0]
+    return min(capped, key=noise_order, default=())
 
 
-def _capped(plans: Iterable[Plan], day_cap: int) -> list[Plan]:
-    return [tuple(min(loss, day_cap) for loss in plan) for plan in plans if min(plan) > 0]
+def noise_order(plan: Plan) -> tuple[int, str]:
+    """Return what plans are compared by: their noise as an integer, and the text of equally noisy ones.
 
+    Source: sum of 1/e, the scale of Laplace noise, in units of 2^-128; a loss of 0 has the largest.
 
-def _noise(plan: Plan) -> int:
-    """Return the sum of 1/e in whole units: integers, of which no processor has other ones."""
-    return sum(_NOISE_UNIT // loss for loss in plan)
-
-
-def _leading_bits(loss: int) -> int:
-    """Return a loss rounded down to its first bits."""
-    cut = max(0, loss.bit_length() - _SEARCHED_BITS)
-    return loss >> cut << cut
+    >>> min([(3, 1), (2, 2), (1, 3)], key=noise_order)
+    (2, 2)
+    """
+    return sum(_NOISE_UNIT // loss if loss else _NOISE_UNIT * NANO for loss in plan), str(plan)
 
 
 class _NanoAllocator(Allocator[Plan]):
     """Plans in whole nano-epsilon under a leakage bound; steps over several releases raise a constant, not all ends."""
-
-    unit = NANO
 
     def __init__(self, leakage_bound: LeakageBoundLike, alpha: int) -> None:
         self.losses = TemporalLosses(leakage_bound)
@@ -585,10 +629,25 @@ class _NanoAllocator(Allocator[Plan]):
             low, high = (middle, high) if fits(middle) else (low, middle)
         return at(low)
 
-    def smooth(self, start: Plan) -> Recursion[Floats] | None:
-        is_improved = 1 < len(start) <= _MAX_IMPROVED and min(start) > 0
-        loss = start[len(start) // 2]
-        return smooth_recursion(self.losses, loss) if is_improved else None
+    def searched(self, plans: list[Plan]) -> list[Plan]:
+        start = min(plans, key=noise_order)
+        if not 1 < len(start) <= _MAX_IMPROVED or min(start) <= 0:
+            return []
+        both = self.losses.recursion.backward, self.losses.recursion.forward
+        sides = [self._smooth(side, start[len(start) // 2]) for side in both]
+        optimum = near_optimum(sides, [loss / NANO for loss in start], self.alpha / NANO)
+        return [self.fitted(np.array(optimum) * NANO)]
+
+    def _smooth(self, side: OneSidedRecursion[int], loss: int) -> _SmoothSide:
+        """Return a side in floats: over a day at a time or, where that is worth its time at such a loss, longer."""
+
+        def lines(leakage_at: Callable[[int], LeakageFunction[int]], orders: Iterable[int]) -> list[_Lines]:
+            return [_Lines(cast("SampledLeakage", leakage_at(days))) for days in orders]
+
+        backward = self.losses.recursion.backward
+        is_longer = self.losses.steps_per_day == 1 and backward.step_at(1).supremum(loss) != backward.supremum(loss)
+        steps = lines(side.step_at, range(1, _MAX_ORDER + 1) if is_longer else (1,))
+        return _SmoothSide(steps, steps if is_longer or side.day_at is None else lines(side.day_at, (1,)))
 
     def _fits(self, plan: Plan) -> bool:
         return self.keeps(self.losses.largest(dict(enumerate(plan))))
@@ -640,9 +699,10 @@ class _FloatAllocator(Allocator[Floats]):
         share = smallest if excess(smallest) >= 0 else brentq(excess, smallest, largest, xtol=1e-300)
         return self.reduced(plan * float(share))
 
-    def smooth(self, start: Floats) -> Recursion[Floats]:
-        del start
-        return self.recursion
+    def searched(self, plans: list[Floats]) -> list[Floats]:
+        optimum = local_optimum(self.recursion, min(plans, key=mean_noise_scale), self.alpha)
+        is_plan = np.isfinite(optimum).all() and optimum.min() > 0
+        return [self.fitted(optimum)] if is_plan else []
 
     def reduced(self, plan: Floats) -> Floats:
         """Return a plan, reduced by as many units in the last place as its leakage exceeds alpha."""

@@ -40,6 +40,7 @@ from agedp_data.notions.notion import (
     NoiseExample,
     NotionText,
     OwnBound,
+    Remembered,
     TickMeter,
 )
 from agedp_data.notions.publication import (
@@ -219,19 +220,13 @@ _OPENING: dict[Clock, str] = {
 }
 
 
-class _SumOnDay:
+class _SumOnDay(Remembered):
     """The discounted sum of all losses on a day, kept until a loss changes or another day is asked about."""
 
     def __init__(self) -> None:
         self._losses: DayLosses[int] | None = None
         self._of = (0, 0)
         self._sum = 0
-
-    def __eq__(self, other: object) -> bool:
-        """Two caches are equal, so that promises with equal parameters are equal whatever they have computed."""
-        return isinstance(other, _SumOnDay)
-
-    __hash__ = None  # type: ignore[assignment]
 
     def on(self, losses: DayLosses[int], day: int, weights: DiscountWeights) -> int:
         """Return `weights.total(losses, day)`."""
@@ -369,8 +364,7 @@ class Discounted(EnforcedPromise):
             dates = (ticks.newest, day_number(published_on) if published_on else None)
             now = max((date for date in dates if date is not None), default=now)
         available = self._available(earlier, now, bound)
-        others = losses.but(day) if day in losses else losses
-        planned = min(self.day_limit(day), self.planned_loss(others, day, leakage_bound))
+        planned = min(self.day_limit(day), self.planned_loss(losses.without(day), day, leakage_bound))
         regular = min(self._second, planned) if self.schedule == "renewal" else planned
         if available * _RESIDUE < regular:  # what roundings left of a schedule is no release
             return 0

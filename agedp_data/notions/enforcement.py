@@ -33,6 +33,7 @@ from agedp_data.notions.notion import (
     Losses,
     LossMeter,
     Promise,
+    Remembered,
 )
 from agedp_data.notions.publication import (
     Events,
@@ -127,14 +128,8 @@ def spent_bounds(losses: Mapping[str, int], events: Events = ()) -> list[LossBou
 _Answer = TypeVar("_Answer")
 
 
-class ModelCache(dict[int, _Answer]):
+class ModelCache(Remembered, dict[int, _Answer]):
     """Solutions under models, by `id` of the model; each entry holds its model, so that its id is not used again."""
-
-    def __eq__(self, other: object) -> bool:
-        """Two caches are equal, so that promises with equal parameters are equal whatever they have computed."""
-        return isinstance(other, ModelCache)
-
-    __hash__ = None
 
 
 class EnforcedPromise(Promise, ABC):
@@ -261,8 +256,7 @@ class EnforcedPromise(Promise, ABC):
 
         For most notions it follows from their losses (`planned_loss`); caps are applied afterwards.
         """
-        losses = self.day_losses(history)
-        return self.planned_loss(losses.but(day) if day in losses else losses, day, leakage_bound)
+        return self.planned_loss(self.day_losses(history).without(day), day, leakage_bound)
 
     @abstractmethod
     def check(self, history: Sequence[HistoryRow], new_row: HistoryRow, leakage_bound: LeakageBoundLike | None) -> None:

@@ -324,7 +324,7 @@ class Neighbourhood(EnforcedPromise):
     def planned_loss(self, losses: Losses, day: str, leakage_bound: LeakageBoundLike | None) -> int:
         """Return the budget of `day` for changes of any size, given the losses of all days about small changes."""
         del leakage_bound
-        other_days = losses.but(day) if isinstance(losses, DayLosses) and day in losses else losses
+        other_days = losses.without(day) if isinstance(losses, DayLosses) else losses
         window = floor_nano(self.epsilon_per_window)
         spent = largest_window(other_days, days=self.window_days, events=self.charges, around=(day, day))
         available = max(0, window - spent)

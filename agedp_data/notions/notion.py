@@ -468,18 +468,22 @@ _Key = TypeVar("_Key", str, int)
 Undo = Callable[[], object]
 
 
-class HistoryMeter(ABC):
+class Remembered:
+    """What was computed before: equal to any other, so that promises with equal parameters are equal."""
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether the other one remembers the same kind of thing."""
+        return isinstance(other, type(self))
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class HistoryMeter(Remembered, ABC):
     """Something that is measured of the released rows of a history, row by row."""
 
     def __init__(self) -> None:
         self._rows: tuple[HistoryRow, ...] = ()
         self._undos: list[Undo | None] = []
-
-    def __eq__(self, other: object) -> bool:
-        """Two caches are equal, so that promises with equal parameters are equal whatever they have measured."""
-        return isinstance(other, type(self))
-
-    __hash__ = None  # type: ignore[assignment]
 
     @abstractmethod
     def add(self, row: HistoryRow) -> Undo:
@@ -543,6 +547,10 @@ class DayLosses(dict[_Key, int]):
     def newest(self) -> _Key | None:
         """Return the newest day; None without one."""
         return self.order[-1] if self.order and self.is_ascending else max(self, default=None)
+
+    def without(self, day: _Key) -> DayLosses[_Key] | DayApart[_Key]:
+        """Return the losses of all days but one."""
+        return self.but(day) if day in self else self
 
     def but(self, day: _Key, loss: int | None = None) -> DayApart[_Key]:
         """Return these losses with another loss of one day, or without it; they change as these do."""

@@ -20,7 +20,7 @@ from agedp_data.accounting.temporal_allocation import largest_feasible
 from agedp_data.epsilon import NANO
 from agedp_data.errors import Refused
 from agedp_data.notions import AnyPromise
-from agedp_data.notions.publication import Event, Publication, largest_charged_window
+from agedp_data.notions.publication import Event, Publication, largest_window
 from tests.laws.promises import CHARGES, Line, kept, leakage_bound, models, promises
 from tests.laws.test_every_notion import ATTEMPTS, admits, lived, values
 
@@ -39,7 +39,7 @@ def windows(losses: dict[str, int], charges: tuple[Event, ...], width: int) -> d
     found = {}
     for start in AROUND:
         days = [(start + timedelta(days=each)).isoformat() for each in range(width)]
-        touching = [draw.loss for draw in charges if any(draw.first_day <= each <= draw.last_day for each in days)]
+        touching = [draw.pure for draw in charges if any(draw.first_day <= each <= draw.last_day for each in days)]
         found[days[0]] = sum(losses.get(each, 0) for each in days) + sum(touching)
     return found
 
@@ -49,13 +49,13 @@ def windows(losses: dict[str, int], charges: tuple[Event, ...], width: int) -> d
 def test_windows_are_the_largest_of_all_looked_at_one_by_one(losses, charges, width, first, length):
     by_day = {day(number): loss for number, loss in losses.items()}
     found = windows(by_day, charges, width)
-    assert largest_charged_window(charges, by_day, days=width) == max(found.values())
+    assert largest_window(by_day, events=charges, days=width) == max(found.values())
     begin, end = FIRST + timedelta(days=first), FIRST + timedelta(days=first + length)
     containing = [
         value for start, value in found.items() if begin - timedelta(days=width - 1) <= date.fromisoformat(start) <= end
     ]
     around = (begin.isoformat(), end.isoformat())
-    assert largest_charged_window(charges, by_day, days=width, around=around) == max(containing)
+    assert largest_window(by_day, events=charges, days=width, around=around) == max(containing)
 
 
 def charged(promise, charges):
@@ -69,7 +69,7 @@ def test_draws_enter_each_figure_once_as_far_as_its_scope_touches_them(notion, d
     promise, model = data.draw(promises(notion)), data.draw(models(notion))
     history = lived(promise, model, data.draw(ATTEMPTS))
     draws, plain = promise.charges, values(charged(promise, ()), history, model)
-    figures, everything = values(promise, history, model), sum(draw.loss for draw in draws)
+    figures, everything = values(promise, history, model), sum(draw.pure for draw in draws)
     losses = dict.fromkeys((row.day for row in history), 0)
     for row in history:
         losses[row.day] += row.loss
@@ -220,7 +220,7 @@ def test_draws_that_leave_nothing_are_refused_and_smaller_ones_are_not(key):
     notion, charges, keys = LEAVES_NOTHING[key]
     with pytest.raises(Refused, match=rf"^{key} = 0\.2 leaves nothing .* draws of 0\.2\b"):
         promised(notion, charges, **keys).check_charges([], None)
-    fitting = promised(notion, tuple(replace(draw, loss=draw.loss - 4) for draw in charges), **keys)
+    fitting = promised(notion, tuple(replace(draw, pure=draw.pure - 4) for draw in charges), **keys)
     fitting.check_charges([], None)
 
 
@@ -251,7 +251,7 @@ def test_a_later_draw_is_refused_where_released_days_have_no_room_for_it():
     touching = Event(day(-9), day(0), 1)  # windows with Feb 28 hold three days of .25, that of Mar 1 is full
     with pytest.raises(Refused, match=r"'window of 4 days' comes to 1\.000000001, more than 1\."):
         promised("w-event", (touching,), **keys).check_charges(history, None)
-    promised("w-event", (replace(touching, last_day=day(-1), loss=250_000_000),), **keys).check_charges(history, None)
+    promised("w-event", (replace(touching, last_day=day(-1), pure=250_000_000),), **keys).check_charges(history, None)
     # A bound that an amendment has lowered below the released days is no reason by itself.
     lowered = {**keys, "epsilon_per_window": Decimal("0.9")}
     promised("w-event", (Event(day(-9), day(-4), 1),), **lowered).check_charges(history, None)

@@ -97,8 +97,8 @@ def cell_curve(move: int, scale: float) -> np.ndarray[Any, np.dtype[np.float64]]
 def figure(rows: Iterable[Row], draws: Iterable[Event], delta: Decimal) -> float:
     """Return the loss of rows and draws together at a delta [nano-epsilon]; a draw is an answer at random."""
     rows, draws = [row for row in rows if row.loss], list(draws)
-    pure = sum(each.loss for each in (*rows, *draws))
-    renyi = sum((cell_curve(1, NANO / draw.loss) for draw in draws), np.zeros(64))
+    pure = sum(row.loss for row in rows) + sum(draw.pure for draw in draws)
+    renyi = sum((cell_curve(1, NANO / draw.pure) for draw in draws), np.zeros(64))
     renyi = renyi + sum(
         cell_curve(move, row.scale) for row in rows for move in MOVES.get(row.series, (row.sensitivity,))
     )
@@ -181,7 +181,7 @@ ASKS = st.sampled_from(["day", "day", "skip", 50, 100, 200]) | st.integers(0, 30
     st.lists(st.tuples(st.integers(0, 11), st.sampled_from(list(SERIES)), ASKS), min_size=14, max_size=24),
 )
 def test_what_is_admitted_keeps_every_span_and_what_is_refused_would_not(notion, delta, charges, attempts):
-    draws = [replace(draw, loss=draw.loss // 3 + 1) for draw in charges]
+    draws = [replace(draw, pure=draw.pure // 3 + 1) for draw in charges]
     promise = promised(notion, delta, draws)
     model = leakage_bound("markov", 0.5) if notion == "age-dependent" else None
     history: list[Row] = []
@@ -207,7 +207,7 @@ def test_what_is_admitted_keeps_every_span_and_what_is_refused_would_not(notion,
 def judge_refusal(promise: Any, history: Sequence[Row], row: Row, draws: Sequence[Event]) -> None:
     """Check that a bound would be broken: of the day, or of a span within the rounding."""
     spent = sum(each.loss for each in (*history, row) if each.day == row.day)
-    spent += sum(draw.loss for draw in draws if draw.touches(row.day))
+    spent += sum(draw.pure for draw in draws if draw.touches(row.day))
     caps = [promise.day_cap, floor_nano(getattr(promise, "epsilon_per_day", 1000))]
     with_row = [*history, row]
     assert spent > min(caps) or any(

@@ -75,14 +75,7 @@ def _draw_again(original: Function) -> Function:
 
 
 def _window_a_day_short(original: Function) -> Function:
-    def fullest_window(losses: Any, day: str, last_day: str = "", *, days: int, charges: Any = ()) -> int:
-        return original(losses, day, last_day, days=max(days - 1, 1), charges=charges)
-
-    return fullest_window
-
-
-def _stated_window_a_day_short(original: Function) -> Function:
-    return lambda losses, *, days, charges=(): original(losses, days=max(days - 1, 1), charges=charges)
+    return lambda *args, days, **keywords: original(*args, days=max(days - 1, 1), **keywords)
 
 
 def _one_series_of_a_day(original: Function) -> Function:
@@ -101,7 +94,11 @@ def _later_series_free(original: Function) -> Function:
 
 
 def _charge_aged(original: Function) -> Function:
-    return lambda self, *args, **keywords: original(replace(self, charge=self.charge // 2), *args, **keywords)
+    def bounds(self: Any, *args: Any, **keywords: Any) -> Any:
+        halves = tuple(replace(event, pure=event.pure // 2) for event in self.publication.charges)
+        return original(replace(self, publication=replace(self.publication, charges=halves)), *args, **keywords)
+
+    return bounds
 
 
 def _first_day_only(_: Function) -> Function:
@@ -386,13 +383,13 @@ FAULTS: dict[str, Fault] = {
     ),
     # Accounting
     "a window is a day short": Fault(
-        "agedp_data.notions.w_event:fullest_window",
+        "agedp_data.notions.publication:window_sums",
         _window_a_day_short,
         ("tests/agedp_data/notions/test_closed_forms.py::test_windows_equal_a_brute_force_over_all_of_them",),
     ),
     "a stated window is a day short": Fault(
-        "agedp_data.notions.w_event:largest_window",
-        _stated_window_a_day_short,
+        "agedp_data.notions.publication:largest_window",
+        _window_a_day_short,
         ("tests/agedp_data/notions/test_closed_forms.py::test_windows_equal_a_brute_force_over_all_of_them",),
     ),
     "a second series is free": Fault(

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -181,3 +185,27 @@ def test_what_cannot_be_planned_is_refused(wrong):
         allocate(STAY, STAY, **keys)
     with pytest.raises(ChainError):
         allocate_with(temporal_recursion(STAY, STAY), **keys)
+
+
+_PLANS = """
+from agedp_data.accounting.temporal_allocation import temporal_allocation
+from agedp_data.leakage.population_bound import leakage_bound
+for stay in (0.6, 0.9):
+    chain = [[[stay, 1 - stay], [1 - stay, stay]]]
+    bound = leakage_bound(chain, [1], [0.1], reliable=[True], forward=chain, steps_per_day=1)
+    for horizon, alpha in ((5, 10**9), (20, 3 * 10**8), (60, 10**9)):
+        print(temporal_allocation(bound, alpha, horizon, "best", 10**10))
+"""
+
+
+def test_the_best_plan_is_the_same_on_every_processor_and_number_of_threads():
+    # What the search finds differs in its last digits between kernels of linear algebra and their threads.
+    settings = ({"OPENBLAS_NUM_THREADS": "1"}, {"OPENBLAS_NUM_THREADS": "2"},
+                {"NPY_DISABLE_CPU_FEATURES": "X86_V4", "OPENBLAS_CORETYPE": "Nehalem"})  # fmt: skip
+    running = [
+        subprocess.Popen([sys.executable, "-c", _PLANS], env={**os.environ, **each}, stdout=subprocess.PIPE, text=True)
+        for each in settings
+    ]
+    plans = [process.communicate(timeout=300)[0] for process in running]
+    assert plans[0].count("(") == 6
+    assert plans[0] == plans[1] == plans[2]

@@ -18,8 +18,8 @@ from agedp_data.epsilon import NANO, floor_nano
 from agedp_data.errors import ChainError, Refused
 from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.notions import AgeDependent, Classical, WEvent
-from agedp_data.notions.publication import Comparison
-from agedp_data.notions.w_event import WindowLoss, fullest_window, largest_window
+from agedp_data.notions.publication import Comparison, largest_window
+from agedp_data.notions.w_event import WindowLoss
 from tests.laws.promises import Line
 
 CAPS = {"max_day_epsilon": Decimal(2), "epsilon_total": "unlimited"}
@@ -74,7 +74,9 @@ def test_windows_equal_a_brute_force_over_all_of_them():
         sums = {tuple(window): sum(losses.get(day, 0) for day in window) for window in windows}
         assert largest_window(losses, days=days) == max(sums.values())
         day = line(draw.randrange(1, 30)).day
-        assert fullest_window(losses, day, days=days) == max(total for window, total in sums.items() if day in window)
+        assert largest_window(losses, days=days, around=(day, day)) == max(
+            total for window, total in sums.items() if day in window
+        )
 
 
 def test_even_spends_a_window_th_and_remaining_half_of_what_is_left():

@@ -15,7 +15,7 @@ import pytest
 from agedp_data.errors import Refused
 from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.notions import AgeDependent, Discounted, Neighbourhood, Temporal, WEvent
-from agedp_data.notions.neighbourhood import BoundedChangeLosses
+from agedp_data.notions.neighbourhood import small_losses
 from agedp_data.notions.notion import ChangedDays, DayLosses, LossMeter, TickMeter, day_number
 from agedp_data.notions.publication import Publication
 from agedp_data.notions.spans import EMPTY, SpanCurves
@@ -92,7 +92,7 @@ def counted(rows, key) -> dict:
 @pytest.mark.parametrize("seed", range(4))
 def test_meters_have_the_losses_of_the_rows(seed):
     days, ticks, published = LossMeter(), TickMeter("day"), TickMeter("published_on")
-    small, curves = BoundedChangeLosses(PUBLICATION, 2000), SpanCurves(PUBLICATION)
+    small, curves = small_losses(PUBLICATION, 2000), SpanCurves(PUBLICATION)
     for chance, rows in histories(seed):
         expected = counted(rows, lambda each: each.day)
         losses = days.read(rows).losses
