@@ -67,19 +67,15 @@ class ParsedRows:
     label: Ints | None = None
 
     @property
-    def columns(self) -> dict[str, Any]:
-        """Return the arrays by name, without that of labels if there are none."""
-        named = ((name, getattr(self, name)) for name in _COLUMNS)
-        return {name: values for name, values in named if values is not None}
-
-    @property
     def kept(self) -> int:
         """Return the number of rows with a reading."""
         return len(self.row) if self.label is None else int((self.energy_wh[:, 0] != NO_READING).sum())
 
     def select(self, indices: Ints | slice) -> ParsedRows:
         """Return the rows with these indices."""
-        return ParsedRows(**{name: values[indices] for name, values in self.columns.items()})
+        label = None if self.label is None else self.label[indices]
+        household, time, channel = self.household[indices], self.time[indices], self.channel[indices]
+        return ParsedRows(household, time, channel, self.energy_wh[indices], self.row[indices], label)
 
     def without(self, indices: Ints) -> ParsedRows:
         """Return the other rows; `indices` ascend. If they are few, the runs between them are copied as a whole."""
@@ -102,8 +98,8 @@ def join_parsed_rows(pieces: Sequence[ParsedRows]) -> ParsedRows:
     """Return the rows of pieces, at least one, one after the other; a single piece is not copied."""
     if len(pieces) == 1:
         return pieces[0]
-    columns = [rows.columns for rows in pieces]
-    return ParsedRows(**{name: np.concatenate([of_piece[name] for of_piece in columns]) for name in columns[0]})
+    names = [name for name in _COLUMNS if getattr(pieces[0], name) is not None]
+    return ParsedRows(**{name: np.concatenate([getattr(piece, name) for piece in pieces]) for name in names})
 
 
 def no_rows(layout: Layout) -> ParsedRows:
