@@ -107,15 +107,13 @@ def deduplicate_rows(
         rows = replace(rows, household=meters.of_row, label=None)
         rows = _without(rows, np.flatnonzero(rows.energy_wh[:, 0] == NO_READING))
     rows = replace(rows, channel=_assign_passes(rows))
-    first, last = (int(rows.time.min()), int(rows.time.max())) if len(rows.time) else (0, 0)
-    channels = int(rows.channel.max(initial=0)) + 1
-    key = rows.household.astype(np.int64) * (last - first + 1) + (rows.time - first)
-    if channels > 1:
-        key = key * channels + rows.channel
-    order = _sort_order(key, rows)
-    if order is not None:
-        rows, key = rows.take(order), key[order]
-    reason = _rejection_reasons(key, rows.file, rows.energy_wh, later_wins=later_wins)
+    reason = np.zeros(0, np.int64)
+    if not _ascend(rows.household, rows.time):
+        key = _row_keys(rows)
+        order = _sort_order(key, rows)
+        if order is not None:
+            rows, key = rows.take(order), key[order]
+        reason = _rejection_reasons(key, rows.file, rows.energy_wh, later_wins=later_wins)
     rejected = np.flatnonzero(reason != RejectionReason.KEPT)
     kept_rows = _without(rows, rejected) if len(rejected) else rows
     household, time, energy = _combine_channels(kept_rows, complete_channels=complete_channels)
@@ -201,6 +199,24 @@ def _without(rows: StoredRows, rejected: Ints) -> StoredRows:
         np.concatenate([column[start:stop] for start, stop in zip(starts, stops, strict=True)]) for column in columns
     )
     return StoredRows(rows.ids, *kept_columns)
+
+
+def _ascend(household: Ints, time: Ints) -> bool:
+    """Return whether rows are sorted by household and time, each once, as those of published files are."""
+    is_later = (household[1:] == household[:-1]) & (time[1:] > time[:-1])
+    return bool((is_later | (household[1:] > household[:-1])).all())
+
+
+def _row_keys(rows: StoredRows) -> Ints:
+    """Return a number of household, time and channel of each row, which sorts by them in this order."""
+    first, last = (int(rows.time.min()), int(rows.time.max())) if len(rows.time) else (0, 0)
+    key = rows.household.astype(np.int64)
+    key *= last - first + 1
+    key += rows.time
+    if rows.channel.any():
+        key *= int(rows.channel.max()) + 1
+        key += rows.channel
+    return key
 
 
 def _sort_order(key: Ints, rows: StoredRows) -> Ints | None:

@@ -1,7 +1,8 @@
 """`agedp.quantize` and `agedp.estimate`: readings -> states -> chains, for inspection and use.
 
-The stages of a calibration on readings of a data frame: the same edges, states, counts and bounds, by the same Dask
-tasks. Everything here is confidential.
+The stages of a calibration on readings of a table: the same edges, states, counts and bounds, by the same functions.
+Readings in memory are counted in this process; those of a Dask frame are stored first, and counted by Dask tasks.
+Everything here is confidential.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class States:
 
     edges: pd.DataFrame
     kind: Edges
-    period: AnyPeriod
+    period: AnyPeriod = field(repr=False)
     engine: Engine
     _owner: Workspace | None = field(default=None, repr=False)
 
@@ -164,7 +165,8 @@ def quantize(
         states: the number of states.
         edges: "quantile" and "equal-width" are each household's own; a list of edges [Wh] is the same for all.
         step: "half-hour", or "day" for states of daily totals.
-        scheduler: a Dask scheduler or client; the active client, or threads, if not given.
+        scheduler: a Dask scheduler or client for a Dask frame and for measures of chains; the active client, or
+            threads, if not given.
 
     Raises:
         InputError: a table without these columns, or without a usable reading.
@@ -362,7 +364,7 @@ def _measure_block(chains: Floats | Ints, *, measure: Callable[..., Floats], wid
 
 
 def estimate(states: States, *, chain: Literal["homogeneous", "cyclic"] = "homogeneous") -> Chains:
-    r"""Count the transitions of every household, one Dask task for each month, in one pass.
+    r"""Count the transitions of every household, in one pass over the readings.
 
     Use it to inspect how fast households mix, before a model. Of C transitions from state i to j,
 

@@ -457,16 +457,17 @@ def parse(files: Any, store: Store, further: Sequence[pa.Table] = ()) -> ParsedR
 def _joined(parts: Sequence[tuple[int, _ParsedPart]], layout: Layout) -> tuple[StoredRows, list[_Rows]]:
     """Return the kept rows of all parts in their order, and household and time that the rejected ones name."""
     ids = tuple(sorted({name for _, part in parts for name in part.ids}))
-    pieces, numbers = [], []
+    kind = np.min_scalar_type(max([number for number, _ in parts], default=0))
+    pieces, numbers = [], [np.zeros(0, kind)]
     named: list[_Rows] = []
     for number, part in parts:
         of_part = _codes(ids, part.ids).astype(np.int32)
         for piece in part.pieces:
             pieces.append(replace(piece, household=of_part[piece.household]))
-            numbers.append(np.full(len(piece.row), number, np.int32))
+            numbers.append(np.full(len(piece.row), number, kind))
         named += [(_codes(ids, names)[household], time) for names, household, time in part.named]
     rows = join_parsed_rows(pieces or [no_rows(layout)])
-    file, row = np.concatenate([np.zeros(0, np.int32), *numbers]), np.arange(len(rows.row), dtype=np.int32)
+    file, row = np.concatenate(numbers), np.arange(len(rows.row), dtype=np.int32)
     columns: list[Any] = [rows.household, rows.channel, rows.time, file, row, rows.energy_wh, rows.label]
     return StoredRows(ids, *columns), named
 
@@ -483,10 +484,9 @@ def _distinct(time: Integers) -> Ints:
     >>> _distinct(np.array([9, 7, 9])).tolist()
     [7, 9]
     """
-    first = int(time.min()) if len(time) else 0
-    is_present = np.zeros(int(time.max(initial=0)) + 1 - first, bool)
-    is_present[time - first] = True
-    return np.flatnonzero(is_present) + first
+    is_present = np.zeros(int(time.max(initial=-1)) + 1, bool)
+    is_present[time] = True
+    return np.flatnonzero(is_present)
 
 
 def _rows_without_reading(rows: StoredRows, readings: Readings, complete_channels: Channels) -> Ints:
@@ -772,12 +772,11 @@ def instants(time: Integers, layout: Layout) -> pa.Array:
     import pandas as pd  # noqa: PLC0415
 
     distinct = _distinct(time)
-    first = int(distinct[0]) if len(distinct) else 0
     local = pd.DatetimeIndex((distinct * _HALF_HOUR_NS).astype("datetime64[ns]"))
     zoned = local.tz_localize(layout.day_zone, ambiguous=np.ones(len(local), bool), nonexistent="shift_forward")
-    by_time = np.zeros(len(distinct) and int(distinct[-1]) + 1 - first, np.int64)
-    by_time[distinct - first] = zoned.tz_convert("UTC").asi8
-    return pa.array(by_time[time - first], pa.timestamp("ns", layout.day_zone))
+    by_time = np.zeros(int(distinct.max(initial=-1)) + 1, np.int64)
+    by_time[distinct] = zoned.tz_convert("UTC").asi8
+    return pa.array(by_time[time], pa.timestamp("ns", layout.day_zone))
 
 
 def _dask_frame(files: Any, dataset: str, rules: ReadingRules, wanted: _Wanted) -> Any:  # noqa: ANN401
