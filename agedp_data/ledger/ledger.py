@@ -21,7 +21,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from agedp_data import clock
-from agedp_data.config.contract import FORM, NEEDS, comparable
+from agedp_data.config.contract import comparable
 from agedp_data.errors import LedgerError
 from agedp_data.ledger import lifecycle, records
 from agedp_data.ledger.backends import backend
@@ -256,9 +256,10 @@ class Ledger(LedgerTransactions):
 
         No row is rewritten. A version of agedp without that form refuses the ledger from then on.
         """
-        if self._chain.form >= FORM:
+        form = lifecycle.LEDGER_FORM
+        if self._chain.form >= form:
             return None
-        return self._store(_lifecycle_row(lifecycle.LedgerUpgrade(FORM, NEEDS[FORM]), at))
+        return self._store(_lifecycle_row(lifecycle.LedgerUpgrade(form, lifecycle.LEDGER_NEEDS[form]), at))
 
     @in_write_transaction
     def draw_once(
@@ -316,7 +317,11 @@ class Ledger(LedgerTransactions):
 
     @in_write_transaction
     def record_account(self, account: lifecycle.HouseholdAccount, *, at: str | date) -> lifecycle.HouseholdAccount:
-        """Return the newest household account of a population: `account`, stored unless it is the newest already."""
+        """Return the newest account of a population: `account`, stored unless it is the newest already.
+
+        Raises:
+            LedgerError: it is below an earlier one.
+        """
         if self._chain.accounts.get(account.population) != account:
             self._upgrade_for_records(at)
             self._store(_lifecycle_row(account, at))
