@@ -257,6 +257,7 @@ def _batches(rows: Iterable[tuple[object, ...]]) -> Iterator[list[tuple[object, 
 class _AccountFile(SQLiteDatabase):
     """Accounts in a file of SQLite. Its errors name the file in the private text only: it is confidential."""
 
+    subject, is_named = SUBJECT, False
     explanations: ClassVar[Mapping[str, str]] = {
         **SQLiteDatabase.explanations,
         "SQLITE_NOTADB": f"the file is not a household register; {_REPAIR}",
@@ -265,32 +266,9 @@ class _AccountFile(SQLiteDatabase):
         "SQLITE_CONSTRAINT": f"two rows contradict each other; {_REPAIR}",
     }
 
-    def exists(self) -> bool:
-        """Return whether the file exists.
-
-        Raises:
-            LedgerError: the path is a folder, or cannot be checked.
-        """
-        try:
-            return super().exists()
-        except LedgerError as error:
-            problem = f"{SUBJECT} cannot be used; check its path and permissions"
-            raise LedgerError(problem, private=error.private) from None
-
-    def error_about(self, text: str) -> LedgerError:
-        """Return an error about these accounts."""
-        return LedgerError(f"{SUBJECT} {text}", private=f"{SUBJECT} {str(self.path)!r} {text}")
-
-    def _error(self, text: str) -> LedgerError:
-        return LedgerError(f"{SUBJECT}: {text}", private=f"{SUBJECT} {str(self.path)!r}: {text}")
-
     def changed_parts(self, connection: sa.Connection) -> tuple[tuple[str, str], ...]:  # noqa: ARG002
         """Return (): accounts have no triggers."""
         return ()
-
-    def require_writable(self, connection: sa.Connection) -> None:
-        """Make SQLite take its write lock, which BEGIN IMMEDIATE leaves out for a read-only file."""
-        connection.execute(_META.delete().where(sa.false()))
 
 
 class _AccountServer(PostgreSQLDatabase):
@@ -360,8 +338,6 @@ class AccountDatabase:
         """
 
         def body(connection: sa.Connection) -> _Result:
-            if isinstance(self._database, _AccountFile):
-                self._database.require_writable(connection)
             rows = AccountRows(connection)
             if (self._meta(connection) or {}).get("version") == _REGISTER_OF_0_2:
                 _METADATA.create_all(connection, checkfirst=True)

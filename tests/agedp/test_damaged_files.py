@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from agedp.calibration_pipeline import calibrate
-from agedp.internal_records import register_members, roster_history
+from agedp.internal_records import roster_history
 from agedp.pipeline import run_stages
 from agedp.store import file_identity
 from agedp_data import mechanisms
@@ -103,7 +103,6 @@ ENDINGS: dict[str, tuple[str, ...]] = {  # how a night ends after damage to a ki
     "confidential/roster/checked.json": ("silent",),
     "confidential/roster/counts.parquet": ("silent",),
     "confidential/roster/file.json": ("silent",),
-    "confidential/roster/ranges.json": ("silent",),
     f"{STORE}/buckets.json": ("silent",),
 }
 ALWAYS = (
@@ -156,12 +155,8 @@ class World(House):
             patch.setattr(mechanisms, "discrete_laplace", exact)
             patch.setattr(file_identity, "SETTLING_NS", 0)  # the names of files just written are remembered
             patch.setattr(roster_history, "SETTLING_NS", 0)
-            for module, limit in (
-                (roster_history, "LEAST_BYTES"),
-                (roster_history, "LEAST_ROWS"),
-                (register_members, "LEAST_ROWS"),
-            ):
-                patch.setattr(module, limit, 0)  # as with a large roster
+            for limit in ("LEAST_BYTES", "LEAST_ROWS"):
+                patch.setattr(roster_history, limit, 0)  # as with a large roster
             try:
                 summary = run_stages(self.context(today=today, hour=6))
                 summary.check_not_refused()

@@ -53,7 +53,7 @@ import numpy as np
 import pyarrow as pa
 
 from agedp.local_files import atomic_files
-from agedp.local_files.atomic_files import DamagedFile
+from agedp.local_files.atomic_files import DamagedFile, FileKind, checked_json, read_checked_json, read_content
 from agedp_data.datasets.timestamps import date_of_day, day_number
 from agedp_data.errors import InputError, LedgerError, Refused
 from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord, StatementRecord
@@ -461,10 +461,9 @@ class AccountsPlace:
             return cls(url, Path(url.removeprefix(_FILE_URL)).parent / _KEY_FILE if is_beside else key)
         if atomic_files.path_exists(key) or atomic_files.path_exists(confidential / _ACCOUNT_FILE):
             folder = confidential
-        elif atomic_files.path_exists(noted):
-            folder = Path(noted.read_text(encoding="utf-8"))
         else:
-            folder = _user_folder() or confidential
+            began = read_content(noted, _parse_place, FileKind.SOURCE, advice="put back a copy of it").value
+            folder = began or _user_folder() or confidential
         address = f"{_FILE_URL}{(folder / _ACCOUNT_FILE).absolute()}"
         return cls(address, folder / _KEY_FILE, None if folder == confidential else noted)
 
@@ -492,7 +491,7 @@ class AccountsPlace:
         """
         folder, (database, key) = self.key_path.parent, self.open()
         if self.noted is not None and not atomic_files.path_exists(self.noted):
-            atomic_files.write(self.noted, str(folder).encode())
+            atomic_files.write(self.noted, checked_json({"folder": str(folder)}))
         if key is not None:
             return database, key
         with atomic_files.exclusive_lock(
@@ -517,6 +516,10 @@ class AccountsPlace:
         if len(secret) != _KEY_BYTES:
             raise DamagedFile(f"{_KEY_FILE} is damaged; {_COPY}")
         return HouseholdKey(secret)
+
+
+def _parse_place(path: Path) -> Path:
+    return Path(read_checked_json(path.read_bytes())["folder"])
 
 
 def _user_folder() -> Path | None:
