@@ -22,7 +22,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from itertools import accumulate, islice
 from typing import ClassVar, Final, Literal, Self, TypeVar
@@ -139,6 +139,7 @@ class AccountRows:
 
     def __init__(self, connection: sa.Connection) -> None:
         self._connection = connection
+        self._mark = {"sqlite": "?", "postgresql": "%s"}[connection.dialect.name]
 
     def populations(self) -> tuple[AccountedPopulation, ...]:
         """Return all populations.
@@ -179,11 +180,12 @@ class AccountRows:
 
         Those that read one of its input files under another rule for ids count as well.
         """
-        by_file, others = self.sharing_files(population), (of for of in self.populations() if of.charged_total > 0)
+        own, other, number = _MEMBER.alias(), _MEMBER.alias(), sa.bindparam("number")
+        same = sa.and_(own.c.population == population.id, other.c.population == number, own.c.digest == other.c.digest)
+        shares, by_file = sa.select(sa.exists().where(same)), self.sharing_files(population)
+        others = (of for of in self.populations() if of.id != population.id and of.charged_total > 0)
         return tuple(
-            entry
-            for entry in others
-            if entry.id != population.id and (entry.id in by_file or self._share_member(population.id, entry.id))
+            of for of in others if of.id in by_file or self._connection.execute(shares, {"number": of.id}).scalar_one()
         )
 
     def sharing_files(self, population: AccountedPopulation) -> set[int]:
@@ -199,18 +201,11 @@ class AccountRows:
         query = sa.select(_MEMBER.c.digest).where(_MEMBER.c.population.in_(populations))
         return {bytes(digest) for digest in self._connection.execute(query).scalars()}
 
-    def _share_member(self, population: int, other: int) -> bool:
-        first, second = _MEMBER.alias(), _MEMBER.alias()
-        same = sa.and_(
-            first.c.population == population, second.c.population == other, first.c.digest == second.c.digest
-        )
-        return bool(self._connection.execute(sa.select(sa.exists().where(same))).scalar_one())
-
     def _add(self, table: str, rows: Iterable[tuple[object, ...]]) -> None:
         """Insert rows by the driver itself, a batch at a time: a million households go through no layer in between."""
-        mark = {"sqlite": "?", "postgresql": "%s"}[self._connection.dialect.name]
-        for batch in _batches(rows):
-            values = ", ".join([mark] * len(batch[0]))
+        iterator = iter(rows)
+        while batch := [*islice(iterator, _BATCH)]:
+            values = ", ".join([self._mark] * len(batch[0]))
             self._connection.exec_driver_sql(f"INSERT INTO {table} VALUES ({values}) ON CONFLICT DO NOTHING", batch)  # noqa: S608
 
     def meta(self) -> dict[str, str]:
@@ -228,11 +223,8 @@ class AccountRows:
             sources.setdefault((ledger, population), {})[number] = kind
         draws = [*ask("SELECT source, first_day, last_day, loss FROM draw")]
         ranges = [(number, json.loads(text)) for number, text in ask("SELECT id, ranges FROM membership")]
-        mark = {"sqlite": "?", "postgresql": "%s"}[self._connection.dialect.name]
-        copy = (
-            f"INSERT INTO member SELECT {mark}, digest, {mark}, {mark} FROM household WHERE membership = {mark} "  # noqa: S608
-            "ON CONFLICT DO NOTHING"
-        )
+        mark = self._mark
+        copy = f"INSERT INTO member SELECT {mark}, digest, {mark}, {mark} FROM household WHERE membership = {mark}"  # noqa: S608
         for (ledger, name), kinds in sources.items():
             charges = Charges.of((first, last, loss) for source, first, last, loss in draws if source in kinds)
             if charges is None:
@@ -242,16 +234,10 @@ class AccountRows:
             self.save(population)
             for membership, entries in ranges:
                 for _, first, last in (entry for entry in entries if entry[0] in kinds):
-                    ask(copy, (population.id, first, last, membership))
+                    ask(f"{copy} ON CONFLICT DO NOTHING", (population.id, first, last, membership))
         for table in ("source", "draw", "membership", "household"):
             ask(f"DELETE FROM {table}")  # noqa: S608
         self._connection.execute(_META.update().where(_META.c.name == "version").values(content=VERSION))
-
-
-def _batches(rows: Iterable[tuple[object, ...]]) -> Iterator[list[tuple[object, ...]]]:
-    iterator = iter(rows)
-    while batch := [*islice(iterator, _BATCH)]:
-        yield batch
 
 
 class _AccountFile(SQLiteDatabase):
@@ -341,7 +327,10 @@ class AccountDatabase:
             rows = AccountRows(connection)
             if (self._meta(connection) or {}).get("version") == _REGISTER_OF_0_2:
                 _METADATA.create_all(connection, checkfirst=True)
-                rows.take_over(seal)
+                try:
+                    rows.take_over(seal)
+                except (TypeError, ValueError):
+                    raise self._database.error_about(f"of agedp 0.2 is damaged; {_REPAIR}") from None
             return work(rows)
 
         return run_transaction(self._database, body, write=True)

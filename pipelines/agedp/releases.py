@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, TypeVar, Unpac
 
 from agedp import plots
 from agedp.compute.engine_settings import Scheduler
+from agedp.internal_records.bookkeeping import TRUE_MEANS
 from agedp.ledger_session import LedgerSession
 from agedp.models import CalibratedModel
 from agedp.pipeline import run_stages
@@ -27,7 +28,7 @@ from agedp.promises import DeclaredCurve, Number, PromiseKeys, exact_number
 from agedp.release_folder.folder_files import is_release_file
 from agedp.release_folder.partitions import list_files
 from agedp.release_verification import ReleaseFolder
-from agedp.run_context import RunContext
+from agedp.run_context import RunContext, internal_paths, load_run_file
 from agedp.stages.plan import find_due_days, plan_due_days
 from agedp.workspace import StoredReadings, Workspace
 from agedp_data.config import RunFile
@@ -457,3 +458,28 @@ def sanitise(
     if folder is None:
         raise RunFileError("sanitise: give folder=, where the release folder of a table is written")
     return release(source, promise=promise, scheduler=scheduler, as_of=as_of, **options).save(folder)
+
+
+def true_means(run_file: str | Path) -> pd.DataFrame:
+    """Return the true daily means of a run file's population beside the released ones. Confidential.
+
+    Use it to compare what was published with what was so. A true mean is an unprotected figure: it is never handed
+    over, and with the released mean it discloses the noise of its day.
+
+    Args:
+        run_file: the path of a run file.
+
+    Returns:
+        A row for each released day, mean and group: `day`, `series`, `cell` ("all", or the group), `households`,
+        `true_mean_kwh` and `released_mean_kwh` [kWh per household]. No rows before the first release, and none for
+        other statistics and for days whose record is lost.
+
+    Raises:
+        RunFileError: an invalid run file.
+        InputError: the record in the confidential folder is damaged, or cannot be read.
+    """
+    run = load_run_file(run_file)
+    table = TRUE_MEANS.population_table(internal_paths(run).true_means, run.population.name)
+    ordered = table.drop_columns(["population"]).sort_by([(name, "ascending") for name in ("day", "series", "cell")])
+    frame: pd.DataFrame = ordered.to_pandas()
+    return frame

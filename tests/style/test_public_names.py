@@ -33,7 +33,7 @@ CALLS = {
     f"plan(source, *, promise=None, as_of=None, {OPTIONS}) Plan.compare(*, epsilon=None, error_kwh=None) Plan.plot() "
     f"compare(readings, promises, *, {OPTIONS}) "
     f"release(source, *, promise=None, scheduler=None, as_of=None, {OPTIONS}) Release.plot() Release.save(folder) "
-    f"sanitise(source, *, folder=None, promise=None, scheduler=None, as_of=None, {OPTIONS}) "
+    f"sanitise(source, *, folder=None, promise=None, scheduler=None, as_of=None, {OPTIONS}) true_means(run_file) "
     "open_release(folder) ReleaseFolder.table(...) ReleaseFolder.ledger_rows() ReleaseFolder.verify() "
     "ReleaseFolder.period_averages(period) ReleaseFolder.quantiles() "
     "ReleaseFolder.span_bounds(*, days, delta) "

@@ -175,14 +175,6 @@ class PopulationAccounts:
     files: Callable[[], Collection[str]]
     id_rule: str
 
-    def check(self) -> None:
-        """Check, before the files are read, that the accounts can be read and that the key is theirs.
-
-        Raises:
-            LedgerError: they cannot, or it is lost or another one.
-        """
-        self.place.open()
-
     def charge(self, planned: Sequence[Planned], ledger: Ledger) -> None:
         """Enter members, files and charge before releases or calibration draws are drawn, in one transaction.
 
@@ -462,7 +454,7 @@ class AccountsPlace:
         if atomic_files.path_exists(key) or atomic_files.path_exists(confidential / _ACCOUNT_FILE):
             folder = confidential
         else:
-            began = read_content(noted, _parse_place, FileKind.SOURCE, advice="put back a copy of it").value
+            began = read_content(noted, _folder_in, FileKind.SOURCE, advice="put back a copy of it").value
             folder = began or _user_folder() or confidential
         address = f"{_FILE_URL}{(folder / _ACCOUNT_FILE).absolute()}"
         return cls(address, folder / _KEY_FILE, None if folder == confidential else noted)
@@ -518,7 +510,7 @@ class AccountsPlace:
         return HouseholdKey(secret)
 
 
-def _parse_place(path: Path) -> Path:
+def _folder_in(path: Path) -> Path:
     return Path(read_checked_json(path.read_bytes())["folder"])
 
 
@@ -557,10 +549,6 @@ def _rows_of(ledger: Ledger, population: str) -> list[ContractRecord | Statement
         *ledger.history(population),
     ]
     if ledger.calibration_draws(population):
-        rows += [row for row in ledger.statements(LEDGER_POPULATION) if _is_draw(row, population)]
+        records = ((row, read_lifecycle_record(row)) for row in ledger.statements(LEDGER_POPULATION))
+        rows += [row for row, of in records if isinstance(of, CalibrationDraw) and of.population == population]
     return rows
-
-
-def _is_draw(row: StatementRecord, population: str) -> bool:
-    record = read_lifecycle_record(row)
-    return isinstance(record, CalibrationDraw) and record.population == population
