@@ -180,7 +180,8 @@ class AccountRows:
 
         Those that read one of its input files under another rule for ids count as well.
         """
-        own, other, number = _MEMBER.alias(), _MEMBER.alias(), sa.bindparam("number")
+        own, other = _MEMBER.alias(), _MEMBER.alias()
+        number: sa.BindParameter[int] = sa.bindparam("number")
         same = sa.and_(own.c.population == population.id, other.c.population == number, own.c.digest == other.c.digest)
         shares, by_file = sa.select(sa.exists().where(same)), self.sharing_files(population)
         others = (of for of in self.populations() if of.id != population.id and of.charged_total > 0)

@@ -263,7 +263,8 @@ class PopulationAccounts:
         if found is None:
             self._enter_earlier(rows, key, ledger, own)
         rows.add_files(own.id, [key.file(digest) for digest in sorted(self.files())], key.file(self.id_rule))
-        rows.save(own)
+        if own != found:  # a night without a change writes nothing
+            rows.save(own)
         if self.refuses_shared and planned:
             self._check_not_shared(rows, key, own, _losses(ledger, self.population, planned))
         return own
@@ -334,7 +335,7 @@ class PopulationAccounts:
             recorded_day, recorded_total = _others(newest, own)
             day, total = max(day, recorded_day), max(total, recorded_total)
         floor = HouseholdAccount(self.population, 0, 0, self.today) if newest is None else newest
-        anew = [entry.head.split()[1] for entry in rows.populations() if entry.head.startswith(f"{own.id} ")]
+        anew = [entry.head.partition(" ")[2] for entry in rows.populations() if entry.head.startswith(f"{own.id} ")]
         gaps = [*floor.gaps, *([BEGAN_ANEW] if anew else []), *self._gaps(rows, key, ledger, recorded)]
         account = replace(
             _raised(floor, own, day, total), since=max([floor.since, *anew]), gaps=tuple(dict.fromkeys(gaps))

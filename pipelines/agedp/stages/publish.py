@@ -44,6 +44,7 @@ from agedp_data.config import RunFile
 from agedp_data.datasets.timestamps import tzdata_version
 from agedp_data.errors import InputError, LedgerError
 from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord, StatementRecord
+from agedp_data.ledger.lifecycle import PopulationAccount
 from agedp_data.ledger.transfer import export_outline, export_population
 from agedp_data.series.mean import AVERAGES_BY, PERIODS
 from agedp_data.series.result_table import DerivedTable, Noise
@@ -216,12 +217,15 @@ def record_account(session: LedgerSession) -> None:
     if accounts is None or ledger.is_closed() or not session.history:
         return
 
-    def work() -> None:
-        account = accounts.account(ledger, session.roster_history.released_ledgers())
-        if account is not None:
-            ledger.record_account(account, at=_statement_date(session, ledger))
+    def account() -> PopulationAccount | None:
+        return accounts.account(ledger, session.roster_history.released_ledgers())
 
-    ledger.in_one_transaction(work)
+    def record() -> None:  # computed again: another run may have released in between
+        if (changed := account()) is not None:
+            ledger.record_account(changed, at=_statement_date(session, ledger))
+
+    if account() not in (None, ledger.household_account(session.population)):
+        ledger.in_one_transaction(record)
 
 
 def _statement_date(session: LedgerSession, ledger: Ledger) -> str:

@@ -24,10 +24,12 @@ from agedp.stages.amend import amend
 from agedp.stages.ingest import read_files
 from agedp.stages.publish import publish_release
 from agedp_data.errors import AgedpError, ContractChanged, LedgerBehind, LedgerError, Refused
+from agedp_data.ledger.account_database import AccountRows
 from agedp_data.ledger.lifecycle import HouseholdAccount
 from agedp_data.statement.note_texts import NOTES
 from agedp_flows.text.run_text import household_lines, shared_lines
 from tests.agedp.conftest import House, ended_in_draw
+from tests.compatibility.fixtures import unpack
 from tests.postgresql import PostgreSQL
 
 FIRST = date(2013, 1, 1)
@@ -539,3 +541,27 @@ def test_the_accounts_are_no_ledger(house: House) -> None:
     house.edit(("register.sqlite", "ledger.sqlite"))
     with pytest.raises(AgedpError, match="is the ledger; name a file, or a schema, of its own"):
         house.context()
+
+
+def test_a_register_of_0_2_is_taken_over_in_one_step(tmp_path: Path) -> None:
+    unpack("0.2/shared-households", tmp_path / "world")
+    path = tmp_path / "world" / "shared" / "register.sqlite"
+    database, key = AccountsPlace.of(tmp_path / "none", f"sqlite:///{path}").open_or_create()
+    with sqlite3.connect(path) as connection:
+        before = connection.execute(
+            "SELECT min(first_day), max(last_day), sum(loss) FROM draw GROUP BY source ORDER BY source"
+        ).fetchall()
+        households = connection.execute("SELECT digest FROM household").fetchall()
+    with pytest.raises(Ended):
+        database.write(killed, seal=key.seal)
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("SELECT content FROM register_meta WHERE name = 'version'").fetchall() == [("1",)]
+        assert len(connection.execute("SELECT * FROM draw").fetchall()) > 0
+    populations = database.write(AccountRows.populations, seal=key.seal)
+    assert [(of.first_day, of.last_day, of.charged_total) for of in populations] == before
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("SELECT content FROM register_meta WHERE name = 'version'").fetchall() == [("2",)]
+        assert {*connection.execute("SELECT DISTINCT digest FROM member")} == {*households}
+        for table in ("source", "draw", "membership", "household"):
+            assert connection.execute(f"SELECT count(*) FROM {table}").fetchall() == [(0,)]
+    assert len(database.write(lambda rows: rows.sharing(populations[0]), seal=key.seal)) == 1
