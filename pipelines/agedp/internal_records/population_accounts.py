@@ -55,7 +55,7 @@ import pyarrow as pa
 from agedp.local_files import atomic_files
 from agedp.local_files.atomic_files import DamagedFile, FileKind, checked_json, read_checked_json, read_content
 from agedp_data.datasets.timestamps import date_of_day, day_number
-from agedp_data.errors import InputError, LedgerError, Refused
+from agedp_data.errors import LedgerError, Refused
 from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord, StatementRecord
 from agedp_data.ledger.account_database import SUBJECT, AccountDatabase, AccountedPopulation, AccountRows, Charges, Kind
 from agedp_data.ledger.lifecycle import (
@@ -487,9 +487,9 @@ class AccountsPlace:
             atomic_files.write(self.noted, checked_json({"folder": str(folder)}))
         if key is not None:
             return database, key
-        with atomic_files.exclusive_lock(
-            folder if atomic_files.path_exists(folder) else atomic_files.make_private(folder)
-        ):
+        if self.noted is not None or not atomic_files.path_exists(folder):
+            atomic_files.make_private(folder)
+        with atomic_files.exclusive_lock(folder):
             key = self._read_key() or HouseholdKey(os.urandom(_KEY_BYTES))
             if not atomic_files.path_exists(self.key_path):
                 atomic_files.write(self.key_path, key.secret)
@@ -525,12 +525,8 @@ def _user_folder() -> Path | None:
     if is_of_home or existing == Path("/") or not existing.is_dir():
         return None
     status = existing.stat()
-    if status.st_uid != os.geteuid() or not status.st_mode & 0o200 or not os.access(existing, os.W_OK | os.X_OK):
-        return None
-    try:
-        return atomic_files.make_private(folder)
-    except (InputError, OSError):
-        return None
+    is_own = status.st_uid == os.geteuid() and status.st_mode & 0o200
+    return folder if is_own and os.access(existing, os.W_OK | os.X_OK) else None
 
 
 def _is_permanent(folder: Path) -> bool:
