@@ -10,7 +10,6 @@ from datetime import date, timedelta
 import fsspec
 import pytest
 
-from agedp.ledger_session import LedgerSession
 from agedp.stages import publish
 from agedp_data import clock
 from agedp_data.errors import LedgerBehind, LedgerError
@@ -166,9 +165,9 @@ def test_an_older_copy_is_noticed_after_an_upgrade(homes, monkeypatch):
     assert homes.session(today=NIGHT).open_ledger.is_read_completely
     path.write_text(json.dumps({**json.loads(heading), "software": "0.0"}) + "\n" + body)
     shutil.copy(homes.folder / "older.sqlite", homes.folder / "ledger.sqlite")
-    monkeypatch.setattr(LedgerSession, "accounts", None)
     shutil.rmtree(homes.folder / "release")
-    (homes.folder / "confidential" / "released_rosters.parquet").unlink()
+    for name in ("released_rosters.parquet", "true_means.parquet"):
+        (homes.folder / "confidential" / name).unlink()
     with pytest.raises(LedgerBehind, match="lacks rows that an earlier run has read"):
         homes.session(today=NIGHT).checked()
 
@@ -193,11 +192,11 @@ def test_two_populations_share_a_confidential_folder(homes, writes):
     assert not moved.session(today=date(2013, 1, 5)).open_ledger.is_read_completely
 
 
-def test_the_checkpoint_knows_a_ledger_that_was_shortened(homes, monkeypatch):
+def test_the_checkpoint_knows_a_ledger_that_was_shortened(homes):
     shutil.copy(homes.folder / "older.sqlite", homes.folder / "ledger.sqlite")
-    monkeypatch.setattr(LedgerSession, "accounts", None)
     shutil.rmtree(homes.folder / "release")
-    (homes.folder / "confidential" / "released_rosters.parquet").unlink()
+    for name in ("released_rosters.parquet", "true_means.parquet"):
+        (homes.folder / "confidential" / name).unlink()
     with pytest.raises(LedgerBehind, match="lacks rows that an earlier run has read"):
         homes.session(today=NIGHT).checked()
 
