@@ -95,6 +95,7 @@ class LedgerSession:
             create: whether a missing ledger is created.
 
         Raises:
+            LedgerError: [output] household_register names other accounts than those of the population.
             LedgerBehind: the ledger lacks rows from which the release folder was published, or days that the roster
                 history records as released; continuing would draw the same days a second time.
         """
@@ -109,6 +110,8 @@ class LedgerSession:
         session = replace(self, ledger=ledger)
         budget.check_same_mode(session.run.run_file.schedule, ledger.contracts())
         session._check_none_beyond()
+        if session.accounts is not None:
+            session.accounts.check_place(ledger)
         # a rehearsal that is begun anew has a ledger with the same first row
         bookkeeping.update_checkpoint(self.run.paths.ledger_checkpoint, ledger, may_begin_anew=self.is_rehearsal)
         return replace(session, model=session._stored_model() or self.model)

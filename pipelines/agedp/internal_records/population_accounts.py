@@ -85,6 +85,10 @@ _LOST_REGISTER: Final = (
     "household_register.sqlite and household_register.key; without a copy, fill it again with agedp 0.2 (`agedp ledger "
     "households RUN.toml --rebuild`), and run again"
 )
+_ELSEWHERE: Final = (
+    "[output] household_register names accounts that do not know this population, which began in others; nothing was "
+    "drawn. Remove the key, or move household_register.sqlite and household_register.key there"
+)
 
 
 def own_charges(ledger: Ledger, population: str, planned: Iterable[Planned] = ()) -> Charges | None:
@@ -174,6 +178,16 @@ class PopulationAccounts:
     today: str
     files: Callable[[], Collection[str]]
     id_rule: str
+
+    def check_place(self, ledger: Ledger) -> None:
+        """Check that a population that began elsewhere is known where [output] household_register is.
+
+        Raises:
+            LedgerError: it is not, although the accounts in which it began are not gone.
+        """
+        has_account = ledger.household_account(self.population) is not None
+        if self.place.is_moved and has_account and self.overview(ledger) is None:
+            raise LedgerError(_ELSEWHERE)
 
     def charge(self, planned: Sequence[Planned], ledger: Ledger) -> None:
         """Enter members, files and charge before releases or calibration draws are drawn, in one transaction.
@@ -439,11 +453,13 @@ class AccountsPlace:
         url: the address of the database.
         key_path: the file of the key.
         noted: the file of the confidential folder that names the place, where it is the user's; None elsewhere.
+        is_moved: whether the run file names it, although the confidential folder has accounts, or names their place.
     """
 
     url: str
     key_path: Path
     noted: Path | None = None
+    is_moved: bool = False
 
     @classmethod
     def of(cls, confidential: Path, url: str | None) -> AccountsPlace:
@@ -451,7 +467,9 @@ class AccountsPlace:
         key, noted = confidential / _KEY_FILE, confidential / _PLACE_FILE
         if url is not None:
             is_beside = url.startswith(_FILE_URL) and not atomic_files.path_exists(key)
-            return cls(url, Path(url.removeprefix(_FILE_URL)).parent / _KEY_FILE if is_beside else key)
+            is_moved = any(map(atomic_files.path_exists, (confidential / _ACCOUNT_FILE, noted)))
+            folder = Path(url.removeprefix(_FILE_URL)).parent
+            return cls(url, folder / _KEY_FILE if is_beside else key, is_moved=is_moved)
         if atomic_files.path_exists(key) or atomic_files.path_exists(confidential / _ACCOUNT_FILE):
             folder = confidential
         else:

@@ -565,3 +565,15 @@ def test_a_register_of_0_2_is_taken_over_in_one_step(tmp_path: Path) -> None:
         for table in ("source", "draw", "membership", "household"):
             assert connection.execute(f"SELECT count(*) FROM {table}").fetchall() == [(0,)]
     assert len(database.write(lambda rows: rows.sharing(populations[0]), seal=key.seal)) == 1
+
+
+def test_a_running_population_is_not_moved_to_accounts_that_do_not_know_it(house: House) -> None:
+    house.run(today=after(2))
+    house.edit(("ledger =", f"{SHARED}\nledger ="))
+    (house.folder / "shared").mkdir()
+    with pytest.raises(LedgerError, match="names accounts that do not know this population"):
+        house.session(today=after(3))
+    for name, moved in ((ACCOUNTS, "register.sqlite"), (KEY, KEY)):
+        (house.folder / "confidential" / name).rename(house.folder / "shared" / moved)
+    house.run(today=after(3))
+    assert (halves(house, ledger="ledger.sqlite"), account(house).gaps) == ((1, 3), ())
