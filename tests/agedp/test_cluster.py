@@ -19,7 +19,6 @@ import pytest
 from distributed import Client, LocalCluster
 
 from agedp.compute import cluster
-from agedp.compute import engine as engine_module
 from agedp.compute.engine import map_items, map_merge, map_reduce, reuse_freed_memory
 from agedp.compute.engine_settings import Engine
 from agedp.stages.ingest import ingest
@@ -113,10 +112,8 @@ def _kill_worker(_: int) -> int:
 def test_an_adaptive_cluster_starts_from_no_workers(
     tmp_path: Path, workers: int, dies: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The cluster has workers while it has tasks; one may die in the first tree, which is then computed again."""
-    monkeypatch.setattr(engine_module, "_TREE_ITEMS", 8)
+    """The cluster has workers while it has tasks; one may die, and its tasks are computed again."""
     monkeypatch.setattr(cluster, "_TASKS_SENT", 20)
-    monkeypatch.setattr(cluster, "_TASKS_AT_ONCE", 10)
     monkeypatch.setattr(cluster, "_POLL_S", 0.5)
     items = [(number, str(tmp_path / "dead") if dies and number == 5 else "") for number in range(40)]
     with running(tmp_path, workers=0) as found:
@@ -140,24 +137,25 @@ def test_a_task_that_kills_its_workers_is_one_line(tmp_path: Path) -> None:
 def test_tasks_are_sent_as_others_finish(shared: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     """The scheduler never has more than the bound, and results keep their order over all groups."""
     monkeypatch.setattr(cluster, "_TASKS_SENT", 20)
-    monkeypatch.setattr(cluster, "_TASKS_AT_ONCE", 10)
     most: list[int] = []
 
     def count(stage: str, done: int, total: int) -> None:
         if done % 10 == 0:
             most.append(len(cluster.find_client(shared.scheduler, 2).futures))
-        assert total == 60
+        assert total == 120
 
     groups = [[number, number + 1] for number in range(60)]
     engine = replace(shared, progress=count)
     assert map_merge("stage", groups, function=operator.neg, merge=sum, engine=engine) == [
         -2 * i - 1 for i in range(60)
     ]
-    assert 0 < max(most) <= 10  # futures are of groups, with three tasks each
+    assert 0 < max(most) <= 20
 
 
 def test_a_worker_that_joins_later_is_checked(tmp_path: Path, shared: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     assert map_items("negative", [3], function=operator.neg, engine=shared) == [-3]
+    settings = cluster.find_client(shared.scheduler, 2).run(lambda: reuse_freed_memory.cache_info().currsize)
+    assert set(settings.values()) == {1}  # of workers that anybody started
     cluster.check_shared(tmp_path, shared)
     with monkeypatch.context() as patch:
         patch.setattr(cluster.Path, "touch", lambda *_, **__: None)

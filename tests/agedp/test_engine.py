@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import operator
+import os
+import signal
+import subprocess
+import sys
+import threading
 from dataclasses import replace
+from pathlib import Path
 from typing import NoReturn
 
 import pytest
-from dask.callbacks import Callback
 
-from agedp.compute.engine import map_items, map_merge, map_reduce, reuse_freed_memory
+from agedp.compute import engine as engine_module
+from agedp.compute.engine import map_items, map_merge, map_reduce, reuse_freed_memory, stream_items
 from agedp.compute.engine_settings import Engine, TaskFailed
 from agedp_data.errors import InputError
 
 THREADS = Engine("threads", 2)
+PROCESSES = Engine("processes", 2)  # its interpreters start once, for all tests
 
 
-@pytest.mark.parametrize("engine", [Engine("synchronous", 1), Engine("threads", 5), Engine("processes", 2)])
+@pytest.mark.parametrize("engine", [Engine("synchronous", 1), Engine("threads", 5), PROCESSES])
 def test_groups_are_mapped_and_merged_in_order_on_every_scheduler(engine: Engine) -> None:
     groups = [[3, -1, 2], [], [7], list(range(40))]
     merged = map_merge("stage", groups, function=operator.neg, merge=tuple, engine=engine)
@@ -31,10 +38,7 @@ def _settings_made(_: int) -> int:
 
 def test_only_worker_processes_of_our_own_retain_freed_memory() -> None:
     reuse_freed_memory.cache_clear()
-    found = [
-        map_items("settings", [1, 2], function=_settings_made, engine=Engine(name, 2))
-        for name in ("threads", "processes")
-    ]
+    found = [map_items("settings", [1, 2], function=_settings_made, engine=engine) for engine in (THREADS, PROCESSES)]
     assert found == [[0, 0], [1, 1]]
 
 
@@ -48,9 +52,10 @@ def _joined(results: list[tuple[list[int], int]]) -> tuple[list[int], int]:
 
 
 @pytest.mark.parametrize("items", [0, 1, 2, 3, 4, 9, 10, 28])
-def test_results_are_reduced_in_order_a_few_at_a_time(items: int) -> None:
+def test_results_are_reduced_in_order_a_few_at_a_time(items: int, monkeypatch: pytest.MonkeyPatch) -> None:
     for fan_in in (2, 3, 8):
-        joined = map_reduce("stage", range(items), function=_pair, combine=_combined, engine=THREADS, fan_in=fan_in)
+        monkeypatch.setattr(engine_module, "_FAN_IN", fan_in)
+        joined = map_reduce("stage", range(items), function=_pair, combine=_combined, engine=THREADS)
         assert joined == (list(range(items)), min(max(items, 1), fan_in) if items else 0)
 
 
@@ -65,7 +70,7 @@ def test_a_reduction_raises_the_first_failure_in_the_order_of_items() -> None:
         return _pair(item)
 
     with pytest.raises(InputError, match=r"^input 11$"):
-        map_reduce("stage", range(30), function=fail, combine=_combined, engine=THREADS, fan_in=3)
+        map_reduce("stage", range(30), function=fail, combine=_combined, engine=THREADS)
 
 
 def test_the_first_failure_in_the_order_of_items_is_raised() -> None:
@@ -81,9 +86,8 @@ def test_the_first_failure_in_the_order_of_items_is_raised() -> None:
 
 
 def test_both_texts_of_an_error_cross_process_borders() -> None:
-    engine = Engine("processes", 1)
     with pytest.raises(InputError) as caught:
-        map_items("stage", [InputError("input 1", private="MAC1.csv")], function=_throw, engine=engine)
+        map_items("stage", [InputError("input 1", private="MAC1.csv")], function=_throw, engine=PROCESSES)
     assert (str(caught.value), caught.value.private) == ("input 1", "MAC1.csv")
 
 
@@ -100,15 +104,6 @@ def test_a_bug_in_a_task_tells_where_it_was_but_none_of_its_values() -> None:
     assert caught.value.__context__ is None
 
 
-def test_task_keys_are_a_stage_name_and_a_running_number() -> None:
-    seen: list[str] = []
-    with Callback(pretask=lambda key, *_: seen.append(key)):
-        map_merge(
-            "read", [["MAC1", "MAC2"], ["MAC3"]], function=str.lower, merge="".join, engine=Engine("synchronous", 1)
-        )
-    assert sorted(seen) == [f"agedp-read-{number}" for number in (1, 2, 3, 4, 5)]
-
-
 def _throw(error: InputError) -> NoReturn:
     raise error
 
@@ -116,10 +111,96 @@ def _throw(error: InputError) -> NoReturn:
 @pytest.mark.parametrize("engine", [Engine("synchronous", 1), THREADS])
 def test_one_item_has_the_progress_and_errors_of_many(engine: Engine) -> None:
     counted: list[tuple[str, int, int]] = []
-    watched = replace(engine, progress=lambda *counts: counted.append(counts))
+    watched = Engine(engine.scheduler, engine.workers, progress=lambda *counts: counted.append(counts))
     assert map_merge("stage", [[3]], function=operator.neg, merge=tuple, engine=watched) == [(-3,)]
     assert map_reduce("stage", [3], function=operator.neg, combine=sum, engine=watched) == -3
-    assert counted == [("stage", 1, 2), ("stage", 2, 2)] * 2
+    assert counted == [("stage", 1, 1), ("stage", 2, 2)]  # one progress over a stage, however often it is called
     with pytest.raises(TaskFailed) as failed:
         map_items("stage", ["home A"], function=operator.neg, engine=engine)
     assert "home A" not in str(failed.value)
+
+
+def _process(_: int) -> tuple[int, int]:
+    return os.getpid(), threading.get_ident()
+
+
+@pytest.mark.parametrize("engine", [THREADS, PROCESSES])
+def test_all_stages_of_a_run_share_one_pool(engine: Engine) -> None:
+    stages = ("read", "days", "sums")
+    workers = {one for stage in stages for one in map_items(stage, range(40), function=_process, engine=engine)}
+    assert len(workers) <= 2
+    assert len(replace(engine, chunk_bytes=1).pools) == 1
+
+
+def test_a_bounded_number_of_tasks_is_sent_ahead_of_the_results_that_are_read() -> None:
+    begun: list[int] = []
+    results = stream_items("stage", range(100), function=begun.append, engine=THREADS, at_once=4)
+    for read, _ in enumerate(results, start=1):
+        assert len(begun) <= read + 4
+    assert sorted(begun) == list(range(100))
+
+
+def test_no_task_begins_or_runs_after_a_failure() -> None:
+    begun: list[int] = []
+    may_end = threading.Event()
+
+    def fail(item: int) -> None:
+        begun.append(item)
+        if item == 0:
+            raise InputError("input 0")
+        threading.Timer(0.2, may_end.set).start()
+        may_end.wait()
+        begun.append(-item)
+
+    with pytest.raises(InputError, match=r"^input 0$"):
+        map_items("stage", range(1000), function=fail, engine=THREADS)
+    ended = list(begun)
+    assert len(ended) < 100
+    assert sorted(item for item in ended if item > 0) == sorted(-item for item in ended if item < 0)
+    assert map_items("stage", [1, 2], function=operator.neg, engine=THREADS) == [-1, -2]
+    assert begun == ended
+
+
+def _die(item: int) -> int:
+    if item == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return item
+
+
+def test_a_worker_process_that_is_killed_is_one_line() -> None:
+    engine = Engine("processes", 2)
+    with pytest.raises(InputError, match=r"^\[engine\] scheduler: a worker process ended in stage 'read'\."):
+        map_items("read", range(50), function=_die, engine=engine)
+    assert engine.pools == {}  # so that the next stage begins with another
+
+
+_INTERRUPTED = """
+import os, signal, sys, threading, time
+from agedp.compute.engine import map_items
+from agedp.compute.engine_settings import Engine
+
+if __name__ == "__main__":
+    engine = Engine(sys.argv[1], 2)
+    if sys.argv[1] == "processes":
+        map_items("start", [1, 2], function=abs, engine=engine)
+        print(*engine.pools["processes", 2]._processes, flush=True)
+    threading.Timer(0.5, os.killpg, (0, signal.SIGINT)).start()
+    try:
+        map_items("wait", [0.05] * 1000, function=time.sleep, engine=engine)
+    except KeyboardInterrupt:
+        print("interrupted", engine.finished["wait"] < 100)
+"""
+
+
+@pytest.mark.parametrize("scheduler", ["threads", "processes"])
+def test_an_interrupt_leaves_nothing_running(tmp_path: Path, scheduler: str) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(_INTERRUPTED)
+    done = subprocess.run(
+        [sys.executable, script, scheduler], capture_output=True, text=True, timeout=60, check=True,
+        start_new_session=True,
+    )  # fmt: skip
+    *workers, last = done.stdout.splitlines()
+    assert (last, done.stderr) == ("interrupted True", "")
+    for worker in " ".join(workers).split():
+        assert not Path("/proc", worker).exists()

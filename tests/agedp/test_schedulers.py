@@ -86,7 +86,7 @@ def test_nothing_is_sent_to_workers_that_share_no_folder(tmp_path, monkeypatch):
         raise InputError("workers do not see it")
 
     monkeypatch.setattr(cluster, "check_shared", refuse)
-    monkeypatch.setattr(cluster, "run_on_cluster", lambda *_, **__: pytest.fail("something was sent"))
+    monkeypatch.setattr(cluster.ClusterExecutor, "submit", lambda *_: pytest.fail("something was sent"))
     (tmp_path / "a.csv").write_text("LCLid,tstp,energy(kWh/hh)\n")
     with pytest.raises(InputError, match="workers do not see it"):
         ingest(Store(tmp_path / "store", "london", ReadingRules()), [str(tmp_path / "a.csv")], engine=Engine(ADDRESS))

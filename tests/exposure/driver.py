@@ -1,4 +1,4 @@
-"""The `agedp` command, watched: what it opens, whom it starts, its Dask keys, all its log lines; a bug on request.
+"""The `agedp` command, watched: what it opens, whom it starts, all its log lines; a bug on request.
 
 `driver.py agedp-words...`, with what is wanted in the environment: WATCH names the file to write what was seen to
 (JSON lines), BUG where an exception is raised that quotes a household and a file. The sampler ignores its argument.
@@ -54,14 +54,11 @@ class Watch(logging.Handler):
             self.note(event, json.dumps([list(map(str, args[1])), {str(k): str(v) for k, v in environment.items()}]))
 
     def listen(self) -> None:
-        """Note every log line at DEBUG and every Dask key."""
-        from dask.callbacks import Callback
-
+        """Note every log line at DEBUG."""
         logging.getLogger().addHandler(self)
         for name in ("", "sqlalchemy.engine", "sqlalchemy.pool", "dask", "distributed", "asyncio", "httpx"):
             logging.getLogger(name).setLevel(logging.DEBUG)
         logging.captureWarnings(True)
-        Callback(pretask=lambda key, *_: self.note("key", str(key))).register()
 
 
 def bug(*_: object, **__: object) -> Any:
@@ -87,7 +84,7 @@ def main() -> None:
     app.main()
 
 
-# Not in `main`: the processes that Dask starts import this module, and are watched from then on.
+# Not in `main`: worker processes import this module, and are watched from then on.
 sys.path.insert(0, str(Path(__file__).parents[2]))
 WATCH = Watch(Path(os.environ["WATCH"])) if os.environ.get("WATCH") else None
 if WATCH is not None:

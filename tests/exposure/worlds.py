@@ -39,9 +39,9 @@ class Seen:
         return [Path(value) for kind, value in self.noted if kind == "open" or kind.startswith(("os.", "tempfile."))]
 
     def public(self) -> str:
-        """Return what it printed, logged, called its tasks and told its children but for the environment they share."""
+        """Return what it printed, logged and told its children but for the environment they share."""
         inherited = json.dumps(dict(os.environ))
-        return "\n".join([self.stdout, *self.of("log", "key", "subprocess.Popen")]).replace(inherited, "")
+        return "\n".join([self.stdout, *self.of("log", "subprocess.Popen")]).replace(inherited, "")
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from agedp.setup.sample import sample
 from tests.source_path import ROOT, source_path
 
 PREFECT_LINE = "agedp: flows need Prefect, which is not installed; install agedp with its extra prefect\n"
-EXTRAS = ("prefect", "fastapi", "matplotlib", "distributed", "dask.dataframe")
+EXTRAS = ("prefect", "fastapi", "matplotlib", "distributed", "dask")
 API = """
 import agedp
 readings = agedp.read("input/*.csv", dataset="london")
@@ -96,5 +96,5 @@ def test_nothing_but_a_draw_imports_opendp(code, drawn):
 def test_the_base_needs_none_of_the_extras():
     told = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     names = {line.partition(">=")[0] for line in told["dependencies"]}
-    assert names & {"prefect", "fastapi", "matplotlib", "distributed", "dask[dataframe]"} == set()
+    assert names & {"prefect", "fastapi", "matplotlib", "distributed", "dask", "dask[dataframe]"} == set()
     assert {"prefect", "plot", "dataframe", "cluster"} <= set(told["optional-dependencies"])

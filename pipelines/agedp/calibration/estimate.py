@@ -14,7 +14,6 @@ between, takes no part in these.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -23,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from agedp.calibration.quantize import AnyPeriod, Floats, MonthReadings, bucket_periods, states_by_household
-from agedp.compute.engine import map_in_batches
+from agedp.compute.engine import stream_items
 from agedp.compute.engine_settings import Engine
 from agedp_data.config.model_section import Step
 from agedp_data.datasets.layout import Layout
@@ -145,8 +144,7 @@ def _estimate_bucket(counting: _Counting, engine: Engine) -> Transitions:
     numbers_per_month = sum(int(np.prod(counting.shape(steps))) for steps in phases)
     months_at_once = max(_TABLES_BYTES // max(numbers_per_month, 1) // engine.workers, 1) * engine.workers
     count_month = partial(_count, counting=counting)
-    batches = map_in_batches("counts", period.months, function=count_month, engine=engine, batch_size=months_at_once)
-    for month in itertools.chain.from_iterable(batches):
+    for month in stream_items("counts", period.months, function=count_month, engine=engine, at_once=months_at_once):
         readings += month.readings
         for steps in phases:
             counts[steps] += month.counts[steps]

@@ -38,7 +38,7 @@ from typing import Final
 import numpy as np
 
 from agedp.calibration.estimate import Transitions
-from agedp.compute.engine import household_blocks, map_blocks
+from agedp.compute.engine import BLOCKS_AT_ONCE, household_blocks, map_items
 from agedp.compute.engine_settings import ONE_THREAD, Engine
 from agedp_data.arrays import Floats, filled_kernel
 from agedp_data.config.model_section import EstimatedModel
@@ -121,7 +121,7 @@ def household_mixing(
     households = len(transitions.readings)
     blocks = [transitions.block(block) for block in household_blocks(households)]
     of_block = partial(_mixing_one_by_one, model=model, ages=ages, households=households)
-    return _concatenated(map_blocks("bounds", blocks, function=of_block, engine=engine))
+    return _concatenated(map_items("bounds", blocks, function=of_block, engine=engine, at_once=BLOCKS_AT_ONCE))
 
 
 def _mixing_one_by_one(
@@ -369,7 +369,7 @@ def bound_population(
     households = len(transitions.readings)
     blocks = [transitions.block(block) for block in household_blocks(households)]
     of_block = partial(_mixing, model=model, ages=ages, households=households, with_hulls=True)
-    parts = map_blocks("bounds", blocks, function=of_block, engine=engine)
+    parts = map_items("bounds", blocks, function=of_block, engine=engine, at_once=BLOCKS_AT_ONCE)
     mixing = _concatenated(parts)
     mixes, curves = mixing.mixes, mixing.curves
     if model.confidence == "sampling-bound":
@@ -411,7 +411,7 @@ def _homogeneous_bound(
     slowest = np.unique(np.argsort(-variation[:, middle_and_ends], axis=0, kind="stable")[:_SLOWEST_PER_AGE])
     known = [_hulls((table[slowest], None), ages=ages) for table in counts]  # some 20 households: no task for them
     items = [(table[block], start) for table, start in zip(counts, known, strict=True) for block in blocks]
-    hulls = map_blocks("leakage", items, function=partial(_hulls, ages=ages), engine=engine)
+    hulls = map_items("leakage", items, function=partial(_hulls, ages=ages), engine=engine, at_once=BLOCKS_AT_ONCE)
     directions = [start.joined(hulls[len(blocks) * i : len(blocks) * (i + 1)]) for i, start in enumerate(known)]
     bound = population_bound.leakage_bound_of_hulls(
         directions[0], ages, LOSS_GRID, steps_per_day(model), forward_hulls=[*directions, None][1]
@@ -436,7 +436,7 @@ def _cyclic_bound(
     if composes(model):
         items = [(block.counts, part.groups) for block, part in zip(blocks, parts, strict=True)]
         of_block = partial(_cyclic_hulls, ages=ages, direction="forward")
-        hulls = map_blocks("leakage", items, function=of_block, engine=engine)
+        hulls = map_items("leakage", items, function=of_block, engine=engine, at_once=BLOCKS_AT_ONCE)
         forward = UpperHulls(len(ages)).joined([hull for hull, _ in hulls])
     return population_bound.leakage_bound_of_hulls(backward, ages, LOSS_GRID, phase_count(model), forward_hulls=forward)
 

@@ -23,7 +23,6 @@ Decisions:
 from __future__ import annotations
 
 import hashlib
-import itertools
 import os
 import time
 from collections.abc import Sequence
@@ -38,7 +37,7 @@ import pyarrow as pa
 
 from agedp.calibration.estimate import repeated_half_hours
 from agedp.calibration.quantize import Floats, Period, bucket_periods, roster_of
-from agedp.compute.engine import map_in_batches, map_items
+from agedp.compute.engine import map_items, stream_items
 from agedp.compute.engine_settings import Engine
 from agedp.internal_records.bookkeeping import ModelVerdict
 from agedp.local_files import atomic_files
@@ -154,15 +153,14 @@ def _present_in_month(month: str, *, period: Period) -> Ints:
 def read_period(period: Period, *, engine: Engine) -> PeriodReadings:
     """Read the readings of a period, day by day, in one pass over the store.
 
-    It takes two bytes per half-hour: 300 households for a year take 10.5 MB. Months are read in parallel, in batches of
-    as many months as there are workers.
+    It takes two bytes per half-hour: 300 households for a year take 10.5 MB. As many months are read in parallel as
+    there are workers.
     """
     period = replace(period, step="half-hour")  # whatever the step of the model
     first, last = day_number(period.first), day_number(period.last)
     readings = _empty(len(period.roster.ids), np.arange(first, last + 1), period)
     read_month = partial(_of_month, period=period)
-    batches = map_in_batches("period", period.months, function=read_month, engine=engine, batch_size=engine.workers)
-    for month in itertools.chain.from_iterable(batches):
+    for month in stream_items("period", period.months, function=read_month, engine=engine, at_once=engine.workers):
         is_inside = (month.day >= first) & (month.day <= last)
         columns = month.day[is_inside] - first
         for name in _TABLES:

@@ -1,37 +1,35 @@
 """The same tasks on a Dask cluster: one on this machine, or any by its address.
 
-Workers must run the same versions and access the same files as this process: `cluster` says when that is checked.
+Workers must run the same versions and access the same files as this process: `WorkerCheck` says when that is checked.
 If a worker dies its tasks are repeated, if a scheduler restarts the tasks without a result are: tasks write files
-atomically and by name, so repeating them does no harm. Task numbers begin at random: two runs that share a scheduler
-must not share a task key, or one would receive the results of the other.
+atomically and by name, so repeating them does no harm. Keys are "agedp-", a stage name and a running number, so a
+dashboard shows `agedp-bounds`. Numbers begin at random: two runs that share a scheduler must not share a key, or one
+would receive the results of the other.
 
 Decisions:
 
-* Tasks are sent as others finish, and each result is released when it is read. So scheduler and client hold a few
-  thousand tasks, however many a stage has.
+* Each result is released when it is read. So scheduler and client hold a few thousand tasks, however many a stage has.
 * A cluster without workers is waited for, with a task in its queue: adaptive clusters start workers for tasks only.
-* After a failure no further task is sent, but those that were sent are waited for: none may write a file after the
-  run has ended.
 """
 
 from __future__ import annotations
 
 import os
+import platform
 import threading
 import time
-from collections import Counter, deque
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
 from importlib.metadata import version
-from itertools import islice
+from itertools import count
 from pathlib import Path
 from typing import Any, Final
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
-from agedp.compute.engine_settings import Engine, Failure
+from agedp.compute.engine_settings import TASK_PREFIX, Call, Engine, Failure, reuse_freed_memory
 from agedp_data.errors import InputError
 
 # --------------------------------------------------------------------------------------------------
@@ -73,29 +71,41 @@ class WorkerCheck:
     Attributes:
         versions: the packages of this process with their versions.
         probe: a file in the folder that all share; None before one is named.
+        process: machine and number of this process, whose memory is left as it is if its own threads are workers.
     """
 
     versions: tuple[tuple[str, str], ...]
     probe: str | None
-
-    def before(self, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        """Return a function that checks its worker and then does the same."""
-        return partial(_run_checked, self, function)
+    process: tuple[str, int]
 
 
-def _run_checked(check: WorkerCheck, function: Callable[[Any], Any], argument: Any) -> Any:  # noqa: ANN401
-    _check_worker(check)
-    return function(argument)
+def _run_checked(check: WorkerCheck, call: Call) -> Any:  # noqa: ANN401
+    """Return the result of a task, or the failed check of its worker."""
+    return _check_worker(check) or call()
 
 
 @lru_cache(maxsize=8)
-def _check_worker(check: WorkerCheck) -> None:
-    check_versions(dict(check.versions), installed_versions())
-    if check.probe is not None and not path_exists(check.probe):
-        raise InputError(
+def _check_worker(check: WorkerCheck) -> Failure | None:
+    if check.process != this_process():
+        reuse_freed_memory()
+    try:
+        check_versions(dict(check.versions), installed_versions())
+    except InputError as error:
+        return Failure(error.with_traceback(None), "")
+    if check.probe is None or path_exists(check.probe):
+        return None
+    return Failure(
+        InputError(
             "[engine] scheduler: a worker that joined during the run does not see [output] confidential; it must be a "
             "folder that all of them share"
-        )
+        ),
+        "",
+    )
+
+
+def this_process() -> tuple[str, int]:
+    """Return the name of this machine and the number of this process."""
+    return platform.node(), os.getpid()
 
 
 @contextmanager
@@ -141,53 +151,102 @@ _ATTEMPTS = 3
 _TIMEOUT = 20.0
 _NO_WORKERS_S = 300.0
 _POLL_S = 2.0
-_TASKS_SENT, _TASKS_AT_ONCE = 4096, 1024
+_TASKS_SENT = 4096
 _LARGE_GRAPH = "1GB"  # tasks carry the counts or readings of their households, each to one worker
 _CONNECTION_ERRORS = (CancelledError, FutureCancelledError, CommClosedError, TimeoutError, OSError)
 
-LazyTasks = Callable[[int, WorkerCheck], Iterator[Any]]
-"""Returns the lazy results of a stage; their tasks are numbered from its argument on and check their worker."""
+
+@dataclass(eq=False, slots=True)
+class _Task:
+    """A task with its future, None before it is sent, and the executor that sends it."""
+
+    call: Call
+    executor: ClusterExecutor
+    future: Any = None
+
+    def result(self) -> Any:  # noqa: ANN401
+        """Return its result; see `ClusterExecutor.result`."""
+        return self.executor.result(self)
 
 
-def run_on_cluster(tasks: LazyTasks, *, count: int, stage: str, engine: Engine) -> Generator[Any]:
-    """Yield the results of tasks, in order, as far as they are done.
+class ClusterExecutor:
+    """Runs the tasks of one stage on the cluster of an engine, and sends them again if the cluster is lost."""
 
-    Args:
-        tasks: returns the lazy results, in the same order each time.
-        count: their number, for the progress callback.
-        stage: stage name for the progress callback and for errors.
-        engine: scheduler, workers and callbacks.
+    def __init__(self, stage: str, engine: Engine) -> None:
+        self.at_once = _TASKS_SENT
+        self._stage, self._engine = stage, engine
+        self._unread: dict[_Task, None] = {}
+        self._unsent: list[_Task] = []
+        self._numbers = count(int.from_bytes(os.urandom(6)))
+        self._client: Client | None = None
+        self._probe = ExitStack()
+        self._check = WorkerCheck((), None, this_process())
 
-    Raises:
-        InputError: the cluster cannot be reached, has no workers or others than this process, or lost the tasks
-            repeatedly.
-    """
-    done, attempt = 0, 0
-    while True:
-        attempt += 1
-        client = find_client(engine.scheduler, engine.workers)
-        if engine.dashboard is not None and engine.scheduler != LOCAL_CLUSTER and client.dashboard_link:
-            engine.dashboard(str(client.dashboard_link))
-        try:
-            with _worker_check(client) as check:
-                lazy = islice(tasks(int.from_bytes(os.urandom(6)), check), done, None)
-                with closing(_results(client, lazy, stage, engine.tasks)) as results:
-                    for result in results:
-                        done, attempt = done + 1, 1
-                        if engine.progress is not None:
-                            engine.progress(stage, done, count)
-                        yield result
-            return
-        except _CONNECTION_ERRORS as error:
-            if engine.scheduler not in _ADOPTED:
-                connect.cache_clear()
-                with suppress(Exception):
-                    client.close(timeout=0)
-            if attempt >= _ATTEMPTS:
-                raise InputError(
-                    f"[engine] scheduler: the cluster was lost during stage {stage!r} ({type(error).__name__}), "
-                    f"{_ATTEMPTS} times; run again when it is available"
-                ) from None
+    def submit(self, call: Call) -> _Task:
+        """Add a task; it is sent with others before the next result is waited for."""
+        task = _Task(call, self)
+        self._unread[task] = None
+        self._unsent.append(task)
+        return task
+
+    def result(self, task: _Task) -> Any:  # noqa: ANN401
+        """Return the result of a task.
+
+        Raises:
+            InputError: the cluster cannot be reached, has no workers or others than this process, or was lost
+                repeatedly.
+        """
+        lost = ""
+        for _ in range(_ATTEMPTS):
+            client = find_client(self._engine.scheduler, self._engine.workers)
+            try:
+                result = _wait_for_result(client, self._sent(task, client), self._stage)
+            except _CONNECTION_ERRORS as error:
+                lost = type(error).__name__
+                self._lose(client)
+            else:
+                del self._unread[task]
+                return result
+        raise InputError(
+            f"[engine] scheduler: the cluster was lost during stage {self._stage!r} ({lost}), {_ATTEMPTS} times; run "
+            "again when it is available"
+        )
+
+    def _sent(self, task: _Task, client: Client) -> Any:  # noqa: ANN401  (its future)
+        """Return the future of a task, after all tasks were sent that the cluster does not have."""
+        if client is not self._client:
+            self._client = client
+            if self._engine.dashboard is not None and self._engine.scheduler != LOCAL_CLUSTER and client.dashboard_link:
+                self._engine.dashboard(str(client.dashboard_link))
+            self._check = self._probe.enter_context(_worker_check(client))
+        if self._unsent:
+            keys = [f"{TASK_PREFIX}{self._stage}-{next(self._numbers)}" for _ in self._unsent]
+            with dask_config.set({"distributed.admin.large-graph-warning-threshold": _LARGE_GRAPH}):
+                run, calls = partial(_run_checked, self._check), [task.call for task in self._unsent]
+                futures = client.map(run, calls, key=keys, pure=False, retries=0)
+            for unsent, future in zip(self._unsent, futures, strict=True):
+                unsent.future = future
+            self._unsent = []
+        return task.future
+
+    def _lose(self, client: Client) -> None:
+        """Forget a cluster that does not answer; what has no result is sent to the next."""
+        self._unsent = list(self._unread)
+        for task in self._unsent:
+            task.future = None
+        if self._engine.scheduler not in _ADOPTED:
+            connect.cache_clear()
+            with suppress(Exception):
+                client.close(timeout=0)
+
+    def stop(self, sent: Sequence[_Task], *, waits: bool) -> None:
+        """Cancel the tasks without a result; with `waits` after they are done, since workers end what they began."""
+        futures = [task.future for task in sent if task.future is not None]
+        with self._probe:
+            if self._client is not None and futures:
+                for future in futures if waits else []:
+                    _wait_for_workers(self._client, future, self._stage)
+                self._client.cancel(futures)
 
 
 def describe_cluster(engine: Engine) -> str:
@@ -205,42 +264,10 @@ def _worker_check(client: Client) -> Iterator[WorkerCheck]:
     """Return what each worker checks before its first task; the file that it must see exists until the stage ends."""
     versions, folder = tuple(installed_versions().items()), _SHARED.get(client)
     if folder is None or not folder.is_dir():
-        yield WorkerCheck(versions, None)
+        yield WorkerCheck(versions, None, this_process())
         return
     with probe_file(folder) as probe:
-        yield WorkerCheck(versions, probe)
-
-
-def _results(client: Client, lazy: Iterator[Any], stage: str, counts: Counter[str]) -> Generator[Any]:
-    """Yield results in order, and count the tasks; they are sent while fewer than `_TASKS_SENT` have no result."""
-    sent: deque[tuple[Future[Any], int]] = deque()
-    try:
-        while True:
-            while sum(size for _, size in sent) < _TASKS_SENT and (batch := _batch(lazy)):
-                with dask_config.set({"distributed.admin.large-graph-warning-threshold": _LARGE_GRAPH}):
-                    futures = client.compute([task for task, _ in batch], retries=0)
-                counts[stage] += sum(size for _, size in batch)
-                sent.extend(zip(futures, (size for _, size in batch), strict=True))
-            if not sent:
-                return
-            result = _wait_for_result(client, sent[0][0], stage)
-            sent.popleft()[0].release()
-            if isinstance(result, Failure):
-                for future, _ in sent:
-                    _wait_for_workers(client, future, stage)
-            yield result
-    finally:
-        client.cancel([future for future, _ in sent])
-
-
-def _batch(lazy: Iterator[Any]) -> list[tuple[Any, int]]:
-    """Return the next lazy results with their numbers of tasks, about `_TASKS_AT_ONCE` tasks."""
-    batch: list[tuple[Any, int]] = []
-    tasks = 0
-    while tasks < _TASKS_AT_ONCE and (task := next(lazy, None)) is not None:
-        batch.append((task, len(task.dask)))
-        tasks += batch[-1][1]
-    return batch
+        yield WorkerCheck(versions, probe, this_process())
 
 
 def _wait_for_result(client: Client, future: Future[Any], stage: str) -> Any:  # noqa: ANN401  (any result of a stage)
@@ -390,7 +417,6 @@ def _local_cluster(workers: int) -> LocalCluster:
             threads_per_worker=1,
             protocol="tls://",
             security=True,
-            preload=["agedp.compute.engine"],
             # Dask opens its HTTP server even without a dashboard; port 0: any free port
             scheduler_kwargs={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
         )

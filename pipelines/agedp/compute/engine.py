@@ -1,49 +1,51 @@
-"""Map and merge: with `cluster`, the only modules that import Dask.
+"""Map and merge: one interface to threads, processes and, with `cluster`, to Dask.
 
-`map_merge` runs one function on every item of every group and another on each group's results, in order. `map_reduce`
-combines the results of all items as trees, so that few results reach the client. The results do not depend on the
-scheduler, the number of workers or the order in which tasks finish. Task keys are "agedp-", a stage name and a running
-number: a dashboard shows `agedp-bounds`. A task never raises: it returns its error, so that no scheduler logs its
-arguments, and the first failure in the order of the items is raised here.
+`stream_items` runs one function on every item of a stage and yields the results in the order of the items; everything
+else is made of it. The results do not depend on the scheduler, the number of workers or the order in which tasks
+finish. A task never raises: it returns its error, so that no scheduler logs its arguments, and the first failure in
+the order of the items is raised here.
 
-Work on households goes in blocks of them (`household_blocks`): 40 households are two tasks, 5,000 are 64.
+Decisions:
 
-Dask is imported with the first task: a night without any does not pay for it.
+* An executor has two methods: `submit` returns what has a `result`, `stop` ends what is not needed any more. Threads
+  and processes are pools of `concurrent.futures`, one for all stages of a run; only `cluster` imports Dask.
+* Tasks are sent as results are read, so pools, schedulers and this process hold a bounded number of them. After a
+  failure no further task begins, and none is left running that could write a file.
+* Few and small results are merged here. A group of one item, such as a small file, is merged by its task.
+* Work on households goes in blocks of them (`household_blocks`): 40 households are two tasks, 5,000 are 64.
 """
 
 from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import site
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent import futures
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from itertools import count, pairwise
+from itertools import islice, pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from agedp.compute.engine_settings import NO_MEMORY, Engine, Failure, Progress, reuse_freed_memory
+from agedp.compute.engine_settings import NO_MEMORY, TASK_PREFIX, Call, Engine, Failure, reuse_freed_memory
 from agedp_data.config.loading import read_scheduler
 from agedp_data.errors import AgedpError, InputError
 
-
-def dask_setup(worker: Any) -> None:  # noqa: ANN401, ARG001  (Dask's name and argument of a preloaded module)
-    """Let a worker of our own cluster use freed memory again."""
-    reuse_freed_memory()
-
-
 LOCAL_SCHEDULERS = ("threads", "processes", "synchronous")
-IN_PROCESS_SCHEDULERS = ("threads", "synchronous")
-TASK_PREFIX = "agedp-"
 BLOCK_HOUSEHOLDS = (32, 128)
 """The fewest households of a block, below which a task costs more than it does, and the most."""
+BLOCKS_AT_ONCE = 128
+"""How many blocks of households are sent at once: each task carries what it works on."""
 _BLOCKS = 64
-_TREE_ITEMS = 512
+_FAN_IN = 8
+_TASKS_PER_WORKER = 16
 
 
 def household_blocks(households: int) -> list[slice]:
@@ -94,8 +96,10 @@ def default_scheduler() -> str:
             return adopt(client)
     if not _may_be_configured():
         return "threads"
-    from dask import config as dask_config  # noqa: PLC0415  (slow to import)
-
+    try:
+        from dask import config as dask_config  # noqa: PLC0415  (an extra, and slow to import)
+    except ImportError:  # the address is refused by the name of the extra
+        return os.environ.get("DASK_SCHEDULER_ADDRESS", "threads")
     address = dask_config.get("scheduler-address", None)
     chosen = address or dask_config.get("scheduler", None)
     return str(chosen) if address or chosen in LOCAL_SCHEDULERS else "threads"
@@ -133,6 +137,152 @@ def explain_worker_errors(engine: Engine) -> Iterator[None]:
         raise InputError(f"{error}; {hint}", private=f"{error.private}; {hint}") from None
 
 
+# --------------------------------------------------------------------------------------------------
+# Executors.
+# --------------------------------------------------------------------------------------------------
+
+
+class Sent(Protocol):
+    """A task that was sent."""
+
+    def result(self) -> Any:  # noqa: ANN401
+        """Wait for its result; tasks are asked in the order in which they were sent."""
+
+
+class Executor(Protocol):
+    """Where the tasks of a stage run.
+
+    Attributes:
+        at_once: how many tasks it holds whose results are not read yet, unless the stage wants fewer.
+    """
+
+    at_once: int
+
+    def submit(self, call: Call) -> Sent:
+        """Send a task."""
+
+    def stop(self, sent: Sequence[Any], *, waits: bool) -> None:
+        """End tasks whose results are not needed; with `waits`, none runs afterwards."""
+
+
+class _Pool:
+    """The threads or processes of an engine, started with its first stage and ended with it."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.at_once = _TASKS_PER_WORKER * engine.workers
+        kind = engine.scheduler, engine.workers
+        if kind not in engine.pools:
+            engine.pools[kind] = (
+                futures.ThreadPoolExecutor(engine.workers)
+                if engine.scheduler == "threads"
+                else futures.ProcessPoolExecutor(
+                    engine.workers, multiprocessing.get_context("spawn"), initializer=_begin_worker
+                )
+            )
+        self.submit: Callable[[Call], futures.Future[Any]] = engine.pools[kind].submit
+
+    def stop(self, sent: Sequence[futures.Future[Any]], *, waits: bool) -> None:  # noqa: ARG002  (always)
+        futures.wait([task for task in sent if not task.cancel()])
+
+
+class _CallingThread:
+    """Runs each task when it is sent."""
+
+    at_once = 1
+
+    def submit(self, call: Call) -> futures.Future[Any]:
+        task: futures.Future[Any] = futures.Future()
+        task.set_result(call())
+        return task
+
+    def stop(self, sent: Sequence[futures.Future[Any]], *, waits: bool) -> None:
+        """Nothing runs."""
+
+
+def _executor(stage: str, engine: Engine, items: int) -> Executor:
+    """Return the executor of a stage; one item is worth no thread."""
+    if engine.scheduler not in LOCAL_SCHEDULERS:
+        from agedp.compute.cluster import ClusterExecutor  # noqa: PLC0415  (an extra, and slow to import)
+
+        return ClusterExecutor(stage, engine)
+    is_here = engine.scheduler == "synchronous" or (items == 1 and engine.scheduler == "threads")
+    return _CallingThread() if is_here else _Pool(engine)
+
+
+def _begin_worker() -> None:
+    """Prepare a worker process of our own: it ends with its run, which alone is told of an interrupt."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    reuse_freed_memory()
+    parent = multiprocessing.parent_process()
+
+    def end_with_parent() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=end_with_parent, daemon=True).start()
+
+
+# --------------------------------------------------------------------------------------------------
+# Stages.
+# --------------------------------------------------------------------------------------------------
+
+
+def stream_items(
+    stage: str, items: Sequence[Any], *, function: Callable[[Any], Any], engine: Engine, at_once: int | None = None
+) -> Generator[Any]:
+    """Yield function(item) for each item, in order: a task of the engine for each.
+
+    Args:
+        stage: stage name for the keys of the tasks, the progress callback and errors.
+        items: the arguments.
+        function: the work on one item.
+        engine: scheduler and workers.
+        at_once: bounds the tasks whose results are not read yet, if they need much memory.
+
+    Raises:
+        AgedpError: the first error of a task in the order of the items; or workers were lost.
+        TaskFailed: a bug in a task.
+    """
+    if not items:
+        return
+    engine.tasks[stage] += len(items)
+    executor = _executor(stage, engine, len(items))
+    most, calls = min(at_once or executor.at_once, executor.at_once), (partial(_run, function, item) for item in items)
+    sent: deque[Sent] = deque()
+    waits = True
+    try:
+        while True:
+            if (room := most - len(sent)) * 4 >= most:
+                sent.extend(executor.submit(call) for call in islice(calls, room))
+            if not sent:
+                return
+            waits = False  # if this process is interrupted, or its workers are lost
+            result = sent[0].result()
+            waits = True
+            sent.popleft()
+            _raise_failure(result)
+            engine.finished[stage] += 1
+            if engine.progress is not None:
+                engine.progress(stage, engine.finished[stage], engine.tasks[stage])
+            yield result
+    except futures.BrokenExecutor:
+        engine.pools.clear()
+        raise InputError(
+            f"[engine] scheduler: a worker process ended in stage {stage!r}. The usual cause is too little memory: "
+            "lower workers or block_mib. (In a script, processes need `if __name__ == '__main__':`.)"
+        ) from None
+    finally:
+        executor.stop(sent, waits=waits)
+
+
+def map_items(
+    stage: str, items: Sequence[Any], *, function: Callable[[Any], Any], engine: Engine, at_once: int | None = None
+) -> list[Any]:
+    """Return [function(item) for item in items], computed by the engine as `stream_items` does."""
+    return list(stream_items(stage, items, function=function, engine=engine, at_once=at_once))
+
+
 def map_merge(
     stage: str,
     groups: Sequence[Sequence[Any]],
@@ -141,14 +291,17 @@ def map_merge(
     merge: Callable[[list[Any]], Any],
     engine: Engine,
 ) -> list[Any]:
-    """Return [merge([function(item) for item in group]) for group in groups], computed by the engine."""
-    if len(groups) == 1 and _needs_no_scheduler(groups[0], engine):
-        return [_run_here(stage, groups[0], function, merge, engine)]
+    """Return [merge([function(item) for item in group]) for group in groups], computed by the engine.
 
-    def tasks(lazy: _Lazy) -> Iterator[Any]:
-        return (lazy.merged(merge, lazy.items(function, group)) for group in groups)
-
-    return list(_results(stage, tasks, len(groups), engine)) if groups else []
+    The task of a group's only item merges it too; other groups are merged here as soon as their results are known.
+    """
+    items = [(item, merge if len(group) == 1 else None) for group in groups for item in group]
+    run, merged = partial(_run_and_merge, function=function), []
+    with closing(stream_items(stage, items, function=run, engine=engine)) as results:
+        for group in groups:
+            parts = list(islice(results, len(group)))
+            merged.append(parts[0] if len(group) == 1 else _raise_failure(_run(merge, parts)))
+    return merged
 
 
 def map_reduce(
@@ -158,11 +311,8 @@ def map_reduce(
     function: Callable[[Any], Any],
     combine: Callable[[list[Any]], Any],
     engine: Engine,
-    fan_in: int = 8,
 ) -> Any:  # noqa: ANN401  (any result of a stage)
-    """Return the combined results of function(item), computed by the engine as a tree.
-
-    The client of a cluster receives one result for each tree of 512 items, and holds two at a time.
+    """Return the combined results of function(item), computed by the engine and combined here, eight at a time.
 
     Args:
         stage: stage name for the keys of the tasks and the progress callback.
@@ -171,108 +321,30 @@ def map_reduce(
         combine: combines some results, at least one unless there are no items, into one of the same form. It must be
             associative; results keep the order of their items.
         engine: scheduler and workers.
-        fan_in: number of results that one task combines.
     """
-    if not items:
-        return combine([])
-    if _needs_no_scheduler(items, engine):
-        return _run_here(stage, items, function, combine, engine)
-    size = len(items) if engine.scheduler in LOCAL_SCHEDULERS else _TREE_ITEMS
-
-    def tasks(lazy: _Lazy) -> Iterator[Any]:
-        for tree in _slices(items, size):
-            level = [lazy.merged(combine, group) for group in _slices(list(lazy.items(function, tree)), fan_in)]
-            while len(level) > 1:
-                level = [lazy.merged(combine, group) for group in _slices(level, fan_in)]
-            yield level[0]
-
-    with closing(_results(stage, tasks, -(-len(items) // size), engine)) as results:
-        total = next(results)
-        for result in results:
-            total = _raise_failure(_merge_results(combine, [total, result]))
-    return total
+    combined: list[Any] = []
+    with closing(stream_items(stage, items, function=function, engine=engine)) as results:
+        while parts := list(islice(results, _FAN_IN - len(combined))):
+            combined = [_raise_failure(_run(combine, combined + parts))]
+    return combined[0] if combined else combine([])
 
 
-def _needs_no_scheduler(items: Sequence[Any], engine: Engine) -> bool:
-    """Return whether the work is one item for this process: a night with one new file does not import Dask, 0.3 s."""
-    return len(items) <= 1 and engine.scheduler in IN_PROCESS_SCHEDULERS
+def _run_and_merge(item: tuple[Any, Callable[[list[Any]], Any] | None], *, function: Callable[[Any], Any]) -> Any:  # noqa: ANN401
+    argument, merge = item
+    return function(argument) if merge is None else merge([function(argument)])
 
 
-def _run_here(
-    stage: str,
-    items: Sequence[Any],
-    function: Callable[[Any], Any],
-    merge: Callable[[list[Any]], Any],
-    engine: Engine,
-) -> Any:  # noqa: ANN401
-    """Return merge([function(item) for item in items], computed now; progress and errors are those of the engine."""
-    total = len(items) + 1
-    results = [_run_item_here(stage, item, function, engine, (done, total)) for done, item in enumerate(items, start=1)]
-    return _raise_failure(_run_item_here(stage, results, partial(_merge_results, merge), engine, (total, total)))
-
-
-def _run_item_here(
-    stage: str,
-    item: Any,  # noqa: ANN401
-    function: Callable[[Any], Any],
-    engine: Engine,
-    done: tuple[int, int],
-) -> Any:  # noqa: ANN401
-    """Return the result of one task, run now, or its failure; `done` is its number, and that of all tasks."""
-    result = _run_task(function, item)
-    engine.tasks[stage] += 1
-    if engine.progress is not None:
-        engine.progress(stage, *done)
-    return result
-
-
-def _slices(items: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
-    return (items[start : start + size] for start in range(0, len(items), size))
-
-
-@dataclass(frozen=True, slots=True)
-class _Lazy:
-    """Makes the lazy results of a stage, with running numbers in their keys.
-
-    `before` returns what a task runs instead of a function: on a cluster, a check of the worker before it.
-    """
-
-    stage: str
-    numbers: Iterator[int]
-    before: Callable[[Callable[[Any], Any]], Callable[[Any], Any]]
-
-    def items(self, function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
-        """Yield the lazy results of function(item)."""
-        of_item = self.before(function)
-        for item in items:  # bound to its function: Dask searches arguments for lazy values, slowly
-            yield self._result(partial(_run_task, of_item, item))
-
-    def merged(self, merge: Callable[[list[Any]], Any], parts: Iterable[Any]) -> Any:  # noqa: ANN401
-        """Return the lazy result of merging lazy results."""
-        return self._result(_merge_results, self.before(merge), list(parts))
-
-    def _result(self, function: Callable[..., Any], *arguments: Any) -> Any:  # noqa: ANN401
-        from dask.delayed import delayed  # noqa: PLC0415  (slow to import)
-
-        key = f"{TASK_PREFIX}{self.stage}-{next(self.numbers)}"
-        return delayed(function, pure=False)(*arguments, dask_key_name=key)
-
-
-def _results(stage: str, tasks: Callable[[_Lazy], Iterator[Any]], total: int, engine: Engine) -> Generator[Any]:
-    """Yield the results of tasks in order; raises the first failure in their order."""
-    if engine.scheduler in LOCAL_SCHEDULERS:
-        local = _run_locally(stage, list(tasks(_Lazy(stage, count(1), lambda function: function))), engine)
-        results = (result for result in local)
-    else:
-        from agedp.compute.cluster import WorkerCheck, run_on_cluster  # noqa: PLC0415  (an extra, and slow to import)
-
-        def checked(first: int, check: WorkerCheck) -> Iterator[Any]:
-            return tasks(_Lazy(stage, count(first), check.before))
-
-        results = run_on_cluster(checked, count=total, stage=stage, engine=engine)
-    with closing(results):
-        for result in results:
-            yield _raise_failure(result)
+def _run(function: Callable[[Any], Any], argument: Any) -> Any:  # noqa: ANN401
+    """Return function(argument), or its error as a value."""
+    try:
+        return function(argument)
+    except AgedpError as error:
+        return Failure(error.with_traceback(None), "")
+    except MemoryError:
+        return Failure(InputError(NO_MEMORY), "")
+    except Exception as error:
+        # without the message: messages of Arrow quote rows
+        return Failure(None, "".join([*traceback.format_tb(error.__traceback__), type(error).__name__]))
 
 
 def _raise_failure(result: Any) -> Any:  # noqa: ANN401
@@ -280,72 +352,6 @@ def _raise_failure(result: Any) -> Any:  # noqa: ANN401
     if isinstance(result, Failure):
         result.raise_error()
     return result
-
-
-def _run_locally(stage: str, tasks: Sequence[Any], engine: Engine) -> list[Any]:
-    from dask import multiprocessing, threaded  # noqa: PLC0415  (slow to import)
-    from dask.base import compute  # noqa: PLC0415
-    from dask.callbacks import Callback  # noqa: PLC0415
-    from dask.local import get_sync  # noqa: PLC0415
-
-    total = sum(len(dict(task.dask)) for task in tasks)
-    engine.tasks[stage] += total
-    done = 0
-
-    def count_task(*_: object) -> None:
-        nonlocal done
-        done += 1
-        if engine.progress is not None:
-            engine.progress(stage, done, total)
-
-    # by name, Dask would import distributed first, to ask for a client: 0.3 s and 60 MB
-    schedulers: dict[str, Any] = {"threads": threaded.get, "processes": multiprocessing.get, "synchronous": get_sync}
-    options: dict[str, Any] = {"scheduler": schedulers[engine.scheduler], "num_workers": engine.workers}
-    if engine.scheduler == "processes":
-        options["initializer"] = _begin_worker
-    with Callback(posttask=count_task):
-        return list(compute(*tasks, **options))
-
-
-def _begin_worker() -> None:
-    """Prepare a worker process of our own, which ends with its run: it would wait for its next task for ever."""
-    reuse_freed_memory()
-    parent = multiprocessing.parent_process()
-
-    def wait() -> None:
-        if parent is not None:
-            parent.join()
-            os._exit(1)
-
-    threading.Thread(target=wait, daemon=True).start()
-
-
-def map_items(stage: str, items: Sequence[Any], *, function: Callable[[Any], Any], engine: Engine) -> list[Any]:
-    """Return [function(item) for item in items], computed by the engine: a task for each item."""
-    if _needs_no_scheduler(items, engine):
-        return [_raise_failure(_run_item_here(stage, item, function, engine, (1, 1))) for item in items]
-
-    return list(_results(stage, lambda lazy: lazy.items(function, items), len(items), engine)) if items else []
-
-
-def map_in_batches(
-    stage: str, items: Sequence[Any], *, function: Callable[[Any], Any], engine: Engine, batch_size: int
-) -> Iterator[list[Any]]:
-    """Yield lists of function(item), `batch_size` items at a time, to limit the memory of their results."""
-    for number, batch in enumerate(_slices(items, batch_size)):
-        start = number * batch_size
-        report = None if engine.progress is None else partial(_report_progress, engine.progress, start, len(items))
-        yield map_items(stage, batch, function=function, engine=replace(engine, progress=report))
-
-
-def map_blocks(stage: str, blocks: Sequence[Any], *, function: Callable[[Any], Any], engine: Engine) -> list[Any]:
-    """Return [function(block) for block in blocks], few of them at once: each task carries what it works on."""
-    batches = map_in_batches(stage, blocks, function=function, engine=engine, batch_size=2 * _BLOCKS)
-    return [result for batch in batches for result in batch]
-
-
-def _report_progress(progress: Progress, before: int, total: int, stage: str, done: int, _: int) -> None:
-    progress(stage, before + done, total)
 
 
 def reopened(engine: Engine) -> Engine:
@@ -373,22 +379,3 @@ def task_summary(engine: Engine) -> str:
         scheduler = describe_cluster(engine)
     stages = ", ".join(f"{number:,} {TASK_PREFIX}{stage}" for stage, number in engine.tasks.items())
     return f"Tasks: {stages}. Scheduler: {scheduler}."
-
-
-def _run_task(function: Callable[[Any], Any], argument: Any) -> Any:  # noqa: ANN401
-    try:
-        return function(argument)
-    except AgedpError as error:
-        return Failure(error.with_traceback(None), "")
-    except MemoryError:
-        return Failure(InputError(NO_MEMORY), "")
-    except Exception as error:
-        # without the message: messages of Arrow quote rows
-        return Failure(None, "".join([*traceback.format_tb(error.__traceback__), type(error).__name__]))
-
-
-def _merge_results(merge: Callable[[list[Any]], Any], results: list[Any]) -> Any:  # noqa: ANN401
-    for result in results:
-        if isinstance(result, Failure):
-            return result
-    return _run_task(merge, results)

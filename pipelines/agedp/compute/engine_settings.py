@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final
@@ -13,6 +14,10 @@ from agedp_data.errors import AgedpError
 
 Progress = Callable[[str, int, int], None]
 """Called with the stage, the number of its finished tasks, and the number of all its tasks."""
+
+
+TASK_PREFIX: Final = "agedp-"
+"""What the keys of all tasks begin with; a stage name and a running number follow."""
 
 
 Scheduler = Any
@@ -28,14 +33,19 @@ Notice = Callable[[str], None]
 """Called with a public line that must be seen before the first draw, even by those who see nothing else."""
 
 
+Call = Callable[[], Any]
+"""A task: a function of a module with its arguments. It never raises, but returns a `Failure`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Engine:
     """Scheduler, workers and memory limits of a run; they never change its results.
 
     `scheduler` is "threads", "processes", "local-cluster" or the address of a Dask scheduler. A task reads at most
     `part_chunks` chunks of `chunk_bytes` bytes. `progress`, `dashboard` and `notice` are callbacks for the progress of
-    a stage, the address of a cluster's dashboard, and the verdict before a first release. `tasks` counts the tasks
-    that were sent, by stage; copies share it.
+    a stage, the address of a cluster's dashboard, and the verdict before a first release. `tasks` and `finished` count
+    the tasks of each stage; `pools` are the threads or processes, by scheduler and workers. Copies share these three:
+    a run has one pool and one progress.
     """
 
     scheduler: str = "threads"
@@ -45,6 +55,8 @@ class Engine:
     progress: Progress | None = field(default=None, compare=False)
     dashboard: Dashboard | None = field(default=None, compare=False)
     tasks: Counter[str] = field(default_factory=Counter, compare=False, repr=False)
+    finished: Counter[str] = field(default_factory=Counter, compare=False, repr=False)
+    pools: dict[tuple[str, int], Executor] = field(default_factory=dict, compare=False, repr=False)
     notice: Notice | None = field(default=None, compare=False)
 
 
@@ -98,9 +110,9 @@ class TaskFailed(RuntimeError):
 # By default the C library returns each large array to the system as soon as it is freed, and the next array of the
 # same size costs a page fault for every 4 KiB: a large part of the time of the steps that follow the parsing of a
 # file. In a process that runs tasks, arrays up to 32 MiB therefore come from memory that the process has, and at most
-# 64 MiB of free memory at the end of a heap are retained. The setting lasts as long as the process, so only the
-# `agedp` command and worker processes of our own call it: notebooks and the workers of others stay as they are. Only
-# the GNU C library has these settings; elsewhere nothing changes.
+# 64 MiB of free memory at the end of a heap are retained. The setting lasts as long as the process, so the `agedp`
+# command and worker processes call it, whoever started these; notebooks stay as they are. Only the GNU C library has
+# these settings; elsewhere nothing changes.
 # --------------------------------------------------------------------------------------------------
 
 _M_TRIM_THRESHOLD: Final = -1

@@ -38,15 +38,18 @@ ages_days = [1, 2]
 publish = "envelope"
 """
 SAMPLING = "sampling-bound"
+KEY = re.compile(r"agedp-[a-z]+(-[a-z]+)?-[0-9]+")  # a stage and a running number, for a scheduler never more
 
 
 class CountedTasks(SchedulerPlugin):
-    """Counts finished tasks by the names that a dashboard shows."""
+    """Counts finished tasks by the names that a dashboard shows, and keeps all keys."""
 
     def __init__(self) -> None:
         self.finished: Counter[str] = Counter()
+        self.keys: set[str] = set()
 
     def transition(self, key, start, finish, *args, **kwargs):
+        self.keys.add(key)
         if (start, finish) == ("processing", "memory"):
             self.finished[re.sub(r"-\d+$", "", key)] += 1
 
@@ -61,6 +64,8 @@ def counting_client():
         counted = CountedTasks()
         cluster.scheduler.add_plugin(counted)
         yield client, counted.finished
+        assert counted.keys
+        assert [key for key in counted.keys if not KEY.fullmatch(key)] == []
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import shutil
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import date, datetime, timedelta
 from pathlib import Path
@@ -203,14 +203,14 @@ def test_buckets_of_households_with_several_channels(tmp_path):
 def test_results_that_reach_the_client_do_not_grow_with_households(tmp_path, monkeypatch):
     """Every value that the engine returns is as long for 120 households as for 20."""
     sizes: list[list[int]] = []
-    run = engine_module._run_locally
+    stream = engine_module.stream_items
 
-    def observed(*args: Any) -> list[Any]:
-        results = run(*args)
-        sizes[-1] += [numbers_in(result) for result in results]
-        return results
+    def observed(*args: Any, **keywords: Any) -> Iterator[Any]:
+        for result in stream(*args, **keywords):
+            sizes[-1].append(numbers_in(result))
+            yield result
 
-    monkeypatch.setattr(engine_module, "_run_locally", observed)
+    monkeypatch.setattr(engine_module, "stream_items", observed)
     for households in (20, 120):
         folder = tmp_path / str(households)
         folder.mkdir()
