@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime, time
 from pathlib import Path
 from typing import Final
 
-from agedp.compute.engine import default_scheduler, scheduler_name
+from agedp.compute.engine import choose_scheduler, default_scheduler
 from agedp.compute.engine_settings import SILENT, Engine, ProgressReporter, Scheduler
 from agedp.internal_records.roster_history import load_roster
 from agedp.local_files import atomic_files
@@ -194,7 +194,7 @@ def engine_for(run: RunFile, scheduler: Scheduler, progress: ProgressReporter = 
     """Return the engine of a run; `scheduler` overrides the run file's, which overrides the Dask configuration."""
     configured = run.engine.scheduler if "scheduler" in run.engine.model_fields_set else default_scheduler()
     return Engine(
-        configured if scheduler is None else scheduler_name(scheduler),
+        configured if scheduler is None else choose_scheduler(scheduler),
         run.engine.workers,
         run.engine.block_mib * 2**20,
         progress=progress.progress,

@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from agedp.compute.engine import check_shared, default_scheduler, scheduler_name
+from agedp.compute.engine import check_shared, choose_scheduler, default_scheduler
 from agedp.compute.engine_settings import Engine
 from agedp.local_files import atomic_files
 from agedp.preflight.input_checks import check_findings
@@ -452,7 +452,7 @@ class StoredReadings:
 
 def engine_of(scheduler: Any) -> Engine:  # noqa: ANN401
     """Return the engine of a Dask scheduler, client or cluster; of the active client, or threads, if it is None."""
-    return Engine(default_scheduler() if scheduler is None else scheduler_name(scheduler))
+    return Engine(default_scheduler() if scheduler is None else choose_scheduler(scheduler))
 
 
 def check_readings(readings: Any, *, accepted: Collection[str] = ()) -> None:  # noqa: ANN401

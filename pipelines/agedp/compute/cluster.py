@@ -18,7 +18,7 @@ import os
 import platform
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -27,107 +27,10 @@ from importlib.metadata import version
 from itertools import count
 from pathlib import Path
 from typing import Any, Final
-from weakref import WeakKeyDictionary, WeakValueDictionary
+from weakref import WeakKeyDictionary
 
 from agedp.compute.engine_settings import TASK_PREFIX, Call, Engine, Failure, reuse_freed_memory
 from agedp_data.errors import InputError
-
-# --------------------------------------------------------------------------------------------------
-# What holds for a worker before it runs a task: the versions of this process, and the folder that all machines share.
-#
-# The workers at the start of a run are asked at once, so that nothing is sent to a cluster that cannot work. A worker
-# that joins later, as adaptive clusters add them, is checked by the first task of each stage that it receives: a
-# result of other versions, or readings written to a disk of its own, must not become part of a run.
-# --------------------------------------------------------------------------------------------------
-
-_PACKAGES: Final = ("agedp", "dask", "distributed", "numpy", "pyarrow")
-_PROBE: Final = ".probe-"
-_ABANDONED_S: Final = 7 * 24 * 3600
-
-
-def installed_versions() -> dict[str, str]:
-    """Return the versions that must be the same here and on every worker."""
-    return {name: version(name) for name in _PACKAGES}
-
-
-def check_versions(own_versions: Mapping[str, str], worker_versions: Mapping[str, str]) -> None:
-    """Check the versions of a worker.
-
-    Raises:
-        InputError: a package has another version there.
-    """
-    package = next((name for name in own_versions if worker_versions.get(name) != own_versions[name]), None)
-    if package is not None:
-        raise InputError(
-            f"[engine] scheduler: {package} is {own_versions[package]} here and "
-            f"{worker_versions.get(package)} on a worker; install the same versions on both"
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class WorkerCheck:
-    """What a worker checks before its first task of a stage.
-
-    Attributes:
-        versions: the packages of this process with their versions.
-        probe: a file in the folder that all share; None before one is named.
-        process: machine and number of this process, whose memory is left as it is if its own threads are workers.
-    """
-
-    versions: tuple[tuple[str, str], ...]
-    probe: str | None
-    process: tuple[str, int]
-
-
-def _run_checked(check: WorkerCheck, call: Call) -> Any:  # noqa: ANN401
-    """Return the result of a task, or the failed check of its worker."""
-    return _check_worker(check) or call()
-
-
-@lru_cache(maxsize=8)
-def _check_worker(check: WorkerCheck) -> Failure | None:
-    if check.process != this_process():
-        reuse_freed_memory()
-    try:
-        check_versions(dict(check.versions), installed_versions())
-    except InputError as error:
-        return Failure(error.with_traceback(None), "")
-    if check.probe is None or path_exists(check.probe):
-        return None
-    return Failure(
-        InputError(
-            "[engine] scheduler: a worker that joined during the run does not see [output] confidential; it must be a "
-            "folder that all of them share"
-        ),
-        "",
-    )
-
-
-def this_process() -> tuple[str, int]:
-    """Return the name of this machine and the number of this process."""
-    return platform.node(), os.getpid()
-
-
-@contextmanager
-def probe_file(folder: Path) -> Iterator[str]:
-    """Make an empty file that every worker must see; it is removed in the end."""
-    for path in folder.glob(f"{_PROBE}*"):  # of processes that were killed
-        with suppress(OSError):
-            if path.stat().st_mtime < time.time() - _ABANDONED_S:
-                path.unlink()
-    probe = folder / f"{_PROBE}{os.urandom(8).hex()}"
-    probe.touch(mode=0o600)
-    try:
-        yield str(probe)
-    finally:
-        with suppress(FileNotFoundError):
-            probe.unlink()
-
-
-def path_exists(path: str) -> bool:
-    """Return whether a path exists on this machine."""
-    return Path(path).exists()
-
 
 try:
     from dask import config as dask_config
@@ -143,10 +46,6 @@ except ImportError:
     ) from None
 
 LOCAL_CLUSTER: Final = "local-cluster"
-_ADOPTED: WeakValueDictionary[str, Client] = WeakValueDictionary()
-_OF_CLUSTERS: list[Client] = []
-_SHARED: WeakKeyDictionary[Client, Path] = WeakKeyDictionary()
-"""The folder that the workers of a client must see."""
 _ATTEMPTS = 3
 _TIMEOUT = 20.0
 _NO_WORKERS_S = 300.0
@@ -154,6 +53,116 @@ _POLL_S = 2.0
 _TASKS_SENT = 4096
 _LARGE_GRAPH = "1GB"  # tasks carry the counts or readings of their households, each to one worker
 _CONNECTION_ERRORS = (CancelledError, FutureCancelledError, CommClosedError, TimeoutError, OSError)
+
+# --------------------------------------------------------------------------------------------------
+# What holds for a worker before it runs a task: the versions of this process, and the folder that all machines share.
+#
+# The workers at the start of a run are asked at once, so that nothing is sent to a cluster that cannot work. A worker
+# that joins later, as adaptive clusters add them, is checked by the first task of each stage that it receives: a
+# result of other versions, or readings written to a disk of its own, must not become part of a run.
+# --------------------------------------------------------------------------------------------------
+
+_PACKAGES: Final = ("agedp", "dask", "distributed", "numpy", "pyarrow")
+_PROBE: Final = ".probe-"
+_ABANDONED_S: Final = 7 * 24 * 3600
+_SHARED: WeakKeyDictionary[Client, Path] = WeakKeyDictionary()
+"""The folder that the workers of a client must see."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerCheck:
+    """What a worker checks before its first task of a stage.
+
+    Attributes:
+        versions: the packages of this process with their versions.
+        probe: a file in the folder that all share; None before one is named.
+        process: machine and number of this process, whose memory is left as it is if its own threads are workers.
+    """
+
+    versions: tuple[tuple[str, str], ...]
+    probe: Path | None
+    process: tuple[str, int]
+
+
+def installed_versions() -> tuple[tuple[str, str], ...]:
+    """Return the versions that must be the same here and on every worker."""
+    return tuple((name, version(name)) for name in _PACKAGES)
+
+
+def _this_process() -> tuple[str, int]:
+    return platform.node(), os.getpid()
+
+
+@contextmanager
+def worker_check(folder: Path | None) -> Iterator[WorkerCheck]:
+    """Yield what workers check; until the end an empty file exists in the folder that they must see."""
+    if folder is None or not folder.is_dir():
+        yield WorkerCheck(installed_versions(), None, _this_process())
+        return
+    for path in folder.glob(f"{_PROBE}*"):  # of processes that were killed
+        with suppress(OSError):
+            if path.stat().st_mtime < time.time() - _ABANDONED_S:
+                path.unlink()
+    probe = folder / f"{_PROBE}{os.urandom(8).hex()}"
+    probe.touch(mode=0o600)
+    try:
+        yield WorkerCheck(installed_versions(), probe, _this_process())
+    finally:
+        probe.unlink(missing_ok=True)
+
+
+@lru_cache(maxsize=8)
+def check_worker(check: WorkerCheck) -> Failure | None:
+    """Prepare this worker, and return why it cannot take part in a run; None if it can."""
+    if check.process != _this_process():
+        reuse_freed_memory()
+    for (package, here), (_, there) in zip(check.versions, installed_versions(), strict=True):
+        if there != here:
+            return _failure(f"{package} is {here} here and {there} on a worker; install the same versions on both")
+    if check.probe is None or os.path.exists(check.probe):  # noqa: PTH110  (False also where it may not look)
+        return None
+    return _failure("a worker does not see [output] confidential; it must be a folder that all of them share")
+
+
+def _failure(problem: str) -> Failure:
+    return Failure(InputError(f"[engine] scheduler: {problem}"), "")
+
+
+def _run_checked(check: WorkerCheck, call: Call) -> Any:  # noqa: ANN401
+    """Return the result of a task, or why its worker cannot take part."""
+    return check_worker(check) or call()
+
+
+def _check_workers(client: Client, folder: Path | None) -> None:
+    """Raise InputError if a worker cannot take part in a run; wait for one if the cluster has none."""
+    if not client.scheduler_info()["workers"]:
+        _wait_for_result(client, client.submit(installed_versions, pure=False), "start")
+    with worker_check(folder) as check:
+        answers = client.run(check_worker, check, on_error="return").values()
+    for answer in answers:
+        if isinstance(answer, Failure):
+            answer.raise_error()
+        if answer is not None and not isinstance(answer, OSError):  # of a worker that left meanwhile
+            raise InputError(
+                f"[engine] scheduler: the workers cannot run agedp {version('agedp')} ({type(answer).__name__}); "
+                "install the same version there"
+            )
+
+
+def check_shared(folder: Path, engine: Engine) -> None:
+    """Check that every worker can access the confidential folder of this process, also those that join later.
+
+    Raises:
+        InputError: a worker cannot read what this process wrote.
+    """
+    client = find_client(engine)
+    _check_workers(client, folder)
+    _SHARED[client] = folder
+
+
+# --------------------------------------------------------------------------------------------------
+# Tasks.
+# --------------------------------------------------------------------------------------------------
 
 
 @dataclass(eq=False, slots=True)
@@ -180,7 +189,7 @@ class ClusterExecutor:
         self._numbers = count(int.from_bytes(os.urandom(6)))
         self._client: Client | None = None
         self._probe = ExitStack()
-        self._check = WorkerCheck((), None, this_process())
+        self._check: WorkerCheck
 
     def submit(self, call: Call) -> _Task:
         """Add a task; it is sent with others before the next result is waited for."""
@@ -198,7 +207,7 @@ class ClusterExecutor:
         """
         lost = ""
         for _ in range(_ATTEMPTS):
-            client = find_client(self._engine.scheduler, self._engine.workers)
+            client = find_client(self._engine)
             try:
                 result = _wait_for_result(client, self._sent(task, client), self._stage)
             except _CONNECTION_ERRORS as error:
@@ -218,7 +227,7 @@ class ClusterExecutor:
             self._client = client
             if self._engine.dashboard is not None and self._engine.scheduler != LOCAL_CLUSTER and client.dashboard_link:
                 self._engine.dashboard(str(client.dashboard_link))
-            self._check = self._probe.enter_context(_worker_check(client))
+            self._check = self._probe.enter_context(worker_check(_SHARED.get(client)))
         if self._unsent:
             keys = [f"{TASK_PREFIX}{self._stage}-{next(self._numbers)}" for _ in self._unsent]
             with dask_config.set({"distributed.admin.large-graph-warning-threshold": _LARGE_GRAPH}):
@@ -234,7 +243,7 @@ class ClusterExecutor:
         self._unsent = list(self._unread)
         for task in self._unsent:
             task.future = None
-        if self._engine.scheduler not in _ADOPTED:
+        if isinstance(self._engine.scheduler, str):
             connect.cache_clear()
             with suppress(Exception):
                 client.close(timeout=0)
@@ -247,27 +256,6 @@ class ClusterExecutor:
                 for future in futures if waits else []:
                     _wait_for_workers(self._client, future, self._stage)
                 self._client.cancel(futures)
-
-
-def describe_cluster(engine: Engine) -> str:
-    """Return the address of an engine's cluster with its workers; only its name if it does not answer any more."""
-    try:
-        client = find_client(engine.scheduler, engine.workers)
-        threads, address = client.nthreads().values(), client.scheduler_info()["address"]
-        return f"Dask cluster {address}, {len(threads)} workers with {sum(threads)} threads"
-    except (InputError, *_CONNECTION_ERRORS):
-        return "Dask cluster"
-
-
-@contextmanager
-def _worker_check(client: Client) -> Iterator[WorkerCheck]:
-    """Return what each worker checks before its first task; the file that it must see exists until the stage ends."""
-    versions, folder = tuple(installed_versions().items()), _SHARED.get(client)
-    if folder is None or not folder.is_dir():
-        yield WorkerCheck(versions, None, this_process())
-        return
-    with probe_file(folder) as probe:
-        yield WorkerCheck(versions, probe, this_process())
 
 
 def _wait_for_result(client: Client, future: Future[Any], stage: str) -> Any:  # noqa: ANN401  (any result of a stage)
@@ -327,54 +315,43 @@ def _no_workers_error(stage: str, seconds: float, *, paused: int = 0) -> InputEr
     )
 
 
-def adopt(client: Client) -> str:
-    """Return the name under which `find_client` returns this client, which its owner closes."""
-    name = f"client {client.id}"
-    _ADOPTED[name] = client
-    return name
+# --------------------------------------------------------------------------------------------------
+# Clients.
+# --------------------------------------------------------------------------------------------------
 
 
-def is_closed(scheduler: str) -> bool:
-    """Return whether a scheduler is a client of its owner that is closed by now."""
-    client = _ADOPTED.get(scheduler)
-    return scheduler.startswith("client ") and (client is None or client.status != "running")
+def client_of(scheduler: Any) -> Client | None:  # noqa: ANN401  (dask-jobqueue, dask-gateway, Coiled: all have get_client)
+    """Return a client itself, or one of a cluster object; None of anything else."""
+    if isinstance(scheduler, Client):
+        return scheduler
+    is_cluster = hasattr(scheduler, "scheduler_address") or hasattr(scheduler, "get_client")
+    return Client(scheduler, set_as_default=False) if is_cluster else None
 
 
-def client_of(cluster: Any) -> Client:  # noqa: ANN401  (dask-jobqueue, dask-gateway, Coiled: all have get_client)
-    """Return a client of a cluster object, which lasts as long as the process."""
-    client = Client(cluster, set_as_default=False)
-    _OF_CLUSTERS.append(client)
-    return client
+def is_closed(scheduler: Any) -> bool:  # noqa: ANN401
+    """Return whether a scheduler is a client that its owner closed."""
+    return isinstance(scheduler, Client) and scheduler.status != "running"
 
 
-def active_client() -> Client | None:
-    """Return the client that is active in this thread or process, None if there is none or this is a worker."""
-    try:
-        client: Client = Client.current(allow_global=True)
-    except ValueError:
-        return None
-    return client
-
-
-def find_client(scheduler: str, workers: int) -> Client:
-    """Return the client of an engine: an adopted one, or one of its cluster's.
+def find_client(engine: Engine) -> Client:
+    """Return the client of an engine: that of its caller, or one of its cluster's.
 
     Raises:
-        InputError: as `connect`; or an adopted client is closed.
+        InputError: as `connect`; or the caller's client is closed.
     """
-    if is_closed(scheduler):
+    if isinstance(engine.scheduler, str):
+        return connect(engine.scheduler, engine.workers)
+    if is_closed(engine.scheduler):
         raise InputError("[engine] scheduler: the Dask client is closed; open it again")
-    client = _ADOPTED.get(scheduler)
-    if client is None:
-        return connect(scheduler, workers)
-    _check_adopted(client)
+    client: Client = engine.scheduler
+    _check_once(client)
     return client
 
 
 @cache
-def _check_adopted(client: Client) -> None:
+def _check_once(client: Client) -> None:
     _check_outside_worker()
-    _check_versions(client)
+    _check_workers(client, None)
 
 
 @cache
@@ -399,7 +376,7 @@ def connect(scheduler: str, workers: int) -> Client:
             f"[engine] scheduler: no Dask scheduler answers at the address ({type(error).__name__}); is it running, "
             "and reachable from here?"
         ) from None
-    _check_versions(client)
+    _check_workers(client, None)
     return client
 
 
@@ -433,39 +410,11 @@ def _check_outside_worker() -> None:
     )
 
 
-def _check_versions(client: Client) -> None:
-    """Raise InputError if a worker runs different versions from this process, or if the cluster has no workers."""
-    if not client.scheduler_info()["workers"]:
-        _wait_for_result(client, client.submit(installed_versions, pure=False), "start")
-    own_versions = installed_versions()
-    for versions in _ask_workers(client, installed_versions):
-        if not isinstance(versions, dict):
-            raise InputError(
-                f"[engine] scheduler: the workers cannot run agedp {own_versions['agedp']} "
-                f"({type(versions).__name__}); install the same version there"
-            )
-        check_versions(own_versions, versions)
-
-
-def _ask_workers(client: Client, function: Callable[..., Any], *arguments: Any) -> list[Any]:  # noqa: ANN401
-    """Return the answers of all workers, or their errors; workers that leave meanwhile are left out."""
-    answers = client.run(function, *arguments, on_error="return").values()
-    return [answer for answer in answers if not isinstance(answer, OSError) or isinstance(answer, PermissionError)]
-
-
-def check_shared(folder: Path, engine: Engine) -> None:
-    """Check that every worker can access the confidential folder of this process, also those that join later.
-
-    Raises:
-        InputError: a worker cannot read what this process wrote.
-    """
-    client = find_client(engine.scheduler, engine.workers)
-    with probe_file(folder) as probe:
-        seen = _ask_workers(client, path_exists, probe)
-    if not all(is_seen is True for is_seen in seen):
-        blind = sum(is_seen is not True for is_seen in seen)
-        raise InputError(
-            f"[engine] scheduler: {blind} of {len(seen)} workers do not see [output] confidential; it must be a folder "
-            "that all of them share"
-        )
-    _SHARED[client] = folder
+def describe_cluster(engine: Engine) -> str:
+    """Return the address of an engine's cluster with its workers; only its name if it does not answer any more."""
+    try:
+        client = find_client(engine)
+        threads, address = client.nthreads().values(), client.scheduler_info()["address"]
+        return f"Dask cluster {address}, {len(threads)} workers with {sum(threads)} threads"
+    except (InputError, *_CONNECTION_ERRORS):
+        return "Dask cluster"

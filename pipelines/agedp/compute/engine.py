@@ -25,14 +25,14 @@ import sys
 import threading
 import traceback
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent import futures
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from agedp.compute.engine_settings import NO_MEMORY, TASK_PREFIX, Call, Engine, Failure, reuse_freed_memory
 from agedp_data.config.loading import read_scheduler
@@ -63,37 +63,29 @@ def household_blocks(households: int) -> list[slice]:
     return [slice(start, end) for start, end in pairwise(ends)]
 
 
-def scheduler_name(scheduler: Any) -> str:  # noqa: ANN401
-    """Return the name of a scheduler: of a `distributed.Client`, of a cluster object, or a name itself.
+def choose_scheduler(scheduler: Any) -> Any:  # noqa: ANN401
+    """Return the scheduler of an engine: a name, or the client that is given or that a cluster object has.
 
     Raises:
         RunFileError: none of these.
     """
-    if isinstance(scheduler, str):
-        return read_scheduler(scheduler)
-    if sys.modules.get("distributed"):
-        from distributed import Client  # noqa: PLC0415
+    if not isinstance(scheduler, str) and sys.modules.get("distributed"):
+        from agedp.compute.cluster import client_of  # noqa: PLC0415
 
-        from agedp.compute.cluster import adopt, client_of  # noqa: PLC0415
-
-        if isinstance(scheduler, Client):
-            return adopt(scheduler)
-        if hasattr(scheduler, "scheduler_address") or hasattr(scheduler, "get_client"):
-            return adopt(client_of(scheduler))
+        return client_of(scheduler) or read_scheduler(scheduler)
     return read_scheduler(scheduler)
 
 
-def default_scheduler() -> str:
-    """Return the scheduler of the active client, of Dask's configuration or of DASK_SCHEDULER_ADDRESS.
+def default_scheduler() -> Any:  # noqa: ANN401
+    """Return the active client, or the scheduler of Dask's configuration or of DASK_SCHEDULER_ADDRESS.
 
     "threads" if there is none.
     """
     if sys.modules.get("distributed"):  # no client can be active otherwise
-        from agedp.compute.cluster import active_client, adopt  # noqa: PLC0415
+        from distributed import Client  # noqa: PLC0415
 
-        client = active_client()
-        if client is not None:
-            return adopt(client)
+        with suppress(ValueError):  # there is none, or this is a worker
+            return Client.current(allow_global=True)
     if not _may_be_configured():
         return "threads"
     try:
@@ -142,76 +134,67 @@ def explain_worker_errors(engine: Engine) -> Iterator[None]:
 # --------------------------------------------------------------------------------------------------
 
 
-class Sent(Protocol):
-    """A task that was sent."""
-
-    def result(self) -> Any:  # noqa: ANN401
-        """Wait for its result; tasks are asked in the order in which they were sent."""
-
-
-class Executor(Protocol):
-    """Where the tasks of a stage run.
+class Pool:
+    """Runs tasks on the threads or processes of an engine, or in the calling thread.
 
     Attributes:
-        at_once: how many tasks it holds whose results are not read yet, unless the stage wants fewer.
+        at_once: how many tasks are sent whose results are not read yet, unless the stage wants fewer.
+        submit: sends a task.
     """
 
-    at_once: int
+    def __init__(self, engine: Engine, kind: str) -> None:
+        if (kind, engine.workers) not in engine.pools:  # it ends with the run
+            engine.pools[kind, engine.workers] = _POOLS[kind](engine.workers)
+        self.at_once = 1 if kind == "synchronous" else _TASKS_PER_WORKER * engine.workers
+        self.submit: Callable[[Call], futures.Future[Any]] = engine.pools[kind, engine.workers].submit
 
-    def submit(self, call: Call) -> Sent:
-        """Send a task."""
-
-    def stop(self, sent: Sequence[Any], *, waits: bool) -> None:
-        """End tasks whose results are not needed; with `waits`, none runs afterwards."""
-
-
-class _Pool:
-    """The threads or processes of an engine, started with its first stage and ended with it."""
-
-    def __init__(self, engine: Engine) -> None:
-        self.at_once = _TASKS_PER_WORKER * engine.workers
-        kind = engine.scheduler, engine.workers
-        if kind not in engine.pools:
-            engine.pools[kind] = (
-                futures.ThreadPoolExecutor(engine.workers)
-                if engine.scheduler == "threads"
-                else futures.ProcessPoolExecutor(
-                    engine.workers, multiprocessing.get_context("spawn"), initializer=_begin_worker
-                )
-            )
-        self.submit: Callable[[Call], futures.Future[Any]] = engine.pools[kind].submit
-
-    def stop(self, sent: Sequence[futures.Future[Any]], *, waits: bool) -> None:  # noqa: ARG002  (always)
+    def stop(self, sent: Iterable[futures.Future[Any]], *, waits: bool) -> None:  # noqa: ARG002  (always)
+        """End tasks whose results are not needed: what did not begin is cancelled, what did is waited for."""
         futures.wait([task for task in sent if not task.cancel()])
 
 
-class _CallingThread:
-    """Runs each task when it is sent."""
+class _CallingThread(futures.Executor):
+    def __init__(self, _: int) -> None:
+        super().__init__()
 
-    at_once = 1
-
-    def submit(self, call: Call) -> futures.Future[Any]:
+    def submit(self, call: Call, /, *_: Any, **__: Any) -> futures.Future[Any]:  # noqa: ANN401
         task: futures.Future[Any] = futures.Future()
         task.set_result(call())
         return task
 
-    def stop(self, sent: Sequence[futures.Future[Any]], *, waits: bool) -> None:
-        """Nothing runs."""
+
+class _Processes(futures.ProcessPoolExecutor):
+    """Processes that end with this one, which alone is told of an interrupt."""
+
+    def __init__(self, workers: int) -> None:
+        super().__init__(workers, multiprocessing.get_context("spawn"), _begin_worker)
+
+    def submit(self, call: Call, /, *_: Any, **__: Any) -> futures.Future[Any]:  # noqa: ANN401
+        unblocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # a process that is started inherits it
+        try:
+            return super().submit(call)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, unblocked)
 
 
-def _executor(stage: str, engine: Engine, items: int) -> Executor:
-    """Return the executor of a stage; one item is worth no thread."""
-    if engine.scheduler not in LOCAL_SCHEDULERS:
-        from agedp.compute.cluster import ClusterExecutor  # noqa: PLC0415  (an extra, and slow to import)
+_POOLS: Mapping[str, Callable[[int], futures.Executor]] = {
+    "synchronous": _CallingThread,
+    "threads": futures.ThreadPoolExecutor,
+    "processes": _Processes,
+}
 
-        return ClusterExecutor(stage, engine)
-    is_here = engine.scheduler == "synchronous" or (items == 1 and engine.scheduler == "threads")
-    return _CallingThread() if is_here else _Pool(engine)
+
+def _executor(stage: str, engine: Engine, items: int) -> Any:  # noqa: ANN401  (a Pool, or the same on a cluster)
+    if engine.scheduler in LOCAL_SCHEDULERS:
+        is_one = items == 1 and engine.scheduler == "threads"  # worth no thread
+        return Pool(engine, "synchronous" if is_one else engine.scheduler)
+    from agedp.compute.cluster import ClusterExecutor  # noqa: PLC0415  (an extra, and slow to import)
+
+    return ClusterExecutor(stage, engine)
 
 
 def _begin_worker() -> None:
-    """Prepare a worker process of our own: it ends with its run, which alone is told of an interrupt."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Prepare a worker process of our own, which ends with its run: it would wait for its next task for ever."""
     reuse_freed_memory()
     parent = multiprocessing.parent_process()
 
@@ -249,7 +232,7 @@ def stream_items(
     engine.tasks[stage] += len(items)
     executor = _executor(stage, engine, len(items))
     most, calls = min(at_once or executor.at_once, executor.at_once), (partial(_run, function, item) for item in items)
-    sent: deque[Sent] = deque()
+    sent: deque[Any] = deque()
     waits = True
     try:
         while True:
