@@ -44,8 +44,8 @@ class Engine:
     `scheduler` is "threads", "processes", "local-cluster", the address of a Dask scheduler or a client. A task reads at
     most `part_chunks` chunks of `chunk_bytes` bytes. `progress`, `dashboard` and `notice` are callbacks for the
     progress of a stage, the address of a cluster's dashboard, and the verdict before a first release. `tasks` and
-    `finished` count the tasks of each stage; `pools` are the threads or processes, by scheduler and workers. Copies share these
-    three: a run has one pool and one progress.
+    `finished` count the tasks of each stage; `pools` are the threads or processes, by scheduler and workers. Copies
+    share these three: a run has one pool and one progress.
     """
 
     scheduler: Any = "threads"
