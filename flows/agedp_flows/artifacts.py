@@ -115,10 +115,10 @@ def record_plan(run: RunContext, due_days: DueDays) -> None:
     record(lambda: create_markdown_artifact(text, key=_key("plan", run), description="Due days"))
 
 
-def record_release(summary: RunSummary) -> None:
+def record_release(released: ReleaseResult) -> None:
     """Record the released days, the statement and the path of the report, and emit the event of a new release."""
-    run = summary.run
-    table, text = released_table(run, summary.drawn), run_text.statement_markdown(ReleaseFolder(run.release_folder))
+    run = released.session.run
+    table, text = released_table(run, released.drawn), run_text.statement_markdown(ReleaseFolder(run.release_folder))
     if table:
         newest = f", the newest {_MAX_ROWS}" if len(table) > _MAX_ROWS else ""
         key, description = _key("released-days", run), f"Days released by this run{newest}"
@@ -127,7 +127,7 @@ def record_release(summary: RunSummary) -> None:
     if (run.release_folder / REPORT).exists():
         record(lambda: _link_report(run))
     if table:
-        facts = run_text.result_json(summary)
+        facts = run_text.result_json(RunSummary(released.session, released=released.rows))
         payload = {name: facts[name] for name in ("population", "mode", "released", "folder")}
         resource = {"prefect.resource.id": asset_key(run), "prefect.resource.name": run.population}
         record(lambda: emit_event(EVENT, resource=resource, payload=payload))

@@ -12,7 +12,7 @@ from agedp.privacy_audit import audit as measure
 from agedp.run_context import load_run_file
 from agedp_data.errors import AgedpError
 from agedp_flows.artifacts import artifact_key, record
-from agedp_flows.stage_tasks import FLOW_OPTIONS, State, end_of_flow, observer_of_flow, result_of, stage_task
+from agedp_flows.stage_tasks import FLOW_OPTIONS, StageTasks, State, end_of_flow, observer_of_flow
 from agedp_flows.text.audit_text import audit_lines, require_no_violation
 
 
@@ -26,13 +26,12 @@ def audit(run_file: str) -> State:
     with observer_of_flow("agedp audit") as observer:
         try:
             observer.confidential = Path(load_run_file(run_file).output.confidential)
-            result_of(measure_loss(run_file, return_state=True), observer)
+            StageTasks(observer)("audit", measure_loss, run_file)
         except AgedpError as error:
             return end_of_flow(error, observer)
     return None
 
 
-@stage_task("audit")
 def measure_loss(run_file: str) -> None:
     """Release synthetic households and bound the loss from below by what the releases show."""
     measured = measure(run_file)

@@ -1,12 +1,11 @@
 """How a stage runs as a Prefect task: public text for Prefect, everything else for this process.
 
+Prefect may store, log or pickle the arguments and results of a task. The tasks of agedp have none: each calls its stage
+with values that stay in this process, and waits for the task before it, so Prefect draws the arrows between them.
+
 An error that the user can correct ends the task as a Failed state with the error's class and public text, without a
 traceback. A bug ends it with the class only; its traceback is written to the confidential folder. The errors, and the
 result of a run, reach the caller in this process through a `FlowObserver`, which Prefect never receives.
-
-Handles are what Prefect receives in place of a value that must not leave this process. Prefect may store, log or pickle
-the arguments and results of a task. The tasks of agedp take and return handles: for Prefect a handle is a label, such
-as "sums of london-homes". Pickling one fails, so no setting of Prefect can persist its value.
 """
 
 from __future__ import annotations
@@ -17,11 +16,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import partial, wraps
 from pathlib import Path
-from typing import Any, Generic, NoReturn, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
-from prefect import Task
+from prefect import Task, allow_failure
 from prefect.cache_policies import NO_CACHE
 from prefect.states import Failed
 
@@ -31,7 +29,7 @@ from agedp_data.errors import AgedpError, Unavailable
 
 P = ParamSpec("P")
 T = TypeVar("T")
-State = Any  # Prefect's states are generic in their result; ours are handles or nothing
+State = Any  # Prefect's states are generic in their result; ours have none
 
 TASK_OPTIONS: dict[str, Any] = {"persist_result": False, "cache_policy": NO_CACHE, "log_prints": False}
 """Options of every task: nothing is persisted, nothing is cached."""
@@ -123,17 +121,47 @@ def run_stage(name: str, stage: Callable[[], T]) -> T | State:
         return failed_state(error)
 
 
-def stage_task(name: str, options: dict[str, Any] = ONCE) -> Callable[[Callable[P, T]], Task[P, Any]]:
-    """Make a function of a stage a Prefect task of this name, which ends as `run_stage` describes."""
+class StageTasks:
+    """Calls the stages of a flow as its tasks, one after the other; a `StageCaller`.
 
-    def as_task(stage: Callable[P, T]) -> Task[P, Any]:
-        @wraps(stage)
-        def execute(*arguments: P.args, **keywords: P.kwargs) -> T | State:
-            return run_stage(name, partial(stage, *arguments, **keywords))
+    Subclasses say what Prefect is shown of a result (`record`) and which task runs a stage (`task`).
+    """
 
-        return Task(execute, name=name, task_run_name=name, **options)
+    def __init__(self, observer: FlowObserver) -> None:
+        self.observer = observer
+        self._last: State = None
 
-    return as_task
+    def record(self, name: str, result: Any) -> None:  # noqa: ANN401
+        """Show Prefect what is public about the result of a stage, as a part of its task."""
+
+    def task(self, name: str, function: Callable[[], State]) -> Task[[], State]:
+        """Return the task that runs a stage."""
+        return Task(function, name=name, task_run_name=name, **(RETRIED if name in _RETRIED_STAGES else ONCE))
+
+    def __call__(self, name: str, stage: Callable[P, T], /, *values: P.args, **options: P.kwargs) -> T:
+        """Return the result of a stage; of one whose result has a refusal, after its task has failed with it.
+
+        Raises:
+            AgedpError: the stage failed with it.
+            StageFailed: the stage failed with a bug.
+        """
+        results: list[T] = []
+        refusal: AgedpError | None = None
+
+        def execute() -> None:
+            nonlocal refusal
+            results[:] = [stage(*values, **options)]
+            self.record(name, results[0])
+            refusal = getattr(results[0], "refusal", None)
+            if refusal is not None:
+                raise refusal
+
+        task = self.task(name, lambda: run_stage(name, execute))
+        waited = [] if self._last is None else [allow_failure(self._last)]
+        self._last = task(wait_for=waited, return_state=True)
+        if self._last.is_completed() or refusal is not None:
+            return results[0]
+        raise self.observer.error or self.observer.bug or StageFailed(str(self._last.message))
 
 
 def hide_bug_details(name: str, stage: Callable[[], T], observer: FlowObserver) -> T:
@@ -156,20 +184,6 @@ def hide_bug_details(name: str, stage: Callable[[], T], observer: FlowObserver) 
             hint = "the confidential folder contains traceback.txt"
         observer.bug = StageFailed(f"{type(error).__name__} in {name}; {hint}")
     raise observer.bug
-
-
-def result_of(state: State, observer: FlowObserver) -> Any:  # noqa: ANN401  (a handle of the task's result)
-    """Return the result of a task's state.
-
-    Raises:
-        AgedpError: the task failed with it.
-        StageFailed: the task failed with a bug.
-    """
-    if state.is_completed():
-        return state.result(raise_on_failure=False)
-    if observer.error is not None:
-        raise observer.error
-    raise observer.bug or StageFailed(str(state.message))
 
 
 def end_of_flow(error: AgedpError, observer: FlowObserver) -> State:
@@ -204,6 +218,7 @@ RETRIED: dict[str, Any] = {
     "retry_condition_fn": is_unavailable,
 }
 """Options of a task that only reads input or writes output; a task that draws is never retried."""
+_RETRIED_STAGES = frozenset({"ingest", "publish", "load", "verify"})
 
 
 def _without_empty_traceback(record: logging.LogRecord) -> bool:
@@ -213,24 +228,3 @@ def _without_empty_traceback(record: logging.LogRecord) -> bool:
 
 
 logging.getLogger("prefect.task_runs").addFilter(_without_empty_traceback)
-
-
-class RunHandle(Generic[T]):
-    """An opaque reference to a value; its label is public."""
-
-    __slots__ = ("__weakref__", "_value", "label")  # Prefect links tasks by weak references to their results
-
-    def __init__(self, label: str, value: T) -> None:
-        self.label = label
-        self._value = value
-
-    @property
-    def value(self) -> T:
-        """The value, in the process that created the handle."""
-        return self._value
-
-    def __repr__(self) -> str:
-        return f"<{self.label}>"
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError(f"{self!r} stays inside its process: agedp hands no value to a scheduler")

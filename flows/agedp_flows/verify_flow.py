@@ -8,7 +8,7 @@ from prefect import flow, get_run_logger
 
 from agedp.release_verification import open_release
 from agedp_data.errors import AgedpError
-from agedp_flows.stage_tasks import FLOW_OPTIONS, RETRIED, State, end_of_flow, observer_of_flow, result_of, stage_task
+from agedp_flows.stage_tasks import FLOW_OPTIONS, StageTasks, State, end_of_flow, observer_of_flow
 from agedp_flows.text.ledger_text import verify_folder_against
 from agedp_flows.text.screen import verification_lines
 
@@ -23,13 +23,12 @@ def verify(folder: str, ledger: str | None = None) -> State:
     """
     with observer_of_flow("agedp verify") as observer:
         try:
-            result_of(check(folder, ledger, return_state=True), observer)
+            StageTasks(observer)("verify", check, folder, ledger)
         except AgedpError as error:
             return end_of_flow(error, observer)
     return None
 
 
-@stage_task("verify", RETRIED)
 def check(folder: str, ledger: str | None) -> None:
     """Verify one release folder."""
     release = open_release(folder)

@@ -1,8 +1,8 @@
 """The stages of a calibration in order: load -> quantize -> estimate -> bound.
 
 It releases nothing. Every household's readings of the model's period become a Markov chain; the maximum over all
-households is the model. The stages take and return values; `calibrate` and the Prefect flow `agedp-calibrate` call the
-same ones.
+households is the model. The stages take and return values. `run_calibration` is their only order: `calibrate` calls
+each as it is, the Prefect flow `agedp-calibrate` as a task.
 
 A private selection of a model draws, once: a ledger is opened or created with the checks of every run, and stores the
 answer with its loss before the model's folder is written. What can be refused is refused before a reading is read. A
@@ -30,6 +30,7 @@ from agedp.internal_records.bookkeeping import write_verdict
 from agedp.ledger_session import LedgerSession
 from agedp.reports.model_check_report import write_memory_report
 from agedp.run_context import NEEDS_MODEL, engine_for, load_meters, load_run_file, log_warnings, store_for
+from agedp.stage_values import StageCaller, call_stage
 from agedp.stages.calibration_draws import check_draws_permitted, ledger_answer, open_calibration_session
 from agedp.stages.ingest import ingest
 from agedp.store.store import Store
@@ -64,14 +65,22 @@ def calibrate(run_file: str | Path, *, scheduler: Scheduler = None, progress: Pr
         InputError: an input file that cannot be understood.
         LedgerError: a private selection whose losses the promise or the ledger does not permit.
     """
-    context: CalibrationContext = begin_calibration(run_file, scheduler=scheduler, progress=progress)
+    return run_calibration(begin_calibration(run_file, scheduler=scheduler, progress=progress))
+
+
+def run_calibration(context: CalibrationContext, *, call: StageCaller = call_stage) -> Calibration:
+    """Run the stages in order and return the calibration; `call` calls each of them. A stored one needs none.
+
+    Raises:
+        AgedpError: as the stages.
+    """
     with context.store.locked():
         if (stored := stored_calibration(context)) is not None:  # perhaps by a calibration that was first
             return stored
-        period: Period = load(context)
-        edges: Floats = quantize_households(context, period)
-        transitions: Transitions = estimate_transitions(context, period, edges)
-        return bound_mixing(context, period, edges, transitions)
+        period = call("load", load, context)
+        edges = call("quantize", quantize_households, context, period)
+        transitions = call("estimate", estimate_transitions, context, period, edges)
+        return call("bound", bound_mixing, context, period, edges, transitions)
 
 
 def begin_calibration(

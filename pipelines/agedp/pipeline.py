@@ -1,20 +1,20 @@
 """The stages of a run in order, from due days to the internal report.
 
-`sanitise` runs them as one plain function; the Prefect flow runs the same stages, one task each. Values pass between
-them inside one process; no confidential value is an argument that a scheduler could store. A calibration has
-its own stages (`agedp.calibration_pipeline`), which a run does not import.
+`run_stages` is their only order: `sanitise` calls each as it is, the Prefect flow as a task. Values pass between them
+inside one process; a scheduler receives none of them. A calibration has its own stages (`agedp.calibration_pipeline`),
+which a run does not import.
 
 Decisions:
 
 * The promise is checked against the ledger before the first file is opened: a promise that cannot be kept is refused
   before any reading is read or any noise drawn.
 * What was committed before a refused day is published and reported; then the refusal is raised.
+* What first rows contain may refuse a first release; `aggregate` raises it, so that all refusals end the same stage.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from pathlib import Path
@@ -26,13 +26,13 @@ from agedp.local_files.atomic_files import FileNotice
 from agedp.preflight.alerts import Alert
 from agedp.release_verification import ReleaseFolder
 from agedp.run_context import RunContext
-from agedp.stage_values import DailySums, Delivery, DueDays
+from agedp.stage_values import Delivery, DueDays, StageCaller, call_stage
 from agedp.stages.aggregate import aggregate_days
 from agedp.stages.ingest import read_files
 from agedp.stages.input_check import CheckedSums, check_input
 from agedp.stages.plan import plan
 from agedp.stages.publish import publish_folder
-from agedp.stages.release import ReleaseResult, release_days
+from agedp.stages.release import release_days
 from agedp.stages.report import ReportOutcome, format_reports_status, write_reports
 from agedp_data.errors import PreflightFailed, Refused, RunFileError
 from agedp_data.ledger import ReleaseRecord
@@ -118,33 +118,42 @@ def sanitise(run_file: str | Path, *, scheduler: Scheduler = None, as_of: date |
     return ReleaseFolder(run.release_folder)
 
 
-def run_stages(run: RunContext, *, done: Callable[[], None] = lambda: None) -> RunSummary:
-    """Run the stages in order and return their results; `done` is called after each of the `STAGES`.
+def run_stages(run: RunContext, *, call: StageCaller = call_stage) -> RunSummary:
+    """Run the stages in order and return their results; `call` calls each of the `STAGES`.
 
     Raises:
         AgedpError: as the stages, except for a refused release and a failed preflight, which are part of the result.
     """
-    session: LedgerSession = LedgerSession.open(run)
-    due_days: DueDays = plan(session)
-    done()
+    session, due_days = call("plan", _plan, run)
     with run.store.locked():
-        delivery: Delivery = read_files(session)
-        done()
-        sums: DailySums = aggregate_days(session, due_days, delivery)
-        checked: CheckedSums = check_input(session, sums)
+        delivery = call("ingest", _ingest, session)
+        checked = call("aggregate", _aggregate, session, due_days, delivery)
     if checked.refusal is not None:
         return RunSummary(session, due_days, checked, refusal=checked.refusal)
-    done()
-    released: ReleaseResult = release_days(session, due_days, checked.sums)
-    if released.refusal is None:
-        done()
-    publish_folder(released.session, due_days)
-    done()
-    report: ReportOutcome | None = write_reports(released.session, checked)
-    done()
+    released = call("release", release_days, session, due_days, checked.sums)
+    call("publish", publish_folder, released.session, due_days)
+    report = call("report", write_reports, released.session, checked)
     if not isinstance(released.refusal, Refused | None):
         raise released.refusal
     return RunSummary(released.session, due_days, checked, released.rows, report, released.refusal)
+
+
+def _plan(run: RunContext) -> tuple[LedgerSession, DueDays]:
+    session = LedgerSession.open(run)
+    return session, plan(session)
+
+
+def _ingest(session: LedgerSession) -> Delivery | PreflightFailed:
+    try:
+        return read_files(session)
+    except PreflightFailed as refusal:
+        return refusal
+
+
+def _aggregate(session: LedgerSession, due_days: DueDays, delivery: Delivery | PreflightFailed) -> CheckedSums:
+    if isinstance(delivery, PreflightFailed):
+        raise delivery
+    return check_input(session, aggregate_days(session, due_days, delivery))
 
 
 def _date(as_of: date | str | None) -> date | None:

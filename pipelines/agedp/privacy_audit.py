@@ -41,7 +41,7 @@ from agedp.pipeline import STAGES, run_stages
 from agedp.release_folder.result_tables import read_guarantee
 from agedp.release_verification import ReleaseFolder
 from agedp.run_context import RunContext, engine_for
-from agedp.stage_values import due_date
+from agedp.stage_values import P, StageCaller, T, due_date
 from agedp.stages.release import ImpossibleSum
 from agedp.synthetic_worlds import BIT_DAYS, FIRST_DAY, ExactValues, SyntheticWorlds, rules_of
 from agedp_data import clock, mechanisms, table_schemas
@@ -184,9 +184,9 @@ class SyntheticReleases:
             InputError: every day of the first night is skipped.
         """
         folder, published = self.folder / f"ledger{ledger}", []
-        done = _step_counter(progress, ledger, self.worlds.datasets.ledgers)
+        call = _counting_stages(progress, ledger, self.worlds.datasets.ledgers)
         for context in self._contexts(folder, replace(progress, notice=None)):
-            summary = run_stages(context, done=done)
+            summary = run_stages(context, call=call)
             rows = summary.session.opened().rows
             if isinstance(summary.refusal, PreflightFailed) or not rows:
                 summary.check_not_refused()
@@ -299,15 +299,17 @@ def _by_series(table: pa.Table, run: RunFile) -> Iterator[tuple[str, pa.Table]]:
         yield name, table.filter(pc.equal(table[key], part)) if part else table
 
 
-def _step_counter(progress: ProgressReporter, ledger: int, ledgers: int) -> Callable[[], None]:
-    """Return a callback that reports the number of stages done, of all ledgers and nights."""
-    steps: Iterator[int] = count(ledger * NIGHTS * len(STAGES) + 1)
+def _counting_stages(progress: ProgressReporter, ledger: int, ledgers: int) -> StageCaller:
+    """Return what calls stages and reports the number of those done, of all ledgers and nights."""
+    steps = count(ledger * NIGHTS * len(STAGES) + 1)
 
-    def done() -> None:
+    def call(_: str, stage: Callable[P, T], /, *values: P.args, **options: P.kwargs) -> T:
+        result = stage(*values, **options)
         if progress.progress is not None:
             progress.progress("audit", next(steps), ledgers * NIGHTS * len(STAGES))
+        return result
 
-    return done
+    return call
 
 
 CONFIDENCE: Final = 0.999999

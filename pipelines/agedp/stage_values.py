@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, ParamSpec, Protocol, TypeVar
 
 import numpy as np
 
@@ -27,6 +27,23 @@ from agedp_data.series.series_terms import Cell, Kind
 
 if TYPE_CHECKING:
     from agedp.local_files.atomic_files import FileNotice
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class StageCaller(Protocol):
+    """How the stages of a run or a calibration are called: as they are, counted, or as tasks of a scheduler."""
+
+    def __call__(self, name: str, stage: Callable[P, T], /, *values: P.args, **options: P.kwargs) -> T:
+        """Return the result of a stage."""
+
+
+def call_stage(name: str, stage: Callable[P, T], /, *values: P.args, **options: P.kwargs) -> T:
+    """Return the result of a stage, called as it is."""
+    del name
+    return stage(*values, **options)
 
 
 @dataclass(frozen=True, slots=True)

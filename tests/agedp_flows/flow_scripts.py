@@ -60,14 +60,15 @@ def functions(name: str) -> None:
     """
     from prefect.states import State
 
+    from agedp import pipeline
     from agedp_data.errors import Unavailable
-    from agedp_flows import release_flow
+    from agedp_flows import release_flow, stage_tasks
     from agedp_flows.audit_flow import audit
     from agedp_flows.calibrate_flow import calibrate
     from agedp_flows.verify_flow import verify
 
     folder = Path(name) / "out" / "release"
-    read, calls = release_flow.read_files, []
+    read, calls = pipeline.read_files, []
 
     def silent_at_first(session: object) -> object:
         calls.append(session)
@@ -76,8 +77,8 @@ def functions(name: str) -> None:
         return read(session)
 
     os.chdir(name)
-    release_flow.ingest.retry_delay_seconds = [0]
-    release_flow.read_files = silent_at_first  # the stage is looked up when the task runs
+    stage_tasks.RETRIED["retry_delay_seconds"] = [0]
+    pipeline.read_files = silent_at_first  # the stage is looked up when the task runs
     states: dict[str, State] = {"release": release_flow.release("run.toml", return_state=True)}
     states["calibrate"] = calibrate("estimated.toml", return_state=True)
     states["audit"] = audit("run.toml", return_state=True)

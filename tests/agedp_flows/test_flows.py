@@ -2,60 +2,72 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import logging
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from datetime import date
 from pathlib import Path
-from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
-from prefect import Task
 from prefect.cache_policies import NO_CACHE
 from prefect.logging import disable_run_logger
+from prefect.states import Completed
 
-from agedp.calibration_pipeline import begin_calibration, calibrate
+from agedp.calibration_pipeline import begin_calibration, calibrate, run_calibration
+from agedp.pipeline import STAGES, run_stages
 from agedp.run_context import RunContext
 from agedp.stages.release import ReleaseResult
 from agedp_data.errors import InputError, Refused, Unavailable
 from agedp_data.markov.mixing import MIXING_NAMES
 from agedp_data.model import Model
-from agedp_flows import audit_flow, calibrate_flow, deployment_entrypoint, release_flow, verify_flow
+from agedp_flows import calibrate_flow, deployment_entrypoint, release_flow
 from agedp_flows.artifacts import artifact_key, bounds_table, due_text, released_text, slug
 from agedp_flows.deployments import deployments_of
 from agedp_flows.prefect_server import _password
 from agedp_flows.scheduled_runs import ScheduledRun
-from agedp_flows.stage_tasks import FlowObserver, RunHandle, failed_state, is_unavailable, run_stage, use_observer
+from agedp_flows.stage_tasks import (
+    FlowObserver,
+    StageTasks,
+    State,
+    failed_state,
+    is_unavailable,
+    run_stage,
+    use_observer,
+)
 from tests.agedp.conftest import House
 from tests.agedp_flows.worlds import ESTIMATED, World, make
 
-TASKS: dict[ModuleType, dict[str, int]] = {
-    release_flow: {"plan": 0, "ingest": 2, "aggregate": 0, "release_days": 0, "publish": 2, "report": 0},
-    calibrate_flow: {"load": 2, "quantize": 0, "estimate": 0, "bound": 0},
-    verify_flow: {"check": 2},
-    audit_flow: {"measure_loss": 0},
-}
+RETRIES = {
+    "plan": 0, "ingest": 2, "aggregate": 0, "release": 0, "publish": 2, "report": 0,
+    "load": 2, "quantize": 0, "estimate": 0, "bound": 0, "verify": 2, "audit": 0,
+}  # fmt: skip
+"""How often a task is repeated: only one that reads input or writes output, and never one that draws."""
 
 
-@pytest.mark.parametrize("module", TASKS, ids=lambda module: module.__name__)
-def test_tasks_are_named_uncached_and_retried_on_io_only(module: ModuleType) -> None:
-    tasks = {name: value for name, value in vars(module).items() if isinstance(value, Task)}
-    assert {name: task.retries for name, task in tasks.items()} == TASKS[module]
-    for task in tasks.values():
+def test_tasks_are_named_uncached_and_retried_on_io_only() -> None:
+    tasks = StageTasks(FlowObserver())
+    for name, retries in RETRIES.items():
+        task = tasks.task(name, lambda: None)
+        assert (task.name, task.retries) == (name, retries)
         assert task.persist_result is False
         assert task.cache_policy == NO_CACHE
-        assert task.name.isalpha()
         assert (task.retry_condition_fn is is_unavailable) is (task.retries > 0)
+        assert inspect.signature(task.fn).parameters == {}  # so Prefect receives no value
 
 
 @pytest.mark.parametrize(("asked", "seconds"), [("", 600), ("30", 30)])
 def test_no_default_of_the_installation_repeats_a_draw_and_a_server_has_time_to_start(asked: str, seconds: int) -> None:
     """Prefect's own setting asks for retries of everything; what draws has none."""
-    code = "from agedp_flows import release_flow as f; import prefect.settings as s; ephemeral = "
-    code += "s.get_current_settings().server.ephemeral; print(f.release_days.retries, f.plan.retries, f.release.retries"
+    code = "from agedp_flows.release_flow import release; import prefect.settings as s; ephemeral = "
+    code += "s.get_current_settings().server.ephemeral; from agedp_flows.stage_tasks import FlowObserver, StageTasks; "
+    code += "task = StageTasks(FlowObserver()).task; retries = [task(n, lambda: 0).retries for n in ('release','plan')]"
+    code += "; print(*retries, release.retries"
     defaults = {"PREFECT_TASKS_DEFAULT_RETRIES": "2", "PREFECT_FLOWS_DEFAULT_RETRIES": "2"}
     limit = {"PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": asked} if asked else {}
     done = subprocess.run(
@@ -71,7 +83,7 @@ def test_only_input_that_did_not_answer_is_retried() -> None:
         (InputError("input 1 of 2: unknown columns"), False),
         (Refused("2013-02-07: nothing was drawn"), False),
     ):
-        assert is_unavailable(calibrate_flow.load, None, failed_state(error)) is expected
+        assert is_unavailable(None, None, failed_state(error)) is expected
 
 
 def test_a_failed_stage_is_a_state_with_public_text_and_without_a_traceback() -> None:
@@ -95,22 +107,38 @@ def test_a_failed_stage_is_a_state_with_public_text_and_without_a_traceback() ->
         assert logged().endswith("ValueError: seen")
 
 
+class CalledTasks(StageTasks):
+    """Runs the functions of the tasks without a server, and keeps the states in which they end."""
+
+    def __init__(self, tasks: StageTasks) -> None:
+        super().__init__(tasks.observer)
+        self.record = tasks.record  # type: ignore[method-assign]
+        self.states: dict[str, State] = {}
+
+    def task(self, name: str, function: Callable[[], State]) -> Any:
+        def call(**_: object) -> State:
+            self.states[name] = function() or Completed()
+            return self.states[name]
+
+        return call
+
+
 def test_tasks_make_the_model_of_the_plain_function_and_release_under_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = make(tmp_path / "world", seed=2, mode="rehearsal", model=ESTIMATED, method="tight", total="2.5")
     monkeypatch.chdir(world.folder)
     monkeypatch.setattr(calibrate_flow, "record_bounds", lambda *_: None)
-    monkeypatch.setattr(release_flow.artifacts, "record_plan", lambda *_: None)
+    for name in ("record_plan", "record_release"):
+        monkeypatch.setattr(release_flow.artifacts, name, lambda *_: None)
     plain = calibrate("run.toml")
     text = (world.folder / "run.toml").read_text().replace('file = "model"', 'file = "model-by-tasks"')
     (world.folder / "tasks.toml").write_text(text)
-    context = RunHandle("calibration", begin_calibration("tasks.toml"))
-    with disable_run_logger():
-        loaded = calibrate_flow.load.fn(context)
-        edges = calibrate_flow.quantize.fn(context, loaded)
-        transitions = calibrate_flow.estimate.fn(context, loaded, edges)
-        model = calibrate_flow.bound.fn(context, loaded, edges, transitions).value
+    context = begin_calibration("tasks.toml")
+    with disable_run_logger(), use_observer(FlowObserver()) as observer:
+        tasks = CalledTasks(calibrate_flow._CalibrationTasks(context, observer))
+        model = run_calibration(context, call=tasks)
+    assert list(tasks.states) == ["load", "quantize", "estimate", "bound"]
     assert (model.model.id, model.readings) == (plain.model.id, plain.readings)
     assert model.curves.keys() == plain.curves.keys()
     for name, curve in plain.curves.items():
@@ -130,20 +158,21 @@ def require_the_public_bounds(world: World) -> None:
 
 
 def require_released_by_tasks(world: World) -> None:
-    run = RunHandle("run", RunContext.load("run.toml"))
+    run = RunContext.load("run.toml")
     with disable_run_logger(), use_observer(FlowObserver()) as observer:
-        planned = release_flow.plan.fn(run)
-        assert due_text(planned.value.due_days) == "6 days due: 2013-02-02 to 2013-02-07."
-        sums = release_flow.aggregate.fn(planned, release_flow.ingest.fn(planned))
-        refusal = release_flow.release_days.fn(planned, sums)
-        release_flow.publish.fn(planned)
+        tasks = CalledTasks(release_flow._ReleaseTasks(run, observer))
+        summary = run_stages(run, call=tasks)
+    assert tuple(tasks.states) == STAGES
+    assert [name for name, state in tasks.states.items() if not state.is_completed()] == ["release"]
+    assert due_text(summary.due_days) == "6 days due: 2013-02-02 to 2013-02-07."
     # epsilon_total allows five of the six days; four of the 12 households leave with 5 February
-    assert refusal.message.startswith("Refused: 2013-02-07: ")
-    assert released_text(ReleaseResult(observer.result.session, observer.result.released)) == (
+    assert tasks.states["release"].message == f"Refused: {summary.refusal}"
+    assert str(summary.refusal).startswith("2013-02-07: ")
+    assert released_text(ReleaseResult(summary.session, summary.released)) == (
         f"5 days released, 0 skipped. Epsilon per day: at most 0.5. Noise standard deviation: at most "
         f"{2**0.5 * 20 / (0.5 * 8):.3g} kWh per household (daily_mean)."
     )
-    table = release_flow.artifacts.released_table(run.value, observer.result.drawn)
+    table = release_flow.artifacts.released_table(run, summary.drawn)
     assert [line["households"] for line in table] == [12, 12, 12, 12, 8]
     assert (world.folder / "out" / "release" / "SHA256SUMS").exists()
 
@@ -153,14 +182,15 @@ def test_a_refused_first_release_is_a_failed_plan_with_its_public_text(tmp_path:
     house.fill([day], households="AB")
     house.write(day, day)
     house.edit(('accept = ["useless", "no-credit"]\n', ""))
-    with disable_run_logger(), use_observer(FlowObserver()):
-        state = release_flow.plan.fn(RunHandle("run", RunContext.load(house.run_file)))
+    run = RunContext.load(house.run_file)
+    with disable_run_logger(), use_observer(FlowObserver()) as observer, pytest.raises(Refused):
+        run_stages(run, call=(tasks := CalledTasks(release_flow._ReleaseTasks(run, observer))))
     with pytest.raises(Refused) as refused:
         house.run()
-    assert state.message == f"Refused: {refused.value}"
-    assert "the noise exceeds the clamp in every span" in state.message
+    assert [(name, state.message) for name, state in tasks.states.items()] == [("plan", f"Refused: {refused.value}")]
+    assert "the noise exceeds the clamp in every span" in str(refused.value)
     accepting = release_flow._begin(str(house.run_file), None, FlowObserver(accept=["useless"]))
-    assert accepting.value.run_file.promise.accept == ("useless",)
+    assert accepting.run_file.promise.accept == ("useless",)
 
 
 def test_deployments_offer_release_and_calibration(tmp_path: Path) -> None:

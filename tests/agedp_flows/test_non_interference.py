@@ -35,10 +35,10 @@ EVENTS = (
 )
 ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?<=-)[0-9a-f]{3}(?=')")
 UPSTREAM = {
-    "load": set(), "quantize": {"load"}, "estimate": {"load", "quantize"}, "bound": {"load", "quantize", "estimate"},
+    "load": set(), "quantize": {"load"}, "estimate": {"quantize"}, "bound": {"estimate"},
 }, {
-    "plan": set(), "ingest": {"plan"}, "aggregate": {"plan", "ingest"}, "release": {"plan", "aggregate"},
-    "publish": {"release"}, "report": {"aggregate", "publish"},
+    "plan": set(), "ingest": {"plan"}, "aggregate": {"ingest"}, "release": {"aggregate"}, "publish": {"release"},
+    "report": {"publish"},
 }  # fmt: skip
 
 

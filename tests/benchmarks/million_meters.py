@@ -91,15 +91,21 @@ def on_cluster(path: Path, *, kills: bool) -> Found:
         thread = threading.Thread(target=watch, daemon=True)
         thread.start()
         clock = [time.perf_counter()]
+
+        def timed(_: str, stage: Callable[..., Any], /, *values: Any) -> Any:
+            try:
+                return stage(*values)
+            finally:
+                clock.append(time.perf_counter())
+
         try:
             run = RunContext.load(path, scheduler=client, progress=ProgressReporter(progress))
-            summary = run_stages(run, done=lambda: clock.append(time.perf_counter()))
+            summary = run_stages(run, call=timed)
         finally:
             ended.set()
             thread.join()
         summary.check_not_refused()
         pids = _pids(cluster)
-    clock = clock[: len(STAGES)] + clock[-1:]
     stages = {stage: clock[i + 1] - clock[i] for i, stage in enumerate(STAGES)}
     own_cpu = resource.getrusage(resource.RUSAGE_SELF)
     return {

@@ -205,9 +205,15 @@ def staged_run(path: Path) -> Found:
 
     clock: list[tuple[float, float]] = [(time.perf_counter(), time.process_time())]
     run = RunContext.load(path)
-    summary = run_stages(run, done=lambda: clock.append((time.perf_counter(), time.process_time())))
+
+    def timed(_: str, stage: Callable[..., Any], /, *values: Any) -> Any:
+        try:
+            return stage(*values)
+        finally:
+            clock.append((time.perf_counter(), time.process_time()))
+
+    summary = run_stages(run, call=timed)
     summary.check_not_refused()
-    clock = clock[: len(STAGES)] + clock[-1:]
     stages: dict[str, Any] = {}
     for number, stage in enumerate(STAGES):
         (wall, cpu), (wall_end, cpu_end) = clock[number : number + 2]

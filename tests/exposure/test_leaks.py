@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import logging
-import pickle
 import struct
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
+from typing import Any
 
-import cloudpickle
 import pytest
+from prefect.states import Completed
 
 from agedp.pipeline import sanitise
 from agedp_data.errors import AgedpError
 from agedp_flows import release_flow
-from agedp_flows.stage_tasks import FlowObserver, RunHandle, StageFailed
+from agedp_flows.stage_tasks import FlowObserver, StageFailed, StageTasks, State
 from tests.exposure.marks import READINGS
 from tests.exposure.worlds import LOUD, MarkedWorld, Ran, make
 
@@ -169,10 +170,20 @@ def test_a_bug_before_the_first_stage_leaves_a_flow_as_its_class(monkeypatch: py
     assert (caught.value.__cause__, caught.value.__context__) == (None, None)
 
 
-def test_a_handle_shows_its_label_and_refuses_to_be_pickled() -> None:
-    handle = RunHandle("sums of homes", {"MARKhome1": 7.7391})
-    assert repr(handle) == "<sums of homes>"
-    assert not hasattr(handle, "__dict__")
-    for dump in (pickle.dumps, cloudpickle.dumps):
-        with pytest.raises(TypeError, match="stays inside its process"):
-            dump(handle)
+def test_a_task_takes_and_returns_nothing() -> None:
+    """What Prefect sees of a stage with a confidential result: a function without parameters, and its result."""
+    seen: list[tuple[object, ...]] = []
+
+    class Watched(StageTasks):
+        def task(self, name: str, function: Callable[[], State]) -> Any:
+            task = super().task(name, function)
+
+            def call(**options: object) -> State:
+                seen.append((task.name, [*inspect.signature(task.fn).parameters], options, task.fn()))
+                return Completed()
+
+            return call
+
+    readings = {"MARKhome1": 7.7391}
+    assert Watched(FlowObserver())("ingest", dict, readings) == readings
+    assert seen == [("ingest", [], {"wait_for": [], "return_state": True}, None)]
