@@ -25,7 +25,7 @@ from agedp.calibration.member_selection import DrawSummary, check_selection_poss
 from agedp.calibration.model_check import MemoryCurves, measure_memory, memory_request
 from agedp.calibration.quantize import Floats, Period, quantize
 from agedp.compute.engine import task_summary
-from agedp.compute.engine_settings import SILENT, Engine, ProgressReporter, Scheduler
+from agedp.compute.engine_settings import SILENT, Engine, ProgressReporter, Scheduler, return_freed_memory
 from agedp.internal_records.bookkeeping import write_verdict
 from agedp.ledger_session import LedgerSession
 from agedp.reports.model_check_report import write_memory_report
@@ -155,6 +155,7 @@ def load(context: CalibrationContext) -> Period:
     """
     run, roster = context.run, context.roster
     delivery = ingest(context.store, run.input.files, engine=context.engine, excluding=run.population.own_files)
+    return_freed_memory()
     return Period(context.store, delivery, roster, *context.model.period)
 
 

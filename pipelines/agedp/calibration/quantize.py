@@ -6,6 +6,7 @@ clock goes forward), or more than one of its hours, is missing and interrupts th
 has: a model does not change when a series does.
 
 One pass over household buckets and their months for the edges, merged by addition: exact for any parts and any order.
+Histograms of months are added up when they take more than 96 MiB, so memory does not grow with the months.
 `quantile` and `equal-width` edges are per household and confidential; a list of edges is public and the same for all.
 """
 
@@ -21,7 +22,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from agedp.compute.engine import map_items
+from agedp.compute.engine import stream_items
 from agedp.compute.engine_settings import Engine
 from agedp.stage_values import Delivery
 from agedp.store.daily_totals import read_daily_totals
@@ -44,6 +45,8 @@ from agedp_data.roster import Roster, as_strings
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 Narrow = np.ndarray[Any, np.dtype[np.integer[Any]]]
 _DENSE_BELOW_WH = 2**20
+_ROWS_AT_ONCE = 2**19
+_HISTOGRAM_BYTES = 96 * 2**20
 _MAX_MISSING = 2
 _SHORT_KEYS = 2**31
 _MAX_TABLE_CELLS = 2**22
@@ -104,8 +107,8 @@ class Period:
     def parts(self, month: str) -> Iterator[MonthReadings]:
         """Yield the period's readings of one month, a part of them at a time.
 
-        Each household-day is in one part only. Readings of households that are not on the roster, and days outside the
-        period, are left out.
+        Each reading is in one part only; a part is sorted by household and time. Readings of households that are not
+        on the roster, and days outside the period, are left out.
         """
         position = {household: code for code, household in enumerate(self.roster.ids)}
         for number in range(self.store.buckets) if self.bucket is None else [self.bucket]:
@@ -120,7 +123,10 @@ class Period:
         for piece in iterate_month_readings(self.store, month, self.delivery.contents, bucket=bucket):
             if len(codes) != len(piece.ids):  # the same for all parts
                 codes = np.array([position.get(household, -1) for household in piece.ids], np.int64)
-            yield self._inside(codes[piece.household], piece.time, piece.energy_wh, SLOTS)
+            for start in range(0, len(piece.time), _ROWS_AT_ONCE):
+                rows = slice(start, start + _ROWS_AT_ONCE)
+                yield self._inside(codes[piece.household[rows]], piece.time[rows], piece.energy_wh[rows], SLOTS)
+            del piece  # before the next is loaded
 
     def _days(self, month: str, bucket: int, position: Mapping[str, int]) -> MonthReadings:
         """Return the days of one month and bucket that are not missing."""
@@ -234,7 +240,11 @@ def quantize(period: AnyPeriod, *, edges: str | Sequence[float], n_states: int, 
         return np.tile(np.asarray(edges, np.float64), (len(period.roster.ids), 1))
     table = np.full((len(period.roster.ids), n_states - 1), np.nan)
     for households, part in bucket_periods(period):
-        histograms = map_items("edges", part.months, function=partial(_histogram, period=part), engine=engine)
+        histograms: list[_Histogram] = []
+        for histogram in stream_items("edges", part.months, function=partial(_histogram, period=part), engine=engine):
+            histograms.append(histogram)
+            if sum(month.bytes for month in histograms[1:]) > max(histograms[0].bytes, _HISTOGRAM_BYTES):
+                histograms = [_add_histograms(histograms)]
         for code, (value, count) in _by_household(histograms):
             if edges == "quantile":
                 table[households[code]] = edges_quantile(value, count, n_states)
@@ -251,6 +261,11 @@ class _Histogram:
     ends: Ints
     value: np.ndarray[Any, np.dtype[np.integer[Any]]]
     count: np.ndarray[Any, np.dtype[np.integer[Any]]]
+
+    @property
+    def bytes(self) -> int:
+        """Return the memory of values and counts."""
+        return self.value.nbytes + self.count.nbytes
 
 
 def _histogram(month: str, *, period: AnyPeriod) -> _Histogram:
@@ -289,6 +304,14 @@ def _count_values(part: MonthReadings) -> tuple[Narrow, Narrow, Narrow]:
     distinct, starts = household_starts(key)
     household = distinct // width
     return _narrow(household + first), _narrow(distinct - household * width), _narrow(np.diff(starts))
+
+
+def _add_histograms(histograms: Sequence[_Histogram]) -> _Histogram:
+    """Return the sum of histograms, some of which have values."""
+    runs = [(code, _narrow(value), _narrow(count)) for code, (value, count) in _by_household(histograms)]
+    codes, values, counts = zip(*runs, strict=True)
+    ends = np.cumsum([len(value) for value in values])
+    return _Histogram(np.array(codes), ends, np.concatenate(values), np.concatenate(counts))
 
 
 def _by_household(histograms: Sequence[_Histogram]) -> Iterator[tuple[int, tuple[Ints, Ints]]]:

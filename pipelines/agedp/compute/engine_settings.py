@@ -6,6 +6,7 @@ import ctypes
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Executor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final
@@ -130,3 +131,12 @@ def reuse_freed_memory() -> bool:
     except (AttributeError, OSError, TypeError):  # not the GNU C library
         return False
     return bool(set_option(_M_TRIM_THRESHOLD, _RETAINED_BYTES) and set_option(_M_MMAP_THRESHOLD, _LARGEST_ARRAY_BYTES))
+
+
+def return_freed_memory() -> None:
+    """Return the free memory of this process to the system: before a stage whose arrays differ from those before."""
+    import pyarrow as pa  # noqa: PLC0415  (slow to import)
+
+    pa.default_memory_pool().release_unused()
+    with suppress(AttributeError, OSError, TypeError):  # not the GNU C library
+        ctypes.CDLL(None).malloc_trim(0)

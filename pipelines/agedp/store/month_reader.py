@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
@@ -415,7 +415,7 @@ def iterate_month_readings(
         groups = [group for group in stored_groups(store, month, contents, bucket) if group.overlaps(days)]
         distinct = {part for group in groups for part in group.parts}
         parts = sorted(distinct, key=lambda part: (part.file_index, part.number))
-    return (part.without_exports() for part in iterate_parts(store, month, parts, bucket=bucket, days=days))
+    return map(Readings.without_exports, iterate_parts(store, month, parts, bucket=bucket, days=days))
 
 
 def iterate_parts(
@@ -436,12 +436,17 @@ def iterate_parts(
     for part, keys in zip(parts, index.keys, strict=True):
         if days is not None and not len(keys):
             continue
-        rows = load_part_rows(store, month, part, index, bucket=bucket, numbered=numbered)
-        if days is not None:
-            rows = _select_rows(rows, is_in_sorted(rows.time // SLOTS, days))
-        if len(index.shared):
-            rows = _select_rows(rows, ~_is_of_days(rows, index.shared))
-        yield deduplicate_stored_rows(store, rows)
+        load = partial(load_part_rows, store, month, part, index, bucket=bucket, numbered=numbered)
+        yield _part_readings(store, load, index, days)  # whose rows are freed before those of the next part are loaded
+
+
+def _part_readings(store: Store, load: Callable[[], StoredRows], index: MonthIndex, days: Ints | None) -> Readings:
+    rows = load()
+    if days is not None:
+        rows = _select_rows(rows, is_in_sorted(rows.time // SLOTS, days))
+    if len(index.shared):
+        rows = _select_rows(rows, ~_is_of_days(rows, index.shared))
+    return deduplicate_stored_rows(store, rows)
 
 
 def deduplicate_stored_rows(store: Store, rows: StoredRows) -> Readings:
