@@ -116,9 +116,10 @@ def check_worker(check: WorkerCheck) -> Failure | None:
     """Prepare this worker, and return why it cannot take part in a run; None if it can."""
     if check.process != _this_process():
         reuse_freed_memory()
-    for (package, here), (_, there) in zip(check.versions, installed_versions(), strict=True):
-        if there != here:
-            return _failure(f"{package} is {here} here and {there} on a worker; install the same versions on both")
+    for (package, expected), (_, installed) in zip(check.versions, installed_versions(), strict=True):
+        if installed != expected:
+            problem = f"{package} is {expected} here and {installed} on a worker; install the same versions on both"
+            return _failure(problem)
     if check.probe is None or os.path.exists(check.probe):  # noqa: PTH110  (False also where it may not look)
         return None
     return _failure("a worker does not see [output] confidential; it must be a folder that all of them share")
