@@ -253,7 +253,7 @@ def _interpolation(count: int) -> Floats:
     return np.stack(weights, axis=-1)
 
 
-class _Lines:
+class _StraightLines:
     """L at one age by straight lines between the grid points of a leakage bound, with slope one beyond the last."""
 
     def __init__(self, leakage: SampledLeakage) -> None:
@@ -280,8 +280,8 @@ _Part = tuple[float, int, float]
 class _SmoothSide:
     """One direction of the recursion over days in a row, in floats, with its derivatives: L by order of a step."""
 
-    steps: Sequence[_Lines]
-    days: Sequence[_Lines]
+    steps: Sequence[_StraightLines]
+    days: Sequence[_StraightLines]
 
     def parts(self, losses: Sequence[float]) -> tuple[list[_Part], list[_Part]]:
         """Return the composed loss up to each release, and the leakage of the earlier ones about its day."""
@@ -308,7 +308,7 @@ class _SmoothSide:
 
 
 def _least(
-    lines: Sequence[_Lines], own: float, losses: Sequence[float], composed: Sequence[_Part], place: int
+    lines: Sequence[_StraightLines], own: float, losses: Sequence[float], composed: Sequence[_Part], place: int
 ) -> _Part:
     """Return the least leakage over the orders of a step to a place, `own` included."""
     parts, total = [], own
@@ -641,8 +641,8 @@ class _NanoAllocator(Allocator[Plan]):
     def _smooth(self, side: OneSidedRecursion[int], loss: int) -> _SmoothSide:
         """Return a side in floats: over a day at a time or, where that is worth its time at such a loss, longer."""
 
-        def lines(leakage_at: Callable[[int], LeakageFunction[int]], orders: Iterable[int]) -> list[_Lines]:
-            return [_Lines(cast("SampledLeakage", leakage_at(days))) for days in orders]
+        def lines(leakage_at: Callable[[int], LeakageFunction[int]], orders: Iterable[int]) -> list[_StraightLines]:
+            return [_StraightLines(cast("SampledLeakage", leakage_at(days))) for days in orders]
 
         backward = self.losses.recursion.backward
         is_longer = self.losses.steps_per_day == 1 and backward.step_at(1).supremum(loss) != backward.supremum(loss)

@@ -625,7 +625,7 @@ class ChangedDays:
 
 
 class LossMeter(HistoryMeter):
-    r"""Loss of each day of a growing history; rows that cover several days are `periods`.
+    r"""Loss of each day of a growing history [nano-epsilon]; rows that cover several days are `periods`.
 
     .. math:: \varepsilon_d = \Bigl\lceil \sum_{k \in d} p_k \varepsilon_k \Bigr\rceil
 
