@@ -80,12 +80,14 @@ def functions(name: str) -> None:
     stage_tasks.RETRIED["retry_delay_seconds"] = [0]
     pipeline.read_files = silent_at_first  # the stage is looked up when the task runs
     states: dict[str, State] = {"release": release_flow.release("run.toml", return_state=True)}
+    pipeline.read_files = read  # the audit releases too
     states["calibrate"] = calibrate("estimated.toml", return_state=True)
     states["audit"] = audit("run.toml", return_state=True)
     states["verify"] = verify(str(folder), return_state=True)
     (folder / "STATEMENT.md").write_text("all is well\n")
     states["tampered"] = verify(str(folder), return_state=True)
     (folder / "STATEMENT.md").unlink()
+    pipeline.read_files = silent_at_first
     states["again"] = release_flow.release("run.toml", return_state=True)
     texts = {key: f"{state.name}: {state.message}" for key, state in states.items()}
     print(json.dumps({**texts, "reads": str(len(calls))}))
