@@ -12,6 +12,7 @@
 * `read`: files or tables -> readings; `findings`: what the preflight finds in them.
 * `quantize`, `estimate`, `calibrate`: readings -> states -> chains -> model.
 * `plan`, `compare`: what a promise permits and costs, without a draw; `release`, `sanitise`: draw and publish.
+* `true_means`: the true means that a release was compared with; confidential.
 * `open_release`, `verify`, `smooth`: for recipients; `audit`: measured lower bounds of the loss.
 
 Every name is loaded when it is first used. The stages are in `agedp.stages`, the mathematics in `agedp_data`.
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from agedp.privacy_audit import audit
     from agedp.promises import AgeDependent, Classical, DeclaredCurve, Discounted, Neighbourhood, Temporal, WEvent
     from agedp.release_verification import ReleaseFolder, open_release
-    from agedp.releases import Release, release, sanitise
+    from agedp.releases import Release, release, sanitise, true_means
     from agedp.smoothed_estimates.smoothed_release import SmoothedRelease, smooth
 
 _HOMES: Final = {
@@ -50,7 +51,7 @@ _HOMES: Final = {
         "WEvent",
     ),
     "agedp.plans": ("Plan", "compare", "plan"),
-    "agedp.releases": ("Release", "release", "sanitise"),
+    "agedp.releases": ("Release", "release", "sanitise", "true_means"),
     "agedp.release_verification": ("ReleaseFolder", "open_release"),
     "agedp.ledger_transfer": ("verify",),
     "agedp.smoothed_estimates.smoothed_release": ("SmoothedRelease", "smooth"),
@@ -87,6 +88,7 @@ __all__ = [
     "release",
     "sanitise",
     "smooth",
+    "true_means",
     "verify",
 ]
 

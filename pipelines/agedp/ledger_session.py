@@ -8,7 +8,6 @@ uses the session that this returns.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
@@ -18,7 +17,6 @@ from agedp.internal_records import bookkeeping
 from agedp.internal_records.household_accounts import HouseholdAccounts
 from agedp.internal_records.register_members import RegisterPlace
 from agedp.internal_records.roster_history import RosterDigest, RosterHistory
-from agedp.local_files.atomic_files import DamagedFile
 from agedp.planning.forecast import ForecastView
 from agedp.release_folder.folder_files import SUMS
 from agedp.release_folder.folder_writer import RemoteFolder
@@ -72,6 +70,7 @@ class LedgerSession:
 
     @classmethod
     def _unopened(cls, run: RunContext) -> LedgerSession:
+        bookkeeping.take_over(run.books)
         location = run.run_file.output.release
         remote_folder = RemoteFolder(location, run.release_folder) if is_url(location) else None
         return cls(run, None, run.model, remote_folder, RosterDigest(run.roster, run.meters))
@@ -113,7 +112,7 @@ class LedgerSession:
         if session.accounts is not None and checks_register:
             session.accounts.check(ledger, recorded=session._days_with_true_values)
         # a rehearsal that is begun anew has a ledger with the same first row
-        bookkeeping.update_checkpoint(self.run.paths.ledger_checkpoint, ledger, may_begin_anew=self.is_rehearsal)
+        bookkeeping.update_checkpoint(self.run.books, ledger, may_begin_anew=self.is_rehearsal)
         return replace(session, model=session._stored_model() or self.model)
 
     @property
@@ -144,12 +143,10 @@ class LedgerSession:
     def publication(self) -> bookkeeping.PublicationRecord | None:
         """Return the last complete publication of the release folder; None at a URL, where others may write too."""
         run = self.run
-        return None if self.remote_folder else bookkeeping.read_publication(run.paths.publication, run.release_folder)
+        return None if self.remote_folder else bookkeeping.read_publication(run.books, run.release_folder)
 
     def _open_ledger(self, *, create: bool) -> Ledger:
-        ledger = bookkeeping.open_ledger(
-            self.run.run_file.output.ledger, self.run.paths.ledger_checkpoint, create=create
-        )
+        ledger = bookkeeping.open_ledger(self.run.run_file.output.ledger, self.run.books, create=create)
         witness = self._commit_witness()
         if witness is not None:
             contracts = ledger.contracts(self.population)
@@ -315,7 +312,7 @@ class LedgerSession:
     def roster_history(self) -> RosterHistory:
         """Return the roster history of the population for the ledger, or for none before it exists."""
         ledger_id = "" if self.ledger is None else self.ledger.id
-        return RosterHistory(self.run.paths.roster_history, self.population, ledger_id, self.is_rehearsal)
+        return RosterHistory(self.run.books, self.population, ledger_id, self.is_rehearsal)
 
     @property
     def is_rehearsal(self) -> bool:
@@ -337,9 +334,6 @@ class LedgerSession:
         return HouseholdAccounts(place, self.population, kind, is_refused, self.run.now.date().isoformat())
 
     def _days_with_true_values(self) -> set[str]:
-        """Return the days with recorded true values that no rehearsal recorded; none if their file is damaged."""
-        days = set[str]()
-        with suppress(DamagedFile):
-            paths = self.run.paths
-            days = {day for day, _ in bookkeeping.recorded_days(paths.true_means, paths.true_counts, self.population)}
+        """Return the days with recorded true values that no rehearsal recorded."""
+        days = {day for day, _ in bookkeeping.recorded_days(self.run.books, self.population)}
         return days - self.roster_history.rehearsed_days() if days else days

@@ -19,7 +19,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, TypeVar, Unpac
 
 from agedp import plots
 from agedp.compute.engine_settings import Scheduler
+from agedp.internal_records.bookkeeping import TRUE_MEANS, take_over
 from agedp.ledger_session import LedgerSession
+from agedp.local_files.books import Books
 from agedp.models import CalibratedModel
 from agedp.pipeline import run_stages
 from agedp.preflight.input_checks import noted, warn_of
@@ -27,7 +29,7 @@ from agedp.promises import DeclaredCurve, Number, PromiseKeys, exact_number
 from agedp.release_folder.folder_files import is_release_file
 from agedp.release_folder.partitions import list_files
 from agedp.release_verification import ReleaseFolder
-from agedp.run_context import RunContext
+from agedp.run_context import RunContext, internal_paths, load_run_file
 from agedp.stages.plan import find_due_days, plan_due_days
 from agedp.workspace import StoredReadings, Workspace
 from agedp_data.config import RunFile
@@ -41,6 +43,7 @@ from agedp_data.series.series import BY_NAME, STATISTICS
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
     from agedp.release_verification import Verification
 
@@ -457,3 +460,25 @@ def sanitise(
     if folder is None:
         raise RunFileError("sanitise: give folder=, where the release folder of a table is written")
     return release(source, promise=promise, scheduler=scheduler, as_of=as_of, **options).save(folder)
+
+
+def true_means(run_file: str | Path) -> pa.Table:
+    """Return the true means of the released days of a run file's population: confidential, never part of a release.
+
+    For the data holder, to see how far noise and clamp moved the published means.
+
+    Args:
+        run_file: path of the run file.
+
+    Returns:
+        A row for each day, mean and group, by day: population, day, series, cell, households [-], true_mean_kwh (before
+        noise) and released_mean_kwh [kWh per household]; none before the first release.
+
+    Raises:
+        RunFileError: an invalid run file.
+        InputError: the confidential folder cannot be read.
+    """
+    run = load_run_file(run_file)
+    books = Books(internal_paths(run).books)
+    take_over(books)
+    return TRUE_MEANS.read(books, run.population.name)

@@ -18,6 +18,7 @@ import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tests import books
 from tests.golden import inputs
 from tests.golden.product import fixed_surroundings, run_command
 
@@ -35,14 +36,14 @@ Artefacts = dict[str, dict[str, bytes]]
 """Category, artefact, content."""
 
 _MODEL = "confidential/model/"
-_VALUE_TABLES = {"sums.parquet", "true_means.parquet", "true_counts.parquet", "counted_states.parquet"}
-"""Confidential tables whose columns are values."""
+_CELL_TABLES = ("true_means", "true_counts", "counted_states", "coverage")
+"""Tables of cells in the confidential book; the columns of all but the last are values."""
 _CHAIN_COLUMNS = {"text", "hash", "seq", "contract", "model"}
 """Columns of a release row that depend on texts or on the number of other rows."""
 _BOUND = ("epsilon", "delta", "kind", "limit")
 _VALUE_DIGITS = 16
 """Hexadecimal digits of a digest in values.json, which has one for each column and bound."""
-_VARYING = {"store", "household_register.key", "household_register.sqlite", "publication.json", "report.json"}
+_VARYING = {"store", "household_register.key", "household_register.sqlite", "books.sqlite"}
 """Entries of the confidential folder that contain where and when files were found, or random bytes."""
 _PLACE_KEYS = {"agedp.lines"}
 """Metadata of confidential tables that contain a digest of where the input was found."""
@@ -281,10 +282,19 @@ def _files(out: Path) -> Contents:
             if path.suffix == ".parquet":
                 table = _read(path)
                 yield category, f"{name}.rows", _rows(table, is_model="model" in relative.parts)
-                if path.name in _VALUE_TABLES:
+                if path.name == "sums.parquet":
                     yield from _columns(name, _typed(table))
             else:
                 yield category, name, path.read_bytes()
+    for book in sorted(inside.rglob("books.sqlite")):
+        for of_cells in _CELL_TABLES:
+            contents = books.contents(book.parent, of_cells).values()
+            if contents:
+                table = pa.concat_tables(pa.ipc.open_stream(content).read_all() for content in contents)
+                name = f"{book.parent.relative_to(out)}/{of_cells}.parquet"  # as in 0.2
+                yield TEXTS, f"{name}.rows", _rows(table)
+                if of_cells != "coverage":
+                    yield from _columns(name, _typed(table))
 
 
 def _columns(name: str, columns: dict[str, list[Any]]) -> Contents:

@@ -34,6 +34,7 @@ CALLS = {
     f"compare(readings, promises, *, {OPTIONS}) "
     f"release(source, *, promise=None, scheduler=None, as_of=None, {OPTIONS}) Release.plot() Release.save(folder) "
     f"sanitise(source, *, folder=None, promise=None, scheduler=None, as_of=None, {OPTIONS}) "
+    "true_means(run_file) "
     "open_release(folder) ReleaseFolder.table(...) ReleaseFolder.ledger_rows() ReleaseFolder.verify() "
     "ReleaseFolder.period_averages(period) ReleaseFolder.quantiles() "
     "ReleaseFolder.span_bounds(*, days, delta) "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import date, timedelta
 
 import pyarrow as pa
@@ -10,6 +11,8 @@ import pytest
 
 from agedp.local_files import atomic_files
 from agedp_data import table_schemas
+from agedp_data.errors import LedgerBehind
+from tests.books import contents, forget
 
 FIRST = date(2013, 1, 1)
 DECLARED = {name: found for name, found in vars(table_schemas).items() if isinstance(found, pa.Schema)}
@@ -91,9 +94,18 @@ def far_away(table: pa.Table) -> pa.Table:
     return table.set_column(table.column_names.index("day"), "day", days)
 
 
-def test_a_roster_history_that_is_not_what_was_written_stops_the_run(homes):
-    path = homes.folder / "confidential" / ROSTERS
-    good, table = path.read_bytes(), pq.read_table(path)
+def of_0_2(homes) -> pa.Table:
+    """Take the roster history out of the book, and return it as 0.2 wrote it."""
+    recorded = [json.loads(line) for line in contents(homes.folder / "confidential", "released_rosters").values()]
+    forget(homes.folder / "confidential", "released_rosters")
+    texts = {"day": lambda line: date.fromisoformat(line["day"]), "groups": lambda line: json.dumps(line["groups"])}
+    lines = [{**line, **{name: of(line) for name, of in texts.items()}} for line in recorded]
+    return table_schemas.table_from_rows(table_schemas.RELEASED_ROSTERS, lines)
+
+
+def test_a_roster_history_of_0_2_is_taken_over_as_it_was_written_or_stops_the_run(homes):
+    path, before = homes.folder / "confidential" / ROSTERS, contents(homes.folder / "confidential", "released_rosters")
+    table = of_0_2(homes)
     (homes.folder / "ledger.sqlite").rename(homes.folder / "older.sqlite")  # the history alone knows what was released
     (homes.folder / "release").rename(homes.folder / "elsewhere")
     for change in (
@@ -108,7 +120,11 @@ def test_a_roster_history_that_is_not_what_was_written_stops_the_run(homes):
         with pytest.raises(atomic_files.DamagedFile, match=f"{ROSTERS}.* is damaged; put back a copy of it, or remove"):
             run(homes, 4)
         assert not (homes.folder / "ledger.sqlite").exists()
-    path.write_bytes(good)
+    pq.write_table(table, path)
+    with pytest.raises(LedgerBehind, match="was released from another ledger"):
+        run(homes, 4)
+    assert contents(homes.folder / "confidential", "released_rosters") == before
+    assert not path.exists()
     (homes.folder / "older.sqlite").rename(homes.folder / "ledger.sqlite")
     run(homes, 4)
     assert len(homes.rows()) == 4

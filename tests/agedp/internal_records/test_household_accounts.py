@@ -29,6 +29,7 @@ from agedp_data.roster import read_roster
 from agedp_data.statement.note_texts import NOTES
 from agedp_flows.text.run_text import household_lines, rebuild_register, shared_lines
 from tests.agedp.conftest import House, ended_in_draw
+from tests.books import forget
 from tests.postgresql import PostgreSQL
 
 FIRST = date(2013, 1, 1)
@@ -269,7 +270,7 @@ def test_a_recovered_ledger_counts_once_and_what_it_lost_stays_charged(house: Ho
     recover(house.folder / "older", f"sqlite:///{house.folder / 'older.sqlite'}", at=after(4))
     shutil.rmtree(house.folder / "release")
     house.edit(("again2.sqlite", "older.sqlite"))
-    (house.folder / "confidential" / "released_rosters.parquet").unlink()
+    forget(house.folder / "confidential", "released_rosters")
     with pytest.raises(LedgerBehind, match="2013-01-03 of 'homes' was released from another ledger"):
         house.run(today=after(7))
     house.edit(('name = "homes"', 'name = "others"'))
@@ -289,7 +290,7 @@ def test_without_any_one_file_nothing_is_drawn_a_second_time(house: House) -> No
         with pytest.raises(LedgerError, match=text):
             house.session(today=after(4))
         kept.rename(path)
-    for number, name in enumerate(("released_rosters.parquet", "true_means.parquet", "sums.parquet"), 4):
+    for number, name in enumerate(("books.sqlite", "sums.parquet"), 4):
         (confidential / name).unlink()
         house.run(today=after(number))
     shutil.rmtree(house.folder / "release")
@@ -301,7 +302,7 @@ def test_without_any_one_file_nothing_is_drawn_a_second_time(house: House) -> No
 def test_another_ledger_draws_no_released_day_whatever_file_is_gone(house: House) -> None:
     house.run(today=after(3))
     house.edit(("ledger.sqlite", "other.sqlite"), ('"release"', '"elsewhere"'))
-    for name in ("released_rosters.parquet", "true_means.parquet", "sums.parquet", REGISTER, KEY):
+    for name in ("books.sqlite", "sums.parquet", REGISTER, KEY):
         kept = (house.folder / "confidential" / name).rename(house.folder / "kept")
         with pytest.raises(LedgerError):
             house.run(today=after(3))
@@ -338,7 +339,7 @@ def test_in_a_folder_of_0_1_true_means_alone_stop_a_second_draw(house: House, mo
     with monkeypatch.context() as patch:
         without_register(patch)
         house.run(today=after(3))
-    (house.folder / "confidential" / "released_rosters.parquet").unlink()
+    forget(house.folder / "confidential", "released_rosters")
     house.edit(("ledger.sqlite", "other.sqlite"), ('"release"', '"elsewhere"'))
     with pytest.raises(LedgerBehind, match="2013-01-01 of 'homes' was released from another ledger"):
         house.run(today=after(3))
