@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
+import zlib
 from contextlib import closing
+from datetime import date
 from pathlib import Path
 from typing import Any
-
-import pyarrow as pa
 
 
 def contents(confidential: Path, table: str) -> dict[str, bytes]:
@@ -18,8 +19,14 @@ def contents(confidential: Path, table: str) -> dict[str, bytes]:
 
 def cells(confidential: Path, table: str) -> list[dict[str, Any]]:
     """Return the lines of a table of cells, such as true_means."""
-    blobs = contents(confidential, table).values()
-    return [line for blob in blobs for line in pa.ipc.open_stream(blob).read_all().to_pylist()]
+    lines = []
+    for key, content in contents(confidential, table).items():
+        population, day, series = json.loads(key)
+        columns = json.loads(zlib.decompress(content))
+        keys = {"population": population, "day": date.fromisoformat(day), "series": series}
+        values = zip(*columns.values(), strict=True)
+        lines += [{**keys, **dict(zip(columns, line, strict=True))} for line in values]
+    return lines
 
 
 def forget(confidential: Path, *tables: str) -> None:

@@ -18,6 +18,7 @@ import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from agedp_data import table_schemas
 from tests import books
 from tests.golden import inputs
 from tests.golden.product import fixed_surroundings, run_command
@@ -288,9 +289,9 @@ def _files(out: Path) -> Contents:
                 yield category, name, path.read_bytes()
     for book in sorted(inside.rglob("books.sqlite")):
         for of_cells in _CELL_TABLES:
-            contents = books.contents(book.parent, of_cells).values()
-            if contents:
-                table = pa.concat_tables(pa.ipc.open_stream(content).read_all() for content in contents)
+            lines = books.cells(book.parent, of_cells)
+            if lines:
+                table = table_schemas.table_from_rows(getattr(table_schemas, of_cells.upper()), lines)
                 name = f"{book.parent.relative_to(out)}/{of_cells}.parquet"  # as in 0.2
                 yield TEXTS, f"{name}.rows", _rows(table)
                 if of_cells != "coverage":

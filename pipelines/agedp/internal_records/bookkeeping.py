@@ -6,11 +6,13 @@ import hashlib
 import json
 import logging
 import os
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import date
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
@@ -49,8 +51,8 @@ _LOG = logging.getLogger("agedp")
 #
 # Decisions:
 #
-# * The key of a row is population, day and series, its content an Arrow table of the cells: years of cells are never
-#   Python rows, and the recorded days are known from the keys.
+# * The key of a row is population, day and series, its content the columns of the cells as JSON, compressed: a mean
+#   takes a hundred bytes, and the recorded days are known from the keys.
 # --------------------------------------------------------------------------------------------------
 
 TableRow = dict[str, Any]
@@ -70,10 +72,20 @@ class CellTable:
 
     def read(self, books: Books, population: str, *, columns: Sequence[str] | None = None) -> pa.Table:
         """Return the rows of one population, or some of their columns, by day, series and cell."""
-        contents = (content for key, content in books.rows(self.name).items() if json.loads(key)[0] == population)
-        tables = [pa.ipc.open_stream(content).read_all() for content in contents]
         names = self.schema.names if columns is None else list(columns)
-        return pa.concat_tables([self.schema.empty_table().select(names), *(table.select(names) for table in tables)])
+        schema = pa.schema([self.schema.field(name) for name in names])
+        tables, lines = [schema.empty_table()], {name: list[Any]() for name in names}
+        for key, content in books.rows(self.name).items():
+            of_population, day, series = json.loads(key)
+            if of_population == population:
+                cells = json.loads(zlib.decompress(content))
+                keys = {"population": population, "day": date.fromisoformat(day), "series": series}
+                for name, values in lines.items():
+                    values.extend([keys[name]] * len(cells["cell"]) if name in keys else cells[name])
+                if len(lines[names[0]]) > _BATCH:
+                    tables.append(table_schemas.table_from_columns(schema, **lines))
+                    lines = {name: list[Any]() for name in names}
+        return pa.concat_tables([*tables, table_schemas.table_from_columns(schema, **lines)])
 
     def recorded(self, books: Books, population: str) -> set[tuple[str, str]]:
         """Return (day, series) of the rows of one population."""
@@ -87,30 +99,30 @@ class CellTable:
             sums: the daily sums by day and series, confidential.
             rows: the rows of the ledger.
         """
-        contents: Rows = {}
+        lines: list[TableRow] = []
         for row in rows:
             day = date.fromisoformat(row.day)
             if row.state == "released" and (daily_sum := sums.get((day, row.series))) is not None:
                 key_columns = {"population": row.population, "day": day, "series": row.series}
-                lines = [{**key_columns, **columns} for columns in self.rows_of_release(row, daily_sum)]
-                contents |= self.encoded(table_schemas.table_from_rows(self.schema, lines)) if lines else {}
-        return contents
+                lines += [{**key_columns, **columns} for columns in self.rows_of_release(row, daily_sum)]
+        return self.encoded(table_schemas.table_from_rows(self.schema, lines)) if lines else {}
 
     def encoded(self, table: pa.Table) -> Rows:
         """Return the rows of a table as the book stores them: one for each population, day and series."""
-        ordered = table.select(self.schema.names).sort_by([(name, "ascending") for name in _KEY]).combine_chunks()
-        distinct = ordered.group_by(list(_KEY[:3]), use_threads=False).aggregate([([], "count_all")]).to_pylist()
+        ordered = table.sort_by([(name, "ascending") for name in _KEY])
+        columns = {name: ordered[name].to_pylist() for name in self.schema.names}
         contents, start = Rows(), 0
-        for *keys, number in (line.values() for line in distinct):
-            sink = pa.BufferOutputStream()
-            with pa.ipc.new_stream(sink, self.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
-                writer.write_table(ordered.slice(start, number).cast(self.schema))
-            contents[json.dumps([str(key) for key in keys])] = sink.getvalue().to_pybytes()
-            start += number
+        for keys, lines in groupby(zip(*(columns[name] for name in _KEY[:3]), strict=True)):
+            end = start + len([*lines])
+            cells = {name: values[start:end] for name, values in columns.items() if name not in _KEY[:3]}
+            contents[json.dumps([str(key) for key in keys])] = zlib.compress(json.dumps(cells).encode())
+            start = end
         return contents
 
 
 _KEY = ("population", "day", "series", "cell")
+_BATCH: Final = 2**16
+"""Cells that are Python values at once when a table is read."""
 
 
 def _released_lines(row: ReleaseRecord, daily_sum: DailySum) -> Iterator[tuple[TableRow, dict[str, int]]]:

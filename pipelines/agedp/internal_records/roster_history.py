@@ -20,6 +20,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import date
+from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
@@ -453,7 +454,12 @@ class RosterHistory:
 
 
 def _parse(rows: Rows) -> Recorded:
-    return {key: RecordedRoster(**json.loads(content)) for key, content in rows.items()}
+    return {key: _parse_roster(content) for key, content in rows.items()}
+
+
+@lru_cache(maxsize=2**14)  # each stage of a run reads them
+def _parse_roster(content: bytes) -> RecordedRoster:
+    return RecordedRoster(**json.loads(content))
 
 
 def _contents(recorded: Iterable[RecordedRoster]) -> Rows:

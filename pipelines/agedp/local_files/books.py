@@ -2,7 +2,7 @@
 
 A row has the name of its table, a key, its content as bytes, and a digest of all three. Example:
 
-    ("true_means", '["homes", "2013-01-01", "all"]', <the cells of the day, as Arrow>, <BLAKE2b of the three>)
+    ("true_means", '["homes", "2013-01-01", "all"]', <the cells of the day>, <BLAKE2b of the three>)
 
 `bookkeeping` and `roster_history` decide keys and contents. A run adds the rows of new days; those of earlier days are
 not written again. "Has anything changed?" is the comparison of one row.
