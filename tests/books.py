@@ -14,7 +14,8 @@ from typing import Any
 def contents(confidential: Path, table: str) -> dict[str, bytes]:
     """Return the contents of a table by key."""
     with closing(sqlite3.connect(f"file:{confidential / 'books.sqlite'}?mode=ro", uri=True)) as book:
-        return dict(book.execute("SELECT key, content FROM row WHERE name = ? ORDER BY key", (table,)))
+        rows = book.execute("SELECT key, content FROM row WHERE name = ? ORDER BY key", (table,)).fetchall()
+    return {key.decode("utf-8", "surrogatepass"): content for key, content in rows}
 
 
 def cells(confidential: Path, table: str) -> list[dict[str, Any]]:

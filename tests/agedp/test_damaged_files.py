@@ -79,9 +79,6 @@ ENDINGS: dict[str, tuple[str, ...]] = {  # how a night ends after damage to a ki
     "confidential/preflight.json": ("silent",),
     f"{STORE}/days/month=MONTH/ID.parquet": ("silent",),
     f"{STORE}/days/month=MONTH/ID.aside.parquet": ("silent",),
-    f"{STORE}/days/month=MONTH/deduplicated.json": ("silent",),
-    f"{STORE}/manifests.json": ("silent",),
-    f"{STORE}/names.json": ("silent",),
     # made anew where the input file is still delivered, refused where it is not
     f"{STORE}/files/ID.json": ("silent", "refused"),
     f"{STORE}/month=MONTH/ID.parquet": ("silent", "refused"),
@@ -98,7 +95,6 @@ ENDINGS: dict[str, tuple[str, ...]] = {  # how a night ends after damage to a ki
     "model/public.json": ("refused",),
     "model/public.sha256": ("refused",),
     "confidential/roster/ranges.json": ("silent",),
-    f"{STORE}/buckets.json": ("silent",),
 }
 ALWAYS = (
     "confidential/books.sqlite", f"{STORE}/forgotten_before",

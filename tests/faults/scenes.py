@@ -37,7 +37,7 @@ _NOT_BY_BYTES = (
     "confidential/report.html", "/forgetting/model.html",
 )  # fmt: skip
 _NOT_AT_ALL = (
-    "confidential/prefect/", "confidential/store/names.json", "confidential/store/manifests.json",
+    "confidential/prefect/",
 )  # fmt: skip
 """What the store remembers of files depends on how long ago they were touched, and on their inodes."""
 _RUN = """version = 1

@@ -25,7 +25,7 @@ from agedp.local_files.books import Books, Rows
 from agedp.stage_values import COUNTS, DailySum
 from agedp_data import clock, table_schemas
 from agedp_data.config.paths import ledger_path
-from agedp_data.errors import AgedpError, LedgerBehind
+from agedp_data.errors import LedgerBehind
 from agedp_data.ledger import Ledger, ReleaseRecord
 from agedp_data.ledger.ledger_reader import LedgerCheckpoint, parse_checkpoint, parse_checkpoint_of_any_version
 
@@ -294,9 +294,8 @@ def read_publication(books: Books, folder: Path) -> PublicationRecord | None:
 
 def save_publication(books: Books, record: PublicationRecord) -> None:
     """Write the record of a publication, beside those of other folders; without it the next run publishes again."""
-    with suppress(AgedpError, OSError):
-        lost = [folder for folder in books.keys("publications") if not Path(folder).is_dir()]
-        books.put("publications", {record.folder: json.dumps(asdict(record)).encode()}, removed=lost)
+    lost = [folder for folder in books.keys("publications") if not Path(folder).is_dir()]
+    books.put_derived("publications", {record.folder: json.dumps(asdict(record)).encode()}, removed=lost)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -369,8 +368,7 @@ def update_checkpoint(books: Books, ledger: Ledger, *, may_begin_anew: bool) -> 
     checkpoint = ledger.advance_checkpoint(verified_on=clock.today())
     if checkpoint is not None:
         address = _address(ledger.url, books)
-        with suppress(AgedpError, OSError):
-            books.put("ledger_checkpoints", {address: replace(checkpoint, address=address).format()})
+        books.put_derived("ledger_checkpoints", {address: replace(checkpoint, address=address).format()})
 
 
 # --------------------------------------------------------------------------------------------------
@@ -434,7 +432,10 @@ def _path(confidential: Path, model: str) -> Path:
 
 _RELEASED, _CHECKPOINTS = "released_rosters.parquet", "ledger_checkpoint.json"
 _TABLES: Final = {f"{table.name}.parquet": table for table in CELL_TABLES}
-_COMPUTED: Final = ("publication", "report", "roster/file", "roster/checked")
+_COMPUTED: Final = (
+    *("publication", "report", "roster/file", "roster/checked"),
+    *("store/manifests", "store/names", "store/buckets"),
+)
 _EARLIER: Final = (_RELEASED, _CHECKPOINTS, *_TABLES, "roster/counts.parquet", *(f"{name}.json" for name in _COMPUTED))
 
 
@@ -463,7 +464,7 @@ def take_over(books: Books) -> None:
         for name, rows in contents.items():
             known = tables.keys(name)
             tables.put(name, {key: content for key, content in (rows or {}).items() if key not in known})
-    for path in paths:
+    for path in (*paths, *folder.glob("store/days/month=*/deduplicated.json")):
         path.unlink(missing_ok=True)
 
 

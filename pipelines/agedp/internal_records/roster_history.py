@@ -39,7 +39,7 @@ from agedp_data.config.contract import Contract
 from agedp_data.datasets.filesystem import SETTLING_NS, FileStatus, file_status, is_url
 from agedp_data.datasets.timestamps import day_number
 from agedp_data.datasets.validation import Ints
-from agedp_data.errors import AgedpError, LedgerBehind, Refused
+from agedp_data.errors import LedgerBehind, Refused
 from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord
 from agedp_data.ledger.records import AnyRelease
 from agedp_data.meters import HOUSEHOLD
@@ -257,8 +257,7 @@ class RosterChecks:
         if before is not None and (before.roster, before.through, before.records) == known:
             return
         check = RosterCheck(*known, members=roster_digest.digest_through(through))
-        with suppress(AgedpError):  # without permission or space the next run compares again
-            self.books.put("roster_checks", {self.name: json.dumps(asdict(check)).encode()})
+        self.books.put_derived("roster_checks", {self.name: json.dumps(asdict(check)).encode()})
 
     def _applies(self, roster_digest: RosterDigest) -> bool:
         return bool(roster_digest.file_digest) and roster_digest.rows >= LEAST_ROWS
@@ -634,7 +633,7 @@ def _counts(table: pa.Table, record: Mapping[str, str]) -> rosters.RosterCounts:
 
 
 def _store_roster(books: Books, location: str, roster: rosters.Roster, fingerprint: str) -> None:
-    """Store the numbers of a roster; without permission or space the next run computes them again."""
+    """Store the numbers of a roster."""
     counts = roster.counts
     numbers = {"first": counts.first, "last": counts.last, "number": counts.number}
     record = {"digest": roster.file_digest, "read_off": str(int(roster.read_off)), "version": version("agedp")}
@@ -642,5 +641,4 @@ def _store_roster(books: Books, location: str, roster: rosters.Roster, fingerpri
     table, sink = table.replace_schema_metadata({**record, "fingerprint": fingerprint}), pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
-    with suppress(AgedpError):
-        books.put("rosters", {location: sink.getvalue().to_pybytes()})
+    books.put_derived("rosters", {location: sink.getvalue().to_pybytes()})

@@ -4,8 +4,8 @@ A row has the name of its table, a key, its content as bytes, and a digest of al
 
     ("true_means", '["homes", "2013-01-01", "all"]', <the cells of the day>, <BLAKE2b of the three>)
 
-`bookkeeping` and `roster_history` decide keys and contents. A run adds the rows of new days; those of earlier days are
-not written again. "Has anything changed?" is the comparison of one row.
+`bookkeeping`, `roster_history` and the store decide keys and contents. A run adds the rows of new days; those of
+earlier days are not written again. "Has anything changed?" is the comparison of one row.
 
 Decisions:
 
@@ -13,6 +13,7 @@ Decisions:
   page by SQLite. Whatever is not as it was written does not count.
 * `Books.check` makes a damaged book anew from its sound rows and keeps a copy of the damaged one: derived rows are
   computed again, records begin anew. A table that nothing replaces (`SOURCES`) is refused by whoever reads it.
+* Removed rows are overwritten: the names of input files may be those of households.
 * A new book is put in place by rename with its tables, so an empty file is a damaged book, never a new one.
 * A connection lives as long as one reading or one writing: what a run has read never blocks another run.
 """
@@ -22,7 +23,7 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -39,7 +40,7 @@ SOURCES: Final = {
 """Tables that nothing replaces, and what helps where one of them is damaged."""
 TABLES: Final = (
     "ledger_checkpoints", "publications", "report", "rosters", "roster_checks", *SOURCES,
-    "true_means", "true_counts", "coverage", "counted_states",
+    "true_means", "true_counts", "coverage", "counted_states", "input_names", "manifests", "deduplicated", "buckets",
 )  # fmt: skip
 
 Rows = dict[str, bytes]
@@ -47,7 +48,7 @@ Rows = dict[str, bytes]
 
 _BUSY_SECONDS: Final = 60.0
 _SCHEMA: Final = """
-CREATE TABLE row (name TEXT, key TEXT, digest BLOB, content BLOB, PRIMARY KEY (name, key)) WITHOUT ROWID;
+CREATE TABLE row (name TEXT, key BLOB, digest BLOB, content BLOB, PRIMARY KEY (name, key)) WITHOUT ROWID;
 CREATE TABLE total (name TEXT PRIMARY KEY, digest BLOB) WITHOUT ROWID;
 PRAGMA application_id = 1634166882;
 """
@@ -65,7 +66,7 @@ class BookTables:
         stored = self._fetch("SELECT digest FROM total WHERE name = ?", table)
         if lines is None or stored is None:
             return {}, False
-        rows = {key: content for key, digest, content in lines if digest == _digest(table, key, content)}
+        rows = {_text(key): content for key, digest, content in lines if digest == _digest(table, key, content)}
         if len(rows) < len(lines):
             return rows, False
         return rows, _total(digest for _, digest, _ in lines) == (stored[0][0] if stored else _total(()))
@@ -83,8 +84,9 @@ class BookTables:
 
     def row(self, table: str, key: str) -> bytes | None:
         """Return the content of one row; None if it is missing or damaged."""
-        lines = self._fetch("SELECT digest, content FROM row WHERE name = ? AND key = ?", table, key)
-        return next((content for digest, content in lines or () if digest == _digest(table, key, content)), None)
+        stored_key = _bytes(key)
+        lines = self._fetch("SELECT digest, content FROM row WHERE name = ? AND key = ?", table, stored_key)
+        return next((content for digest, content in lines or () if digest == _digest(table, stored_key, content)), None)
 
     def totals(self, *tables: str) -> list[str]:
         """Return the digest of each table, which differs once a row does; "" of a table without rows."""
@@ -93,18 +95,20 @@ class BookTables:
 
     def keys(self, table: str) -> list[str]:
         """Return the keys of a table; its contents are not read."""
-        return [key for (key,) in self._fetch("SELECT key FROM row WHERE name = ? ORDER BY key", table) or ()]
+        return [_text(key) for (key,) in self._fetch("SELECT key FROM row WHERE name = ? ORDER BY key", table) or ()]
 
     def put(self, table: str, rows: Mapping[str, bytes], *, removed: Iterable[str] = ()) -> None:
         """Write rows of a table within `Books.writing`; an existing row of the same key is replaced."""
         execute = self._connection.execute
-        lines = [(table, key, _digest(table, key, content), content) for key, content in rows.items()]
-        self._connection.executemany("DELETE FROM row WHERE name = ? AND key = ?", [(table, key) for key in removed])
+        stored = ((_bytes(key), content) for key, content in rows.items())
+        lines = [(table, key, _digest(table, key, content), content) for key, content in stored]
+        gone = [(table, _bytes(key)) for key in removed]
+        self._connection.executemany("DELETE FROM row WHERE name = ? AND key = ?", gone)
         self._connection.executemany("INSERT OR REPLACE INTO row VALUES (?, ?, ?, ?)", lines)
         digests = execute("SELECT digest FROM row WHERE name = ? ORDER BY key", (table,))
         execute("INSERT OR REPLACE INTO total VALUES (?, ?)", (table, _total(digest for (digest,) in digests)))
 
-    def _fetch(self, query: str, *values: str) -> Sequence[tuple[Any, ...]] | None:
+    def _fetch(self, query: str, *values: str | bytes) -> Sequence[tuple[Any, ...]] | None:
         """Return the lines of a query; None of a damaged book."""
         try:
             return self._connection.execute(query, values).fetchall()
@@ -156,6 +160,11 @@ class Books:
         with self.writing() as tables:
             tables.put(table, rows, removed=removed)
 
+    def put_derived(self, table: str, rows: Mapping[str, bytes], *, removed: Iterable[str] = ()) -> None:
+        """Write rows that the next run computes again where it lacks them: without permission or space, nothing."""
+        with suppress(AgedpError, OSError):
+            self.put(table, rows, removed=removed)
+
     @contextmanager
     def writing(self) -> Iterator[BookTables]:
         """Yield the tables within one transaction of one writer, which an error undoes.
@@ -168,6 +177,7 @@ class Books:
                 if not self.path.exists():
                     atomic_files.write(self.path, _new_book({}))
         with self._open() as tables:
+            tables._connection.execute("PRAGMA secure_delete = ON")
             tables._connection.execute("BEGIN IMMEDIATE")
             yield tables
             tables._connection.execute("COMMIT")
@@ -230,6 +240,15 @@ def _is_damage(error: sqlite3.DatabaseError) -> bool:
     """Return whether an error is about the content of the file, not about access, space or another writer."""
     name = getattr(error, "sqlite_errorname", "")
     return name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_ERROR", "SQLITE_FORMAT")) or not name
+
+
+def _bytes(key: str) -> bytes:
+    """Return a key as it is stored: the name of a file need not be UTF-8."""
+    return key.encode("utf-8", "surrogatepass")
+
+
+def _text(key: bytes) -> str:
+    return key.decode("utf-8", "surrogatepass")
 
 
 def _digest(table: str, key: object, content: object) -> bytes:

@@ -63,9 +63,8 @@ def is_report_current(session: LedgerSession, delivery: Delivery) -> bool:
 
 def note_report(session: LedgerSession, delivery: Delivery) -> None:
     """Record what the report was made from; without the record the next run makes it again."""
-    with suppress(AgedpError, OSError):
-        if (record := _record(session, delivery)) is not None:
-            session.run.books.put("report", {"": record})
+    if (record := _record(session, delivery)) is not None:
+        session.run.books.put_derived("report", {"": record})
 
 
 def _record(session: LedgerSession, delivery: Delivery) -> bytes | None:
