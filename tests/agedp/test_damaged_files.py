@@ -96,6 +96,10 @@ ENDINGS: dict[str, tuple[str, ...]] = {  # how a night ends after damage to a ki
     "model/public.sha256": ("refused",),
     "confidential/roster/ranges.json": ("silent",),
 }
+ENDS_OF_TABLES = {
+    "released_rosters": "refused",  # the others are written anew before the book is checked
+    **dict.fromkeys(("ledger_checkpoints", "roster_checks", "manifests", "deduplicated", "buckets"), "silent"),
+}
 ALWAYS = (
     "confidential/books.sqlite", f"{STORE}/forgotten_before",
     f"{STORE}/files/ID.json", f"{STORE}/month=MONTH/ID.parquet", "model/public.json",
@@ -287,8 +291,7 @@ def test_every_file_spoiled_in_every_way(before, after, tmp_path, way):
 def test_a_night_after_damage_to_one_row_loses_that_row_alone(before, after, tmp_path, table):
     world = before.copied(tmp_path / "world")
     spoil(world.folder / "confidential", table)
-    written_anew = {"ledger_checkpoints": "silent", "roster_checks": "silent"}  # before the book is checked
-    expected = {**written_anew, "released_rosters": "refused"}.get(table, "warning")
+    expected = ENDS_OF_TABLES.get(table, "warning")
     assert end_of_night(before, after, world, BOOK, table) == expected
     lost = after.true_figures().keys() - world.true_figures().keys()
     assert len({key[:2] for key in lost}) <= (table in ("true_means", "true_counts"))
