@@ -9,7 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from agedp.internal_records.bookkeeping import take_over
 from agedp.local_files import atomic_files
+from agedp.local_files.books import Books
 from agedp_data import table_schemas
 from agedp_data.errors import LedgerBehind
 from tests.books import contents, forget
@@ -128,3 +130,25 @@ def test_a_roster_history_of_0_2_is_taken_over_as_it_was_written_or_stops_the_ru
     (homes.folder / "older.sqlite").rename(homes.folder / "ledger.sqlite")
     run(homes, 4)
     assert len(homes.rows()) == 4
+
+
+def test_the_records_of_0_2_are_taken_over_once_and_then_gone(homes, caplog):
+    confidential, names = homes.folder / "confidential", ("true_means", "coverage", "ledger_checkpoints")
+    before = {name: contents(confidential, name) for name in names}
+    for name in names[:2]:
+        lines = table_schemas.table_from_rows(getattr(table_schemas, name.upper()), homes.records(name))
+        atomic_files.write_table(confidential / f"{name}.parquet", lines)
+    (confidential / "ledger_checkpoint.json").write_bytes(b"".join(before["ledger_checkpoints"].values()))
+    (confidential / "publication.json").write_bytes(b"{}")
+    earlier = {path: path.read_bytes() for path in confidential.iterdir() if path.suffix in (".parquet", ".json")}
+    forget(confidential, *names)
+    for _ in range(2):  # a run that is killed before it removes the files meets them again
+        for path, content in earlier.items():
+            path.write_bytes(content)
+        take_over(Books(confidential / "books.sqlite"))
+        assert {name: contents(confidential, name) for name in names} == before
+        assert not [path for path in confidential.iterdir() if path.name.startswith(("true_", "cov", "led", "pub"))]
+    (confidential / "true_means.parquet").write_bytes(b"spoilt")
+    take_over(Books(confidential / "books.sqlite"))
+    assert (confidential / "true_means.parquet.damaged").exists()
+    assert "a confidential record was damaged and begins anew" in caplog.text
