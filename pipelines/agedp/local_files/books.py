@@ -191,7 +191,8 @@ class Books:
         if not self._damaged_tables():
             return None
         with atomic_files.exclusive_lock(self.path.parent):
-            names = self._damaged_tables()  # another run may have made it anew
+            if not (names := self._damaged_tables()):  # another run has made it anew
+                return None
             copy = self.path.with_name(f"{self.path.name}.damaged")
             with atomic_files.write_errors(copy), self._open() as tables:
                 contents = {name: tables.rows(name) for name in TABLES}
@@ -219,7 +220,7 @@ class Books:
             return
         except OSError as error:
             raise atomic_files.unreadable_error(self.path, error.errno) from None
-        address = f"file:{quote(str(self.path.absolute()))}?mode=rw"
+        address = f"file:{quote(bytes(self.path.absolute()))}?mode=rw"
         connection = sqlite3.connect(address, uri=True, timeout=_BUSY_SECONDS, isolation_level=None)
         try:
             yield BookTables(connection)
