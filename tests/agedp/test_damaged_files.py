@@ -316,3 +316,10 @@ def test_a_foreign_file_is_refused(before, tmp_path):
     assert "books.sqlite in the confidential folder is damaged; put back a copy of it, or remove it" in world.night()
     (world.folder / BOOK).unlink()
     assert world.night() == "silent"
+
+
+def test_a_row_whose_key_became_a_text_does_not_count(before, tmp_path):
+    world = before.copied(tmp_path / "world")
+    with closing(sqlite3.connect(world.folder / BOOK)) as book, book:
+        book.execute("UPDATE row SET key = CAST(key AS TEXT) WHERE name = 'coverage'")
+    assert world.night() == "warning"

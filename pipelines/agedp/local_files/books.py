@@ -95,7 +95,8 @@ class BookTables:
 
     def keys(self, table: str) -> list[str]:
         """Return the keys of a table; its contents are not read."""
-        return [_text(key) for (key,) in self._fetch("SELECT key FROM row WHERE name = ? ORDER BY key", table) or ()]
+        lines = self._fetch("SELECT key FROM row WHERE name = ? ORDER BY key", table) or ()
+        return [_text(key) for (key,) in lines if isinstance(key, bytes)]
 
     def put(self, table: str, rows: Mapping[str, bytes], *, removed: Iterable[str] = ()) -> None:
         """Write rows of a table within `Books.writing`; an existing row of the same key is replaced."""
@@ -254,7 +255,7 @@ def _text(key: bytes) -> str:
 
 def _digest(table: str, key: object, content: object) -> bytes:
     """Return the digest of a row; "" where a damaged page gives another type."""
-    if not isinstance(content, bytes):
+    if not (isinstance(key, bytes) and isinstance(content, bytes)):
         return b""
     return hashlib.blake2b(repr((table, key)).encode() + content, digest_size=16).digest()
 
