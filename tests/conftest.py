@@ -8,6 +8,7 @@ imported.
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -21,6 +22,11 @@ import pytest
 from hypothesis import settings
 
 from tests.postgresql import PostgreSQL, binaries
+
+# No test enters the accounts of whoever runs it. The temporary folder of user data has a file in the place of agedp's
+# folder, so that accounts are in the confidential folder, and a world that is copied takes them along.
+os.environ["XDG_DATA_HOME"] = tempfile.mkdtemp(prefix="agedp-data-")
+Path(os.environ["XDG_DATA_HOME"], "agedp").touch()
 
 # The same examples in every run, so that a failure is of the change that is tested; `make long` looks for new ones.
 # No deadline: what a busy machine takes for one example says nothing.

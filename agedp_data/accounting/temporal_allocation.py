@@ -49,7 +49,7 @@ from agedp_data.leakage.function import Kernels, LeakageBoundLike, LeakageFuncti
 # --------------------------------------------------------------------------------------------------
 # The plans of [T] section 5 for one bound alpha on the total leakage, in floats and in whole nano-epsilon.
 #
-# `Allocator` has them once. A better plan than the paper's is looked for near the best of them. The bound is not convex,
+# `Allocator` has them once. Near the best of them a better one than the paper's is looked for. The bound is not convex,
 # so that minimum is local. `local_optimum` describes a plan by the logarithms of its losses at knots: close together at
 # both ends, with doubling distances, linear between them, because optimal plans fall from both ends towards a plateau.
 # A year of releases has thirty knots. `near_optimum` has all losses.

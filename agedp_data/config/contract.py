@@ -55,7 +55,7 @@ from agedp_data.series.series import STATISTICS, AnySeries, series_of, written_c
 # --------------------------------------------------------------------------------------------------
 
 FORM: Final = 2
-"""The newest form of contracts and rows; form 1 is that of agedp 0.1."""
+"""The newest form of contracts; form 1 is that of agedp 0.1. Rows have later ones (`ledger.lifecycle`)."""
 NEEDS: Final[Mapping[int, str]] = {1: "0.1", 2: "0.2"}
 """The first version of agedp that reads each form."""
 
@@ -69,14 +69,14 @@ def format_reader_version(version: object) -> str:
     return f"agedp {version} or newer" if isinstance(version, str) else "a newer agedp"
 
 
-def format_unknown_version(subject: str, form: object, needs: object) -> str:
-    """Return why something of an unknown format is refused, and what to do.
+def format_unknown_version(subject: str, form: object, needs: object, *, newest: int = FORM) -> str:
+    """Return why something of an unknown format is refused, and what to do; `newest` is the newest known one.
 
     >>> format_unknown_version("the ledger", 3, "0.5")
     'the ledger has form 3, which agedp 0.5 or newer reads; this agedp reads forms 1 to 2. Update agedp'
     """
     reader = format_reader_version(needs)
-    return f"{subject} has form {form}, which {reader} reads; this agedp reads forms 1 to {FORM}. Update agedp"
+    return f"{subject} has form {form}, which {reader} reads; this agedp reads forms 1 to {newest}. Update agedp"
 
 
 # --------------------------------------------------------------------------------------------------

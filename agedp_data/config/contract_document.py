@@ -16,10 +16,11 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 from collections.abc import Mapping
+from functools import cache
 from inspect import cleandoc, getsource
 from itertools import pairwise
-from textwrap import dedent
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
@@ -105,16 +106,23 @@ def _attribute_docstrings(model: type[BaseModel]) -> dict[str, str]:
 
 
 def _own_docstrings(model: type[BaseModel]) -> dict[str, str]:
-    try:
-        definition = ast.parse(dedent(getsource(model))).body[0]
-    except OSError:  # made by `create_model`: it has no source and no texts
-        return {}
+    definition = _class_definitions(model.__module__).get(model.__name__)  # None: made by `create_model`, without texts
     return {
         attribute.target.id: cleandoc(below.value.value)
         for attribute, below in pairwise(getattr(definition, "body", ()))
         if isinstance(attribute, ast.AnnAssign) and isinstance(attribute.target, ast.Name)
         if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant) and isinstance(below.value.value, str)
     }
+
+
+@cache
+def _class_definitions(module: str) -> dict[str, ast.stmt]:
+    """Return the classes of a module by name, none without its source; it is parsed once for all of them."""
+    try:
+        body = ast.parse(getsource(sys.modules[module])).body
+    except OSError:
+        return {}
+    return {definition.name: definition for definition in body if isinstance(definition, ast.ClassDef)}
 
 
 _Part = TypeVar("_Part", bound=DocumentPart)

@@ -34,9 +34,11 @@ class OutputSection(parameters.Section):
     ledger: LedgerUrl
     """URL of the ledger, without a password. Back it up, never edit it."""
     household_register: RegisterUrl = None
-    """URL of the household register, without a password, where several machines or folders share one; in the
-    confidential folder unless written. The key of a file, `household_register.key`, is beside it; that of a server is
-    in the confidential folder: copy it into each one that uses the server.
+    """URL of the accounts of populations, without a password, where several machines or users share them. Unless
+    written they are in the folder of the user's data (`$XDG_DATA_HOME/agedp`, or `~/.local/share/agedp`) if that is
+    permanent and writable, else in the confidential folder; a population stays where it began. The key of a file,
+    `household_register.key`, is beside it; that of a server is in the confidential folder: copy it into each one that
+    uses the server.
     """
     witness: Annotated[WitnessLocation, WITNESS] = None
     """Where the newest head of the ledger is confirmed: a file on another disk, or an object (`s3://`). A ledger that
@@ -82,7 +84,7 @@ class PopulationSection(parameters.Section):
     """A day or a group with fewer households on the roster is never released."""
     shared_households: Annotated[Literal["count", "refuse"], parameters.LATER, APART] = "count"
     """What follows if a household on the roster is counted in another population, ledger or rehearsal over readings as
-    well: its losses are counted together and stated, or the day is refused before it is drawn.
+    well: the losses of both are added up and stated, or the day is refused before it is drawn.
     """
 
     @property

@@ -16,6 +16,10 @@ from agedp_data.errors import RunFileError
 FRONTIER: Final = (
     "agedp plan --frontier is withdrawn, 0.2 had it; use --notions, or --risk or --error-kwh for another bound or noise"
 )
+REBUILD: Final = (
+    "agedp ledger households --rebuild is withdrawn, 0.2 had it; accounts that are lost begin anew with the next run, "
+    "with what the ledger has recorded"
+)
 _MEMORY: Final = (
     '[model] memory = "{}" is withdrawn, 0.2 had it; remove the key, or use step = "half-hour" with chain = "cyclic"'
 )

@@ -33,7 +33,7 @@ class StoredRows:
     """Stored rows (n): household code into `ids`, channel, time, file and row of origin, energy (n, width).
 
     `time` is day x 48 + slot, of the row's first reading; `energy_wh` is in the parts of a Wh that the layout stores.
-    `label` (n,) tells the meters of a household apart; None: each has one.
+    `label` (n,) tells the meters of a household apart; None: each has one. Arrays may have fewer bits than 64.
     """
 
     ids: tuple[str, ...]
@@ -58,7 +58,7 @@ class Readings:
     """The readings (m) of a month, sorted by household and time, each key once; and the rejected rows (a).
 
     `household` are indices into `ids`, `time` is day x 48 + slot, `energy_wh` has shape (m,), below 0 for a net export.
-    The rejected rows have file, row in the file, and reason.
+    The rejected rows have file, row in the file, and reason. Arrays may have fewer bits than 64, as those of the rows.
     """
 
     ids: tuple[str, ...]
@@ -107,13 +107,13 @@ def deduplicate_rows(
         rows = replace(rows, household=meters.of_row, label=None)
         rows = _without(rows, np.flatnonzero(rows.energy_wh[:, 0] == NO_READING))
     rows = replace(rows, channel=_assign_passes(rows))
-    first, last = (int(rows.time.min()), int(rows.time.max())) if len(rows.time) else (0, 0)
-    channels = int(rows.channel.max(initial=0)) + 1
-    key = (rows.household * channels + rows.channel) * (last - first + 1) + rows.time - first
-    order = _sort_order(key, rows)
-    if order is not None:
-        rows, key = rows.take(order), key[order]
-    reason = _rejection_reasons(key, rows.file, rows.energy_wh, later_wins=later_wins)
+    reason = np.zeros(0, np.int64)
+    if not _ascend(rows.household, rows.time):
+        key = _row_keys(rows)
+        order = _sort_order(key, rows)
+        if order is not None:
+            rows, key = rows.take(order), key[order]
+        reason = _rejection_reasons(key, rows.file, rows.energy_wh, later_wins=later_wins)
     rejected = np.flatnonzero(reason != RejectionReason.KEPT)
     kept_rows = _without(rows, rejected) if len(rejected) else rows
     household, time, energy = _combine_channels(kept_rows, complete_channels=complete_channels)
@@ -155,7 +155,7 @@ class _Meters:
 def _number_meters(rows: StoredRows, label: Ints) -> _Meters:
     """Return the meters of the rows. A rejected row counts as well: it shows that the household has the meter."""
     labels, label_code = np.unique(label, return_inverse=True)
-    keys, of_row = np.unique(rows.household * max(len(labels), 1) + label_code, return_inverse=True)
+    keys, of_row = np.unique(rows.household.astype(np.int64) * max(len(labels), 1) + label_code, return_inverse=True)
     household = keys // max(len(labels), 1)
     day = rows.time // SLOTS
     first_day, last_day = (int(day.min()), int(day.max())) if len(day) else (0, 0)
@@ -201,18 +201,35 @@ def _without(rows: StoredRows, rejected: Ints) -> StoredRows:
     return StoredRows(rows.ids, *kept_columns)
 
 
+def _ascend(household: Ints, time: Ints) -> bool:
+    """Return whether rows are sorted by household and time, each once, as those of published files are."""
+    is_later = (household[1:] == household[:-1]) & (time[1:] > time[:-1])
+    return bool((is_later | (household[1:] > household[:-1])).all())
+
+
+def _row_keys(rows: StoredRows) -> Ints:
+    """Return a number of household, time and channel of each row, which sorts by them in this order."""
+    first, last = (int(rows.time.min()), int(rows.time.max())) if len(rows.time) else (0, 0)
+    key = rows.household.astype(np.int64)
+    key *= last - first + 1
+    key += rows.time
+    if rows.channel.any():
+        key *= int(rows.channel.max()) + 1
+        key += rows.channel
+    return key
+
+
 def _sort_order(key: Ints, rows: StoredRows) -> Ints | None:
     """Return the order by key, file and row; None if the rows are in this order already, as published files are."""
     rising = key[1:] > key[:-1]
     if rising.all():
         return None
-    unsorted = np.flatnonzero(~rising)
-    previous, following = unsorted, unsorted + 1
-    in_order = (key[following] == key[previous]) & (
-        (rows.file[following] > rows.file[previous])
-        | ((rows.file[following] == rows.file[previous]) & (rows.row[following] > rows.row[previous]))
-    )
-    return None if in_order.all() else np.lexsort((rows.row, rows.file, key))
+    file, row = rows.file, rows.row
+    is_next = (file[1:] > file[:-1]) | ((file[1:] == file[:-1]) & (row[1:] > row[:-1]))
+    if not is_next.all():
+        in_order = rising | ((key[1:] == key[:-1]) & is_next)
+        return None if in_order.all() else np.lexsort((row, file, key))
+    return None if (key[1:] >= key[:-1]).all() else np.argsort(key, kind="stable")
 
 
 def _assign_passes(rows: StoredRows) -> Ints:
@@ -270,7 +287,7 @@ def _combine_channels(rows: StoredRows, *, complete_channels: Channels) -> tuple
     """
     household, time, energy = rows.household, rows.time, rows.energy_wh
     if frozenset({0}) not in complete_channels or rows.channel.any():
-        household, time, energy = _add_channels(household, rows.channel, time, energy, complete_channels)
+        household, time, energy = _add_channels(rows, complete_channels)
     if energy.shape[1] == 1:
         return household, time, energy[:, 0]
     household = np.repeat(household, SLOTS)
@@ -280,18 +297,17 @@ def _combine_channels(rows: StoredRows, *, complete_channels: Channels) -> tuple
     return household[is_present], time[is_present], flat[is_present]
 
 
-def _add_channels(
-    household: Ints, channel: Ints, time: Ints, energy: Ints, complete_channels: Channels
-) -> tuple[Ints, Ints, Ints]:
-    order = np.lexsort((channel, time, household))
-    household, channel, time, energy = household[order], channel[order], time[order], energy[order]
-    starts = np.flatnonzero(_is_first(household, time))
+def _add_channels(rows: StoredRows, complete_channels: Channels) -> tuple[Ints, Ints, Ints]:
+    """Return household, time and energy of the rows, sorted by household, time and channel, that are complete."""
+    starts = np.flatnonzero(_is_first(rows.household, rows.time))
     if len(starts) == 0:
-        return household, time, energy
-    total = np.add.reduceat(energy, starts)
+        return rows.household, rows.time, rows.energy_wh
+    energy = rows.energy_wh
+    total = np.add.reduceat(energy, starts, dtype=np.int64)
     if energy.shape[1] > 1:  # a row of one reading has it, and a net export may be of -1 Wh
         total[np.minimum.reduceat(energy, starts) == MISSING] = MISSING
-    present_channels = np.bitwise_or.reduceat(1 << channel, starts)
+    present_channels = np.bitwise_or.reduceat(1 << rows.channel.astype(np.int64), starts)
     complete = [sum(1 << number for number in channels) for channels in complete_channels]
     is_complete = np.isin(present_channels, complete)
-    return household[starts][is_complete], time[starts][is_complete], total[is_complete]
+    chosen = starts[is_complete]
+    return rows.household[chosen], rows.time[chosen], total[is_complete]

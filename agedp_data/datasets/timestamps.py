@@ -215,7 +215,8 @@ def date_of_day(number: int) -> date:
 _HALF_HOUR = timedelta(minutes=30)
 _EPOCH_DAY = datetime(1970, 1, 1)
 _QUARTER, _NONE = timedelta(minutes=15), timedelta()
-_SLOTS = 48
+_SLOTS, _SLOT_MINUTES = 48, 30
+_QUARTERS_OF_DAY, _QUARTER_MINUTES = 96, 15
 _QUARTERS = (date(2200, 1, 1) - _FIRST_DATE).days * 96
 
 
@@ -307,7 +308,7 @@ class WallClock:
         packed = self._packed[quarter]
         if not packed.all():
             unknown = np.unique(quarter[packed == 0])
-            self._packed[unknown] = [self._pack(number) for number in unknown.tolist()]
+            self._packed[unknown] = self._pack_all(unknown)
             packed = self._packed[quarter]
         time: Int32s = (packed >> 7) - np.int32(2 * _SLOTS)
         marks: Bytes = packed.astype(np.uint8)
@@ -323,6 +324,25 @@ class WallClock:
         walls = [(_EPOCH_DAY + number * _QUARTER).replace(tzinfo=self._zone) for number in distinct.tolist()]
         skipped = [(wall.replace(fold=1).utcoffset() or _NONE) - (wall.utcoffset() or _NONE) for wall in walls]
         return np.array([max(0, time // _QUARTER) for time in skipped], np.int32)[index]
+
+    def _pack_all(self, quarter: Int32s) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """Return packed positions, at once for days around which neither zone changes its clock.
+
+        No zone undoes a change within a day, so equal offsets at the midnights around a day show that there is none.
+        """
+        day = quarter // _QUARTERS_OF_DAY
+        midnights = np.unique(np.add.outer(np.unique(day), [-1, 0, 1, 2]))
+        instants = [datetime.combine(_FIRST_DATE, time(), UTC) + number * _DAY for number in midnights.tolist()]
+        offsets = [[_offset(zone, instant) for instant in instants] for zone in (self._zone, self._days.zone)]
+        seconds = np.array([[offset // _SECOND for offset in of_zone] for of_zone in offsets], np.int64)
+        around = seconds[:, np.add.outer(np.searchsorted(midnights, day - 1), np.arange(4))]
+        is_plain = (around == around[:, :, :1]).all(axis=(0, 2)) & (around[:, :, 0] % 60 == 0).all(axis=0)
+        minute = quarter * np.int64(_QUARTER_MINUTES) + (around[1, :, 0] - around[0, :, 0]) // 60
+        packed: np.ndarray[Any, np.dtype[np.int64]] = (
+            minute // _SLOT_MINUTES + 2 * _SLOTS
+        ) << 7 | minute % _SLOT_MINUTES
+        packed[~is_plain] = [self._pack(number) for number in quarter[~is_plain].tolist()]
+        return packed
 
     def _pack(self, quarter: int) -> int:
         position = self.slot_at(_EPOCH_DAY + quarter * _QUARTER) or SlotPosition(-1, 0, ClockPass.ONLY)

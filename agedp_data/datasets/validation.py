@@ -21,6 +21,7 @@ from agedp_data.parameters import Section
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 Int32s = np.ndarray[Any, np.dtype[np.int32]]
+Integers = np.ndarray[Any, np.dtype[np.integer[Any]]]
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from agedp_data import clock
-from agedp_data.config.contract import NEEDS, format_unknown_version
+from agedp_data.config.contract import format_unknown_version
 from agedp_data.errors import LedgerError
 from agedp_data.ledger import lifecycle, records
 from agedp_data.ledger.records import HOUSEHOLD_DAYS, HOUSEHOLDS, INT64, check_dates, check_draw, header_of
@@ -33,8 +33,9 @@ class HashChain:
     Calibration draws and household accounts, which are stored as statement rows, count as content.
     `earlier_heads` are hashes of rows in the ledgers that this one was recovered from, with their row numbers here.
     `releases` are headers: cells and values stay in the database, as do models and statements, of which the numbers
-    of their rows are held (`models`, `statement_numbers`). `newest_dates` has the newest date of a row: of statements
-    by population, and under "" that of all other rows but records of the ledger's life.
+    of their rows are held (`models`, `statement_numbers`), and of accounts the newest of each population (`accounts`,
+    `account_rows`). `newest_dates` has the newest date of a row: of statements by population, and under "" that of all
+    other rows but records of the ledger's life.
     `closing_text` is the reason why no row can be added, "" for an open ledger.
     """
 
@@ -55,6 +56,7 @@ class HashChain:
         self.newest_dates: dict[str, str] = {}
         self.calibration_draws: dict[tuple[str, str, str, str], lifecycle.CalibrationDraw] = {}
         self.accounts: dict[str, lifecycle.HouseholdAccount] = {}
+        self.account_rows: dict[str, records.StatementRecord] = {}
         self.by_key: dict[tuple[str, str, str, int], ReleaseHeader] = {}
         self.published_on = ""
 
@@ -182,6 +184,7 @@ class HashChain:
                 self.calibration_draws[draw.key] = draw
             case lifecycle.HouseholdAccount() as account:
                 self.accounts[account.population] = account
+                self.account_rows[account.population] = row
             case lifecycle.RecoveryRecord() as recovery:
                 ledgers: list[lifecycle.EarlierLedger | lifecycle.RecoveryRecord] = [
                     *recovery.earlier_ledgers,
@@ -194,7 +197,7 @@ class HashChain:
 
     def _check_statement(self, row: records.StatementRecord) -> Iterator[str]:
         for name, digest in row.files:
-            if len(digest) != 64 or not set(digest) <= set("0123456789abcdef"):
+            if not is_sha256(digest):
                 yield f"file {escape_text(name, _MAX_SHOWN)!r} has no SHA-256"
         if row.population != lifecycle.LEDGER_POPULATION:
             yield from self._check_privacy_statement(row)
@@ -202,8 +205,9 @@ class HashChain:
         record = lifecycle.read_lifecycle_record(row)
         if record is None:
             yield "a record that this agedp does not know: neither a closing, a recovery, a takeover nor an upgrade"
-        if isinstance(record, lifecycle.LedgerUpgrade) and record.form not in NEEDS:
-            yield format_unknown_version("the ledger from here on", record.form, record.needs)
+        if isinstance(record, lifecycle.LedgerUpgrade) and record.form not in lifecycle.LEDGER_NEEDS:
+            newest = lifecycle.LEDGER_FORM
+            yield format_unknown_version("the ledger from here on", record.form, record.needs, newest=newest)
         if isinstance(record, lifecycle.LedgerUpgrade) and record.form <= self.form:
             yield "it does not upgrade to a later form"
         if isinstance(record, lifecycle.ClosedLedger | lifecycle.Takeover) and (record.head, record.rows) != (
@@ -213,12 +217,26 @@ class HashChain:
             yield "it closes or takes over another ledger"
         if isinstance(record, lifecycle.RecoveryRecord) and self.length:
             yield "a recovery record that is not the first row"
-        if isinstance(record, lifecycle.SINCE_FORM_2) and self.form < 2:
-            yield "a record of form 2 before the ledger was upgraded to it"
+        form = lifecycle.form_of(record)
+        if self.form < form:
+            yield f"a record of form {form} before the ledger was upgraded to it"
         if isinstance(record, lifecycle.CalibrationDraw):
             yield from self._check_calibration_draw(record)
-        if isinstance(record, lifecycle.HouseholdAccount) and not 0 <= record.day <= record.total < INT64.stop:
+        if isinstance(record, lifecycle.HouseholdAccount):
+            yield from self._check_account(record)
+        if isinstance(record, lifecycle.SigningKey) and not is_sha256(record.fingerprint):
+            yield "a signing key whose fingerprint is no SHA-256"
+
+    def _check_account(self, account: lifecycle.HouseholdAccount) -> Iterator[str]:
+        if not 0 <= account.day <= account.total < INT64.stop:
             yield "an account of a day that is negative, or beyond its total or 64 bits"
+        if not isinstance(account, lifecycle.PopulationAccount):
+            return
+        if not (0 <= account.own_day <= account.day and account.own_day <= account.own_total <= account.total):
+            yield "an account that is below the part of its own population"
+        before = self.accounts.get(account.population)
+        if before is not None and (account.day < before.day or account.total < before.total):
+            yield "an account that is below the one before it"
 
     def _check_calibration_draw(self, draw: lifecycle.CalibrationDraw) -> Iterator[str]:
         if draw.key in self.calibration_draws:
@@ -285,11 +303,14 @@ class HashChain:
         yield from check_draw(row, counts=HOUSEHOLD_DAYS if covers_period else HOUSEHOLDS)
 
 
+def is_sha256(text: str) -> bool:
+    """Return whether a text is a SHA-256 as hexadecimal digits."""
+    return len(text) == 64 and set(text) <= set("0123456789abcdef")
+
+
 def is_content(row: records.Row) -> bool:
     """Return whether a row says more than a statement: every row but statements and records of the ledger's life."""
-    return not isinstance(row, records.StatementRecord) or isinstance(
-        lifecycle.read_lifecycle_record(row), lifecycle.SINCE_FORM_2
-    )
+    return not isinstance(row, records.StatementRecord) or lifecycle.form_of(lifecycle.read_lifecycle_record(row)) > 1
 
 
 def check_hash(row: records.Row, columns: Mapping[str, Any], *, previous: str) -> Iterator[str]:

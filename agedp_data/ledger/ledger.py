@@ -21,7 +21,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from agedp_data import clock
-from agedp_data.config.contract import FORM, NEEDS, comparable
+from agedp_data.config.contract import comparable
 from agedp_data.errors import LedgerError
 from agedp_data.ledger import lifecycle, records
 from agedp_data.ledger.backends import backend
@@ -251,14 +251,14 @@ class Ledger(LedgerTransactions):
         return self._store(row)
 
     @in_write_transaction
-    def upgrade(self, *, at: str | date) -> records.StatementRecord | None:
-        """Store a record that later rows may have the newest form; return None if the ledger has it already.
+    def upgrade(self, *, at: str | date, form: int = lifecycle.LEDGER_FORM) -> records.StatementRecord | None:
+        """Store a record that later rows may have a form, the newest by default; return None if they may already.
 
         No row is rewritten. A version of agedp without that form refuses the ledger from then on.
         """
-        if self._chain.form >= FORM:
+        if self._chain.form >= form:
             return None
-        return self._store(_lifecycle_row(lifecycle.LedgerUpgrade(FORM, NEEDS[FORM]), at))
+        return self._store(_lifecycle_row(lifecycle.LedgerUpgrade(form, lifecycle.LEDGER_NEEDS[form]), at))
 
     @in_write_transaction
     def draw_once(
@@ -289,7 +289,7 @@ class Ledger(LedgerTransactions):
         stored = self._chain.calibration_draws.get(planned.key)
         if stored is not None:
             return stored
-        self._upgrade_for_records(at)
+        self._upgrade_for(planned, at)
         # Never draw what cannot be stored: check every rule first, with a zero in place of the value.
         self._require(_lifecycle_row(planned, at))
         drawn = replace(planned, value=tuple(operator.index(value) for value in draw()))
@@ -310,21 +310,25 @@ class Ledger(LedgerTransactions):
                 "under this ledger. Calibrate again into another [model] file"
             )
         if stored is None:
-            self._upgrade_for_records(at)
+            self._upgrade_for(draw, at)
             self._store(_lifecycle_row(draw, at))
         return draw
 
     @in_write_transaction
     def record_account(self, account: lifecycle.HouseholdAccount, *, at: str | date) -> lifecycle.HouseholdAccount:
-        """Return the newest household account of a population: `account`, stored unless it is the newest already."""
+        """Return the newest account of a population: `account`, stored unless it is the newest already.
+
+        Raises:
+            LedgerError: it is below an earlier one.
+        """
         if self._chain.accounts.get(account.population) != account:
-            self._upgrade_for_records(at)
+            self._upgrade_for(account, at)
             self._store(_lifecycle_row(account, at))
         return account
 
-    def _upgrade_for_records(self, at: str | date) -> None:
-        """Store an upgrade to the newest form unless the ledger has it, and read it back into the chain."""
-        if self.upgrade(at=at) is not None:
+    def _upgrade_for(self, record: lifecycle.LifecycleRecord, at: str | date) -> None:
+        """Store an upgrade to the form of a record unless the ledger has it, and read it back into the chain."""
+        if self.upgrade(at=at, form=lifecycle.form_of(record)) is not None:
             self._refresh(self._write_connection)
 
     @in_write_transaction

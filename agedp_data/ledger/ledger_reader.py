@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from datetime import date
 from functools import partial
 from importlib.metadata import version
@@ -82,7 +82,7 @@ class LedgerCheckpoint:
             "releases": {name: [getattr(header, name) for header in headers] for name in records.HEADER_FIELDS},
             "statement_numbers": dict(chain.statement_numbers),
             "lifecycle": [records.text_of(row) for row in chain.lifecycle_rows],
-            "accounts": [asdict(account) for account in chain.accounts.values()],
+            "accounts": [records.text_of(row) for row in chain.account_rows.values()],
             "newest_dates": dict(chain.newest_dates),
         }
         return cls(state, verified_on)
@@ -120,16 +120,12 @@ class LedgerCheckpoint:
                 chain.index_contract(contract)
         for header in zip(*(state["releases"][name] for name in records.HEADER_FIELDS), strict=True):
             chain.index_release(records.ReleaseHeader(*header))
-        for text in state["lifecycle"]:
+        for text in (*state["lifecycle"], *state["accounts"]):
             record = _row("statement", text, hashes)
             if isinstance(record, records.StatementRecord):
                 chain.index_lifecycle(record)
         for name, numbers in state["statement_numbers"].items():
             chain.statement_numbers[name] = list(numbers)
-        for account in state["accounts"]:
-            chain.accounts[account["population"]] = lifecycle.HouseholdAccount(
-                **{**account, "gaps": tuple(account["gaps"])}
-            )
         chain.newest_dates = dict(state["newest_dates"])
         return chain
 

@@ -14,8 +14,11 @@ Each is a statement row without population, so that it is part of the hash chain
   are not rewritten.
 * Calibration draw (from form 2 on): one private answer about all readings of a household in a period, with its loss,
   such as the choice of a model. It is drawn once: the same query about the same period is answered by this record.
-* Household account (from form 2 on): the largest loss of any household of a population, over everything that the
-  household register knows, as of the rows before it.
+* Household account (form 2): the largest loss of any household of a population, over everything that the household
+  register of 0.2 knew, as of the rows before it.
+* Population account (from form 3 on): what a household of a population may have lost in it, and in it and every other
+  population that shares a household with it. None is below the one before it.
+* Signing key (from form 3 on): the fingerprint of the key that signs the folders of this ledger from this row on.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Final
 
+from agedp_data.config.contract import NEEDS
 from agedp_data.ledger.records import Row, StatementRecord, canonical
 from agedp_data.notions.publication import Event, Events
 
@@ -115,18 +119,46 @@ class HouseholdAccount:
     gaps: tuple[str, ...] = ()
 
 
-LifecycleRecord = ClosedLedger | RecoveryRecord | Takeover | LedgerUpgrade | CalibrationDraw | HouseholdAccount
+@dataclass(frozen=True, slots=True)
+class PopulationAccount(HouseholdAccount):
+    """The same for a population and every other one that shares a household with it (`population_accounts`).
+
+    `own_day` and `own_total` are the part of the population itself. `gaps` may name "rebuilt" for accounts that began
+    anew.
+    """
+
+    own_day: int = 0
+    own_total: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SigningKey:
+    """The SHA-256 `fingerprint` of the key that signs from here on, and the `signature` of it by the key before it.
+
+    `signature` is "" for the first key, and where the earlier key is lost.
+    """
+
+    fingerprint: str
+    signature: str = ""
+
+
+_Flat = ClosedLedger | Takeover | LedgerUpgrade | CalibrationDraw | HouseholdAccount | PopulationAccount | SigningKey
+LifecycleRecord = _Flat | RecoveryRecord
 SINCE_FORM_2: Final = (CalibrationDraw, HouseholdAccount)
-"""Records that a ledger can have only after an upgrade to form 2."""
+"""Records about a population, of later forms than the first."""
+LEDGER_FORM: Final = 3
+"""The newest form of the rows of a ledger; a contract has a form of its own (`config.contract`)."""
+LEDGER_NEEDS: Final[Mapping[int, str]] = {**NEEDS, 3: "0.3"}
+"""The first version of agedp that reads each form of rows."""
 
-
-_Flat = ClosedLedger | Takeover | LedgerUpgrade | CalibrationDraw | HouseholdAccount
 _KINDS: Final[Mapping[str, type[_Flat]]] = {
     "closed": ClosedLedger,
     "taken over": Takeover,
     "upgraded": LedgerUpgrade,
     "calibration draw": CalibrationDraw,
     "household account": HouseholdAccount,
+    "population account": PopulationAccount,
+    "signing key": SigningKey,
 }
 """Records whose text has their fields by name."""
 
@@ -138,7 +170,7 @@ def format_lifecycle_record(record: LifecycleRecord) -> str:
     '{"closed":{"head":"ab","rows":3}}'
     """
     if not isinstance(record, RecoveryRecord):
-        kind = next(kind for kind, of_kind in _KINDS.items() if isinstance(record, of_kind))
+        kind = next(kind for kind, of_kind in _KINDS.items() if type(record) is of_kind)
         return canonical({kind: asdict(record)})
     content: dict[str, object] = {"ledger": record.ledger, "head": record.head, "hashes": list(record.hashes)}
     if record.earlier_ledgers:
@@ -147,6 +179,11 @@ def format_lifecycle_record(record: LifecycleRecord) -> str:
             for of in record.earlier_ledgers
         ]
     return canonical({"recovered": content})
+
+
+def form_of(record: LifecycleRecord | None) -> int:
+    """Return the form that a ledger must have before it can have a record."""
+    return 3 if isinstance(record, PopulationAccount | SigningKey) else 2 if isinstance(record, SINCE_FORM_2) else 1
 
 
 def read_lifecycle_record(row: StatementRecord) -> LifecycleRecord | None:

@@ -315,12 +315,12 @@ class SecondPopulation(DocumentPart):
 
 
 class StatedAccount(DocumentPart):
-    """The largest sums over households, of all releases that the register of households knows."""
+    """The largest losses of a household, in this population and all that share one, by the accounts of populations."""
 
     day: Annotated[Amount, Field(description="The largest loss about one day of a household, rounded up.")]
     total: Annotated[Amount, Field(description="The largest loss about all days of a household, rounded up.")]
-    since: Annotated[_Date, Field(description="Date from which on the register counts what others release.")]
-    text: Annotated[str, Field(description="The same in words, and what the register cannot know.")]
+    since: Annotated[_Date, Field(description="Date from which on the accounts count what others release.")]
+    text: Annotated[str, Field(description="The same in words, and what the accounts cannot know.")]
 
 
 class LedgerPlace(DocumentPart):

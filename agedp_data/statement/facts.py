@@ -46,7 +46,7 @@ class SeriesEnd:
 
 @dataclass(frozen=True, slots=True)
 class AccountFacts:
-    """The largest loss about one household of a `day` and in `total` [nano-epsilon]; the register counts `since`."""
+    """The largest loss about one household of a `day` and in `total` [nano-epsilon]; the accounts count `since`."""
 
     day: int
     total: int
@@ -59,7 +59,7 @@ class StatementFacts:
 
     `limits` are the promise's bounds by name, None if unlimited; `model` is the public part; `head` the hash of the
     ledger's newest row that is not a statement; `other_populations` the number of further populations in the ledger;
-    `account` the largest sums over households, None without a register;
+    `account` the largest losses over all populations that share a household, None without accounts;
     `opening` a first note that the promise requires; `estimated_from` the periods, "first to last", of the estimated
     models whose leakage bounds are published without noise; `draws` the calibration draws; `accuracy` the errors of the
     newest values by their noise.

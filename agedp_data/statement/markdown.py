@@ -18,7 +18,7 @@ from agedp_data.datasets.validation import SLOTS
 from agedp_data.epsilon import exact_text
 from agedp_data.messages import escape_controls, sentence_start
 from agedp_data.notions import Neighbourhood
-from agedp_data.notions.notion import CALIBRATION_DAY_BOUND, DAY_BOUND, TOTAL_BOUND
+from agedp_data.notions.notion import ASSUMPTION_FREE, CALIBRATION_DAY_BOUND, DAY_BOUND, TOTAL_BOUND
 from agedp_data.parameters import watt_hours
 from agedp_data.roster import PATH_SEPARATOR, columns_of, columns_text
 from agedp_data.series.consistency import Columns, next_coarser, totals_with_groups
@@ -544,6 +544,9 @@ def _bounds_table(statement: Statement) -> list[str]:
     how_to_read = " ".join(
         [WORDS.how_to_read.format(exception=exception, draws=draws, discounted=discounted), WORDS.digits, *terms]
     )
+    alone = [f"*{bound.name}*" for bound in statement.bounds if bound.delta or bound.kind != ASSUMPTION_FREE]
+    if alone and statement.household_account is not None:
+        how_to_read += " " + WORDS.alone.format(names=", ".join(alone))
     return ["\n".join(lines), how_to_read, note_texts.explanation(statement.bounds, aside(statement.model_days))]
 
 

@@ -12,7 +12,7 @@
 * `read`: files or tables -> readings; `findings`: what the preflight finds in them.
 * `quantize`, `estimate`, `calibrate`: readings -> states -> chains -> model.
 * `plan`, `compare`: what a promise permits and costs, without a draw; `release`, `sanitise`: draw and publish.
-* `true_means`: the true means that a release was compared with; confidential.
+* `true_means`: the confidential record of what was so, beside what was released.
 * `open_release`, `verify`, `smooth`: for recipients; `audit`: measured lower bounds of the loss.
 
 Every name is loaded when it is first used. The stages are in `agedp.stages`, the mathematics in `agedp_data`.

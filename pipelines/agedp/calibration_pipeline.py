@@ -184,7 +184,7 @@ def bound_mixing(context: CalibrationContext, period: Period, edges: Floats, tra
     private: dict[str, Any] = {"input_terms": terms, "population": population, "answer": answer}
     calibration = bound(transitions, edges, context.roster, model, engine=engine, **private)
     if session.accounts is not None:
-        session.accounts.prepare(session.open_ledger, context.roster, ())
+        session.accounts.account(session.open_ledger)  # finds the population by its draw from now on
     draws = session.stored_draws
     drawn = len(draws) - before
     summary = DrawSummary(drawn, 1 - drawn, len(draws), sum(draw.loss for draw in draws))

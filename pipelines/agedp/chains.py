@@ -1,13 +1,14 @@
 """`agedp.quantize` and `agedp.estimate`: readings -> states -> chains, for inspection and use.
 
-The stages of a calibration on readings of a data frame: the same edges, states, counts and bounds, by the same Dask
-tasks. Everything here is confidential.
+The stages of a calibration on readings of a table: the same edges, states, counts and bounds, by the same functions.
+Readings in memory are counted in this process; those of a Dask frame are stored first, and counted by Dask tasks.
+Everything here is confidential.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -18,15 +19,16 @@ import pyarrow as pa
 from agedp import plots
 from agedp.calibration.estimate import NO_STATE, Transitions, repeated_half_hours
 from agedp.calibration.estimate import estimate as count
-from agedp.calibration.quantize import MonthReadings, Period, states_by_household
+from agedp.calibration.quantize import AnyPeriod, MonthReadings, Period, PeriodInMemory, states_by_household
 from agedp.calibration.quantize import quantize as compute_edges
 from agedp.compute.engine import household_blocks, map_items, reopened
-from agedp.compute.engine_settings import Scheduler
-from agedp.frame_reader import instants
+from agedp.compute.engine_settings import ONE_THREAD, Engine, Scheduler
+from agedp.frame_reader import instants, parse_readings, read_off_roster
 from agedp.store.daily_totals import days_with_readings
-from agedp.workspace import StoredReadings
+from agedp.store.month_reader import split_household_day_key
+from agedp.workspace import StoredReadings, Workspace, check_readings, engine_of, is_dask
 from agedp_data.arrays import Floats
-from agedp_data.datasets.timestamps import day_number
+from agedp_data.datasets.timestamps import date_of_day, day_number
 from agedp_data.datasets.validation import SLOTS, Ints
 from agedp_data.errors import ChainError, InputError
 from agedp_data.markov import mixing, transitions
@@ -51,10 +53,20 @@ class States:
     """
 
     edges: pd.DataFrame
-    step: Step
     kind: Edges
-    stored: StoredReadings
-    days: tuple[date, date]
+    period: AnyPeriod = field(repr=False)
+    engine: Engine
+    _owner: Workspace | None = field(default=None, repr=False)
+
+    @property
+    def step(self) -> Step:
+        """The step of the states."""
+        return self.period.step
+
+    @property
+    def days(self) -> tuple[date, date]:
+        """The first and the last day with a reading."""
+        return self.period.first, self.period.last
 
     @property
     def n_states(self) -> int:
@@ -67,12 +79,6 @@ class States:
         return self.edges.index
 
     @property
-    def period(self) -> Period:
-        """The readings by step."""
-        stored = self.stored
-        return Period(stored.store, stored.delivery, stored.roster, *self.days, self.step)
-
-    @property
     def frame(self) -> pd.DataFrame:
         """The state of each household and step: household_id, interval_start, state (0 is the lowest).
 
@@ -80,7 +86,7 @@ class States:
         """
         import pandas as pd  # noqa: PLC0415
 
-        layout, names = self.stored.store.layout, pa.array(self.households, pa.string())
+        layout, names = self.period.layout, pa.array(self.households, pa.string())
         frames = []
         for part, of_part in _parts_with_states(self):
             is_repeated = self.step == "half-hour" and repeated_half_hours(layout, part.time)
@@ -107,7 +113,7 @@ class States:
             if self.step == "day":
                 days += [part.household * _DAYS + part.time for part in period.parts(month)]
             for part in replace(period, step="half-hour").parts(month):
-                omitted = repeated_half_hours(self.stored.store.layout, part.time)
+                omitted = repeated_half_hours(period.layout, part.time)
                 if self.step == "day":
                     omitted = ~np.isin(part.household * _DAYS + part.time // SLOTS, np.concatenate(days))
                 number += np.bincount(part.household[omitted], minlength=len(number))
@@ -119,6 +125,21 @@ def _parts_with_states(states: States) -> Iterator[tuple[MonthReadings, Ints]]:
     period, edges = states.period, states.edges.to_numpy()
     for part in (part for month in period.months for part in period.parts(month)):
         yield part, states_by_household(part.household, part.energy_wh, edges)
+
+
+def read_period(readings: Any, step: Step) -> PeriodInMemory:  # noqa: ANN401
+    """Return the readings of a table in memory, by step.
+
+    Raises:
+        InputError: a table without the columns of `agedp.read`, or without a usable reading.
+    """
+    parsed, layout = parse_readings(readings)
+    roster, readings = read_off_roster(parsed, layout), parsed.readings
+    code = {household: i for i, household in enumerate(roster.ids)}
+    codes = np.array([code.get(household, -1) for household in readings.ids], readings.household.dtype)
+    days = split_household_day_key(parsed.days[0])[1]
+    ends = date_of_day(int(days.min())), date_of_day(int(days.max()))
+    return PeriodInMemory(layout, replace(readings, household=codes[readings.household]), roster, *ends, step)
 
 
 def quantize(
@@ -144,7 +165,8 @@ def quantize(
         states: the number of states.
         edges: "quantile" and "equal-width" are each household's own; a list of edges [Wh] is the same for all.
         step: "half-hour", or "day" for states of daily totals.
-        scheduler: a Dask scheduler or client; the active client, or threads, if not given.
+        scheduler: a Dask scheduler or client for a Dask frame and for measures of chains; the active client, or
+            threads, if not given.
 
     Raises:
         InputError: a table without these columns, or without a usable reading.
@@ -161,13 +183,20 @@ def quantize(
 
     if not isinstance(edges, str) and len(edges) != states - 1:
         raise ChainError(f"edges: {states} states have {states - 1} inner edges, not {len(edges)}")
-    stored = StoredReadings.of(readings, scheduler=scheduler, accepted=get_args(FindingName))
-    days = days_with_readings(stored.store, stored.delivery)
-    period = Period(stored.store, stored.delivery, stored.roster, *days, step)
-    table = compute_edges(period, edges=edges, n_states=states, engine=stored.engine)
-    index = pd.Index(stored.roster.ids, name="household_id")
+    accepted, owner = get_args(FindingName), None
+    period: AnyPeriod
+    if is_dask(readings):
+        stored = StoredReadings.of(readings, scheduler=scheduler, accepted=accepted)
+        engine, owner = stored.engine, stored.workspace
+        days = days_with_readings(stored.store, stored.delivery)
+        period = Period(stored.store, stored.delivery, stored.roster, *days, step)
+    else:
+        check_readings(readings, accepted=accepted)
+        engine, period = engine_of(scheduler), read_period(readings, step)
+    table = compute_edges(period, edges=edges, n_states=states, engine=_engine_for(period, engine))
+    index = pd.Index(period.roster.ids, name="household_id")
     frame = pd.DataFrame(table, index=index, columns=[f"edge_{i}_wh" for i in range(1, states)])
-    return States(frame, step, edges, stored, days)
+    return States(frame, edges, period, engine, owner)
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,7 +349,7 @@ class Chains:
             raise InputError('a cyclic chain has no single kernel; estimate chain="homogeneous" for these measures')
         blocks = [chains[block] for block in household_blocks(len(chains))]
         of_block = partial(_measure_block, measure=measure, width=width)
-        engine = reopened(self.states.stored.engine)
+        engine = reopened(self.states.engine)
         return np.concatenate(map_items("bounds", blocks, function=of_block, engine=engine))
 
 
@@ -335,7 +364,7 @@ def _measure_block(chains: Floats | Ints, *, measure: Callable[..., Floats], wid
 
 
 def estimate(states: States, *, chain: Literal["homogeneous", "cyclic"] = "homogeneous") -> Chains:
-    r"""Count the transitions of every household, one Dask task for each month, in one pass.
+    r"""Count the transitions of every household, in one pass over the readings.
 
     Use it to inspect how fast households mix, before a model. Of C transitions from state i to j,
 
@@ -374,5 +403,11 @@ def count_transitions(states: States, *, n_phases: int, subsampling: Sequence[in
         n_phases: 48 for a cyclic chain, else 1.
         subsampling: steps of each subsampled series to count too.
     """
-    edges, engine, number = states.edges.to_numpy(), states.stored.engine, states.n_states
-    return count(states.period, edges, n_states=number, engine=engine, n_phases=n_phases, subsampling=subsampling)
+    edges, period, number = states.edges.to_numpy(), states.period, states.n_states
+    engine = _engine_for(period, states.engine)
+    return count(period, edges, n_states=number, engine=engine, n_phases=n_phases, subsampling=subsampling)
+
+
+def _engine_for(period: AnyPeriod, engine: Engine) -> Engine:
+    """Return where the readings of a period are counted: those in memory stay in this process."""
+    return ONE_THREAD if isinstance(period, PeriodInMemory) else engine

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
+from itertools import chain
 from numbers import Integral, Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -29,21 +30,36 @@ from agedp.stages.ingest import ingest, parse_chunk, split_file
 from agedp.store import file_identity, month_reader
 from agedp.store.data_quality import ConflictingRows, count_by_reason, rejected_rows_in_words
 from agedp.store.file_identity import IdentifiedFile, OpenedFile, open_file
-from agedp.store.month_reader import distinct_keys, household_day_key, is_in_sorted, split_household_day_key
+from agedp.store.month_reader import (
+    distinct_keys,
+    household_day_key,
+    household_days,
+    is_in_sorted,
+    split_household_day_key,
+)
 from agedp.store.named_days import day_spans
-from agedp.store.part_writer import ParsedRows, collect_kept_rows
+from agedp.store.part_writer import ParsedRows, collect_kept_pieces, join_parsed_rows, no_rows
 from agedp.store.store import Store, months_between
 from agedp.workspace import Workspace
 from agedp_data.datasets import filesystem, parquet_parsing
 from agedp_data.datasets.csv_parsing import ParsedChunk
-from agedp_data.datasets.deduplication import Readings, StoredRows, deduplicate_rows, join_rows
+from agedp_data.datasets.deduplication import Readings, StoredRows, deduplicate_rows
 from agedp_data.datasets.filesystem import Chunk
-from agedp_data.datasets.layout import DECLARABLE, INTERVALS, PASSES, Header, Layout, slot_step
+from agedp_data.datasets.layout import (
+    DECLARABLE,
+    INTERVALS,
+    PASSES,
+    SINGLE_CHANNEL,
+    Channels,
+    Header,
+    Layout,
+    slot_step,
+)
 from agedp_data.datasets.long_format import Long
 from agedp_data.datasets.parquet_parsing import FLOAT_IDS, FLOAT_IDS_REMEDY
 from agedp_data.datasets.registry import LAYOUTS, layout_of
 from agedp_data.datasets.timestamps import date_of_day, day_number
-from agedp_data.datasets.validation import INTERVAL_MINUTES, SLOTS, Flags, Int32s, Ints, ReadingRules, RejectionReason
+from agedp_data.datasets.validation import INTERVAL_MINUTES, SLOTS, Flags, Integers, Ints, ReadingRules, RejectionReason
 from agedp_data.errors import InputError
 from agedp_data.messages import format_value
 from agedp_data.parameters import FindingName
@@ -111,10 +127,10 @@ def read(
         dask_frame: pd.DataFrame = _dask_frame(files, dataset, rules, wanted)
         return dask_frame
     store = Store(Path("unused"), dataset, rules)
-    parsed = _read(files, store)
-    frame = _frame(wanted.select(parsed.readings), store.layout, parsed.account)
-    found = _judged(parsed, store, wanted)
-    unread = _unread(parsed, store.layout, wanted)
+    parsed = wanted.select_parsed(parse(files, store))
+    frame = _frame(parsed.readings, store.layout, parsed.account)
+    found = _judged(parsed, store, read_off=wanted.households is None)
+    unread = _readings_table(parsed.readings.ids, *parsed.unread, store.layout)
     workspace_module.note(frame, unread=unread, float_ids=parsed.float_ids, findings=found)
     warn_of([finding for finding in found if finding.verdict == "refused"])
     return frame
@@ -153,7 +169,8 @@ def findings(
     if found is None:
         dataset, rules = reading_rules(source, dataset, columns, interval_minutes)
         store = Store(Path("unused"), dataset, rules)
-        found = _judged(_read(source, store), store, _wanted(households, days))
+        parsed = _wanted(households, days).select_parsed(parse(source, store))
+        found = _judged(parsed, store, read_off=households is None)
     return tuple(
         replace(finding, sentence=in_python(finding.sentence), remedy=in_python(finding.remedy)) for finding in found
     )
@@ -284,6 +301,15 @@ class _Wanted:
         )
         return replace(readings, household=household, time=time, energy_wh=energy)
 
+    def select_parsed(self, parsed: ParsedReadings) -> ParsedReadings:
+        """Return the wanted readings, and the wanted half-hours without one."""
+        if self.households is None and self.days is None:
+            return parsed
+        ids, (household, time) = parsed.readings.ids, parsed.unread
+        readings, is_wanted = self.select(parsed.readings), self.half_hours(ids, household, time)
+        unread = household[is_wanted], time[is_wanted]
+        return replace(parsed, readings=readings, days=household_days(readings), unread=unread)
+
 
 def _wanted(households: Collection[str] | None, days: tuple[date | str, date | str] | None) -> _Wanted:
     if households is not None and (isinstance(households, str) or not isinstance(households, Iterable)):
@@ -298,16 +324,18 @@ def _wanted(households: Collection[str] | None, days: tuple[date | str, date | s
     return _Wanted(households, (day_number(first), day_number(last)))
 
 
-_Named = tuple[Sequence[str], Ints | Int32s, Ints | Int32s]
+_Named = tuple[Sequence[str], Integers, Integers]
 """Half-hours that rows name: household ids, indices into them, time of the first half-hour of each row."""
+_Rows = tuple[Integers, Integers]
+"""Household and time of rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class _ParsedPart:
-    """The kept rows of one chunk, the number of its rows, the rejected ones by reason, and what these name."""
+    """The kept rows of one chunk in pieces, the number of all, the rejected ones by reason, and what these name."""
 
     ids: list[str]
-    rows: ParsedRows
+    pieces: list[ParsedRows]
     read: int
     rejected: Counter[str]
     named: list[_Named]
@@ -315,21 +343,33 @@ class _ParsedPart:
 
 
 @dataclass(frozen=True, slots=True)
-class _Parsed:
-    """Deduplicated readings, the account of their rows, and what the rows name: `named` all, `kept` the kept ones.
+class ParsedReadings:
+    """Deduplicated readings, the account of their rows, and what the judge looks at; confidential.
 
-    `quarantine` are the rows that parsing rejected, `conflicts` the half-hours that conflicting rows lose,
-    `repeated_once` the days whose half-hours that the clock shows twice have one row each; `of_another_clock` those on
-    which households have an hour that the clock skips. `unasked` are texts of the rows if none is asked for.
+    Attributes:
+        readings: their ids are those of all rows, also of rejected ones.
+        days: the household-days of the readings (`household_days`).
+        unread: household and time of each half-hour that a row names and no kept reading has, sorted.
+        account: the number of rows, of kept ones, and of rejected ones by reason.
+        float_ids: whether the household ids were floating-point numbers.
+        quarantine: the rows that parsing rejected.
+        conflicts: the half-hours that conflicting rows lose.
+        bare_days: keys of household-days with kept rows of shorter intervals, and no complete half-hour.
+        has_ambiguous_numbers: whether the form of the numbers is ambiguous.
+        column_orders: the names of the columns, in the order of each file.
+        repeated_once: the days whose half-hours that the clock shows twice have one row each.
+        of_another_clock: the days on which households have an hour that the clock skips.
+        unasked: texts of the rows if none is asked for.
     """
 
     readings: Readings
+    days: tuple[Ints, Ints, Ints]
+    unread: tuple[Ints, Ints]
     account: dict[str, Any]
-    named: tuple[tuple[str, ...], Ints, Ints]
-    kept: tuple[Ints, Ints]
     float_ids: bool
     quarantine: list[pa.Table]
     conflicts: ConflictingRows
+    bare_days: Ints
     has_ambiguous_numbers: bool
     column_orders: Sequence[Sequence[str]]
     repeated_once: Ints
@@ -337,19 +377,44 @@ class _Parsed:
     unasked: str
 
 
-def _read(files: Any, store: Store) -> _Parsed:  # noqa: ANN401
+def parse_readings(readings: Any) -> tuple[ParsedReadings, Layout]:  # noqa: ANN401
+    """Return what `parse` returns of a table with the columns of `agedp.read`, in memory, and its layout.
+
+    Rows that `agedp.read` could not keep count as they do in a release of the table.
+
+    Raises:
+        InputError: a table without these columns, or without a usable reading.
+        PreflightFailed: as `parse`.
+    """
+    keys = workspace_module.input_keys(readings)
+    store = Store(Path("unused"), keys["dataset"], workspace_module.rules_of(keys))
+    unread = workspace_module.unread_half_hours(readings)
+    parsed = parse(readings, store, () if unread is None else (unread,))
+    if not len(parsed.readings.time):
+        raise workspace_module.no_reading()
+    return parsed, store.layout
+
+
+def parse(files: Any, store: Store, further: Sequence[pa.Table] = ()) -> ParsedReadings:  # noqa: ANN401
     """Return the deduplicated readings of files or of a table, and what was rejected.
+
+    Args:
+        files: as in `agedp.read`.
+        store: the rules; nothing is stored.
+        further: further rows of a table.
 
     Raises:
         PreflightFailed: the first rows have no valid date, or mostly an interval other than declared.
     """
     is_table = workspace_module.is_table(files)
+    layout = store.layout
     if is_table:
         header = _header_of_table(files, store)
         float_ids = header.float_ids
         roles = {name: role for name, role in zip(header.columns, header.names, strict=True) if role in header.types}
-        batches = (batch.rename_columns([*roles.values()]) for batch in workspace_module.batches(files, [*roles]))
-        parts = [(0, _collect(store.layout, _parsed_table(batches, header, store)))]
+        tables = chain(workspace_module.batches(files, [*roles]), (table.select([*roles]) for table in further))
+        batches = (table.rename_columns([*roles.values()]) for table in tables)
+        parts = [(0, _collect(_parsed_table(batches, header, store)))]
         orders = [[*roles]]
     else:
         sources = filesystem.list_input_files(_patterns(files)).sources
@@ -357,22 +422,23 @@ def _read(files: Any, store: Store) -> _Parsed:  # noqa: ANN401
         float_ids = any(file.header is not None and file.header.float_ids for file in opened)
         parts = list(_parsed_files(opened, store))
         orders = [[*file.header.columns] for file in opened if file.header is not None]
-    ids = tuple(sorted({name for _, part in parts for name in part.ids}))
-    stored = [_stored_rows(part, file, ids) for file, part in parts]
-    rows = join_rows(ids, stored, width=store.layout.width)
-    del stored
-    quarantine = [table for _, part in parts for table in part.quarantine]
-    channels, units = store.layout.complete_channels(store.rules), store.layout.units_per_wh
-    readings = deduplicate_rows(rows, complete_channels=channels, units_per_wh=units)
-    rejected = sum((part.rejected for _, part in parts), Counter(count_by_reason(readings.rejected_reason)))
+    of_parse: Counter[str] = sum((part.rejected for _, part in parts), Counter())
     read_rows = sum(part.read for _, part in parts)
+    quarantine = [table for _, part in parts for table in part.quarantine]
+    rows, named = _joined(parts, layout)
+    del parts
+    complete_channels = layout.complete_channels(store.rules)
+    readings = deduplicate_rows(rows, complete_channels=complete_channels, units_per_wh=layout.units_per_wh)
+    rejected = of_parse + Counter(count_by_reason(readings.rejected_reason))
     account = {"read": read_rows, "kept": read_rows - rejected.total(), "rejected": dict(sorted(rejected.items()))}
+    days = household_days(readings)
+    unkept = rows.take(_rows_without_reading(rows, readings, complete_channels))
+    unread = _unread_half_hours([(unkept.household, unkept.time), *named], readings, days, layout)
     has_conflicts = bool((readings.rejected_reason == RejectionReason.CONFLICT).any())
-    conflicts = _conflicts(rows if has_conflicts else rows.take(np.zeros(0, np.int64)), readings, store.layout)
-    named = _joined([(ids, rows.household, rows.time), *(named for _, part in parts for named in part.named)])
-    kept = rows.household, rows.time
+    conflicts = _conflicts(unkept if has_conflicts else unkept.take(np.zeros(0, np.int64)), unread, layout)
     is_ambiguous = _are_ambiguous(files, store)
-    clock = _repeated_once(rows, store.layout), _of_another_clock(rows, store.layout)
+    named_days = np.union1d(split_household_day_key(days[0])[1], unread[1] // SLOTS).tolist()
+    clock = _repeated_once(rows, named_days, layout), _of_another_clock(rows, named_days, layout)
     unasked = ""
     if read_rows and account["rejected"] == {RejectionReason.CATEGORY.words: read_rows}:
         if is_table:
@@ -384,21 +450,73 @@ def _read(files: Any, store: Store) -> _Parsed:  # noqa: ANN401
                 for file in opened
                 if file.header
             )
-    lost = quarantine, conflicts
-    return _Parsed(readings, account, named, kept, float_ids, *lost, is_ambiguous, orders, *clock, unasked)
+    lost = quarantine, conflicts, _bare_days(rows, days, conflicts, layout)
+    return ParsedReadings(readings, days, unread, account, float_ids, *lost, is_ambiguous, orders, *clock, unasked)
 
 
-def _joined(named: Sequence[_Named]) -> tuple[tuple[str, ...], Ints, Ints]:
-    """Return the half-hours that all parts name; a chunk has ids of its own."""
-    ids = tuple(sorted({name for names, _, _ in named for name in names}))
-    households = [_codes(ids, names)[household] for names, household, _ in named]
-    return ids, np.concatenate(households), np.concatenate([time for _, _, time in named]).astype(np.int64)
+def _joined(parts: Sequence[tuple[int, _ParsedPart]], layout: Layout) -> tuple[StoredRows, list[_Rows]]:
+    """Return the kept rows of all parts in their order, and household and time that the rejected ones name."""
+    ids = tuple(sorted({name for _, part in parts for name in part.ids}))
+    kind = np.min_scalar_type(max([number for number, _ in parts], default=0))
+    pieces, numbers = [], [np.zeros(0, kind)]
+    named: list[_Rows] = []
+    for number, part in parts:
+        of_part = _codes(ids, part.ids).astype(np.int32)
+        for piece in part.pieces:
+            pieces.append(replace(piece, household=of_part[piece.household]))
+            numbers.append(np.full(len(piece.row), number, kind))
+        named += [(_codes(ids, names)[household], time) for names, household, time in part.named]
+    rows = join_parsed_rows(pieces or [no_rows(layout)])
+    file, row = np.concatenate(numbers), np.arange(len(rows.row), dtype=np.int32)
+    columns: list[Any] = [rows.household, rows.channel, rows.time, file, row, rows.energy_wh, rows.label]
+    return StoredRows(ids, *columns), named
 
 
 def _codes(ids: Sequence[str], names: Sequence[str]) -> Ints:
     """Return the indices of names among `ids`."""
     code = {name: i for i, name in enumerate(ids)}
     return np.array([code[name] for name in names] or [0], np.int64)
+
+
+def _distinct(time: Integers) -> Ints:
+    """Return the distinct times, ascending: half-hours since 1970, of which there are few.
+
+    >>> _distinct(np.array([9, 7, 9])).tolist()
+    [7, 9]
+    """
+    is_present = np.zeros(int(time.max(initial=-1)) + 1, bool)
+    is_present[time] = True
+    return np.flatnonzero(is_present)
+
+
+def _rows_without_reading(rows: StoredRows, readings: Readings, complete_channels: Channels) -> Ints:
+    """Return the indices of rows that may have no reading: rejected ones, and those of several for one reading."""
+    if rows.energy_wh.shape[1] > 1 or rows.label is not None or SINGLE_CHANNEL[0] not in complete_channels:
+        return np.arange(len(rows.time))
+    times_of_several = _distinct(rows.time[rows.channel > 0])
+    of_several = np.flatnonzero(np.isin(rows.time, times_of_several)) if len(times_of_several) else times_of_several
+    return np.union1d(of_several, readings.rejected_row)
+
+
+def _unread_half_hours(
+    named: Sequence[_Rows], readings: Readings, of_readings: tuple[Ints, Ints, Ints], layout: Layout
+) -> tuple[Ints, Ints]:
+    """Return household and time of the half-hours that rows name and that have no reading."""
+    columns = zip(*named, strict=True)
+    household, time = (np.concatenate([values.astype(np.int64) for values in column]) for column in columns)
+    days, _, number = of_readings
+    is_incomplete = ~is_in_sorted(household_day_key(household, time // SLOTS), days[number == SLOTS])
+    household, time = household[is_incomplete], time[is_incomplete]
+    if layout.width > 1:
+        household, time = np.repeat(household, SLOTS), (time[:, None] + np.arange(SLOTS)).ravel()
+        absent = {day: layout.absent_slots(date_of_day(day)) for day in np.unique(time // SLOTS).tolist()}
+        times = [day * SLOTS + slot for day, slots in absent.items() for slot in slots]
+        exists = ~np.isin(time, times)
+        household, time = household[exists], time[exists]
+    key = distinct_keys((household << 32) | time)
+    if len(key):
+        key = key[~is_in_sorted(key, (readings.household.astype(np.int64) << 32) | readings.time)]
+    return key >> 32, key & (2**32 - 1)
 
 
 def _are_ambiguous(files: Any, store: Store) -> bool:  # noqa: ANN401
@@ -413,9 +531,8 @@ def _are_ambiguous(files: Any, store: Store) -> bool:  # noqa: ANN401
     return rejected_days.are_ambiguous((cell for cell in cells if isinstance(cell, str)), columns.decimal)
 
 
-def _repeated_once(rows: StoredRows, layout: Layout) -> Ints:
-    days = np.unique(rows.time // SLOTS)
-    slots = {day: rejected_days.layout_slots(layout, date_of_day(day)) for day in days.tolist()}
+def _repeated_once(rows: StoredRows, days: Sequence[int], layout: Layout) -> Ints:
+    slots = {day: rejected_days.layout_slots(layout, date_of_day(day)) for day in days}
     once = []
     for day in (day for day, of_day in slots.items() if of_day):
         repeated = np.isin(rows.time, [day * SLOTS + slot for slot in slots[day]])
@@ -426,10 +543,9 @@ def _repeated_once(rows: StoredRows, layout: Layout) -> Ints:
     return np.array(once, np.int64)
 
 
-def _of_another_clock(rows: StoredRows, layout: Layout) -> Ints:
+def _of_another_clock(rows: StoredRows, days: Sequence[int], layout: Layout) -> Ints:
     """Return the days on which most households have two rows before an hour that the clock skips, and only there."""
-    step, days = slot_step(layout.interval_minutes), np.unique(rows.time // SLOTS).tolist()
-    found = []
+    step, found = slot_step(layout.interval_minutes), []
     for day, slot in ((day, slot) for day in days if (slot := before_skip(layout, date_of_day(day))) is not None):
         doubled, earlier = (_doubled(rows, day * SLOTS + of_slot) for of_slot in (slot, slot - step))
         households = len(np.unique(rows.household[rows.time == day * SLOTS + slot]))
@@ -446,44 +562,66 @@ def _doubled(rows: StoredRows, time: int) -> Ints:
     return np.unique(distinct[0][number > 1])
 
 
-def _conflicts(rows: StoredRows, readings: Readings, layout: Layout) -> ConflictingRows:
-    """Return the half-hours that rows have, but no reading."""
-    key, file = (rows.household << 32) | rows.time, rows.file
-    lost = ~is_in_sorted(key, (readings.household << 32) | readings.time)
+def _conflicts(rows: StoredRows, unread: tuple[Ints, Ints], layout: Layout) -> ConflictingRows:
+    """Return the half-hours that some rows have, but no reading."""
+    key, file = (rows.household.astype(np.int64) << 32) | rows.time, rows.file
+    lost = is_in_sorted(key, (unread[0] << 32) | unread[1])
     keys, rows_of_file = np.unique(np.stack([key[lost], file[lost]]), axis=1, return_counts=True)
     repeated = keys[0][rows_of_file > max(1, INTERVAL_MINUTES // layout.interval_minutes)]
     distinct = np.unique(keys[0])
     return ConflictingRows(distinct >> 32, distinct & (2**32 - 1), np.isin(distinct, repeated))
 
 
-def _named_roster(parsed: _Parsed, wanted: _Wanted) -> tuple[Roster, RosterDays] | None:
-    """Return the households and days that rows of the wanted ones name; None if there is none."""
-    ids, household, time = parsed.named
-    is_wanted = wanted.half_hours(ids, household, time)
-    key = distinct_keys(household_day_key(household[is_wanted], time[is_wanted] // SLOTS))
-    household, day = split_household_day_key(key)
+def _bare_days(rows: StoredRows, days: tuple[Ints, Ints, Ints], lost: ConflictingRows, layout: Layout) -> Ints:
+    """Return keys of household-days with rows, but without a complete half-hour, where shorter readings add up."""
+    if layout.interval_minutes >= INTERVAL_MINUTES:
+        return np.zeros(0, np.int64)
+    with_rows = distinct_keys(household_day_key(rows.household, rows.time // SLOTS))
+    explained = np.union1d(days[0], household_day_key(lost.household, lost.time // SLOTS))
+    return np.setdiff1d(with_rows, explained)
+
+
+def _named_roster(parsed: ParsedReadings, *, read_off: bool) -> tuple[Roster, RosterDays] | None:
+    """Return the households and days that rows name; None if there is none."""
+    household, time = parsed.unread
+    household, day = split_household_day_key(np.union1d(parsed.days[0], household_day_key(household, time // SLOTS)))
     if not len(day):
         return None
-    codes, index = np.unique(household, return_inverse=True)
-    first, last = np.full(len(codes), day.max()), np.full(len(codes), day.min())
-    np.minimum.at(first, index, day)
-    np.maximum.at(last, index, day)
-    roster_ids = tuple(ids[i] for i in codes.tolist())
-    roster = Roster(roster_ids, np.arange(len(codes)), first, last, {}, read_off=wanted.households is None)
+    roster = _roster(parsed.readings.ids, household, day, read_off=read_off)
     return roster, RosterDays(roster, np.unique(day).tolist())
 
 
-def _judged(parsed: _Parsed, store: Store, wanted: _Wanted) -> tuple[Finding, ...]:
-    """Return what the judge finds in the rows of the wanted households and days, and what is wrong with their ids."""
+def _roster(ids: Sequence[str], household: Ints, day: Ints, *, read_off: bool) -> Roster:
+    """Return the first and the last of the days of each household, which are sorted by both."""
+    codes, starts = np.unique(household, return_index=True)
+    spans = day[starts], day[np.append(starts[1:], len(day)) - 1]
+    return Roster(tuple(ids[code] for code in codes.tolist()), np.arange(len(codes)), *spans, {}, read_off=read_off)
+
+
+def read_off_roster(parsed: ParsedReadings, layout: Layout) -> Roster:
+    """Return the roster that rows of all households name, as `store.named_days` reads it off a store."""
+    (key, _, number), (household, time) = parsed.days, parsed.unread
+    keys = np.concatenate([key, household_day_key(household, time // SLOTS)])
+    keys, index = np.unique(keys, return_inverse=True)
+    half_hours = np.bincount(index, np.append(number, np.ones(len(time))), len(keys))
+    household, day = split_household_day_key(keys)
+    is_nearly_full = half_hours >= (SLOTS - 2) // slot_step(layout.interval_minutes)
+    has_full = np.bincount(household, is_nearly_full, len(parsed.readings.ids)) > 0
+    counts = is_nearly_full | ~has_full[household]
+    return _roster(parsed.readings.ids, household[counts], day[counts], read_off=True)
+
+
+def _judged(parsed: ParsedReadings, store: Store, *, read_off: bool) -> tuple[Finding, ...]:
+    """Return what the judge finds in rows, and what is wrong with their ids; `read_off` if all households are asked."""
     of_ids = (Finding(HOUSEHOLD_IDS, FLOAT_IDS, "refused", FLOAT_IDS_REMEDY),) if parsed.float_ids else ()
     of_texts = (Finding(ROWS, parsed.unasked, "refused", "Ask for one of these"),) if parsed.unasked else ()
-    return (*of_ids, *of_texts, *_judged_rows(parsed, store, wanted))
+    return (*of_ids, *of_texts, *_judged_rows(parsed, store, read_off=read_off))
 
 
-def _judged_rows(parsed: _Parsed, store: Store, wanted: _Wanted) -> tuple[Finding, ...]:
-    """Return what the judge finds in the rows of the wanted households and days; their roster is read off the rows."""
+def _judged_rows(parsed: ParsedReadings, store: Store, *, read_off: bool) -> tuple[Finding, ...]:
+    """Return what the judge finds in rows; their roster is read off them."""
     readings, layout = parsed.readings, store.layout
-    named = _named_roster(parsed, wanted)
+    named = _named_roster(parsed, read_off=read_off)
     if named is None:  # every row is rejected
         rows = sum(len(table) for table in parsed.quarantine)
         return judge({"rejected": Touched(0, {ALL: rows}, rows)}, {ALL: rows}, 0)
@@ -496,28 +634,32 @@ def _judged_rows(parsed: _Parsed, store: Store, wanted: _Wanted) -> tuple[Findin
         orders=lambda: parsed.column_orders,
     )
     in_roster = roster_days.codes(pa.array(readings.ids, pa.string())) if readings.ids else np.zeros(1, np.int64)
-    keys = distinct_keys(household_day_key(in_roster[readings.household], readings.time // SLOTS))
-    coded = replace(readings, ids=tuple(roster.ids), household=in_roster[readings.household])
-    energy, number = month_reader.daily_totals(coded, keys)
+
+    def of_roster(key: Ints) -> tuple[Ints, Ints]:
+        household, day = split_household_day_key(key)
+        return in_roster[household], day
+
+    days, energy, number = parsed.days
+    of_days = np.stack([*of_roster(days), number, energy])
     sample = readings.household[:_SAMPLE_ROWS], readings.time[:_SAMPLE_ROWS] * INTERVAL_MINUTES
     samples = rejected_days.examine_samples([(readings.ids, *sample, readings.energy_wh[:_SAMPLE_ROWS])])
     examined = input_facts.ExaminedDays(rising=samples.rising, interval_minutes=layout.interval_minutes)
-    of_days = np.stack([*split_household_day_key(keys), number, energy])
-    of_days = of_days[:, of_days[0] >= 0]
     lost = replace(parsed.conflicts, household=in_roster[parsed.conflicts.household])
-    bare = _bare_days(parsed, in_roster, keys, lost, layout)
+    bare_household, bare_day = of_roster(parsed.bare_days)
+    bare = household_day_key(bare_household, bare_day)[bare_household >= 0]
     of_members = input_facts.find_in_days(of_days, roster_days, examined, bare)
     of_conflicts = input_facts.find_in_conflicts([lost], roster_days, layout)
     touched = add_touched([rejected.touched, of_members, of_conflicts])
     if rejected.headers and rejected.have_other_order(parsed.column_orders):
         touched["rejected"] = Touched(roster_days.households, roster_days.totals, details=rejected_days.OTHER_ORDER)
     explained = sum(found.days.get(ALL, 0) for found in touched.values())
-    lacks, counts = number < examined.readings, np.zeros(SLOTS, np.int64)
+    lacks, counts = of_days[2] < examined.readings, np.zeros(SLOTS, np.int64)
     incomplete = int(lacks.sum()) - explained
-    if 2 * incomplete >= len(number) > 0:
-        counted = rejected_days.count_by_slot(coded, counts, layout)
+    if 2 * incomplete >= len(lacks) > 0:
+        counted = rejected_days.count_by_slot(readings, counts, layout)
         if slots := rejected_days.slots_of_few(counts, counted, slot_step(layout.interval_minutes)):
-            touched["slot"] = roster_days.touched(keys[lacks], details={f"slot {slot}": 1 for slot in slots})
+            lacking = household_day_key(of_days[0], of_days[1])[lacks]
+            touched["slot"] = roster_days.touched(lacking, details={f"slot {slot}": 1 for slot in slots})
     touched = in_samples(samples, input_facts.sum_days(of_days), roster_days.households, roster_days.totals) | touched
     if parsed.has_ambiguous_numbers:
         touched["numbers"] = Touched(roster_days.households, roster_days.totals, is_sampled=True)
@@ -525,7 +667,7 @@ def _judged_rows(parsed: _Parsed, store: Store, wanted: _Wanted) -> tuple[Findin
     return judge(touched, roster_days.totals, roster_days.households)
 
 
-def _of_the_clock(parsed: _Parsed, roster: Roster, roster_days: RosterDays) -> dict[FindingName, Touched]:
+def _of_the_clock(parsed: ParsedReadings, roster: Roster, roster_days: RosterDays) -> dict[FindingName, Touched]:
     """Return what rows touch that contradict the clock changes of the declared zone."""
     touched = Touched()
     if len(once := parsed.repeated_once):
@@ -535,37 +677,6 @@ def _of_the_clock(parsed: _Parsed, roster: Roster, roster_days: RosterDays) -> d
         later = RosterDays(roster, [number for number in roster_days.days.tolist() if number >= skipped[0]])
         touched += Touched(later.households, later.totals, details={"skipped": later.households})
     return {"clock": touched} if touched.days else {}
-
-
-def _bare_days(parsed: _Parsed, in_roster: Ints, keys: Ints, lost: ConflictingRows, layout: Layout) -> Ints:
-    """Return keys of household-days with rows, but without a complete half-hour, where shorter readings add up."""
-    if layout.interval_minutes >= INTERVAL_MINUTES:
-        return np.zeros(0, np.int64)
-    household, day = in_roster[parsed.kept[0]], parsed.kept[1] // SLOTS
-    with_rows = household_day_key(household[household >= 0], day[household >= 0])
-    return np.setdiff1d(with_rows, np.union1d(keys, household_day_key(lost.household, lost.time // SLOTS)))
-
-
-def _unread(parsed: _Parsed, layout: Layout, wanted: _Wanted) -> pa.Table:
-    """Return the columns of readings for each wanted half-hour that a row names and no kept reading has."""
-    readings, (ids, household, time) = parsed.readings, parsed.named
-    readings = replace(readings, ids=ids, household=_codes(ids, readings.ids)[readings.household])
-    key = household_day_key(household, time // SLOTS)
-    days = distinct_keys(key)
-    incomplete = days[month_reader.daily_totals(readings, days)[1] < SLOTS]
-    of_incomplete = is_in_sorted(key, incomplete)
-    household, time = household[of_incomplete], time[of_incomplete]
-    if layout.width > 1:
-        household, time = np.repeat(household, SLOTS), (time[:, None] + np.arange(SLOTS)).ravel()
-        absent = {day: layout.absent_slots(date_of_day(day)) for day in np.unique(time // SLOTS).tolist()}
-        times = [day * SLOTS + slot for day, slots in absent.items() for slot in slots]
-        exists = ~np.isin(time, times)
-        household, time = household[exists], time[exists]
-    key = distinct_keys((household << 32) | time)
-    key = key[~is_in_sorted(key, (readings.household << 32) | readings.time)]
-    household, time = key >> 32, key & (2**32 - 1)
-    is_wanted = wanted.half_hours(ids, household, time)
-    return _readings_table(ids, household[is_wanted], time[is_wanted], layout)
 
 
 def _parsed_files(opened: Sequence[OpenedFile], store: Store) -> Iterator[tuple[int, _ParsedPart]]:
@@ -580,7 +691,7 @@ def _parsed_files(opened: Sequence[OpenedFile], store: Store) -> Iterator[tuple[
 
 def _parsed_chunk(item: tuple[int, OpenedFile, Chunk], *, store: Store, chunk_bytes: int) -> tuple[int, _ParsedPart]:
     number, opened, chunk = item
-    return number, _collect(store.layout, parse_chunk(opened, chunk, store, chunk_bytes))
+    return number, _collect(parse_chunk(opened, chunk, store, chunk_bytes))
 
 
 def _header_of_table(table: Any, store: Store) -> Header:  # noqa: ANN401
@@ -597,7 +708,7 @@ def _parsed_table(batches: Iterable[pa.Table], header: Header, store: Store) -> 
         yield parquet_parsing.parse_table(batch, layout=store.layout, header=header, rules=store.rules)
 
 
-def _collect(layout: Layout, chunks: Iterator[ParsedChunk]) -> _ParsedPart:
+def _collect(chunks: Iterator[ParsedChunk]) -> _ParsedPart:
     rejected: Counter[str] = Counter()
     named: list[_Named] = []
     quarantine: list[pa.Table] = []
@@ -616,40 +727,38 @@ def _collect(layout: Layout, chunks: Iterator[ParsedChunk]) -> _ParsedPart:
             rejected.update(count_by_reason(reason[reason == RejectionReason.CATEGORY]))
             yield chunk
 
-    ids, rows = collect_kept_rows(layout, counted())
-    return _ParsedPart(ids, rows, read_rows, rejected, named, quarantine)
-
-
-def _stored_rows(part: _ParsedPart, file: int, ids: tuple[str, ...]) -> StoredRows:
-    rows, count = part.rows, len(part.rows.row)
-    household = _codes(ids, part.ids)[rows.household]
-    channel, time, row = (values.astype(np.int64) for values in (rows.channel, rows.time, rows.row))
-    energy_wh = rows.energy_wh.astype(np.int64)
-    return StoredRows(ids, household, channel, time, np.full(count, file), row, energy_wh, rows.label)
+    ids, pieces = collect_kept_pieces(counted())
+    return _ParsedPart(ids, pieces, read_rows, rejected, named, quarantine)
 
 
 def _frame(readings: Readings, layout: Layout, rows: Mapping[str, Any] | None = None) -> pd.DataFrame:
     """Return readings as a data frame, with the account of the rows as attributes."""
     table = _readings_table(readings.ids, readings.household, readings.time, layout, readings.energy_wh)
-    frame: pd.DataFrame = table.to_pandas()
-    frame.attrs = frame_attributes(layout, readings.time // SLOTS) | ({} if rows is None else {"rows": dict(rows)})
+    frame: pd.DataFrame = table.to_pandas(split_blocks=True, self_destruct=True)
+    frame.attrs.update(frame_attributes(layout, np.unique(_distinct(readings.time) // SLOTS)))
+    if rows is not None:
+        frame.attrs["rows"] = dict(rows)
     return frame
 
 
 def _readings_table(
-    ids: Sequence[str], household: Ints, time: Ints, layout: Layout, energy_wh: Ints | None = None
+    ids: Sequence[str], household: Integers, time: Integers, layout: Layout, energy_wh: Integers | None = None
 ) -> pa.Table:
     """Return the columns of readings; without an energy for half-hours without one."""
-    households = pa.array(ids, pa.string()).take(pa.array(household))
-    energies = pa.nulls(len(time), pa.int64()) if energy_wh is None else pa.array(energy_wh)
+    households = pa.array(ids, pa.large_string()).take(pa.array(household))
+    energies = pa.nulls(len(time), pa.int64()) if energy_wh is None else pa.array(energy_wh.astype(np.int64))
     return pa.table([households, instants(time, layout), energies], workspace_module.READINGS_COLUMNS)
 
 
-def frame_attributes(layout: Layout, day: Ints) -> dict[str, Any]:
-    """Return what a frame of readings notes: its interval, net exports, and half-hours that clock changes affect."""
+def frame_attributes(layout: Layout, days: Ints) -> dict[str, Any]:
+    """Return what a frame of readings notes: its interval, net exports, and half-hours that clock changes affect.
+
+    Args:
+        layout: the layout of the readings.
+        days: their distinct days since 1970, ascending.
+    """
     changes: dict[str, list[str]] = {"repeated": [], "absent": []}
-    for number in np.unique(day).tolist():
-        on = date_of_day(number)
+    for on in map(date_of_day, days.tolist()):
         for kind, slots in (("repeated", layout.repeated_slots(on)), ("absent", layout.absent_slots(on))):
             changes[kind] += [f"{on} {slot // 2:02}:{slot % 2 * 30:02}" for slot in slots]
     nets = isinstance(layout, Long) and layout.columns.negative == "net"
@@ -658,15 +767,16 @@ def frame_attributes(layout: Layout, day: Ints) -> dict[str, Any]:
     return ({workspace_module.NEGATIVE: "net"} if nets else {}) | noted
 
 
-def instants(time: Ints, layout: Layout) -> pa.Array:
+def instants(time: Integers, layout: Layout) -> pa.Array:
     """Return the instants at which half-hours (day since 1970 x 48 + slot) begin, the first of a repeated one."""
     import pandas as pd  # noqa: PLC0415
 
-    distinct, codes = np.unique(time, return_inverse=True)
+    distinct = _distinct(time)
     local = pd.DatetimeIndex((distinct * _HALF_HOUR_NS).astype("datetime64[ns]"))
     zoned = local.tz_localize(layout.day_zone, ambiguous=np.ones(len(local), bool), nonexistent="shift_forward")
-    utc = pa.array(zoned.tz_convert("UTC").asi8, pa.timestamp("ns", layout.day_zone))
-    return utc.take(pa.array(codes))
+    by_time = np.zeros(int(distinct.max(initial=-1)) + 1, np.int64)
+    by_time[distinct] = zoned.tz_convert("UTC").asi8
+    return pa.array(by_time[time], pa.timestamp("ns", layout.day_zone))
 
 
 def _dask_frame(files: Any, dataset: str, rules: ReadingRules, wanted: _Wanted) -> Any:  # noqa: ANN401

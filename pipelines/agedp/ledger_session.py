@@ -7,6 +7,7 @@ uses the session that this returns.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import date
@@ -14,21 +15,21 @@ from typing import Any
 
 from agedp import budget
 from agedp.internal_records import bookkeeping
-from agedp.internal_records.household_accounts import HouseholdAccounts
-from agedp.internal_records.register_members import RegisterPlace
+from agedp.internal_records.population_accounts import AccountsPlace, PopulationAccounts
 from agedp.internal_records.roster_history import RosterDigest, RosterHistory
 from agedp.planning.forecast import ForecastView
 from agedp.release_folder.folder_files import SUMS
 from agedp.release_folder.folder_writer import RemoteFolder
 from agedp.release_folder.origin import ReleaseOrigin, check_ledger_not_behind, release_origins
 from agedp.run_context import RunContext
+from agedp.store.store import read_manifests
 from agedp_data.config import contract_part
 from agedp_data.config.withdrawn import check_nothing_withdrawn
 from agedp_data.datasets.filesystem import is_url
 from agedp_data.errors import LedgerBehind, RunFileError
 from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord
+from agedp_data.ledger.account_database import Kind
 from agedp_data.ledger.hash_chain import HashChain
-from agedp_data.ledger.household_register import Kind
 from agedp_data.ledger.lifecycle import CalibrationDraw, charges_of, draws_of_model
 from agedp_data.ledger.records import ReleaseHeader
 from agedp_data.ledger.witness import CommitWitness, witness_at
@@ -60,13 +61,13 @@ class LedgerSession:
         return cls._unopened(run).opened()
 
     @classmethod
-    def open_existing(cls, run: RunContext, *, checks_register: bool = True) -> LedgerSession:
-        """Return a session with the ledger of the run, which must exist; `checks_register` as in `checked`.
+    def open_existing(cls, run: RunContext) -> LedgerSession:
+        """Return a session with the ledger of the run, which must exist.
 
         Raises:
             LedgerError: there is no ledger, or as `checked`.
         """
-        return cls._unopened(run).checked(checks_register=checks_register)
+        return cls._unopened(run).checked()
 
     @classmethod
     def _unopened(cls, run: RunContext) -> LedgerSession:
@@ -83,7 +84,7 @@ class LedgerSession:
         is_new = self.ledger is None and not self._ledger_exists and not self._release_origins()
         return self if self.ledger is not None or is_new else self.checked()
 
-    def checked(self, *, create: bool = False, checks_register: bool = True) -> LedgerSession:
+    def checked(self, *, create: bool = False) -> LedgerSession:
         """Return the session with its ledger compared anew; for each stage that plans, draws or publishes.
 
         A ledger is read from its checkpoint on when it is opened, or completely; later only new rows, which must
@@ -91,10 +92,9 @@ class LedgerSession:
 
         Args:
             create: whether a missing ledger is created.
-            checks_register: whether the household register must be there; False only to fill a lost one again.
 
         Raises:
-            LedgerError: the household register or its key is lost.
+            LedgerError: [output] household_register names other accounts than those of the population.
             LedgerBehind: the ledger lacks rows from which the release folder was published, or days that the roster
                 history records as released; continuing would draw the same days a second time.
         """
@@ -108,9 +108,9 @@ class LedgerSession:
         check_ledger_not_behind(ledger, origins)
         session = replace(self, ledger=ledger)
         budget.check_same_mode(session.run.run_file.schedule, ledger.contracts())
-        session.roster_history.check_none_beyond(session.history)
-        if session.accounts is not None and checks_register:
-            session.accounts.check(ledger, recorded=session._days_with_true_values)
+        session._check_none_beyond()
+        if session.accounts is not None:
+            session.accounts.check_place(ledger)
         # a rehearsal that is begun anew has a ledger with the same first row
         bookkeeping.update_checkpoint(self.run.books, ledger, may_begin_anew=self.is_rehearsal)
         return replace(session, model=session._stored_model() or self.model)
@@ -162,12 +162,10 @@ class LedgerSession:
         """Check, before a ledger is created, that no record and no witness knows rows of an earlier one.
 
         Raises:
-            LedgerBehind: the roster history or the household register knows a released day.
+            LedgerBehind: another record knows a released day.
             LedgerError: the witness has confirmed rows, or does not answer.
         """
-        self.roster_history.check_none_beyond(())
-        if self.accounts is not None:
-            self.accounts.check(None, recorded=self._days_with_true_values)
+        self._check_none_beyond()
         witness = self._commit_witness()
         if witness is not None:
             witness.check(HashChain)
@@ -320,18 +318,50 @@ class LedgerSession:
         return self.run.run_file.schedule.mode == "rehearsal"
 
     @property
-    def accounts(self) -> HouseholdAccounts | None:
-        """Return the accounts of the population's households; None where no register counts.
+    def accounts(self) -> PopulationAccounts | None:
+        """Return the accounts of populations as this one uses them; None where none count.
 
         None for a table in memory, and for a rehearsal on synthetic households, of which there is nothing to count.
         """
-        run, paths = self.run.run_file, self.run.paths
+        run = self.run.run_file
         if run.is_outside_register or not run.schedule.reads_input:
             return None
+        columns, meters = run.input.named_columns or {}, self.run.meters
+        meters_digest = "" if meters is None else meters.file_digest
+        rule = [run.input.dataset, columns.get("household"), columns.get("encoding"), meters_digest]
         kind: Kind = "rehearsal" if self.is_rehearsal else "release"
-        place = RegisterPlace(paths.folder, run.output.household_register)
-        is_refused = run.population.shared_households == "refuse"
-        return HouseholdAccounts(place, self.population, kind, is_refused, self.run.now.date().isoformat())
+        return PopulationAccounts(
+            AccountsPlace.of(self.run.paths.folder, run.output.household_register),
+            self.population,
+            kind,
+            self.run.roster,
+            refuses_shared=run.population.shared_households == "refuse",
+            today=self.run.now.date().isoformat(),
+            files=self._files_read,
+            id_rule=json.dumps(rule),
+        )
+
+    def _files_read(self) -> set[str]:
+        """Return the digests of the input files in the store that count under the run file's rules."""
+        store = self.run.store
+        return {of.digest for of in read_manifests(store).manifests.values() if store.is_read_alike(of)}
+
+    def _check_none_beyond(self) -> None:
+        """Check that the ledger has every day that another record knows as released to the population.
+
+        Without a roster history of the population these are the days with recorded true values.
+
+        Raises:
+            LedgerBehind: the first day that is missing from it.
+        """
+        history = self.roster_history
+        history.check_none_beyond(self.history)
+        known = history.released_ledgers()
+        is_known = any(population == self.population and not is_rehearsal for population, _, is_rehearsal in known)
+        if is_known or self.is_rehearsal or self.run.run_file.is_outside_register:
+            return
+        if beyond := self._days_with_true_values() - {row.day for row in self.history}:
+            raise history.behind(min(beyond))
 
     def _days_with_true_values(self) -> set[str]:
         """Return the days with recorded true values that no rehearsal recorded."""

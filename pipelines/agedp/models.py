@@ -205,9 +205,10 @@ def calibrate(  # noqa: PLR0913  (the keys of [model], all of which decide)
     written |= keys | further
     model: EstimatedModel = model_from_keys(written)
     log_warnings(rounding_lines(model, written, "calibrate: [model]"))
-    check_selection_possible(model, int(is_on_roster(source.stored.roster, model.period).sum()))
+    check_selection_possible(model, int(is_on_roster(source.period.roster, model.period).sum()))
     counted = count_transitions(source, n_phases=phase_count(model), subsampling=subsampling_steps(model))
-    input_terms = {key: source.stored.input_keys[key] for key in ("dataset", "interval_minutes")}
-    states, stored = source.edges.to_numpy(), source.stored
-    calibration = bound(counted, states, stored.roster, model, input_terms=input_terms, engine=stored.engine)
+    period = source.period
+    input_terms = {"dataset": "long", "interval_minutes": period.layout.interval_minutes}
+    table = source.edges.to_numpy()
+    calibration = bound(counted, table, period.roster, model, input_terms=input_terms, engine=source.engine)
     return replace(CalibratedModel(calibration.model, Path(model.file)), _owner=workspace, _states=source)

@@ -43,7 +43,6 @@ from agedp_data.series.series import BY_NAME, STATISTICS
 
 if TYPE_CHECKING:
     import pandas as pd
-    import pyarrow as pa
 
     from agedp.release_verification import Verification
 
@@ -462,23 +461,26 @@ def sanitise(
     return release(source, promise=promise, scheduler=scheduler, as_of=as_of, **options).save(folder)
 
 
-def true_means(run_file: str | Path) -> pa.Table:
-    """Return the true means of the released days of a run file's population: confidential, never part of a release.
+def true_means(run_file: str | Path) -> pd.DataFrame:
+    """Return the true daily means of a run file's population beside the released ones. Confidential.
 
-    For the data holder, to see how far noise and clamp moved the published means.
+    Use it to compare what was published with what was so. A true mean is an unprotected figure: it is never handed
+    over, and with the released mean it discloses the noise of its day.
 
     Args:
-        run_file: path of the run file.
+        run_file: the path of a run file.
 
     Returns:
-        A row for each day, mean and group, by day: population, day, series, cell, households [-], true_mean_kwh (before
-        noise) and released_mean_kwh [kWh per household]; none before the first release.
+        A row for each released day, mean and group: `day`, `series`, `cell` ("all", or the group), `households`,
+        `true_mean_kwh` and `released_mean_kwh` [kWh per household]. No rows before the first release, and none for
+        other statistics and for days whose record is lost.
 
     Raises:
         RunFileError: an invalid run file.
-        InputError: the confidential folder cannot be read.
+        InputError: the record in the confidential folder is damaged, or cannot be read.
     """
     run = load_run_file(run_file)
     books = Books(internal_paths(run).books)
     take_over(books)
-    return TRUE_MEANS.read(books, run.population.name)
+    frame: pd.DataFrame = TRUE_MEANS.read(books, run.population.name).drop_columns(["population"]).to_pandas()
+    return frame

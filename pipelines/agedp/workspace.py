@@ -308,6 +308,16 @@ def readings_columns(table: Any) -> dict[str, Any]:  # noqa: ANN401
     return columns | ({"negative": "net"} if attributes(table).get(NEGATIVE) == "net" else {})
 
 
+def input_keys(table: Any) -> dict[str, Any]:  # noqa: ANN401
+    """Return the table [input] of a run file for a frame of readings, without files.
+
+    Raises:
+        InputError: as `readings_columns`.
+    """
+    minutes = int(attributes(table).get(INTERVAL, INTERVAL_MINUTES))
+    return {"dataset": "long", "interval_minutes": minutes, "columns": readings_columns(table)}
+
+
 _LOG = logging.getLogger("agedp")
 
 
@@ -353,14 +363,12 @@ class Workspace:
         Raises:
             InputError: the table has not the columns of `agedp.read`.
         """
-        columns = readings_columns(readings)
+        keys = input_keys(readings)
         write_parquet(readings, self.input_folder, READINGS_COLUMNS)
         unread = unread_half_hours(readings)
         if unread is not None and len(unread):
             pq.write_table(unread, self.input_folder / "unread.parquet")
-        minutes = int(attributes(readings).get(INTERVAL, INTERVAL_MINUTES))
-        files = [str(self.input_folder)]
-        return {"dataset": "long", "files": files, "interval_minutes": minutes, "columns": columns}
+        return {**keys, "files": [str(self.input_folder)]}
 
     def write_roster(self, roster: Any) -> Path:  # noqa: ANN401  (a path or any table)
         """Write a roster: the file at a path, or a table with the columns of one, in any order."""
@@ -420,20 +428,18 @@ class StoredReadings:
                 household ids that are floating-point numbers.
         """
         workspace = Workspace.create()
-        engine = Engine(default_scheduler() if scheduler is None else scheduler_name(scheduler))
+        engine = engine_of(scheduler)
         check_shared(workspace.folder, engine)  # workers write the partitions of a Dask frame
-        if has_float_ids(readings):
-            if not has_begun:
-                raise InputError(f"readings: {FLOAT_IDS}; {FLOAT_IDS_REMEDY}")
-            _LOG.warning("agedp: %s; they are kept, because the population has releases", FLOAT_IDS)
         if not has_begun:
-            check_findings(noted_findings(readings) or (), accepted=accepted)
+            check_readings(readings, accepted=accepted)
+        elif has_float_ids(readings):
+            _LOG.warning("agedp: %s; they are kept, because the population has releases", FLOAT_IDS)
         keys = workspace.write_readings(readings)
         store = Store(atomic_files.make_private(workspace.confidential) / "store", keys["dataset"], rules_of(keys))
         delivery = ingest(store, keys["files"], engine=engine, has_begun=has_begun)
         spans = day_spans(store, delivery, engine=engine)
         if not (spans and delivery.rows_kept):
-            raise InputError("readings: no reading is usable, so there is no household")
+            raise no_reading()
         path = workspace.folder / "roster.csv"
         atomic_files.write(path, format_roster((name, *spans[name]) for name in sorted(spans)).encode())
         return cls(workspace, store, delivery, read_roster(path), path, keys, engine)
@@ -442,6 +448,28 @@ class StoredReadings:
     def days(self) -> tuple[date, date]:
         """The first and last day with a reading."""
         return date_of_day(int(self.roster.first.min())), date_of_day(int(self.roster.last.max()))
+
+
+def engine_of(scheduler: Any) -> Engine:  # noqa: ANN401
+    """Return the engine of a Dask scheduler, client or cluster; of the active client, or threads, if it is None."""
+    return Engine(default_scheduler() if scheduler is None else scheduler_name(scheduler))
+
+
+def check_readings(readings: Any, *, accepted: Collection[str] = ()) -> None:  # noqa: ANN401
+    """Check what `agedp.read` found in a table, before its first release or for a model.
+
+    Raises:
+        PreflightFailed: findings that refuse a first release and are not accepted.
+        InputError: household ids that are floating-point numbers.
+    """
+    if has_float_ids(readings):
+        raise InputError(f"readings: {FLOAT_IDS}; {FLOAT_IDS_REMEDY}")
+    check_findings(noted_findings(readings) or (), accepted=accepted)
+
+
+def no_reading() -> InputError:
+    """Return the error about a table without a usable reading."""
+    return InputError("readings: no reading is usable, so there is no household")
 
 
 def rules_of(keys: Mapping[str, Any]) -> ReadingRules:

@@ -194,3 +194,25 @@ def test_until_a_day_is_released_other_options_start_anew(files, tmp_path):
     assert open_release(tmp_path / "out").statement["days"]["released"] == 5
     with pytest.raises(ContractChanged):
         release(files, tmp_path / "out", {**MODEL, "states": "4", "min_households": "3"})
+
+
+CLASSICAL = {
+    **COMMON,
+    "notion": "classical",
+    "epsilon_per_day": "0.5",
+    "mode": "archive",
+    "accept": "useless,no-credit",
+}
+
+
+@pytest.mark.parametrize("calls", [2, pytest.param(7, marks=pytest.mark.long)])
+def test_calls_over_the_same_households_count_each_other(calls, tmp_path, monkeypatch):
+    """Each has a folder of its own; the accounts are in the folder of the user's data."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    write_london(tmp_path / "in", households=40, first_day=date(2013, 1, 1), days=4, seed=3)
+    for number in range(1, calls + 1):
+        result = release([str(tmp_path / "in")], tmp_path / f"out{number}", CLASSICAL)
+        account = open_release(tmp_path / f"out{number}").statement["household_account"]
+        days = len(result.run.drawn)
+        assert (account["day"], account["total"]) == (f"{number / 2:g}", f"{number * days / 2:g}")
+    assert (tmp_path / "data" / "agedp" / "household_register.sqlite").exists()

@@ -10,7 +10,6 @@ from datetime import date, timedelta
 import fsspec
 import pytest
 
-from agedp.ledger_session import LedgerSession
 from agedp.local_files.books import Books
 from agedp.stages import publish
 from agedp_data import clock
@@ -170,9 +169,8 @@ def test_an_older_copy_is_noticed_after_an_upgrade(homes, monkeypatch):
     assert homes.session(today=NIGHT).open_ledger.is_read_completely
     books.put("ledger_checkpoints", earlier)
     shutil.copy(homes.folder / "older.sqlite", homes.folder / "ledger.sqlite")
-    monkeypatch.setattr(LedgerSession, "accounts", None)
     shutil.rmtree(homes.folder / "release")
-    forget(homes.folder / "confidential", "released_rosters")
+    forget(homes.folder / "confidential", "released_rosters", "true_means")
     with pytest.raises(LedgerBehind, match="lacks rows that an earlier run has read"):
         homes.session(today=NIGHT).checked()
 
@@ -197,11 +195,10 @@ def test_two_populations_share_a_confidential_folder(homes, writes):
     assert not moved.session(today=date(2013, 1, 5)).open_ledger.is_read_completely
 
 
-def test_the_checkpoint_knows_a_ledger_that_was_shortened(homes, monkeypatch):
+def test_the_checkpoint_knows_a_ledger_that_was_shortened(homes):
     shutil.copy(homes.folder / "older.sqlite", homes.folder / "ledger.sqlite")
-    monkeypatch.setattr(LedgerSession, "accounts", None)
     shutil.rmtree(homes.folder / "release")
-    forget(homes.folder / "confidential", "released_rosters")
+    forget(homes.folder / "confidential", "released_rosters", "true_means")
     with pytest.raises(LedgerBehind, match="lacks rows that an earlier run has read"):
         homes.session(today=NIGHT).checked()
 

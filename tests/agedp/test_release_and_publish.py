@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+import agedp
 from agedp.stages.release import ImpossibleSum
 from agedp_data.datasets.synthetic import write_london, write_roster
 from agedp_data.errors import ChainError, LedgerError, Refused, RunFileError
@@ -208,3 +209,15 @@ def test_two_halves_of_a_rehearsal_are_one_whole(homes):
     write(homes, promise=SMALL.format(4.5))
     with pytest.raises(LedgerError, match="a rehearsal needs a ledger of its own"):
         homes.run(today=TODAY)
+
+
+def test_true_means_are_read_by_one_call(house):
+    house.fill([date(2013, 1, 1), date(2013, 1, 2)], wh=200)  # 48 half-hours of 0.2 kWh
+    house.roster([(name, date(2013, 1, 1), None) for name in "ABC"])
+    house.write(date(2013, 1, 1), date(2013, 1, 2))
+    assert len(agedp.true_means(house.run_file)) == 0
+    house.run(today=date(2013, 1, 3))
+    frame = agedp.true_means(house.run_file)
+    assert [*frame.columns] == ["day", "series", "cell", "households", "true_mean_kwh", "released_mean_kwh"]
+    assert frame["true_mean_kwh"].round(9).tolist() == [9.6, 9.6]
+    assert frame["released_mean_kwh"].tolist() == pytest.approx([row.values[0] / 3000 for row in house.rows()])

@@ -134,7 +134,7 @@ def test_a_bound_with_a_delta_is_no_bound_on_odds_and_the_promised_one_ends_the_
         "1e-6: together at most epsilon 6 with delta 2e-6.",
         "\n**Promised:** All days: at most epsilon 3 with delta 1e-6 (row *total (delta 1e-6)*; so far 1). Any one day",
         "(row *day*; so far 0.000000005). Larger numbers in other rows do not break it.\n",
-        "in all 1.5. The register",
+        "in all 1.5. Each of them counts",
         "The amounts of this account are sums of losses and have no delta.",
     ):
         assert part in text, part

@@ -108,11 +108,14 @@ def test_each_statement_is_written_again_by_its_number(world: World) -> None:
 
 def test_accounts_of_households_are_for_the_terminal_alone(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     shown = world.succeed("ledger", "households", "run.toml")
-    assert shown.startswith("Accounts of households (confidential)\n")
-    assert "Largest loss about all days of a household: 2.5\nHouseholds that are counted elsewhere too: 0\n" in shown
+    assert shown.startswith("Accounts of populations (confidential)\n")
+    assert (
+        "Largest loss about all days of a household: 2.5\nThis population alone: 0.5 about a day, 2.5 in all" in shown
+    )
     assert world.agedp("ledger", "households", "run.toml", "--json").status == 2
+    refused = world.refuse("ledger", "households", "run.toml", "--rebuild", status=2)
+    assert "agedp ledger households --rebuild is withdrawn, 0.2 had it" in refused
     (world.folder / "out" / "confidential" / "household_register.sqlite").unlink()
-    assert "--rebuild" in world.refuse("ledger", "households", "run.toml", status=3)
-    assert "was lost and filled again" in world.succeed("ledger", "households", "run.toml", "--rebuild")
+    assert "do not know this one yet" in world.refuse("ledger", "households", "run.toml", status=3)
     monkeypatch.setenv("PREFECT__FLOW_RUN_ID", "of a flow run")
     assert "not in Prefect" in world.refuse("ledger", "households", "run.toml", status=3)

@@ -31,7 +31,14 @@ from agedp.store.month_reader import (
     load_month_readings,
     split_household_day_key,
 )
-from agedp.store.part_writer import ParsedRows, collect_kept_rows, sorted_daily_totals, time_steps
+from agedp.store.part_writer import (
+    ParsedRows,
+    collect_kept_pieces,
+    join_parsed_rows,
+    no_rows,
+    sorted_daily_totals,
+    time_steps,
+)
 from agedp.store.store import Store
 from agedp_data.datasets import filesystem
 from agedp_data.datasets.deduplication import Readings, StoredRows, deduplicate_rows, join_rows
@@ -170,7 +177,8 @@ def _tally_chunk(
 ) -> _ChunkTally | None:
     opened, chunk = item
     n_states = request.n_states
-    ids, rows = collect_kept_rows(store.layout, parse_chunk(opened, chunk, store, chunk_bytes))
+    ids, pieces = collect_kept_pieces(parse_chunk(opened, chunk, store, chunk_bytes))
+    rows = join_parsed_rows(pieces or [no_rows(store.layout)])
     names = tuple(ids)
     if len(names) * n_states**2 > _MAX_CELLS:
         return None

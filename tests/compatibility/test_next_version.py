@@ -37,6 +37,8 @@ _TABLES_FILE = "agedp_data/ledger/records.py"
 _OTHER: Final = (
     ("agedp_data/config/contract.py", "FORM: Final = 2", "FORM: Final = 3"),
     ("agedp_data/config/contract.py", '{1: "0.1", 2: "0.2"}', f'{{1: "0.1", 2: "0.2", 3: "{VERSION}"}}'),
+    ("agedp_data/ledger/lifecycle.py", "LEDGER_FORM: Final = 3", "LEDGER_FORM: Final = 4"),
+    ("agedp_data/ledger/lifecycle.py", '3: "0.3"}', f'3: "0.3", 4: "{VERSION}"}}'),
     (_TABLES_FILE, 'VERSION = "1"', 'VERSION = "2"'),
     (_TABLES_FILE, '{"1": "0.1"}', f'{{"1": "0.1", "2": "{VERSION}"}}'),
     (
@@ -106,7 +108,7 @@ def test_what_the_next_version_wrote_is_refused_with_its_version(next_version: P
         Ledger.open(f"sqlite:///{tmp_path / 'p' / 'fresh.sqlite'}")
     population = unpack("classical-live", tmp_path / "other")
     (tmp_path / "p" / "out" / "ledger.sqlite").rename(tmp_path / "other" / "out" / "ledger.sqlite")
-    with pytest.raises(AgedpError, match=f"has form 3, which agedp {VERSION} or newer reads"):
+    with pytest.raises(AgedpError, match=f"has form 4, which agedp {VERSION} or newer reads"):
         run_stages(population.begin(now=population.following[0])).check_not_refused()
 
 

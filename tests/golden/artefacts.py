@@ -44,7 +44,13 @@ _CHAIN_COLUMNS = {"text", "hash", "seq", "contract", "model"}
 _BOUND = ("epsilon", "delta", "kind", "limit")
 _VALUE_DIGITS = 16
 """Hexadecimal digits of a digest in values.json, which has one for each column and bound."""
-_VARYING = {"store", "household_register.key", "household_register.sqlite", "books.sqlite"}
+_VARYING = {
+    "store",
+    "household_register.key",
+    "household_register.sqlite",
+    "household_register.place",
+    "books.sqlite",
+}
 """Entries of the confidential folder that contain where and when files were found, or random bytes."""
 _PLACE_KEYS = {"agedp.lines"}
 """Metadata of confidential tables that contain a digest of where the input was found."""

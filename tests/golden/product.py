@@ -29,6 +29,8 @@ CLOCK = "agedp_data.clock.now"
 
 VERSION = "0.0.0"
 _VERSIONS_SHOWN = {"agedp", "numpy", "opendp", "pyarrow", "scipy", "tzdata"}
+_NO_USER_DATA = {"XDG_DATA_HOME": os.devnull}
+"""No folder of user data: the accounts of populations are in the confidential folder of the run."""
 _UNFIXED = dict.fromkeys(("AGEDP_PROGRESS", "FORCE_COLOR", "NO_COLOR", "TERM"))
 
 
@@ -78,7 +80,7 @@ def fixed_surroundings() -> Iterator[None]:
     environment = {name: value for name, value in os.environ.items() if name not in _UNFIXED}
     try:
         with (
-            mock.patch.dict(os.environ, {**environment, "COLUMNS": "100", "LINES": "40"}, clear=True),
+            mock.patch.dict(os.environ, {**environment, **_NO_USER_DATA, "COLUMNS": "100", "LINES": "40"}, clear=True),
             mock.patch.object(importlib.metadata, "distribution", distribution),
         ):
             yield

@@ -117,6 +117,10 @@ class SQLiteDatabase:
 
     explanations: ClassVar[Mapping[str, str]] = _EXPLANATIONS
     """Meaning and remedy by SQLite's error code."""
+    subject: ClassVar[str] = "the ledger"
+    """What is stored in the file, for error messages."""
+    is_named: ClassVar[bool] = True
+    """Whether the public text of an error names the file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -167,10 +171,21 @@ class SQLiteDatabase:
         Raises:
             LedgerError: the path is a folder.
         """
-        exists = _path_exists(self.path)
+        exists = self._path_exists(self.path)
         if exists and self.path.is_dir():
             raise self.error_about("is a folder; name a file in it")
         return exists
+
+    def _path_exists(self, path: Path) -> bool:
+        """Return whether a path exists; raise LedgerError if that cannot be determined."""
+        try:
+            path.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError as error:
+            problem = f"cannot be checked ({error.strerror or type(error).__name__}); check its folder's permissions"
+            raise self.error_about(problem) from None
+        return True
 
     def ensure_storage(self, *, create: bool) -> None:
         """Make sure that the file exists; with `create`, create an empty file of mode 0600 and its folders.
@@ -194,7 +209,7 @@ class SQLiteDatabase:
     @contextmanager
     def removed_on_error(self) -> Iterator[None]:
         """Remove the file that was created in this context, and its new folders, if it fails."""
-        missing = [path for path in (self.path, *self.path.parents) if not _path_exists(path)]
+        missing = [path for path in (self.path, *self.path.parents) if not self._path_exists(path)]
         try:
             yield
         except BaseException:
@@ -233,7 +248,7 @@ class SQLiteDatabase:
 
     def error_about(self, text: str) -> LedgerError:
         """Return an error about this file."""
-        return LedgerError(f"the ledger {str(self.path)!r} {text}")
+        return self._error(text, after="")
 
     def explain(self, error: DBAPIError) -> str:
         """Return the meaning of SQLite's error code."""
@@ -246,22 +261,11 @@ class SQLiteDatabase:
         """Return the error with its explanation and the name of the file."""
         return self._error(self.explain(error))
 
-    def _error(self, text: str) -> LedgerError:
-        return LedgerError(f"the ledger {str(self.path)!r}: {text}")
+    def _error(self, text: str, *, after: str = ":") -> LedgerError:
+        private = f"{self.subject} {str(self.path)!r}{after} {text}"
+        return LedgerError(private if self.is_named else f"{self.subject}{after} {text}", private=private)
 
 
 def _begin(connection: Connection) -> None:
     write = connection.get_execution_options().get("agedp_write", False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
-
-
-def _path_exists(path: Path) -> bool:
-    """Return whether a path exists; raise LedgerError if that cannot be determined."""
-    try:
-        path.stat()
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    except OSError as error:
-        problem = f"cannot be checked ({error.strerror or type(error).__name__}); check its folder's permissions"
-        raise LedgerError(f"the ledger {str(path)!r} {problem}") from None
-    return True

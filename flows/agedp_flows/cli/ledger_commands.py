@@ -166,21 +166,22 @@ def recover(
 @ledger.command()
 def households(
     run_file: options.RunFileArgument,
-    rebuild: Annotated[
-        bool, typer.Option("--rebuild", help="fill a lost household register again from this ledger and roster")
-    ] = False,
+    rebuild: Annotated[bool, typer.Option("--rebuild", hidden=True)] = False,
 ) -> None:
-    """Show the largest losses about one household over all releases in the household register, for the terminal only.
+    """Show the losses about one household over all populations that share one with this one, for the terminal only.
 
-    Confidential: the numbers of shared households are published nowhere, so there is no --json.
+    Confidential: which populations share households is published nowhere, so there is no --json.
 
     Example: agedp ledger households london.toml
     """
-    from agedp_flows.text.run_text import check_on_terminal, household_lines, rebuild_register
+    from agedp_flows.text.run_text import check_on_terminal, household_lines
 
     check_on_terminal()
     if rebuild:
-        rebuild_register(run_file)
+        from agedp_data.config.withdrawn import REBUILD
+        from agedp_data.errors import RunFileError
+
+        raise RunFileError(REBUILD)
     options.print_lines(household_lines(run_file))
 
 

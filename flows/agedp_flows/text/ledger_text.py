@@ -12,11 +12,11 @@ from agedp.release_folder.span_bounds import SpanBound
 from agedp.release_verification import ReleaseFolder
 from agedp_data import clock
 from agedp_data.config import load
-from agedp_data.config.contract import FORM, NEEDS
 from agedp_data.epsilon import exact_text, format_delta, format_epsilon
 from agedp_data.errors import LedgerError, RunFileError
 from agedp_data.ledger import Ledger, ReleaseRecord
 from agedp_data.ledger.backends.backend import REPAIR_HINT
+from agedp_data.ledger.lifecycle import LEDGER_FORM, LEDGER_NEEDS
 from agedp_data.messages import escape_text
 from agedp_data.statement.document import read_statement
 from agedp_data.statement.note_texts import aside
@@ -139,11 +139,11 @@ def upgrade_ledger(address: str) -> tuple[dict[str, Any], str]:
     with Ledger.open(_address(address)[0]) as ledger:
         _require_sound(ledger)
         mark = ledger.upgrade(at=clock.today())
-    facts = {"form": FORM, "row": mark.seq if mark else 0}
+    facts = {"form": LEDGER_FORM, "row": mark.seq if mark else 0}
     if mark is None:
-        return facts, f"the ledger has form {FORM} already, the newest that this agedp knows"
-    needs = f"it needs agedp {NEEDS[FORM]} or newer from now on"
-    return facts, f"from row {mark.seq} on the ledger has form {FORM}; {needs}"
+        return facts, f"the ledger has form {LEDGER_FORM} already, the newest that this agedp knows"
+    needs = f"it needs agedp {LEDGER_NEEDS[LEDGER_FORM]} or newer from now on"
+    return facts, f"from row {mark.seq} on the ledger has form {LEDGER_FORM}; {needs}"
 
 
 def _require_sound(ledger: Ledger) -> None:

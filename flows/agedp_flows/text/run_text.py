@@ -28,7 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from agedp.internal_records.bookkeeping import read_verdict
-from agedp.internal_records.household_accounts import AccountOverview, HouseholdAccounts
+from agedp.internal_records.population_accounts import AccountOverview
 from agedp.ledger_session import LedgerSession
 from agedp.pipeline import RunSummary
 from agedp.planning.forecast import Skip
@@ -224,7 +224,7 @@ def _clock(row: _Row) -> str:
 
 _FLOW_RUN: Final = "PREFECT__FLOW_RUN_ID"
 """Set by Prefect for the process of a flow run."""
-_KINDS: Final = {"release": "releases", "rehearsal": "rehearsal over readings"}
+_KINDS: Final = {"release": "releases", "rehearsal": "rehearsal over readings", "earlier": "accounts that were lost"}
 
 
 def check_on_terminal() -> None:
@@ -239,60 +239,53 @@ def check_on_terminal() -> None:
         raise LedgerError("`agedp ledger households` shows confidential numbers; use it on a terminal, not in Prefect")
 
 
-def rebuild_register(run_file: Path) -> None:
-    """Fill a lost household register again from the ledger and the roster of a run file.
+def household_lines(run_file: Path) -> list[str]:
+    """Return what the accounts know of a run file's population as lines for the terminal.
 
     Raises:
-        LedgerError: the register is there, or no ledger exists.
+        RunFileError: no accounts count the population.
+        LedgerError: there is no ledger yet, or the accounts do not know the population.
     """
-    session = LedgerSession.open_existing(RunContext.load(run_file), checks_register=False)
-    _accounts(session).rebuild(session.open_ledger, session.run.roster)
-
-
-def household_lines(run_file: Path) -> list[str]:
-    """Return the accounts of a run file's population as lines for the terminal."""
     session = LedgerSession.open_existing(RunContext.load(run_file))
-    overview = _accounts(session).overview(session.open_ledger)
-    rebuilt = " It was lost and filled again on that day." if overview.is_rebuilt else ""
+    if session.accounts is None:
+        raise RunFileError(
+            "no accounts count these releases: they are of synthetic households, or of a table in memory"
+        )
+    overview = session.accounts.overview(session.open_ledger)
+    if overview is None:
+        raise LedgerError("the accounts of populations do not know this one yet; a run that draws enters it")
+    account, own = overview.account, overview.own
     return [
-        heading("Accounts of households (confidential)"),
-        f"Households of the population in the register: {overview.households:,}",
-        f"Largest loss about one day of a household: {format_loss(overview.largest.day)}",
-        f"Largest loss about all days of a household: {format_loss(overview.largest.total)}",
-        f"Households that are counted elsewhere too: {overview.shared.households:,}",
-        *_source_lines(overview),
-        f"The register counts since {overview.since}.{rebuilt}",
+        heading("Accounts of populations (confidential)"),
+        f"Largest loss about one day of a household: {format_loss(account.day)}",
+        f"Largest loss about all days of a household: {format_loss(account.total)}",
+        f"This population alone: {format_loss(own.charged_day)} about a day, {format_loss(own.charged_total)} in all",
+        *_sharing_lines(overview),
     ]
 
 
-def _accounts(session: LedgerSession) -> HouseholdAccounts:
-    if session.accounts is None:
-        raise RunFileError(
-            "no household register counts these releases: they are of synthetic households, or of a table in memory"
-        )
-    return session.accounts
-
-
 def shared_lines(session: LedgerSession) -> list[str]:
-    """Return a line about the households of a run that are counted elsewhere too; none if there are none."""
+    """Return lines about the populations that share a household with that of a run; none if there are none."""
     accounts = session.accounts
     if accounts is None or session.ledger is None or session.ledger.household_account(session.population) is None:
         return []
     overview = accounts.overview(session.ledger)
-    if not overview.shared.households:
-        return []
-    largest = overview.largest
-    return [
-        f"{overview.shared.households:,} of {overview.households:,} households are counted elsewhere too; largest loss "
-        f"about one household: {format_loss(largest.day)} about a day, {format_loss(largest.total)} in all",
-        *_source_lines(overview),
-    ]
+    return [] if overview is None or not overview.sharing else _sharing_lines(overview)
 
 
-def _source_lines(overview: AccountOverview) -> list[str]:
+def _sharing_lines(overview: AccountOverview) -> list[str]:
+    account, sharing = overview.account, overview.sharing
+    if not sharing:
+        return [f"Other populations that share a household: not known to these accounts since {account.since}"]
     return [
-        f"  {number:,} in population {population!r} ({_KINDS.get(kind, kind)})"
-        for population, kind, number in overview.shared.by_source
+        f"Other populations that share a household: {len(sharing)}, known to these accounts since {account.since}. "
+        "Largest loss about one household: "
+        f"{format_loss(account.day)} about a day, {format_loss(account.total)} in all",
+        *(
+            f"  {_KINDS.get(entry.kind, entry.kind)}: {format_loss(entry.charged_day)} about a day, "
+            f"{format_loss(entry.charged_total)} in all"
+            for entry in sharing
+        ),
     ]
 
 

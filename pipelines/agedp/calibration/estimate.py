@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from agedp.calibration.quantize import Floats, MonthReadings, Period, bucket_periods, states_by_household
+from agedp.calibration.quantize import AnyPeriod, Floats, MonthReadings, bucket_periods, states_by_household
 from agedp.compute.engine import map_in_batches
 from agedp.compute.engine_settings import Engine
 from agedp_data.config.model_section import Step
@@ -81,7 +81,7 @@ class _MonthCounts:
 class _Counting:
     """What a pass counts: by steps, the shape of a household's table."""
 
-    period: Period
+    period: AnyPeriod
     edges: Floats
     n_states: int
     phases: Mapping[int, int]
@@ -92,7 +92,13 @@ class _Counting:
 
 
 def estimate(
-    period: Period, edges: Floats, *, n_states: int, engine: Engine, n_phases: int = 1, subsampling: Sequence[int] = ()
+    period: AnyPeriod,
+    edges: Floats,
+    *,
+    n_states: int,
+    engine: Engine,
+    n_phases: int = 1,
+    subsampling: Sequence[int] = (),
 ) -> Transitions:
     """Count the transitions of every household of the roster over the period, in one pass.
 
@@ -151,7 +157,8 @@ def _estimate_bucket(counting: _Counting, engine: Engine) -> Transitions:
 
 def _count(month: str, *, counting: _Counting) -> _MonthCounts:
     period = counting.period
-    bits = np.uint8 if max(counting.phases.values()) > 1 else np.uint16  # once a day, or 48 times
+    most = period.days_of_month * (1 if max(counting.phases.values()) > 1 else SLOTS)  # once a day, or 48 times
+    bits = np.min_scalar_type(most)
     counts = {steps: np.zeros(counting.shape(steps), bits) for steps in counting.phases}
     runs = {steps: [_NO_RUNS] for steps in counting.phases}
     readings = np.zeros(len(period.roster.ids), np.int64)
@@ -160,11 +167,11 @@ def _count(month: str, *, counting: _Counting) -> _MonthCounts:
             continue
         first_household, end_household = int(part.household.min()), int(part.household.max()) + 1
         readings[first_household:end_household] += np.bincount(part.household - first_household)
-        state = _states(period.store.layout, part, counting.edges, period.step)
+        state = _states(period.layout, part, counting.edges, period.step)
         for steps, n_phases in counting.phases.items():
             household, time, part_state = part.household - first_household, part.time, state
             if steps > 1:
-                household, time, part_state = _subsample(period.store.layout, part, state, steps)
+                household, time, part_state = _subsample(period.layout, part, state, steps)
             if n_phases > 1:
                 part_runs = count_by_phase(counts[steps][first_household:end_household], household, time, part_state)
             else:

@@ -15,7 +15,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
-from typing import Any
+from itertools import pairwise
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -24,10 +25,17 @@ from agedp.compute.engine import map_items
 from agedp.compute.engine_settings import Engine
 from agedp.stage_values import Delivery
 from agedp.store.daily_totals import read_daily_totals
-from agedp.store.month_reader import day_numbers, household_codes, iterate_month_readings
+from agedp.store.month_reader import (
+    day_numbers,
+    household_codes,
+    household_days,
+    iterate_month_readings,
+    split_household_day_key,
+)
 from agedp.store.store import Store, bucket_numbers, months_between
 from agedp_data.config.model_section import Step
-from agedp_data.datasets.layout import expected_readings, slot_step
+from agedp_data.datasets.deduplication import Readings
+from agedp_data.datasets.layout import Layout, expected_readings, slot_step
 from agedp_data.datasets.timestamps import date_of_day, day_number
 from agedp_data.datasets.validation import SLOTS, Flags, Ints
 from agedp_data.markov.states import edges_equal_width, edges_quantile, states
@@ -39,6 +47,7 @@ _DENSE_BELOW_WH = 2**20
 _MAX_MISSING = 2
 _SHORT_KEYS = 2**31
 _MAX_TABLE_CELLS = 2**22
+_PART_READINGS = 2**18
 _EMPTY = np.zeros(0, np.int64)
 
 
@@ -75,6 +84,17 @@ class Period:
     last: date
     step: Step = "half-hour"
     bucket: int | None = None
+    days_of_month: ClassVar = 31
+
+    @property
+    def layout(self) -> Layout:
+        """Return the layout, which decides the clock changes."""
+        return self.store.layout
+
+    @property
+    def buckets(self) -> int:
+        """Return the number of household buckets."""
+        return self.store.buckets
 
     @property
     def months(self) -> tuple[str, ...]:
@@ -107,11 +127,7 @@ class Period:
         table = read_daily_totals(self.store, month, self.delivery.contents, bucket)
         household, day = household_codes(table, position), day_numbers(table)
         readings, energy = (table[name].to_numpy().astype(np.int64) for name in ("readings", "energy_wh"))
-        numbers, day_index = np.unique(day, return_inverse=True)
-        min_readings = np.array(
-            [expected_readings(self.store.layout, date_of_day(number)) for number in numbers], np.int64
-        )
-        usable = readings >= min_readings[day_index] - _MAX_MISSING // slot_step(self.store.layout.interval_minutes)
+        usable = has_most_readings(day, readings, self.layout)
         order = np.lexsort((day[usable], household[usable]))
         return self._inside(household[usable][order], day[usable][order], energy[usable][order], 1)
 
@@ -124,12 +140,69 @@ class Period:
         return MonthReadings(household[is_inside], time[is_inside], energy_wh[is_inside])
 
 
-def bucket_periods(period: Period) -> Iterator[tuple[Ints, Period]]:
+@dataclass(frozen=True, slots=True)
+class PeriodInMemory:
+    """The same of readings in memory: one month with all of them, and one bucket.
+
+    Attributes:
+        layout: the layout, which decides the clock changes.
+        readings: sorted by household and time; household codes are indices of `roster.ids`.
+        roster: the households.
+        first: the first day with a reading.
+        last: the last one.
+        step: "half-hour" or "day".
+    """
+
+    layout: Layout
+    readings: Readings
+    roster: Roster
+    first: date
+    last: date
+    step: Step = "half-hour"
+    months: ClassVar = ("all",)
+    buckets: ClassVar = 1
+
+    @property
+    def days_of_month(self) -> int:
+        """Return the most days of a month."""
+        return (self.last - self.first).days + 1
+
+    def parts(self, _month: str) -> Iterator[MonthReadings]:
+        """Yield the readings, some households at a time; each household is in one part only."""
+        readings = self.readings
+        if self.step == "day":
+            key, energy, number = household_days(readings)
+            household, day = split_household_day_key(key)
+            usable = has_most_readings(day, number, self.layout)
+            yield MonthReadings(household[usable], day[usable], energy[usable])
+            return
+        ends = np.searchsorted(readings.household, np.arange(len(self.roster.ids)), side="right")
+        ends = np.append(ends[np.flatnonzero(np.diff(ends // _PART_READINGS))], len(readings.time))
+        for start, end in pairwise([0, *ends.tolist()]):
+            household, time, energy = (
+                values[start:end].astype(np.int64) for values in (readings.household, readings.time, readings.energy_wh)
+            )
+            yield MonthReadings(household, time, np.maximum(energy, 0))  # as `iterate_month_readings`
+
+
+AnyPeriod = Period | PeriodInMemory
+OnePeriod = TypeVar("OnePeriod", bound=AnyPeriod)
+
+
+def has_most_readings(day: Ints, readings: Ints, layout: Layout) -> Flags:
+    """Return which household-days are not missing, by the number of their readings; shapes (m,), (m,) -> (m,)."""
+    numbers, day_index = np.unique(day, return_inverse=True)
+    expected = np.array([expected_readings(layout, date_of_day(number)) for number in numbers.tolist()], np.int64)
+    has_most: Flags = readings >= expected[day_index] - _MAX_MISSING // slot_step(layout.interval_minutes)
+    return has_most
+
+
+def bucket_periods(period: OnePeriod) -> Iterator[tuple[Ints, OnePeriod]]:
     """Yield for each household bucket the indices of its households on the roster, and the period of these alone.
 
     A stage that takes one bucket after the other holds the results of all months for one bucket only.
     """
-    ids, buckets = period.roster.ids, period.store.buckets
+    ids, buckets = period.roster.ids, period.buckets
     if buckets == 1:
         yield np.arange(len(ids)), period
         return
@@ -139,7 +212,8 @@ def bucket_periods(period: Period) -> Iterator[tuple[Ints, Period]]:
         households = np.flatnonzero(number == bucket)
         if len(households):
             roster = roster_of(strings.take(pa.array(households)).to_pylist())
-            yield households, replace(period, roster=roster, bucket=bucket)
+            part: Any = period  # of a store: no other has several buckets
+            yield households, replace(part, roster=roster, bucket=bucket)
 
 
 def roster_of(ids: Sequence[str]) -> Roster:
@@ -147,7 +221,7 @@ def roster_of(ids: Sequence[str]) -> Roster:
     return Roster(tuple(ids), _EMPTY, _EMPTY, _EMPTY, {})
 
 
-def quantize(period: Period, *, edges: str | Sequence[float], n_states: int, engine: Engine) -> Floats:
+def quantize(period: AnyPeriod, *, edges: str | Sequence[float], n_states: int, engine: Engine) -> Floats:
     """Compute EDGES: inner edges per household of the roster, shape (h, n_states - 1) [Wh]; NaN rows have no reading.
 
     Args:
@@ -179,7 +253,7 @@ class _Histogram:
     count: np.ndarray[Any, np.dtype[np.integer[Any]]]
 
 
-def _histogram(month: str, *, period: Period) -> _Histogram:
+def _histogram(month: str, *, period: AnyPeriod) -> _Histogram:
     parts = [_count_values(part) for part in period.parts(month)] or [(_EMPTY, _EMPTY, _EMPTY)]
     household, value, count = (np.concatenate([part_counts[i] for part_counts in parts]) for i in range(3))
     del parts
@@ -221,7 +295,7 @@ def _by_household(histograms: Sequence[_Histogram]) -> Iterator[tuple[int, tuple
     """Yield each household's values, ascending, with their counts over all months."""
     runs: dict[int, list[tuple[_Histogram, slice]]] = {}
     for month in histograms:
-        starts = [0, *month.ends[:-1].tolist()]
+        starts = [0, *month.ends.tolist()][:-1]
         for code, start, stop in zip(month.household.tolist(), starts, month.ends.tolist(), strict=True):
             runs.setdefault(code, []).append((month, slice(start, stop)))
     for code, household_runs in runs.items():

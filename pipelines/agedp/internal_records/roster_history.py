@@ -328,11 +328,15 @@ class RosterHistory:
         recorded = () if self.rehearsal else self._read().values()
         released = {roster.day for roster in recorded if self._binds_population(roster)}
         if missing := released - {row.day for row in rows}:
-            raise LedgerBehind(
-                f"{min(missing)} of {self.population!r} was released from another ledger, or a newer "
-                "copy of this one. Put that ledger back, or import or recover it. To start anew, name another "
-                "population: its losses are counted for the same households"
-            )
+            raise self.behind(min(missing))
+
+    def behind(self, day: str) -> LedgerBehind:
+        """Return the error about a day that was released to the population, and that its ledger lacks."""
+        return LedgerBehind(
+            f"{day} of {self.population!r} was released from another ledger, or a newer copy of this one. Put that "
+            "ledger back, or import or recover it. To start anew, name another population: its losses are counted for "
+            "the same households"
+        )
 
     def released_ledgers(self) -> frozenset[tuple[str, str, bool]]:
         """Return (population, ledger, rehearsal) of all series that have a released day in the history."""

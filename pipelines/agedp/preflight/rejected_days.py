@@ -29,7 +29,7 @@ from agedp.local_files.atomic_files import path_exists
 from agedp.stage_values import Delivery
 from agedp.store import month_reader
 from agedp.store.file_identity import read_header
-from agedp.store.month_reader import distinct_keys, household_day_key, split_household_day_key
+from agedp.store.month_reader import distinct_keys, household_day_key, is_first_of_key, split_household_day_key
 from agedp.store.store import PartMonth, Store
 from agedp_data import table_schemas
 from agedp_data.datasets import filesystem
@@ -638,11 +638,11 @@ def examine_samples(samples: Iterable[Sample]) -> SampleFacts:
         rising |= {names[code] for code in codes[flags].tolist()}
         slot, day = minute % DAY_MINUTES // INTERVAL_MINUTES, household_day_key(household, minute // DAY_MINUTES)
         counts += np.bincount(slot, minlength=SLOTS)
-        zeros += np.bincount(slot, energy == 0, SLOTS).astype(np.int64)
+        zeros += np.bincount(slot[energy == 0], minlength=SLOTS)
         if (is_mark := are_marks(energy)).any():
             marked[value := int(energy[is_mark][0])] += len(np.unique(day[is_mark]))
             marks.setdefault(value, set()).update(names[code] for code in np.unique(household[is_mark]).tolist())
-        days += len(np.unique(day))
+        days += len(distinct_keys(day))
     slots = lone_zeros(zeros, counts) if len(sampled) >= _MIN_HOUSEHOLDS else ()
     shared = sum(number for value, number in marked.items() if len(marks[value]) >= _MARKED_HOUSEHOLDS)
     return SampleFacts(frozenset(rising), len(sampled), slots, shared / max(days, 1))
@@ -668,10 +668,12 @@ def are_marks(energy: Ints) -> Flags:
     >>> int(are_marks(energy).sum()), int(are_marks(energy[:-1]).sum())
     (8, 0)
     """
-    values, numbers = np.unique(energy, return_counts=True)
-    is_mark = len(values) > _MIN_VALUES and numbers[-1] >= _MIN_MARKS and values[-1] > 2 * values[-2]
-    flags: Flags = (energy == values[-1]) & is_mark if len(values) else np.zeros(0, bool)
-    return flags
+    largest = int(energy.max()) if len(energy) else 0
+    flags: Flags = energy == largest
+    others = energy[~flags]
+    if not len(others) or flags.sum() < _MIN_MARKS or largest <= 2 * int(others.max()):
+        return np.zeros(len(energy), bool)
+    return flags & (len(np.unique(others)) >= _MIN_VALUES)
 
 
 def rising_households(household: Ints, minute: Ints, energy: Ints) -> tuple[Ints, Flags]:
@@ -679,20 +681,19 @@ def rising_households(household: Ints, minute: Ints, energy: Ints) -> tuple[Ints
 
     Energy use rises and falls. Readings that rise in more than 1 % of the steps and 8 times or more, and fall in at
     most 5 % as many, are those of a register, cumulative over all time or over the day. Households with fewer than 96
-    readings are left out.
+    readings are left out. The readings are sorted by household and time.
     """
-    codes, household_index = np.unique(household, return_inverse=True)
-    day = minute // DAY_MINUTES
-    is_same_day = (household[1:] == household[:-1]) & (day[1:] == day[:-1])
-    step = np.sign(np.diff(energy))[is_same_day]
-    step_household = household_index[1:][is_same_day]
-    rises, falls, steps = (
-        np.bincount(step_household, weights=step_flags, minlength=len(codes))
-        for step_flags in (step > 0, step < 0, np.ones(len(step)))
-    )
-    has_enough_rows = np.bincount(household_index, minlength=len(codes)) >= _MIN_ROWS
+    starts = np.flatnonzero(is_first_of_key(household))
+    if not len(starts):
+        return household, np.zeros(0, bool)
+    day, is_same_day = minute // DAY_MINUTES, np.zeros(len(household), bool)
+    is_same_day[1:] = (household[1:] == household[:-1]) & (day[1:] == day[:-1])
+    step = np.diff(energy, prepend=0)
+    flags_of_steps = (step > 0) & is_same_day, (step < 0) & is_same_day, is_same_day
+    rises, falls, steps = (np.add.reduceat(flags, starts, dtype=np.int64) for flags in flags_of_steps)
+    has_enough_rows = np.diff(starts, append=len(household)) >= _MIN_ROWS
     flags: Flags = (rises > _MIN_RISE_SHARE * steps) & (rises >= _MIN_RISES) & (falls <= MAX_FALL_SHARE * rises)
-    return codes[has_enough_rows], flags[has_enough_rows]
+    return household[starts][has_enough_rows], flags[has_enough_rows]
 
 
 def find_absent_slots(store: Store, delivery: Delivery, months: Sequence[str]) -> tuple[int, ...]:

@@ -207,10 +207,11 @@ def _judge_sharing(session: LedgerSession, change: ContractChange) -> ContractCh
     accounts = session.accounts
     if change.key != "population.shared_households" or change.verdict == "refused" or accounts is None:
         return change
-    if not accounts.overview(session.open_ledger).shared.households:
+    overview = accounts.overview(session.open_ledger)
+    if overview is None or not overview.sharing:
         return change
     reason = "households of this population are counted in another population, ledger or rehearsal already"
-    return replace(change, verdict="refused", why=f"{reason} (`agedp ledger households` shows how many)")
+    return replace(change, verdict="refused", why=f"{reason} (`agedp ledger households` lists them)")
 
 
 def _judge_acceptance(session: LedgerSession, change: ContractChange) -> ContractChange:

@@ -70,7 +70,7 @@ def ledger_answer(session: LedgerSession, model: EstimatedModel) -> Answer:
 
         def charged_draw() -> Sequence[int]:
             if session.accounts is not None:
-                session.accounts.charge_calibration(planned, ledger, session.run.roster)
+                session.accounts.charge([planned], ledger)
             return draw()
 
         of_population = partial(ledger.draw_once, population=session.population, period=model.period, at=at)

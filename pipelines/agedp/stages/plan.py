@@ -97,6 +97,8 @@ def plan(session: LedgerSession) -> DueDays:
     """
     run = session.run
     due_days = find_due_days(session)
+    if session.accounts is not None:
+        session.accounts.place.open()  # a lost key is refused before the files are read
     if due_days.due:
         check_corrections_declared(session)
         check_model_accepted(session)

@@ -23,6 +23,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from agedp.internal_records.bookkeeping import record_of, save_publication
+from agedp.internal_records.population_accounts import recorded_account
 from agedp.ledger_session import LedgerSession
 from agedp.release_folder.folder_files import REPORT, STATEMENT, SUMS, WORDS, json_bytes
 from agedp.release_folder.folder_writer import (
@@ -43,6 +44,7 @@ from agedp_data.config import RunFile
 from agedp_data.datasets.timestamps import tzdata_version
 from agedp_data.errors import InputError, LedgerError
 from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord, StatementRecord
+from agedp_data.ledger.lifecycle import PopulationAccount
 from agedp_data.ledger.transfer import export_outline, export_population
 from agedp_data.series.mean import AVERAGES_BY, PERIODS
 from agedp_data.series.result_table import DerivedTable, Noise
@@ -57,8 +59,8 @@ __all__ = ["ReleaseFolder", "open_release", "publish_release", "write_folder_as_
 # --------------------------------------------------------------------------------------------------
 # Whether the release folder is published already: same ledger, same software and run file, same files.
 #
-# The files of a release folder follow from the ledger, the run file, the roster's counts, the household register and
-# the versions of the software. If none of them has changed since the last complete publication, and no file of the
+# The files of a release folder follow from the ledger, the run file, the roster's counts and the versions of the
+# software. If none of them has changed since the last complete publication, and no file of the
 # folder, publishing again would write the same bytes; so it is left out.
 #
 # Decisions.
@@ -109,26 +111,8 @@ def _digest_of_facts(session: LedgerSession) -> str:
         "model": "" if session.model is None else session.model.id,
         "roster": run.roster.file_digest,
         "released rosters": run.books.totals("released_rosters"),
-        "register": _register_state(session),
     }
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
-
-
-def _register_state(session: LedgerSession) -> Mapping[str, str]:
-    """Return what the household register knows, as texts; the account of the population follows from it."""
-    accounts = session.accounts
-    if accounts is None:
-        return {}
-    with accounts.place.register() as register:
-        if not register.exists():
-            return {}
-        return register.read(
-            lambda rows: {
-                "sources": repr(rows.sources()),
-                "draws": hashlib.sha256(repr(rows.draws()).encode()).hexdigest(),
-                "meta": repr(sorted(rows.meta().items())),
-            }
-        )
 
 
 _ATTEMPTS = 5
@@ -152,6 +136,7 @@ def publish_folder(session: LedgerSession, due_days: DueDays) -> ReleaseFolder |
     with naming_charged_days(session, due_days):
         session.check_contract_unchanged()
         ledger = session.open_ledger
+        record_account(session)
         if not is_published(session):
             publish_release(session, reads_closed_months=ledger.is_read_completely)
     return ReleaseFolder(session.run.release_folder)
@@ -196,7 +181,9 @@ def _record_statement(
         The content of the release folder, the head that it names, and the head of the ledger with the statement.
     """
     session.check_contract_unchanged()
-    record_account(session, ledger)
+    account = recorded_account(ledger, session.population)
+    if account is not None and not ledger.is_closed():
+        ledger.record_account(account, at=_statement_date(session, ledger))
     view = session.forecast_view
     facts = statement_facts(session.terms(), session.model, view, ledger)
     text = build_statement(facts).text()
@@ -220,18 +207,25 @@ def _record_statement(
     return content, statement.ledger.head, ledger.head()
 
 
-def record_account(session: LedgerSession, ledger: Ledger) -> None:
-    """Store the account of the population's households, over all releases that the household register knows.
+def record_account(session: LedgerSession) -> None:
+    """Store the account of the population, with every population that shares a household with it, if it has changed.
 
     It is a row of the ledger, so that the same head gives the same statement. A closed ledger keeps the account that it
     has.
     """
-    if session.accounts is not None and not ledger.is_closed():
-        ledger_id = ledger.id  # reads the ledger each time
-        beside = {(row.population, ledger_id, session.is_rehearsal) for row in ledger.history() if row.loss}
-        recorded = session.roster_history.released_ledgers() | beside
-        account = session.accounts.account(ledger, session.run.roster, recorded)
-        ledger.record_account(account, at=_statement_date(session, ledger))
+    accounts, ledger = session.accounts, session.open_ledger
+    if accounts is None or ledger.is_closed() or not session.history:
+        return
+
+    def account() -> PopulationAccount | None:
+        return accounts.account(ledger, session.roster_history.released_ledgers())
+
+    def record() -> None:  # computed again: another run may have released in between
+        if (changed := account()) is not None:
+            ledger.record_account(changed, at=_statement_date(session, ledger))
+
+    if account() not in (None, ledger.household_account(session.population)):
+        ledger.in_one_transaction(record)
 
 
 def _statement_date(session: LedgerSession, ledger: Ledger) -> str:

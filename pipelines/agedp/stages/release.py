@@ -131,21 +131,12 @@ def _release_due(session: LedgerSession, due_days: DueDays, sums: DailySums) -> 
     columns = sorted({column for series in terms.run.series.values() for column in series.columns})
     days = sorted(covered_by(due_days.due, terms.run.series))
     before_draw = session.roster_history.before_draw(session.roster_digest, columns, days)
-    drawn = [due_day for due_day in due_days.due if due_day.is_drawn]
-    charge = _charge_households(session, sorted(covered_by(drawn, terms.run.series)))
+    accounts = session.accounts
+    charge: Charge = (lambda _: None) if accounts is None else partial(accounts.charge, ledger=ledger)
     try:
         return release(ledger, terms, due_days.due, sums.by_day, before_draw=before_draw, charge=charge)
     finally:
         _record_rosters(session)
-
-
-def _charge_households(session: LedgerSession, days: Sequence[date]) -> Charge:
-    """Enter the roster of these days in the household register, and return the callback that charges releases there."""
-    accounts, ledger = session.accounts, session.open_ledger
-    if accounts is None:
-        return lambda _: None
-    accounts.prepare(ledger, session.run.roster, days)
-    return partial(accounts.charge, ledger=ledger)
 
 
 def _record_rosters(session: LedgerSession) -> None:

@@ -30,7 +30,7 @@ from agedp.store.store import Manifest, PartMonth, PartSpan, SpansByMonth, Store
 from agedp_data import table_schemas
 from agedp_data.datasets.deduplication import Readings, StoredRows, deduplicate_rows, join_rows
 from agedp_data.datasets.timestamps import day_number
-from agedp_data.datasets.validation import SLOTS, Flags, Ints
+from agedp_data.datasets.validation import SLOTS, Flags, Integers, Ints
 from agedp_data.meters import join_labels
 
 # --------------------------------------------------------------------------------------------------
@@ -186,13 +186,13 @@ _DAY_BITS = 17
 """Days since 1970 up to 2328; the readers accept days up to 2199."""
 
 
-def household_day_key(household: Ints, day: Ints) -> Ints:
+def household_day_key(household: Integers, day: Integers) -> Ints:
     """Return one integer per (household code, day since 1970); keys sort by household and day.
 
     >>> split_household_day_key(household_day_key(np.array([3]), np.array([15706])))
     (array([3]), array([15706]))
     """
-    return (household << _DAY_BITS) | day
+    return (household.astype(np.int64, copy=False) << _DAY_BITS) | day
 
 
 def split_household_day_key(key: Ints) -> tuple[Ints, Ints]:
@@ -234,8 +234,37 @@ def is_in_sorted(key: Ints, sorted_keys: Ints) -> Flags:
     return is_in
 
 
+def day_starts(household: Integers, time: Integers) -> Ints:
+    """Return the index at which each household-day of sorted rows begins; shapes (n,), (n,) -> (d,).
+
+    >>> day_starts(np.array([3, 3, 3, 4]), np.array([46, 47, 48, 48])).tolist()
+    [0, 2, 3]
+    """
+    day, is_first = time // SLOTS, np.ones(len(time), bool)
+    np.not_equal(day[1:], day[:-1], out=is_first[1:])
+    is_first[1:] |= household[1:] != household[:-1]
+    return np.flatnonzero(is_first)
+
+
+def household_days(deduplicated: Readings) -> tuple[Ints, Ints, Ints]:
+    """Return the key of each household-day, its energy [Wh] and the number of its readings; shapes (d,), (d,), (d,).
+
+    A net export of a day counts as 0.
+
+    Args:
+        deduplicated: readings sorted by household and time.
+    """
+    household, time, energy_wh = deduplicated.household, deduplicated.time, deduplicated.energy_wh
+    starts = day_starts(household, time)
+    key = household_day_key(household[starts], time[starts] // SLOTS)
+    if not len(key):
+        return key, key, key
+    energy = np.maximum(np.add.reduceat(energy_wh, starts, dtype=np.int64), 0)
+    return key, energy, np.diff(starts, append=len(time))
+
+
 def daily_totals(deduplicated: Readings, keys: Ints) -> tuple[Ints, Ints]:
-    """Return the energy [Wh] and the number of readings of each household-day in `keys`; a net export counts as 0.
+    """Return energy and number of readings, as `household_days`, of each household-day in `keys`.
 
     Args:
         deduplicated: readings sorted by household and time.
@@ -244,13 +273,10 @@ def daily_totals(deduplicated: Readings, keys: Ints) -> tuple[Ints, Ints]:
     Returns:
         Two arrays of the shape of `keys`; 0 for a household-day without a reading.
     """
-    key = household_day_key(deduplicated.household, deduplicated.time // SLOTS)
-    starts = np.flatnonzero(is_first_of_key(key))
     energy, readings = np.zeros(len(keys), np.int64), np.zeros(len(keys), np.int64)
-    if len(starts):
-        position = np.searchsorted(keys, key[starts])
-        energy[position] = np.maximum(np.add.reduceat(deduplicated.energy_wh, starts), 0)
-        readings[position] = np.diff([*starts, len(key)])
+    of_readings, *totals = household_days(deduplicated)
+    position = np.searchsorted(keys, of_readings)
+    energy[position], readings[position] = totals
     return energy, readings
 
 

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from agedp.local_files import atomic_files
 from agedp.store.data_quality import count_reasons, rejected_rows, write_quarantine
-from agedp.store.month_reader import daily_totals, distinct_keys, household_day_key, split_household_day_key
+from agedp.store.month_reader import daily_totals, day_starts, distinct_keys, household_day_key, split_household_day_key
 from agedp.store.store import Part, Store, bucket_numbers, month_name, month_numbers
 from agedp_data import table_schemas
 from agedp_data.datasets.csv_parsing import ParsedChunk
@@ -67,19 +67,15 @@ class ParsedRows:
     label: Ints | None = None
 
     @property
-    def columns(self) -> dict[str, Any]:
-        """Return the arrays by name, without that of labels if there are none."""
-        named = ((name, getattr(self, name)) for name in _COLUMNS)
-        return {name: values for name, values in named if values is not None}
-
-    @property
     def kept(self) -> int:
         """Return the number of rows with a reading."""
         return len(self.row) if self.label is None else int((self.energy_wh[:, 0] != NO_READING).sum())
 
     def select(self, indices: Ints | slice) -> ParsedRows:
         """Return the rows with these indices."""
-        return ParsedRows(**{name: values[indices] for name, values in self.columns.items()})
+        label = None if self.label is None else self.label[indices]
+        household, time, channel = self.household[indices], self.time[indices], self.channel[indices]
+        return ParsedRows(household, time, channel, self.energy_wh[indices], self.row[indices], label)
 
     def without(self, indices: Ints) -> ParsedRows:
         """Return the other rows; `indices` ascend. If they are few, the runs between them are copied as a whole."""
@@ -102,21 +98,15 @@ def join_parsed_rows(pieces: Sequence[ParsedRows]) -> ParsedRows:
     """Return the rows of pieces, at least one, one after the other; a single piece is not copied."""
     if len(pieces) == 1:
         return pieces[0]
-    columns = [rows.columns for rows in pieces]
-    return ParsedRows(**{name: np.concatenate([of_piece[name] for of_piece in columns]) for name in columns[0]})
+    names = [name for name in _COLUMNS if getattr(pieces[0], name) is not None]
+    return ParsedRows(**{name: np.concatenate([getattr(piece, name) for piece in pieces]) for name in names})
 
 
-def collect_kept_rows(layout: Layout, chunks: Iterable[ParsedChunk]) -> tuple[list[str], ParsedRows]:
-    """Return the household ids of chunks, and their kept rows.
-
-    Raises:
-        InputError: too many rows for 32-bit row numbers.
-    """
-    ids, pieces = collect_kept_pieces(chunks)
+def no_rows(layout: Layout) -> ParsedRows:
+    """Return no rows, in the types of a layout."""
     none = np.zeros(0, np.int32)
     label = np.zeros(0, np.int64) if layout.has_labels else None
-    empty = ParsedRows(none, none, np.zeros(0, np.uint8), np.zeros((0, layout.width), np.int32), none, label)
-    return ids, join_parsed_rows(pieces or [empty])
+    return ParsedRows(none, none, np.zeros(0, np.uint8), np.zeros((0, layout.width), np.int32), none, label)
 
 
 def collect_kept_pieces(chunks: Iterable[ParsedChunk]) -> tuple[list[str], list[ParsedRows]]:
@@ -242,17 +232,13 @@ def sorted_daily_totals(rows: ParsedRows, rejected: Ints, *, units_per_wh: int =
 
     `rejected` rows, by their index, count as no reading. A net export of a day counts as 0.
     """
-    day = rows.time // np.int32(SLOTS)
-    is_first = np.ones(len(day), bool)
-    np.not_equal(day[1:], day[:-1], out=is_first[1:])
-    is_first[1:] |= rows.household[1:] != rows.household[:-1]
-    starts = np.flatnonzero(is_first)
+    starts = day_starts(rows.household, rows.time)
     keys = _household_day_keys(rows, starts)
     energy_wh = whole_watt_hours(rows.energy_wh[:, 0], units_per_wh)
     if len(rejected):
         energy_wh = energy_wh.copy()
         energy_wh[rejected] = 0
-    readings = np.diff(starts, append=len(day))
+    readings = np.diff(starts, append=len(rows.time))
     readings -= np.bincount(np.searchsorted(starts, rejected, side="right") - 1, minlength=len(starts))
     return keys, np.maximum(np.add.reduceat(energy_wh, starts, dtype=np.int64), 0), readings
 

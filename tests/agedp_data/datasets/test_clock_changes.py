@@ -5,9 +5,10 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
+import numpy as np
 import pytest
 
-from agedp_data.datasets.timestamps import ZoneDays, begins_as_recorded, first_moved_day, zone_changes
+from agedp_data.datasets.timestamps import WallClock, ZoneDays, begins_as_recorded, first_moved_day, zone_changes
 
 # New South Wales: first Sunday of October at 2:00, first Sunday of April at 3:00
 SPRING = (date(2010, 10, 3), date(2011, 10, 2), date(2012, 10, 7))
@@ -36,6 +37,31 @@ def test_in_the_three_years_of_ausgrid_only_the_published_sundays_differ():
 )
 def test_a_zone_has_its_own_changes(zone, day, absent, repeated):
     assert (ZoneDays(zone).absent_slots(day), ZoneDays(zone).repeated_slots(day)) == (absent, repeated)
+
+
+@pytest.mark.parametrize(
+    ("zone", "day_zone", "near"),
+    [
+        ("UTC", LONDON, date(2013, 3, 31)), (LONDON, "UTC", date(2013, 10, 27)), (LONDON, SYDNEY, date(2013, 4, 7)),
+        (LORD_HOWE, LORD_HOWE, date(2012, 10, 7)), ("UTC", "Asia/Kathmandu", date(1986, 1, 1)),
+        ("America/St_Johns", LORD_HOWE, date(2013, 3, 10)), ("UTC", "Africa/Monrovia", date(1971, 12, 30)),
+    ],
+)  # fmt: skip
+def test_positions_of_many_timestamps_are_those_of_each(zone, day_zone, near):
+    """Quarters of the days around a change, against one conversion by zoneinfo for each that the clock shows once."""
+    first = (near - date(1970, 1, 1)).days - 8
+    quarters = np.arange(first * 96, (first + 16) * 96, dtype=np.int32)
+    times, _, minutes = WallClock(zone, ZoneDays(day_zone)).positions_at(quarters)
+    number = 0
+    for quarter, found in zip(quarters.tolist(), zip(times.tolist(), minutes.tolist(), strict=True), strict=True):
+        wall = (datetime(1970, 1, 1) + quarter * timedelta(minutes=15)).replace(tzinfo=ZoneInfo(zone))
+        if wall.utcoffset() != wall.replace(fold=1).utcoffset():
+            continue
+        start = wall.astimezone(UTC).astimezone(ZoneInfo(day_zone))
+        slot, past = divmod(start.hour * 60 + start.minute, 30)
+        assert found == ((start.date() - date(1970, 1, 1)).days * 48 + slot, past)
+        number += 1
+    assert number >= 15 * 96
 
 
 def walked(zone: str) -> list[tuple[datetime, timedelta]]:

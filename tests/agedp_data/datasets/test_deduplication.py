@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 
 import numpy as np
 from hypothesis import given, settings
@@ -60,7 +61,8 @@ def as_dictionaries(found: Readings) -> tuple[dict, dict]:
 
 WIDE = st.tuples(*([st.sampled_from([-1, 0, 700])] * 2)).map(lambda pair: pair * 24)
 LAYOUTS = {  # width: channels, times and energies of a row, and which channels are complete
-    1: (st.just(0), st.integers(-3, 3), st.tuples(st.integers(0, 2)), [SINGLE_CHANNEL]),
+    1: (st.integers(0, 1), st.integers(-3, 3), st.tuples(st.integers(0, 2)),
+        [SINGLE_CHANNEL, (frozenset({0, 1}),), (frozenset({0, 1}), *SINGLE_CHANNEL)]),
     48: (st.integers(0, 1), st.sampled_from([-48, 0, 240]), WIDE,
          [(frozenset({0, 1}),), (frozenset({0, 1}), *SINGLE_CHANNEL)]),
 }  # fmt: skip
@@ -75,5 +77,8 @@ def test_readings_equal_the_dictionary_in_any_order(data, width, later_wins):
     order = data.draw(st.permutations(range(len(found))))
     complete = data.draw(st.sampled_from(sets))
     rows = rows_of(found, files, order, width)
+    if data.draw(st.booleans()):  # as narrow as those of a frame
+        kinds = {"household": np.int32, "channel": np.uint8, "time": np.int32, "file": np.uint8, "energy_wh": np.int32}
+        rows = replace(rows, **{name: getattr(rows, name).astype(kind) for name, kind in kinds.items()})
     settled = deduplicate_rows(rows, complete_channels=complete, later_wins=later_wins)
     assert as_dictionaries(settled) == by_hand(found, files, complete, width, later_wins=later_wins)

@@ -1,9 +1,10 @@
-"""Calibration draws and household accounts: drawn once, permitted by form 2, carried by folders and recoveries."""
+"""Calibration draws and accounts: drawn once, permitted by their form, carried by folders and recoveries."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,16 @@ import pytest
 from agedp_data.errors import LedgerError
 from agedp_data.ledger import Ledger
 from agedp_data.ledger.hash_chain import HashChain
-from agedp_data.ledger.lifecycle import CalibrationDraw, HouseholdAccount, LedgerUpgrade, format_lifecycle_record
+from agedp_data.ledger.lifecycle import (
+    CalibrationDraw,
+    HouseholdAccount,
+    LedgerUpgrade,
+    LifecycleRecord,
+    PopulationAccount,
+    SigningKey,
+    format_lifecycle_record,
+    read_lifecycle_record,
+)
 from agedp_data.ledger.records import NO_HASH, StatementRecord, columns_of, sha256, text_of
 from agedp_data.ledger.transfer import export_population, recovered_rows
 from tests.agedp_data.ledger.conftest import Book, everywhere
@@ -79,14 +89,35 @@ def test_the_newest_account_of_a_population_is_stored_once(place: str) -> None:
             ledger.record_account(HouseholdAccount("london-homes", 10, 9), at="2025-01-10")
 
 
+def test_no_account_is_below_the_one_before_it(place: str) -> None:
+    with Book(place).begin() as ledger:
+        ledger.record_account(HouseholdAccount("london-homes", 5, 9, "2025-01-01"), at="2025-01-09")
+        with pytest.raises(LedgerError, match="an account that is below the one before it"):
+            ledger.record_account(PopulationAccount("london-homes", 4, 9, "2025-01-01"), at="2025-01-10")
+        stored = ledger.record_account(PopulationAccount("london-homes", 5, 9, "2025-01-01", (), 2, 3), at="2025-01-10")
+        for lower in (replace(stored, total=8), replace(stored, day=4), replace(stored, own_total=10)):
+            with pytest.raises(LedgerError, match="an account that is below"):
+                ledger.record_account(lower, at="2025-01-11")
+        assert ledger.household_account("london-homes") == stored
+        assert ledger.verify() == ()
+
+
 @pytest.mark.parametrize(
-    "record", [CalibrationDraw("p", *PERIOD, "{}", (1,), 1), HouseholdAccount("p", 1, 1)], ids=["draw", "account"]
+    ("record", "form"),
+    [
+        (CalibrationDraw("p", *PERIOD, "{}", (1,), 1), 2),
+        (HouseholdAccount("p", 1, 1), 2),
+        (PopulationAccount("p", 1, 1), 3),
+        (SigningKey("ab" * 32), 3),
+    ],
+    ids=["draw", "household", "population", "key"],
 )
-def test_a_record_of_form_2_needs_an_upgrade_before_it(record: CalibrationDraw | HouseholdAccount) -> None:
+def test_a_record_of_a_later_form_needs_an_upgrade_before_it(record: LifecycleRecord, form: int) -> None:
     chain = HashChain()
     row = StatementRecord("", format_lifecycle_record(record), (), "", seq=1, at="2025-01-01")
-    assert "a record of form 2 before the ledger was upgraded to it" in chain.broken_rules(row)
-    upgrade = StatementRecord("", format_lifecycle_record(LedgerUpgrade(2, "0.2")), (), "", seq=1, at="2025-01-01")
+    assert read_lifecycle_record(row) == record
+    assert f"a record of form {form} before the ledger was upgraded to it" in chain.broken_rules(row)
+    upgrade = StatementRecord("", format_lifecycle_record(LedgerUpgrade(form, "0.2")), (), "", seq=1, at="2025-01-01")
     stored = columns_of(upgrade) | {"hash": sha256(NO_HASH + text_of(upgrade))}
     assert chain.add("statement", stored) == ()
     assert chain.broken_rules(row) == ()
