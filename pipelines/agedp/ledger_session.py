@@ -18,6 +18,7 @@ from agedp.internal_records import bookkeeping
 from agedp.internal_records.population_accounts import AccountsPlace, PopulationAccounts
 from agedp.internal_records.roster_history import RosterDigest, RosterHistory
 from agedp.planning.forecast import ForecastView
+from agedp.preflight.alerts import count_reported
 from agedp.release_folder.folder_files import SUMS
 from agedp.release_folder.folder_writer import RemoteFolder
 from agedp.release_folder.origin import ReleaseOrigin, check_ledger_not_behind, release_origins
@@ -166,6 +167,12 @@ class LedgerSession:
             LedgerError: the witness has confirmed rows, or does not answer.
         """
         self._check_none_beyond()
+        lacks_records = not (self.is_rehearsal or self.run.books.keys("released_rosters"))
+        if lacks_records and count_reported(self.run.paths.folder, population=self.population):
+            raise LedgerBehind(
+                f"days of {self.population!r} were released from another ledger, and books.sqlite in the confidential "
+                "folder is lost. Put both back, or name another confidential folder and another population"
+            )
         witness = self._commit_witness()
         if witness is not None:
             witness.check(HashChain)
