@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
@@ -18,8 +17,8 @@ from agedp import budget
 from agedp.internal_records import bookkeeping
 from agedp.internal_records.population_accounts import AccountsPlace, PopulationAccounts
 from agedp.internal_records.roster_history import RosterDigest, RosterHistory
-from agedp.local_files.atomic_files import DamagedFile
 from agedp.planning.forecast import ForecastView
+from agedp.preflight.alerts import count_reported
 from agedp.release_folder.folder_files import SUMS
 from agedp.release_folder.folder_writer import RemoteFolder
 from agedp.release_folder.origin import ReleaseOrigin, check_ledger_not_behind, release_origins
@@ -73,6 +72,7 @@ class LedgerSession:
 
     @classmethod
     def _unopened(cls, run: RunContext) -> LedgerSession:
+        bookkeeping.take_over(run.books)
         location = run.run_file.output.release
         remote_folder = RemoteFolder(location, run.release_folder) if is_url(location) else None
         return cls(run, None, run.model, remote_folder, RosterDigest(run.roster, run.meters))
@@ -113,7 +113,7 @@ class LedgerSession:
         if session.accounts is not None:
             session.accounts.check_place(ledger)
         # a rehearsal that is begun anew has a ledger with the same first row
-        bookkeeping.update_checkpoint(self.run.paths.ledger_checkpoint, ledger, may_begin_anew=self.is_rehearsal)
+        bookkeeping.update_checkpoint(self.run.books, ledger, may_begin_anew=self.is_rehearsal)
         return replace(session, model=session._stored_model() or self.model)
 
     @property
@@ -144,12 +144,10 @@ class LedgerSession:
     def publication(self) -> bookkeeping.PublicationRecord | None:
         """Return the last complete publication of the release folder; None at a URL, where others may write too."""
         run = self.run
-        return None if self.remote_folder else bookkeeping.read_publication(run.paths.publication, run.release_folder)
+        return None if self.remote_folder else bookkeeping.read_publication(run.books, run.release_folder)
 
     def _open_ledger(self, *, create: bool) -> Ledger:
-        ledger = bookkeeping.open_ledger(
-            self.run.run_file.output.ledger, self.run.paths.ledger_checkpoint, create=create
-        )
+        ledger = bookkeeping.open_ledger(self.run.run_file.output.ledger, self.run.books, create=create)
         witness = self._commit_witness()
         if witness is not None:
             contracts = ledger.contracts(self.population)
@@ -169,6 +167,12 @@ class LedgerSession:
             LedgerError: the witness has confirmed rows, or does not answer.
         """
         self._check_none_beyond()
+        lacks_records = not (self.is_rehearsal or self.run.books.keys("released_rosters"))
+        if lacks_records and count_reported(self.run.paths.folder, population=self.population):
+            raise LedgerBehind(
+                f"days of {self.population!r} were released from another ledger, and books.sqlite in the confidential "
+                "folder is lost. Put both back, or name another confidential folder and another population"
+            )
         witness = self._commit_witness()
         if witness is not None:
             witness.check(HashChain)
@@ -313,7 +317,7 @@ class LedgerSession:
     def roster_history(self) -> RosterHistory:
         """Return the roster history of the population for the ledger, or for none before it exists."""
         ledger_id = "" if self.ledger is None else self.ledger.id
-        return RosterHistory(self.run.paths.roster_history, self.population, ledger_id, self.is_rehearsal)
+        return RosterHistory(self.run.books, self.population, ledger_id, self.is_rehearsal)
 
     @property
     def is_rehearsal(self) -> bool:
@@ -367,9 +371,6 @@ class LedgerSession:
             raise history.behind(min(beyond))
 
     def _days_with_true_values(self) -> set[str]:
-        """Return the days with recorded true values that no rehearsal recorded; none if their file is damaged."""
-        days = set[str]()
-        with suppress(DamagedFile):
-            paths = self.run.paths
-            days = {day for day, _ in bookkeeping.recorded_days(paths.true_means, paths.true_counts, self.population)}
+        """Return the days with recorded true values that no rehearsal recorded."""
+        days = {day for day, _ in bookkeeping.recorded_days(self.run.books, self.population)}
         return days - self.roster_history.rehearsed_days() if days else days

@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, TypeVar, Unpac
 
 from agedp import plots
 from agedp.compute.engine_settings import Scheduler
-from agedp.internal_records.bookkeeping import TRUE_MEANS
+from agedp.internal_records.bookkeeping import TRUE_MEANS, take_over
 from agedp.ledger_session import LedgerSession
+from agedp.local_files.books import Books
 from agedp.models import CalibratedModel
 from agedp.pipeline import run_stages
 from agedp.preflight.input_checks import noted, warn_of
@@ -479,7 +480,7 @@ def true_means(run_file: str | Path) -> pd.DataFrame:
         InputError: the record in the confidential folder is damaged, or cannot be read.
     """
     run = load_run_file(run_file)
-    table = TRUE_MEANS.population_table(internal_paths(run).true_means, run.population.name)
-    ordered = table.drop_columns(["population"]).sort_by([(name, "ascending") for name in ("day", "series", "cell")])
-    frame: pd.DataFrame = ordered.to_pandas()
+    books = Books(internal_paths(run).books)
+    take_over(books)
+    frame: pd.DataFrame = TRUE_MEANS.read(books, run.population.name).drop_columns(["population"]).to_pandas()
     return frame

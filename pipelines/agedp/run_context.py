@@ -14,6 +14,7 @@ from agedp.compute.engine_settings import SILENT, Engine, ProgressReporter, Sche
 from agedp.internal_records.roster_history import load_roster
 from agedp.local_files import atomic_files
 from agedp.local_files.atomic_files import InternalPaths
+from agedp.local_files.books import Books
 from agedp.stage_values import last_due_date
 from agedp.store.store import FileOrder, Store, store_buckets
 from agedp_data import clock
@@ -90,9 +91,8 @@ class RunContext:
             raise RunFileError('--as-of goes with [schedule] mode = "rehearsal" only')
         if run.schedule.mode == "rehearsal" and as_of is None:
             as_of = last_due_date(run)  # None for an open period; stages that do not draw need no date
-        folder = internal_paths(run).roster
         levels = {column for series in run.series.values() if len(series.columns) > 1 for column in series.columns}
-        roster = load_roster(run.population.roster, folder, path_columns=levels)
+        roster = load_roster(run.population.roster, Books(internal_paths(run).books), path_columns=levels)
         _check_columns(run, roster)
         made = Path(run.model.file, PUBLIC_FILE) if isinstance(run.model, EstimatedModel) else None
         if made is not None and not run.schedule.reads_input and not made.exists():  # only readings could make it
@@ -133,6 +133,11 @@ class RunContext:
     def paths(self) -> InternalPaths:
         """Return the paths in the confidential folder."""
         return internal_paths(self.run_file)
+
+    @property
+    def books(self) -> Books:
+        """Return the book of the confidential folder."""
+        return Books(self.paths.books)
 
     @property
     def release_folder(self) -> Path:

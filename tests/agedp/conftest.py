@@ -14,7 +14,7 @@ import pytest
 
 from agedp.compute.engine_settings import Engine
 from agedp.ledger_session import LedgerSession
-from agedp.local_files import atomic_files
+from agedp.local_files import atomic_files, books
 from agedp.pipeline import RunSummary, run_stages
 from agedp.release_verification import ReleaseFolder, open_release
 from agedp.run_context import RunContext
@@ -25,6 +25,7 @@ from agedp_data import mechanisms, table_schemas
 from agedp_data.datasets.validation import ReadingRules
 from agedp_data.ledger import Ledger, ReleaseRecord
 from agedp_data.roster import Roster, read_roster
+from tests.books import cells
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -122,6 +123,8 @@ class House:
 
     def records(self, name: str) -> list[dict[str, Any]]:
         """Return the lines of a confidential table, such as true_means."""
+        if name in books.TABLES:
+            return cells(self.folder / "confidential", name)
         path, schema = self.folder / "confidential" / f"{name}.parquet", getattr(table_schemas, name.upper())
         return atomic_files.read_table(path, schema).to_pylist()
 

@@ -55,7 +55,7 @@ def test_a_store_with_another_number_of_buckets_uses_no_daily_totals_of_before(t
         store = world.folder / "confidential" / "store"
         for night, number in enumerate(numbers):
             monkeypatch.setattr(store_module, "buckets_for", lambda _, number=number: number)
-            for path in (store / "buckets.json", store / "manifests.json", *store.glob("files/*.json")):
+            for path in (store.parent / "books.sqlite", *store.glob("files/*.json")):
                 path.unlink(missing_ok=True)
             assert world.night(FIRST + timedelta(days=2 + night)) in ("silent", "warning")
         assert store_module.stored_buckets(store) == 2
@@ -75,7 +75,7 @@ def test_runs_in_buckets_release_and_report_the_same(tmp_path, plain, monkeypatc
     assert public == (plain.folder / "model" / "public.json").read_text()
     world.deliver("next.csv", LIVE + timedelta(days=1), 1)
     [*rosters] = (world.folder / "confidential" / "roster").glob("*/*.parquet")
-    for path in (store / "buckets.json", *rosters, *store.glob("days/*/bucket=*/*.parquet")):
+    for path in (*rosters, *store.glob("days/*/bucket=*/*.parquet")):
         path.write_bytes(b"spoilt")
     (min(store.glob("month=2013-03/bucket=*/*.parquet"))).unlink()
     assert world.night(LIVE + timedelta(days=3)) == "silent"

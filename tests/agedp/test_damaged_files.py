@@ -11,7 +11,9 @@ import os
 import random
 import re
 import shutil
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -20,11 +22,13 @@ import pytest
 
 from agedp.calibration_pipeline import calibrate
 from agedp.internal_records import roster_history
+from agedp.local_files.books import TABLES
 from agedp.pipeline import run_stages
 from agedp.store import file_identity
 from agedp_data import mechanisms
 from agedp_data.errors import AgedpError
 from tests.agedp.conftest import House
+from tests.books import spoil
 
 FEBRUARY, FIRST, NEXT = date(2013, 2, 14), date(2013, 2, 28), date(2013, 3, 3)
 PROMISE = (
@@ -59,7 +63,7 @@ confidence = "plug-in"
 ages_days = [1, 2]
 publish = "envelope"
 """
-STORE = "confidential/store"
+STORE, BOOK = "confidential/store", Path("confidential/books.sqlite")
 ENDINGS: dict[str, tuple[str, ...]] = {  # how a night ends after damage to a kind of file
     # read by people alone, or written anew by every run before anybody reads it
     "confidential/forgetting/ID.json": ("silent",),
@@ -67,46 +71,36 @@ ENDINGS: dict[str, tuple[str, ...]] = {  # how a night ends after damage to a ki
     "confidential/quality.parquet": ("silent",),
     "confidential/quarantine_settled.parquet": ("silent",),
     "confidential/report.html": ("silent",),
-    "confidential/report.json": ("silent",),
     "confidential/sums.parquet": ("silent",),
     f"{STORE}/quarantine/ID.parquet": ("silent",),
     f"{STORE}/quarantine/month=MONTH/ID.parquet": ("silent",),
     "model/edges.parquet": ("silent",),
     # made anew
-    "confidential/ledger_checkpoint.json": ("silent",),
     "confidential/preflight.json": ("silent",),
-    "confidential/publication.json": ("silent",),
     f"{STORE}/days/month=MONTH/ID.parquet": ("silent",),
     f"{STORE}/days/month=MONTH/ID.aside.parquet": ("silent",),
-    f"{STORE}/days/month=MONTH/deduplicated.json": ("silent",),
-    f"{STORE}/manifests.json": ("silent",),
-    f"{STORE}/names.json": ("silent",),
     # made anew where the input file is still delivered, refused where it is not
     f"{STORE}/files/ID.json": ("silent", "refused"),
     f"{STORE}/month=MONTH/ID.parquet": ("silent", "refused"),
     f"{STORE}/part_days/month=MONTH/ID.parquet": ("silent", "refused"),
     "confidential/alerts.jsonl": ("warning",),
     "confidential/alerts.1.jsonl": ("warning",),
-    "confidential/counted_states.parquet": ("warning",),
-    "confidential/coverage.parquet": ("warning",),
     "confidential/forgetting/model.parquet": ("warning",),
-    "confidential/true_counts.parquet": ("warning",),
-    "confidential/true_means.parquet": ("warning",),
     "model/households.parquet": ("warning",),
     "model/transitions.parquet": ("warning",),
     "confidential/household_register.key": ("refused",),
     "confidential/household_register.sqlite": ("silent", "refused"),  # silent: one bit of a page that is not read
-    "confidential/released_rosters.parquet": ("refused",),
+    "confidential/books.sqlite": ("silent", "warning", "refused"),  # silent: one bit of a page that is not in use
     f"{STORE}/forgotten_before": ("refused",),
     "model/public.json": ("refused",),
     "model/public.sha256": ("refused",),
-    "confidential/roster/checked.json": ("silent",),
-    "confidential/roster/counts.parquet": ("silent",),
-    "confidential/roster/file.json": ("silent",),
-    f"{STORE}/buckets.json": ("silent",),
+}
+ENDS_OF_TABLES = {
+    "released_rosters": "refused",  # the others are written anew before the book is checked
+    **dict.fromkeys(("ledger_checkpoints", "roster_checks", "manifests", "deduplicated", "buckets"), "silent"),
 }
 ALWAYS = (
-    "confidential/true_means.parquet", "confidential/released_rosters.parquet", f"{STORE}/forgotten_before",
+    "confidential/books.sqlite", f"{STORE}/forgotten_before",
     f"{STORE}/files/ID.json", f"{STORE}/month=MONTH/ID.parquet", "model/public.json",
 )  # fmt: skip
 ADVICE = ("put the files back", "put back", "remove it", "name another confidential folder", "run again")
@@ -245,9 +239,14 @@ def after(before: World) -> World:
 
 
 def judge(before: World, after: World, folder: Path, path: Path, way: str) -> str:
-    """Spoil one file and run the next night, and once more after following its advice; return how it ended."""
+    """Spoil one file and run the next night; return how it ended."""
     world = before.copied(folder)
     world.spoil(path, way)
+    return end_of_night(before, after, world, path, way)
+
+
+def end_of_night(before: World, after: World, world: World, path: Path, way: str) -> str:
+    """Run the next night of a spoiled world, and once more after following its advice; return how it ended."""
     ending = world.night()
     if ending not in ("silent", "warning"):
         assert world.values() == before.values()
@@ -258,7 +257,7 @@ def judge(before: World, after: World, folder: Path, path: Path, way: str) -> st
     figures, true = world.true_figures(), after.true_figures()
     let_go = {key for key in true if key[0].startswith("2013-02")}  # their readings are gone
     assert figures.items() <= true.items(), (path, way)
-    assert true.keys() - figures.keys() <= (let_go if path.name.startswith("true_") else set())
+    assert true.keys() - figures.keys() <= (let_go if path == BOOK else set())
     return ending
 
 
@@ -281,3 +280,41 @@ def test_every_file_spoiled_in_every_way(before, after, tmp_path, way):
     paths = [path for kind in before.kinds().values() for path in kind]
     for number, path in enumerate(paths):
         judge(before, after, tmp_path / str(number), path, way)
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_a_night_after_damage_to_one_row_loses_that_row_alone(before, after, tmp_path, table):
+    world = before.copied(tmp_path / "world")
+    spoil(world.folder / "confidential", table)
+    expected = ENDS_OF_TABLES.get(table, "warning")
+    assert end_of_night(before, after, world, BOOK, table) == expected
+    lost = after.true_figures().keys() - world.true_figures().keys()
+    assert len({key[:2] for key in lost}) <= (table in ("true_means", "true_counts"))
+    assert (world.folder / "confidential" / "books.sqlite.damaged").exists() == (expected == "warning")
+
+
+def test_a_row_that_is_gone_is_noticed(before, tmp_path):
+    for table, ending in (("coverage", "warning"), ("released_rosters", "put back a copy of it, or remove it")):
+        world = before.copied(tmp_path / table)
+        with closing(sqlite3.connect(world.folder / BOOK)) as book, book:
+            book.execute(
+                "DELETE FROM row WHERE name = ? AND key = (SELECT max(key) FROM row WHERE name = ?)", [table] * 2
+            )
+        assert ending in world.night()
+
+
+def test_a_foreign_file_is_refused(before, tmp_path):
+    world = before.copied(tmp_path / "world")
+    (world.folder / BOOK).unlink()
+    with closing(sqlite3.connect(world.folder / BOOK)) as book, book:
+        book.execute("CREATE TABLE albums (title TEXT)")
+    assert "books.sqlite in the confidential folder is damaged; put back a copy of it, or remove it" in world.night()
+    (world.folder / BOOK).unlink()
+    assert world.night() == "silent"
+
+
+def test_a_row_whose_key_became_a_text_does_not_count(before, tmp_path):
+    world = before.copied(tmp_path / "world")
+    with closing(sqlite3.connect(world.folder / BOOK)) as book, book:
+        book.execute("UPDATE row SET key = CAST(key AS TEXT) WHERE name = 'coverage'")
+    assert world.night() == "warning"

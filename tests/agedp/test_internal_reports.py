@@ -16,11 +16,12 @@ from agedp.stages.report import is_report_current, note_report
 from agedp_data.errors import InputError
 from agedp_flows.artifacts import report_text, warning_text
 from agedp_flows.text.run_text import result_json
+from tests.books import forget, spoil
 from tests.command import agedp
 
 FIRST = date(2013, 1, 1)
 PROMISE = 'notion = "classical"\nage_days = 1\nepsilon_per_day = 0.5\nmax_day_epsilon = 0.5\nepsilon_total = 9\n'
-RECORD = "agedp.internal_records.bookkeeping.CellTable.add"
+RECORD = "agedp.internal_records.bookkeeping.CellTable.contents"
 REPORT = "agedp.reports.confidential_report.write_confidential_report"
 
 
@@ -130,8 +131,8 @@ CHANGES = (
     name_again,
     join,
     lambda house: (house.folder / "confidential" / "report.html").unlink(),
-    lambda house: (house.folder / "confidential" / "report.json").write_bytes(b"{"),
-    lambda house: (house.folder / "confidential" / "coverage.parquet").unlink(),
+    lambda house: spoil(house.folder / "confidential", "report"),
+    lambda house: forget(house.folder / "confidential", "coverage"),
 )
 
 

@@ -21,6 +21,7 @@ from agedp_data.epsilon import NANO
 from agedp_data.errors import ContractChanged, InputError, Refused, RunFileError
 from tests.agedp.release_folder import span_oracle
 from tests.agedp.release_folder.resealed import reseal
+from tests.books import forget
 
 FIRST, DAYS = date(2013, 1, 1), 3
 TODAY = date(2013, 6, 1)
@@ -216,7 +217,7 @@ def test_a_released_day_keeps_the_group_of_every_level(made):
     with pytest.raises(Refused, match="the roster's column 'substation' has other groups on 2013-01-01"):
         made.run(today=TODAY)
     path.write_text(text)
-    (made.folder / "confidential" / "released_rosters.parquet").unlink()
+    forget(made.folder / "confidential", "released_rosters")
     path.write_text(text.replace("2,S1,north", "2,S2,north"))  # then the numbers of households are compared
     with pytest.raises(Refused, match="the roster has other households on 2013-01-01"):
         made.run(today=TODAY)

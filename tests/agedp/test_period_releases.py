@@ -14,6 +14,7 @@ from agedp_data.epsilon import NANO
 from agedp_data.errors import Refused, RunFileError
 from agedp_flows import artifacts
 from tests.agedp.conftest import CLASSICAL, ended_in_draw
+from tests.books import forget
 
 FIRST, LAST = date(2013, 1, 30), date(2013, 3, 3)  # from a Wednesday to a Sunday; February alone is a whole month
 DAYS = [FIRST + timedelta(days=i) for i in range((LAST - FIRST).days + 1)]
@@ -188,7 +189,7 @@ def test_a_roster_cannot_change_on_any_day_of_a_published_week(houses, tmp_path)
     roster.write_text(roster.read_text().replace("2013-02-10", "2013-02-06"))
     with pytest.raises(Refused, match="other households on 2013-02-07"):
         house.run(today=TODAY)
-    (house.folder / "confidential" / "released_rosters.parquet").unlink()
+    forget(house.folder / "confidential", "released_rosters")
     with pytest.raises(Refused, match="other households on 2013-02"):
         house.run(today=TODAY)
 

@@ -25,6 +25,7 @@ from agedp_data.ledger import Ledger
 from tests.agedp.conftest import ended_in_draw
 from tests.agedp.release_folder.resealed import reseal
 from tests.agedp.reports.html import faults_of
+from tests.books import forget
 
 FIRST, DAYS = date(2013, 1, 1), 3
 TODAY = date(2013, 6, 1)
@@ -189,7 +190,7 @@ def test_a_missing_half_hour_is_named_by_its_time(made):
 
 def test_days_without_true_values_are_summed_once(made):
     assert made.run(today=TODAY).checked.sums.by_day == {}
-    (made.folder / "confidential" / "coverage.parquet").unlink()
+    forget(made.folder / "confidential", "coverage")
     again = made.run(today=TODAY).checked.sums.by_day
     assert {of for of, _ in again} == {day(i) for i in range(DAYS)}
     assert made.run(today=TODAY).checked.sums.by_day == {}

@@ -10,11 +10,13 @@ from datetime import date, timedelta
 import fsspec
 import pytest
 
+from agedp.local_files.books import Books
 from agedp.stages import publish
 from agedp_data import clock
 from agedp_data.errors import LedgerBehind, LedgerError
 from agedp_data.ledger import Ledger
 from tests.agedp.conftest import House
+from tests.books import contents, forget
 
 NIGHT = date(2013, 1, 4)
 FOLDER_FILES = ("report.html", "daily_averages.parquet", "ledger_rows.jsonl", "statement.json", "SHA256SUMS")
@@ -48,8 +50,8 @@ def states(house: House) -> dict[str, tuple[int, int]]:
 
 
 def checkpoint_date(house: House) -> str:
-    first_line = (house.folder / "confidential" / "ledger_checkpoint.json").read_text().partition("\n")[0]
-    return str(json.loads(first_line)["verified_on"])
+    [content] = contents(house.folder / "confidential", "ledger_checkpoints").values()
+    return str(json.loads(content.partition(b"\n")[0])["verified_on"])
 
 
 def test_a_night_with_nothing_due_leaves_ledger_and_folder(homes, writes):
@@ -63,8 +65,7 @@ def test_a_drawn_night_publishes_what_a_folder_made_anew_has(homes, writes):
     assert [row.day for row in homes.run(today=date(2013, 1, 5)).drawn] == ["2013-01-04"]
     published = homes.files()
     shutil.rmtree(homes.folder / "release")
-    for name in ("ledger_checkpoint.json", "publication.json"):
-        (homes.folder / "confidential" / name).unlink()
+    forget(homes.folder / "confidential", "ledger_checkpoints", "publications")
     homes.run(today=date(2013, 1, 5))
     assert (homes.files(), writes) == (published, ["release", "release"])
     homes.release.verify()
@@ -149,8 +150,9 @@ def test_an_older_ledger_alone_is_refused_by_the_checkpoint(homes):
     shutil.copy(homes.folder / "older.sqlite", homes.folder / "ledger.sqlite")
     shutil.rmtree(homes.folder / "release")
     for path in (homes.folder / "confidential").iterdir():  # all other records are lost
-        if path.is_file() and path.name != "ledger_checkpoint.json" and "household_register" not in path.name:
+        if path.is_file() and path.name != "books.sqlite" and "household_register" not in path.name:
             path.unlink()
+    forget(homes.folder / "confidential", "publications", "report", "released_rosters", "coverage", "true_means")
     draws = len(homes.ledger().rows())
     with pytest.raises(LedgerError) as caught:
         homes.run(today=NIGHT)
@@ -159,15 +161,16 @@ def test_an_older_ledger_alone_is_refused_by_the_checkpoint(homes):
 
 
 def test_an_older_copy_is_noticed_after_an_upgrade(homes, monkeypatch):
-    path = homes.folder / "confidential" / "ledger_checkpoint.json"
-    heading, _, body = path.read_text().partition("\n")
-    path.write_text(json.dumps({**json.loads(heading), "software": "0.0"}) + "\n" + body)
+    books = Books(homes.folder / "confidential" / "books.sqlite")
+    [(address, content)] = books.rows("ledger_checkpoints").items()
+    heading, _, body = content.partition(b"\n")
+    earlier = {address: json.dumps({**json.loads(heading), "software": "0.0"}).encode() + b"\n" + body}
+    books.put("ledger_checkpoints", earlier)
     assert homes.session(today=NIGHT).open_ledger.is_read_completely
-    path.write_text(json.dumps({**json.loads(heading), "software": "0.0"}) + "\n" + body)
+    books.put("ledger_checkpoints", earlier)
     shutil.copy(homes.folder / "older.sqlite", homes.folder / "ledger.sqlite")
     shutil.rmtree(homes.folder / "release")
-    for name in ("released_rosters.parquet", "true_means.parquet"):
-        (homes.folder / "confidential" / name).unlink()
+    forget(homes.folder / "confidential", "released_rosters", "true_means")
     with pytest.raises(LedgerBehind, match="lacks rows that an earlier run has read"):
         homes.session(today=NIGHT).checked()
 
@@ -195,8 +198,7 @@ def test_two_populations_share_a_confidential_folder(homes, writes):
 def test_the_checkpoint_knows_a_ledger_that_was_shortened(homes):
     shutil.copy(homes.folder / "older.sqlite", homes.folder / "ledger.sqlite")
     shutil.rmtree(homes.folder / "release")
-    for name in ("released_rosters.parquet", "true_means.parquet"):
-        (homes.folder / "confidential" / name).unlink()
+    forget(homes.folder / "confidential", "released_rosters", "true_means")
     with pytest.raises(LedgerBehind, match="lacks rows that an earlier run has read"):
         homes.session(today=NIGHT).checked()
 

@@ -6,10 +6,11 @@ import shutil
 from datetime import date
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 
+import agedp
 from agedp.internal_records.bookkeeping import TRUE_MEANS
+from agedp.local_files.books import Books
 from agedp.reports import confidential_report
 from agedp.stages import publish
 from tests.agedp.conftest import House
@@ -73,13 +74,10 @@ def test_each_night_makes_what_its_change_asks_for(homes, work):
     homes.release.verify()
 
 
-def test_days_are_read_alike_with_and_without_their_list(homes):
-    path = homes.folder / "confidential" / "true_means.parquet"
+def test_recorded_days_are_those_of_the_rows(homes):
+    books = Books(homes.folder / "confidential" / "books.sqlite")
     days = {(line["day"].isoformat(), line["series"]) for line in homes.records("true_means")}
-    assert TRUE_MEANS.recorded(path, "homes") == days
-    assert TRUE_MEANS.recorded(path, "of somebody else") == set()
-    table = pq.read_table(path)
-    pq.write_table(table.slice(0, 1), path)  # another tool keeps the list, but not the rows
-    assert len(TRUE_MEANS.recorded(path, "homes")) == 1
-    pq.write_table(table.replace_schema_metadata({}), path)
-    assert TRUE_MEANS.recorded(path, "homes") == days
+    assert TRUE_MEANS.recorded(books, "homes") == days
+    assert TRUE_MEANS.recorded(books, "of somebody else") == set()
+    assert TRUE_MEANS.read(books, "of somebody else").num_rows == 0
+    assert len(agedp.true_means(homes.run_file)) == len(homes.records("true_means"))

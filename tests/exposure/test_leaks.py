@@ -43,7 +43,7 @@ def test_release_folder_ledger_and_public_part_of_the_model_contain_none(ran: Ra
 def test_the_search_finds_what_it_looks_for(ran: Ran) -> None:
     """The same search over the confidential folder finds every kind of mark, so an empty answer means something."""
     inside = " ".join(ran.marks.in_folder(ran.world.confidential))
-    for expected in ("true_means.parquet: number", "MARKhome", "MARKfile"):
+    for expected in ("sums.parquet: number", "MARKhome", "MARKfile"):
         assert expected in inside
     true_sum = ran.marks.patterns[0]
     text = b'"sum":' + str(struct.unpack("<q", true_sum)[0]).encode()

@@ -1,7 +1,8 @@
 """Every write and transaction boundary of a process, counted, and death at the k-th.
 
 A boundary is the instant before something changes on the disk: a file opened for writing, synced, renamed, removed, a
-folder made or removed, and BEGIN, every statement, COMMIT and what follows it on a database that is written to.
+folder made or removed, and BEGIN, every statement, COMMIT and what follows it on a database that is written to; of the
+book, every table that is put, COMMIT and what follows it.
 Between two of them nothing changes that another process could find, but for the bytes inside one temporary file and
 inside SQLite's own commit.
 """
@@ -12,13 +13,16 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Engine, event
 from sqlalchemy.engine.default import DefaultDialect
+
+from agedp.local_files.books import Books, BookTables
 
 _CHANGING = {"os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.link", "os.truncate", "os.chmod"}
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
@@ -58,6 +62,21 @@ class Boundaries:
                 self.passes("committed")
 
         os.fsync, DefaultDialect.do_commit = syncing, committing  # type: ignore[method-assign]
+        writing, put = Books.writing, BookTables.put
+
+        @contextmanager
+        def writing_book(book: Books) -> Iterator[BookTables]:
+            with writing(book) as tables:
+                yield tables
+                self.passes("commit the book")
+            self.passes("committed the book")
+
+        def putting(tables: BookTables, table: str, *rows: Any, **keys: Any) -> None:
+            if sys._getframe(1).f_code.co_name != "_memory":
+                self.passes(f"put {table}")
+            put(tables, table, *rows, **keys)
+
+        Books.writing, BookTables.put = writing_book, putting  # type: ignore[method-assign]
 
     def _execute(self, connection: Connection, _: object, statement: str, *__: object) -> None:
         self._writing = connection.get_execution_options().get("agedp_write", False)

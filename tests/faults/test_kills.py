@@ -30,9 +30,10 @@ NAMED = {
     "a night": {
         "execute INSERT INTO release*": 2,
         "committed": 2,
-        "os.rename .released_rosters.*": 1,
+        "put released_rosters": 1,
         "os.rename .SHA256SUMS.*": 1,
-        "os.rename .true_means.*": 1,
+        "put true_means": 1,
+        "commit the book": 2,
         "os.rmdir month=2026-01": 2,
     },
     "a night, with a witness": {"os.rename .homes.witness.new": 2, "commit": 1, "committed": 1},

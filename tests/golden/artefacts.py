@@ -18,6 +18,8 @@ import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from agedp_data import table_schemas
+from tests import books
 from tests.golden import inputs
 from tests.golden.product import fixed_surroundings, run_command
 
@@ -35,8 +37,8 @@ Artefacts = dict[str, dict[str, bytes]]
 """Category, artefact, content."""
 
 _MODEL = "confidential/model/"
-_VALUE_TABLES = {"sums.parquet", "true_means.parquet", "true_counts.parquet", "counted_states.parquet"}
-"""Confidential tables whose columns are values."""
+_CELL_TABLES = ("true_means", "true_counts", "counted_states", "coverage")
+"""Tables of cells in the confidential book; the columns of all but the last are values."""
 _CHAIN_COLUMNS = {"text", "hash", "seq", "contract", "model"}
 """Columns of a release row that depend on texts or on the number of other rows."""
 _BOUND = ("epsilon", "delta", "kind", "limit")
@@ -47,8 +49,7 @@ _VARYING = {
     "household_register.key",
     "household_register.sqlite",
     "household_register.place",
-    "publication.json",
-    "report.json",
+    "books.sqlite",
 }
 """Entries of the confidential folder that contain where and when files were found, or random bytes."""
 _PLACE_KEYS = {"agedp.lines"}
@@ -288,10 +289,19 @@ def _files(out: Path) -> Contents:
             if path.suffix == ".parquet":
                 table = _read(path)
                 yield category, f"{name}.rows", _rows(table, is_model="model" in relative.parts)
-                if path.name in _VALUE_TABLES:
+                if path.name == "sums.parquet":
                     yield from _columns(name, _typed(table))
             else:
                 yield category, name, path.read_bytes()
+    for book in sorted(inside.rglob("books.sqlite")):
+        for of_cells in _CELL_TABLES:
+            lines = books.cells(book.parent, of_cells)
+            if lines:
+                table = table_schemas.table_from_rows(getattr(table_schemas, of_cells.upper()), lines)
+                name = f"{book.parent.relative_to(out)}/{of_cells}.parquet"  # as in 0.2
+                yield TEXTS, f"{name}.rows", _rows(table)
+                if of_cells != "coverage":
+                    yield from _columns(name, _typed(table))
 
 
 def _columns(name: str, columns: dict[str, list[Any]]) -> Contents:

@@ -19,6 +19,9 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from agedp.demo.demo_folder import AGES_DAYS, CHAINS, DEMONSTRATED_NOTIONS, PAGE_TITLE, DemonstrationDataset
+from agedp.internal_records.bookkeeping import TRUE_MEANS
+from agedp.local_files.atomic_files import InternalPaths
+from agedp.local_files.books import Books
 from agedp.release_verification import ReleaseFolder
 from agedp.reports import svg
 from agedp.reports.html import PageSection, anchor_of, part, render_page, table, text_table
@@ -392,9 +395,8 @@ def summarise_release(dataset_folder: Path, notion: str) -> ReleaseSummary:
     folder = ReleaseFolder(dataset_folder / notion / "release")
     statement = folder.read_statement()
     days: list[Mapping[str, Any]] = [dict(row) for row in folder.averages()["daily_averages.parquet"].to_pylist()]
-    confidential = pq.read_table(
-        dataset_folder / notion / "confidential" / "true_means.parquet", columns=["day", "true_mean_kwh"]
-    ).to_pydict()
+    book = Books(InternalPaths(dataset_folder / notion / "confidential").books)
+    confidential = TRUE_MEANS.read(book, statement.population).to_pydict()
     by_day = dict(zip(confidential["day"], confidential["true_mean_kwh"], strict=True))
     true_means = [by_day[day["day"]] for day in days]
     promise = statement.contract.terms.promise

@@ -4,35 +4,40 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import date
+from functools import partial
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
+from agedp.internal_records.roster_history import ADVICE, rows_of_table
 from agedp.local_files import atomic_files
-from agedp.local_files.atomic_files import FileKind, FileNotice, check_parquet, read_content, read_derived
+from agedp.local_files.atomic_files import FileKind, read_content, read_derived
+from agedp.local_files.books import Books, Rows
 from agedp.stage_values import COUNTS, DailySum
 from agedp_data import clock, table_schemas
 from agedp_data.config.paths import ledger_path
-from agedp_data.errors import AgedpError, LedgerBehind
+from agedp_data.errors import LedgerBehind
 from agedp_data.ledger import Ledger, ReleaseRecord
 from agedp_data.ledger.ledger_reader import LedgerCheckpoint, parse_checkpoint, parse_checkpoint_of_any_version
 
+_LOG = logging.getLogger("agedp")
+
 # --------------------------------------------------------------------------------------------------
-# SUMS + LEDGER -> confidential tables with a row for each released day, series and cell; each run adds days.
+# SUMS + LEDGER -> tables of the book with a row for each released day and series; each run adds days.
 #
-#     <confidential>/counted_states.parquet   `table_schemas.COUNTED_STATES`, a row for each day, series and group
-#     <confidential>/coverage.parquet         `table_schemas.COVERAGE`, a row for each day, series and group
-#     <confidential>/true_means.parquet       `table_schemas.TRUE_MEANS`, a row for each day, mean and group
-#     <confidential>/true_counts.parquet      `table_schemas.TRUE_COUNTS`, a row for each day, distribution, cell
+#     counted_states   `table_schemas.COUNTED_STATES`, the cells of a day and series
+#     coverage         `table_schemas.COVERAGE`, the cells of a day and series
+#     true_means       `table_schemas.TRUE_MEANS`, the cells of a day and mean
+#     true_counts      `table_schemas.TRUE_COUNTS`, the cells of a day and distribution
 #
 # * COUNTED_STATES: the mean by states against the mean by readings. Every published value contains the difference, and
 #   no interval covers it. Its size depends on the readings, so the statement names it without its size.
@@ -46,165 +51,78 @@ from agedp_data.ledger.ledger_reader import LedgerCheckpoint, parse_checkpoint, 
 #
 # Decisions:
 #
-# * The metadata of a table list its days by population and series, so that a night with nothing due reads no column of
-#   two million cells. The list counts only with the number of rows that it was written with; the columns of a table
-#   without it, which an earlier version wrote, are read.
+# * The key of a row is population, day and series, its content the columns of the cells as JSON, compressed: a mean
+#   takes a hundred bytes, and the recorded days are known from the keys.
 # --------------------------------------------------------------------------------------------------
 
 TableRow = dict[str, Any]
-
-RecordedDays = dict[str, dict[str, list[str]]]
-"""The recorded ISO days by population and series."""
-
-_KEY = ("population", "day", "series", "cell")
-_DAYS: Final = b"agedp.days"
-_LATER = "put back a copy of {}, or remove it: later runs record the days that they release"
 
 
 @dataclass(frozen=True, slots=True)
 class CellTable:
     """A confidential table of cells: its schema, which begins with the key columns, and how a row is computed.
 
-    `helps` is advice for the user if the table is damaged. `rows_of_release` yields the rows of a release without the
-    columns population, day and series; none for a release of another statistic.
+    `rows_of_release` yields the rows of a release without the columns population, day and series; none for a release of
+    another statistic.
     """
 
+    name: str
     schema: pa.Schema
-    helps: str
     rows_of_release: Callable[[ReleaseRecord, DailySum], Iterable[TableRow]]
 
-    def read(self, path: Path) -> list[TableRow]:
-        """Return the rows of the table, none if the file does not exist yet.
+    def read(self, books: Books, population: str, *, columns: Sequence[str] | None = None) -> pa.Table:
+        """Return the rows of one population, or some of their columns, by day, series and cell."""
+        names = self.schema.names if columns is None else list(columns)
+        schema = pa.schema([self.schema.field(name) for name in names])
+        tables, lines = [schema.empty_table()], {name: list[Any]() for name in names}
+        for key, content in books.rows(self.name).items():
+            of_population, day, series = json.loads(key)
+            if of_population == population:
+                cells = json.loads(zlib.decompress(content))
+                keys = {"population": population, "day": date.fromisoformat(day), "series": series}
+                for name, values in lines.items():
+                    values.extend([keys[name]] * len(cells["cell"]) if name in keys else cells[name])
+                if len(lines[names[0]]) > _BATCH:
+                    tables.append(table_schemas.table_from_columns(schema, **lines))
+                    lines = {name: list[Any]() for name in names}
+        return pa.concat_tables([*tables, table_schemas.table_from_columns(schema, **lines)])
 
-        Raises:
-            InputError: a file that is damaged or cannot be read.
-        """
-        return atomic_files.table_rows(self.read_table(path), path, remedy=self.helps)
+    def recorded(self, books: Books, population: str) -> set[tuple[str, str]]:
+        """Return (day, series) of the rows of one population."""
+        keys = map(json.loads, books.keys(self.name))
+        return {(day, series) for of_population, day, series in keys if of_population == population}
 
-    def read_table(self, path: Path, *, columns: Sequence[str] | None = None) -> pa.Table:
-        """Return the table, or some of its columns with the days among them; no rows if the file does not exist yet.
-
-        A run that adds nothing reads years of cells by columns: as rows they would take gigabytes.
-
-        Raises:
-            InputError: a file that is damaged or cannot be read.
-        """
-        if not atomic_files.path_exists(path):
-            return self.schema.empty_table()
-        table = atomic_files.read_table(path, self.schema, columns=columns, remedy=self.helps)
-        days = pc.min_max(table["day"].cast(pa.int32()))
-        first, last = days["min"].as_py(), days["max"].as_py()
-        if first is not None:  # an impossible date is named as such
-            atomic_files.table_rows(pa.table({"day": pa.array([first, last], pa.date32())}), path, remedy=self.helps)
-        return table
-
-    def recorded(self, path: Path, population: str) -> set[tuple[str, str]]:
-        """Return (day, series) of the rows of one population.
-
-        Raises:
-            DamagedFile: as `read`.
-        """
-        if (listed := self._listed_days(path)) is not None:
-            return {(day, series) for series, days in listed.get(population, {}).items() for day in days}
-        table = self.read_table(path, columns=["population", "day", "series"])
-        own = table.filter(pc.equal(table["population"], population)).group_by(["day", "series"]).aggregate([])
-        return {(line["day"].isoformat(), line["series"]) for line in own.to_pylist()}
-
-    def of_population(self, path: Path, population: str) -> list[TableRow]:
-        """Return the rows of one population.
-
-        Raises:
-            DamagedFile: as `read`.
-        """
-        return atomic_files.table_rows(self.population_table(path, population), path, remedy=self.helps)
-
-    def population_table(self, path: Path, population: str, *, columns: Sequence[str] | None = None) -> pa.Table:
-        """Return the rows of one population as columns: years of cells take gigabytes as Python rows.
-
-        Raises:
-            DamagedFile: as `read`.
-        """
-        table = self.read_table(path, columns=columns)
-        return table.filter(pc.equal(table["population"], population))
-
-    def check(self, path: Path) -> FileNotice | None:
-        """Rename a damaged table, so that a new one begins, and return the warning; None if it is intact.
-
-        Raises:
-            InputError: the file cannot be read or renamed.
-        """
-        advice = "Put back a copy to keep its earlier days."
-        return read_content(path, self._check_days, FileKind.RECORD, advice=advice).notice
-
-    def _check_days(self, path: Path) -> None:
-        """Check the table; the checksum is of the whole file, so that its list of days, or one column, suffices."""
-        if self._listed_days(path) is None:
-            self.read_table(path, columns=["day"])
-
-    def _listed_days(self, path: Path) -> RecordedDays | None:
-        """Return the days that the metadata of the table list; None without a valid list, also of a damaged file."""
-
-        def parse(path: Path) -> RecordedDays | None:
-            content = path.read_bytes()
-            check_parquet(content)
-            footer = pq.read_metadata(pa.BufferReader(content))
-            schema, listed = footer.schema.to_arrow_schema(), (footer.metadata or {}).get(_DAYS)
-            if listed is None or (schema.names, schema.types) != (self.schema.names, self.schema.types):
-                return None
-            record = json.loads(listed)
-            return record["days"] if record["rows"] == footer.num_rows else None
-
-        return read_derived(path, parse)
-
-    def add(self, path: Path, sums: Mapping[tuple[date, str], DailySum], rows: Sequence[ReleaseRecord]) -> None:
-        """Add the rows of these sums, as far as they were released; an existing row of the same cell is replaced.
-
-        Repeated calls give the same table. Concurrent runs take turns by the lock of the folder.
+    def contents(self, sums: Mapping[tuple[date, str], DailySum], rows: Sequence[ReleaseRecord]) -> Rows:
+        """Return the rows of these sums, as far as they were released, as the book stores them.
 
         Args:
-            path: the table, created with the first row.
             sums: the daily sums by day and series, confidential.
             rows: the rows of the ledger.
-
-        Raises:
-            DamagedFile: the table is damaged.
-            InputError: it cannot be read or written.
         """
-        if not any(row.state == "released" and (date.fromisoformat(row.day), row.series) in sums for row in rows):
-            return
-        with atomic_files.exclusive_lock(path.parent):
-            stored = self.read_table(path)
-            lines: dict[tuple[Any, ...], TableRow] = {}
-            for row in rows:
-                day = date.fromisoformat(row.day)
-                if row.state == "released" and (daily_sum := sums.get((day, row.series))) is not None:
-                    key_columns = {"population": row.population, "day": day, "series": row.series}
-                    new_lines = [{**key_columns, **columns} for columns in self.rows_of_release(row, daily_sum)]
-                    lines |= {tuple(line[name] for name in _KEY): line for line in new_lines}
-            added = table_schemas.table_from_rows(self.schema, [*lines.values()])
-            table = pa.concat_tables([_without(stored, lines).cast(added.schema), added])
-            if table.num_rows:
-                ordered = table.sort_by([(name, "ascending") for name in _KEY]).combine_chunks()
-                atomic_files.write_table(path, ordered.replace_schema_metadata({_DAYS: _list_of_days(ordered)}))
+        lines: list[TableRow] = []
+        for row in rows:
+            day = date.fromisoformat(row.day)
+            if row.state == "released" and (daily_sum := sums.get((day, row.series))) is not None:
+                key_columns = {"population": row.population, "day": day, "series": row.series}
+                lines += [{**key_columns, **columns} for columns in self.rows_of_release(row, daily_sum)]
+        return self.encoded(table_schemas.table_from_rows(self.schema, lines)) if lines else {}
+
+    def encoded(self, table: pa.Table) -> Rows:
+        """Return the rows of a table as the book stores them: one for each population, day and series."""
+        ordered = table.sort_by([(name, "ascending") for name in _KEY])
+        columns = {name: ordered[name].to_pylist() for name in self.schema.names}
+        contents, start = Rows(), 0
+        for keys, lines in groupby(zip(*(columns[name] for name in _KEY[:3]), strict=True)):
+            end = start + len([*lines])
+            cells = {name: values[start:end] for name, values in columns.items() if name not in _KEY[:3]}
+            contents[json.dumps([str(key) for key in keys])] = zlib.compress(json.dumps(cells).encode())
+            start = end
+        return contents
 
 
-def _without(table: pa.Table, keys: Collection[tuple[Any, ...]]) -> pa.Table:
-    """Return the rows of a table with other keys than these; only rows of the same days become Python rows."""
-    days = pa.array(sorted({day for _, day, *_ in keys}), pa.date32())
-    of_days = np.flatnonzero(pc.is_in(table["day"], days).to_numpy())
-    columns = [table[name].take(pa.array(of_days)).to_pylist() for name in _KEY]
-    is_kept = np.ones(table.num_rows, bool)
-    is_kept[[i for i, *key in zip(of_days.tolist(), *columns, strict=True) if tuple(key) in keys]] = False
-    return table.filter(pa.array(is_kept))
-
-
-def _list_of_days(table: pa.Table) -> bytes:
-    """Return the days of a table by population and series, with the number of its rows."""
-    distinct = table.group_by(["population", "day", "series"]).aggregate([]).to_pydict()
-    days: RecordedDays = {}
-    for population, day, series in sorted(zip(*(distinct[name] for name in _KEY[:3]), strict=True)):
-        days.setdefault(population, {}).setdefault(series, []).append(day.isoformat())
-    return json.dumps({"rows": table.num_rows, "days": days}).encode()
+_KEY = ("population", "day", "series", "cell")
+_BATCH: Final = 2**16
+"""Cells that are Python values at once when a table is read."""
 
 
 def _released_lines(row: ReleaseRecord, daily_sum: DailySum) -> Iterator[tuple[TableRow, dict[str, int]]]:
@@ -225,7 +143,7 @@ def _state_rows(row: ReleaseRecord, daily_sum: DailySum) -> Iterator[TableRow]:
             yield line | means
 
 
-COUNTED_STATES = CellTable(table_schemas.COUNTED_STATES, _LATER.format("counted_states.parquet"), _state_rows)
+COUNTED_STATES = CellTable("counted_states", table_schemas.COUNTED_STATES, _state_rows)
 
 
 def _coverage_rows(row: ReleaseRecord, daily_sum: DailySum) -> Iterator[TableRow]:
@@ -233,7 +151,7 @@ def _coverage_rows(row: ReleaseRecord, daily_sum: DailySum) -> Iterator[TableRow
         yield line | {name: counts[name] for name in ("usable", "clamped")}
 
 
-COVERAGE = CellTable(table_schemas.COVERAGE, _LATER.format("coverage.parquet"), _coverage_rows)
+COVERAGE = CellTable("coverage", table_schemas.COVERAGE, _coverage_rows)
 
 
 def _true_values(row: ReleaseRecord, daily_sum: DailySum) -> Iterator[tuple[TableRow, int, int]]:
@@ -258,38 +176,36 @@ def _count_rows(row: ReleaseRecord, daily_sum: DailySum) -> Iterator[TableRow]:
         yield line | {"true_households": exact, "released_households": value}
 
 
-_HELPS = (
-    "put back a copy of {}, or remove it: the next run records anew the released days whose readings are still kept"
-)
-TRUE_MEANS = CellTable(table_schemas.TRUE_MEANS, _HELPS.format("true_means.parquet"), _mean_rows)
-TRUE_COUNTS = CellTable(table_schemas.TRUE_COUNTS, _HELPS.format("true_counts.parquet"), _count_rows)
+TRUE_MEANS = CellTable("true_means", table_schemas.TRUE_MEANS, _mean_rows)
+TRUE_COUNTS = CellTable("true_counts", table_schemas.TRUE_COUNTS, _count_rows)
+CELL_TABLES: Final = (COVERAGE, COUNTED_STATES, TRUE_COUNTS, TRUE_MEANS)
 
 
-def recorded_days(means: Path, counts: Path, population: str) -> set[tuple[str, str]]:
-    """Return (day, series) of the rows of a population in the two tables: the released days with recorded true values.
-
-    True values of profiles are not recorded, and those of a coverage series are in the table of coverage: see
-    `counted_days`.
+def record_sums(books: Books, sums: Mapping[tuple[date, str], DailySum], rows: Sequence[ReleaseRecord]) -> None:
+    """Record the rows of these sums in all tables of cells, in one transaction; repeated calls record the same.
 
     Raises:
-        DamagedFile: a table is damaged.
+        InputError: the book cannot be written.
     """
-    return TRUE_MEANS.recorded(means, population) | TRUE_COUNTS.recorded(counts, population)
+    contents = {table.name: table.contents(sums, rows) for table in CELL_TABLES}
+    if any(contents.values()):
+        with books.writing() as tables:
+            for name, of_table in contents.items():
+                if of_table:
+                    tables.put(name, of_table)
 
 
-def counted_days(coverage: Path, population: str) -> set[tuple[str, str]]:
-    """Return (day, series) of the rows of a population in the table of coverage.
+def recorded_days(books: Books, population: str) -> set[tuple[str, str]]:
+    """Return (day, series) of the released rows of a population with recorded true values.
 
-    Raises:
-        DamagedFile: the table is damaged.
+    True values of profiles are not recorded, and those of a coverage series are in COVERAGE.
     """
-    return COVERAGE.recorded(coverage, population)
+    return TRUE_MEANS.recorded(books, population) | TRUE_COUNTS.recorded(books, population)
 
 
 # --------------------------------------------------------------------------------------------------
-# The last complete publication of each release folder, so that a night without a change does not write it again.
-#
-#     <confidential>/publication.json     derived; without it the folders are written again, with the same bytes
+# The last complete publication of each release folder, so that a night without a change does not write it again: the
+# table `publications` of the book. Without it the folders are written again, with the same bytes.
 #
 # Populations that share the confidential folder have a release folder each. A record names the head of the ledger, a
 # digest of everything else that the folder's bytes depend on, and the files as they were written: size, times of the
@@ -366,53 +282,26 @@ def _digest(path: Path) -> str:
     return ""
 
 
-def digest_of_file(path: Path) -> str:
-    """Return the SHA-256 of a file of any size; "" for one that cannot be read."""
-    with suppress(OSError), path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-    return ""
-
-
-def read_publication(path: Path, folder: Path) -> PublicationRecord | None:
+def read_publication(books: Books, folder: Path) -> PublicationRecord | None:
     """Return the last complete publication of a release folder; None if its record is missing or damaged."""
-    return next((record for record in _read_publications(path) if record.folder == str(folder.absolute())), None)
+    content = books.row("publications", str(folder.absolute()))
+    if content is None:
+        return None
+    fields = json.loads(content)
+    files = {name: (size, modified, changed) for name, (size, modified, changed) in fields["files"].items()}
+    return PublicationRecord(**{**fields, "files": files})
 
 
-def save_publication(path: Path, record: PublicationRecord) -> None:
+def save_publication(books: Books, record: PublicationRecord) -> None:
     """Write the record of a publication, beside those of other folders; without it the next run publishes again."""
-    others = [stored for stored in _read_publications(path) if stored.folder != record.folder]
-    present = [stored for stored in others if Path(stored.folder).is_dir()]
-    body = json.dumps([asdict(stored) for stored in (record, *present)], sort_keys=True)
-    content = json.dumps({"publication": body, "sha256": hashlib.sha256(body.encode()).hexdigest()})
-    with suppress(AgedpError, OSError):
-        atomic_files.write(path, f"{content}\n".encode())
-
-
-def _read_publications(path: Path) -> tuple[PublicationRecord, ...]:
-    return read_derived(path, _parse) or ()
-
-
-def _parse(path: Path) -> tuple[PublicationRecord, ...]:
-    document: dict[str, Any] = json.loads(path.read_bytes())
-    body: str = document["publication"]
-    if hashlib.sha256(body.encode()).hexdigest() != document["sha256"]:
-        raise ValueError("the record of the publication is damaged")
-    return tuple(_record(**fields) for fields in json.loads(body))
-
-
-def _record(*, files: dict[str, list[int]], **texts: str) -> PublicationRecord:
-    states = {name: (size, modified, changed) for name, (size, modified, changed) in files.items()}
-    return PublicationRecord(files=states, **texts)
+    lost = [folder for folder in books.keys("publications") if not Path(folder).is_dir()]
+    books.put_derived("publications", {record.folder: json.dumps(asdict(record)).encode()}, removed=lost)
 
 
 # --------------------------------------------------------------------------------------------------
-# The checkpoints of ledgers in the confidential folder, and the calendar of complete readings.
-#
-#     <confidential>/ledger_checkpoint.json     derived; two lines for each ledger, the newest first
-#
-# The first of them has the date of the last complete reading and the ledger's address: a file relative to the
-# confidential folder, or a server. Several populations may share the folder, each with a ledger. Of two runs at once
-# one may lose its checkpoint, which costs one complete reading.
+# The checkpoints of ledgers, and the calendar of complete readings: the table `ledger_checkpoints` of the book, by the
+# ledger's address, which is a file relative to the confidential folder, or a server. Several populations may share the
+# folder, each with a ledger.
 #
 # A night reads the rows since the checkpoint, and the numbers and hashes of all rows. What it does not read is the
 # text of the rows below the checkpoint, so every 30 days a run reads the ledger completely, whatever the checkpoint
@@ -422,58 +311,46 @@ def _record(*, files: dict[str, list[int]], **texts: str) -> PublicationRecord:
 _DAMAGED: Final = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
 VERIFIED_FOR_DAYS: Final = 30
 """Days after a complete reading of the ledger in which runs go on from its checkpoint."""
-_MOST: Final = 8
-"""Number of checkpoints that are kept."""
 
 
-def open_ledger(url: str, path: Path, *, create: bool) -> Ledger:
+def open_ledger(url: str, books: Books, *, create: bool) -> Ledger:
     """Open the ledger of a run: from the checkpoint of the last run on, or completely once a month.
 
     Args:
         url: address of the ledger.
-        path: the file of checkpoints.
+        books: the book with the checkpoints.
         create: whether a missing ledger is created.
 
     Raises:
         LedgerError: as `Ledger.open`.
     """
-    checkpoint = _read_checkpoint(path, url, parse_checkpoint)
+    checkpoint = _read_checkpoint(books, url, parse_checkpoint)
     is_recent = checkpoint is not None and 0 <= (clock.today() - checkpoint.verified_on).days < VERIFIED_FOR_DAYS
     return Ledger.open(url, create=create, checkpoint=checkpoint if is_recent else None)
 
 
-def _read_checkpoint(path: Path, url: str, parse: Callable[[bytes], LedgerCheckpoint]) -> LedgerCheckpoint | None:
+def _read_checkpoint(books: Books, url: str, parse: Callable[[bytes], LedgerCheckpoint]) -> LedgerCheckpoint | None:
     """Return the checkpoint of a ledger, None if it is missing, damaged or of a version that `parse` refuses."""
-    content = _contents(path).get(_address(url, path))
+    content = books.row("ledger_checkpoints", _address(url, books))
     with suppress(*_DAMAGED):
         return None if content is None else parse(content)
     return None
 
 
-def _address(url: str, path: Path) -> str:
+def _address(url: str, books: Books) -> str:
     """Return the address of a ledger; that of a file stays the same if it is moved with the confidential folder."""
     if url.startswith("postgresql"):
         return url
     with suppress(ValueError):  # on another drive
-        return Path(os.path.relpath(ledger_path(url), path.parent)).as_posix()
+        return Path(os.path.relpath(ledger_path(url), books.path.parent)).as_posix()
     return url
 
 
-def _contents(path: Path) -> dict[str, bytes]:
-    """Return the content of each checkpoint in a file by the address of its ledger, none if the file is damaged."""
-    lines = (read_derived(path, Path.read_bytes) or b"").splitlines(keepends=True)
-    contents: dict[str, bytes] = {}
-    for heading, body in zip(lines[::2], lines[1::2], strict=False):
-        with suppress(*_DAMAGED):
-            contents[str(json.loads(heading)["ledger"])] = heading + body
-    return contents
-
-
-def update_checkpoint(path: Path, ledger: Ledger, *, may_begin_anew: bool) -> None:
+def update_checkpoint(books: Books, ledger: Ledger, *, may_begin_anew: bool) -> None:
     """Write the checkpoint of a ledger if rows were added since the last; without one the next run reads all rows.
 
     Args:
-        path: the file of checkpoints.
+        books: the book with the checkpoints.
         ledger: the ledger, after all other checks of a run.
         may_begin_anew: whether a ledger that lacks rows of the last checkpoint is a new one, as in rehearsals.
 
@@ -481,7 +358,7 @@ def update_checkpoint(path: Path, ledger: Ledger, *, may_begin_anew: bool) -> No
         LedgerBehind: the ledger was replaced by an older copy, or shortened.
     """
     if ledger.is_read_completely and not may_begin_anew:
-        before = _read_checkpoint(path, ledger.url, parse_checkpoint_of_any_version)
+        before = _read_checkpoint(books, ledger.url, parse_checkpoint_of_any_version)
         # ledgers that begin with the same row are different ones once they promise or release something else
         if before is not None and before.ends_after(ledger.content_head()):
             raise LedgerBehind(
@@ -490,11 +367,8 @@ def update_checkpoint(path: Path, ledger: Ledger, *, may_begin_anew: bool) -> No
             )
     checkpoint = ledger.advance_checkpoint(verified_on=clock.today())
     if checkpoint is not None:
-        address = _address(ledger.url, path)
-        earlier = [content for name, content in _contents(path).items() if name != address]
-        newest = replace(checkpoint, address=address).format()
-        with suppress(AgedpError, OSError):
-            atomic_files.write(path, b"".join([newest, *earlier[: _MOST - 1]]))
+        address = _address(ledger.url, books)
+        books.put_derived("ledger_checkpoints", {address: replace(checkpoint, address=address).format()})
 
 
 # --------------------------------------------------------------------------------------------------
@@ -546,3 +420,59 @@ def read_verdict(confidential: Path, model: str) -> ModelVerdict | None:
 
 def _path(confidential: Path, model: str) -> Path:
     return confidential / _FOLDER / f"{model[:16]}.json"
+
+
+# --------------------------------------------------------------------------------------------------
+# The records of 0.1 and 0.2, a file each -> the book, in one transaction.
+#
+# What was released, which values were true and up to where each ledger was read is taken over; everything else is
+# computed again. The files are removed after the commit, so a run that is killed in between repeats it; a row that the
+# book has already is kept.
+# --------------------------------------------------------------------------------------------------
+
+_RELEASED, _CHECKPOINTS = "released_rosters.parquet", "ledger_checkpoint.json"
+_TABLES: Final = {f"{table.name}.parquet": table for table in CELL_TABLES}
+_COMPUTED: Final = (
+    *("publication", "report", "roster/file", "roster/checked"),
+    *("store/manifests", "store/names", "store/buckets"),
+)
+_EARLIER: Final = (_RELEASED, _CHECKPOINTS, *_TABLES, "roster/counts.parquet", *(f"{name}.json" for name in _COMPUTED))
+
+
+def take_over(books: Books) -> None:
+    """Move the records that an earlier version wrote beside the book into it.
+
+    Raises:
+        DamagedFile: that of released rosters is damaged.
+        InputError: the system denies access.
+    """
+    folder = books.path.parent
+    paths = [path for path in (folder / name for name in _EARLIER) if atomic_files.path_exists(path)]
+    if not paths:
+        return
+    contents = {
+        "released_rosters": read_content(folder / _RELEASED, rows_of_table, FileKind.SOURCE, advice=ADVICE).value,
+        "ledger_checkpoints": read_derived(folder / _CHECKPOINTS, _checkpoints),
+    }
+    for name, table in _TABLES.items():
+        advice = "Put back a copy to keep its earlier days."
+        earlier = read_content(folder / name, partial(_cells, table=table), FileKind.RECORD, advice=advice)
+        contents[table.name] = earlier.value
+        if earlier.notice is not None:
+            _LOG.warning("agedp: %s", earlier.notice.public)
+    with books.writing() as tables:
+        for name, rows in contents.items():
+            known = tables.keys(name)
+            tables.put(name, {key: content for key, content in (rows or {}).items() if key not in known})
+    for path in (*paths, *folder.glob("store/days/month=*/deduplicated.json")):
+        path.unlink(missing_ok=True)
+
+
+def _cells(path: Path, *, table: CellTable) -> Rows:
+    return table.encoded(atomic_files.read_table(path, table.schema))
+
+
+def _checkpoints(path: Path) -> Rows:
+    """Return the checkpoints of a file that has two lines for each."""
+    lines = path.read_bytes().splitlines(keepends=True)
+    return {str(json.loads(lines[i])["ledger"]): lines[i] + lines[i + 1] for i in range(0, len(lines) - 1, 2)}

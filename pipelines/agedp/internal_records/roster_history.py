@@ -1,6 +1,6 @@
 """Roster history: members and groups of every released day, because a roster may change for later days only.
 
-    <confidential>/released_rosters.parquet     by population, ledger and day: digests of members and of groups
+    released_rosters     by population, ledger and day: digests of members and of groups; a table of the book (`books`)
 
 A day is recorded before its first draw, inside the transaction that draws: a run that is killed between two series of
 a day continues with the same households or not at all. A recorded day that was never drawn has no effect. Days that the
@@ -16,10 +16,11 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import date
+from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
@@ -30,14 +31,7 @@ import pyarrow.compute as pc
 
 from agedp.budget import period_cells
 from agedp.local_files import atomic_files
-from agedp.local_files.atomic_files import (
-    FileKind,
-    checked_json,
-    read_checked_json,
-    read_columns,
-    read_content,
-    read_derived,
-)
+from agedp.local_files.books import SOURCES, Books, Rows
 from agedp.stage_values import BeforeDraw
 from agedp_data import roster as rosters
 from agedp_data import table_schemas
@@ -45,7 +39,7 @@ from agedp_data.config.contract import Contract
 from agedp_data.datasets.filesystem import SETTLING_NS, FileStatus, file_status, is_url
 from agedp_data.datasets.timestamps import day_number
 from agedp_data.datasets.validation import Ints
-from agedp_data.errors import InputError, LedgerBehind, Refused
+from agedp_data.errors import LedgerBehind, Refused
 from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord
 from agedp_data.ledger.records import AnyRelease
 from agedp_data.meters import HOUSEHOLD
@@ -192,7 +186,7 @@ def bytes_of(texts: Any) -> memoryview:  # noqa: ANN401  (an Arrow array of text
 # --------------------------------------------------------------------------------------------------
 # Which released days were compared with which state of the roster: what did not change is not compared again.
 #
-#     <confidential>/roster/checked.json     by population and ledger: the roster file, the days, and their records
+#     roster_checks     by population and ledger: the roster file, the days, and their records; a table of the book
 #
 # While roster file and records of released days are the same, a night compares nothing. Where the file changed, its
 # rows are compared as far as they are about the days that were compared before: rows that are added or ended for later
@@ -200,11 +194,9 @@ def bytes_of(texts: Any) -> memoryview:  # noqa: ANN401  (an Arrow array of text
 #
 # Decisions:
 #
-# * The file is derived: without it, or where it is damaged, every day is compared.
-# * Small rosters are compared in less time than the file takes: they have none.
+# * The table is derived: without it, or where it is damaged, every day is compared.
+# * Small rosters are compared in less time than a record takes: they have none.
 # --------------------------------------------------------------------------------------------------
-
-_FORMAT: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,11 +221,11 @@ class RosterChecks:
     """The comparisons of one population in one ledger.
 
     Attributes:
-        path: the file.
+        books: the book.
         name: population and ledger.
     """
 
-    path: Path
+    books: Books
     name: str
 
     def last_compared(self, roster_digest: RosterDigest, records: Mapping[date, str]) -> date | None:
@@ -243,9 +235,10 @@ class RosterChecks:
             roster_digest: the present roster.
             records: what is known of each released day, as a text.
         """
-        check = self._read().get(self.name) if self._applies(roster_digest) else None
-        if check is None:
+        content = self.books.row("roster_checks", self.name) if self._applies(roster_digest) else None
+        if content is None:
             return None
+        check = RosterCheck(**json.loads(content))
         through = date.fromisoformat(check.through)
         if _records_digest(records, through) != check.records:
             return None
@@ -256,32 +249,18 @@ class RosterChecks:
         """Record that the present roster equals all these records, unless that is recorded."""
         if not records or not self._applies(roster_digest):
             return
-        through, checks = max(records), self._read()
-        before, digest = checks.get(self.name), _records_digest(records, through)
+        through = max(records)
+        digest = _records_digest(records, through)
+        content = self.books.row("roster_checks", self.name)
+        before = None if content is None else RosterCheck(**json.loads(content))
         known = roster_digest.file_digest, through.isoformat(), digest
         if before is not None and (before.roster, before.through, before.records) == known:
             return
-        checks[self.name] = RosterCheck(*known, members=roster_digest.digest_through(through))
-        with suppress(InputError):  # without permission or space the next run compares again
-            atomic_files.make_private(self.path.parent)
-            content = {name: asdict(check) for name, check in checks.items()}
-            atomic_files.write(self.path, checked_json({"format": _FORMAT, "checks": content}))
+        check = RosterCheck(*known, members=roster_digest.digest_through(through))
+        self.books.put_derived("roster_checks", {self.name: json.dumps(asdict(check)).encode()})
 
     def _applies(self, roster_digest: RosterDigest) -> bool:
         return bool(roster_digest.file_digest) and roster_digest.rows >= LEAST_ROWS
-
-    def _read(self) -> dict[str, RosterCheck]:
-        return read_derived(self.path, _parse_checks) or {}
-
-
-def _parse_checks(path: Path) -> dict[str, RosterCheck]:
-    record = read_checked_json(path.read_bytes())
-    if record["format"] != _FORMAT:
-        raise ValueError("it is of another version")
-    checks = {name: RosterCheck(**check) for name, check in record["checks"].items()}
-    for check in checks.values():
-        date.fromisoformat(check.through)
-    return checks
 
 
 def _records_digest(records: Mapping[date, str], through: date) -> str:
@@ -289,11 +268,39 @@ def _records_digest(records: Mapping[date, str], through: date) -> str:
     return hashlib.sha256(json.dumps(lines).encode()).hexdigest()
 
 
-_Key = tuple[str, str, date]
-_RosterRow = dict[str, Any]
-_ADVICE = (
-    "put back a copy of it, or remove it: then only the numbers of households are compared with those of released days"
-)
+ADVICE: Final = SOURCES["released_rosters"]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedRoster:
+    """The roster of a day, as it was counted.
+
+    Attributes:
+        population: name of the population.
+        ledger: id of the ledger that draws.
+        day: the day, ISO text.
+        rehearsal: whether the ledger is that of a rehearsal.
+        members: digest of the members.
+        groups: digest of members and groups by group column.
+        released: whether the ledger was seen to have the day.
+    """
+
+    population: str
+    ledger: str
+    day: str
+    rehearsal: bool
+    members: str
+    groups: Mapping[str, str]
+    released: bool
+
+    @property
+    def key(self) -> str:
+        """Return the key of the row in the book."""
+        return json.dumps([self.population, self.ledger, self.day])
+
+
+Recorded = dict[str, RecordedRoster]
+"""Recorded rosters by their key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,13 +308,13 @@ class RosterHistory:
     """The roster history of one population in one ledger.
 
     Attributes:
-        path: the table, confidential.
+        books: the book, confidential.
         population: name of the population.
         ledger: id of the ledger.
         rehearsal: whether the ledger is that of a rehearsal, which binds no further ledger.
     """
 
-    path: Path
+    books: Books
     population: str
     ledger: str
     rehearsal: bool
@@ -318,8 +325,8 @@ class RosterHistory:
         Raises:
             LedgerBehind: the first day that is missing from it.
         """
-        lines = () if self.rehearsal else self._read().values()
-        released = {line["day"].isoformat() for line in lines if self._binds_population(line)}
+        recorded = () if self.rehearsal else self._read().values()
+        released = {roster.day for roster in recorded if self._binds_population(roster)}
         if missing := released - {row.day for row in rows}:
             raise self.behind(min(missing))
 
@@ -333,13 +340,13 @@ class RosterHistory:
 
     def released_ledgers(self) -> frozenset[tuple[str, str, bool]]:
         """Return (population, ledger, rehearsal) of all series that have a released day in the history."""
-        lines = self._read().values()
-        return frozenset((line["population"], line["ledger"], line["rehearsal"]) for line in lines if line["released"])
+        recorded = self._read().values()
+        return frozenset((roster.population, roster.ledger, roster.rehearsal) for roster in recorded if roster.released)
 
     def rehearsed_days(self) -> set[str]:
         """Return the days of the population that a rehearsal has begun, ISO text."""
-        lines = [line for line in self._read().values() if line["population"] == self.population]
-        return {line["day"].isoformat() for line in lines if line["rehearsal"]}
+        recorded = self._read().values()
+        return {roster.day for roster in recorded if roster.population == self.population and roster.rehearsal}
 
     def check_unchanged(self, roster_digest: RosterDigest, ledger: Ledger, contracts: Sequence[ContractRecord]) -> None:
         """Compare the roster with that of every released day.
@@ -373,22 +380,20 @@ class RosterHistory:
         written: list[tuple[int, ...] | None] = []
 
         def note(day: date, history: Sequence[AnyRelease]) -> None:
-            if written and written[-1] == _file_identity(self.path):
+            if written and written[-1] == _file_identity(self.books.path):
                 return
-            with atomic_files.exclusive_lock(self.path.parent):
-                lines, released = self._read(), _released_by_day(history)
-                is_begun = day in released  # by a run that was killed, by a concurrent one, or by another series
-                if is_begun and (recorded := self._recorded(lines, day)) is not None:
-                    _check_same_roster(roster_digest, recorded)
-                coming_days = [coming_day for coming_day in days if coming_day not in released]
-                if is_begun and all(self._key(coming_day) in lines for coming_day in coming_days):
+            released = _released_by_day(history)
+            coming_days = [coming_day for coming_day in days if coming_day not in released]
+            is_begun = day in released  # by a run that was killed, by a concurrent one, or by another series
+            with self.books.writing() as tables:
+                recorded = _parse(tables.rows("released_rosters"))
+                if is_begun and (roster := self._recorded(recorded, day)) is not None:
+                    _check_same_roster(roster_digest, roster)
+                coming = [self._roster(roster_digest, coming_day, columns) for coming_day in coming_days]
+                if is_begun and all(roster.key in recorded for roster in coming):
                     return
-                lines |= {
-                    self._key(coming_day): self._roster_row(roster_digest, coming_day, columns, released=False)
-                    for coming_day in coming_days
-                }
-                _write(self.path, lines)
-                written.append(_file_identity(self.path))
+                tables.put("released_rosters", _contents(coming))
+            written.append(_file_identity(self.books.path))
 
         return note
 
@@ -407,73 +412,88 @@ class RosterHistory:
             InputError: it cannot be read or written.
         """
         terms = {contract.hash: contract.terms for contract in contracts}
-        with atomic_files.exclusive_lock(self.path.parent):
-            lines = self._read()
-            before = {key: dict(line) for key, line in lines.items()}
-            history = ledger.history(self.population)
-            for day, day_rows in _released_by_day(history, terms).items():
-                by = {terms[row.contract].series[row.series].by for row in day_rows}
-                columns = {column for of_row in by for column in rosters.columns_of(of_row)}
-                if self._key(day) not in lines:
-                    lines[self._key(day)] = self._roster_row(roster_digest, day, sorted(columns), released=False)
-                # a ledger names the last day of a row that covers several days
-                lines[self._key(day)]["released"] |= any(row.day == day.isoformat() for row in day_rows)
-            if lines != before:
-                _write(self.path, lines)
+        recorded, changed = self._read(), list[RecordedRoster]()
+        for day, day_rows in _released_by_day(ledger.history(self.population), terms).items():
+            by = {terms[row.contract].series[row.series].by for row in day_rows}
+            columns = {column for of_row in by for column in rosters.columns_of(of_row)}
+            before = recorded.get(self._key(day))
+            roster = before or self._roster(roster_digest, day, sorted(columns))
+            # a ledger names the last day of a row that covers several days
+            is_released = roster.released or any(row.day == day.isoformat() for row in day_rows)
+            if roster is not before or is_released != roster.released:
+                changed.append(replace(roster, released=is_released))
+        if changed:
+            self.books.put("released_rosters", _contents(changed))
         with suppress(Refused):  # the digests of this run are at hand; the next one need not compute them
             self.check_unchanged(roster_digest, ledger, contracts)
 
     @property
     def _checks(self) -> RosterChecks:
-        return RosterChecks(self.path.parent / "roster" / "checked.json", json.dumps([self.population, self.ledger]))
+        return RosterChecks(self.books, json.dumps([self.population, self.ledger]))
 
-    def _key(self, day: date) -> _Key:
-        return self.population, self.ledger, day
+    def _key(self, day: date) -> str:
+        return json.dumps([self.population, self.ledger, day.isoformat()])
 
-    def _roster_row(
-        self, roster_digest: RosterDigest, day: date, columns: Sequence[str], *, released: bool
-    ) -> _RosterRow:
+    def _roster(self, roster_digest: RosterDigest, day: date, columns: Sequence[str]) -> RecordedRoster:
+        """Return the present roster of a day that is not released yet."""
         groups = {column: roster_digest.digest(day, column) for column in columns if roster_digest.has(column)}
-        return {
-            "population": self.population,
-            "ledger": self.ledger,
-            "day": day,
-            "rehearsal": self.rehearsal,
-            "members": roster_digest.digest(day, None),
-            "groups": json.dumps(groups, sort_keys=True),
-            "released": released,
-        }
+        members = roster_digest.digest(day, None)
+        place = self.population, self.ledger, day.isoformat(), self.rehearsal
+        return RecordedRoster(*place, members, groups, released=False)
 
-    def _read(self) -> dict[_Key, _RosterRow]:
-        return read_content(self.path, _parse, FileKind.SOURCE, advice=_ADVICE).value or {}
+    def _read(self) -> Recorded:
+        return _parse(self.books.rows("released_rosters"))
 
-    def _binds_population(self, line: _RosterRow) -> bool:
-        return line["population"] == self.population and line["released"] and not line["rehearsal"]
+    def _binds_population(self, roster: RecordedRoster) -> bool:
+        return roster.population == self.population and roster.released and not roster.rehearsal
 
-    def _recorded(self, lines: Mapping[_Key, _RosterRow], day: date) -> _RosterRow | None:
+    def _recorded(self, recorded: Recorded, day: date) -> RecordedRoster | None:
         """Return the recorded roster of a day, if need be under another ledger's id (that of a lost, recovered one)."""
-        recorded = lines.get(self._key(day))
-        if recorded is not None or self.rehearsal:
-            return recorded
-        return next((line for key, line in lines.items() if key[2] == day and self._binds_population(line)), None)
+        roster = recorded.get(self._key(day))
+        if roster is not None or self.rehearsal:
+            return roster
+        same_day = (roster for roster in recorded.values() if roster.day == day.isoformat())
+        return next(filter(self._binds_population, same_day), None)
 
 
-def _parse(path: Path) -> dict[_Key, _RosterRow]:
+def _parse(rows: Rows) -> Recorded:
+    return {key: _parse_roster(content) for key, content in rows.items()}
+
+
+@lru_cache(maxsize=2**14)  # each stage of a run reads them
+def _parse_roster(content: bytes) -> RecordedRoster:
+    return RecordedRoster(**json.loads(content))
+
+
+def _contents(recorded: Iterable[RecordedRoster]) -> Rows:
+    return {roster.key: json.dumps(asdict(roster)).encode() for roster in recorded}
+
+
+def rows_of_table(path: Path) -> Rows:
+    """Return the rows of the roster history that versions before 0.3 kept in a Parquet file.
+
+    Raises:
+        DamagedFile: the file is not as it was written.
+    """
     lines = atomic_files.table_rows(atomic_files.read_table(path, table_schemas.RELEASED_ROSTERS), path)
-    by_key = {(line["population"], line["ledger"], line["day"]): line for line in lines}
-    if len(by_key) < len(lines) or not all(map(_has_group_digests, lines)):
-        raise atomic_files.DamagedFile("a day is recorded twice, or its groups are not digests")
-    return by_key
+    if not all(map(_has_group_digests, lines)):
+        raise atomic_files.DamagedFile("the groups of a day are not digests")
+    recorded = [
+        RecordedRoster(**{**line, "day": str(line["day"]), "groups": json.loads(line["groups"])}) for line in lines
+    ]
+    if len(contents := _contents(recorded)) < len(lines):
+        raise atomic_files.DamagedFile("a day is recorded twice")
+    return contents
 
 
-def _record_text(recorded: _RosterRow | None, rows: Sequence[AnyRelease]) -> str:
+def _record_text(recorded: RecordedRoster | None, rows: Sequence[AnyRelease]) -> str:
     """Return what a released day is compared with, as a text."""
     if recorded is not None:
-        return f"{recorded['members']} {recorded['groups']}"
+        return f"{recorded.members} {json.dumps(recorded.groups, sort_keys=True)}"
     return " ".join(row.hash for row in rows)
 
 
-def _has_group_digests(line: _RosterRow) -> bool:
+def _has_group_digests(line: Mapping[str, Any]) -> bool:
     try:
         groups = json.loads(line["groups"])
     except (ValueError, RecursionError):
@@ -495,12 +515,12 @@ def _released_by_day(
     return {day: by_day[day] for day in sorted(by_day)}
 
 
-def _check_same_roster(roster_digest: RosterDigest, recorded: Mapping[str, Any]) -> None:
+def _check_same_roster(roster_digest: RosterDigest, recorded: RecordedRoster) -> None:
     """Compare a day with its recorded roster; a group column that no series uses any more may be missing."""
-    day = recorded["day"]
-    if roster_digest.digest(day, None) != recorded["members"]:
+    day = date.fromisoformat(recorded.day)
+    if roster_digest.digest(day, None) != recorded.members:
         raise Refused(_roster_changed_text(day, has_meters=roster_digest.has_meters))
-    for column, digest in json.loads(recorded["groups"]).items():
+    for column, digest in recorded.groups.items():
         if roster_digest.has(column) and roster_digest.digest(day, column) != digest:
             raise Refused(
                 f"the roster's column {column!r} has other groups on {day} than when that day was released; a "
@@ -535,40 +555,33 @@ def _file_identity(path: Path) -> tuple[int, ...] | None:
     return status.st_ino, status.st_mtime_ns, status.st_size
 
 
-def _write(path: Path, lines: Mapping[_Key, _RosterRow]) -> None:
-    ordered = [lines[key] for key in sorted(lines)]
-    atomic_files.write_table(path, table_schemas.table_from_rows(table_schemas.RELEASED_ROSTERS, ordered))
-
-
 # --------------------------------------------------------------------------------------------------
 # The roster file of a run -> its numbers of households by group and day, without its ids where it did not change.
 #
-#     <confidential>/roster/file.json         size, times and digest of the roster file
-#     <confidential>/roster/counts.parquet    the numbers of households, with the digest of their file
+#     rosters     by roster file: its size, times and digest, and the numbers of households; a table of the book
 #
 # While size, times and inode of the file are the same, it is not read: a night on which nothing is due loads no id.
 # Where they changed, the digest of the bytes decides. The rows are read when somebody needs them.
 #
 # Decisions:
 #
-# * Both files are derived. A damaged one is written again, and so are the numbers that another version computed: it
-#   may read rosters differently.
-# * Small rosters are parsed in less time than a cache takes: they have none.
+# * The table is derived: a damaged row is written again, and so are the numbers that another version computed: it may
+#   read rosters differently.
+# * Small rosters are parsed in less time than a record takes: they have none.
 # * The times of a file that changed within two seconds of being read are not stored: it may change again unnoticed. A
 #   file at a URL is always read.
 # --------------------------------------------------------------------------------------------------
 
 LEAST_BYTES: Final = 2**20
-"""Rosters below this size have no cache [bytes]."""
-_DIGEST, _READ_OFF, _VERSION = b"roster", b"read_off", b"version"
+"""Rosters below this size have no record of their numbers [bytes]."""
 
 
-def load_roster(location: str, folder: Path, *, path_columns: Collection[str]) -> rosters.Roster:
+def load_roster(location: str, books: Books, *, path_columns: Collection[str]) -> rosters.Roster:
     """Return the roster of a file; of a large one that did not change the numbers alone, until its rows are needed.
 
     Args:
         location: path or URL of the roster.
-        folder: the folder `roster` of the confidential folder.
+        books: the book of the confidential folder.
         path_columns: as in `read_roster`.
 
     Raises:
@@ -577,28 +590,29 @@ def load_roster(location: str, folder: Path, *, path_columns: Collection[str]) -
     status, read_ns = _status(location), time.time_ns()
     if status is not None and status.size < LEAST_BYTES:
         return rosters.parse_roster(location, rosters.read_roster_bytes(location), path_columns=path_columns)
-    digest = None if status is None else _known_digest(folder, location, status)
-    content = None
-    if digest is None:
+    is_settled = status is not None and status.touched_ns < read_ns - SETTLING_NS
+    fingerprint = status.fingerprint if status is not None and is_settled else ""
+    stored = books.row("rosters", location)
+    table = None if stored is None else pa.ipc.open_stream(stored).read_all()
+    record = {} if table is None else {key.decode(): value.decode() for key, value in table.schema.metadata.items()}
+    content, digest = None, record.get("digest", "")
+    if status is None or record.get("fingerprint") != status.fingerprint:
         content = rosters.read_roster_bytes(location)
         digest = hashlib.sha256(content).hexdigest()
-    counts = _read_counts(folder, digest)
-    is_settled = status is not None and status.touched_ns < read_ns - SETTLING_NS
+    is_current = (record.get("digest"), record.get("version")) == (digest, version("agedp"))
+    counts = _counts(table, record) if is_current else None
     if counts is None or not rosters.check_path_labels(counts.groups, path_columns):
         roster = _parse_unchanged(location, content, digest, path_columns)
-        _write_counts(folder, location, roster, status if is_settled else None)
+        _store_roster(books, location, roster, fingerprint)
         return roster
-    if content is not None:
-        _write_status(folder, location, digest, status if is_settled else None)
 
     def load_rows() -> rosters.RosterRows:
         return _parse_unchanged(location, None, digest, path_columns).rows
 
-    return rosters.Roster.of_counts(counts, load_rows, file_digest=digest)
-
-
-def _version() -> bytes:
-    return version("agedp").encode()
+    roster = rosters.Roster.of_counts(counts, load_rows, file_digest=digest)
+    if content is not None and fingerprint:
+        _store_roster(books, location, roster, fingerprint)
+    return roster
 
 
 def _status(location: str) -> FileStatus | None:
@@ -612,47 +626,23 @@ def _parse_unchanged(
     location: str, content: bytes | None, digest: str, path_columns: Collection[str]
 ) -> rosters.Roster:
     roster = rosters.parse_roster(location, content or rosters.read_roster_bytes(location), path_columns=path_columns)
-    if roster.file_digest != digest:
+    if digest and roster.file_digest != digest:
         raise rosters.roster_error(location, "the file changed while it was read; run again")
     return roster
 
 
-def _known_digest(folder: Path, location: str, status: FileStatus) -> str | None:
-    """Return the digest of a file that did not change since it was stored; None if it may have changed."""
-
-    def parse(path: Path) -> tuple[str, str, str]:
-        record = read_checked_json(path.read_bytes())
-        return str(record["location"]), str(record["fingerprint"]), str(record["digest"])
-
-    stored = read_derived(folder / "file.json", parse)
-    return stored[2] if stored is not None and stored[:2] == (location, status.fingerprint) else None
-
-
-def _read_counts(folder: Path, digest: str) -> rosters.RosterCounts | None:
-    """Return the stored numbers of the roster with this digest."""
-    table = read_derived(folder / "counts.parquet", read_columns)
-    metadata = {} if table is None else table.schema.metadata or {}
-    if table is None or (metadata.get(_DIGEST), metadata.get(_VERSION)) != (digest.encode(), _version()):
-        return None
+def _counts(table: pa.Table, record: Mapping[str, str]) -> rosters.RosterCounts:
     first, last, number = (table[name].to_numpy().astype(np.int64) for name in ("first", "last", "number"))
-    return rosters.RosterCounts(first, last, number, rosters.groups_of_table(table), metadata.get(_READ_OFF) == b"1")
+    return rosters.RosterCounts(first, last, number, rosters.groups_of_table(table), record["read_off"] == "1")
 
 
-def _write_counts(folder: Path, location: str, roster: rosters.Roster, status: FileStatus | None) -> None:
-    """Store the numbers of a roster; without permission or space the next run computes them again."""
+def _store_roster(books: Books, location: str, roster: rosters.Roster, fingerprint: str) -> None:
+    """Store the numbers of a roster."""
     counts = roster.counts
     numbers = {"first": counts.first, "last": counts.last, "number": counts.number}
+    record = {"digest": roster.file_digest, "read_off": str(int(roster.read_off)), "version": version("agedp")}
     table = pa.table({**numbers, **rosters.stored_groups(counts.groups)})
-    read_off = b"1" if roster.read_off else b"0"
-    metadata = {_DIGEST: roster.file_digest.encode(), _READ_OFF: read_off, _VERSION: _version()}
-    with suppress(InputError):
-        atomic_files.make_private(folder)
-        atomic_files.write_table(folder / "counts.parquet", table.replace_schema_metadata(metadata), sync=False)
-    _write_status(folder, location, roster.file_digest, status)
-
-
-def _write_status(folder: Path, location: str, digest: str, status: FileStatus | None) -> None:
-    if status is not None:
-        record = {"location": location, "fingerprint": status.fingerprint, "digest": digest}
-        with suppress(InputError):
-            atomic_files.write(folder / "file.json", checked_json(record))
+    table, sink = table.replace_schema_metadata({**record, "fingerprint": fingerprint}), pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    books.put_derived("rosters", {location: sink.getvalue().to_pybytes()})

@@ -685,30 +685,21 @@ def read_columns(path: Path) -> pa.Table:
 class InternalPaths:
     """The confidential folder of a run, and its files.
 
-    >>> InternalPaths(Path("confidential")).coverage.as_posix()
-    'confidential/coverage.parquet'
+    >>> InternalPaths(Path("confidential")).books.as_posix()
+    'confidential/books.sqlite'
 
     Attributes:
         folder: the confidential folder.
         store: the folder of the stored readings.
         release_copy: the local copy of a release folder at a URL.
         sums: the daily sums of the last run.
-        true_means: the table of true means.
-        true_counts: the table of true counts.
-        coverage: the table of coverage.
-        counted_states: the table of means by states and by readings.
         quality: the table of kept and rejected rows by file and reason.
-        roster_history: the rosters of released days.
         roster: the folder of what is derived from the roster file.
-        ledger_checkpoint: where the last reading of the ledger ended.
-        publication: the last complete publication of the release folder.
+        books: the book of everything else that is recorded (`books`).
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.store, self.release_copy = folder / "store", folder / "release"
         self.sums, self.quality = folder / "sums.parquet", folder / "quality.parquet"
-        self.true_means, self.true_counts = folder / "true_means.parquet", folder / "true_counts.parquet"
-        self.coverage, self.counted_states = folder / "coverage.parquet", folder / "counted_states.parquet"
-        self.roster_history, self.roster = folder / "released_rosters.parquet", folder / "roster"
-        self.ledger_checkpoint, self.publication = folder / "ledger_checkpoint.json", folder / "publication.json"
+        self.roster, self.books = folder / "roster", folder / "books.sqlite"

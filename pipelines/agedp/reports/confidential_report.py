@@ -39,6 +39,7 @@ from agedp.calibration.quantize import Floats
 from agedp.internal_records.bookkeeping import COUNTED_STATES, COVERAGE, TRUE_COUNTS, TRUE_MEANS
 from agedp.local_files import atomic_files
 from agedp.local_files.atomic_files import FileKind, FileNotice, InternalPaths, read_columns, read_content
+from agedp.local_files.books import Books
 from agedp.reports import svg
 from agedp.reports.html import TEXTS, PageSection, anchor_of, closed, paragraph, render_page, side_by_side, table
 from agedp.reports.released_series import signal_parts
@@ -501,7 +502,7 @@ def _rms(values: np.ndarray[Any, np.dtype[np.float64]]) -> float:
 
 def state_parts(sources: InternalSources) -> Iterator[str]:
     """Yield the table of means by states and by readings, for each series that counts states."""
-    table_rows = COUNTED_STATES.of_population(sources.paths.counted_states, sources.population)
+    table_rows = COUNTED_STATES.read(Books(sources.paths.books), sources.population).to_pylist()
     if not table_rows:
         return
     by_cell: dict[SeriesCell, list[Mapping[str, Any]]] = {}
@@ -526,7 +527,7 @@ def _row(lines: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
 # --------------------------------------------------------------------------------------------------
 
 _GROUPS = 12
-_COLUMNS = ("population", "day", "series", "cell", "true_households")
+_COLUMNS = ("day", "series", "cell", "true_households")
 _UNKNOWN = -1
 
 
@@ -558,7 +559,7 @@ def count_parts(sources: InternalSources, rows: Sequence[ReleaseRecord]) -> Iter
     distributions = {name: series for name, series in sources.run.series.items() if isinstance(series, Distribution)}
     if not distributions:
         return
-    recorded = TRUE_COUNTS.population_table(sources.paths.true_counts, sources.population, columns=_COLUMNS)
+    recorded = TRUE_COUNTS.read(Books(sources.paths.books), sources.population, columns=_COLUMNS)
     for name, series in distributions.items():
         true = _TrueCounts(recorded.filter(pc.equal(recorded["series"], name)))
         series_rows = [
@@ -649,7 +650,7 @@ def write_confidential_report(sources: InternalSources, rows: Sequence[ReleaseRe
     }
     means = {series for series, _ in utilities}
     mean_rows = [row for row in rows if row.series in means]
-    counted = COVERAGE.population_table(sources.paths.coverage, sources.population)
+    counted = COVERAGE.read(Books(sources.paths.books), sources.population)
     sums = counted.group_by(["series", "day"], use_threads=False).aggregate([(name, "sum") for name in _COUNTED])
     coverage_rows: list[dict[str, Any]] = sums.rename_columns({f"{name}_sum": name for name in _COUNTED}).to_pylist()
     clamp_effects_by_series = clamp_effects(sources, released)
@@ -678,8 +679,8 @@ def write_confidential_report(sources: InternalSources, rows: Sequence[ReleaseRe
 
 
 def _cell_utilities(sources: InternalSources, rows: Sequence[ReleaseRecord]) -> dict[SeriesCell, list[CellUtility]]:
-    path, columns = sources.paths.true_means, ("population", "day", "series", "cell", "true_mean_kwh")
-    true_means = TRUE_MEANS.population_table(path, sources.population, columns=columns)
+    columns = ("day", "series", "cell", "true_mean_kwh")
+    true_means = TRUE_MEANS.read(Books(sources.paths.books), sources.population, columns=columns)
     means = set(pc.unique(true_means["series"]).to_pylist())
     by_series = {
         name: cell_means([row for row in rows if row.series == name], coverage=sources.run.output.interval)

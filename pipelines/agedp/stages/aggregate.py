@@ -31,8 +31,9 @@ from agedp.compute.engine_settings import Engine
 from agedp.internal_records import bookkeeping
 from agedp.ledger_session import LedgerSession
 from agedp.local_files import atomic_files
-from agedp.local_files.atomic_files import FileNotice, InternalPaths
+from agedp.local_files.atomic_files import FileNotice
 from agedp.preflight.alerts import check_alerts, count_reported
+from agedp.run_context import RunContext
 from agedp.stage_values import COUNTS, DailySum, DailySums, Delivery, DueDays
 from agedp.stages.ingest import reread_damaged
 from agedp.store import bucketed_roster
@@ -51,19 +52,13 @@ from agedp_data.series.series import AnySeries
 from agedp_data.series.series_terms import days_of
 
 
-def check_records(paths: InternalPaths) -> tuple[FileNotice, ...]:
-    """Rename damaged records of the confidential folder, so that they begin anew, and return the notices about them.
+def check_records(run: RunContext) -> tuple[FileNotice, ...]:
+    """Let damaged records of the confidential folder begin anew, and return the notices about them.
 
     Raises:
         InputError: the system denies reading or renaming one.
     """
-    checks = (
-        bookkeeping.COVERAGE.check(paths.coverage),
-        bookkeeping.COUNTED_STATES.check(paths.counted_states),
-        bookkeeping.TRUE_COUNTS.check(paths.true_counts),
-        bookkeeping.TRUE_MEANS.check(paths.true_means),
-        *check_alerts(paths.folder),
-    )
+    checks = run.books.check(), *check_alerts(run.paths.folder)
     return tuple(notice for notice in checks if notice is not None)
 
 
@@ -73,9 +68,9 @@ def _unrecorded_rows(session: LedgerSession, rows: Sequence[ReleaseHeader]) -> l
     A series that has ended since is left out: the run file does not define it any more.
     """
     run = session.run
-    with_true_values = bookkeeping.recorded_days(run.paths.true_means, run.paths.true_counts, run.population)
+    with_true_values = bookkeeping.recorded_days(run.books, run.population)
     are_all_true = all(series.true_values for series in run.run_file.series.values())
-    counted = set() if are_all_true else bookkeeping.counted_days(run.paths.coverage, run.population)
+    counted = set() if are_all_true else bookkeeping.COVERAGE.recorded(run.books, run.population)
     recorded = {
         name: with_true_values if series.true_values else counted for name, series in run.run_file.series.items()
     }
@@ -102,7 +97,7 @@ def aggregate_days(session: LedgerSession, due_days: DueDays, delivery: Delivery
         InputError: readings of a day were removed from the store, or a damaged record cannot be renamed.
     """
     run = session.run
-    notices = check_records(run.paths)
+    notices = check_records(run)
     if run.run_file.schedule.reads_input:
         too_large = size_notice(run.store.folder, run.store.buckets, run.roster.counts.size)
         notices += (too_large,) if too_large is not None else ()

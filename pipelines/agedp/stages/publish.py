@@ -22,7 +22,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from agedp.internal_records.bookkeeping import digest_of_file, record_of, save_publication
+from agedp.internal_records.bookkeeping import record_of, save_publication
 from agedp.internal_records.population_accounts import recorded_account
 from agedp.ledger_session import LedgerSession
 from agedp.release_folder.folder_files import REPORT, STATEMENT, SUMS, WORDS, json_bytes
@@ -66,7 +66,7 @@ __all__ = ["ReleaseFolder", "open_release", "publish_release", "write_folder_as_
 # Decisions.
 #
 # * A folder at a URL is always published again: other machines may write there, and only reading it back shows it.
-# * A run that has read the ledger completely publishes in any case. So once a month (`ledger_checkpoint`) every byte
+# * A run that has read the ledger completely publishes in any case. So once a month (`ledger_checkpoints`) every byte
 #   of the folder is compared with the ledger, whatever times of change say: closed months of the layout "monthly" by
 #   the SHA-256 in SHA256SUMS, whose own the ledger has, and all other files with what the rows give.
 # * Where it cannot be told whether something has changed, the folder is published again.
@@ -98,19 +98,19 @@ def note_publication(session: LedgerSession, *, origin_head: str, ledger_head: s
     if session.remote_folder is None:
         heads = {"ledger_head": ledger_head, "origin_head": origin_head}
         facts = {**heads, "population": session.population, "facts": _digest_of_facts(session)}
-        save_publication(session.run.paths.publication, record_of(session.run.release_folder, sums=SUMS, **facts))
+        save_publication(session.run.books, record_of(session.run.release_folder, sums=SUMS, **facts))
 
 
 def _digest_of_facts(session: LedgerSession) -> str:
     """Return the digest of what the files of a release folder depend on beside the ledger."""
-    run, paths = session.run, session.run.paths
+    run = session.run
     facts = {
         "software": {name: version(name) for name in SOFTWARE},
         "tzdata": tzdata_version(),
         "run file": repr(run.run_file),
         "model": "" if session.model is None else session.model.id,
         "roster": run.roster.file_digest,
-        "released rosters": digest_of_file(paths.roster_history),
+        "released rosters": run.books.totals("released_rosters"),
     }
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 

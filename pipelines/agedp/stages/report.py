@@ -23,10 +23,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Final, TypeVar
 
-from agedp.internal_records.bookkeeping import COUNTED_STATES, COVERAGE, TRUE_COUNTS, TRUE_MEANS
+from agedp.internal_records.bookkeeping import CELL_TABLES, record_sums
 from agedp.ledger_session import LedgerSession
 from agedp.local_files import atomic_files
-from agedp.local_files.atomic_files import FileNotice, checked_json, read_checked_json, read_derived
+from agedp.local_files.atomic_files import FileNotice
 from agedp.preflight.alerts import Alert, append_alerts, find_alerts, write_findings
 from agedp.stage_values import DailySums, Delivery
 from agedp.stages.input_check import CheckedSums
@@ -41,8 +41,7 @@ from agedp_data.errors import AgedpError
 # --------------------------------------------------------------------------------------------------
 # Whether the confidential report would be written as it is: same ledger, records, files, run file and software.
 #
-#     <confidential>/report.json     digest of everything that the report was made from, and of the page; derived
-#
+# The row `report` of the book has the digest of everything that the report was made from, and of the page; derived.
 # A night with nothing new would make the same page again, with charts of every day that was ever released.
 #
 # Decisions:
@@ -54,24 +53,21 @@ from agedp_data.errors import AgedpError
 # --------------------------------------------------------------------------------------------------
 
 REPORT: Final = "report.html"
-RECORD: Final = "report.json"
 
 
 def is_report_current(session: LedgerSession, delivery: Delivery) -> bool:
     """Return whether the report was made from what this run would make it from, and is still as it was written."""
-    folder = session.run.paths.folder
-    record = read_derived(folder / RECORD, lambda path: read_checked_json(path.read_bytes()))
+    record = session.run.books.row("report", "")
     return record is not None and record == _record(session, delivery)
 
 
 def note_report(session: LedgerSession, delivery: Delivery) -> None:
     """Record what the report was made from; without the record the next run makes it again."""
-    with suppress(AgedpError, OSError):
-        if (record := _record(session, delivery)) is not None:
-            atomic_files.write(session.run.paths.folder / RECORD, checked_json(record))
+    if (record := _record(session, delivery)) is not None:
+        session.run.books.put_derived("report", {"": record})
 
 
-def _record(session: LedgerSession, delivery: Delivery) -> dict[str, str] | None:
+def _record(session: LedgerSession, delivery: Delivery) -> bytes | None:
     """Return the digests of the sources and of the page; None if one of them cannot be told."""
     run, folder = session.run, session.run.paths.folder
     if not run.roster.file_digest:  # a roster of no file
@@ -88,24 +84,20 @@ def _record(session: LedgerSession, delivery: Delivery) -> dict[str, str] | None
             "roster": session.roster_digest.file_digest,
             "ledger": session.open_ledger.head(),
             "files": [contents, run.store.retained_from()],
-            "tables": [(path.name, file_status(str(path)).fingerprint) for path in _confidential_tables(session)],
+            "tables": run.books.totals(*(table.name for table in CELL_TABLES)),
+            "model": [(path.name, file_status(str(path)).fingerprint) for path in _model_files(session)],
         }
     except (OSError, AgedpError):
         return None
-    text = json.dumps(sources, sort_keys=True).encode()
-    return {"sources": hashlib.sha256(text).hexdigest(), "page": hashlib.sha256(page).hexdigest()}
+    return hashlib.sha256(json.dumps(sources, sort_keys=True).encode() + page).hexdigest().encode()
 
 
-def _confidential_tables(session: LedgerSession) -> Iterator[Path]:
-    """Yield the tables that the report reads, as far as they exist."""
-    run, paths = session.run, session.run.paths
-    model, folders = run.run_file.model, list[Path]()
-    if isinstance(model, EstimatedModel) and run.run_file.schedule.reads_input:  # else no file of the model is read
-        folders = [paths.folder / "forgetting", Path(model.file)]
-    tables = (paths.true_means, paths.true_counts, paths.coverage, paths.counted_states)
-    yield from (path for path in tables if path.exists())
-    for folder in folders:
-        yield from sorted(path for path in folder.glob("*") if path.is_file())
+def _model_files(session: LedgerSession) -> Iterator[Path]:
+    """Yield the files of the model that the report reads, as far as they exist."""
+    run, model = session.run, session.run.run_file.model
+    if isinstance(model, EstimatedModel) and run.run_file.schedule.reads_input:
+        for folder in (run.paths.folder / "forgetting", Path(model.file)):
+            yield from sorted(path for path in folder.glob("*") if path.is_file())
 
 
 T = TypeVar("T")
@@ -181,13 +173,9 @@ def _attempt(confidential: Path, step: Callable[[], T], default: T) -> tuple[T, 
 def _add_records(session: LedgerSession, sums: DailySums) -> None:
     if not sums.by_day:
         return
-    paths, by_day = session.run.paths, sums.by_day
+    by_day = sums.by_day
     summed = [row for row in session.history if (date.fromisoformat(row.day), row.series) in by_day]
-    rows = session.open_ledger.rows_of(summed)
-    COVERAGE.add(paths.coverage, by_day, rows)  # first: a day without a true mean is summed again
-    COUNTED_STATES.add(paths.counted_states, by_day, rows)
-    TRUE_COUNTS.add(paths.true_counts, by_day, rows)
-    TRUE_MEANS.add(paths.true_means, by_day, rows)
+    record_sums(session.run.books, by_day, session.open_ledger.rows_of(summed))
 
 
 def _find_alerts(session: LedgerSession, checked: CheckedSums) -> tuple[Alert, ...]:

@@ -23,7 +23,7 @@ from datetime import date
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -32,7 +32,6 @@ import pyarrow.compute as pc
 from agedp.compute.engine import map_items
 from agedp.compute.engine_settings import Engine
 from agedp.local_files import atomic_files
-from agedp.local_files.atomic_files import checked_json, read_checked_json, read_derived
 from agedp.stage_values import Delivery
 from agedp.store import month_reader
 from agedp.store.bucketed_roster import DayBlock, Energies
@@ -363,10 +362,10 @@ def _household_days_on_roster(table: pa.Table, roster: Roster, month: str) -> tu
 # --------------------------------------------------------------------------------------------------
 # Months of all files -> deduplicated groups of parts, and the numbers of rejected rows; done once for each group.
 #
-#   <confidential>/store/days/month=2013-03/deduplicated.json    by bucket and group: rejected rows by file and reason
+#   deduplicated    by month: by bucket and group, the rejected rows by file and reason; a table of the book
 #
-# Groups in the record are not opened: a month in which nothing changed costs the reading of its record. A damaged or
-# missing record is written again from the stored tables, and missing tables are computed when they are read.
+# Groups in the record are not opened: a month in which nothing changed costs the reading of its row. A damaged or
+# missing row is written again from the stored tables, and missing tables are computed when they are read.
 #
 # Only numbers reach the client: tasks write DAYS and the rejected rows.
 # --------------------------------------------------------------------------------------------------
@@ -374,7 +373,6 @@ def _household_days_on_roster(table: pa.Table, roster: Roster, month: str) -> tu
 RejectedCounts = tuple[tuple[str, str, int], ...]
 """Numbers of rows that deduplication rejected: content id of the file, reason, rows."""
 QUARANTINE_FILE: Final = "quarantine_settled.parquet"
-_RECORD: Final = "deduplicated.json"
 _SOURCE: Final = b"agedp.groups"
 
 
@@ -416,14 +414,19 @@ def deduplicate_months(
     Raises:
         InputError: the manifest of a file disappeared in the meantime, or the system denies access.
     """
-    recorded = {month: _read_record(store, month) for month in months}
+    recorded = {month: _parse_record(row) for month, row in store.books.rows("deduplicated").items()}
+    recorded |= {month: {} for month in months if month not in recorded}
     groups = _month_groups(store, manifests, months)
     fresh = [item for item in groups if item.group.name not in recorded[item.month].get(item.bucket, {})]
     function = partial(_deduplicate, store=store, contents=tuple(manifests))
     for item, counts in zip(fresh, map_items("days", fresh, function=function, engine=engine), strict=True):
         recorded[item.month].setdefault(item.bucket, {})[item.group.name] = counts
-    for month in sorted({item.month for item in fresh}):
-        _write_record(store, month, recorded[month], [item for item in groups if item.month == month])
+    if fresh:
+        months_of = {
+            month: [item for item in groups if item.month == month] for month in {item.month for item in fresh}
+        }
+        rows = {month: _format_record(recorded[month], of_month) for month, of_month in months_of.items()}
+        store.books.put_derived("deduplicated", rows)
     return Deduplicated(tuple((item, recorded[item.month][item.bucket][item.group.name]) for item in groups))
 
 
@@ -453,32 +456,21 @@ def _deduplicate(item: MonthGroup, *, store: Store, contents: Sequence[str]) -> 
 _Record = dict[int, dict[str, RejectedCounts]]
 
 
-def _record_path(store: Store, month: str) -> Path:
-    return store.folder / "days" / f"month={month}" / _RECORD
-
-
-def _read_record(store: Store, month: str) -> _Record:
-    def parse(path: Path) -> _Record:
-        record: dict[str, Any] = read_checked_json(path.read_bytes())["buckets"]
-        return {
-            int(bucket): {
-                name: tuple((str(content), str(reason), int(rows)) for content, reason, rows in counts)
-                for name, counts in groups.items()
-            }
-            for bucket, groups in record.items()
+def _parse_record(row: bytes) -> _Record:
+    return {
+        int(bucket): {
+            name: tuple((content, reason, rows) for content, reason, rows in of) for name, of in groups.items()
         }
+        for bucket, groups in json.loads(row).items()
+    }
 
-    return read_derived(_record_path(store, month), parse) or {}
 
-
-def _write_record(store: Store, month: str, record: _Record, groups: Iterable[MonthGroup]) -> None:
-    """Write the record of a month, without groups that do not count any more."""
+def _format_record(record: _Record, groups: Iterable[MonthGroup]) -> bytes:
+    """Return the record of a month, without groups that do not count any more."""
     buckets: dict[str, dict[str, RejectedCounts]] = {}
     for item in groups:
         buckets.setdefault(str(item.bucket), {})[item.group.name] = record[item.bucket][item.group.name]
-    path = _record_path(store, month)
-    atomic_files.make_private(path.parent)
-    atomic_files.write(path, checked_json({"buckets": buckets}))
+    return json.dumps(buckets).encode()
 
 
 def write_quarantine_of_months(store: Store, deduplicated: Deduplicated, contents: Sequence[str]) -> None:

@@ -1,6 +1,6 @@
 """Input files -> content ids and headers, and the stored files that count although they are no longer listed.
 
-    <confidential>/store/names.json     names of the input files, size and times as a text, and their digests
+    input_names     by name of an input file: its size and times as a text, and its digest; a table of the book
 
 The digests of unchanged files come from the store. Stored files that are no longer listed are checked: all that count
 can be counted, or an error is raised.
@@ -17,11 +17,11 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+import json
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -29,8 +29,6 @@ import pyarrow as pa
 
 from agedp.compute.engine import explain_worker_errors, map_merge
 from agedp.compute.engine_settings import Engine
-from agedp.local_files import atomic_files
-from agedp.local_files.atomic_files import checked_json, read_checked_json, read_derived
 from agedp.store.store import Manifest, Store, StoredManifests, StoredSizes, content_id
 from agedp_data.datasets import filesystem, parquet_parsing
 from agedp_data.datasets.csv_lines import column_names, first_cells, raw_cells, split_fields
@@ -342,16 +340,14 @@ def _write_digests(
     locations = [source.location for source in unchanged if source.location in digest_by_location]
     lasting = {location: digest_by_location[location] for location in locations}
     if lasting != stored:
-        atomic_files.write(store.folder / "names.json", checked_json(lasting))
+        changed = {name: json.dumps(found).encode() for name, found in lasting.items() if stored.get(name) != found}
+        store.books.put_derived("input_names", changed, removed=stored.keys() - lasting.keys())
     return lasting
 
 
 def _read_digests(store: Store) -> dict[str, tuple[str, str]]:
-    def parse(path: Path) -> dict[str, tuple[str, str]]:
-        record = read_checked_json(path.read_bytes())
-        return {str(name): (str(fingerprint), str(digest)) for name, (fingerprint, digest, *_) in record.items()}
-
-    return read_derived(store.folder / "names.json", parse) or {}
+    rows = {name: json.loads(row) for name, row in store.books.rows("input_names").items()}
+    return {name: (fingerprint, digest) for name, (fingerprint, digest) in rows.items()}
 
 
 def open_file(file: IdentifiedFile, *, store: Store, check_rows: bool = False) -> OpenedFile:

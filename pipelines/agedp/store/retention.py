@@ -6,7 +6,7 @@ their file, or as the file if it has none. An archive retains its readings unles
 days are old.
 
 The files that remain contain no reading of a household: the manifests (counts by month, so that the same bytes are
-not parsed again), `names.json`, QUALITY and the row numbers that deduplication rejected (of listed files and retained
+not parsed again), the book, QUALITY and the row numbers that deduplication rejected (of listed files and retained
 months), and SUMS of the last due days, which are as confidential as the true means.
 """
 
@@ -54,6 +54,8 @@ def remove_old_months(store: Store, *, today: date, keep_days: int, needed_from:
     if old_folders:
         # never earlier: removed months remain removed, even if keep_days grows
         write_retained_from(store.folder, max(first_kept, store.retained_from()))
+        old_months = {folder.name.removeprefix("month=") for folder in old_folders}
+        store.books.put_derived("deduplicated", {}, removed=old_months)
     for folder in old_folders:
         with atomic_files.write_errors(folder), suppress(FileNotFoundError):
             shutil.rmtree(folder)

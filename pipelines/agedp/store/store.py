@@ -21,7 +21,7 @@ import os
 import re
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields
 from datetime import date
 from functools import lru_cache
@@ -36,11 +36,11 @@ from agedp.local_files import atomic_files
 from agedp.local_files.atomic_files import (
     FileKind,
     FileNotice,
-    checked_json,
     read_checked_json,
     read_content,
     read_derived,
 )
+from agedp.local_files.books import Books
 from agedp_data import table_schemas
 from agedp_data.datasets.filesystem import local_fingerprint, natural_sort_key
 from agedp_data.datasets.layout import Layout
@@ -300,6 +300,11 @@ class FileOrder:
     keeps_unlisted: bool = False
 
 
+def book_of(folder: Path) -> Books:
+    """Return the book of the confidential folder in which a store's folder is."""
+    return Books(folder.parent / "books.sqlite")
+
+
 @dataclass(frozen=True, slots=True)
 class Store:
     """The stored readings of one dataset under one set of parsing rules.
@@ -331,6 +336,11 @@ class Store:
         """
         with atomic_files.exclusive_lock(atomic_files.make_private(self.folder)):
             yield
+
+    @property
+    def books(self) -> Books:
+        """Return the book of the confidential folder."""
+        return book_of(self.folder)
 
     @property
     def layout(self) -> Layout:
@@ -561,19 +571,15 @@ def months_between(first: date, last: date) -> tuple[str, ...]:
 
 
 # --------------------------------------------------------------------------------------------------
-# All manifests in one file: a night reads it, and the manifest of each file that is new, damaged or changed since.
+# All manifests in the book: a night reads it, and the manifest of each file that is new, damaged or changed since.
 #
-#     <confidential>/store/manifests.json     by content id: the state of the manifest's file, and the manifest
+#     manifests     by content id: the state of the manifest's file, and the manifest
 #
-# The manifests stay the truth. An entry counts as long as the file of its manifest has the size, the times and the
-# inode that it had when it was read, and no entry counts without a file. The index is derived: it is written again
-# whenever it differs, so a missing or damaged one costs one reading of every manifest. A damaged manifest has no
-# entry: a later version may be able to read it.
+# The manifests stay the truth. A row counts as long as the file of its manifest has the size, the times and the inode
+# that it had when it was read, and no row counts without a file. A damaged manifest has no row: a later version may be
+# able to read it.
 # --------------------------------------------------------------------------------------------------
 
-INDEX: Final = "manifests.json"
-_FORMAT: Final = 1
-"""Version of the entries; an index of another version is written again."""
 _SUFFIX: Final = ".json"
 
 
@@ -614,10 +620,13 @@ def read_manifests(store: Store) -> StoredManifests:
             entries[content] = entry
         elif (manifest := store.manifest(content)) is not None:
             entries[content] = state, manifest
-    if any(indexed.get(content) is not entry for content, entry in entries.items()) or len(entries) != len(indexed):
-        records = {content: (state, manifest.to_json()) for content, (state, manifest) in entries.items()}
-        body = json.dumps({"format": _FORMAT, "manifests": records}).encode()
-        atomic_files.write(store.folder / INDEX, _checksum(body) + b"\n" + body)
+    changed = {
+        content: json.dumps([state, manifest.to_json()]).encode()
+        for content, (state, manifest) in entries.items()
+        if indexed.get(content) is not entries[content]
+    }
+    if changed or len(indexed) > len(entries):
+        store.books.put_derived("manifests", changed, removed=indexed.keys() - entries.keys())
     manifests = {content: manifest for content, (_, manifest) in entries.items()}
     return StoredManifests(manifests, frozenset(states.keys() - manifests.keys()))
 
@@ -634,21 +643,12 @@ def _statuses(folder: Path, suffix: str) -> dict[str, os.stat_result]:
 
 
 def _read_index(store: Store) -> dict[str, _Entry]:
-    def parse(path: Path) -> dict[str, _Entry]:
-        check, _, body = path.read_bytes().partition(b"\n")
-        if check != _checksum(body):
-            raise ValueError("the checksum differs")
-        index = json.loads(body)
-        if index["format"] != _FORMAT:
-            raise ValueError("it is of another version")
-        manifests = index["manifests"].items()
-        return {content: (str(state), Manifest.from_json(record)) for content, (state, record) in manifests}
-
-    return read_derived(store.folder / INDEX, parse) or {}
-
-
-def _checksum(body: bytes) -> bytes:
-    return f"{zlib.crc32(body):08x}".encode()
+    entries: dict[str, _Entry] = {}
+    for content, row in store.books.rows("manifests").items():
+        with suppress(LookupError, TypeError, ValueError):  # of another version
+            state, record = json.loads(row)
+            entries[content] = str(state), Manifest.from_json(record)
+    return entries
 
 
 # --------------------------------------------------------------------------------------------------
@@ -700,7 +700,7 @@ class StoredSizes:
 # --------------------------------------------------------------------------------------------------
 # Household buckets: the store and the roster are split by household as well as by month, so that tasks stay small.
 #
-#     <confidential>/store/buckets.json       {"buckets": 7}, written by the first run; one bucket by the first file
+# The row `buckets` of the book has the number, written by the first run; one bucket by the first file.
 #
 # The bucket of a household is the CRC-32 of its id, modulo the number of buckets. A store keeps its number for ever. A
 # store without the record has the number of its manifests: those of earlier versions have one bucket.
@@ -708,7 +708,6 @@ class StoredSizes:
 
 _HOUSEHOLDS_PER_BUCKET: Final = 50_000
 _TOO_LARGE: Final = 4
-_BUCKETS_FILE: Final = "buckets.json"
 
 
 def bucket_of(household_id: str, buckets: int) -> int:
@@ -749,7 +748,7 @@ def stored_buckets(folder: Path) -> int | None:
     Raises:
         InputError: the system denies access.
     """
-    number = read_derived(folder / _BUCKETS_FILE, _parse_number)
+    number = _recorded_number(folder)
     return number if number is not None else _manifests_number(folder / "files")
 
 
@@ -770,12 +769,12 @@ def record_buckets(folder: Path, buckets: int) -> None:
         ValueError: the store has another number already.
         InputError: the system denies access.
     """
-    number = read_derived(folder / _BUCKETS_FILE, _parse_number)
+    number = _recorded_number(folder)
     stored = number or _manifests_number(folder / "files")
     if (stored or buckets) != buckets:
         raise ValueError(f"the store is opened with {buckets} household buckets, but has another number")
     if number is None and (buckets > 1 or stored):
-        atomic_files.write(folder / _BUCKETS_FILE, checked_json({"buckets": buckets}))
+        book_of(folder).put_derived("buckets", {"": str(buckets).encode()})
 
 
 def size_notice(folder: Path, buckets: int, households: int) -> FileNotice | None:
@@ -803,11 +802,9 @@ def size_notice(folder: Path, buckets: int, households: int) -> FileNotice | Non
     return FileNotice(public, f"{folder}: {numbers}; {remedy}")
 
 
-def _parse_number(path: Path) -> int:
-    number = read_checked_json(path.read_bytes())["buckets"]
-    if not isinstance(number, int) or number < 1:
-        raise ValueError("it names no number of buckets")
-    return number
+def _recorded_number(folder: Path) -> int | None:
+    number = book_of(folder).row("buckets", "")
+    return None if number is None else int(number)
 
 
 def _manifests_number(folder: Path) -> int | None:

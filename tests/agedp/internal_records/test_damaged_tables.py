@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from datetime import date, timedelta
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from agedp.internal_records.bookkeeping import take_over
 from agedp.local_files import atomic_files
+from agedp.local_files.books import Books
 from agedp_data import table_schemas
+from agedp_data.errors import LedgerBehind
+from tests.books import contents, forget
 
 FIRST = date(2013, 1, 1)
 DECLARED = {name: found for name, found in vars(table_schemas).items() if isinstance(found, pa.Schema)}
@@ -91,9 +96,18 @@ def far_away(table: pa.Table) -> pa.Table:
     return table.set_column(table.column_names.index("day"), "day", days)
 
 
-def test_a_roster_history_that_is_not_what_was_written_stops_the_run(homes):
-    path = homes.folder / "confidential" / ROSTERS
-    good, table = path.read_bytes(), pq.read_table(path)
+def of_0_2(homes) -> pa.Table:
+    """Take the roster history out of the book, and return it as 0.2 wrote it."""
+    recorded = [json.loads(line) for line in contents(homes.folder / "confidential", "released_rosters").values()]
+    forget(homes.folder / "confidential", "released_rosters")
+    texts = {"day": lambda line: date.fromisoformat(line["day"]), "groups": lambda line: json.dumps(line["groups"])}
+    lines = [{**line, **{name: of(line) for name, of in texts.items()}} for line in recorded]
+    return table_schemas.table_from_rows(table_schemas.RELEASED_ROSTERS, lines)
+
+
+def test_a_roster_history_of_0_2_is_taken_over_as_it_was_written_or_stops_the_run(homes):
+    path, before = homes.folder / "confidential" / ROSTERS, contents(homes.folder / "confidential", "released_rosters")
+    table = of_0_2(homes)
     (homes.folder / "ledger.sqlite").rename(homes.folder / "older.sqlite")  # the history alone knows what was released
     (homes.folder / "release").rename(homes.folder / "elsewhere")
     for change in (
@@ -108,7 +122,33 @@ def test_a_roster_history_that_is_not_what_was_written_stops_the_run(homes):
         with pytest.raises(atomic_files.DamagedFile, match=f"{ROSTERS}.* is damaged; put back a copy of it, or remove"):
             run(homes, 4)
         assert not (homes.folder / "ledger.sqlite").exists()
-    path.write_bytes(good)
+    pq.write_table(table, path)
+    with pytest.raises(LedgerBehind, match="was released from another ledger"):
+        run(homes, 4)
+    assert contents(homes.folder / "confidential", "released_rosters") == before
+    assert not path.exists()
     (homes.folder / "older.sqlite").rename(homes.folder / "ledger.sqlite")
     run(homes, 4)
     assert len(homes.rows()) == 4
+
+
+def test_the_records_of_0_2_are_taken_over_once_and_then_gone(homes, caplog):
+    confidential, names = homes.folder / "confidential", ("true_means", "coverage", "ledger_checkpoints")
+    before = {name: contents(confidential, name) for name in names}
+    for name in names[:2]:
+        lines = table_schemas.table_from_rows(getattr(table_schemas, name.upper()), homes.records(name))
+        atomic_files.write_table(confidential / f"{name}.parquet", lines)
+    (confidential / "ledger_checkpoint.json").write_bytes(b"".join(before["ledger_checkpoints"].values()))
+    (confidential / "publication.json").write_bytes(b"{}")
+    earlier = {path: path.read_bytes() for path in confidential.iterdir() if path.suffix in (".parquet", ".json")}
+    forget(confidential, *names)
+    for _ in range(2):  # a run that is killed before it removes the files meets them again
+        for path, content in earlier.items():
+            path.write_bytes(content)
+        take_over(Books(confidential / "books.sqlite"))
+        assert {name: contents(confidential, name) for name in names} == before
+        assert not [path for path in confidential.iterdir() if path.name.startswith(("true_", "cov", "led", "pub"))]
+    (confidential / "true_means.parquet").write_bytes(b"spoilt")
+    take_over(Books(confidential / "books.sqlite"))
+    assert (confidential / "true_means.parquet.damaged").exists()
+    assert "a confidential record was damaged and begins anew" in caplog.text

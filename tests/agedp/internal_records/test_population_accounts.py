@@ -29,6 +29,7 @@ from agedp_data.ledger.lifecycle import HouseholdAccount
 from agedp_data.statement.note_texts import NOTES
 from agedp_flows.text.run_text import household_lines, shared_lines
 from tests.agedp.conftest import House, ended_in_draw
+from tests.books import forget
 from tests.compatibility.fixtures import unpack
 from tests.postgresql import PostgreSQL
 
@@ -249,7 +250,7 @@ def test_a_moved_or_recovered_ledger_counts_once(house: House) -> None:
     recover(house.folder / "older", f"sqlite:///{house.folder / 'older.sqlite'}", at=after(4))
     shutil.rmtree(house.folder / "release")
     house.edit(("again2.sqlite", "older.sqlite"))
-    (house.folder / "confidential" / "released_rosters.parquet").unlink()
+    forget(house.folder / "confidential", "released_rosters")
     with pytest.raises(LedgerBehind, match="2013-01-03 of 'homes' was released from another ledger"):
         house.run(today=after(7))
 
@@ -257,7 +258,7 @@ def test_a_moved_or_recovered_ledger_counts_once(house: House) -> None:
 def test_another_ledger_draws_no_released_day_whatever_file_is_gone(house: House) -> None:
     house.run(today=after(3))
     house.edit(("ledger.sqlite", "other.sqlite"), ('"release"', '"elsewhere"'))
-    for name in ("released_rosters.parquet", "true_means.parquet", "sums.parquet", ACCOUNTS, KEY):
+    for name in ("books.sqlite", "sums.parquet", ACCOUNTS, KEY):
         kept = (house.folder / "confidential" / name).rename(house.folder / "kept")
         with pytest.raises(LedgerError):
             house.run(today=after(3))

@@ -11,9 +11,11 @@ import pytest
 
 from agedp.internal_records import roster_history
 from agedp.internal_records.roster_history import RosterChecks, RosterDigest
+from agedp.local_files.books import Books
 from agedp.pipeline import run_stages
 from agedp_data.errors import InputError, Refused
 from agedp_data.roster import Roster, read_roster
+from tests.books import forget, spoil
 
 FIRST = date(2013, 1, 1)
 NAMES = ["A", "A!", 'A"', "é", "\U0001f600", "B\\", "a b", "\x7f", "\t", "z"]
@@ -41,7 +43,7 @@ def write(path, content, *, ns=10**18):
 
 
 def load(folder, location, columns=()) -> Roster:
-    return roster_history.load_roster(location, folder / "roster", path_columns=columns)
+    return roster_history.load_roster(location, Books(folder / "books.sqlite"), path_columns=columns)
 
 
 def answers(roster):
@@ -70,7 +72,7 @@ def test_another_version_reads_the_roster_again(tmp_path, monkeypatch):
     assert load(tmp_path, location).has_rows
 
 
-@pytest.mark.parametrize("damage", ["times", "content", "counts.parquet", "file.json", "gone"])
+@pytest.mark.parametrize("damage", ["times", "content", "spoiled", "gone"])
 def test_the_cache_follows_the_file(tmp_path, damage):
     location = write(tmp_path / "r.csv", text(ROWS))
     load(tmp_path, location)
@@ -78,12 +80,9 @@ def test_the_cache_follows_the_file(tmp_path, damage):
     if damage in ("times", "content"):
         write(tmp_path / "r.csv", text(rows), ns=10**18 + 1)
     elif damage == "gone":
-        (tmp_path / "roster" / "counts.parquet").unlink()
+        forget(tmp_path, "rosters")
     else:
-        path = tmp_path / "roster" / damage
-        content = path.read_bytes()
-        middle = len(content) // 2
-        path.write_bytes(content[:middle] + bytes([content[middle] ^ 4]) + content[middle + 1 :])
+        spoil(tmp_path, "rosters")
     for _ in range(2):
         assert answers(load(tmp_path, location)) == answers(read_roster(location))
 
@@ -92,7 +91,7 @@ def test_a_file_that_just_changed_is_read_again(tmp_path, monkeypatch):
     monkeypatch.setattr(roster_history, "SETTLING_NS", 10**18)
     location = write(tmp_path / "r.csv", text(ROWS))
     load(tmp_path, location)
-    assert not (tmp_path / "roster" / "file.json").exists()
+    write(tmp_path / "r.csv", text([*ROWS, ("D", FIRST, "", "n")]))
     assert answers(load(tmp_path, location)) == answers(read_roster(location))
 
 
@@ -164,7 +163,7 @@ OTHER = [
 
 def test_rows_of_later_days_leave_the_compared_days_as_they_were(tmp_path):
     records = {FIRST: "x", THROUGH: "y"}
-    checks = RosterChecks(tmp_path / "roster" / "checked.json", "homes")
+    checks = RosterChecks(Books(tmp_path / "books.sqlite"), "homes")
     assert checks.last_compared(digest_of(tmp_path, ROWS), records) is None
     checks.store(digest_of(tmp_path, ROWS), records)
     for rows in (ROWS, *SAME):
@@ -174,7 +173,7 @@ def test_rows_of_later_days_leave_the_compared_days_as_they_were(tmp_path):
     assert checks.last_compared(digest_of(tmp_path, ROWS, ("region",)), records) is None
     for changed in ({FIRST: "x"}, {FIRST: "x", THROUGH: "z"}, {THROUGH: "y"}, {**records, FIRST + timedelta(1): "n"}):
         assert checks.last_compared(digest_of(tmp_path, ROWS), changed) is None
-    assert RosterChecks(checks.path, "others").last_compared(digest_of(tmp_path, ROWS), records) is None
+    assert RosterChecks(checks.books, "others").last_compared(digest_of(tmp_path, ROWS), records) is None
 
 
 @pytest.fixture

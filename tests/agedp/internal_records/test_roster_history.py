@@ -11,11 +11,13 @@ import numpy as np
 import pytest
 
 from agedp.internal_records.roster_history import RosterDigest, RosterHistory
+from agedp.local_files.books import Books
 from agedp.stages.amend import amend
 from agedp_data.errors import LedgerBehind, Refused
 from agedp_data.ledger import Ledger
 from agedp_data.roster import Roster
 from tests.agedp.conftest import ended_in_draw
+from tests.books import forget
 
 FIRST = date(2013, 1, 1)
 OLD, NEW = tuple("ABCDEF"), tuple("UVWXYZ")
@@ -145,7 +147,7 @@ def test_of_two_runs_with_two_rosters_one_draws_a_day(homes):
     work = homes.context()
     with Ledger.open(f"sqlite:///{homes.folder / 'ledger.sqlite'}", create=True):
         mine, theirs = RosterDigest(work.roster), RosterDigest(other_roster(homes))
-    notes = RosterHistory(homes.folder / "confidential" / "released_rosters.parquet", "homes", "id", rehearsal=False)
+    notes = RosterHistory(Books(homes.folder / "confidential" / "books.sqlite"), "homes", "id", rehearsal=False)
     first, second = (notes.before_draw(one, [], DAYS[:3]) for one in (mine, theirs))
     first(DAYS[0], ())
     killed(homes, 2, until=1)
@@ -165,7 +167,7 @@ def other_roster(homes):
 
 
 def without_notes(homes):
-    (homes.folder / "confidential" / "released_rosters.parquet").unlink()
+    forget(homes.folder / "confidential", "released_rosters")
 
 
 def test_without_notes_the_homes_of_each_group_are_compared(homes):

@@ -39,6 +39,7 @@ from agedp_data.ledger.ledger_reader import ChainReader
 from agedp_data.ledger.transfer import rows_by_month
 from agedp_data.statement.document import read_statement
 from tests.agedp.release_folder.resealed import as_json, digest
+from tests.books import forget
 
 FIRST, DAYS = date(2013, 2, 11), 22
 TODAYS = (date(2013, 2, 15), date(2013, 2, 24), date(2013, 3, 3), date(2013, 3, 20))
@@ -385,7 +386,7 @@ def test_a_run_heals_a_month_whose_times_are_restored(series, copy, monkeypatch,
         after = path.stat().st_ctime_ns + 10**9
         os.utime(sums, ns=(after, after))
     if how == "bit rot":
-        (copy.folder / "confidential" / "ledger_checkpoint.json").unlink()  # as after 30 days
+        forget(copy.folder / "confidential", "ledger_checkpoints")  # as after 30 days
     copy.run(today=TODAYS[-1])
     if how == "bit rot, and only the ledger is read":
         assert contents(stored(copy)) != sound

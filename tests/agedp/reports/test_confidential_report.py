@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from agedp.internal_records.bookkeeping import COVERAGE
 from agedp.reports.confidential_report import CellUtility, InternalSources, clamp_effects, utility
 from agedp.reports.series_charts import CellMean
 from tests.agedp.reports.html import Page, faults_of
@@ -91,7 +90,7 @@ def test_errors_are_the_differences_of_published_and_true_means(made):
 
 
 def test_coverage_clamp_and_rejected_rows_are_counted(made):
-    lines = COVERAGE.read(made.folder / "confidential" / "coverage.parquet")
+    lines = made.records("coverage")
     assert [(line["households"], line["usable"], line["clamped"]) for line in lines] == [
         (4, 3 if i >= 5 else 4, int(i in (2, 3, 7))) for i in range(DAYS)
     ]

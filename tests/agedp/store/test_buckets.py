@@ -39,6 +39,7 @@ from agedp_data.datasets.validation import ReadingRules
 from agedp_data.roster import Roster, read_roster
 from agedp_data.series.series import series_in
 from tests.agedp.store.test_half_hour_sums import ausgrid_use
+from tests.books import forget, spoil
 from tests.exact_sums import as_values
 
 INLINE = Engine("synchronous", 1, 20_000, 1)
@@ -247,9 +248,8 @@ def test_a_store_keeps_its_number_of_buckets(tmp_path, delivered):
     assert store_buckets(tmp_path / "none", 120_000) == 3
     store = Store(tmp_path / "c" / "store", "london", ReadingRules(), FileOrder("name"), 7)
     ingest(store, [str(delivered[0])], engine=INLINE)
-    record = store.folder / "buckets.json"
-    for damage in (lambda: record.write_bytes(b"{}"), lambda: record.write_bytes(b""), record.unlink):
-        damage()
+    for damage in (spoil, forget):
+        damage(tmp_path / "c", "buckets")
         assert store_buckets(store.folder, 120_000) == 7
     with pytest.raises(ValueError, match="opened with 1 household buckets"):
         record_buckets(store.folder, 1)
@@ -259,8 +259,7 @@ def test_a_store_of_an_earlier_version_is_read_as_it_is(tmp_path, delivered):
     store = Store(tmp_path / "c" / "store", "london", ReadingRules(), FileOrder("name"))
     first = ingest(store, [str(delivered[0])], engine=INLINE)
     expected = stored_totals(store, first)
-    record = store.folder / "buckets.json"
-    record.unlink()  # earlier versions wrote none
+    forget(tmp_path / "c", "buckets")  # earlier versions wrote none
     assert store_buckets(store.folder, 10**6) == 1
     assert list(store.folder.glob("month=*/*.parquet"))
     notice = size_notice(store.folder, 1, 10**6)
@@ -268,4 +267,4 @@ def test_a_store_of_an_earlier_version_is_read_as_it_is(tmp_path, delivered):
     assert not any(sign.isdigit() for sign in notice.public)  # it is shown to Prefect, and numbers tell of the roster
     assert "has 1 household bucket, and a new store for 1,000,000 roster rows would have 20;" in notice.private
     assert stored_totals(store, ingest(store, [str(delivered[0])], engine=INLINE)) == expected
-    assert record.exists()
+    assert store.books.keys("buckets")

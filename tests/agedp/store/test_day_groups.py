@@ -19,6 +19,7 @@ from agedp.store.store import FileOrder, PartMonth, PartSpan, Store
 from agedp_data.datasets.timestamps import day_number
 from agedp_data.datasets.validation import ReadingRules
 from tests.agedp.store.test_buckets import stored_totals, totals_of, write_rows
+from tests.books import forget, spoil
 
 INLINE = Engine("synchronous", 1)
 MARCH = day_number(date(2013, 3, 1))
@@ -121,12 +122,11 @@ def test_a_damaged_record_is_written_again(tmp_path):
     folder.mkdir()
     write_rows(folder / "a.csv", night(1) + night(1)[:9])
     first = ingest(store, [str(folder)], engine=INLINE)
-    [*records] = store.folder.glob("days/month=*/deduplicated.json")
-    sound = [path.read_bytes() for path in records]
-    for spoilt in (b"", b"{}", sound[0][:-9], sound[0].replace(b"9", b"8", 1)):
-        records[0].write_bytes(spoilt)
+    sound = store.books.rows("deduplicated")
+    for damage in (spoil, forget):
+        damage(store.folder.parent, "deduplicated")
         assert ingest(store, [str(folder)], engine=INLINE).rejected == first.rejected
-        assert [path.read_bytes() for path in records] == sound
+        assert store.books.rows("deduplicated") == sound
 
 
 def test_groups_of_a_file_in_other_parts_have_other_names(tmp_path):

@@ -13,14 +13,15 @@ import pytest
 
 from agedp.compute.engine_settings import Engine
 from agedp.local_files.atomic_files import checked_json
+from agedp.local_files.books import Books
 from agedp.stage_values import Delivery
 from agedp.stages.ingest import ingest
-from agedp.store import store as store_module
 from agedp.store import store as stores
-from agedp.store.store import INDEX, FileOrder, Manifest, Store, StoredSizes, read_manifests, write_retained_from
+from agedp.store.store import FileOrder, Manifest, Store, StoredSizes, read_manifests, write_retained_from
 from agedp_data.datasets.synthetic import write_london
 from agedp_data.datasets.validation import ReadingRules
 from agedp_data.errors import InputError
+from tests import books
 
 
 def deliver(store: Store) -> Delivery:
@@ -66,7 +67,7 @@ def test_an_unchanged_manifest_is_not_parsed_again(store: Store, monkeypatch: py
     expected = read_one_by_one(store)
     assert len(expected) == 3
     monkeypatch.setattr(stores.Store, "manifest", lambda *_: pytest.fail("a manifest was parsed"))
-    monkeypatch.setattr(store_module.atomic_files, "write", lambda *_: pytest.fail("the index was written"))
+    monkeypatch.setattr(Books, "put", lambda *_, **__: pytest.fail("the index was written"))
     assert read_manifests(store).manifests == expected
 
 
@@ -112,33 +113,23 @@ def test_a_manifest_that_comes_back_counts_again(store: Store, tmp_path: Path) -
 @pytest.mark.parametrize(
     "damage",
     [
-        spoil,
-        flip_and_keep_times,
-        Path.unlink,
-        lambda path: path.write_bytes(b""),
-        lambda path: path.write_bytes(bytes(path.stat().st_size)),
-        lambda path: path.write_bytes(store_module._checksum(b"[]") + b"\n[]"),
-        lambda path: write_index(path, {"format": 1, "manifests": {"a": ["", {}]}}),
-        lambda path: write_index(path, {"format": 2, "manifests": {}}),
-        lambda path: path.write_bytes(store_module._checksum(b'{"a": ["", {}]}') + b'\n{"a": ["", {}]}'),
+        lambda store: books.spoil(store.folder.parent, "manifests"),
+        lambda store: books.forget(store.folder.parent, "manifests"),
+        lambda store: store.books.put("manifests", dict.fromkeys(store.books.keys("manifests"), b"{}")),
+        lambda store: store.books.put("manifests", dict.fromkeys(store.books.keys("manifests"), b'["", {}]')),
+        lambda store: store.books.path.unlink(),
     ],
 )
-def test_a_damaged_index_is_written_again(store: Store, damage: Callable[[Path], object]) -> None:
-    index = store.folder / INDEX
-    before = index.read_bytes()
-    damage(index)
+def test_a_damaged_index_is_written_again(store: Store, damage: Callable[[Store], object]) -> None:
+    before = store.books.rows("manifests")
+    damage(store)
     assert read_manifests(store).manifests == read_one_by_one(store)
-    assert index.read_bytes() == before
-
-
-def write_index(path: Path, index: object) -> None:
-    body = json.dumps(index).encode()
-    path.write_bytes(store_module._checksum(body) + b"\n" + body)
+    assert store.books.rows("manifests") == before
 
 
 def test_a_manifest_of_a_later_version_counts_after_the_upgrade(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     expected, first = read_one_by_one(store), manifest_paths(store)[0]
-    (store.folder / INDEX).unlink()
+    books.forget(store.folder.parent, "manifests")
     parse = stores.Store.manifest
     monkeypatch.setattr(
         stores.Store, "manifest", lambda store, content: None if content == first.stem else parse(store, content)
@@ -154,9 +145,9 @@ def test_a_stale_index_costs_the_new_files_only(
 ) -> None:
     written = write_london(tmp_path / "late", households=2, first_day=date(2013, 2, 5), days=2, seed=9)
     written.files[0].rename(store.folder.parents[1] / "input" / "late.csv")
-    stale = (store.folder / INDEX).read_bytes()
+    stale = store.books.path.read_bytes()
     deliver(store)
-    (store.folder / INDEX).write_bytes(stale)
+    store.books.path.write_bytes(stale)
     parsed: list[str] = []
     parse = stores.Store.manifest
     monkeypatch.setattr(

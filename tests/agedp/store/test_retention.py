@@ -51,7 +51,10 @@ def let_go(store: Store, today: date, keep_days: int = 0) -> list[str]:
 def naming(store: Store, word: str) -> int:
     """Return how many confidential files contain a word, in whatever column."""
     paths = [path for path in store.folder.parent.rglob("*") if path.is_file()]
-    texts = (str(pq.read_table(path).to_pylist()) if path.suffix == ".parquet" else path.read_text() for path in paths)
+    texts = (
+        str(pq.read_table(path).to_pylist()) if path.suffix == ".parquet" else path.read_text(errors="replace")
+        for path in paths
+    )
     return sum(word in text for text in texts)
 
 
