@@ -114,7 +114,7 @@ class Release:
         """Return the hash of the newest account or release, from the ledger."""
         newest = "SELECT hash FROM (SELECT seq, hash FROM release UNION SELECT seq, hash FROM statement WHERE "
         with closing(sqlite3.connect(self.folder.parent / "ledger.sqlite")) as connection:
-            return connection.execute(f"{newest} claim LIKE '{{\"household account%') ORDER BY seq DESC").fetchone()[0]
+            return connection.execute(f"{newest} claim LIKE '{{\"population account%') ORDER BY seq DESC").fetchone()[0]
 
     @cached_property
     def every_population(self):
