@@ -298,3 +298,17 @@ def test_a_draw_adds_to_what_releases_say_of_another_day_and_no_more():
 
     # With day 0 drawn from, more is known of day 2, although it is not in the draw's period; e more at most.
     assert odds(draw=False) + 0.1 < odds(draw=True) <= odds(draw=False) + e
+
+
+@pytest.mark.parametrize("delta", [None, Decimal("0.000001")])
+def test_a_planned_series_leaves_room_for_the_draws(delta):
+    draw = Event("2012-01-01", "2012-12-31", 300_000_000)
+    keys = {"epsilon_per_day": Decimal("0.1"), "epsilon_total": Decimal("0.9"), "delta": delta}
+    promise, days, history = promised("classical", (draw,), **keys), [day(number) for number in range(60)], []
+    for each in days:
+        loss = promise.loss(history, each, None)
+        if loss <= 0:
+            break
+        history.append(Line(each, loss, each))
+    assert promise.planned_series(days, None) == [row.loss for row in history]
+    assert 0 < len(history) < len(promised("classical", **keys).planned_series(days, None))
