@@ -650,7 +650,7 @@ class DiscountWeights:
         ages = day - np.fromiter(losses, np.int64, len(losses))
         values = np.where(ages < 0, 0, np.fromiter(losses.values(), np.int64, len(losses)))
         limbs = self._limbs_until(min(max(0, int(ages.max())), _OLDEST))
-        parts = (limbs[:, np.clip(ages, 0, _OLDEST)] @ values).tolist()
+        parts = (limbs[:, np.minimum(np.maximum(ages, 0), _OLDEST)] @ values).tolist()
         return sum(part << _LIMB_BITS * place for place, part in enumerate(parts))
 
     def _limbs_until(self, age: int) -> NDArray[np.int64]:

@@ -6,7 +6,7 @@ Example: over a few days the pure sum is the smaller one, over a year the curve 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
@@ -288,7 +288,8 @@ class SpanCurves(HistoryMeter):
         self, days: int, around: tuple[str, str] | None, left_out: int | None, with_draws: bool
     ) -> list[Span]:
         spans = self.days
-        near, span = list(spans), None if around is None else (day_number(around[0]), day_number(around[1]))
+        near: Iterable[int] = spans
+        span = None if around is None else (day_number(around[0]), day_number(around[1]))
         if span is not None and len(spans) > span[1] - span[0] + 2 * days:
             near = [number for number in range(span[0] - days + 1, span[1] + days) if number in spans]
         placed = [(number, number, spans[number]) for number in near if number != left_out]
