@@ -165,8 +165,8 @@ class Allocator(ABC, Generic[Losses]):
         """Return a plan near the best of these that may be better; none where none is looked for or found."""
 
 
-def mean_noise_scale(plan: Floats | Plan) -> float:
-    """Mean of 1/e, infinite where a loss is 0 [1/epsilon, or 1/nano-epsilon].
+def mean_noise_scale(plan: Floats) -> float:
+    """Mean of 1/e, infinite where a loss is 0 [1/epsilon].
 
     Source: scale of Laplace noise.
     """

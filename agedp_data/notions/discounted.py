@@ -465,7 +465,8 @@ class Discounted(EnforcedPromise):
             ("hyperbolic", comparison.hyperbolic),
         ]
         publication, promise = comparison.publication, comparison.promise
-        accountants = [DiscountedLoss(name, rate, "data-day", publication) for name, rate in discounts if rate]
+        chosen = ((name, rate) for name, rate in discounts if rate is not None)
+        accountants = [DiscountedLoss(name, rate, "data-day", publication) for name, rate in chosen]
         if not isinstance(promise, cls):
             return tuple(accountants)
         promised = DiscountedLoss(promise.discount, promise.rate, promise.clock, publication)

@@ -638,7 +638,7 @@ class LossMeter(HistoryMeter):
         super().__init__()
         self._publication = publication if publication is not None and publication.has_periods else None
         self._part_of = part_of
-        self._exact: dict[str, Fraction] = {}
+        self._exact: dict[str, Fraction | int] = {}
         self.losses = DayLosses[str]()
         self.periods: list[Event] = []
         self.ended: dict[str, str] = {}
@@ -652,9 +652,6 @@ class LossMeter(HistoryMeter):
         if period is not None:
             self.periods.append(period)
             undo: Undo = self.periods.pop
-        elif self._part_of is None:
-            undo = partial(self.losses.put, day, self.losses.get(day))
-            self.losses.put(day, self.losses.get(day, 0) + row.loss)
         else:
             undo = partial(self._put, day, self._exact.get(day))
             self._put(day, self._with(row))
@@ -664,14 +661,13 @@ class LossMeter(HistoryMeter):
         """Return the losses if a released row came to the history; one about several days is none of them."""
         if self._publication is not None and self._publication.period_of(row):
             return self.losses
-        loss = self.losses.get(row.day, 0) + row.loss if self._part_of is None else ceil(self._with(row))
-        return self.losses.but(row.day, loss)
+        return self.losses.but(row.day, ceil(self._with(row)))
 
-    def _with(self, row: HistoryRow) -> Fraction:
-        part = Fraction(1) if self._part_of is None else self._part_of(row)
-        return self._exact.get(row.day, Fraction(0)) + row.loss * part
+    def _with(self, row: HistoryRow) -> Fraction | int:
+        part = 1 if self._part_of is None else self._part_of(row)
+        return self._exact.get(row.day, 0) + row.loss * part
 
-    def _put(self, day: str, exact: Fraction | None) -> None:
+    def _put(self, day: str, exact: Fraction | int | None) -> None:
         if exact is None:
             del self._exact[day]
         else:

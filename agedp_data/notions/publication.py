@@ -245,13 +245,33 @@ def largest_window(
     >>> largest_window({"2013-01-01": 1, "2013-01-02": 5, "2013-01-04": 2}, days=2, around=("2013-01-03", "2013-01-03"))
     5
     """
-    near: Iterable[str] = losses
     span = None if around is None else (day_number(around[0]), day_number(around[1]))
-    if span is not None and len(losses) > span[1] - span[0] + 2 * days:
-        near = (_text(number) for number in range(span[0] - days + 1, span[1] + days))
-    placed = [(number := day_number(day), number, losses[day]) for day in near if day in losses]
+    near = days_near(span, days=days, count=len(losses))
+    placed = [
+        (number := day_number(day), number, losses[day])
+        for day in (losses if near is None else map(_text, near))
+        if day in losses
+    ]
     placed += [(day_number(event.first_day), day_number(event.last_day), event.pure) for event in events]
     return max(window_sums(placed, 0, days=days, around=span), default=0)
+
+
+def days_near(around: tuple[int, int] | None, *, days: int, count: int) -> range | None:
+    """Return the days that are in a window with a day of a range, where they are fewer than `count` days; else None.
+
+    Source: calendar arithmetic.
+
+    Args:
+        around: first and last day of the range, by number; None for all days.
+        days: length of the window [days].
+        count: number of days with a loss.
+
+    >>> days_near((10, 10), days=3, count=100), days_near((10, 10), days=3, count=2)
+    (range(8, 13), None)
+    """
+    if around is None or count <= around[1] - around[0] + 2 * days:
+        return None
+    return range(around[0] - days + 1, around[1] + days)
 
 
 @lru_cache(maxsize=2**16)

@@ -6,7 +6,7 @@ Example: over a few days the pure sum is the smaller one, over a year the curve 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
@@ -31,7 +31,7 @@ from agedp_data.notions.notion import (
     name_at_delta,
     scope_at_delta,
 )
-from agedp_data.notions.publication import Event, Publication, Statistic, day_number, share_of, window_sums
+from agedp_data.notions.publication import Event, Publication, Statistic, day_number, days_near, share_of, window_sums
 from agedp_data.series.sensitivity import Change
 
 # --------------------------------------------------------------------------------------------------
@@ -287,12 +287,10 @@ class SpanCurves(HistoryMeter):
     def _window_sums(
         self, days: int, around: tuple[str, str] | None, left_out: int | None, with_draws: bool
     ) -> list[Span]:
-        spans = self.days
-        near: Iterable[int] = spans
-        span = None if around is None else (day_number(around[0]), day_number(around[1]))
-        if span is not None and len(spans) > span[1] - span[0] + 2 * days:
-            near = [number for number in range(span[0] - days + 1, span[1] + days) if number in spans]
-        placed = [(number, number, spans[number]) for number in near if number != left_out]
+        spans, span = self.days, None if around is None else (day_number(around[0]), day_number(around[1]))
+        near = days_near(span, days=days, count=len(spans))
+        numbers = (number for number in (spans if near is None else near) if number in spans)
+        placed = [(number, number, spans[number]) for number in numbers if number != left_out]
         draws = self._draws if with_draws else []
         return window_sums([*draws, *self.periods, *placed], EMPTY, days=days, around=span) or [EMPTY]
 
