@@ -33,7 +33,7 @@ from agedp.run_context import NEEDS_MODEL, engine_for, load_meters, load_run_fil
 from agedp.stage_values import StageCaller, call_stage
 from agedp.stages.calibration_draws import check_draws_permitted, ledger_answer, open_calibration_session
 from agedp.stages.ingest import ingest
-from agedp.store.store import Store
+from agedp.store.store import Store, read_retained_from
 from agedp_data.config import RunFile
 from agedp_data.config.contract import contract_value
 from agedp_data.config.model_section import EstimatedModel
@@ -111,9 +111,9 @@ def begin_calibration(
     check_counts_fit(model, len(roster.ids))
     session = _selection_session(run, model, roster, engine) if model.is_private and not is_stored else None
     store = store_for(run, households=roster.counts.size, meters=load_meters(run))
-    if f"{model.period[0]:%Y-%m}" < store.retained_from():
+    if f"{model.period[0]:%Y-%m}" < (retained_from := read_retained_from(store.folder)):
         raise InputError(
-            f"[model] period begins in {model.period[0]:%Y-%m}, but readings before {store.retained_from()} were "
+            f"[model] period begins in {model.period[0]:%Y-%m}, but readings before {retained_from} were "
             "deleted ([engine] keep_days); name another confidential folder to read them again"
         )
     return CalibrationContext(run, model, roster, store, engine, session)

@@ -23,7 +23,7 @@ from agedp.release_folder.folder_files import SUMS
 from agedp.release_folder.folder_writer import RemoteFolder
 from agedp.release_folder.origin import ReleaseOrigin, check_ledger_not_behind, release_origins
 from agedp.run_context import RunContext
-from agedp.store.store import read_manifests
+from agedp.store.store import is_read_alike, read_manifests
 from agedp_data.config import contract_part
 from agedp_data.config.withdrawn import check_nothing_withdrawn
 from agedp_data.datasets.filesystem import is_url
@@ -351,7 +351,7 @@ class LedgerSession:
     def _files_read(self) -> set[str]:
         """Return the digests of the input files in the store that count under the run file's rules."""
         store = self.run.store
-        return {of.digest for of in read_manifests(store).manifests.values() if store.is_read_alike(of)}
+        return {of.digest for of in read_manifests(store).manifests.values() if is_read_alike(of, store.read_as)}
 
     def _check_none_beyond(self) -> None:
         """Check that the ledger has every day that another record knows as released to the population.

@@ -176,7 +176,9 @@ class World(House):
             if path.is_file():
                 name = path.relative_to(self.folder)
                 kind = re.sub(
-                    r"=\d{4}-\d{2}", "=MONTH", re.sub(r"[0-9a-f]{64}(-\d+)?|[0-9a-f]{16}", "ID", name.as_posix())
+                    r"=\d{4}-\d{2}(_\d{4}-\d{2})?",
+                    "=MONTH",
+                    re.sub(r"[0-9a-f]{64}(-\d+)?|[0-9a-f]{16}", "ID", name.as_posix()),
                 )
                 paths.setdefault(kind, []).append(name)
         return paths

@@ -15,8 +15,12 @@ their offset from the beginning and the footer by its length from the end, so ev
 >>> pq.read_table(pa.BufferReader(content))["day"].to_pylist()
 [1, 2, 3]
 
-A JSON object contains the checksum of all its other keys. Files of both kinds without a checksum were written by an
-earlier version and are accepted.
+A file of several tables (`GroupWriter`) has a row group for each, of which one is read without the others. The key
+`agedp.groups` of its footer has the name of each, the bytes where it lies and their CRC-32; that of the footer is
+before the footer.
+
+A JSON object contains the checksum of all its other keys. Objects and single tables without a checksum were written by
+an earlier version and are accepted.
 
 A missing file is not damaged: `FileContent` without a value and without a notice. Damage has one consequence for each
 kind:
@@ -55,9 +59,13 @@ import pyarrow.parquet as pq
 from agedp_data.errors import Busy, ChainError, InputError
 
 _MARK: Final = b"AGDP"
+_GROUPS_MARK: Final = b"AGDG"
 _CHECK_BYTES: Final = len(_MARK) + 4
 _ENDING: Final = 8  # the length of the footer, in four bytes, and four magic bytes
 _KEY: Final = "checksum"
+_GROUPS: Final = b"agedp.groups"
+_TAIL_BYTES: Final = 2**15
+"""Bytes at the end of a file that are read at once: nearly all footers fit."""
 
 
 def checked_parquet(table: pa.Table, **options: object) -> bytes:
@@ -113,6 +121,74 @@ class _ChecksumStream(io.RawIOBase):
         rest = memoryview(bytes(self._rest or b""))
         footer = _footer_offset(rest)
         self._stream.write(b"".join((rest[:footer], _MARK + self._check.to_bytes(4, "big"), rest[footer:])))
+
+
+class GroupWriter:
+    """Tables of one schema -> the bytes of a Parquet file with a row group for each; they stay in memory."""
+
+    def __init__(self, schema: pa.Schema, **options: object) -> None:
+        """Begin a file (zstd unless given); `options` are passed to `pyarrow.parquet.ParquetWriter`."""
+        self._sink, self._groups, self._end = io.BytesIO(), dict[str, tuple[int, int, int]](), 0
+        self._writer = pq.ParquetWriter(self._sink, schema, **{"compression": "zstd", **options})
+
+    def add(self, name: str, table: pa.Table) -> None:
+        """Write a table, of at least one row, as the row group of this name."""
+        self._writer.write_table(table, row_group_size=len(table))
+        start, self._end = self._end, self._sink.tell()
+        with self._sink.getbuffer() as content:
+            self._groups[name] = start, self._end, zlib.crc32(content[start:])
+
+    def content(self) -> bytes:
+        """Return the complete file; nothing can be added any more."""
+        self._writer.add_key_value_metadata({_GROUPS: json.dumps(self._groups)})
+        self._writer.close()
+        with self._sink.getbuffer() as content:
+            footer = content[self._end :]
+            return b"".join((content[: self._end], _GROUPS_MARK, zlib.crc32(footer).to_bytes(4, "big"), footer))
+
+
+class GroupReader:
+    """A file of row groups, of which the footer is read and checked, and then single groups.
+
+    Raises:
+        OSError, ValueError, pa.ArrowException: it is missing or damaged, or no such file.
+    """
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        """Read the footer of a file that is open without a buffer."""
+        self._descriptor = stream.fileno()
+        size = os.fstat(self._descriptor).st_size
+        buffer = pa.allocate_buffer(size)  # as long as the file, of which only the bytes that are needed are read
+        self._content, tail = memoryview(buffer), max(size - _TAIL_BYTES, 0)
+        self._read(tail, size)
+        footer = _footer_offset(self._content)
+        if footer < _CHECK_BYTES:
+            raise ValueError("it has no footer")
+        self._read(footer - _CHECK_BYTES, max(tail, footer - _CHECK_BYTES))
+        check = _GROUPS_MARK + zlib.crc32(self._content[footer:]).to_bytes(4, "big")
+        if bytes(self._content[footer - _CHECK_BYTES : footer]) != check:
+            raise ValueError("the checksum of the footer differs")
+        self.file = pq.ParquetFile(pa.BufferReader(buffer))
+        self._groups: dict[str, tuple[int, int, int]] = json.loads(self.file.metadata.metadata[_GROUPS])
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the row groups, in their order."""
+        return tuple(self._groups)
+
+    def read(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
+        """Return the table of this name, or some of its columns."""
+        if name not in self._groups:
+            raise ValueError("it has no such row group")
+        start, end, check = self._groups[name]
+        self._read(start, end)
+        if zlib.crc32(self._content[start:end]) != check:
+            raise ValueError("the checksum of a row group differs")
+        return self.file.read_row_group(self.names.index(name), columns=columns, use_threads=False)
+
+    def _read(self, start: int, end: int) -> None:
+        if os.preadv(self._descriptor, [self._content[start:end]], start) != end - start:
+            raise ValueError("it is truncated")
 
 
 def check_parquet(content: bytes) -> None:
@@ -215,18 +291,19 @@ def _entries_below(folder: Path) -> Iterator[os.DirEntry[str]]:
         pending += [entry.path for entry in entries_found if entry.is_dir(follow_symlinks=False)]
 
 
-def write(path: Path, content: bytes, *, mode: int = _PRIVATE) -> None:
+def write(path: Path, content: bytes, *, mode: int = _PRIVATE, sync: bool = True) -> None:
     """Write a file atomically: its name has either the old content or the new, also after a power cut.
 
     Args:
         path: the file, in an existing folder.
         content: the bytes.
         mode: the permissions; readable by the owner only unless given.
+        sync: as `write_table`.
 
     Raises:
         InputError: no space, or no permission.
     """
-    write_with(path, lambda stream: stream.write(content), mode=mode)
+    write_with(path, lambda stream: stream.write(content), mode=mode, sync=sync)
 
 
 def write_table(path: Path, table: pa.Table, *, mode: int = _PRIVATE, sync: bool = True, **options: object) -> int:
@@ -235,7 +312,7 @@ def write_table(path: Path, table: pa.Table, *, mode: int = _PRIVATE, sync: bool
     `sync=False` is for files whose loss in a power cut is detected, and which are then computed again.
     """
     content = checked_parquet(table, **options)
-    write_with(path, lambda stream: stream.write(content), mode=mode, sync=sync)
+    write(path, content, mode=mode, sync=sync)
     return len(content)
 
 
@@ -458,7 +535,12 @@ class FolderRemoved(DamagedFile):
 
 
 def read_table(
-    path: Path, schema: pa.Schema, *, columns: Sequence[str] | None = None, remedy: str = _REMEDY
+    path: Path,
+    schema: pa.Schema,
+    *,
+    columns: Sequence[str] | None = None,
+    group: str | None = None,
+    remedy: str = _REMEDY,
 ) -> pa.Table:
     """Return a confidential table that an earlier stage wrote, or some of its columns, checked against its schema.
 
@@ -466,6 +548,7 @@ def read_table(
         path: path of the table.
         schema: as `tables` declares it, with the columns that may have nulls.
         columns: the columns to read; all if None.
+        group: the name of the table in a file of row groups; None: the file is the table.
         remedy: the advice to the user if the table is damaged.
 
     Raises:
@@ -473,11 +556,16 @@ def read_table(
         InputError: the system denies access.
     """
     try:
-        content = path.read_bytes()
-        check_parquet(content)
-        file = pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True)
+        if group is not None:
+            with path.open("rb", buffering=0) as stream:
+                reader = GroupReader(stream)
+                file, table = reader.file, reader.read(group, columns)
+        else:
+            content = path.read_bytes()
+            check_parquet(content)
+            file = pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True)
+            table = file.read(columns=columns, use_threads=False)
         stored_schema = file.schema_arrow
-        table = file.read(columns=columns, use_threads=False)
     except (OSError, ValueError, pa.ArrowException) as error:  # a spoilt name need not be UTF-8
         _require_access(path, error)
         raise _damaged_error(path, "is missing or damaged", remedy) from None
@@ -486,6 +574,21 @@ def read_table(
     if any(table[name].null_count and not schema.field(name).nullable for name in table.column_names):
         raise _damaged_error(path, "lacks values", remedy)
     return table
+
+
+def group_names(path: Path) -> tuple[str, ...]:
+    """Return the names of the row groups of a file, in their order.
+
+    Raises:
+        DamagedFile: the file is missing or damaged.
+        InputError: the system denies access.
+    """
+    try:
+        with path.open("rb", buffering=0) as stream:
+            return GroupReader(stream).names
+    except (OSError, ValueError, LookupError, pa.ArrowException) as error:
+        _require_access(path, error)
+        raise _damaged_error(path, "is missing or damaged", _REMEDY) from None
 
 
 def table_rows(table: pa.Table, path: Path, *, remedy: str = _REMEDY) -> list[dict[str, Any]]:

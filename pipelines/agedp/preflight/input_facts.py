@@ -185,9 +185,7 @@ def _facts_of_bucket(
             conflicting.append(rows)
             if examined.interval_minutes < INTERVAL_MINUTES:
                 parts = store.month_parts(month, delivery.contents, bucket)
-                bare.append(
-                    _bare_days(month_reader.index_month(store, month, parts, bucket=bucket, days=days), code_by_id)
-                )
+                bare.append(_bare_days(month_reader.index_month(store, parts, days=days), code_by_id))
         facts = _add_facts([facts, month_facts])
     days_of_members = np.concatenate(member_days, axis=1)
     touched = find_in_days(days_of_members, roster_days, examined, np.concatenate(bare))

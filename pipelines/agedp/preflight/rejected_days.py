@@ -25,7 +25,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from agedp.local_files.atomic_files import path_exists
 from agedp.stage_values import Delivery
 from agedp.store import month_reader
 from agedp.store.file_identity import read_header
@@ -227,7 +226,7 @@ class _Rejected:
 
 def quarantine_tables(store: Store, contents: Sequence[str], months: Sequence[str]) -> Iterator[pa.Table]:
     """Yield the rejected rows of these months, file by file; those of no half-hour have the name ""."""
-    numbered = ((content, number) for content in contents for number in range(len(store.part_spans(content))))
+    numbered = ((content, number) for content in contents for number in range(len(store.stored_parts(content))))
     for (content, number), month in product(numbered, months):
         path = store.quarantine_folder(month) / f"{content}-{number}.parquet"
         if path.exists():
@@ -550,8 +549,8 @@ def read_samples(
     """Yield rows of the first and the middle month, part by part, about `_SAMPLE_ROWS` rows each."""
     for month in _sampled_months(months):
         rows = 0
-        for part in _parts_of_buckets(store, month, delivery.contents):
-            table = filter_days(_load_sample(store, month, part), day_filter)
+        for buckets in _parts_of_buckets(store, month, delivery.contents):
+            table = filter_days(_load_sample(store, buckets), day_filter)
             rows += table.num_rows
             yield _sort_sample(table, store)
             if rows >= _SAMPLE_ROWS:
@@ -562,20 +561,21 @@ def _sampled_months(months: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*months[:1], *months[len(months) // 2 :][:1]]))
 
 
-def _parts_of_buckets(store: Store, month: str, contents: Sequence[str]) -> list[PartMonth]:
-    """Return the parts with rows of a month in any bucket, in the order of the files."""
-    parts = {part for bucket in range(store.buckets) for part in store.month_parts(month, contents, bucket)}
-    return sorted(parts, key=lambda part: (part.file_index, part.number))
+def _parts_of_buckets(store: Store, month: str, contents: Sequence[str]) -> list[list[PartMonth]]:
+    """Return the parts with rows of a month, in the order of the files, each by its buckets."""
+    parts = [part for bucket in range(store.buckets) for part in store.month_parts(month, contents, bucket)]
+    by_number: dict[tuple[int, int], list[PartMonth]] = {}
+    for part in parts:
+        by_number.setdefault((part.file_index, part.number), []).append(part)
+    return [by_number[number] for number in sorted(by_number)]
 
 
-def _load_sample(store: Store, month: str, part: PartMonth) -> pa.Table:
+def _load_sample(store: Store, buckets: Sequence[PartMonth]) -> pa.Table:
     """Return the rows of a part in a month, of all buckets."""
-    paths = (store.month_folder(month, bucket) / part.name for bucket in range(store.buckets))
     of_row = ["slot", "energy_wh"] if store.layout.width == 1 else [f"energy_wh_{slot}" for slot in range(SLOTS)]
     further = {"channel": store.layout.channels > 1, "label": store.layout.has_labels}
     names = ["household_id", "day", *of_row, *(name for name, is_stored in further.items() if is_stored)]
-    stored = [path for path in paths if store.buckets == 1 or path_exists(path)]
-    return pa.concat_tables([month_reader.load_table(path, store.schema, columns=names) for path in stored])
+    return pa.concat_tables([month_reader.load_part(store, part, names) for part in buckets])
 
 
 def _sort_sample(table: pa.Table, store: Store) -> Sample:
@@ -771,8 +771,8 @@ def _row_numbers(store: Store, delivery: Delivery, day: date, slots: Sequence[in
     numbers: dict[tuple[object, ...], int] = {}
     if not slots or store.layout.width > 1 or month not in delivery.months:
         return numbers
-    for number, part in enumerate(_parts_of_buckets(store, month, delivery.contents)[:_CLOCK_PARTS]):
-        table = filter_days(_load_sample(store, month, part), pa.array([day], pa.date32()))
+    for number, buckets in enumerate(_parts_of_buckets(store, month, delivery.contents)[:_CLOCK_PARTS]):
+        table = filter_days(_load_sample(store, buckets), pa.array([day], pa.date32()))
         table = table.filter(pc.is_in(table["slot"], value_set=pa.array(slots, pa.uint8())))
         names = ["household_id", "slot", "part", *(["label"] if store.layout.has_labels else [])]
         parts = table["channel"].to_numpy() // PASSES if store.layout.channels > 1 else np.zeros(len(table), np.uint8)

@@ -47,7 +47,7 @@ from agedp.reports.series_charts import CellMean, cell_means, percent, range_nam
 from agedp.stage_values import Delivery
 from agedp.store.bucketed_roster import write_bucketed_roster
 from agedp.store.daily_totals import load_month_matrix
-from agedp.store.store import Store
+from agedp.store.store import Store, read_retained_from
 from agedp_data import table_schemas
 from agedp_data.accounting.temporal_leakage import daily_release_leakage
 from agedp_data.config import RunFile
@@ -195,7 +195,7 @@ def clamp_effects(sources: InternalSources, days: Sequence[date]) -> list[ClampE
     if not days:
         return []
     with sources.store.locked():
-        first_month = sources.store.retained_from()
+        first_month = read_retained_from(sources.store.folder)
         months = sorted({f"{day:%Y-%m}" for day in days} & set(sources.delivery.months))
         stored = [month for month in months if month >= first_month][-MAX_MONTHS:]
         days_by_month = {month: [day for day in days if f"{day:%Y-%m}" == month] for month in stored}

@@ -39,7 +39,7 @@ from agedp.stages.ingest import reread_damaged
 from agedp.store import bucketed_roster
 from agedp.store.daily_totals import MonthMatrix, compute_state_days, load_month_matrix
 from agedp.store.half_hour_sums import sum_half_hours
-from agedp.store.store import Store, size_notice
+from agedp.store.store import Store, read_retained_from, size_notice
 from agedp_data import table_schemas
 from agedp_data.config import RunFile
 from agedp_data.datasets.layout import Layout
@@ -79,7 +79,7 @@ def _unrecorded_rows(session: LedgerSession, rows: Sequence[ReleaseHeader]) -> l
         for row in rows
         if row.state == "released" and row.series in recorded and (row.day, row.series) not in recorded[row.series]
     ]
-    retained_from = run.store.retained_from()
+    retained_from = read_retained_from(run.store.folder)
     retained = [row for row in missing if f"{_covered_days(session, row)[0]:%Y-%m}" >= retained_from]
     complete = session.open_ledger.rows_of(retained) if retained else ()
     return [row for row in complete if run.run_file.series[row.series].holds(row.cells)]
@@ -124,7 +124,7 @@ def _sum_days(session: LedgerSession, due_days: DueDays, delivery: Delivery) -> 
     due = {due_day.day for due_day in undrawn}
     unreported = set[date]()  # released days with retained readings whose input is not reported yet
     if reported is not None:
-        later, retained_from = [row.day for row in released[reported:]], run.store.retained_from()
+        later, retained_from = [row.day for row in released[reported:]], read_retained_from(run.store.folder)
         unreported = {date.fromisoformat(day) for day in later if day[:7] >= retained_from}
     unrecorded = _unrecorded_rows(session, rows)
     single_days = due | {date.fromisoformat(row.day) for row in unrecorded} | unreported
@@ -164,10 +164,10 @@ def aggregate(  # noqa: PLR0913 -- what is summed, of whom, and how
     Raises:
         InputError: readings of a day were removed from the store.
     """
-    if days and f"{days[0]:%Y-%m}" < store.retained_from():
+    if days and f"{days[0]:%Y-%m}" < (retained_from := read_retained_from(store.folder)):
         raise InputError(
-            f"{days[0]} is due, but readings before {store.retained_from()} were deleted ([engine] keep_days); name "
-            "another confidential folder to read them again"
+            f"{days[0]} is due, but readings before {retained_from} were deleted ([engine] keep_days); name another "
+            "confidential folder to read them again"
         )
     wanted = {(day, name) for day in days for name in series} if wanted is None else frozenset(wanted)
     if states is None and any(series[name].counts_states for _, name in wanted):

@@ -21,7 +21,7 @@ from agedp.compute.engine import check_shared, map_items, map_merge
 from agedp.compute.engine_settings import Engine
 from agedp.ledger_session import LedgerSession
 from agedp.local_files import atomic_files
-from agedp.local_files.atomic_files import FileNotice, FolderRemoved, checked_json
+from agedp.local_files.atomic_files import FileNotice, FolderRemoved
 from agedp.preflight.alerts import write_findings
 from agedp.preflight.input_checks import Finding
 from agedp.stage_values import Delivery
@@ -32,7 +32,19 @@ from agedp.store.month_reader import load_month_readings
 from agedp.store.named_days import has_rejected_rows
 from agedp.store.part_writer import write_part
 from agedp.store.retention import count_late_rows
-from agedp.store.store import Manifest, Part, Store, StoredSizes, read_manifests, record_buckets, sum_counts
+from agedp.store.store import (
+    Manifest,
+    Part,
+    Store,
+    StoredSizes,
+    discard_parts_except,
+    order_contents,
+    read_manifests,
+    read_retained_from,
+    record_buckets,
+    sum_counts,
+    write_manifest,
+)
 from agedp_data.config.input import LongColumns
 from agedp_data.config.loading import read_columns
 from agedp_data.datasets import filesystem, parquet_parsing
@@ -155,7 +167,7 @@ def ingest(
     unreadable: dict[str, UnreadableFile] = {}
     warnings: tuple[FileNotice, ...] = ()
     if fresh:  # parts of an interrupted run may be more than those that are written now
-        store.discard_parts_except(stored_manifests.keys() - fresh_contents)
+        discard_parts_except(store.folder, stored_manifests.keys() - fresh_contents)
     try:
         unreadable, warnings = _ingest_new_files(store, fresh, engine=engine, has_begun=has_begun)
     finally:
@@ -163,7 +175,7 @@ def ingest(
             file.content: manifest for file in fresh if (manifest := store.manifest(file.content)) is not None
         }
         if not fresh_contents <= stored_manifests.keys():
-            store.discard_parts_except(stored_manifests)
+            discard_parts_except(store.folder, stored_manifests)
     for file in listed:
         if file.is_read or file.content in fresh_contents:
             file.source.check_unchanged()
@@ -173,9 +185,9 @@ def ingest(
     earlier = file_identity.select_counted_manifests(store, stored_manifests, readable)
     named_contents = [(file.content, file.source.location, file.source.modified_ns) for file in readable]
     named_contents += [(content, file.name, file.modified_ns) for content, file in earlier.items()]
-    contents = store.order_contents(named_contents)
+    contents = order_contents(named_contents, store.order)
     manifests = {content: stored_manifests[content] for content in contents}
-    retained_from = store.retained_from()
+    retained_from = read_retained_from(store.folder)
     months = sorted({month for manifest in manifests.values() for month in manifest.months if month >= retained_from})
     deduplicated = deduplicate_months(store, manifests, months, engine=engine)
     write_quarantine_of_months(store, deduplicated, contents)
@@ -287,8 +299,7 @@ def _write_manifest(
     variant = opened.header.variant if opened.header else "empty"
     source, digest = opened.source, opened.file.digest
     rules = store.read_as, variant, parts, tzdata_version(), store.buckets
-    manifest = Manifest(source.location, source.modified_ns, digest, *rules)
-    atomic_files.write(store.folder / "files" / f"{opened.file.content}.json", checked_json(manifest.to_json()))
+    write_manifest(store.folder, Manifest(source.location, source.modified_ns, digest, *rules))
     return None
 
 

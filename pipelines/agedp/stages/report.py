@@ -32,6 +32,7 @@ from agedp.stage_values import DailySums, Delivery
 from agedp.stages.input_check import CheckedSums
 from agedp.statement_facts import SOFTWARE
 from agedp.store.retention import remove_old_months
+from agedp.store.store import read_retained_from
 from agedp_data import clock
 from agedp_data.config.model_section import EstimatedModel
 from agedp_data.datasets.filesystem import file_status
@@ -83,7 +84,7 @@ def _record(session: LedgerSession, delivery: Delivery) -> bytes | None:
             "run file": repr(run.run_file),
             "roster": session.roster_digest.file_digest,
             "ledger": session.open_ledger.head(),
-            "files": [contents, run.store.retained_from()],
+            "files": [contents, read_retained_from(run.store.folder)],
             "tables": run.books.totals(*(table.name for table in CELL_TABLES)),
             "model": [(path.name, file_status(str(path)).fingerprint) for path in _model_files(session)],
         }

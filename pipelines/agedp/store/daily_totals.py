@@ -81,7 +81,7 @@ def deduplicate_group(store: Store, month: str, group: DayGroup, bucket: int = 0
             table = month_reader.load_table(rejected_path, table_schemas.SETTLED)
             file, row, reason = (table[name].to_numpy().astype(np.int64) for name in ("file", "row", "reason"))
             return _file_indices(group)[file], row, reason
-    days, (file, row, reason) = _deduplicated(store, month, group, bucket)
+    days, (file, row, reason) = _deduplicated(store, group)
     atomic_files.make_private(path.parent)
     rejected = table_schemas.table_from_columns(
         table_schemas.SETTLED, file=np.searchsorted(_file_indices(group), file), row=row, reason=reason
@@ -95,10 +95,10 @@ def _file_indices(group: DayGroup) -> Ints:
     return np.array(sorted({part.file_index for part in group.parts}), np.int64)
 
 
-def _deduplicated(store: Store, month: str, group: DayGroup, bucket: int) -> tuple[pa.Table, RejectedRows]:
+def _deduplicated(store: Store, group: DayGroup) -> tuple[pa.Table, RejectedRows]:
     """Return the DAYS of a group of parts and the rejected rows, by file and row."""
-    index = index_month(store, month, group.parts, bucket=bucket, days=group.days)
-    shared = month_reader.shared_readings(store, month, group.parts, index, bucket=bucket)
+    index = index_month(store, group.parts, days=group.days)
+    shared = month_reader.shared_readings(store, group.parts, index)
     shared_keys = month_reader.distinct_keys(household_day_key(shared.household, shared.time // SLOTS))
     energy, readings = month_reader.daily_totals(shared, shared_keys)
     key = [shared_keys]
@@ -121,7 +121,7 @@ def _rejected_of_part(store: Store, part: PartMonth, table: pa.Table, final: Fla
     rows, reasons = (table[name].combine_chunks() for name in ("aside_row", "aside_reason"))
     is_final = np.repeat(final, np.diff(rows.offsets.to_numpy()))
     row, reason = (lists.flatten().to_numpy().astype(np.int64)[is_final] for lists in (rows, reasons))
-    first = store.rows_before(part) if len(row) else 0
+    first = month_reader.rows_before(store, part) if len(row) else 0
     return np.full(len(row), part.file_index), row + first, reason
 
 
@@ -242,7 +242,7 @@ def write_state_days(store: Store, month: str, group: DayGroup, states: Represen
     path = state_days_path(store, month, group, states, bucket)
     if atomic_files.count_rows(path) is None:
         atomic_files.make_private(path.parent)
-        atomic_files.write_table(path, _state_days_table(store, month, group, states, bucket), sync=False)
+        atomic_files.write_table(path, _state_days_table(store, group, states), sync=False)
 
 
 def read_state_days(
@@ -267,11 +267,11 @@ def read_state_days(
     return _read_or_compute(table_schemas.STATE_DAYS, paths, steps)
 
 
-def _state_days_table(store: Store, month: str, group: DayGroup, states: RepresentativeValues, bucket: int) -> pa.Table:
+def _state_days_table(store: Store, group: DayGroup, states: RepresentativeValues) -> pa.Table:
     ids: tuple[str, ...] = ()
     keys, values = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     # each household-day is in one part only
-    for part in month_reader.iterate_parts(store, month, group.parts, bucket=bucket, days=group.days):
+    for part in month_reader.iterate_parts(store, group.parts, days=group.days):
         ids = part.ids
         part_keys = month_reader.distinct_keys(household_day_key(part.household, part.time // SLOTS))
         represented = states.represent(part.without_exports().energy_wh)
@@ -438,7 +438,7 @@ def _month_groups(store: Store, manifests: Mapping[str, Manifest], months: Seque
             contents_by_month[month].append((i, content))
     groups = []
     for (month, contents), bucket in product(contents_by_month.items(), range(store.buckets)):
-        parts = month_reader.planned_parts(manifests, contents, (month, bucket), store)
+        parts = month_reader.planned_parts(manifests, contents, month, bucket)
         groups += [MonthGroup(month, bucket, group) for group in month_reader.group_parts(store, month, parts, spans)]
     return groups
 

@@ -26,6 +26,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -35,7 +36,7 @@ import pyarrow.compute as pc
 from agedp.local_files import atomic_files
 from agedp.store.daily_totals import deduplicate_month, words_of
 from agedp.store.file_identity import IdentifiedFile
-from agedp.store.month_reader import day_numbers, household_codes, load_table
+from agedp.store.month_reader import day_numbers, household_codes, load_part, rows_before
 from agedp.store.store import Manifest, Part, PartMonth, Store, month_name, month_numbers
 from agedp_data import table_schemas
 from agedp_data.datasets.csv_parsing import ParsedChunk
@@ -183,11 +184,17 @@ def renumber_quarantine(store: Store, content: str, parts: Sequence[Part]) -> No
     rows_before = 0
     for number, part in enumerate(parts):
         if rows_before and part.rejected:
-            for path in store.undated_files(f"{content}-{number}.parquet"):
+            for path in rejected_rows_files(store, f"{content}-{number}.parquet"):
                 table = atomic_files.read_table(path, table_schemas.PARSED_QUARANTINE)
                 row = pc.add(table["row"], rows_before)
                 atomic_files.write_table(path, table.set_column(table.schema.get_field_index("row"), "row", row))
         rows_before += part.rows_read
+
+
+def rejected_rows_files(store: Store, name: str) -> list[Path]:
+    """Return the files of this name with rejected rows without a month, and of those that parsing gave one."""
+    undated = store.quarantine_folder(UNDATED)
+    return [path for folder in (undated, *undated.glob("month=*")) if (path := folder / name).exists()]
 
 
 _TIME_BITS = 32
@@ -251,7 +258,7 @@ def find_conflicting_rows(
     lost, of_files = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for part in store.month_parts(month, contents, bucket) if conflicting.any() else ():
         rows = row[conflicting & (file == part.file_index)]
-        lost.append(_rejected_keys(store, (month, bucket), part, rows, code_by_id))
+        lost.append(_rejected_keys(store, part, rows, code_by_id))
         of_files.append(np.full(len(lost[-1]), part.file_index))
     keys, of_file = np.concatenate(lost), np.concatenate(of_files)
     order = np.lexsort((of_file, keys))
@@ -290,19 +297,15 @@ def count_lost_readings(
     }
 
 
-def _rejected_keys(
-    store: Store, month_bucket: tuple[str, int], part: PartMonth, rows: Ints, code_by_id: Mapping[str, int]
-) -> Ints:
+def _rejected_keys(store: Store, part: PartMonth, rows: Ints, code_by_id: Mapping[str, int]) -> Ints:
     """Return one key per household and time of the rejected rows of a part."""
     if len(rows) == 0:
         return np.zeros(0, np.int64)
     slots = ["slot"] if store.layout.width == 1 else []
-    table = load_table(
-        store.month_folder(*month_bucket) / part.name, store.schema, columns=["household_id", "day", "row", *slots]
-    )
+    table = load_part(store, part, ["household_id", "day", "row", *slots])
     if store.meters is not None:
         table, _ = store.meters.households(table)
-    number = table["row"].to_numpy() + store.rows_before(part)
+    number = table["row"].to_numpy() + rows_before(store, part)
     household, day = household_codes(table, code_by_id), day_numbers(table)
     slot = table["slot"].to_numpy().astype(np.int64) if slots else np.zeros(len(day), np.int64)
     is_selected = np.isin(number, rows) & (household >= 0)

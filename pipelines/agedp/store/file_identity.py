@@ -29,7 +29,15 @@ import pyarrow as pa
 
 from agedp.compute.engine import explain_worker_errors, map_merge
 from agedp.compute.engine_settings import Engine
-from agedp.store.store import Manifest, Store, StoredManifests, StoredSizes, content_id
+from agedp.store.store import (
+    Manifest,
+    Store,
+    StoredManifests,
+    StoredSizes,
+    content_id,
+    is_read_alike,
+    read_retained_from,
+)
 from agedp_data.datasets import filesystem, parquet_parsing
 from agedp_data.datasets.csv_lines import column_names, first_cells, raw_cells, split_fields
 from agedp_data.datasets.csv_parsing import BlockLayout, parse_lines
@@ -490,7 +498,7 @@ def select_counted_manifests(
     earlier = {
         content: manifest
         for content, manifest in stored.items()
-        if store.is_read_alike(manifest) and manifest.digest not in digests
+        if is_read_alike(manifest, store.read_as) and manifest.digest not in digests
     }
     return current | earlier
 
@@ -541,7 +549,7 @@ def _changed_keys(store: Store, manifests: Sequence[Manifest]) -> set[str]:
 
     A table of another dataset, or with different columns, is a different delivery and not missing here.
     """
-    current, retained_from = store.read_as, store.retained_from()
+    current, retained_from = store.read_as, read_retained_from(store.folder)
     keys: set[str] = set()
     for manifest in manifests:
         same_table = all(manifest.read_as.get(key) == current.get(key) for key in ("dataset", "columns"))

@@ -26,7 +26,7 @@ import pyarrow as pa
 
 from agedp.local_files import atomic_files
 from agedp.local_files.atomic_files import read_derived
-from agedp.store.store import Manifest, PartMonth, PartSpan, SpansByMonth, Store
+from agedp.store.store import Manifest, PartMonth, PartSpan, SpansByMonth, Store, store_changed
 from agedp_data import table_schemas
 from agedp_data.datasets.deduplication import Readings, StoredRows, deduplicate_rows, join_rows
 from agedp_data.datasets.timestamps import day_number
@@ -95,26 +95,27 @@ def stored_groups(store: Store, month: str, contents: Sequence[str], bucket: int
         InputError: the system denies access.
     """
     parts = store.month_parts(month, contents, bucket)
-    return group_parts(store, month, parts, {part.content: store.part_spans(part.content) for part in parts})
+    contents_of_parts = {part.content for part in parts}
+    spans = {content: [part.spans for part in store.stored_parts(content)] for content in contents_of_parts}
+    return group_parts(store, month, parts, spans)
 
 
 def planned_parts(
-    manifests: Mapping[str, Manifest], contents: Sequence[tuple[int, str]], month_bucket: tuple[str, int], store: Store
+    manifests: Mapping[str, Manifest], contents: Sequence[tuple[int, str]], month: str, bucket: int
 ) -> tuple[PartMonth, ...]:
     """Return what `Store.month_parts` returns, from manifests and not from the folder.
 
     Args:
         manifests: the manifests by content id.
         contents: index and content id of the files with rows of the month, in order.
-        month_bucket: the month and the household bucket.
-        store: the confidential store.
+        month: the month, as in its folder.
+        bucket: the household bucket.
     """
-    month, bucket = month_bucket
     return tuple(
-        PartMonth(file_index, content, number)
+        PartMonth(file_index, content, number, *place)
         for file_index, content in contents
         for number, part in enumerate(manifests[content].parts)
-        if (month in part.months if store.buckets == 1 else str(bucket) in part.buckets.get(month, ()))
+        if (place := part.place(month, bucket)) is not None
     )
 
 
@@ -304,23 +305,18 @@ class MonthIndex:
     incomplete: Ints
 
 
-def index_month(
-    store: Store, month: str, parts: Sequence[PartMonth], *, bucket: int = 0, days: Ints | None = None
-) -> MonthIndex:
+def index_month(store: Store, parts: Sequence[PartMonth], *, days: Ints | None = None) -> MonthIndex:
     """Return the PART_DAYS of the parts of a month, and the household-days with rows in more than one part.
 
     Args:
         store: the confidential store.
-        month: the month, as in its folder.
-        parts: the parts, of one bucket.
-        bucket: the household bucket.
+        parts: the parts, of one month and bucket.
         days: the days since 1970 that are looked at, ascending. None: all.
 
     Raises:
         FolderRemoved: a table is missing or damaged.
     """
-    folder = store.part_days_folder(month, bucket)
-    tables = (load_table(folder / part.name, table_schemas.PART_DAYS) for part in parts)
+    tables = (load_part_days(store, part) for part in parts)
     if days is not None:
         tables = (table.filter(pa.array(is_in_sorted(day_numbers(table), days))) for table in tables)
     loaded = tuple(tables)
@@ -341,9 +337,7 @@ def index_month(
     return MonthIndex(ids, code_by_id, loaded, keys, shared, incomplete)
 
 
-def load_shared_rows(
-    store: Store, month: str, month_parts: Sequence[PartMonth], index: MonthIndex, *, bucket: int = 0
-) -> StoredRows:
+def load_shared_rows(store: Store, month_parts: Sequence[PartMonth], index: MonthIndex) -> StoredRows:
     """Return the rows of all shared household-days, which must be deduplicated together.
 
     Only the affected parts are read. `file` of a row is the index of its file in the order of all files.
@@ -351,7 +345,7 @@ def load_shared_rows(
     affected = [
         part for part, key in zip(month_parts, index.keys, strict=True) if is_in_sorted(key, index.shared).any()
     ]
-    loaded = (load_part_rows(store, month, part, index, bucket=bucket) for part in affected)
+    loaded = (load_part_rows(store, part, index) for part in affected)
     part_rows = [_select_rows(rows, _is_of_days(rows, index.shared)) for rows in loaded]
     return join_rows(index.ids, part_rows, width=store.layout.width)
 
@@ -361,11 +355,9 @@ def _is_of_days(rows: StoredRows | Readings, household_days: Ints) -> Flags:
     return is_in_sorted(household_day_key(rows.household, rows.time // SLOTS), household_days)
 
 
-def shared_readings(
-    store: Store, month: str, parts: Sequence[PartMonth], index: MonthIndex, *, bucket: int = 0
-) -> Readings:
+def shared_readings(store: Store, parts: Sequence[PartMonth], index: MonthIndex) -> Readings:
     """Return the deduplicated readings of all shared household-days; none of those that lack a meter."""
-    readings = deduplicate_stored_rows(store, load_shared_rows(store, month, parts, index, bucket=bucket))
+    readings = deduplicate_stored_rows(store, load_shared_rows(store, parts, index))
     if not len(index.incomplete):
         return readings
     kept = np.flatnonzero(~_is_of_days(readings, index.incomplete))
@@ -391,7 +383,7 @@ def load_month_readings(store: Store, month: str, contents: Sequence[str], bucke
     parts: list[Readings] = []
     for number in range(store.buckets) if bucket is None else [bucket]:
         month_parts = store.month_parts(month, contents, number)
-        parts += iterate_parts(store, month, month_parts, bucket=number, numbered=True)
+        parts += iterate_parts(store, month_parts, numbered=True)
     return _join_sorted(parts)
 
 
@@ -415,28 +407,22 @@ def iterate_month_readings(
         groups = [group for group in stored_groups(store, month, contents, bucket) if group.overlaps(days)]
         distinct = {part for group in groups for part in group.parts}
         parts = sorted(distinct, key=lambda part: (part.file_index, part.number))
-    return map(Readings.without_exports, iterate_parts(store, month, parts, bucket=bucket, days=days))
+    return map(Readings.without_exports, iterate_parts(store, parts, days=days))
 
 
 def iterate_parts(
-    store: Store,
-    month: str,
-    parts: Sequence[PartMonth],
-    *,
-    bucket: int = 0,
-    days: Ints | None = None,
-    numbered: bool = False,
+    store: Store, parts: Sequence[PartMonth], *, days: Ints | None = None, numbered: bool = False
 ) -> Iterator[Readings]:
     """Yield the deduplicated readings of some parts of a month and bucket, as `iterate_month_readings`.
 
     They must be all parts with rows of the days. The numbers of rejected rows have a meaning with `numbered` only.
     """
-    index = index_month(store, month, parts, bucket=bucket, days=days)
-    yield shared_readings(store, month, parts, index, bucket=bucket)
+    index = index_month(store, parts, days=days)
+    yield shared_readings(store, parts, index)
     for part, keys in zip(parts, index.keys, strict=True):
         if days is not None and not len(keys):
             continue
-        load = partial(load_part_rows, store, month, part, index, bucket=bucket, numbered=numbered)
+        load = partial(load_part_rows, store, part, index, numbered=numbered)
         yield _part_readings(store, load, index, days)  # whose rows are freed before those of the next part are loaded
 
 
@@ -480,22 +466,20 @@ def _join_sorted(parts: Sequence[Readings]) -> Readings:
     return Readings(ids, household, time, energy, file[order], row[order], reason[order])
 
 
-def load_part_rows(
-    store: Store, month: str, part: PartMonth, index: MonthIndex, *, bucket: int = 0, numbered: bool = True
-) -> StoredRows:
+def load_part_rows(store: Store, part: PartMonth, index: MonthIndex, *, numbered: bool = True) -> StoredRows:
     """Return the rows of one part in one month, in the order of the file; household codes are indices of `index.ids`.
 
     Row numbers count from the beginning of the file; without `numbered`, which is quicker, within the part.
     """
     layout, schema = store.layout, store.schema
     columns = None if numbered else [name for name in schema.names if name != "row"]
-    table = load_table(store.month_folder(month, bucket) / part.name, schema, columns=columns)
+    table = load_part(store, part, columns)
     day = day_numbers(table)
     slot = _ints(table["slot"]) if layout.width == 1 else np.zeros(len(day), np.int64)
     channel = _ints(table["channel"]) if layout.channels > 1 else np.zeros(len(day), np.int64)
     names = ["energy_wh"] if layout.width == 1 else [f"energy_wh_{slot}" for slot in range(SLOTS)]
     energy = np.stack([_ints(table[name]) for name in names], axis=1)
-    row = _ints(table["row"]) + store.rows_before(part) if numbered else np.arange(len(day))
+    row = _ints(table["row"]) + rows_before(store, part) if numbered else np.arange(len(day))
     file = np.full(len(day), part.file_index)
     label = _ints(table["label"]) if layout.has_labels else None
     if store.meters is not None:
@@ -509,14 +493,39 @@ def _select_rows(rows: StoredRows, is_selected: Flags) -> StoredRows:
     return rows if is_selected.all() else rows.take(np.flatnonzero(is_selected))
 
 
-def load_table(path: Path, schema: pa.Schema, *, columns: Sequence[str] | None = None) -> pa.Table:
-    """Return a table of the store.
+def rows_before(store: Store, part: PartMonth) -> int:
+    """Return the number of data rows of a part's file before the part.
+
+    Raises:
+        InputError: the file disappeared from the store in the meantime.
+    """
+    parts = store.stored_parts(part.content)
+    if part.number >= len(parts):
+        raise store_changed()
+    return parts[part.number].rows_before
+
+
+def load_part(store: Store, part: PartMonth, columns: Sequence[str] | None = None) -> pa.Table:
+    """Return the READINGS of a part in its month and bucket, or some of their columns; raises as `load_table`."""
+    return load_table(store.folder / part.folder / part.name, store.schema, columns=columns, group=part.group)
+
+
+def load_part_days(store: Store, part: PartMonth) -> pa.Table:
+    """Return the PART_DAYS of a part in its month and bucket; raises as `load_table`."""
+    path = store.folder / "part_days" / part.folder / part.name
+    return load_table(path, table_schemas.PART_DAYS, group=part.group)
+
+
+def load_table(
+    path: Path, schema: pa.Schema, *, columns: Sequence[str] | None = None, group: str | None = None
+) -> pa.Table:
+    """Return a table of the store, or the one of this name in a file of row groups.
 
     Raises:
         FolderRemoved: it is missing or damaged; a damaged table is removed, so that it is computed again.
         InputError: the system denies access.
     """
-    table = read_derived(path, partial(atomic_files.read_table, schema=schema, columns=columns))
+    table = read_derived(path, partial(atomic_files.read_table, schema=schema, columns=columns, group=group))
     if table is None:
         path.unlink(missing_ok=True)
         problem = "is missing or damaged; run again to rebuild it"

@@ -35,8 +35,9 @@ import pyarrow.parquet as pq
 from agedp.compute.engine import map_items
 from agedp.compute.engine_settings import Engine
 from agedp.stage_values import Delivery
-from agedp.store.month_reader import day_numbers, household_codes, household_ids, load_table
-from agedp.store.store import Manifest, Store, bucket_numbers
+from agedp.store.data_quality import rejected_rows_files
+from agedp.store.month_reader import day_numbers, household_codes, household_ids, load_part, load_table
+from agedp.store.store import Manifest, Store, bucket_numbers, read_retained_from
 from agedp_data import table_schemas
 from agedp_data.datasets.layout import slot_step
 from agedp_data.datasets.timestamps import date_of_day, day_number
@@ -62,7 +63,7 @@ def day_spans(store: Store, delivery: Delivery, *, engine: Engine) -> dict[str, 
             "files that are no longer delivered were read by another version of agedp, without the days of their "
             "rejected rows; put the files back in [input] files"
         )
-    retained_from = store.retained_from()
+    retained_from = read_retained_from(store.folder)
     folders = (folder.name.removeprefix("month=") for folder in store.quarantine_folder("").glob("month=*"))
     months = sorted({*delivery.months, *(month for month in folders if month >= retained_from)})
     items = list(product(months, range(store.buckets)))
@@ -82,7 +83,7 @@ def has_rejected_rows(store: Store, manifest: Manifest) -> bool:
     category = RejectionReason.CATEGORY.words
     return all(
         sum(rejected.values()) - rejected.get(category, 0)
-        == sum(map(_count_rows, store.undated_files(f"{manifest.content}-{number}.parquet")))
+        == sum(map(_count_rows, rejected_rows_files(store, f"{manifest.content}-{number}.parquet")))
         for number, rejected in enumerate(part.rejected for part in manifest.parts)
     )
 
@@ -126,9 +127,9 @@ def _named_rows(store: Store, month: str, bucket: int, contents: Sequence[str]) 
     """Yield what the rows of a month and bucket name: the kept ones, and those that parsing rejected."""
     columns = [name for name in _NAMED if name in store.schema.names]
     for part in store.month_parts(month, contents, bucket):
-        yield load_table(store.month_folder(month, bucket) / part.name, store.schema, columns=columns)
+        yield load_part(store, part, columns)
     for content in contents:
-        for number in range(len(store.part_spans(content))):
+        for number in range(len(store.stored_parts(content))):
             path = store.quarantine_folder(month) / f"{content}-{number}.parquet"
             if not path.exists():
                 continue

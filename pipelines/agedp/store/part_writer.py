@@ -1,9 +1,9 @@
 """Chunks of one input file -> its parts: the readings of each month, their daily totals, the rejected rows.
 
-    <confidential>/store/month=2013-03/<content>-<number>.parquet            READINGS, in the order of the file
-    <confidential>/store/part_days/month=2013-03/<content>-<number>.parquet  PART_DAYS: daily totals of this part
+    <confidential>/store/month=2013-03_2014-02/<content>-<number>.parquet            READINGS, in the order of the file
+    <confidential>/store/part_days/month=2013-03_2014-02/<content>-<number>.parquet  PART_DAYS: its daily totals
 
-In a store of several household buckets each bucket of a month has a folder and files of its own.
+Each month of a part is a row group of both files, in a store of several household buckets each month and bucket.
 
 One task writes one part from consecutive chunks: they are parsed one after the other into sixteen bytes per row, so
 memory depends on the size of a part and not of the file. A part's position in the file is its number only; the
@@ -12,24 +12,36 @@ manifest contains the number of rows before it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from agedp.local_files import atomic_files
+from agedp.local_files.atomic_files import DamagedFile, GroupWriter, group_names, read_table
 from agedp.store.data_quality import count_reasons, rejected_rows, write_quarantine
 from agedp.store.month_reader import daily_totals, day_starts, distinct_keys, household_day_key, split_household_day_key
-from agedp.store.store import Part, Store, bucket_numbers, month_name, month_numbers
+from agedp.store.store import (
+    Part,
+    Store,
+    bucket_numbers,
+    group_name,
+    month_name,
+    month_numbers,
+    months_folder,
+    write_manifest,
+)
 from agedp_data import table_schemas
 from agedp_data.datasets.csv_parsing import ParsedChunk
 from agedp_data.datasets.deduplication import StoredRows, deduplicate_rows, whole_watt_hours
 from agedp_data.datasets.layout import SINGLE_CHANNEL, Layout, arrow_numbers, label_of
 from agedp_data.datasets.validation import NO_READING, SLOTS, Ints, RejectionReason
 from agedp_data.errors import InputError
+from agedp_data.table_schemas import PART_DAYS
 
 # --------------------------------------------------------------------------------------------------
 # Parsed chunks of a part -> its kept rows as compact arrays, sixteen bytes each, or more with labels.
@@ -179,7 +191,7 @@ def part_daily_totals(store: Store, rows: ParsedRows, names: pa.Array) -> pa.Tab
     reasons = arrow_numbers(deduplicated.rejected_reason[order].astype(np.uint8))
     household, day = split_household_day_key(keys)
     return table_schemas.table_from_columns(
-        table_schemas.PART_DAYS,
+        PART_DAYS,
         household_id=pa.DictionaryArray.from_arrays(arrow_numbers(household.astype(np.int32)), names),
         day=day,
         energy_wh=energy,
@@ -255,7 +267,7 @@ Int16s = np.ndarray[Any, np.dtype[np.int16]]
 
 
 def write_part(store: Store, content: str, number: int, chunks: Iterable[ParsedChunk]) -> Part:
-    """Write a part's readings and daily totals by month, and its quarantine file.
+    """Write a part's readings and daily totals, and its quarantine files.
 
     Raises:
         InputError: the part has too many rows.
@@ -276,29 +288,73 @@ def write_part(store: Store, content: str, number: int, chunks: Iterable[ParsedC
 
     ids, pieces = collect_kept_pieces(counted())
     write_quarantine(store, content, number, rejected)
-    months, days, sizes = _write_months(store, f"{content}-{number}", pieces, ids)
-    return Part(rows, sum(piece.kept for piece in pieces), counts | count_reasons(rejected), notes, months, days, sizes)
+    part = Part(rows, sum(piece.kept for piece in pieces), counts | count_reasons(rejected), notes)
+    return _write_months(store, f"{content}-{number}.parquet", pieces, ids, part)
 
 
-def _write_months(
-    store: Store, name: str, pieces: Sequence[ParsedRows], ids: Sequence[str]
-) -> tuple[dict[str, tuple[int, int, int]], dict[str, tuple[int, int]], dict[str, dict[str, tuple[int, int]]]]:
-    """Write the rows of a part by month and bucket; return `months`, `days` and `buckets` of its counts."""
-    months: dict[str, tuple[int, int, int]] = {}
+def _write_months(store: Store, name: str, pieces: Sequence[ParsedRows], ids: Sequence[str], part: Part) -> Part:
+    """Write the rows of a part by month and bucket; return its counts with those of the months."""
+    months: dict[str, tuple[int, ...]] = {}
     days: dict[str, tuple[int, int]] = {}
-    sizes: dict[str, dict[str, tuple[int, int]]] = {}
+    buckets: dict[str, dict[str, tuple[int, ...]]] = {}
     households = _split_households(ids, store.buckets)
+    writers = GroupWriter(store.schema, **_readings_options(store.schema)), GroupWriter(PART_DAYS, **_DAYS_OPTIONS)
     for month, rows in _rows_by_month(pieces):
         days[month] = int(rows.time.min()) // SLOTS, int(rows.time.max()) // SLOTS
-        written = {
-            bucket: _write_month(store, (month, bucket), name, bucket_rows, households)
-            for bucket, bucket_rows in _rows_by_bucket(rows, households.bucket, store.buckets)
-        }
-        size, days_size = (sum(pair[i] for pair in written.values()) for i in range(2))
-        months[month] = rows.kept, size, days_size
-        if store.buckets > 1:
-            sizes[month] = {str(bucket): pair for bucket, pair in written.items()}
-    return months, days, sizes
+        months[month] = (rows.kept,)
+        for bucket, bucket_rows in _rows_by_bucket(rows, households.bucket, store.buckets):
+            if store.buckets > 1:
+                buckets.setdefault(month, {})[str(bucket)] = ()
+                bucket_rows = replace(bucket_rows, household=households.code[bucket_rows.household])  # noqa: PLW2901
+            group, names = group_name(month, bucket, store.buckets), households.names[bucket]
+            writers[0].add(group, _readings_table(store, bucket_rows, names))
+            writers[1].add(group, part_daily_totals(store, bucket_rows, names))
+    if not months:
+        return part
+    contents = [writer.content() for writer in writers]
+    write_files(store.folder, months_folder(months), name, contents)
+    return replace(part, months=months, days=days, buckets=buckets, files=(tuple(map(len, contents)),))
+
+
+def write_files(folder: Path, months: str, name: str, contents: Sequence[bytes]) -> None:
+    """Write the READINGS and the PART_DAYS of a part of the store in `folder`; `months` is the folder of its months."""
+    for parent, content in zip((folder, folder / "part_days"), contents, strict=True):
+        # a part that a power cut takes is noticed, and its file is parsed again
+        path = atomic_files.make_private(parent / months) / name
+        atomic_files.write(path, content, sync=False)
+
+
+def cut_part(store: Store, months: str, name: str, first_kept: str) -> None:
+    """Rewrite a part without the months before `first_kept`, unless it has none; a damaged part is removed.
+
+    Both files are put in place by rename, after a manifest that describes them before and after. PART_DAYS are the
+    last: without old months the part is done.
+    """
+    paths = store.folder / months / name, store.folder / "part_days" / months / name
+    tables = (store.schema, _readings_options(store.schema)), (PART_DAYS, _DAYS_OPTIONS)
+    try:
+        if min(group_names(paths[1])) >= first_kept:
+            return
+        contents = [_without_groups(path, first_kept, *table) for path, table in zip(paths, tables, strict=True)]
+    except DamagedFile:
+        for path in paths:
+            path.unlink(missing_ok=True)
+        return
+    content, _, number = name.removesuffix(".parquet").rpartition("-")
+    manifest = store.manifest(content)
+    if manifest is not None and int(number) < len(manifest.parts):
+        parts, before = list(manifest.parts), tuple(path.stat().st_size for path in paths)
+        parts[int(number)] = replace(parts[int(number)], files=(before, tuple(map(len, contents))))
+        write_manifest(store.folder, replace(manifest, parts=tuple(parts)))
+    write_files(store.folder, months, name, contents)
+
+
+def _without_groups(path: Path, first_kept: str, schema: pa.Schema, options: Mapping[str, Any]) -> bytes:
+    writer = GroupWriter(schema, **options)
+    for name in group_names(path):
+        if name >= first_kept:
+            writer.add(name, read_table(path, schema, group=name))
+    return writer.content()
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,26 +438,12 @@ def _run_starts(keys: Int16s) -> Ints:
     return np.append(0, np.flatnonzero(keys[1:] != keys[:-1]) + 1)
 
 
-def _write_month(
-    store: Store, month_bucket: tuple[str, int], name: str, rows: ParsedRows, households: _BucketedHouseholds
-) -> tuple[int, int]:
-    """Write one month and bucket of a part; return the bytes of its rows and of its days."""
-    month, bucket = month_bucket
-    names = households.names[bucket]
-    if store.buckets > 1:
-        rows = replace(rows, household=households.code[rows.household])
-    path, days = (
-        atomic_files.make_private(folder) / f"{name}.parquet"
-        for folder in (store.month_folder(month, bucket), store.part_days_folder(month, bucket))
-    )
-    table = _readings_table(store, rows, names)
-    columns = [name for name in table.column_names if name in _DICTIONARY_COLUMNS]
-    numbers = [name for name in table.column_names if name not in columns]
+def _readings_options(schema: pa.Schema) -> dict[str, Any]:
+    columns = [name for name in schema.names if name in _DICTIONARY_COLUMNS]
+    numbers = [name for name in schema.names if name not in columns]
     # byte-stream split compresses readings quicker and smaller
     encoding = dict.fromkeys(numbers, "BYTE_STREAM_SPLIT") | dict.fromkeys(_DELTA_COLUMNS, "DELTA_BINARY_PACKED")
-    options = {"use_dictionary": columns, "column_encoding": encoding, **_READINGS_OPTIONS}
-    size = atomic_files.write_table(path, table, **options, sync=False)
-    return size, atomic_files.write_table(days, part_daily_totals(store, rows, names), sync=False, **_DAYS_OPTIONS)
+    return {"use_dictionary": columns, "column_encoding": encoding, **_READINGS_OPTIONS}
 
 
 def _readings_table(store: Store, rows: ParsedRows, names: pa.Array) -> pa.Table:

@@ -1,9 +1,9 @@
 """Retention of the confidential store, and rows that arrived too late; both after the day is published.
 
 Readings older than `engine.keep_days`, counted from the run's date, are removed month by month, but never before their
-days are released: parts, DAYS and rejected rows. Rejected rows without a month are as old as the newest reading of
-their file, or as the file if it has none. An archive retains its readings unless `keep_days` is written: all of its
-days are old.
+days are released: parts, DAYS and rejected rows. A part with younger months is written again without the old ones.
+Rejected rows without a month are as old as the newest reading of their file, or as the file if it has none. An archive
+retains its readings unless `keep_days` is written: all of its days are old.
 
 The files that remain contain no reading of a household: the manifests (counts by month, so that the same bytes are
 not parsed again), the book, QUALITY and the row numbers that deduplication rejected (of listed files and retained
@@ -22,8 +22,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from agedp.local_files import atomic_files
-from agedp.store.month_reader import load_table
-from agedp.store.store import Store, write_retained_from
+from agedp.store.month_reader import load_part
+from agedp.store.part_writer import cut_part
+from agedp.store.store import Store, months_of_folder, read_retained_from, write_retained_from
 
 _FOLDERS = ("days", "part_days", "quarantine", ".")
 
@@ -45,20 +46,19 @@ def remove_old_months(store: Store, *, today: date, keep_days: int, needed_from:
     """
     keep_from = min(today - timedelta(days=keep_days), needed_from)
     first_kept = f"{keep_from:%Y-%m}"
-    old_folders = [
-        month
-        for name in _FOLDERS
-        for month in (store.folder / name).glob("month=*")
-        if month.name.removeprefix("month=") < first_kept
-    ]
-    if old_folders:
-        # never earlier: removed months remain removed, even if keep_days grows
-        write_retained_from(store.folder, max(first_kept, store.retained_from()))
-        old_months = {folder.name.removeprefix("month=") for folder in old_folders}
+    folders = [folder for name in _FOLDERS for folder in (store.folder / name).glob("month=*")]
+    begun = [folder for folder in folders if months_of_folder(folder.name)[0] < first_kept]
+    if begun and first_kept > read_retained_from(store.folder):  # what was removed remains so
+        write_retained_from(store.folder, first_kept)
+    if old_months := [month for month in store.books.keys("deduplicated") if month < first_kept]:
         store.books.put_derived("deduplicated", {}, removed=old_months)
-    for folder in old_folders:
+    for folder in begun:
         with atomic_files.write_errors(folder), suppress(FileNotFoundError):
-            shutil.rmtree(folder)
+            if months_of_folder(folder.name)[1] < first_kept:
+                shutil.rmtree(folder)
+            elif folder.parent == store.folder:
+                for path in folder.glob("*.parquet"):
+                    cut_part(store, folder.name, path.name, first_kept)
     for path in store.quarantine_folder("").glob("*.parquet"):
         manifest = store.manifest(path.stem.rpartition("-")[0])
         if manifest is None:
@@ -87,6 +87,6 @@ def count_late_rows(store: Store, contents: Collection[str], released: Collectio
     days, late = pa.array(sorted(released), pa.date32()), 0
     for month, bucket in product(late_months, range(store.buckets)):
         for stored_part in store.month_parts(month, list(contents), bucket):
-            table = load_table(store.month_folder(month, bucket) / stored_part.name, store.schema, columns=["day"])
+            table = load_part(store, stored_part, ["day"])
             late += int(pc.sum(pc.is_in(table["day"], value_set=days).cast(pa.int64())).as_py() or 0)
     return late

@@ -1,13 +1,17 @@
-"""The confidential store of READINGS: append-only Parquet parts by month and content.
+"""The confidential store of READINGS: append-only Parquet parts by content, in a folder named by their months.
 
-    <confidential>/store/month=2013-03/<content>-<number>.parquet              rows of one part of an input file
-    <confidential>/store/part_days/month=2013-03/<content>-<number>.parquet    daily totals of these rows
-    <confidential>/store/quarantine/month=2013-03/<content>-<number>.parquet   its rejected rows
-    <confidential>/store/quarantine/<content>-<number>.parquet                 rejected rows without a month
-    <confidential>/store/files/<content>.json                                  written last: the file is complete
+    <confidential>/store/month=2013-03_2014-02/<content>-<number>.parquet            rows of one part of an input file
+    <confidential>/store/part_days/month=2013-03_2014-02/<content>-<number>.parquet  daily totals of these rows
+    <confidential>/store/quarantine/month=2013-03/<content>-<number>.parquet         its rejected rows
+    <confidential>/store/quarantine/<content>-<number>.parquet                       rejected rows without a month
+    <confidential>/store/files/<content>.json                                        written last: the file is complete
 
-A store of several household buckets has folders bucket=007 in those of the months, each with the rows of
-its households; rejected rows are not split.
+A part has a row group for each month with a row, and for each household bucket in it if the store has several. The
+folder of a part of one month is month=2013-03. Its name remains when retention removes months from the part. Rejected
+rows are not split by bucket.
+
+Up to version 0.2 a part had a file for each month (month=2013-03), and for each bucket a folder bucket=007 in that of
+the month. Such parts are read as they are.
 
 A content id is a hash of the file's bytes and of the parsing rules, so a new bound or dataset never mixes with old
 parts. `month_reader.load_month_readings` returns the readings of a month; `daily_totals` stores daily totals.
@@ -36,6 +40,7 @@ from agedp.local_files import atomic_files
 from agedp.local_files.atomic_files import (
     FileKind,
     FileNotice,
+    checked_json,
     read_checked_json,
     read_content,
     read_derived,
@@ -64,19 +69,22 @@ class Part:
         rows_kept: number of rows with a valid reading.
         rejected: number of rejected rows by reason.
         notes: number of kept rows with a remark, by remark.
-        months: by month the number of rows, the size of their READINGS and the size of their PART_DAYS [bytes].
+        months: by month the number of rows; of a part with a file for each month also the size of its READINGS and of
+            its PART_DAYS [bytes].
         days: by month the first and last day with a row, since 1970; without them a part has the complete month.
-        buckets: in a store of several household buckets, by month and bucket the size of the READINGS and of the
-            PART_DAYS [bytes].
+        buckets: in a store of several household buckets, by month and bucket these two sizes, or nothing.
+        files: the size of the READINGS and of the PART_DAYS of the part [bytes]; a second pair after retention
+            rewrote them: each of the two may be there in either size. Empty if each month has a file.
     """
 
     rows_read: int
     rows_kept: int
     rejected: dict[str, int] = field(default_factory=dict)
     notes: dict[str, int] = field(default_factory=dict)
-    months: dict[str, tuple[int, int, int]] = field(default_factory=dict)
+    months: dict[str, tuple[int, ...]] = field(default_factory=dict)
     days: dict[str, tuple[int, int]] = field(default_factory=dict)
-    buckets: dict[str, dict[str, tuple[int, int]]] = field(default_factory=dict)
+    buckets: dict[str, dict[str, tuple[int, ...]]] = field(default_factory=dict)
+    files: tuple[tuple[int, ...], ...] = ()
 
     def is_consistent(self) -> bool:
         """Return whether rows read = kept + rejected, and kept = the rows of all months.
@@ -86,15 +94,8 @@ class Part:
         >>> Part(5, 4).is_consistent()
         False
         """
-        month_rows = sum(rows for rows, _, _ in self.months.values())
-        return (
-            self.rows_read == self.rows_kept + sum(self.rejected.values())
-            and self.rows_kept == month_rows
-            and all(
-                tuple(self.months[month][1:]) == tuple(sum(pair[i] for pair in sizes.values()) for i in range(2))
-                for month, sizes in self.buckets.items()
-            )
-        )
+        month_rows = sum(rows for rows, *_ in self.months.values())
+        return self.rows_read == self.rows_kept + sum(self.rejected.values()) and self.rows_kept == month_rows
 
     @property
     def first_day(self) -> int | None:
@@ -109,14 +110,66 @@ class Part:
         )
         return min(firsts, default=None)
 
-    def stored_sizes(self) -> Iterator[tuple[str, int, int, int]]:
-        """Yield month, bucket, size of the READINGS and size of the PART_DAYS [bytes] of each pair of stored files."""
-        for month, (_, size, days_size) in self.months.items():
-            if month not in self.buckets:
-                yield month, 0, size, days_size
-                continue
-            for bucket, (bucket_size, bucket_days_size) in self.buckets[month].items():
-                yield month, int(bucket), bucket_size, bucket_days_size
+    def place(self, month: str, bucket: int = 0) -> tuple[str, str | None] | None:
+        """Return the folder of the rows of a month and bucket, and the name of their row group, if the part has any.
+
+        >>> Part(3, 3, months={"2013-03": (1,), "2013-05": (2,)}, files=((900, 200),)).place("2013-05")
+        ('month=2013-03_2013-05', '2013-05')
+        """
+        of_buckets = self.buckets.get(month)
+        if month not in self.months or (of_buckets is not None and str(bucket) not in of_buckets):
+            return None
+        group = group_name(month, bucket, 1 if of_buckets is None else 2)
+        return (months_folder(self.months), group) if self.files else (month_folder(group), None)
+
+    def stored_sizes(self, retained_from: str) -> Iterator[tuple[str, Sequence[Sequence[int]]]]:
+        """Yield the folder of each stored file of READINGS, and the sizes that it and its PART_DAYS may have [bytes].
+
+        Months before `retained_from` are left out.
+        """
+        if self.files and max(self.months) >= retained_from:
+            yield months_folder(self.months), self.files
+        for month in () if self.files else [month for month in self.months if month >= retained_from]:
+            for bucket, sizes in self.buckets.get(month, {"0": self.months[month][1:]}).items():
+                yield month_folder(group_name(month, int(bucket), len(self.buckets) + 1)), [sizes]
+
+
+def group_name(month: str, bucket: int, buckets: int) -> str:
+    """Return the name of the row group of a month and bucket, in a store of so many buckets.
+
+    >>> group_name("2013-03", 0, 1), group_name("2013-03", 7, 8)
+    ('2013-03', '2013-03/007')
+    """
+    return month if buckets == 1 else f"{month}/{bucket:03}"
+
+
+def months_folder(months: Collection[str]) -> str:
+    """Return the folder of a part with rows of these months.
+
+    >>> months_folder(["2013-03"]), months_folder(["2013-05", "2013-03", "2013-04"])
+    ('month=2013-03', 'month=2013-03_2013-05')
+    """
+    first, last = min(months), max(months)
+    return f"month={first}" if first == last else f"month={first}_{last}"
+
+
+def month_folder(group: str) -> str:
+    """Return the folder of a month, or of a month and bucket, by the name of its row group.
+
+    >>> month_folder("2013-03"), month_folder("2013-03/007")
+    ('month=2013-03', 'month=2013-03/bucket=007')
+    """
+    return f"month={group.replace('/', '/bucket=')}"
+
+
+def months_of_folder(name: str) -> tuple[str, str]:
+    """Return the first and last month of a folder of parts.
+
+    >>> months_of_folder("month=2013-03"), months_of_folder("month=2013-03_2013-05")
+    (('2013-03', '2013-03'), ('2013-03', '2013-05'))
+    """
+    first, _, last = name.removeprefix("month=").partition("_")
+    return first, last or first
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +251,11 @@ class Manifest:
         return all(part.is_consistent() for part in self.parts)
 
 
+def write_manifest(folder: Path, manifest: Manifest) -> None:
+    """Write the manifest of a file into the store in this folder: the file counts as its parts then are."""
+    atomic_files.write(folder / "files" / f"{manifest.content}.json", checked_json(manifest.to_json()))
+
+
 @dataclass(frozen=True, slots=True)
 class PartSpan:
     """The days of a part in one month, since 1970, the rows of its file before it, and its rows in the month."""
@@ -218,6 +276,15 @@ def part_spans(manifest: Manifest) -> tuple[SpansByMonth, ...]:
         {month: PartSpan(*part.days[month], rows_before, part.months[month][0]) for month in part.days}
         for rows_before, part in zip(manifest.first_rows(), manifest.parts, strict=False)
     )
+
+
+def is_read_alike(manifest: Manifest, read_as: Mapping[str, Any]) -> bool:
+    """Return whether a file was parsed under these rules, in this or an earlier format.
+
+    A file that is no longer listed then still counts; a listed file of an earlier format is parsed again.
+    """
+    earlier = ({**read_as, "format": number} for number in EARLIER_FORMATS)
+    return manifest.read_as == read_as or manifest.read_as in earlier
 
 
 _JSON_KEYS: Final = {"rows_kept": "kept", "rejected": "aside"}
@@ -355,24 +422,10 @@ class Store:
             width=layout.width, channels=layout.channels, units_per_wh=layout.units_per_wh, has_labels=layout.has_labels
         )
 
-    def content_id(self, digest: str) -> str:
-        """Return the content id of a file with this digest."""
-        return content_id(digest, self.read_as)
-
     @property
     def read_as(self) -> dict[str, Any]:
         """Return the dataset and the parsing rules, named as in [input]; content ids depend on them."""
         return _reading_rules_json(self.dataset, self.rules)
-
-    def is_read_alike(self, manifest: Manifest) -> bool:
-        """Return whether a file was parsed under this store's rules, in this or an earlier format.
-
-        A file that is no longer listed then still counts; a listed file of an earlier format is parsed again.
-        """
-        current = self.read_as
-        return manifest.read_as == current or any(
-            manifest.read_as == {**current, "format": number} for number in EARLIER_FORMATS
-        )
 
     def manifest(self, content: str) -> Manifest | None:
         """Return the manifest of a stored file; None if the file is not completely in the store.
@@ -387,78 +440,21 @@ class Store:
 
         return read_derived(self.folder / "files" / f"{content}.json", parse)
 
-    def part_spans(self, content: str) -> tuple[SpansByMonth, ...]:
-        """Return the spans of each part of a stored file; none if its manifest is missing or damaged."""
-        return self._spans_and_first_rows(content)[0]
-
-    def _spans_and_first_rows(self, content: str) -> tuple[tuple[SpansByMonth, ...], tuple[int, ...]]:
+    def stored_parts(self, content: str) -> tuple[StoredPart, ...]:
+        """Return the parts of a stored file; none if its manifest is missing or damaged."""
         try:
             status = (self.folder / "files" / f"{content}.json").stat()
         except OSError:
-            return (), ()
-        return _read_spans_and_first_rows(self, content, status.st_mtime_ns, status.st_size)
-
-    def order_contents(self, named_contents: Iterable[tuple[str, str, int]]) -> tuple[str, ...]:
-        """Return content ids from the earliest file to the latest, by their (content, name, modified_ns).
-
-        Of several files with one content the earliest counts: a file that is delivered again must not undo a
-        correction that was delivered in between.
-        """
-
-        def sort_key(named_content: tuple[str, str, int]) -> tuple[object, ...]:
-            _, name, modified_ns = named_content
-            file_name = name.rpartition("/")[2]  # without its folder, which may be moved
-            return (
-                modified_ns if self.order.criterion == "modified" else 0,
-                natural_sort_key(file_name),
-                file_name,
-                natural_sort_key(name),
-            )
-
-        return tuple(dict.fromkeys(content for content, _, _ in sorted(named_contents, key=sort_key)))
-
-    def retained_from(self) -> str:
-        """Return the first retained month: earlier readings were removed (see `retention`); "" if none were.
-
-        Raises:
-            DamagedFile: the record is damaged; removed readings would count as missing ones.
-        """
-        return read_retained_from(self.folder)
-
-    def month_folder(self, month: str, bucket: int = 0) -> Path:
-        """Return the folder of the readings of a month and bucket."""
-        return self._bucket_folder(self.folder / f"month={month}", bucket)
-
-    def part_days_folder(self, month: str, bucket: int = 0) -> Path:
-        """Return the folder of the daily totals of each part of a month and bucket."""
-        return self._bucket_folder(self.folder / "part_days" / f"month={month}", bucket)
+            return ()
+        return _read_parts(self, content, status.st_mtime_ns, status.st_size)
 
     def days_folder(self, month: str, bucket: int = 0) -> Path:
         """Return the folder of the deduplicated daily totals of a month and bucket."""
-        return self._bucket_folder(self.folder / "days" / f"month={month}", bucket)
-
-    def _bucket_folder(self, folder: Path, bucket: int) -> Path:
-        return folder if self.buckets == 1 else folder / f"bucket={bucket:03}"
+        return self.folder / "days" / month_folder(group_name(month, bucket, self.buckets))
 
     def quarantine_folder(self, month: str) -> Path:
         """Return the folder of a month's rejected rows; "" for rejected rows without a month."""
         return self.folder / "quarantine" / f"month={month}" if month else self.folder / "quarantine"
-
-    def undated_files(self, name: str) -> list[Path]:
-        """Return the files of this name with rejected rows without a month, and of those that parsing gave one."""
-        undated = self.quarantine_folder("")
-        return [path for folder in (undated, *undated.glob("month=*")) if (path := folder / name).exists()]
-
-    def discard_parts_except(self, contents: Collection[str]) -> None:
-        """Remove parts of incomplete files: a run was interrupted, or a file was rejected after some of its parts.
-
-        No other process may ingest files into the store at the same time.
-        """
-        by_bucket = ("month=*", "part_days/month=*")
-        patterns = (*by_bucket, *(f"{pattern}/bucket=*" for pattern in by_bucket), "quarantine", "quarantine/month=*")
-        for path in (path for pattern in patterns for path in self.folder.glob(f"{pattern}/*.parquet")):
-            if path.stem.rpartition("-")[0] not in contents:
-                path.unlink(missing_ok=True)
 
     def month_parts(self, month: str, contents: Sequence[str], bucket: int = 0) -> tuple[PartMonth, ...]:
         """Return the parts of these files that have readings of a month and bucket, in the files' order.
@@ -466,34 +462,63 @@ class Store:
         Parts beyond those of a file's manifest are left out: an interrupted run split the file into more.
 
         Raises:
-            InputError: the system denies access to the folder.
+            InputError: the system denies access to the folder, or the manifest of a file disappeared.
         """
         index_by_content = {content: i for i, content in enumerate(contents)}
-        folder = self.month_folder(month, bucket)
-        try:
-            names = [path.stem for path in folder.iterdir() if path.suffix == ".parquet"]
-        except FileNotFoundError:
-            return ()
-        except OSError as error:
-            raise atomic_files.unreadable_error(folder, error.errno) from None
-        identified = ((content, int(number)) for content, _, number in (name.rpartition("-") for name in names))
-        parts = sorted(
-            (index_by_content[content], number, content)
-            for content, number in identified
-            if content in index_by_content and number < (len(self.part_spans(content)) or number + 1)
+        of_month = [name for name in _statuses(self.folder, "") if name.startswith("month=")]
+        folders = [name for name in of_month if (ends := months_of_folder(name))[0] <= month <= ends[1]]
+        if self.buckets > 1 and f"month={month}" in folders:
+            folders.append(month_folder(group_name(month, bucket, self.buckets)))
+        found: list[PartMonth] = []
+        for folder in folders:
+            for name in _statuses(self.folder / folder, ".parquet"):
+                content, _, number = name.removesuffix(".parquet").rpartition("-")
+                if content not in index_by_content or not number.isdecimal():
+                    continue
+                parts = self.stored_parts(content)
+                if not parts:
+                    raise store_changed()
+                place = parts[int(number)].part.place(month, bucket) if int(number) < len(parts) else None
+                if place is not None and place[0] == folder:
+                    found.append(PartMonth(index_by_content[content], content, int(number), *place))
+        return tuple(sorted(found, key=lambda part: (part.file_index, part.number)))
+
+
+def order_contents(named_contents: Iterable[tuple[str, str, int]], order: FileOrder) -> tuple[str, ...]:
+    """Return content ids from the earliest file to the latest, by their (content, name, modified_ns).
+
+    Of several files with one content the earliest counts: a file that is delivered again must not undo a
+    correction that was delivered in between.
+    """
+
+    def sort_key(named_content: tuple[str, str, int]) -> tuple[object, ...]:
+        _, name, modified_ns = named_content
+        file_name = name.rpartition("/")[2]  # without its folder, which may be moved
+        return (
+            modified_ns if order.criterion == "modified" else 0,
+            natural_sort_key(file_name),
+            file_name,
+            natural_sort_key(name),
         )
-        return tuple(PartMonth(file_index, content, number) for file_index, number, content in parts)
 
-    def rows_before(self, part: PartMonth) -> int:
-        """Return the number of data rows of a part's file before the part.
+    return tuple(dict.fromkeys(content for content, _, _ in sorted(named_contents, key=sort_key)))
 
-        Raises:
-            InputError: the file disappeared from the store in the meantime.
-        """
-        _, first_rows = self._spans_and_first_rows(part.content)
-        if part.number >= len(first_rows):
-            raise InputError("the confidential store changed while it was read; run again")
-        return first_rows[part.number]
+
+def discard_parts_except(folder: Path, contents: Collection[str]) -> None:
+    """Remove parts of incomplete files: a run was interrupted, or a file was rejected after some of its parts.
+
+    No other process may ingest files into the store in this folder at the same time.
+    """
+    by_bucket = ("month=*", "part_days/month=*")
+    patterns = (*by_bucket, *(f"{pattern}/bucket=*" for pattern in by_bucket), "quarantine", "quarantine/month=*")
+    for path in (path for pattern in patterns for path in folder.glob(f"{pattern}/*.parquet")):
+        if path.stem.rpartition("-")[0] not in contents:
+            path.unlink(missing_ok=True)
+
+
+def store_changed() -> InputError:
+    """Return the error about a file that disappeared from the store in the meantime."""
+    return InputError("the confidential store changed while it was read; run again")
 
 
 @dataclass(frozen=True, slots=True)
@@ -504,11 +529,15 @@ class PartMonth:
         file_index: index of the file in the order of all files.
         content: content id of the file.
         number: number of the part within the file, from 0.
+        folder: where its file is in the store, and its daily totals in `part_days`.
+        group: the name of the row group of the month and bucket; None: the file has no other rows.
     """
 
     file_index: int
     content: str
     number: int
+    folder: str
+    group: str | None
 
     @property
     def name(self) -> str:
@@ -516,13 +545,21 @@ class PartMonth:
         return f"{self.content}-{self.number}.parquet"
 
 
+@dataclass(frozen=True, slots=True)
+class StoredPart:
+    """One part of a stored file: its counts, its spans, and the number of rows of the file before it."""
+
+    part: Part
+    spans: SpansByMonth
+    rows_before: int
+
+
 @lru_cache(maxsize=1024)
-def _read_spans_and_first_rows(
-    store: Store, content: str, _modified_ns: int, _size: int
-) -> tuple[tuple[SpansByMonth, ...], tuple[int, ...]]:
-    """Return the spans of each part of a file, and the number of rows of the file before each."""
+def _read_parts(store: Store, content: str, _modified_ns: int, _size: int) -> tuple[StoredPart, ...]:
     manifest = store.manifest(content)
-    return ((), ()) if manifest is None else (part_spans(manifest), manifest.first_rows())
+    if manifest is None:
+        return ()
+    return tuple(map(StoredPart, manifest.parts, part_spans(manifest), manifest.first_rows()))
 
 
 @lru_cache(maxsize=64)
@@ -652,7 +689,7 @@ def _read_index(store: Store) -> dict[str, _Entry]:
 
 
 # --------------------------------------------------------------------------------------------------
-# Sizes of the stored parts by one listing of each month's folder, to compare them with all manifests.
+# Sizes of the stored parts by one listing of each folder, to compare them with all manifests.
 # --------------------------------------------------------------------------------------------------
 
 
@@ -663,11 +700,11 @@ class StoredSizes:
     """
 
     def __init__(self, store: Store) -> None:
-        self._store, self._retained_from = store, store.retained_from()
-        self._by_folder: dict[tuple[str, int], tuple[Mapping[str, int], Mapping[str, int]]] = {}
+        self._store, self._retained_from = store, read_retained_from(store.folder)
+        self._by_folder: dict[str, tuple[Mapping[str, int], Mapping[str, int]]] = {}
 
     def contains(self, content: str, manifest: Manifest | None) -> bool:
-        """Return whether a file is completely in the store, every part with the size that its manifest contains.
+        """Return whether a file is completely in the store, every part with a size that its manifest contains.
 
         Parts of months that retention removed are not expected.
 
@@ -678,23 +715,22 @@ class StoredSizes:
             manifest is not None
             and manifest.buckets == self._store.buckets
             and all(
-                self._sizes(month, bucket)[table].get(f"{content}-{number}.parquet") == size
+                self._sizes(folder)[table].get(f"{content}-{number}.parquet") in [sizes[table] for sizes in allowed]
                 for number, part in enumerate(manifest.parts)
-                for month, bucket, *sizes in part.stored_sizes()
-                if month >= self._retained_from
-                for table, size in enumerate(sizes)
+                for folder, allowed in part.stored_sizes(self._retained_from)
+                for table in range(2)
             )
         )
 
-    def _sizes(self, month: str, bucket: int) -> tuple[Mapping[str, int], Mapping[str, int]]:
-        """Return the sizes of the READINGS and of the PART_DAYS of a month and bucket by file name."""
-        if (month, bucket) not in self._by_folder:
+    def _sizes(self, folder: str) -> tuple[Mapping[str, int], Mapping[str, int]]:
+        """Return the sizes of the READINGS and of the PART_DAYS of a folder by file name."""
+        if folder not in self._by_folder:
             readings, part_days = (
-                {name: status.st_size for name, status in _statuses(folder, ".parquet").items()}
-                for folder in (self._store.month_folder(month, bucket), self._store.part_days_folder(month, bucket))
+                {name: status.st_size for name, status in _statuses(path, ".parquet").items()}
+                for path in (self._store.folder / folder, self._store.folder / "part_days" / folder)
             )
-            self._by_folder[month, bucket] = readings, part_days
-        return self._by_folder[month, bucket]
+            self._by_folder[folder] = readings, part_days
+        return self._by_folder[folder]
 
 
 # --------------------------------------------------------------------------------------------------

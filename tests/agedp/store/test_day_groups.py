@@ -31,7 +31,7 @@ def store_in(folder: Path, buckets: int = 1) -> Store:
 
 def groups_of(bounds: list[tuple[int, int] | None]) -> list[tuple[tuple[int, ...], int, int, bool]]:
     """Return the groups of parts with these days of March, numbered from 0: parts, first and last day, whether cut."""
-    parts = [PartMonth(i, f"{i}", 0) for i in range(len(bounds))]
+    parts = [PartMonth(i, f"{i}", 0, "month=2013-01", None) for i in range(len(bounds))]
     spans: dict[str, Any] = {
         f"{i}": [{} if days is None else {"2013-03": PartSpan(MARCH + days[0], MARCH + days[1], 0, 48)}]
         for i, days in enumerate(bounds)

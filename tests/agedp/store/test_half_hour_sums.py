@@ -335,7 +335,7 @@ def test_only_parts_with_the_requested_days_are_opened(tmp_path, monkeypatch):
     opened, real = [], month_reader.load_part_rows
 
     def load(*arguments, **keys):
-        opened.append(arguments[2].file_index)
+        opened.append(arguments[1].file_index)
         return real(*arguments, **keys)
 
     monkeypatch.setattr(month_reader, "load_part_rows", load)

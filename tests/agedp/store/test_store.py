@@ -18,11 +18,25 @@ import pytest
 
 from agedp.compute.engine_settings import Engine
 from agedp.local_files import atomic_files
+from agedp.local_files.atomic_files import group_names
 from agedp.stage_values import Delivery
 from agedp.stages import ingest
 from agedp.store import daily_totals
 from agedp.store.month_reader import load_month_readings
-from agedp.store.store import Store, month_name, month_numbers, months_between
+from agedp.store.retention import remove_old_months
+from agedp.store.store import (
+    FileOrder,
+    Store,
+    content_id,
+    month_folder,
+    month_name,
+    month_numbers,
+    months_between,
+    months_folder,
+    read_manifests,
+    write_manifest,
+)
+from agedp_data import table_schemas
 from agedp_data.datasets.ausgrid import AusgridKeys
 from agedp_data.datasets.synthetic import write_london
 from agedp_data.datasets.validation import ReadingRules
@@ -168,6 +182,53 @@ def test_a_flipped_byte_in_settled_days_is_mended_at_once(filled, store):
         assert path.read_bytes() == sound
 
 
+def rewrite_by_month(store: Store) -> None:
+    """Store every part as version 0.2 did: in a file for each month, and for each bucket of it."""
+    for manifest in read_manifests(store).manifests.values():
+        parts = []
+        for number, part in enumerate(manifest.parts):
+            name, sizes = f"{manifest.content}-{number}.parquet", {}
+            for folder, schema in ((store.folder, store.schema), (store.folder / "part_days", table_schemas.PART_DAYS)):
+                path = folder / months_folder(part.months) / name
+                tables = {group: atomic_files.read_table(path, schema, group=group) for group in group_names(path)}
+                path.unlink()
+                for group, table in tables.items():
+                    own = atomic_files.make_private(folder / month_folder(group)) / name
+                    sizes.setdefault(group, []).append(atomic_files.write_table(own, table))
+            of_month = {month: [pair for group, pair in sizes.items() if group[:7] == month] for month in part.months}
+            months = {
+                month: (*part.months[month], *map(sum, zip(*of_month[month], strict=True))) for month in part.months
+            }
+            buckets = {
+                month: {bucket: sizes[f"{month}/{bucket:0>3}"] for bucket in of} for month, of in part.buckets.items()
+            }
+            parts.append(replace(part, months=months, buckets=buckets, files=()))
+        write_manifest(store.folder, replace(manifest, parts=tuple(parts)))
+
+
+@pytest.mark.parametrize("buckets", [1, 3])
+def test_a_store_with_a_file_for_each_month_is_read_as_it_stands(filled, tmp_path, monkeypatch, buckets):
+    store = Store(tmp_path / "a" / "b" / "store", "london", ReadingRules(), FileOrder(keeps_unlisted=True), buckets)
+    source = [str(filled[0] / "input")]
+    first = ingest.ingest(store, source, engine=Engine("synchronous", 1, 2**14))
+    expected = [load_month_readings(store, month, first.contents) for month in first.months]
+    paths = sorted(path.relative_to(store.folder) for path in (store.folder / "days").rglob("*.parquet"))
+    rewrite_by_month(store)
+    for folder in store.folder.glob("**/month=*_*"):
+        folder.rmdir()
+    shutil.rmtree(store.folder / "days")
+    store.books.path.unlink()
+    monkeypatch.setattr(ingest, "parse_lines", refuse)
+    assert ingest.ingest(store, source, engine=Engine("synchronous", 1)) == replace(first, files_new=0)
+    for month, before in zip(first.months, expected, strict=True):
+        after = load_month_readings(store, month, first.contents)
+        assert all(np.array_equal(getattr(before, name), getattr(after, name)) for name in before.__slots__)
+    assert paths == sorted(path.relative_to(store.folder) for path in (store.folder / "days").rglob("*.parquet"))
+    remove_old_months(store, today=date(2013, 1, 31), keep_days=0, needed_from=date(2013, 1, 31))
+    assert {path.name for path in store.folder.rglob("month=*")} == {"month=2013-01"}
+    assert ingest.ingest(store, source, engine=Engine("synchronous", 1)).months == ("2013-01",)
+
+
 def modes(paths) -> set[int]:
     return {stat.S_IMODE(path.stat().st_mode) for path in paths}
 
@@ -217,7 +278,15 @@ def test_other_rules_another_dataset_or_other_bytes_are_another_content(tmp_path
     one = Store(tmp_path, "ausgrid", ReadingRules())
     others = [replace(one, dataset="london"), replace(one, rules=ReadingRules(max_half_hour_wh=1))]
     others.append(replace(one, rules=ReadingRules(layout_keys=AusgridKeys(categories=("GG",)))))
-    assert len({one.content_id("a"), one.content_id("b"), *(other.content_id("a") for other in others)}) == 5
+    assert (
+        len(
+            {
+                *(content_id(digest, of.read_as) for of in (one, *others) for digest in ("a",)),
+                content_id("b", one.read_as),
+            }
+        )
+        == 5
+    )
 
 
 def test_months_are_named_by_the_calendar() -> None:
