@@ -17,9 +17,11 @@ from agedp.compute.engine_settings import Engine
 from agedp.stage_values import Delivery
 from agedp.stages import ingest as reading
 from agedp.stages.ingest import ingest, read_readings
+from agedp.store import file_identity
 from agedp.store.daily_totals import read_daily_totals
 from agedp.store.month_reader import load_month_readings
 from agedp.store.store import FileOrder, Store, order_contents
+from agedp_data.datasets import filesystem
 from agedp_data.datasets.validation import ReadingRules
 from agedp_data.errors import REFUSED_INPUT, InputError, PreflightFailed
 
@@ -260,6 +262,33 @@ def test_readings_as_a_frame_are_the_rows_and_leave_nothing_behind(tmp_path: Pat
     assert read_readings([folder / "b.csv"], dataset="london").empty
     with pytest.raises(InputError, match='"paris" is not one of london, ausgrid'):
         read_readings([folder], dataset="paris")
+
+
+def contents_below(folder: Path) -> dict[str, bytes | list[dict[str, object]]]:
+    """Return every file below a folder by its name, Parquet files by their rows; a book changes with each run."""
+    paths = [path for path in folder.rglob("*") if path.is_file() and path.name != "books.sqlite"]
+    rows = {path: pq.read_table(path).to_pylist() if path.suffix == ".parquet" else path.read_bytes() for path in paths}
+    return {str(path.relative_to(folder)): content for path, content in rows.items()}
+
+
+@pytest.mark.parametrize("chunk_bytes", [300, 2**24])
+def test_a_new_file_hashed_while_it_is_parsed_is_stored_as_any_other(tmp_path, monkeypatch, chunk_bytes) -> None:
+    days = [line("MAC000002", step, "0.1" if step % 7 else "Null") for step in range(96)]
+    texts = {"a": HEADER + b"".join(days), "b": HEADER + b"".join(days[:40]) + b"MAC000002,never,1\r\n" * 9}
+    folder = write(tmp_path / "in", **texts, c=texts["a"])  # equal sizes: hashed first
+    engine, stores = Engine("synchronous", 1, chunk_bytes), {}
+    monkeypatch.setattr(filesystem, "SEGMENT_BYTES", 700)
+    hash_chunk, hashed = file_identity.hash_chunk, []
+    monkeypatch.setattr(
+        file_identity, "hash_chunk", lambda chunk: hashed.append(chunk.source.name) or hash_chunk(chunk)
+    )
+    for first in (1, 2**25):
+        monkeypatch.setattr(file_identity, "HASHED_FIRST_BYTES", first)
+        stores[first] = Store(tmp_path / f"{first}" / "store", "london", ReadingRules())
+        delivery = ingest(stores[first], [str(folder)], engine=engine, has_begun=True)
+        assert (delivery.files_new, set(hashed)) == (2, {"b.csv"})
+        assert ingest(stores[first], [str(folder)], engine=engine).files_new == 0
+    assert contents_below(tmp_path / "1") == contents_below(tmp_path / f"{2**25}")
 
 
 def test_parts_that_a_killed_run_left_do_not_count(tmp_path: Path) -> None:

@@ -30,13 +30,14 @@ from agedp.store.daily_totals import deduplicate_months, write_quarantine_of_mon
 from agedp.store.data_quality import renumber_quarantine, write_quality
 from agedp.store.month_reader import load_month_readings
 from agedp.store.named_days import has_rejected_rows
-from agedp.store.part_writer import write_part
+from agedp.store.part_writer import rename_part, write_part
 from agedp.store.retention import count_late_rows
 from agedp.store.store import (
     Manifest,
     Part,
     Store,
     StoredSizes,
+    content_id,
     discard_parts_except,
     order_contents,
     read_manifests,
@@ -145,10 +146,9 @@ def ingest(
     check_shared(store.folder, engine)
     atomic_files.remove_stale_files(store.folder.parent)
     stored = read_manifests(store)
-    stored_manifests = stored.manifests
-    stored_digests = {manifest.digest for manifest in stored_manifests.values()}
+    stored_manifests, stored_digests = stored.manifests, stored.digests
     listing = filesystem.list_input_files(patterns, excluding=excluding, required=False)
-    listed = file_identity.identify_files(store, listing.sources, engine=engine)
+    listed = file_identity.identify_files(store, listing.sources, engine=engine, stored_files=stored)
     unique = {file.content: file for file in reversed(listed)}  # of equal files the first is ingested
     earlier = file_identity.select_counted_manifests(store, stored_manifests, listed)
     sizes = StoredSizes(store)
@@ -164,28 +164,30 @@ def ingest(
 
     fresh = [file for file in listed if unique[file.content] is file and not is_stored(file.content)]
     fresh_contents = {file.content for file in fresh}
-    unreadable: dict[str, UnreadableFile] = {}
-    warnings: tuple[FileNotice, ...] = ()
     if fresh:  # parts of an interrupted run may be more than those that are written now
         discard_parts_except(store.folder, stored_manifests.keys() - fresh_contents)
     try:
-        unreadable, warnings = _ingest_new_files(store, fresh, engine=engine, has_begun=has_begun)
-    finally:
-        stored_manifests |= {
-            file.content: manifest for file in fresh if (manifest := store.manifest(file.content)) is not None
-        }
-        if not fresh_contents <= stored_manifests.keys():
-            discard_parts_except(store.folder, stored_manifests)
+        unreadable, warnings, digests = _ingest_new_files(store, fresh, engine=engine, has_begun=has_begun)
+    except BaseException:
+        discard_parts_except(store.folder, read_manifests(store).manifests)
+        raise
     for file in listed:
         if file.is_read or file.content in fresh_contents:
             file.source.check_unchanged()
+    if not all(file.digest for file in listed):  # they are known now
+        provisional = [file.content for file in listed]
+        listed = file_identity.identify_files(store, listing.sources, engine=engine, hashed=digests)
+        identified = dict(zip(provisional, listed, strict=True))
+        fresh = [identified[file.content] for file in fresh]
+        unreadable = {identified[content].content: error for content, error in unreadable.items()}
+    stored_manifests |= {
+        file.content: manifest for file in fresh if (manifest := store.manifest(file.content)) is not None
+    }
+    if unreadable:
+        discard_parts_except(store.folder, stored_manifests)
     if fresh:
         record_buckets(store.folder, store.buckets)
-    readable = [file for file in listed if file.content not in unreadable]
-    earlier = file_identity.select_counted_manifests(store, stored_manifests, readable)
-    named_contents = [(file.content, file.source.location, file.source.modified_ns) for file in readable]
-    named_contents += [(content, file.name, file.modified_ns) for content, file in earlier.items()]
-    contents = order_contents(named_contents, store.order)
+    contents = _contents_in_order(store, stored_manifests, [file for file in listed if file.content not in unreadable])
     manifests = {content: stored_manifests[content] for content in contents}
     retained_from = read_retained_from(store.folder)
     months = sorted({month for manifest in manifests.values() for month in manifest.months if month >= retained_from})
@@ -203,14 +205,24 @@ def ingest(
     )
 
 
+def _contents_in_order(
+    store: Store, stored: Mapping[str, Manifest], readable: Sequence[file_identity.IdentifiedFile]
+) -> tuple[str, ...]:
+    """Return the content ids of the files that count, listed or not, from the earliest to the latest."""
+    earlier = file_identity.select_counted_manifests(store, stored, readable)
+    named = [(file.content, file.source.location, file.source.modified_ns) for file in readable]
+    named += [(content, file.name, file.modified_ns) for content, file in earlier.items()]
+    return order_contents(named, store.order)
+
+
 def _ingest_new_files(
     store: Store, fresh: Sequence[file_identity.IdentifiedFile], *, engine: Engine, has_begun: bool
-) -> tuple[dict[str, UnreadableFile], tuple[FileNotice, ...]]:
+) -> tuple[dict[str, UnreadableFile], tuple[FileNotice, ...], dict[str, str]]:
     """Parse new files, part by part, and write them into the store.
 
     Returns:
         The errors about files that cannot be parsed, by content id, and the warnings about others; both are empty
-        before the series begins.
+        before the series begins. By location the digests of those that were hashed meanwhile.
 
     Raises:
         UnreadableFile: the first such file, before the series begins.
@@ -230,7 +242,13 @@ def _ingest_new_files(
     _check_readable(results, has_begun=has_begun)
     contents = [file.content for file in fresh] + [file.file.content for file in readable]
     outcomes = zip(contents, [*opened, *results], strict=True)
-    return {content: outcome for content, outcome in outcomes if isinstance(outcome, UnreadableFile)}, warnings
+    unreadable = {content: outcome for content, outcome in outcomes if isinstance(outcome, UnreadableFile)}
+    digests = {
+        file.source.location: outcome
+        for file, outcome in zip(readable, results, strict=True)
+        if isinstance(outcome, str)
+    }
+    return unreadable, warnings, digests
 
 
 def _as_value(function: Callable[[Any], Any], item: Any) -> Any:  # noqa: ANN401
@@ -262,9 +280,11 @@ def split_file(opened: file_identity.OpenedFile, engine: Engine, size: int) -> t
 
 def _ingest_part(
     item: tuple[file_identity.OpenedFile, Chunk], *, store: Store, chunk_bytes: int
-) -> tuple[file_identity.OpenedFile, Part]:
+) -> tuple[file_identity.OpenedFile, Part, list[bytes]]:
     opened, chunk = item
-    return opened, write_part(store, opened.file.content, chunk.number, parse_chunk(opened, chunk, store, chunk_bytes))
+    hashes = [] if opened.file.digest else file_identity.hash_chunk(chunk)
+    rows = parse_chunk(opened, chunk, store, chunk_bytes)
+    return opened, write_part(store, opened.file.content, chunk.number, rows), hashes
 
 
 def parse_chunk(
@@ -287,20 +307,30 @@ def parse_chunk(
 
 
 def _write_manifest(
-    results: Sequence[tuple[file_identity.OpenedFile, Part] | UnreadableFile], *, store: Store
-) -> UnreadableFile | None:
-    """Write the manifest of a file, last, which makes it count; return the error if a part cannot be parsed."""
+    results: Sequence[tuple[file_identity.OpenedFile, Part, list[bytes]] | UnreadableFile], *, store: Store
+) -> UnreadableFile | str:
+    """Write the manifest of a file, last, which makes it count, and return its digest.
+
+    Return the error if a part cannot be parsed. The parts of a file without a digest get the names of its content.
+    """
     written = [result for result in results if not isinstance(result, UnreadableFile)]
     if len(written) < len(results):
         return next(result for result in results if isinstance(result, UnreadableFile))
-    opened, parts = written[0][0], tuple(part for _, part in written)
+    opened, parts = written[0][0], tuple(part for _, part, _ in written)
     opened.source.check_unchanged()
-    renumber_quarantine(store, opened.file.content, parts)
+    source, digest, written_as = opened.source, opened.file.digest, opened.file.content
+    if not digest:
+        hashes = [of_segment for _, _, of_part in written for of_segment in of_part]
+        digest = file_identity.named_digest(filesystem.combine_digests(hashes), source, store.layout)
+    content = content_id(digest, store.read_as)
+    renumber_quarantine(store, content, parts, written_as=written_as)
+    if content != written_as:
+        for number, part in enumerate(parts):
+            rename_part(store.folder, part, f"{written_as}-{number}.parquet", f"{content}-{number}.parquet")
     variant = opened.header.variant if opened.header else "empty"
-    source, digest = opened.source, opened.file.digest
     rules = store.read_as, variant, parts, tzdata_version(), store.buckets
     write_manifest(store.folder, Manifest(source.location, source.modified_ns, digest, *rules))
-    return None
+    return digest
 
 
 def _count_rows(

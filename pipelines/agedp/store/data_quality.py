@@ -171,7 +171,7 @@ def write_quarantine(store: Store, content: str, number: int, rejected: Sequence
         atomic_files.write_table(folder / f"{content}-{number}.parquet", table)
 
 
-def renumber_quarantine(store: Store, content: str, parts: Sequence[Part]) -> None:
+def renumber_quarantine(store: Store, content: str, parts: Sequence[Part], *, written_as: str) -> None:
     """Number the rejected rows from the beginning of the file, once the rows of all earlier parts are counted.
 
     Call it exactly once for a file, before its manifest is written: a second call would add the numbers again.
@@ -180,14 +180,19 @@ def renumber_quarantine(store: Store, content: str, parts: Sequence[Part]) -> No
         store: the confidential store.
         content: the content id of the file.
         parts: the counts of all its parts, in order.
+        written_as: the content id under which the rows were written: another one, if it was not known then.
     """
     rows_before = 0
     for number, part in enumerate(parts):
-        if rows_before and part.rejected:
-            for path in rejected_rows_files(store, f"{content}-{number}.parquet"):
-                table = atomic_files.read_table(path, table_schemas.PARSED_QUARANTINE)
-                row = pc.add(table["row"], rows_before)
-                atomic_files.write_table(path, table.set_column(table.schema.get_field_index("row"), "row", row))
+        if part.rejected and (rows_before or written_as != content):
+            for path in rejected_rows_files(store, f"{written_as}-{number}.parquet"):
+                rows = atomic_files.read_table(path, table_schemas.PARSED_QUARANTINE)
+                values = {name: rows[name] for name in rows.column_names}
+                values |= {"row": pc.add(rows["row"], rows_before), "content": pa.repeat(content, len(rows))}
+                table = table_schemas.table_from_columns(table_schemas.PARSED_QUARANTINE, **values)
+                atomic_files.write_table(path.with_name(f"{content}-{number}.parquet"), table)
+                if written_as != content:
+                    path.unlink()
         rows_before += part.rows_read
 
 

@@ -7,6 +7,11 @@ can be counted, or an error is raised.
 
 Decisions:
 
+* A large file that is certainly new is hashed while it is parsed: a disk then reads it once. It is certainly new if
+  every stored file is listed and unchanged, and no other listed file has its size. Until then its content id is
+  provisional. All others are hashed first, so that nothing that is stored is parsed again: files of a store with
+  deliveries that may have been renamed, small ones, those at a URL, and compressed, re-encoded and Parquet files, whose
+  bytes are not read in order.
 * The digest of a file that changed within two seconds of being listed is not stored: it may change again unnoticed.
 * A delivery may be removed once it is ingested: its stored files still count.
 * Files that were parsed under different rules, or as another dataset, never count: two populations may share a folder,
@@ -20,6 +25,7 @@ import hashlib
 import json
 import re
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -248,6 +254,8 @@ _DESCRIBE = f"correct the header line, or {_DESCRIBE_IT}"
 _SEPARATORS = {b",": "commas", b";": "semicolons", b"\t": "tabs", b"|": "bars"}
 _FIRST_BYTES = 4096
 _BATCH_BYTES, _BATCH_FILES = 2**30, 1000
+HASHED_FIRST_BYTES: Final = 2**25
+"""Smaller files are hashed before they are parsed: the system's cache has them then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,8 +264,8 @@ class IdentifiedFile:
 
     Attributes:
         source: the listed file.
-        digest: the hash of its bytes.
-        content: its content id, a hash of the digest and the parsing rules.
+        digest: the hash of its bytes; "" if it is hashed while it is parsed.
+        content: its content id, a hash of the digest and the parsing rules; provisional without a digest.
         is_read: whether this run read it, because it is new or changed.
     """
 
@@ -287,16 +295,39 @@ class OpenedFile:
         return self.file.source
 
 
-def identify_files(store: Store, sources: Sequence[InputFile], *, engine: Engine) -> list[IdentifiedFile]:
+def identify_files(
+    store: Store,
+    sources: Sequence[InputFile],
+    *,
+    engine: Engine,
+    stored_files: StoredManifests | None = None,
+    hashed: Mapping[str, str] | None = None,
+) -> list[IdentifiedFile]:
     """Return the files with their digests; only new or changed files are read, in segments.
+
+    Args:
+        store: the confidential store.
+        sources: the files.
+        engine: how they are read.
+        stored_files: the manifests of the store; files that are certainly new are then left to be hashed.
+        hashed: digests of files that were hashed while they were parsed, by location.
 
     Raises:
         InputError: a file that cannot be read.
     """
     stored = _read_digests(store)
     digest_by_location, listed_ns = dict(stored), time.time_ns()
+    for source in sources:
+        if hashed and source.location in hashed:
+            digest_by_location[source.location] = source.fingerprint, hashed[source.location]
     changed = [source for source in sources if digest_by_location.get(source.location, ("",))[0] != source.fingerprint]
     unchanged = [source for source in sources if source.touched_ns < listed_ns - SETTLING_NS]
+    changed_locations, read_as = {source.location for source in changed}, store.read_as
+    known = {digest for location, (_, digest) in digest_by_location.items() if location not in changed_locations}
+    if stored_files is not None and not stored_files.damaged and stored_files.digests <= known:
+        left = _files_to_hash_later(sources, changed, store.layout)
+        digest_by_location |= {source.location: ("", "") for source in left}
+        changed = [source for source in changed if source not in left]
     with explain_worker_errors(engine):
         for batch in _batches(changed):
             segments = [filesystem.file_segments(source) for source in batch]
@@ -304,20 +335,45 @@ def identify_files(store: Store, sources: Sequence[InputFile], *, engine: Engine
                 "hash", segments, function=filesystem.hash_segment, merge=filesystem.combine_digests, engine=engine
             )
             digest_by_location |= {
-                file.location: (file.fingerprint, _named_digest(digest, file, store.layout))
+                file.location: (file.fingerprint, named_digest(digest, file, store.layout))
                 for file, digest in zip(batch, digests, strict=True)
             }
             stored = _write_digests(store, digest_by_location, unchanged, stored)
     _write_digests(store, digest_by_location, unchanged, stored)
-    digests = [digest_by_location[source.location][1] for source in sources]
-    changed_locations, read_as = {source.location for source in changed}, store.read_as
+    identified = []
+    for source in sources:
+        digest = digest_by_location[source.location][1]
+        content = content_id(digest or f"{source.location} {source.fingerprint}", read_as)
+        identified.append(IdentifiedFile(source, digest, content, source.location in changed_locations))
+    return identified
+
+
+def _files_to_hash_later(sources: Sequence[InputFile], changed: Sequence[InputFile], layout: Layout) -> list[InputFile]:
+    """Return the large files that no other listed file can equal, and that are read in order where they lie."""
+    of_size = Counter(source.size for source in sources)
     return [
-        IdentifiedFile(source, digest, content_id(digest, read_as), source.location in changed_locations)
-        for source, digest in zip(sources, digests, strict=True)
+        source
+        for source in changed
+        if source.size >= HASHED_FIRST_BYTES
+        and of_size[source.size] == 1
+        and not filesystem.is_url(source.location)
+        and not filesystem.is_parquet(source.location)
+        and not filesystem.is_stream(replace(source, encoding=layout.encoding))
     ]
 
 
-def _named_digest(digest: str, source: InputFile, layout: Layout) -> str:
+def hash_chunk(chunk: Chunk) -> list[bytes]:
+    """Return the hashes of the segments that begin in a chunk; the first chunk of a file begins with its header.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    start, stop = chunk.start if chunk.number else 0, chunk.source.size if chunk.stop is None else chunk.stop
+    segments = filesystem.file_segments(chunk.source)
+    return [filesystem.hash_segment(segment) for segment in segments if start <= segment.start < stop]
+
+
+def named_digest(digest: str, source: InputFile, layout: Layout) -> str:
     """Return the digest of a file with what its path adds: equal files of two homes are two tables."""
     is_parquet = filesystem.is_parquet(source.location)
     values = parquet_parsing.partition_values(source.location) if is_parquet else {}
@@ -345,8 +401,8 @@ def _write_digests(
     stored: dict[str, tuple[str, str]],
 ) -> dict[str, tuple[str, str]]:
     """Store the digests of the unchanged files, as far as they are known and not `stored` yet; return them."""
-    locations = [source.location for source in unchanged if source.location in digest_by_location]
-    lasting = {location: digest_by_location[location] for location in locations}
+    found = ((source.location, digest_by_location.get(source.location, ("", ""))) for source in unchanged)
+    lasting = {location: digest for location, digest in found if digest[1]}
     if lasting != stored:
         changed = {name: json.dumps(found).encode() for name, found in lasting.items() if stored.get(name) != found}
         store.books.put_derived("input_names", changed, removed=stored.keys() - lasting.keys())

@@ -324,6 +324,14 @@ def write_files(folder: Path, months: str, name: str, contents: Sequence[bytes])
         atomic_files.write(path, content, sync=False)
 
 
+def rename_part(folder: Path, part: Part, name: str, new_name: str) -> None:
+    """Give the READINGS and the PART_DAYS of a part of the store in `folder` another name."""
+    for parent in (folder, folder / "part_days") if part.months else ():
+        path = parent / months_folder(part.months) / name
+        with atomic_files.write_errors(path):
+            path.replace(path.with_name(new_name))
+
+
 def cut_part(store: Store, months: str, name: str, first_kept: str) -> None:
     """Rewrite a part without the months before `first_kept`, unless it has none; a damaged part is removed.
 

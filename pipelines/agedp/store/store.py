@@ -636,6 +636,11 @@ class StoredManifests:
     manifests: dict[str, Manifest]
     damaged: frozenset[str]
 
+    @property
+    def digests(self) -> set[str]:
+        """Return the hashes of the bytes of the files."""
+        return {manifest.digest for manifest in self.manifests.values()}
+
 
 def read_manifests(store: Store) -> StoredManifests:
     """Return the manifests of all files in a store, from the index as far as their files are unchanged.
