@@ -323,7 +323,7 @@ def identify_files(
     changed = [source for source in sources if digest_by_location.get(source.location, ("",))[0] != source.fingerprint]
     unchanged = [source for source in sources if source.touched_ns < listed_ns - SETTLING_NS]
     changed_locations, read_as = {source.location for source in changed}, store.read_as
-    known = {digest for location, (_, digest) in digest_by_location.items() if location not in changed_locations}
+    known = {digest_by_location[of.location][1] for of in sources if of.location not in changed_locations}
     if stored_files is not None and not stored_files.damaged and stored_files.digests <= known:
         left = _files_to_hash_later(sources, changed, store.layout)
         digest_by_location |= {source.location: ("", "") for source in left}
