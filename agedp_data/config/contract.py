@@ -118,9 +118,9 @@ def contract_part(run: RunFile, *, model: str | None) -> dict[str, Any]:
     """
     registered: dict[str, Any] = {"version": run.version}
     registered |= {name: contract_value(getattr(run, name)) for name in _REGISTERED if getattr(run, name) is not None}
-    shares = run.shares
     registered["series"] = {
-        name: {**contract_value(series), "share": contract_value(shares[name])} for name, series in run.series.items()
+        name: contract_value(series) | ({"share": "1"} if series.share is None else {})
+        for name, series in run.series.items()
     }
     zone = run.input.layout.day_zone
     if zone not in FIXED_ZONES:

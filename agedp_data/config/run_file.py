@@ -235,8 +235,6 @@ class RunFile(Section):
     _name: str = PrivateAttr(default="run file")
     _folder: Path = PrivateAttr(default=Path())
     _rounded: tuple[str, ...] = PrivateAttr(default=())
-    _has_temporary_ledger: bool = PrivateAttr(default=False)
-    _is_outside_register: bool = PrivateAttr(default=False)
     _earlier: Mapping[str, Mapping[str, AnySeries]] = PrivateAttr(default_factory=dict)
     _charges: tuple[Event, ...] = PrivateAttr(default=())
     _over: tuple[tuple[object, ...], Notion] | None = PrivateAttr(default=None)
@@ -255,28 +253,6 @@ class RunFile(Section):
     def roundings(self) -> tuple[str, ...]:
         """Return a line for each epsilon that was given with more than nine decimals; public."""
         return self._rounded
-
-    @property
-    def has_temporary_ledger(self) -> bool:
-        """Return whether the ledger ends with this process, so that nothing remembers what was spent."""
-        return self._has_temporary_ledger
-
-    def with_temporary_ledger(self) -> Self:
-        """Return the same run file, marked as one whose ledger ends with this process."""
-        copy = self.model_copy()
-        copy._has_temporary_ledger = True
-        return copy
-
-    @property
-    def is_outside_register(self) -> bool:
-        """Return whether no household register counts the releases: those of a table, whose folder is temporary."""
-        return self._is_outside_register
-
-    def outside_register(self) -> Self:
-        """Return the same run file, marked as one whose releases no household register counts."""
-        copy = self.model_copy()
-        copy._is_outside_register = True
-        return copy
 
     @property
     def notion(self) -> Notion:
@@ -332,19 +308,9 @@ class RunFile(Section):
         return copy
 
     @property
-    def public_states(self) -> RepresentativeValues | None:
-        """Return the model's states with public edges, None if there are none."""
-        return self.model.public_states if isinstance(self.model, EstimatedModel) else None
-
-    @property
     def counted_states(self) -> RepresentativeValues | None:
         """Return the states that a series counts instead of readings, None if none does."""
-        return self.public_states if any(series.counts_states for series in self.series.values()) else None
-
-    @property
-    def shares(self) -> dict[str, Decimal]:
-        """Return each series' part of a day's epsilon; they add up to exactly 1."""
-        return {name: Decimal(1) if series.share is None else series.share for name, series in self.series.items()}
+        return _public_states(self) if any(series.counts_states for series in self.series.values()) else None
 
     def promising(self, promise: Promise) -> Self:
         """Return the same run file with another promise.
@@ -390,6 +356,10 @@ class RunFile(Section):
         return self
 
 
+def _public_states(run: RunFile) -> RepresentativeValues | None:
+    return run.model.public_states if isinstance(run.model, EstimatedModel) else None
+
+
 def _problems(run: RunFile) -> list[Problem]:
     """Return the problems between the tables, those of the layers of a mean once."""
     problems = (problem for rule in _RULES for problem in rule(run))
@@ -414,13 +384,13 @@ def _shares(run: RunFile) -> Iterator[Problem]:
         for name in unsaid:
             yield f"series.{name}", "share", "is missing; several series divide each day's epsilon"
         return
-    total = sum(run.shares.values(), Decimal())
+    total = sum((1 if series.share is None else series.share for series in run.series.values()), Decimal())
     if total != 1:
         yield f"series.{next(iter(run.series))}", "share", f"the shares add up to {total}, not 1"
 
 
 def _states(run: RunFile) -> Iterator[Problem]:
-    public_states = run.public_states
+    public_states = _public_states(run)
     for name, series in run.series.items():
         if not isinstance(series, EnergySeries) or not series.counts_states:
             continue

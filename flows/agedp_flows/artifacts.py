@@ -22,7 +22,6 @@ from prefect.assets import Asset, AssetProperties
 from prefect.events import emit_event
 
 from agedp.budget import series_by_contract
-from agedp.ledger_session import LedgerSession
 from agedp.local_files.atomic_files import FileNotice
 from agedp.pipeline import RunSummary
 from agedp.release_folder.folder_files import REPORT
@@ -206,19 +205,14 @@ def released_text(released: ReleaseResult) -> str:
     text = f"{count_text(days, 'day')} released, {skipped} skipped."
     if not rows:
         return text
-    loss = _largest_day(released.session, rows)
+    publication = Publication(earlier=series_by_contract(released.session.history.contracts))
+    loss = max(losses_about_days(rows, publication).values())  # a row counts in full on each day that it covers
     noise: dict[str, tuple[float, str]] = {}
     for row in rows:
         sd, unit = run_text.noise_deviation(row, released.session.run.run_file.series[row.series])
         noise[row.series] = max(noise.get(row.series, (0.0, unit)), (sd, unit))
     noises = ", ".join(f"{sd:.3g} {_UNITS[unit]} ({series})" for series, (sd, unit) in noise.items())
     return f"{text} Epsilon per day: at most {format_epsilon(loss)}. Noise standard deviation: at most {noises}."
-
-
-def _largest_day(session: LedgerSession, rows: Sequence[ReleaseRecord]) -> int:
-    """Return the largest loss about one day; a row counts in full on each day that it covers."""
-    publication = Publication(earlier=series_by_contract(session.contracts))
-    return max(losses_about_days(rows, publication).values())
 
 
 def published_text(run: RunContext, folder: ReleaseFolder | None) -> str:

@@ -48,7 +48,6 @@ from agedp_data.series.series_terms import Cell, days_of
 
 if TYPE_CHECKING:
     from agedp.stage_values import Cells, DueDay
-    from agedp_data.ledger import Ledger
 
 # --------------------------------------------------------------------------------------------------
 # A promise with the leakage bounds of all models in force: budgets that keep it, and what it still admits.
@@ -188,25 +187,21 @@ def check_same_mode(schedule: ScheduleSection, contracts: Iterable[ContractRecor
             )
 
 
-def binding_models(ledger: Ledger, population: str) -> dict[str, LeakageBound]:
+def models_in_force(
+    models: Iterable[ModelRecord], contracts: Iterable[ContractRecord], rows: Iterable[AnyRelease]
+) -> dict[str, LeakageBound]:
     """Return the leakage bound of every model that a contract of the population ever named, by id, oldest first.
 
     A model stays in force whether or not a row was charged under it: a series that stopped under a newer model must not
     continue because the older one was restored.
 
+    Args:
+        models: the models of the ledger.
+        contracts: the contracts of the population.
+        rows: its releases.
+
     Raises:
         LedgerError: a named model is missing from the ledger.
-    """
-    return models_in_force(ledger.models(), ledger.contracts(population), ledger.history(population))
-
-
-def models_in_force(
-    models: Iterable[ModelRecord], contracts: Iterable[ContractRecord], rows: Iterable[AnyRelease]
-) -> dict[str, LeakageBound]:
-    """Return the leakage bounds of `binding_models` from the rows of one population.
-
-    Raises:
-        LedgerError: a named model is missing.
     """
     stored = {model.model: model.envelope for model in models}
     model_ids = [contract.terms.model_hash for contract in contracts]
@@ -296,18 +291,18 @@ class ReleaseTerms:
         return EffectivePromise(self.notion, self.leakage_bounds)
 
 
-def check_charges_fit(terms: ReleaseTerms, charges: Iterable[Event], rows: Sequence[HistoryRow]) -> None:
+def check_charges_fit(terms: ReleaseTerms, rows: Sequence[HistoryRow], further: Iterable[Event] = ()) -> None:
     """Check, before anything is drawn, that calibration draws leave the promise of a run file something to release.
 
     Args:
-        terms: the run file's, with all models in force.
-        charges: the losses of all draws about the population: those in the ledger, and those to be made.
+        terms: the run file's, with all models in force and the draws in the ledger.
         rows: what is released already.
+        further: the losses of draws that are to be made.
 
     Raises:
         Refused: they break the promise with the rows, or leave nothing of a limit; the message names the key.
     """
-    notion = terms.run.charging(charges).notion
+    notion = terms.run.charging((*terms.notion.charges, *further)).notion
     try:
         for leakage_bound in terms.leakage_bounds:
             notion.check_charges(rows, leakage_bound)
@@ -530,14 +525,26 @@ def single_rows(series: Mapping[str, AnySeries], days: Iterable[date]) -> set[tu
     return {(day, name) for day in days for name in names}
 
 
-def first_day_without(day: date, done: Collection[str]) -> date:
-    """Return the first day from this one on that is not in `done`, ISO texts."""
-    while day.isoformat() in done:
-        day += timedelta(days=1)
-    return day
+def next_unclosed_day(run: RunFile, rows: Sequence[AnyRelease], contracts: Sequence[ContractRecord]) -> date:
+    """Return the first day of the period that is neither released nor skipped, or not by a row that is to cover it.
+
+    A row that covers a week, month or year needs the readings of all its days.
+    """
+    closed, day = closed_days(rows, contracts), run.schedule.first_day
+    periods = {name: series for name, series in run.series.items() if series.covers_periods}
+    next_days = [
+        _first_period_without(day, series, {of for of, closed_name in closed if closed_name == name})
+        for name, series in periods.items()
+    ]
+    if len(periods) < len(run.series):
+        done = {of for of, name in closed if name not in periods}
+        while day.isoformat() in done:
+            day += timedelta(days=1)
+        next_days.append(day)
+    return min(next_days)
 
 
-def first_period_without(day: date, series: AnySeries, done: Collection[str]) -> date:
+def _first_period_without(day: date, series: AnySeries, done: Collection[str]) -> date:
     """Return the first day of the first whole period from this day on of which no day is in `done`, ISO texts."""
     while True:
         first, last = series.covered_days(day)

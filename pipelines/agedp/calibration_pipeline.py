@@ -189,13 +189,13 @@ def bound_mixing(context: CalibrationContext, period: Period, edges: Floats, tra
     session, terms = context.session.checked(create=True), _input_terms(run)
     question = member_question(model, terms, int(is_on_roster(context.roster, model.period).sum()))
     check_draws_permitted(session, model, question)
-    before = len(session.stored_draws)
+    before = len(session.history.draws)
     answer, population = ledger_answer(session, model), run.population.name
     private: dict[str, Any] = {"input_terms": terms, "population": population, "answer": answer}
     calibration = bound(transitions, edges, context.roster, model, engine=engine, **private)
     if session.accounts is not None:
         session.accounts.account(session.open_ledger)  # finds the population by its draw from now on
-    draws = session.stored_draws
+    draws = session.history.draws
     drawn = len(draws) - before
     summary = DrawSummary(drawn, 1 - drawn, len(draws), sum(draw.loss for draw in draws))
     return replace(_with_check(context, calibration, memory), draws=summary)

@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Unpack
 
 from agedp import plots
-from agedp.ledger_session import LedgerSession
+from agedp.ledger_session import LedgerSession, comparison_view
 from agedp.planning.notion_comparison import ComparisonTarget, NotionComparison, compare_promises
 from agedp.planning.row_noise import GroupNoise, group_noises
 from agedp.planning.verdict import Verdict
@@ -67,7 +67,7 @@ class Plan:
             error_kwh=None if error_kwh is None else float(error_kwh),
         )
         session = LedgerSession.open(self._run)
-        return _comparison_table(compare_promises(session.terms(), session.comparison_view, target))
+        return _comparison_table(compare_promises(session.terms(), comparison_view(session), target))
 
     def plot(self) -> Any:  # noqa: ANN401
         """Plot the epsilon of each planned day."""

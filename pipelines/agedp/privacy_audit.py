@@ -187,7 +187,8 @@ class SyntheticReleases:
         call = _counting_stages(progress, ledger, self.worlds.datasets.ledgers)
         for context in self._contexts(folder, replace(progress, notice=None)):
             summary = run_stages(context, call=call)
-            rows = summary.session.opened().rows
+            stored = summary.session.opened().ledger
+            rows = () if stored is None else stored.rows(context.population)
             if isinstance(summary.refusal, PreflightFailed) or not rows:
                 summary.check_not_refused()
             if not _has_values(rows):

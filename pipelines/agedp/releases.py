@@ -11,7 +11,7 @@ import inspect
 import logging
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -165,7 +165,9 @@ def context_of(
     if not isinstance(source, StoredReadings):
         accepted = _words(options, of_promise=False)
         stored = StoredReadings.of(source, scheduler=scheduler, has_begun=_has_begun(options), accepted=accepted)
-    return RunContext.of(_run_file(stored, promise, options), scheduler=scheduler), stored.workspace
+    run = RunContext.of(_run_file(stored, promise, options), scheduler=scheduler)
+    has_temporary_ledger = not options.get("ledger")
+    return replace(run, is_outside_register=True, has_temporary_ledger=has_temporary_ledger), stored.workspace
 
 
 def _has_begun(options: ReleaseOptions) -> bool:
@@ -211,8 +213,7 @@ def _run_file(stored: StoredReadings, promise: PromiseKeys, options: ReleaseOpti
     }
     if (model := chosen.get("model")) is not None:
         keys["model"] = {**_model_keys(model, workspace), **{key: chosen[key] for key in _MODEL_KEYS if key in chosen}}
-    run = from_keys(keys, base=Path.cwd(), name="release").accepting(_words(chosen, of_promise=True)).outside_register()
-    return run if url else run.with_temporary_ledger()
+    return from_keys(keys, base=Path.cwd(), name="release").accepting(_words(chosen, of_promise=True))
 
 
 def _words(options: Mapping[str, Any], *, of_promise: bool) -> list[str]:
@@ -406,15 +407,16 @@ def _check_all_days_permitted(run: RunContext) -> None:
         Refused: it does not permit a day.
     """
     session = LedgerSession.open(run)
-    refusal = plan_due_days(session.terms(), find_due_days(session).due, session.history).refused
+    history = session.history
+    refusal = plan_due_days(session.terms(), find_due_days(session).due, history.rows).refused
     if refusal is not None:
         raise Refused(f"{refusal}. Give last_day= to release the days before it, or another promise")
-    if days := session.released_days:
+    if days := history.released_days:
         _LOG.warning(
             "agedp: the ledger has %d released days of population %r already; they are returned as they are, and "
             "nothing is drawn for them. Other households need another population=",
             len(days),
-            session.population,
+            run.population,
         )
 
 

@@ -39,7 +39,11 @@ NEEDS_MODEL: Final = (
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """The inputs of one run; no stage changes them. Confidential: it is never passed to another process."""
+    """The inputs of one run; no stage changes them. Confidential: it is never passed to another process.
+
+    A table in memory is released in a temporary folder: then no accounts count the releases (`is_outside_register`),
+    and without a ledger of the caller's nothing remembers what was spent (`has_temporary_ledger`).
+    """
 
     run_file: RunFile
     roster: Roster
@@ -48,6 +52,8 @@ class RunContext:
     as_of: date | None
     engine: Engine
     meters: Roster | None = None
+    is_outside_register: bool = False
+    has_temporary_ledger: bool = False
 
     @classmethod
     def load(
@@ -123,6 +129,11 @@ class RunContext:
     def population(self) -> str:
         """Return the name of the population."""
         return self.run_file.population.name
+
+    @property
+    def is_rehearsal(self) -> bool:
+        """Return whether the run is a rehearsal."""
+        return self.run_file.schedule.mode == "rehearsal"
 
     @property
     def store(self) -> Store:

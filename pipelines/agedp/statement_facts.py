@@ -94,16 +94,19 @@ UNRECORDED_NOTES: Final = (
 """Notes that follow from no row of a release folder: from the ledger, the roster and the place of a run."""
 
 
-def statement_facts(terms: ReleaseTerms, model: Model | None, view: ForecastView, ledger: Ledger) -> StatementFacts:
-    """Return the content of the statement of all rows in a ledger, of which `view` contains the population's."""
-    run, population = terms.run, terms.run.population.name
+def statement_facts(
+    terms: ReleaseTerms, model: Model | None, view: ForecastView, ledger: Ledger, notes_of_run: Collection[str]
+) -> StatementFacts:
+    """Return the content of the statement of all rows in a ledger, of which `view` contains the population's.
+
+    `notes_of_run` are those that follow from the place of a run (`UNRECORDED_NOTES`).
+    """
+    population = terms.run.population.name
     account = ledger.household_account(population)
     is_complete = account is not None and not account.gaps
     unrecorded = {
         NOTES.taken_over: ledger.is_taken_over(),
-        NOTES.temporary_ledger: run.has_temporary_ledger,
         NOTES.roster_from_files: _is_read_off(view.roster, ledger, population),
-        NOTES.outside_register: run.is_outside_register,
     }
     records = LedgerRecords(
         id=ledger.id,
@@ -114,7 +117,7 @@ def statement_facts(terms: ReleaseTerms, model: Model | None, view: ForecastView
         is_recovered=ledger.recovery() is not None,
         other_populations=len(other_populations(ledger, population)),
         bounds_across=() if is_complete else bounds_across_populations(ledger, population),
-        notes=[note for note, applies in unrecorded.items() if applies],
+        notes=[*notes_of_run, *(note for note, applies in unrecorded.items() if applies)],
     )
     software = {name: version(name) for name in SOFTWARE}
     tzdata = tzdata_version()

@@ -11,6 +11,7 @@ import jsonschema
 import pytest
 
 from agedp.calibration_pipeline import calibrate
+from agedp.ledger_session import comparison_view
 from agedp.planning.notion_comparison import ComparisonTarget, compare_promises
 from agedp.stages.amend import amend, preview_amendment
 from agedp.stages.plan import forecast_run
@@ -182,7 +183,7 @@ def test_draws_that_come_with_a_model_count_before_the_ledger_has_them(homes):
     homes.run(today=date(2013, 1, 3))
     estimated(homes)
     select_privately(homes, 0.2)
-    [draw] = homes.session().charges
+    [draw] = homes.session().terms().notion.charges
     assert draw == Event("2012-12-01", "2012-12-08", 200_000_000)
     preview = preview_amendment(homes.session())
     totals = [{bound.name: bound.value for bound in each.bounds}["total"] for each in (preview.before, preview.after)]
@@ -200,11 +201,11 @@ def test_notions_and_frontier_are_compared_for_what_draws_leave(homes):
     homes.write(FIRST, LAST, promise=W_EVENT, rest=model)
     drawn(homes, MEMBER, 200_000_000)
     session = homes.session()
-    entries = compare_promises(session.terms(), session.comparison_view, ComparisonTarget()).entries
+    entries = compare_promises(session.terms(), comparison_view(session), ComparisonTarget()).entries
     reached = {(entry.notion, entry.method): entry.series.reaches for entry in entries if entry.series is not None}
     assert {notion for notion, _ in reached} == {"classical", "w-event", "age-dependent"}
     assert all(value <= 900_000_000 for value in reached.values())
     divided = next(entry for entry in entries if entry.method == "all days alike")  # .15 a day is less than the draw
     assert "and the calibration draws no loss" in divided.reason
-    points = compute_frontier(session.terms().run, session.model, session.comparison_view).choices
+    points = compute_frontier(session.terms().run, session.model, comparison_view(session)).choices
     assert all(point.risk > 0.2 for point in points)

@@ -144,7 +144,8 @@ def test_the_report_is_current_until_something_changes(homes, monkeypatch):
     shutil.copytree(folder, before)
 
     def is_current(delivery: Delivery = delivery) -> bool:
-        return is_report_current(homes.session(today=FIRST + timedelta(days=3)), delivery)
+        session = homes.session(today=FIRST + timedelta(days=3))
+        return is_report_current(session.run, session.open_ledger, delivery)
 
     assert is_current()
     assert not is_current(replace(delivery, contents=()))
@@ -153,7 +154,8 @@ def test_the_report_is_current_until_something_changes(homes, monkeypatch):
         assert not is_current()
         shutil.rmtree(folder)
         shutil.copytree(before, folder)
-        note_report(homes.session(today=FIRST + timedelta(days=3)), delivery)
+        session = homes.session(today=FIRST + timedelta(days=3))
+        note_report(session.run, session.open_ledger, delivery)
         assert is_current()
 
 

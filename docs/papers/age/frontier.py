@@ -154,7 +154,7 @@ class _FrontierSearch:
         self.households = smallest_group_size(roster, run.schedule.first_day, self.series.by)
         if self.households < 1:
             raise RunFileError("the roster has no household on [schedule] first_day; there is no error to compare")
-        self.share = float(run.shares[self.name])
+        self.share = float(share_of(run.series[self.name]))
         self.charge = total_charge(run.notion.charges)
         self.cap = to_float(promise.day_cap)
         self.change = change_yardstick(rows, self.name)

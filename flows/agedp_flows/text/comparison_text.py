@@ -13,7 +13,8 @@ from decimal import Decimal, InvalidOperation
 from itertools import cycle
 from typing import Any, Final
 
-from agedp.ledger_session import LedgerSession
+from agedp.budget import estimation_periods
+from agedp.ledger_session import LedgerSession, comparison_view
 from agedp.planning.notion_comparison import (
     ComparisonEntry,
     ComparisonTarget,
@@ -23,8 +24,10 @@ from agedp.planning.notion_comparison import (
 )
 from agedp.planning.row_noise import ChangeYardstick
 from agedp.signal_against_noise import change_text, three_digits
+from agedp_data.config.model_section import ModelSection
 from agedp_data.epsilon import exact_text, format_delta, format_epsilon
 from agedp_data.errors import RunFileError
+from agedp_data.ledger import ContractRecord
 from agedp_data.notions.notion import ASSUMPTION_FREE, DAY_BOUND, LossBound
 from agedp_data.parameters import LARGEST
 from agedp_data.smoothing.signal_estimate import Verdict
@@ -70,21 +73,26 @@ _Offer = tuple[ComparisonEntry, SeriesCost, LossBound]
 """A notion that can be promised, its cost, and the bound that it limits."""
 
 
+def envelope_days(model: ModelSection | None, contracts: Sequence[ContractRecord]) -> str:
+    """Return the periods of the models that contracts or run file publish without noise, in words; "" for none."""
+    return " and ".join(estimation_periods([*(contract.terms.model for contract in contracts), model]))
+
+
 def promises_lines(session: LedgerSession, target: ComparisonTarget) -> list[str]:
     """Return the offers of all notions as lines for the terminal."""
-    comparison = compare_promises(session.terms(), session.comparison_view, target)
+    comparison = compare_promises(session.terms(), comparison_view(session), target)
     found = ((entry, entry.series, entry.bound) for entry in comparison.entries)
     offers = [(entry, series, bound) for entry, series, bound in found if series is not None and bound is not None]
     scopes = dict.fromkeys(_scope_key(bound) for _, _, bound in offers)
     stars = ("" if kind == ASSUMPTION_FREE else "*" for _, _, kind, _ in scopes)  # of conditional bounds
     letters = {scope: f"{letter}{star}" for scope, letter, star in zip(scopes, cycle(_LETTERS), stars, strict=False)}
     # a promise with a delta is compared at its bound on one day, which has no delta
-    has_delta = session.run.run_file.promise.delta is not None
+    run, has_delta = session.run.run_file, session.run.run_file.promise.delta is not None
     is_of_day = has_delta and any(entry.promised and bound.name == DAY_BOUND for entry, _, bound in offers)
     return [
         *_head_lines(comparison, is_of_day=is_of_day),
         *_offer_lines(offers, comparison, letters),
-        *_scope_lines(letters, session.envelope_days),
+        *_scope_lines(letters, envelope_days(run.model, session.history.contracts)),
         *_layer_lines(comparison, offers),
         *_mark_lines(comparison, offers),
         *_remark_lines(offers),
@@ -266,7 +274,7 @@ _USABLE: Final[Mapping[Verdict, bool | None]] = {"visible": True, "hidden": Fals
 
 def promises_json(session: LedgerSession, target: ComparisonTarget) -> dict[str, Any]:
     """Return the offers of all notions as JSON."""
-    comparison = compare_promises(session.terms(), session.comparison_view, target)
+    comparison = compare_promises(session.terms(), comparison_view(session), target)
     asked = comparison.target
     value = {"risk": exact_text(asked.risk)} if asked.risk is not None else {"error_kwh": asked.error_kwh}
     return {

@@ -19,11 +19,10 @@ from itertools import pairwise
 from typing import Any, Final
 
 from agedp import signal_against_noise
-from agedp.ledger_session import LedgerSession
 from agedp.planning.row_noise import GroupNoise, smallest_group
 from agedp.signal_against_noise import three_digits
 from agedp_data.config import RunFile
-from agedp_data.ledger import ReleaseRecord
+from agedp_data.ledger import Ledger, ReleaseRecord
 from agedp_data.notions.age_dependent import ASSUMED, NO_MODEL
 from agedp_data.notions.notion import DAY_BOUND, RESULTS, TOTAL_BOUND
 from agedp_data.roster import ALL, Roster, columns_of
@@ -159,22 +158,22 @@ def level_lines(run: RunFile, roster: Roster) -> list[str]:
     return lines
 
 
-def released_signals(session: LedgerSession) -> list[signal_against_noise.SeriesSignal]:
+def _released_signals(ledger: Ledger | None, run: RunFile) -> list[signal_against_noise.SeriesSignal]:
     """Return the signal of the smallest group of each mean in the run file that has a released row."""
-    means = [name for name, series in session.run.run_file.series.items() if is_daily_mean(series)]
-    rows = [] if session.ledger is None else signal_against_noise.read_mean_rows(session.ledger, session.population)
+    means = [name for name, series in run.series.items() if is_daily_mean(series)]
+    rows = [] if ledger is None else signal_against_noise.read_mean_rows(ledger, run.population.name)
     signals = (
         signal_against_noise.smallest_group_signal(rows, name) for name in signal_against_noise.mean_names(means)
     )
     return [signal for signal in signals if signal is not None]
 
 
-def signal_lines(session: LedgerSession) -> list[str]:
+def signal_lines(ledger: Ledger | None, run: RunFile) -> list[str]:
     """Return one sentence for each released mean: its noise, its change, and which spans can be told apart."""
-    return [signal_against_noise.signal_text(signal) for signal in released_signals(session)]
+    return [signal_against_noise.signal_text(signal) for signal in _released_signals(ledger, run)]
 
 
-def signal_json(session: LedgerSession) -> list[dict[str, Any]]:
+def signal_json(ledger: Ledger | None, run: RunFile) -> list[dict[str, Any]]:
     """Return the same as JSON: functions of released rows only."""
     return [
         {
@@ -194,7 +193,7 @@ def signal_json(session: LedgerSession) -> list[dict[str, Any]]:
             ],
             "text": signal_against_noise.signal_text(signal),
         }
-        for signal in released_signals(session)
+        for signal in _released_signals(ledger, run)
     ]
 
 

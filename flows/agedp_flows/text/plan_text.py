@@ -20,20 +20,22 @@ from agedp.planning.forecast import Forecast, Skip
 from agedp.planning.notion_comparison import ComparisonTarget
 from agedp.planning.row_noise import GroupNoise, group_noises, smallest_group
 from agedp.planning.span_price import PeriodTotals, SpanPrice, filling_loss, period_totals, span_prices
-from agedp.planning.verdict import Verdict
 from agedp.signal_against_noise import sum_noises, three_digits
 from agedp.stage_values import DueDays
 from agedp.stages import plan as plan_stage
+from agedp.statement_facts import read_newest_rows
 from agedp_data.config import RunFile
 from agedp_data.epsilon import exact_text, format_delta, format_epsilon
 from agedp_data.errors import RunFileError
 from agedp_data.ledger import ReleaseRecord
+from agedp_data.ledger.records import AnyRelease
 from agedp_data.notions import Promise
 from agedp_data.notions.notion import LossBound
+from agedp_data.series.series import AnySeries
 from agedp_data.series.series_terms import layer_number, mean_name
 from agedp_data.statement.facts import state_bound
 from agedp_flows.text import noise_text, run_text
-from agedp_flows.text.comparison_text import promises_json, promises_lines
+from agedp_flows.text.comparison_text import envelope_days, promises_json, promises_lines
 from agedp_flows.text.screen import (
     count_text,
     finite_or_none,
@@ -49,11 +51,11 @@ if TYPE_CHECKING:
     from agedp.stages.amend import Amendment
 
 
-def span_lines(session: LedgerSession, plan: plan_stage.RunForecast) -> list[str]:
+def span_lines(plan: plan_stage.RunForecast) -> list[str]:
     """Return what a promised delta buys, and what the days of the period come to at each delta."""
     run, totals = plan.terms.run, _totals(plan)
     lines = [*run_text.delta_warning_lines(run), *(_price_line(price, run) for price in span_prices(run))]
-    if not session.rows and (price := filling_loss(run)) is not None:
+    if not plan.history.rows and (price := filling_loss(run)) is not None:
         days = count_text(price.days, "day")
         lines.append(f"epsilon_per_day = {format_budget(price.loss)} would fill {price.key} over {days}")
     if totals is not None:
@@ -249,35 +251,34 @@ _YEAR = 365
 
 def plan_json(session: LedgerSession) -> dict[str, Any]:
     """Return the plan as JSON."""
-    plan = plan_stage.forecast_run(session)
-    reason, forecast = _ended_reason(session, plan), plan.forecast
+    plan, run = plan_stage.forecast_run(session), session.run.run_file
+    reason, forecast, has_begun = _ended_reason(plan), plan.forecast, bool(plan.history.rows)
     last_day = forecast.last_day.isoformat() if forecast.last_day and forecast.ended_by_promise else ""
     try:
-        notions = {} if session.rows else promises_json(session, ComparisonTarget())
+        notions = {} if has_begun else promises_json(session, ComparisonTarget())
     except RunFileError as error:
         notions = {"lacking": str(error)}
-    means = _mean_noise_by_schedule(session, plan)
+    means = _mean_noise_by_schedule(plan)
     return {
-        "population": session.run.run_file.population.name,
-        "due": [_planned_json(session, planned_release) for planned_release in plan.now.planned],
+        "population": run.population.name,
+        "due": [_planned_json(planned, run.series[planned.row.series]) for planned in plan.now.planned],
         "skipped_ahead": run_text.skips_json(_skipped_ahead(plan)),
         "waiting": [day.isoformat() for day in plan.due_days.waiting],
-        "refused": next(iter(_refusals(session, plan.verdict)), str(plan.now.refused or "")),
+        "refused": next(iter(_refusals(plan)), str(plan.now.refused or "")),
         **({} if plan.verdict is None else {"verdict": plan.verdict.facts}),
         "spent": format_epsilon(plan.spent),
-        "last_possible_day": _last_released_day(session) if reason else last_day,
+        "last_possible_day": _last_released_day(plan) if reason else last_day,
         "ended": reason,
-        "signal": noise_text.signal_json(session),
+        "signal": noise_text.signal_json(session.ledger, run),
         **span_json(plan),
         **({"mean_noise_by_schedule": means} if means else {}),
-        **({} if session.rows else {"notions": notions}),
-        "contract": session.promise,
+        **({} if has_begun else {"notions": notions}),
+        "contract": plan.contract,
     }
 
 
-def _planned_json(session: LedgerSession, planned: PlannedRelease) -> dict[str, Any]:
+def _planned_json(planned: PlannedRelease, series: AnySeries) -> dict[str, Any]:
     row = planned.row
-    series = session.run.run_file.series[row.series]
     counted = {of.group: of.households for of in group_noises(row, series)}
     line: dict[str, Any] = {
         "day": row.day,
@@ -310,13 +311,14 @@ def plan_lines(session: LedgerSession, *, verbose: bool = False) -> list[str]:
     """
     plan, run = plan_stage.forecast_run(session), session.run.run_file
     schedule, rows = run.schedule, _released(plan.now.planned)
+    released = [] if session.ledger is None else read_newest_rows(session.ledger, run.population.name)
     lines = [
-        *map(refusal_line, _refusals(session, plan.verdict)),
+        *map(refusal_line, _refusals(plan)),
         *(plan.verdict.lines if plan.verdict else []),
         *due_lines(run, plan.now.planned, verbose=verbose),
         *map(warning, noise_text.level_lines(run, session.run.roster)),
-        *(noise_text.signal_lines(session) or noise_text.planned_mean_lines(rows, run.series)),
-        *noise_text.noise_lines([*session.rows, *rows], run),  # of what has no signal
+        *(noise_text.signal_lines(session.ledger, run) or noise_text.planned_mean_lines(rows, run.series)),
+        *noise_text.noise_lines([*released, *rows], run),  # of what has no signal
         *run_text.waiting_lines(plan.due_days.waiting),
     ]
     if schedule.mode == "live" and schedule.wait_for is None:
@@ -324,8 +326,8 @@ def plan_lines(session: LedgerSession, *, verbose: bool = False) -> list[str]:
             "no [schedule] wait_for: a day is released at its age, delivered or not; readings missing then stay missing"
         )
     lines += run_text.planned_preflight_lines(session, plan.due_days)
-    lines += [*_spent_lines(session, plan), *_horizon_lines(session), *filter(None, [plan.terms.notion.remark])]
-    lines += span_lines(session, plan) if verbose or run.promise.delta is not None else []
+    lines += [*_spent_lines(plan), *_horizon_lines(run), *filter(None, [plan.terms.notion.remark])]
+    lines += span_lines(plan) if verbose or run.promise.delta is not None else []
     return [*lines, *_detail_lines(session, plan)] if verbose else lines
 
 
@@ -334,107 +336,108 @@ def _detail_lines(session: LedgerSession, plan: plan_stage.RunForecast) -> list[
 
     All notions are compared before the first release; later a line names the option that prints this.
     """
-    means = [f"{name} {three_digits(mean)}" for name, mean in _mean_noise_by_schedule(session, plan).items()]
-    period = f"over {_compared_days(session, plan)} days, one published each day"
+    means = [f"{name} {three_digits(mean)}" for name, mean in _mean_noise_by_schedule(plan).items()]
+    period = f"over {_compared_days(plan)} days, one published each day"
     text = f"mean noise scale by schedule {period}, as a multiple of clamp_kwh, before caps: {', '.join(means)}"
     lines = [text] if means else []
-    if plan.forecast.next_day is not None and session.rows:
+    if plan.forecast.next_day is not None and plan.history.rows:
         lines.append("Notions that guarantee the same bound, and their noise: `agedp plan --notions`")
     elif plan.forecast.next_day is not None:
         try:
             lines += ["", *promises_lines(session, ComparisonTarget()), ""]
         except RunFileError as error:
             lines.append(str(error))
-    contract = json.dumps(session.promise, indent=2).splitlines()
+    contract = json.dumps(plan.contract, indent=2).splitlines()
     return [*lines, heading("contract, as it will be registered:"), *(f"  {line}" for line in contract)]
 
 
-def _refusals(session: LedgerSession, verdict: Verdict | None) -> list[str]:
+def _refusals(plan: plan_stage.RunForecast) -> list[str]:
     """Return why a first run refuses the run file, before it draws anything."""
-    refusals = []
+    refusals, run, verdict = [], plan.run.run_file, plan.verdict
     for check in (plan_stage.check_corrections_declared, plan_stage.check_model_accepted):
         try:
-            check(session)
+            check(run, plan.history.contracts)
         except RunFileError as error:
             refusals.append(str(error))
     if verdict is not None and verdict.refusal:
-        refusals.append(f"{session.run.run_file.name}: {verdict.refusal}")
+        refusals.append(f"{run.name}: {verdict.refusal}")
     return refusals
 
 
-def _spent_lines(session: LedgerSession, plan: plan_stage.RunForecast) -> list[str]:
+def _spent_lines(plan: plan_stage.RunForecast) -> list[str]:
     """Return the spent and planned loss, its total cap, and the end of the promise."""
-    planned, promise = sum(row.loss for row in plan.now.releases), session.run.run_file.promise
+    planned, promise = sum(row.loss for row in plan.now.releases), plan.run.run_file.promise
     total = promise.epsilon_total
-    draws = " and calibration draws" if session.charges else ""
+    draws = " and calibration draws" if plan.terms.notion.charges else ""
     total_cap = "no total cap" if total == "unlimited" else f"epsilon_total = {total:f}"
     if promise.delta is not None:
         total_cap = "the sum of the losses is not capped"
     lines = [
         f"Cumulative epsilon per household (sequential composition of all published days{draws}): "
         f"{format_loss(plan.spent)} spent, these releases add {format_loss(planned)}; {total_cap}",
-        *_promised_bound_lines(session, plan),
-        *_end_lines(session, plan),
+        *_promised_bound_lines(plan),
+        *_end_lines(plan),
     ]
     skipped_later = _skipped_ahead(plan)
     later = f"days that will be skipped later ({DAYS_NEAR}): {run_text.skips_text(skipped_later)}"
     return [*lines, later] if skipped_later else lines
 
 
-def _end_lines(session: LedgerSession, plan: plan_stage.RunForecast) -> list[str]:
+def _end_lines(plan: plan_stage.RunForecast) -> list[str]:
     """Return the last possible day of the promise, or when the series ended and why."""
     forecast = plan.forecast
-    if reason := _ended_reason(session, plan):
-        return [f"the series has ended: last released day {_last_released_day(session)}; {reason}"]
+    if reason := _ended_reason(plan):
+        return [f"the series has ended: last released day {_last_released_day(plan)}; {reason}"]
     if plan.now.refused is not None:
         last = plan.now.releases[-1].day if plan.now.releases else "none"
         return [f"the promise ends: last possible day {last}; then {plan.now.refused}"]
     if forecast.next_day is None:
         return []
-    length = "a year" if session.run.run_file.promise.epsilon_total == "unlimited" else "ten years"
+    length = "a year" if plan.run.run_file.promise.epsilon_total == "unlimited" else "ten years"
     ends = f"end of the period, or of a forecast of {length}"
     explanation = "the promise ends there" if forecast.ended_by_promise else ends
     return [f"last possible day, if each day is released when due: {forecast.last_day or 'none'} ({explanation})"]
 
 
-def _ended_reason(session: LedgerSession, plan: plan_stage.RunForecast) -> str:
+def _ended_reason(plan: plan_stage.RunForecast) -> str:
     """Return why the series has ended, "" if it continues or has not begun."""
-    forecast, rows = plan.forecast, session.rows
+    forecast, rows = plan.forecast, plan.history.rows
     if not rows or plan.now.releases:
         return ""
     if plan.now.refused is not None:
         return str(plan.now.refused)
     if forecast.next_day is None:
-        return f"its period ended with {session.run.run_file.schedule.last_day}"
+        return f"its period ended with {plan.run.run_file.schedule.last_day}"
     if forecast.last_day is None and forecast.ended_by_promise:
         return forecast.stopped or forecast.refusal or format_end_reason(plan.terms, rows)
     return ""
 
 
-def _last_released_day(session: LedgerSession) -> str:
-    return max((row.day for row in session.rows if row.state == "released"), default="none")
+def _last_released_day(plan: plan_stage.RunForecast) -> str:
+    return max((row.day for row in plan.history.rows if row.state == "released"), default="none")
 
 
-def _promised_bound_lines(session: LedgerSession, plan: plan_stage.RunForecast) -> list[str]:
+def _promised_bound_lines(plan: plan_stage.RunForecast) -> list[str]:
     """Return the bound that the promise limits, after these releases."""
-    notion, rows = plan.terms.notion, [*session.rows, *plan.now.releases]
+    notion, rows = plan.terms.notion, list[AnyRelease]([*plan.history.rows, *plan.now.releases])
     if not plan.now.releases:
         return []
     bounds = notion.bounds(rows, plan.terms.leakage_bound, None)
-    exception = {"conditional_days": session.envelope_days} if session.envelope_days else {}
+    days = envelope_days(plan.run.run_file.model, plan.history.contracts)
+    exception = {"conditional_days": days} if days else {}
     entries = {bound.name: state_bound(bound, notion.limits).model_copy(update=exception) for bound in bounds}
     return run_text.promised_bound_lines(notion, entries, when=" after these releases")
 
 
-def _horizon(session: LedgerSession) -> int | None:
+def _horizon(run: RunFile) -> int | None:
     """Return the number of releases after which the series ends, None if the promise has no horizon."""
-    horizon: object = getattr(session.run.run_file.promise, "horizon_days", None)
+    horizon: object = getattr(run.promise, "horizon_days", None)
     return horizon if isinstance(horizon, int) else None
 
 
-def _horizon_lines(session: LedgerSession) -> list[str]:
+def _horizon_lines(run: RunFile) -> list[str]:
     """Return one line if the horizon of the promise differs from the number of days of the schedule."""
-    horizon, days = _horizon(session), session.run.run_file.schedule.days
+    horizon, days = _horizon(run), run.schedule.days
     if horizon is None or days is None or horizon == days:
         return []
     text = f"horizon_days = {horizon}, but [schedule] has {days} days: "
@@ -443,15 +446,15 @@ def _horizon_lines(session: LedgerSession) -> list[str]:
     return [f"{text}the epsilon of the other {horizon - days} days stays unspent; horizon_days = {days} has less noise"]
 
 
-def _mean_noise_by_schedule(session: LedgerSession, plan: plan_stage.RunForecast) -> dict[str, float]:
+def _mean_noise_by_schedule(plan: plan_stage.RunForecast) -> dict[str, float]:
     """Return the mean noise scale of the promised schedule and of alternatives, if there are any."""
     notion = plan.terms.notion  # over the published days, as the promise is enforced
-    return notion.alternatives(_compared_days(session, plan)) if isinstance(notion, Promise) else {}
+    return notion.alternatives(_compared_days(plan)) if isinstance(notion, Promise) else {}
 
 
-def _compared_days(session: LedgerSession, plan: plan_stage.RunForecast) -> int:
+def _compared_days(plan: plan_stage.RunForecast) -> int:
     """Return the number of days over which schedules are compared: the horizon, the days due now, or a year."""
-    return _horizon(session) or max(len({planned_release.row.day for planned_release in plan.now.planned}), _YEAR)
+    return _horizon(plan.run.run_file) or max(len({release.row.day for release in plan.now.planned}), _YEAR)
 
 
 def _skipped_ahead(plan: plan_stage.RunForecast) -> list[Skip]:

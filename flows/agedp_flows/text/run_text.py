@@ -267,7 +267,7 @@ def household_lines(run_file: Path) -> list[str]:
 def shared_lines(session: LedgerSession) -> list[str]:
     """Return lines about the populations that share a household with that of a run; none if there are none."""
     accounts = session.accounts
-    if accounts is None or session.ledger is None or session.ledger.household_account(session.population) is None:
+    if accounts is None or session.ledger is None or session.ledger.household_account(session.run.population) is None:
         return []
     overview = accounts.overview(session.ledger)
     return [] if overview is None or not overview.sharing else _sharing_lines(overview)
@@ -315,7 +315,7 @@ def preflight_lines(checked: input_check.CheckedSums | None) -> list[str]:
 
 def planned_preflight_lines(session: LedgerSession, due_days: DueDays) -> list[str]:
     """Read the input files and return the findings about them before the first release; nothing after it."""
-    if session.released_days:
+    if session.history.released_days:
         return []
     if not session.run.run_file.schedule.reads_input:
         return [_SYNTHETIC]
@@ -352,7 +352,7 @@ def result_json(summary: RunSummary) -> dict[str, Any]:
         ],
         "waiting": [day.isoformat() for day in summary.due_days.waiting],
         "skipped": [{"series": row.series, "day": row.day} for row in summary.released if row.state == "skipped"],
-        "signal": noise_text.signal_json(summary.session),
+        "signal": noise_text.signal_json(summary.session.ledger, run),
         "folder": format_path(run.output.release),
         "reports": report.format_reports_status(summary.report),
     }
@@ -360,7 +360,7 @@ def result_json(summary: RunSummary) -> dict[str, Any]:
 
 def result_lines(summary: RunSummary, *, verbose: bool = False) -> list[str]:
     """Return the result of a run as lines for the terminal; with `verbose` with the layers and the bounds of spans."""
-    run, session = summary.run.run_file, summary.session
+    run, session, ledger = summary.run.run_file, summary.session, summary.session.ledger
     lines = [*_quality_lines(summary, verbose=verbose), *preflight_lines(summary.checked)] if summary.delivery else []
     if not run.schedule.reads_input:
         lines = [_SYNTHETIC]
@@ -378,9 +378,9 @@ def result_lines(summary: RunSummary, *, verbose: bool = False) -> list[str]:
     if (folder.path / "statement.json").exists():
         lines += newest_lines(folder, run)
         for name in mean_names([name for name in run.series if layer_number(name)]):
-            lines += sum_noise_line(session.rows, name)
-        newest = [] if session.ledger is None else read_newest_rows(session.ledger, session.population)
-        lines += [*noise_text.signal_lines(session), *noise_text.noise_lines(newest, run)]
+            lines += sum_noise_line([] if ledger is None else ledger.rows(run.population.name), name)
+        newest = [] if ledger is None else read_newest_rows(ledger, run.population.name)
+        lines += [*noise_text.signal_lines(ledger, run), *noise_text.noise_lines(newest, run)]
         lines += noise_text.layer_lines(run.series) if verbose else []
         lines += _bound_lines(run, folder.read_statement().bounds, verbose=verbose)
         lines.append(f"release folder: {format_path(run.output.release)}")
@@ -516,12 +516,13 @@ def publish_folder(run_file: Path, day: date | None, *, statement: int | None = 
     note = "; software, interval, averages_by or ledger differ from then: the numbers are equal, the bytes are not"
     location = format_location(session.run.run_file.output.release)
     text = f"{location}: written again{version_text}{'' if is_identical else note}"
-    return {"same_bytes": is_identical}, text if session.history else "nothing is released yet; nothing was written"
+    has_rows = bool(session.history.rows)
+    return {"same_bytes": is_identical}, text if has_rows else "nothing is released yet; nothing was written"
 
 
 def after_plan(session: LedgerSession, run_file: Path, lines: Iterable[str]) -> list[str]:
     """Return the next steps of a plan with these lines before the first release, unless that would be refused."""
-    if session.rows:
+    if session.history.rows:
         return []
     until = _until(session.run.run_file, session.run.as_of)
     compared = command_step("the noise of every notion at the same bound", "plan", run_file, "--notions", *until)
@@ -538,7 +539,7 @@ def _until(run: RunFile, as_of: date | None) -> list[str]:
 
 def after_run(summary: RunSummary, run_file: Path) -> list[str]:
     """Return the next steps of a first run: check the folder, what is confidential, and when the next day is due."""
-    if not summary.drawn or len(summary.session.history) > len(summary.released):
+    if not summary.drawn or len(summary.session.history.rows) > len(summary.released):
         return []
     run = summary.run.run_file
     folder = format_path(run.output.release)
@@ -559,7 +560,7 @@ def after_run(summary: RunSummary, run_file: Path) -> list[str]:
 def _next_day_lines(summary: RunSummary, run_file: Path) -> list[str]:
     """Return when the next day is due, or that the period is complete."""
     run, waiting = summary.run.run_file, summary.due_days.waiting
-    newest = max(date.fromisoformat(row.day) for row in summary.session.history)
+    newest = max(date.fromisoformat(row.day) for row in summary.session.history.rows)
     if run.schedule.last_day is not None and newest >= run.schedule.last_day and not waiting:
         return [f"The period is complete: {run.schedule.last_day} is its last day."]
     covers_periods = any(series.covers_periods for series in run.series.values())

@@ -8,7 +8,7 @@ from datetime import date, timedelta
 from fractions import Fraction
 from itertools import islice
 
-from agedp.budget import WHOLE_DAY, EffectivePromise, ReleaseTerms, closed_days, whole_periods
+from agedp.budget import EffectivePromise, ReleaseTerms, closed_days, whole_periods
 from agedp_data import clock, mechanisms
 from agedp_data.config import RunFile
 from agedp_data.datasets.layout import Layout
@@ -17,6 +17,7 @@ from agedp_data.errors import Refused
 from agedp_data.ledger import ContractRecord
 from agedp_data.ledger.records import AnyRelease
 from agedp_data.notions.notion import HistoryRow, LossBound
+from agedp_data.notions.publication import share_of
 from agedp_data.roster import GroupColumns, Roster
 from agedp_data.series.mean import is_daily_mean
 
@@ -152,12 +153,12 @@ def simulate_days(terms: ReleaseTerms, view: ForecastView, days: Sequence[date])
 def _simulate_row(run: RunFile, promise: EffectivePromise, simulated: SimulatedSeries, row: SimulatedRelease) -> None:
     """Add the simulated row of a series, or of all together, to the history; skip it, or end the series."""
     day = date.fromisoformat(row.day)
-    if not _has_periods(run):
-        share = _share(promise, run, row.series) if row.series else WHOLE_DAY
-        budget = promise.day_budget(simulated.history, row.day, row.published_on, share=share)
+    if not row.series:
+        budget = promise.day_budget(simulated.history, row.day, row.published_on)
     else:
         series = run.series[row.series]
         budget = promise.series_budget(simulated.history, day, row.published_on, name=row.series, series=series)
+    if _has_periods(run):
         budget = promise.largest_admitted(simulated.history, budget, lambda loss: replace(row, loss=loss))
     if budget.skipped:
         simulated.skipped.append((day, row.series))
@@ -207,11 +208,6 @@ def simulated_release(run: RunFile, layout: Layout, day: date, *, not_before: st
     return SimulatedRelease(run.population.name, "", day.isoformat(), "released", 0, ended_at, published_on)
 
 
-def _share(promise: EffectivePromise, run: RunFile, series: str) -> Fraction:
-    """Return the share of a day's budget that a series has."""
-    return promise.notion.part_of_day(series, Fraction(run.shares[series]))
-
-
 def _noise_sd(terms: ReleaseTerms, loss: int, roster: Roster, day: date) -> dict[str, float]:
     """Return the noise standard deviation of each daily mean for a day with this loss [kWh per household].
 
@@ -220,7 +216,7 @@ def _noise_sd(terms: ReleaseTerms, loss: int, roster: Roster, day: date) -> dict
     noise_sd_kwh: dict[str, float] = {}
     for name, series in sorted(terms.run.series.items()):
         if is_daily_mean(series) and roster.has(series.by):
-            part = int(_share(terms.effective_promise, terms.run, name) * loss)
+            part = int(terms.notion.part_of_day(name, share_of(series)) * loss)
             households = smallest_group_size(roster, day, series.by, terms.run.population.min_households)
             if part > 0 and households:
                 scale = mechanisms.laplace_scale(sensitivity=series.width_wh, loss=Fraction(part, NANO))

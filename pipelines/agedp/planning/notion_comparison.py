@@ -50,7 +50,7 @@ from agedp_data.errors import AgedpError, RunFileError
 from agedp_data.notions import NOTIONS, Promise
 from agedp_data.notions.enforcement import own_bound_name
 from agedp_data.notions.notion import DAY_BOUND, LossBound, Notion
-from agedp_data.notions.publication import Alternative, total_charge, unavailable
+from agedp_data.notions.publication import Alternative, share_of, total_charge, unavailable
 from agedp_data.roster import columns_text
 from agedp_data.series.layered_mean import is_upper, series_text
 from agedp_data.series.mean import is_daily_mean
@@ -300,7 +300,7 @@ class SimulatedDays:
 
         def weight(name: str) -> Fraction:
             households = smallest_group_size(self.view.roster, day, means[name].by, least) or 1
-            return Fraction(means[name].width_wh) / (Fraction(self.run.shares[name]) * households)
+            return Fraction(means[name].width_wh) / (share_of(means[name]) * households)
 
         return max(means, key=weight)
 
@@ -347,7 +347,7 @@ class SimulatedDays:
         It is that of the mean that is compared, or of the layer `name` of it.
         """
         name = name or self.name
-        part = int(run.notion.part_of_day(name, Fraction(run.shares[name])) * loss)
+        part = int(run.notion.part_of_day(name, share_of(run.series[name])) * loss)
         if part <= 0:
             return math.inf
         return mechanisms.standard_deviation(self.run.series[name].sensitivity("replacement") * NANO / part) / 1000.0
@@ -363,7 +363,7 @@ class SimulatedDays:
         """
         sd_wh = noise_kwh * 1000.0 * min(self.households.values())
         scale = 1 / (2 * math.asinh(1 / (math.sqrt(2) * sd_wh)))
-        return ceil_nano(self.sensitivity / (scale * float(self.run.shares[self.name])))
+        return ceil_nano(self.sensitivity / (scale * float(share_of(self.run.series[self.name]))))
 
 
 def _root_mean_square(values: Sequence[float]) -> float:

@@ -117,7 +117,7 @@ def sum_days(session: LedgerSession, due_days: DueDays, delivery: Delivery) -> D
 def _sum_days(session: LedgerSession, due_days: DueDays, delivery: Delivery) -> DailySums:
     # another run may have released a due day, and deleted its readings, while this one waited; it may also release and
     # report at this moment: everything below is decided by one reading of the ledger, and a later one of the count
-    run, rows = session.run, session.history
+    run, rows = session.run, session.history.rows
     reported = count_reported(run.paths.folder, population=run.population)
     recorded, released = {(row.day, row.series) for row in rows}, [row for row in rows if row.state == "released"]
     undrawn = [of for of in due_days.due if any((str(of.day), name) not in recorded for name in of.series)]

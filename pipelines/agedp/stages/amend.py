@@ -15,31 +15,32 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 
-from agedp.budget import ReleaseTerms, binding_models, series_by_contract
-from agedp.ledger_session import LedgerSession
-from agedp.planning.forecast import Forecast, ForecastView, forecast
+from agedp.budget import ReleaseTerms, check_charges_fit, models_in_force, series_by_contract
+from agedp.ledger_session import LedgerSession, PopulationHistory
+from agedp.planning.forecast import Forecast, forecast
 from agedp.run_context import RunContext
-from agedp.stages.calibration_draws import adopt_draws
+from agedp.stages.calibration_draws import register_model
 from agedp_data import clock
 from agedp_data.config.amendment import ContractChange, amendment
 from agedp_data.config.contract import ZONE_CHANGES, Contract, comparable
 from agedp_data.config.model_section import missing_acceptance
 from agedp_data.config.run_file import RunFile
+from agedp_data.config.schedule import ScheduleSection
 from agedp_data.config.withdrawn import check_nothing_withdrawn
 from agedp_data.datasets.timestamps import begins_as_recorded, first_moved_day, tzdata_version
 from agedp_data.errors import ContractChanged, LedgerError, Refused
-from agedp_data.ledger import ContractRecord
+from agedp_data.ledger import ContractRecord, Ledger
 from agedp_data.ledger.lifecycle import charges_of
 from agedp_data.ledger.records import AnyRelease
 
 
-def check_day_boundaries(run: RunFile, contracts: Sequence[ContractRecord], rows: Sequence[AnyRelease]) -> None:
+def check_day_boundaries(run: RunFile, history: PopulationHistory) -> None:
     """Check that every unreleased day begins when the contract in force registered it.
 
     Raises:
         ContractChanged: a day differs; the message names the first one and the remedies.
     """
-    moved = _first_moved_day(contracts[-1].terms, run, rows) if contracts else None
+    moved = None if history.in_force is None else _first_moved_day(history.in_force, run, history.rows)
     if moved is not None:
         version = f" ({tzdata_version()})" if tzdata_version() else ""
         raise ContractChanged(
@@ -123,13 +124,12 @@ def record_amendment(session: LedgerSession, amendment: Amendment) -> ContractRe
     """
     check_amendment_allowed(amendment)
     session = session.checked()
-    if len(session.charges) > len(session.stored_draws):  # draws come with the model
-        session.check_charges_fit()
-    ledger, at = session.open_ledger, _amendment_date(session)
-    if session.model is not None:
-        adopt_draws(session, at=at)
-        ledger.register_model(session.model.text, at=at)
-    return ledger.amend(session.promise, population=session.population, at=at, after=amendment.in_force)
+    history, terms, ledger = session.history, session.terms(), session.open_ledger
+    if len(terms.notion.charges) > len(history.draws):  # draws come with the model
+        check_charges_fit(terms, history.rows)
+    at = _amendment_date(session.run.run_file.schedule, ledger)
+    register_model(ledger, session.model, session.run.population, at=at)
+    return ledger.amend(session.promise, population=session.run.population, at=at, after=amendment.in_force)
 
 
 def check_amendment_allowed(amendment: Amendment) -> None:
@@ -143,12 +143,11 @@ def check_amendment_allowed(amendment: Amendment) -> None:
         raise Refused(f"the contract cannot be amended so: {reasons}; nothing was recorded")
 
 
-def _amendment_date(session: LedgerSession) -> date:
+def _amendment_date(schedule: ScheduleSection, ledger: Ledger) -> date:
     """Return the date of the amendment; in a rehearsal that of the last publication."""
-    schedule = session.run.run_file.schedule
     if schedule.mode != "rehearsal":
         return clock.today()
-    dates = [date.fromisoformat(row.published_on) for row in session.open_ledger.history()]
+    dates = [date.fromisoformat(row.published_on) for row in ledger.history()]
     return max(dates, default=schedule.first_day)
 
 
@@ -159,27 +158,26 @@ def preview_amendment(session: LedgerSession) -> Amendment:
         LedgerError: the population has no contract yet, or one that this version cannot read.
         RunFileError: the run file adds a key that is withdrawn.
     """
-    contracts, rows = session.contracts, session.history
-    models = binding_models(session.open_ledger, session.population)
-    if not contracts:
-        raise LedgerError(
-            f"the ledger has no contract of {session.population!r} yet; the first `agedp run` registers the run file"
-        )
-    check_nothing_withdrawn(session.run.run_file, contracts[-1].terms)
-    in_force, series = contracts[-1].terms, series_by_contract(contracts)
+    run, history = session.run.run_file, session.history
+    models = models_in_force(session.open_ledger.models(), history.contracts, history.rows)
+    in_force, rows = history.in_force, history.rows
+    if in_force is None:
+        name = run.population.name
+        raise LedgerError(f"the ledger has no contract of {name!r} yet; the first `agedp run` registers the run file")
+    check_nothing_withdrawn(run, in_force)
     before = ReleaseTerms(
-        in_force.run_file.following(series, charges_of(session.stored_draws)),
+        in_force.run_file.following(series_by_contract(history.contracts), charges_of(history.draws)),
         models[in_force.model_hash] if in_force.model_hash else None,
         {name: leakage_bound for name, leakage_bound in models.items() if name != in_force.model_hash},
     )
     after = session.terms()
-    view = ForecastView(rows, session.run.roster, clock.today(), contracts)
+    view = history.view(session.run.roster, clock.today())
     broken, exceeded = after.effective_promise.violations(rows), after.notion.exceeded_spans(rows)
     compared = comparable(in_force.keys, session.promise)
     changes = tuple(_judge_change(change, broken, exceeded) for change in amendment(*compared))
-    changes = judge_zone_changes(changes, in_force, session.run.run_file, rows)
-    changes = tuple(_judge_acceptance(session, _judge_sharing(session, change)) for change in changes)
-    return Amendment(changes, forecast(before, view), forecast(after, view), contracts[-1].hash)
+    changes = judge_zone_changes(changes, in_force, run, rows)
+    changes = tuple(_judge_acceptance(run, _judge_sharing(session, change)) for change in changes)
+    return Amendment(changes, forecast(before, view), forecast(after, view), history.contracts[-1].hash)
 
 
 def _judge_change(change: ContractChange, broken: Mapping[str, str], exceeded: Mapping[str, str]) -> ContractChange:
@@ -214,8 +212,7 @@ def _judge_sharing(session: LedgerSession, change: ContractChange) -> ContractCh
     return replace(change, verdict="refused", why=f"{reason} (`agedp ledger households` lists them)")
 
 
-def _judge_acceptance(session: LedgerSession, change: ContractChange) -> ContractChange:
+def _judge_acceptance(run: RunFile, change: ContractChange) -> ContractChange:
     """Return a change, refused if it brings in an estimated model that is not accepted as unverified."""
-    run = session.run.run_file
     reason = missing_acceptance(run.promise, run.model)
     return replace(change, verdict="refused", why=reason) if reason and change.key in _MODEL_KEYS else change

@@ -17,15 +17,17 @@ from datetime import date
 from functools import partial
 from typing import TYPE_CHECKING
 
+from agedp.budget import check_charges_fit
 from agedp.compute.engine_settings import Engine
-from agedp.ledger_session import LedgerSession
+from agedp.ledger_session import LedgerSession, draws_with_model
 from agedp.run_context import RunContext
 from agedp_data import clock
 from agedp_data.config import RunFile
 from agedp_data.config.model_section import EstimatedModel
 from agedp_data.config.withdrawn import check_nothing_withdrawn
-from agedp_data.ledger import canonical
+from agedp_data.ledger import Ledger, canonical
 from agedp_data.ledger.lifecycle import CalibrationDraw, charges_of
+from agedp_data.model import Model
 from agedp_data.roster import Roster
 
 if TYPE_CHECKING:
@@ -40,7 +42,7 @@ def open_calibration_session(run: RunFile, roster: Roster, engine: Engine) -> Le
         RunFileError: the witness of a new population is a table, which is withdrawn.
     """
     session = LedgerSession.open(RunContext(run, roster, None, clock.now(), None, engine))
-    check_nothing_withdrawn(run, session.contracts[-1].terms if session.contracts else None)
+    check_nothing_withdrawn(run, session.history.in_force)
     if session.ledger is None:
         session.check_nothing_released()
     return session
@@ -52,9 +54,9 @@ def check_draws_permitted(session: LedgerSession, model: EstimatedModel, questio
     Raises:
         Refused: it leaves nothing of a cap for releases; nothing was drawn.
     """
-    planned = planned_draw(session, model, question)
-    if planned.key not in {draw.key for draw in session.stored_draws}:
-        session.check_charges_fit(charges_of([planned]))
+    planned, history = planned_draw(session.run.population, model, question), session.history
+    if planned.key not in {draw.key for draw in history.draws}:
+        check_charges_fit(session.terms(), history.rows, charges_of([planned]))
 
 
 def ledger_answer(session: LedgerSession, model: EstimatedModel) -> Answer:
@@ -62,34 +64,36 @@ def ledger_answer(session: LedgerSession, model: EstimatedModel) -> Answer:
 
     A draw is charged to the households on the roster in its period before it is drawn.
     """
-    ledger, schedule = session.open_ledger, session.run.run_file.schedule
+    ledger, population, schedule = session.open_ledger, session.run.population, session.run.run_file.schedule
     at = schedule.first_day if schedule.mode == "rehearsal" else clock.today()
 
     def answer(question: Question, draw: Callable[[], Sequence[int]]) -> Sequence[int]:
-        planned = planned_draw(session, model, question)
+        planned = planned_draw(population, model, question)
 
         def charged_draw() -> Sequence[int]:
             if session.accounts is not None:
                 session.accounts.charge([planned], ledger)
             return draw()
 
-        of_population = partial(ledger.draw_once, population=session.population, period=model.period, at=at)
+        of_population = partial(ledger.draw_once, population=population, period=model.period, at=at)
         return of_population(query=question.query, loss=question.loss, draw=charged_draw).value
 
     return answer
 
 
-def planned_draw(session: LedgerSession, model: EstimatedModel, question: Question) -> CalibrationDraw:
+def planned_draw(population: str, model: EstimatedModel, question: Question) -> CalibrationDraw:
     """Return the draw that answers a question, before it is drawn."""
     first, last = (day.isoformat() for day in model.period)
-    return CalibrationDraw(session.population, first, last, canonical(question.query), (), question.loss)
+    return CalibrationDraw(population, first, last, canonical(question.query), (), question.loss)
 
 
-def adopt_draws(session: LedgerSession, *, at: date) -> None:
-    """Store the draws of the session's model in its ledger, unless they are there.
+def register_model(ledger: Ledger, model: Model | None, population: str, *, at: date) -> None:
+    """Store a model in a ledger, and its draws as charged to the population, unless they are there.
 
     Raises:
         LedgerError: the ledger has another answer to one of the questions.
     """
-    for draw in session.model_draws:
-        session.open_ledger.adopt(draw, at=at)
+    for draw in draws_with_model(model, population):
+        ledger.adopt(draw, at=at)
+    if model is not None:
+        ledger.register_model(model.text, at=at)

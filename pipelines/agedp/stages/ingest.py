@@ -90,7 +90,8 @@ def read_files(session: LedgerSession) -> Delivery:
         run, finding = session.run, Finding("first rows", error.private, "refused")
         write_findings(run.paths.folder, [finding], population=run.population, on=run.today, released=0)
         raise
-    return replace(delivery, late_rows=count_late_rows(session.run.store, delivery.fresh, session.released_days))
+    released_days = session.history.released_days
+    return replace(delivery, late_rows=count_late_rows(session.run.store, delivery.fresh, released_days))
 
 
 def reread_damaged(session: LedgerSession, delivery: Delivery, step: Callable[[Delivery], T]) -> T:
@@ -109,7 +110,7 @@ def reread_damaged(session: LedgerSession, delivery: Delivery, step: Callable[[D
 def _ingest_run(session: LedgerSession) -> Delivery:
     """Ingest the input files of a run, again after each damaged file that this removed."""
     run, table = session.run, session.run.run_file.input
-    excluding, has_begun = run.run_file.population.own_files, bool(session.released_days)
+    excluding, has_begun = run.run_file.population.own_files, bool(session.history.released_days)
     read = partial(ingest, run.store, table.files, engine=run.engine, excluding=excluding, has_begun=has_begun)
     for _ in range(_MAX_REREADS):
         with suppress(FolderRemoved):

@@ -59,7 +59,7 @@ def check_input_files(session: LedgerSession, due_days: DueDays) -> CheckedSums 
         InputError: a file that cannot be parsed.
         Busy: another run keeps the lock of the store for too long.
     """
-    if not due_days.due or session.released_days or not session.run.run_file.schedule.reads_input:
+    if not due_days.due or session.history.released_days or not session.run.run_file.schedule.reads_input:
         return None
     with session.run.store.locked():
         return check_input(session, sum_days(session, due_days, read_files(session)))

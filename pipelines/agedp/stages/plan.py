@@ -19,19 +19,20 @@ Decisions:
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from agedp import budget
 from agedp.budget import PlannedRelease, ReleaseTerms
-from agedp.ledger_session import LedgerSession
+from agedp.ledger_session import LedgerSession, PopulationHistory
 from agedp.local_files import atomic_files
 from agedp.planning.forecast import Forecast, forecast
 from agedp.planning.verdict import Verdict, judge_first_release
+from agedp.run_context import RunContext
 from agedp.stage_values import Cells, DueDay, DueDays, due_date
 from agedp.stages.amend import check_day_boundaries
 from agedp_data import clock
@@ -41,6 +42,7 @@ from agedp_data.config.schedule import Rehearsal
 from agedp_data.config.withdrawn import check_nothing_withdrawn
 from agedp_data.datasets import filesystem
 from agedp_data.errors import AgedpError, ChainError, InputError, LedgerError, Refused, RunFileError
+from agedp_data.ledger import ContractRecord
 from agedp_data.ledger.backends.connect import database_at
 from agedp_data.ledger.records import AnyRelease, ReleaseHeader, ReleaseRecord
 from agedp_data.notions.publication import total_charge
@@ -95,14 +97,17 @@ def plan(session: LedgerSession) -> DueDays:
         RunFileError: a key that a first release needs is missing.
         InputError: the release folder cannot be written.
     """
-    run = session.run
+    run, contracts = session.run, session.history.contracts
     due_days = find_due_days(session)
     if session.accounts is not None:
         session.accounts.place.open()  # a lost key is refused before the files are read
     if due_days.due:
-        check_corrections_declared(session)
-        check_model_accepted(session)
-        due_days = replace(due_days, notices=check_verdict(session, due_days))
+        check_corrections_declared(run.run_file, contracts)
+        check_model_accepted(run.run_file, contracts)
+        if (verdict := find_verdict(session, due_days)) is not None:
+            if verdict.refusal:  # a cause that [promise] accept does not name
+                raise Refused(f"{run.run_file.name}: {verdict.refusal}")
+            due_days = replace(due_days, notices=tuple(verdict.lines))
         if session.remote_folder is not None:
             session.remote_folder.try_writing()
         check_disk_space(run.release_folder, run.run_file.output.ledger)
@@ -116,26 +121,26 @@ def find_due_days(session: LedgerSession) -> DueDays:
         LedgerError: as `plan`.
         RunFileError: [schedule] rehearsal_on is missing, or a key is withdrawn.
     """
-    run = session.run
-    check_nothing_withdrawn(run.run_file, session.contracts[-1].terms if session.contracts else None)
+    run, history = session.run, session.history
+    check_nothing_withdrawn(run.run_file, history.in_force)
     rows: tuple[ReleaseHeader, ...] = ()
     if session.ledger is None:
         session.check_nothing_released()
     else:
         session.check_contract_unchanged()
         rows = session.ledger.history()
-        session.roster_history.check_unchanged(session.roster_digest, session.ledger, session.contracts)
-        check_day_boundaries(run.run_file, session.contracts, session.history)
-        session.terms().effective_promise.review(session.history)
-    check_rehearsal_declared(session)
-    if not session.contracts:
-        session.check_charges_fit()
+        session.roster_history.check_unchanged(session.roster_digest, session.ledger, history.contracts)
+        check_day_boundaries(run.run_file, history)
+        session.terms().effective_promise.review(history.rows)
+    if history.in_force is None:
+        check_rehearsal_declared(run.run_file)
+        budget.check_charges_fit(session.terms(), history.rows)
     newest = max((date.fromisoformat(row.published_on) for row in rows), default=date.min)
-    closed = budget.closed_days(session.history, session.contracts)
+    closed = budget.closed_days(history.rows, history.contracts)
     return list_due_days(run.run_file, run.roster, closed, until=run.until, not_before=newest)
 
 
-def check_corrections_declared(session: LedgerSession) -> None:
+def check_corrections_declared(run: RunFile, contracts: Sequence[ContractRecord]) -> None:
     """Refuse a new live population without a rule for two files with conflicting readings.
 
     A series that has begun without the key keeps its rule.
@@ -143,9 +148,8 @@ def check_corrections_declared(session: LedgerSession) -> None:
     Raises:
         RunFileError: [input] corrections is missing, and no contract is registered.
     """
-    run = session.run.run_file
     is_declared = "corrections" in run.input.model_fields_set
-    if run.schedule.mode == "live" and not is_declared and not session.contracts:
+    if run.schedule.mode == "live" and not is_declared and not contracts:
         raise RunFileError(
             f"{run.name}: [input] corrections is missing: a new live population needs a rule for conflicting "
             'readings from two files. Write corrections = "later-file" (file_order defines which file is later), or '
@@ -153,7 +157,7 @@ def check_corrections_declared(session: LedgerSession) -> None:
         )
 
 
-def check_model_accepted(session: LedgerSession) -> None:
+def check_model_accepted(run: RunFile, contracts: Sequence[ContractRecord]) -> None:
     """Refuse a new population whose `risk` rests on an estimated model that the run file does not accept as unverified.
 
     A series that has begun without the key goes on. The verdict of the calibration is never read here.
@@ -161,9 +165,8 @@ def check_model_accepted(session: LedgerSession) -> None:
     Raises:
         RunFileError: [model] accept_unverified_model is missing, and no contract is registered.
     """
-    run = session.run.run_file
     reason = missing_acceptance(run.promise, run.model)
-    if reason and not session.contracts:
+    if reason and not contracts:
         raise RunFileError(f"{run.name}: {reason}")
 
 
@@ -172,7 +175,7 @@ def find_verdict(session: LedgerSession, due_days: DueDays) -> Verdict | None:
 
     A running series is never judged, nor is a series that is added to it.
     """
-    if session.contracts or not due_days.due:
+    if session.history.contracts or not due_days.due:
         return None
     undrawn = frozenset(due_day.day for due_day in due_days.due if not due_day.is_drawn)
     with suppress(ChainError, Refused):  # no loss keeps the promise, or it lacks a model: the release says so
@@ -180,30 +183,15 @@ def find_verdict(session: LedgerSession, due_days: DueDays) -> Verdict | None:
     return None
 
 
-def check_verdict(session: LedgerSession, due_days: DueDays) -> tuple[str, ...]:
-    """Return what is shown of the verdict on a first release before its draw; refused is it before anything is read.
-
-    Raises:
-        Refused: a cause that [promise] accept does not name.
-    """
-    verdict = find_verdict(session, due_days)
-    if verdict is None:
-        return ()
-    if verdict.refusal:
-        raise Refused(f"{session.run.run_file.name}: {verdict.refusal}")
-    return tuple(verdict.lines)
-
-
-def check_rehearsal_declared(session: LedgerSession) -> None:
+def check_rehearsal_declared(run: RunFile) -> None:
     """Refuse a new rehearsal that leaves open whether it is on synthetic households or on readings.
 
     A rehearsal that has begun without the key continues on readings.
 
     Raises:
-        RunFileError: [schedule] rehearsal_on is missing, and no contract is registered.
+        RunFileError: [schedule] rehearsal_on is missing.
     """
-    run = session.run.run_file
-    if isinstance(run.schedule, Rehearsal) and run.schedule.rehearsal_on is None and not session.contracts:
+    if isinstance(run.schedule, Rehearsal) and run.schedule.rehearsal_on is None:
         raise RunFileError(
             f"{run.name}: [schedule] rehearsal_on is missing: a new rehearsal needs it. Write rehearsal_on = "
             '"synthetic" (no input file is read, and no household loses privacy), or "readings", which is charged '
@@ -332,17 +320,32 @@ def plan_due_days(terms: ReleaseTerms, due: Sequence[DueDay], history: Sequence[
 
 @dataclass(frozen=True, slots=True)
 class RunForecast:
-    """Loss spent, draws included [nano-epsilon], due days with the releases planned now, forecast, and their terms.
+    """The due days of a run with the releases planned now, and the forecast.
 
-    `verdict` is that on a first release, None for a running series.
+    Attributes:
+        run: the inputs of the run.
+        history: what the ledger has about the population.
+        terms: the terms of the planned releases.
+        contract: the contract of the run file, as it is or will be registered.
+        due_days: the due days.
+        now: the releases planned now.
+        forecast: what follows, if every day is released when due.
+        verdict: that on a first release, None for a running series.
     """
 
-    spent: int
+    run: RunContext
+    history: PopulationHistory
+    terms: ReleaseTerms
+    contract: Mapping[str, Any]
     due_days: DueDays
     now: DuePlan
     forecast: Forecast
-    terms: ReleaseTerms
     verdict: Verdict | None
+
+    @property
+    def spent(self) -> int:
+        """Return the loss that is spent, calibration draws included [nano-epsilon]."""
+        return sum(row.loss for row in self.history.rows) + total_charge(self.terms.notion.charges)
 
 
 def forecast_run(session: LedgerSession) -> RunForecast:
@@ -352,10 +355,11 @@ def forecast_run(session: LedgerSession) -> RunForecast:
         ContractChanged: the run file differs from the contract.
     """
     due_days = find_due_days(session)
-    spent, terms = sum(row.loss for row in session.history) + total_charge(session.charges), session.terms()
-    due_plan = plan_due_days(terms, due_days.due, session.history)
-    expected = forecast(terms, session.forecast_view)
-    return RunForecast(spent, due_days, due_plan, expected, terms, find_verdict(session, due_days))
+    run, history, terms = session.run, session.history, session.terms()
+    due_plan = plan_due_days(terms, due_days.due, history.rows)
+    expected = forecast(terms, history.view(run.roster, run.today))
+    verdict = find_verdict(session, due_days)
+    return RunForecast(run, history, terms, session.promise, due_days, due_plan, expected, verdict)
 
 
 def end_within_30_days(session: LedgerSession) -> date | None:
@@ -363,7 +367,7 @@ def end_within_30_days(session: LedgerSession) -> date | None:
     session = session.opened()
     if session.ledger is None:
         return None
-    expected = forecast(session.terms(), session.forecast_view, days_ahead=30)
-    first_day = session.run.run_file.schedule.first_day
-    newest = max((date.fromisoformat(row.day) for row in session.history), default=first_day)
+    run, history = session.run, session.history
+    expected = forecast(session.terms(), history.view(run.roster, run.today), days_ahead=30)
+    newest = max((date.fromisoformat(row.day) for row in history.rows), default=run.run_file.schedule.first_day)
     return expected.last_day or newest if expected.ended_by_promise else None

@@ -24,7 +24,7 @@ from typing import Any
 
 from agedp.internal_records.bookkeeping import record_of, save_publication
 from agedp.internal_records.population_accounts import recorded_account
-from agedp.ledger_session import LedgerSession
+from agedp.ledger_session import LedgerSession, last_publication
 from agedp.release_folder.folder_files import REPORT, STATEMENT, SUMS, WORDS, json_bytes
 from agedp.release_folder.folder_writer import (
     FolderContent,
@@ -37,6 +37,7 @@ from agedp.release_folder.folder_writer import (
 from agedp.release_folder.result_tables import whole_table
 from agedp.release_verification import ReleaseFolder, open_release
 from agedp.reports.report_data import ReleasedRows, charted_rows
+from agedp.run_context import RunContext
 from agedp.stage_values import DueDays
 from agedp.stages.release import naming_charged_days
 from agedp.statement_facts import SOFTWARE, statement_facts
@@ -46,12 +47,14 @@ from agedp_data.errors import InputError, LedgerError
 from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord, StatementRecord
 from agedp_data.ledger.lifecycle import PopulationAccount
 from agedp_data.ledger.transfer import export_outline, export_population
+from agedp_data.model import Model
 from agedp_data.series.mean import AVERAGES_BY, PERIODS
 from agedp_data.series.result_table import DerivedTable, Noise
 from agedp_data.series.series import DERIVED_TABLES
 from agedp_data.statement.document import Statement, read_statement
 from agedp_data.statement.facts import build_statement
 from agedp_data.statement.markdown import markdown
+from agedp_data.statement.note_texts import NOTES
 
 __all__ = ["ReleaseFolder", "open_release", "publish_release", "write_folder_as_of", "write_folder_of_statement"]
 
@@ -75,40 +78,26 @@ __all__ = ["ReleaseFolder", "open_release", "publish_release", "write_folder_as_
 
 def is_published(session: LedgerSession) -> bool:
     """Return whether the release folder is as the last complete publication left it, and would be written so again."""
-    ledger, publication = session.open_ledger, session.publication
+    run, ledger = session.run, session.open_ledger
+    publication = last_publication(run, session.remote_folder)
     return (
         publication is not None
         and not ledger.is_read_completely
-        and session.run.roster.file_digest != ""  # a roster of no file
-        and publication.population == session.population
+        and run.roster.file_digest != ""  # a roster of no file
+        and publication.population == run.population
         and publication.ledger_head == ledger.head()
-        and publication.is_of_folder(session.run.release_folder, sums=SUMS)
-        and publication.facts == _digest_of_facts(session)
+        and publication.is_of_folder(run.release_folder, sums=SUMS)
+        and publication.facts == _digest_of_facts(run, session.model)
     )
 
 
-def note_publication(session: LedgerSession, *, origin_head: str, ledger_head: str) -> None:
-    """Record a complete publication of a folder on this machine.
-
-    Args:
-        session: the session.
-        origin_head: the head that the files name.
-        ledger_head: the head of the ledger after their statement was stored.
-    """
-    if session.remote_folder is None:
-        heads = {"ledger_head": ledger_head, "origin_head": origin_head}
-        facts = {**heads, "population": session.population, "facts": _digest_of_facts(session)}
-        save_publication(session.run.books, record_of(session.run.release_folder, sums=SUMS, **facts))
-
-
-def _digest_of_facts(session: LedgerSession) -> str:
+def _digest_of_facts(run: RunContext, model: Model | None) -> str:
     """Return the digest of what the files of a release folder depend on beside the ledger."""
-    run = session.run
     facts = {
         "software": {name: version(name) for name in SOFTWARE},
         "tzdata": tzdata_version(),
         "run file": repr(run.run_file),
-        "model": "" if session.model is None else session.model.id,
+        "model": "" if model is None else model.id,
         "roster": run.roster.file_digest,
         "released rosters": run.books.totals("released_rosters"),
     }
@@ -157,17 +146,22 @@ def publish_release(session: LedgerSession, *, reads_closed_months: bool = True)
         ContractChanged: the run file differs from the contract; nothing is published.
         InputError: another run writes to the same URL again and again.
     """
-    ledger, folder, remote_folder = session.open_ledger, session.run.release_folder, session.remote_folder
+    run, ledger, remote_folder = session.run, session.open_ledger, session.remote_folder
     session.check_contract_unchanged()
-    if session.history:
+    if ledger.history(run.population):
+        folder = run.release_folder
         with locked_release_folder(folder):
             for _ in range(_ATTEMPTS):
                 content, origin_head, head = ledger.in_one_transaction(
                     lambda: _record_statement(session, ledger, reads_closed_months)
                 )
                 is_complete = write_release_files(folder, content.files, remote_folder, unchanged=content.unchanged)
-                if remote_folder is None or (is_complete and ledger.head() == head):
-                    note_publication(session, origin_head=origin_head, ledger_head=head)
+                if remote_folder is None:
+                    facts = {"population": run.population, "facts": _digest_of_facts(run, session.model)}
+                    heads = {"ledger_head": head, "origin_head": origin_head}
+                    save_publication(run.books, record_of(folder, sums=SUMS, **heads, **facts))
+                    return
+                if is_complete and ledger.head() == head:
                     return
         raise InputError("[output] release: another run keeps writing there at the same time; run again")
 
@@ -181,28 +175,34 @@ def _record_statement(
         The content of the release folder, the head that it names, and the head of the ledger with the statement.
     """
     session.check_contract_unchanged()
-    account = recorded_account(ledger, session.population)
+    run, population, folder = session.run.run_file, session.run.population, session.run.release_folder
+    account = recorded_account(ledger, population)
     if account is not None and not ledger.is_closed():
-        ledger.record_account(account, at=_statement_date(session, ledger))
-    view = session.forecast_view
-    facts = statement_facts(session.terms(), session.model, view, ledger)
+        ledger.record_account(account, at=_statement_date(session.run, ledger))
+    history = session.history
+    view = history.view(session.run.roster, session.run.today)
+    places = {
+        NOTES.temporary_ledger: session.run.has_temporary_ledger,
+        NOTES.outside_register: session.run.is_outside_register,
+    }
+    notes = [note for note, applies in places.items() if applies]
+    facts = statement_facts(session.terms(), session.model, view, ledger, notes)
     text = build_statement(facts).text()
     statement = read_statement(text)  # its keys in the order in which the ledger returns them
-    run, folder = session.run.run_file, session.run.release_folder
     unchanged = UnchangedPartitions()
     if run.output.layout == "monthly":
-        newest = ledger.newest_statements(session.population, _RECENT_STATEMENTS)
+        newest = ledger.newest_statements(population, _RECENT_STATEMENTS)
         recorded, coverage = {dict(row.files).get(SUMS, "") for row in newest}, run.output.interval
         unchanged = unchanged_partitions(
             folder, ledger=ledger.id, recorded=recorded, coverage=coverage, reads_all=reads_closed_months
         )
-    content = folder_content(run, ledger, statement, view.contracts, unchanged=unchanged)
+    content = folder_content(run, ledger, statement, history.contracts, unchanged=unchanged)
     ledger.record(
         text,
-        population=session.population,
+        population=population,
         files=content.stated_checksums(),
         software=json.dumps(statement.software, sort_keys=True),
-        at=_statement_date(session, ledger),
+        at=_statement_date(session.run, ledger),
     )
     return content, statement.ledger.head, ledger.head()
 
@@ -213,8 +213,8 @@ def record_account(session: LedgerSession) -> None:
     It is a row of the ledger, so that the same head gives the same statement. A closed ledger keeps the account that it
     has.
     """
-    accounts, ledger = session.accounts, session.open_ledger
-    if accounts is None or ledger.is_closed() or not session.history:
+    run, accounts, ledger = session.run, session.accounts, session.open_ledger
+    if accounts is None or ledger.is_closed() or not ledger.history(run.population):
         return
 
     def account() -> PopulationAccount | None:
@@ -222,16 +222,16 @@ def record_account(session: LedgerSession) -> None:
 
     def record() -> None:  # computed again: another run may have released in between
         if (changed := account()) is not None:
-            ledger.record_account(changed, at=_statement_date(session, ledger))
+            ledger.record_account(changed, at=_statement_date(run, ledger))
 
-    if account() not in (None, ledger.household_account(session.population)):
+    if account() not in (None, ledger.household_account(run.population)):
         ledger.in_one_transaction(record)
 
 
-def _statement_date(session: LedgerSession, ledger: Ledger) -> str:
+def _statement_date(run: RunContext, ledger: Ledger) -> str:
     """Return the date of a statement: today, but never before its rows or the statement before it."""
-    today = [] if session.is_rehearsal else [session.run.today.isoformat()]
-    return max([ledger.newest_date(session.population), *today])
+    today = [] if run.is_rehearsal else [run.today.isoformat()]
+    return max([ledger.newest_date(run.population), *today])
 
 
 def folder_content(
@@ -284,9 +284,11 @@ def write_folder_as_of(session: LedgerSession, day: date) -> bool:
         LedgerError: the statement contains other days or losses than the rows that it names.
         ContractChanged: the run file differs from the contract.
     """
-    statements = [row for known_on, row in _dated_statements(session) if known_on <= day.isoformat()]
+    population = session.run.population
+    dated_statements = _dated_statements(session.open_ledger, population)
+    statements = [row for known_on, row in dated_statements if known_on <= day.isoformat()]
     if not statements:
-        raise InputError(f"no statement of {session.population!r} was published by {day}")
+        raise InputError(f"no statement of {population!r} was published by {day}")
     return _write_folder(session, statements[-1])
 
 
@@ -298,9 +300,10 @@ def write_folder_of_statement(session: LedgerSession, seq: int) -> bool:
         LedgerError: the statement contains other days or losses than the rows that it names.
         ContractChanged: the run file differs from the contract.
     """
-    statements = [row for _, row in _dated_statements(session) if row.seq == seq]
+    population = session.run.population
+    statements = [row for row in session.open_ledger.statements(population) if row.seq == seq]
     if not statements:
-        raise InputError(f"no statement of {session.population!r} has the number {seq}; `agedp ledger show` lists them")
+        raise InputError(f"no statement of {population!r} has the number {seq}; `agedp ledger show` lists them")
     return _write_folder(session, statements[0])
 
 
@@ -309,7 +312,7 @@ def _write_folder(session: LedgerSession, statement_record: StatementRecord) -> 
     session.check_contract_unchanged()
     statement = read_statement(statement_record.claim)
     newest = ledger.row_number(statement.ledger.head) or 0
-    contracts = [contract for contract in session.contracts if contract.seq <= newest]
+    contracts = [contract for contract in session.history.contracts if contract.seq <= newest]
     run = _as_published(session.run.run_file, statement_record)
     content = folder_content(run, ledger, statement, contracts, unchanged=UnchangedPartitions())
     is_same = content.stated_checksums() == dict(statement_record.files)
@@ -344,12 +347,12 @@ def _check_bounds_agree(files: Mapping[str, bytes]) -> None:
             raise LedgerError(f"the ledger's rows differ from this statement: {error}") from None
 
 
-def _dated_statements(session: LedgerSession) -> Iterator[tuple[str, StatementRecord]]:
+def _dated_statements(ledger: Ledger, population: str) -> Iterator[tuple[str, StatementRecord]]:
     """Yield the statements of a population, each with the newest date of the rows up to it, oldest first."""
     newest_date = ""
-    for row in session.open_ledger.all_rows():
+    for row in ledger.all_rows():
         if not isinstance(row, StatementRecord):
             newest_date = max(newest_date, row.at)
-        elif row.population == session.population:
+        elif row.population == population:
             newest_date = max(newest_date, row.at)
             yield newest_date, row

@@ -19,7 +19,7 @@ import numpy as np
 from agedp.budget import RELEASED, PlannedRelease, ReleaseTerms, covered_by, plan_release
 from agedp.ledger_session import LedgerSession
 from agedp.stage_values import BeforeDraw, Cells, DailySum, DailySums, DueDay, DueDays
-from agedp.stages.calibration_draws import adopt_draws
+from agedp.stages.calibration_draws import register_model
 from agedp.stages.plan import plan_due_days
 from agedp_data import mechanisms
 from agedp_data.datasets.validation import Ints
@@ -101,7 +101,7 @@ def naming_charged_days(session: LedgerSession, due_days: DueDays) -> Iterator[N
 def _rows_of(session: LedgerSession, due_days: DueDays) -> tuple[ReleaseRecord, ...]:
     """Return the rows of these days in the ledger."""
     due = {(f"{due_day.day}", series) for due_day in due_days.due for series in due_day.series}
-    headers = [header for header in session.history if (header.day, header.series) in due]
+    headers = [header for header in session.history.rows if (header.day, header.series) in due]
     return () if session.ledger is None else session.ledger.rows_of(headers)
 
 
@@ -124,10 +124,8 @@ def _release_due(session: LedgerSession, due_days: DueDays, sums: DailySums) -> 
     # the clock of a rehearsal starts with the period, before any release
     at = run.today if run.as_of is None else min(run.run_file.schedule.first_day, run.as_of)
     ledger.compare_restored()  # a damaged row must stop the run before the draw, not when its values are published
-    if session.model is not None:
-        adopt_draws(session, at=at)
-        ledger.register_model(session.model.text, at=at)
-    terms = session.terms(ledger.register(session.promise, population=session.population, at=at).hash)
+    register_model(ledger, session.model, run.population, at=at)
+    terms = session.terms(ledger.register(session.promise, population=run.population, at=at).hash)
     columns = sorted({column for series in terms.run.series.values() for column in series.columns})
     days = sorted(covered_by(due_days.due, terms.run.series))
     before_draw = session.roster_history.before_draw(session.roster_digest, columns, days)
@@ -140,7 +138,7 @@ def _release_due(session: LedgerSession, due_days: DueDays, sums: DailySums) -> 
 
 
 def _record_rosters(session: LedgerSession) -> None:
-    session.roster_history.record_rosters(session.roster_digest, session.open_ledger, session.contracts)
+    session.roster_history.record_rosters(session.roster_digest, session.open_ledger, session.history.contracts)
 
 
 def _check_first_release(session: LedgerSession, due_days: DueDays) -> None:

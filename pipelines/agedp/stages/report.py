@@ -23,11 +23,14 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Final, TypeVar
 
+from agedp.budget import next_unclosed_day
 from agedp.internal_records.bookkeeping import CELL_TABLES, record_sums
+from agedp.internal_records.roster_history import RosterDigest
 from agedp.ledger_session import LedgerSession
 from agedp.local_files import atomic_files
 from agedp.local_files.atomic_files import FileNotice
 from agedp.preflight.alerts import Alert, append_alerts, find_alerts, write_findings
+from agedp.run_context import RunContext
 from agedp.stage_values import DailySums, Delivery
 from agedp.stages.input_check import CheckedSums
 from agedp.statement_facts import SOFTWARE
@@ -35,9 +38,11 @@ from agedp.store.retention import remove_old_months
 from agedp.store.store import read_retained_from
 from agedp_data import clock
 from agedp_data.config.model_section import EstimatedModel
+from agedp_data.config.output import AlertsSection
 from agedp_data.datasets.filesystem import file_status
 from agedp_data.datasets.timestamps import day_number
 from agedp_data.errors import AgedpError
+from agedp_data.ledger import Ledger
 
 # --------------------------------------------------------------------------------------------------
 # Whether the confidential report would be written as it is: same ledger, records, files, run file and software.
@@ -56,46 +61,45 @@ from agedp_data.errors import AgedpError
 REPORT: Final = "report.html"
 
 
-def is_report_current(session: LedgerSession, delivery: Delivery) -> bool:
+def is_report_current(run: RunContext, ledger: Ledger, delivery: Delivery) -> bool:
     """Return whether the report was made from what this run would make it from, and is still as it was written."""
-    record = session.run.books.row("report", "")
-    return record is not None and record == _record(session, delivery)
+    record = run.books.row("report", "")
+    return record is not None and record == _record(run, ledger, delivery)
 
 
-def note_report(session: LedgerSession, delivery: Delivery) -> None:
+def note_report(run: RunContext, ledger: Ledger, delivery: Delivery) -> None:
     """Record what the report was made from; without the record the next run makes it again."""
-    if (record := _record(session, delivery)) is not None:
-        session.run.books.put_derived("report", {"": record})
+    if (record := _record(run, ledger, delivery)) is not None:
+        run.books.put_derived("report", {"": record})
 
 
-def _record(session: LedgerSession, delivery: Delivery) -> bytes | None:
+def _record(run: RunContext, ledger: Ledger, delivery: Delivery) -> bytes | None:
     """Return the digests of the sources and of the page; None if one of them cannot be told."""
-    run, folder = session.run, session.run.paths.folder
     if not run.roster.file_digest:  # a roster of no file
         return None
     # the files that may have rows of days up to the newest released one
-    newest = max((row.day for row in session.history if row.state == "released"), default="")
+    newest = max((row.day for row in ledger.history(run.population) if row.state == "released"), default="")
     last = day_number(date.fromisoformat(newest)) if newest else 0
     contents = [content for content in delivery.contents if delivery.first_days.get(content, 0) <= last]
     try:
-        page = (folder / REPORT).read_bytes()
+        page = (run.paths.folder / REPORT).read_bytes()
         sources = {
             "software": {name: version(name) for name in SOFTWARE},
             "run file": repr(run.run_file),
-            "roster": session.roster_digest.file_digest,
-            "ledger": session.open_ledger.head(),
+            "roster": RosterDigest(run.roster, run.meters).file_digest,
+            "ledger": ledger.head(),
             "files": [contents, read_retained_from(run.store.folder)],
             "tables": run.books.totals(*(table.name for table in CELL_TABLES)),
-            "model": [(path.name, file_status(str(path)).fingerprint) for path in _model_files(session)],
+            "model": [(path.name, file_status(str(path)).fingerprint) for path in _model_files(run)],
         }
     except (OSError, AgedpError):
         return None
     return hashlib.sha256(json.dumps(sources, sort_keys=True).encode() + page).hexdigest().encode()
 
 
-def _model_files(session: LedgerSession) -> Iterator[Path]:
+def _model_files(run: RunContext) -> Iterator[Path]:
     """Yield the files of the model that the report reads, as far as they exist."""
-    run, model = session.run, session.run.run_file.model
+    model = run.run_file.model
     if isinstance(model, EstimatedModel) and run.run_file.schedule.reads_input:
         for folder in (run.paths.folder / "forgetting", Path(model.file)):
             yield from sorted(path for path in folder.glob("*") if path.is_file())
@@ -119,18 +123,19 @@ class ReportOutcome:
 
 def write_reports(session: LedgerSession, checked: CheckedSums) -> ReportOutcome | None:
     """Stage 6: write the confidential records and reports of a run; None before the ledger exists."""
-    session, folder = session.opened(), session.run.paths.folder
-    if session.ledger is None:
+    session = session.opened()
+    if (ledger := session.ledger) is None:
         return None
-    _, unrecorded = _attempt(folder, partial(_add_records, session, checked.sums), None)
-    alerts, unexamined = _attempt(folder, partial(_find_alerts, session, checked), tuple[Alert, ...]())
+    run, folder = session.run, session.run.paths.folder
+    _, unrecorded = _attempt(folder, partial(_add_records, run, ledger, checked.sums), None)
+    alerts, unexamined = _attempt(folder, partial(_find_alerts, run.run_file.alerts, checked), tuple[Alert, ...]())
     failures = (*unrecorded, *unexamined)
     if not unexamined:
-        _, unreported = _attempt(folder, partial(_report_input, session, checked, alerts), None)
+        _, unreported = _attempt(folder, partial(_report_input, run, ledger, checked, alerts), None)
         failures = (*failures, *unreported)
     if not failures:
-        _, failures = _attempt(folder, partial(_remove_old_readings, session), None)
-    writing = partial(_write_report, session, checked.sums.delivery)
+        _, failures = _attempt(folder, partial(_remove_old_readings, run, ledger), None)
+    writing = partial(_write_report, run, ledger, checked.sums.delivery)
     notices, unwritten = _attempt(folder, writing, tuple[FileNotice, ...]())
     return ReportOutcome(alerts, notices, tuple(dict.fromkeys((*failures, *unwritten))))
 
@@ -171,49 +176,45 @@ def _attempt(confidential: Path, step: Callable[[], T], default: T) -> tuple[T, 
     return default, (failure,)
 
 
-def _add_records(session: LedgerSession, sums: DailySums) -> None:
-    if not sums.by_day:
-        return
-    by_day = sums.by_day
-    summed = [row for row in session.history if (date.fromisoformat(row.day), row.series) in by_day]
-    record_sums(session.run.books, by_day, session.open_ledger.rows_of(summed))
+def _add_records(run: RunContext, ledger: Ledger, sums: DailySums) -> None:
+    if by_day := sums.by_day:
+        rows = ledger.history(run.population)
+        summed = [row for row in rows if (date.fromisoformat(row.day), row.series) in by_day]
+        record_sums(run.books, by_day, ledger.rows_of(summed))
 
 
-def _find_alerts(session: LedgerSession, checked: CheckedSums) -> tuple[Alert, ...]:
+def _find_alerts(limits: AlertsSection, checked: CheckedSums) -> tuple[Alert, ...]:
     if checked.facts is None:
         return ()
-    least = session.run.run_file.alerts.min_coverage
-    limit = None if least is None else float(least)
+    limit = None if limits.min_coverage is None else float(limits.min_coverage)
     return find_alerts(checked.sums.by_day, checked.facts, checked.sums.examined_days, min_coverage=limit)
 
 
-def _report_input(session: LedgerSession, checked: CheckedSums, alerts: Sequence[Alert]) -> None:
+def _report_input(run: RunContext, ledger: Ledger, checked: CheckedSums, alerts: Sequence[Alert]) -> None:
     """Record the findings and alerts about the files of a run; the aggregation stage collected the facts."""
     if checked.facts is None:
         return
-    run = session.run
     append_alerts(run.paths.folder, alerts, population=run.population, written_at=clock.format_instant(run.now))
-    number = sum(row.state == "released" for row in session.history)
+    number = sum(row.state == "released" for row in ledger.history(run.population))
     write_findings(run.paths.folder, checked.findings, population=run.population, on=run.today, released=number)
 
 
-def _remove_old_readings(session: LedgerSession) -> None:
-    run, engine = session.run, session.run.run_file.engine
-    if not run.run_file.schedule.reads_input:
-        return
-    if run.run_file.schedule.mode != "archive" or "keep_days" in engine.model_fields_set:
+def _remove_old_readings(run: RunContext, ledger: Ledger) -> None:
+    engine, schedule = run.run_file.engine, run.run_file.schedule
+    if schedule.reads_input and (schedule.mode != "archive" or "keep_days" in engine.model_fields_set):
+        rows, contracts = ledger.history(run.population), ledger.contracts(run.population)
+        needed_from = next_unclosed_day(run.run_file, rows, contracts)
         with run.store.locked():
-            remove_old_months(run.store, today=run.today, keep_days=engine.keep_days, needed_from=session.next_day)
+            remove_old_months(run.store, today=run.today, keep_days=engine.keep_days, needed_from=needed_from)
 
 
-def _write_report(session: LedgerSession, delivery: Delivery) -> tuple[FileNotice, ...]:
-    if is_report_current(session, delivery):
+def _write_report(run: RunContext, ledger: Ledger, delivery: Delivery) -> tuple[FileNotice, ...]:
+    if is_report_current(run, ledger, delivery):
         return ()
     from agedp.reports import confidential_report  # noqa: PLC0415  (charts and templates)
 
-    run = session.run
     sources = confidential_report.InternalSources(run.run_file, run.paths, run.roster, run.store, delivery)
-    notices = confidential_report.write_confidential_report(sources, session.rows)
+    notices = confidential_report.write_confidential_report(sources, ledger.rows(run.population))
     if not notices:
-        note_report(session, delivery)
+        note_report(run, ledger, delivery)
     return notices

@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import pytest
 
+from agedp.ledger_session import comparison_view
 from agedp.planning.notion_comparison import ComparisonTarget, compare_promises
 from agedp.planning.row_noise import ChangeYardstick, change_yardstick
 from agedp_data.smoothing.signal_estimate import SignalEstimate
@@ -108,7 +109,7 @@ def test_a_plan_marks_noise_that_the_estimate_leaves_open(
     house.roster([(f"home-{i}", FIRST, None) for i in range(100)])
     house.write(FIRST, FIRST + timedelta(days=9))  # noise of 50 kWh / (0.5 x 100 homes) x sqrt 2 = 1.414 kWh
     session = house.session()
-    found = compare_promises(session.terms(), session.comparison_view, ComparisonTarget())
+    found = compare_promises(session.terms(), comparison_view(session), ComparisonTarget())
     change = ChangeYardstick(change_kwh, SignalEstimate(1, 60, 2.0, 1.0, change_kwh, error_kwh))
     for module in (comparison_text, comparison_text):
         monkeypatch.setattr(module, "compare_promises", lambda *_: replace(found, change=change))

@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 import pytest
 
+from agedp.ledger_session import comparison_view
 from agedp_data.accounting.ageing import peak
 from agedp_data.errors import RunFileError
 from docs.papers.age.frontier import compute_frontier, frontier
@@ -32,7 +33,7 @@ ONE_WAY = np.array([[0.6, 0.4, 0.0], [0.0, 0.6, 0.4], [0.4, 0.0, 0.6]])
 
 def frontier_of_file(house):
     session = house.session()
-    return compute_frontier(session.run.run_file, session.model, session.comparison_view)
+    return compute_frontier(session.run.run_file, session.model, comparison_view(session))
 
 
 def frontier_of(house, *, method="total_variation", model=KERNEL, promise=AGED, days=100, chain=CHAIN):

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agedp.ledger_session import comparison_view
 from agedp.planning.notion_comparison import ComparisonTarget, compare_promises, epsilon_at, smallest_epsilon
 from agedp.planning.row_noise import ChangeYardstick
 from agedp_data.accounting.ageing import peak
@@ -51,7 +52,7 @@ def begun(
 
 
 def offers(session, **target):
-    found = compare_promises(session.terms(), session.comparison_view, ComparisonTarget(**target))
+    found = compare_promises(session.terms(), comparison_view(session), ComparisonTarget(**target))
     return found, {(entry.notion, entry.method): entry for entry in found.entries}
 
 

@@ -10,6 +10,7 @@ import pytest
 from scipy.special import logsumexp
 
 import agedp
+from agedp.ledger_session import comparison_view
 from agedp.planning.notion_comparison import ComparisonTarget, compare_promises
 from agedp.planning.span_price import span_prices
 from agedp.stages.plan import forecast_run
@@ -108,7 +109,7 @@ def test_sixty_days_fit_where_the_reference_says_so(promised):
 
 def test_plan_says_what_fills_the_total_and_what_a_period_comes_to(promised):
     session = promised(DAILY.format(0.02, 10, "1e-6"))
-    lines = span_lines(session, forecast_run(session))
+    lines = span_lines(forecast_run(session))
     assert "permits epsilon 0.0939 on each of them, 34.3 by their pure sum" in lines[-4]
     assert lines[-3:] == [
         "epsilon_per_day = 0.0939 would fill epsilon_total over 365 days",
@@ -121,13 +122,13 @@ def test_plan_says_what_fills_the_total_and_what_a_period_comes_to(promised):
 def test_a_cap_that_limits_the_day_is_named(promised):
     capped = YEARLY.replace("365", "30").replace("max_day_epsilon = 1", "max_day_epsilon = 0.1")
     session = promised(capped, days=3, clamp="1")
-    [line] = (line for line in span_lines(session, forecast_run(session)) if line.startswith("delta = 1e-6"))
+    [line] = (line for line in span_lines(forecast_run(session)) if line.startswith("delta = 1e-6"))
     assert "1e-6: max_day_epsilon = 0.1 limits the day, 30 days to 3 by their pure sum; epsilon_per_window" in line
     alone = float(line.partition("alone permits ")[2].partition(". ")[0])
     known = {"sensitivity": 1000, "delta": 1e-6}
     assert enumerated_epsilon(alone, 30, **known) <= 10 < enumerated_epsilon(alone * 1.002, 30, **known)
     session = promised(DAILY.format(0.01, 30, "1e-6").replace("max_day_epsilon = 1", "max_day_epsilon = 0.1"))
-    assert not any("would fill" in line for line in span_lines(session, forecast_run(session)))
+    assert not any("would fill" in line for line in span_lines(forecast_run(session)))
 
 
 def test_bounds_with_a_delta_have_their_names_and_the_sum_no_cap(promised, house):
@@ -153,7 +154,7 @@ def test_a_pure_promise_shows_both_deltas_and_a_short_one_none(promised):
 
 def test_a_comparison_keeps_the_delta_where_it_applies(promised):
     session = promised(YEARLY.replace("365", "20"), days=30, households=500)
-    found = compare_promises(session.terms(), session.comparison_view, ComparisonTarget(risk=Decimal(10)))
+    found = compare_promises(session.terms(), comparison_view(session), ComparisonTarget(risk=Decimal(10)))
     entries = {(entry.notion, entry.method): entry for entry in found.entries}
     alike, daily = entries["classical", "all days alike"], entries["classical", "each day"]
     assert (alike.bound.name, alike.keys["delta"]) == ("total (delta 1e-6)", "0.000001")

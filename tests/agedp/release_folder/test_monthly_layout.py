@@ -154,7 +154,7 @@ def folder_content_of(session):
         run.run_file,
         ledger,
         read_statement(statement.read_bytes()),
-        session.contracts,
+        session.history.contracts,
         unchanged=unchanged,
     )
 
@@ -493,9 +493,9 @@ def test_a_night_reads_rows_of_its_month_and_charts(copy, monkeypatch):
     monkeypatch.setattr(publish_module, "charted_rows", lambda _: [])  # the report apart
     folder_content_of(session)
     by_month = Counter(day[:7] for day in read)
-    assert by_month["2013-03"] >= len([row for row in session.history if row.published_on >= "2013-03"])
+    assert by_month["2013-03"] >= len([row for row in session.history.rows if row.published_on >= "2013-03"])
     # of February the rows of lines that March closed; counts and coverage have none
-    undivided = [row for row in session.history if row.series not in ("counts", "usable", "billed")]
+    undivided = [row for row in session.history.rows if row.series not in ("counts", "usable", "billed")]
     assert 0 < by_month["2013-02"] <= len([row for row in undivided if row.published_on < "2013-03"])
 
 
@@ -532,7 +532,7 @@ def test_a_folder_of_an_early_version_gets_months(copy):
 
 
 def test_charts_begin_with_a_month_a_year_ago(copy):
-    [row, *_] = copy.session(today=TODAYS[-1]).rows
+    [row, *_] = copy.session(today=TODAYS[-1]).open_ledger.rows()
     days = [FIRST - timedelta(days=i) for i in range(800)]
     charted = charted_rows([replace(row, day=str(day)) for day in days])
     assert (min(one.day for one in charted), len(charted)) == ("2012-02-01", (FIRST - date(2012, 2, 1)).days + 1)

@@ -230,7 +230,10 @@ def test_amounts_are_what_was_written_and_energies_whole_watt_hours():
     assert (mean.clamp_wh, mean.missing_wh, counts.bins_wh[:3]) == (49_999, 0, (0, 2000, 4000))
     assert run.input.max_half_hour_wh == 50_000
     assert run.promise.epsilon_per_day == Decimal("0.1")
-    assert run.shares == {"daily_mean": Decimal("0.7"), "daily_distribution": Decimal("0.3")}
+    assert {name: series.share for name, series in run.series.items()} == {
+        "daily_mean": Decimal("0.7"),
+        "daily_distribution": Decimal("0.3"),
+    }
 
 
 SCHEMA = jsonschema.Draft202012Validator(run_file_schema())
