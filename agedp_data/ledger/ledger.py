@@ -69,6 +69,7 @@ class LedgerTransactions(LedgerReader):
         super().__init__(database)
         self._witness: CommitWitness | None = None
         self._announced: WitnessState | None = None
+        self._writable: Connection | None = None
 
     def in_one_transaction(self, work: Callable[[], _Result]) -> _Result:
         """Return the result of `work`, which reads one snapshot and commits everything that it stores together.
@@ -88,7 +89,7 @@ class LedgerTransactions(LedgerReader):
             try:
                 return self._run_with_witness(lambda: _result_or_error(work))
             finally:
-                self._connection = None
+                self._connection = self._writable = None
 
         with self._lock:
             if self._connection is not None:
@@ -138,8 +139,10 @@ class LedgerTransactions(LedgerReader):
         return row
 
     def _require(self, row: records.Row) -> None:
-        """Raise LedgerError for a row that breaks a rule, or if the database cannot be written."""
-        self._database.require_writable(self._write_connection)
+        """Raise LedgerError for a row that breaks a rule, or if the database cannot be written in this transaction."""
+        if self._writable is not self._write_connection:
+            self._database.require_writable(self._write_connection)
+            self._writable = self._write_connection
         texts = self._chain.broken_rules(row)
         if texts:
             raise LedgerError(f"the ledger cannot take this {records.table_of(row)}: {'; '.join(texts)}")
