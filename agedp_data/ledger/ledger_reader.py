@@ -324,7 +324,7 @@ class ChainReader:
 
         with self._lock:
             if self._connection is not None:
-                return read(self._connection)
+                return work(self._connection)
             result = run_transaction(self._database, self._with_fresh_chain(read), write=False)
             self._last_head = self._chain.head
             return result
