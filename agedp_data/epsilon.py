@@ -48,15 +48,15 @@ def floor_nano(epsilon: EpsilonLike) -> int:
     """
     if isinstance(epsilon, Decimal):
         return _floor_of_decimal(epsilon)
-    exact = _exact(epsilon) * NANO
-    return exact.numerator // exact.denominator
+    numerator, denominator = _exact(epsilon).as_integer_ratio()
+    return numerator * NANO // denominator
 
 
 @lru_cache(maxsize=2**10)
 def _floor_of_decimal(epsilon: Decimal) -> int:
     """Return the budget of a key of a run file, which is asked for every day."""
-    exact = Fraction(epsilon) * NANO
-    return exact.numerator // exact.denominator
+    numerator, denominator = epsilon.as_integer_ratio()
+    return numerator * NANO // denominator
 
 
 def ceil_nano(epsilon: EpsilonLike) -> int:
@@ -83,7 +83,8 @@ def ceil_nano(epsilon: EpsilonLike) -> int:
     >>> ceil_nano(Fraction(2, 3)), ceil_nano(0.25)
     (666666667, 250000000)
     """
-    return -floor_nano(-_exact(epsilon))
+    numerator, denominator = _exact(epsilon).as_integer_ratio()
+    return -(-numerator * NANO // denominator)
 
 
 def round_nano(epsilon: float | Decimal) -> int:

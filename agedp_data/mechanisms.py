@@ -88,10 +88,10 @@ def discrete_laplace(values: ArrayLike, *, sensitivity: int, loss: epsilon.Epsil
         raise TypeError(f"noise is added to a vector of int64, not to {vector.dtype} of shape {vector.shape}")
     if vector.size and (int(vector.max()) > LARGEST_VALUE or int(vector.min()) < -LARGEST_VALUE):
         raise InputError("a sum is beyond 2^62 units, too large for noise in 64 bits; use a larger unit")
-    measurement = _measurement(laplace_scale(sensitivity=sensitivity, loss=loss))
-    if not _is_within_loss(measurement, sensitivity, _exact_positive(loss)):
+    scale = laplace_scale(sensitivity=sensitivity, loss=loss)
+    if not _is_within_loss(scale, sensitivity, _exact_positive(loss)):
         raise ChainError(f"OpenDP's privacy map exceeds the loss {loss} at sensitivity {sensitivity}")
-    return np.asarray(measurement(vector.tolist()), dtype=np.int64)
+    return np.asarray(_measurement(scale)(vector.tolist()), dtype=np.int64)
 
 
 def fair_bits(count: int) -> NDArray[np.bool_]:
@@ -306,9 +306,10 @@ def _gumbel_selection(max_loss: Fraction, scale: float) -> Any:  # noqa: ANN401 
     raise ChainError(f"OpenDP's privacy map exceeds the loss {float(max_loss)} of a selection")
 
 
-def _is_within_loss(measurement: Any, sensitivity: int | Fraction, max_loss: Fraction) -> bool:  # noqa: ANN401
-    """Return whether the privacy map does not exceed the loss, both at their exact values."""
-    map_loss = float(measurement.map(int(sensitivity)))
+@lru_cache(maxsize=64)
+def _is_within_loss(scale: float, sensitivity: int | Fraction, max_loss: Fraction) -> bool:
+    """Return whether the measurement's privacy map does not exceed the loss, both at their exact values."""
+    map_loss = float(_measurement(scale).map(int(sensitivity)))
     return math.isfinite(map_loss) and Fraction(map_loss) <= max_loss
 
 

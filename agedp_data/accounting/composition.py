@@ -159,10 +159,10 @@ class Composition(Generic[Number]):
         self._composed[first:] = self._leakages[first:] = [None] * (len(self.inputs) - first)
         self._stale, self._kept = min(self._stale, first), len(self.inputs)
 
-    def leakage_at(self, place: int) -> Number:
-        """Leakage of the earlier releases about the input at a place, its own loss excluded."""
+    def leakages_at(self, first: int, end: int) -> list[Number]:
+        """Leakage of the earlier releases about the inputs from one place to before another, own losses excluded."""
         self.refresh()
-        return cast("Number", self._leakages[self.n_past + place])
+        return self._leakages[self.n_past + first : self.n_past + end]
 
     def leakage(self, at: int, *, count: int | None = None) -> Number:
         """Leakage of the first `count` releases (None: all) about an instant not before their inputs; 0 without any."""
@@ -203,16 +203,20 @@ class Composition(Generic[Number]):
         """Return the least over the orders of the leakage of the first `number` releases about an instant."""
         if not number:
             return 0
-        newest = number - 1
-        gap, between = at - self.inputs[newest], 0
-        least = leakage_at(gap)(self._composed[newest]) if gap > 0 else self._composed[newest]
+        inputs, losses, composed, place = self.inputs, self.losses, self._composed, number - 1
+        gap, between = at - inputs[place], 0
+        least = leakage_at(gap)(composed[place]) if gap > 0 else composed[place]
+        is_whole = isinstance(least, int)
         for j in range(2, min(self._furthest, number) + 1):
-            between = between + self.losses[number - j + 1]
-            if isinstance(between, int) and between >= least:
+            between, place = between + losses[place], place - 1
+            if is_whole and between >= least:
                 break
             if j in self._orders:
-                leakage = between + leakage_at(at - self.inputs[number - j])(self._composed[number - j])
-                least = min(least, leakage) if isinstance(leakage, int) else np.minimum(least, leakage)
+                leakage = between + leakage_at(at - inputs[place])(composed[place])
+                if not is_whole:
+                    least = np.minimum(least, leakage)
+                elif leakage < least:
+                    least = leakage
         return least
 
 

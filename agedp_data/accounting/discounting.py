@@ -394,7 +394,7 @@ _FEW = 16
 _LIMB_BITS = 16
 _LIMBS = 5
 """A weight is at most 2^64: in parts of so many bits its products with losses add up within an int64."""
-_SAFE = 1 << 46
+SAFE_TOTAL = 1 << 46
 _EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX)
 
 
@@ -645,13 +645,17 @@ class DiscountWeights:
 
     def total(self, losses: Mapping[int, int], day: int) -> int:
         """Return the discounted sum on a day of losses by day number, in 2^-64; exact, whatever their number."""
-        if len(losses) <= _FEW or sum(losses.values()) >= _SAFE:
+        if len(losses) <= _FEW or sum(losses.values()) >= SAFE_TOTAL:
             return sum([loss * self.weight(day - loss_day) for loss_day, loss in losses.items() if loss_day <= day])
-        ages = day - np.fromiter(losses, np.int64, len(losses))
-        values = np.where(ages < 0, 0, np.fromiter(losses.values(), np.int64, len(losses)))
+        days, values = (np.fromiter(numbers, np.int64, len(losses)) for numbers in (losses, losses.values()))
+        return self.total_of(days, values, day)
+
+    def total_of(self, days: NDArray[np.int64], losses: NDArray[np.int64], day: int) -> int:
+        """Return `total` of losses of these days, which come to less than 2^46 together."""
+        ages = day - days
         limbs = self._limbs_until(min(max(0, int(ages.max())), _OLDEST))
-        parts = (limbs[:, np.minimum(np.maximum(ages, 0), _OLDEST)] @ values).tolist()
-        return sum(part << _LIMB_BITS * place for place, part in enumerate(parts))
+        parts = limbs.take(np.clip(ages, 0, _OLDEST), axis=1) @ np.where(ages < 0, 0, losses)
+        return sum(part << _LIMB_BITS * place for place, part in enumerate(parts.tolist()))
 
     def _limbs_until(self, age: int) -> NDArray[np.int64]:
         """Return the weights at ages of at least 0 to `age`, in parts of 16 bits, the lowest first."""

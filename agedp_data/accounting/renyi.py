@@ -54,6 +54,7 @@ _LARGE_LOSS = 1000.0  # beyond it a release is taken at its pure loss: no order 
 _SLACK = 1e-14
 _INT64_LIMIT = 2.0**62
 _FINE = Context(prec=40)
+_LOG_REST = np.log1p(-1 / ORDERS)
 
 
 def laplace_curve(sensitivity: ArrayLike, scale: ArrayLike) -> Curve:
@@ -239,9 +240,9 @@ def approximate_epsilons(curves: Curve, delta: EpsilonLike, *, pure: Sequence[in
         raise ChainError(f"delta = {delta}: a probability from 0 to below 1")
     if delta == 0:
         return list(pure)
-    log_delta, renyi = _log(delta), curves.astype(np.float64) / PICO
-    bounds = renyi + np.log1p(-1 / ORDERS) - (log_delta + np.log(ORDERS)) / (ORDERS - 1)
-    slack = _SLACK * (renyi + (1 - log_delta) / (ORDERS - 1) + 1)
+    (of_delta, of_slack), renyi = _terms(delta), curves.astype(np.float64) / PICO
+    bounds = renyi + _LOG_REST - of_delta
+    slack = _SLACK * (renyi + of_slack + 1)
     smallest = (bounds + slack).min(axis=1).tolist()
     return [max(0, min(total, ceil_nano(bound))) for bound, total in zip(smallest, pure, strict=True)]
 
@@ -340,6 +341,12 @@ def _rounded_up(renyi: Floats, pure: Floats) -> Curve:
 
 
 @lru_cache(maxsize=64)
+def _terms(delta: EpsilonLike) -> tuple[Floats, Floats]:
+    """Return the terms of delta in the bound of each order, and in its slack."""
+    log_delta = _log(delta)
+    return (log_delta + np.log(ORDERS)) / (ORDERS - 1), (1 - log_delta) / (ORDERS - 1)
+
+
 def _log(delta: EpsilonLike) -> float:
     """Return ln(delta), exact to the last bits, however small delta is."""
     exact = Fraction(delta)

@@ -594,9 +594,9 @@ class _NanoAllocator(Allocator[Plan]):
 
     def constant(self, horizon: int) -> Plan:
         low, further = max(self.even(horizon)[0], self.endless_loss(self.recursions[0]) or 0), 1
-        while low + further < self.alpha and self._fits((low + further,) * horizon):
+        while low + further <= self.alpha and self._fits((low + further,) * horizon):
             low, further = low + further, 2 * further
-        most = min(low + further, int(self.alpha))  # a long series has hardly more than one without end
+        most = min(low + further - 1, int(self.alpha))  # a long series has hardly more than one without end
         return (low + largest_feasible(lambda more: self._fits((low + more,) * horizon), most - low),) * horizon
 
     def fitted(self, plan: Floats) -> Plan:

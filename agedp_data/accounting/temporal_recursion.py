@@ -353,26 +353,30 @@ class TemporalLosses:
         (earlier, earlier_end), (later, later_end) = self._earlier.refresh(), self._later.refresh()
         first = max(0, min(first, earlier, count - later_end) - reach)
         end = min(count, max(end, earlier_end, count - later) + reach)
+        befores = self._earlier.leakages_at(first, end)
+        afters = reversed(self._later.leakages_at(count - end, count - first))
         largest = self._largest[first - 1] if first else 0
-        for place in range(first, count):
-            if place < end:
-                before, after = self._earlier.leakage_at(place), self._later.leakage_at(count - 1 - place)
-                leakage = self._losses[self._earlier.inputs[place]] + before + after
-                self._leakages[place] = max([leakage, *(between for _, between in self._between(place))])
+        for place, before, after in zip(range(first, end), befores, afters, strict=True):
+            leakage = self._losses[self._earlier.inputs[place]] + before + after
+            for _, between in self._between(place):
+                leakage = max(leakage, between)
+            self._leakages[place], self._largest[place] = leakage, (largest := max(largest, leakage))
+        for place in range(end, count):
             largest = max(largest, self._leakages[place])
-            if place >= end and largest == self._largest[place]:
+            if largest == self._largest[place]:
                 break
             self._largest[place] = largest
 
-    def _between(self, place: int) -> Iterator[tuple[int, int]]:
-        """Yield (day, leakage) for the days between a release and the one before it at which it may be largest."""
-        if not place or self._earlier.inputs[place] - self._earlier.inputs[place - 1] == 1:
-            return
+    def _between(self, place: int) -> list[tuple[int, int]]:
+        """Return (day, leakage) for the days between a release and the one before it at which it may be largest."""
         days, number = self._earlier.inputs, len(self._leakages) - place
+        if not place or days[place] - days[place - 1] == 1:
+            return []
         newest = days[place - 1]
-        for after in self._days_before_drops(days[max(0, place - _FURTHEST) : place], days[place] - newest):
-            backward = self._earlier.leakage(newest + after, count=place)
-            yield newest + after, backward + self._later.leakage(-newest - after, count=number)
+        drops = self._days_before_drops(days[max(0, place - _FURTHEST) : place], days[place] - newest)
+        backward = (self._earlier.leakage(newest + after, count=place) for after in drops)
+        forward = (self._later.leakage(-newest - after, count=number) for after in drops)
+        return [(newest + after, sum(sides)) for after, *sides in zip(drops, backward, forward, strict=True)]
 
     def _days_before_drops(self, earlier_days: list[int], gap: int) -> set[int]:
         """Return how many days after the newest release of a gap the leakage may be largest.

@@ -105,7 +105,7 @@ def deduplicate_rows(
     meters = None if rows.label is None else _number_meters(rows, rows.label)
     if meters is not None:
         rows = replace(rows, household=meters.of_row, label=None)
-        rows = _without(rows, np.flatnonzero(rows.energy_wh[:, 0] == NO_READING))
+        rows = rows.take(np.flatnonzero(rows.energy_wh[:, 0] != NO_READING))
     rows = replace(rows, channel=_assign_passes(rows))
     reason = np.zeros(0, np.int64)
     if not _ascend(rows.household, rows.time):
@@ -115,8 +115,7 @@ def deduplicate_rows(
             rows, key = rows.take(order), key[order]
         reason = _rejection_reasons(key, rows.file, rows.energy_wh, later_wins=later_wins)
     rejected = np.flatnonzero(reason != RejectionReason.KEPT)
-    kept_rows = _without(rows, rejected) if len(rejected) else rows
-    household, time, energy = _combine_channels(kept_rows, complete_channels=complete_channels)
+    household, time, energy = _combine_channels(*_kept_columns(rows, rejected), complete_channels=complete_channels)
     if meters is not None:
         household, time, energy = _add_meters(meters, household, time, energy)
     energy_wh, of_rejected = whole_watt_hours(energy, units_per_wh), (rows.file, rows.row, reason)
@@ -187,18 +186,19 @@ def _is_first(household: Ints, time: Ints) -> Flags:
     return first
 
 
-def _without(rows: StoredRows, rejected: Ints) -> StoredRows:
-    """Return the other rows; if few are rejected, the runs between them are copied as a whole."""
+def _kept_columns(rows: StoredRows, rejected: Ints) -> tuple[Ints, Ints, Ints, Ints]:
+    """Return household, channel, time and energy of the rows that are not rejected."""
+    columns = (rows.household, rows.channel, rows.time, rows.energy_wh)
     if len(rejected) * _MIN_RUN > len(rows.time):
         kept = np.ones(len(rows.time), bool)
         kept[rejected] = False
-        return rows.take(np.flatnonzero(kept))
-    starts, stops = np.append(0, rejected + 1).tolist(), np.append(rejected, len(rows.time)).tolist()
-    columns = (rows.household, rows.channel, rows.time, rows.file, rows.row, rows.energy_wh)
-    kept_columns = (
-        np.concatenate([column[start:stop] for start, stop in zip(starts, stops, strict=True)]) for column in columns
-    )
-    return StoredRows(rows.ids, *kept_columns)
+        household, channel, time, energy = (column[kept] for column in columns)
+    elif len(rejected):  # few: the runs between them are copied as a whole
+        runs = [*map(slice, np.append(0, rejected + 1).tolist(), np.append(rejected, len(rows.time)).tolist())]
+        household, channel, time, energy = (np.concatenate([column[run] for run in runs]) for column in columns)
+    else:
+        household, channel, time, energy = columns
+    return household, channel, time, energy
 
 
 def _ascend(household: Ints, time: Ints) -> bool:
@@ -280,14 +280,15 @@ def _rejection_reasons(key: Ints, file: Ints, energy: Ints, *, later_wins: bool)
     return reason
 
 
-def _combine_channels(rows: StoredRows, *, complete_channels: Channels) -> tuple[Ints, Ints, Ints]:
+def _combine_channels(
+    household: Ints, channel: Ints, time: Ints, energy: Ints, *, complete_channels: Channels
+) -> tuple[Ints, Ints, Ints]:
     """Return household, time and energy of every reading, the channels of a household added up.
 
     The channels must be `complete_channels`; a missing reading in any channel is a missing reading.
     """
-    household, time, energy = rows.household, rows.time, rows.energy_wh
-    if frozenset({0}) not in complete_channels or rows.channel.any():
-        household, time, energy = _add_channels(rows, complete_channels)
+    if frozenset({0}) not in complete_channels or channel.any():
+        household, time, energy = _add_channels(household, channel, time, energy, complete_channels)
     if energy.shape[1] == 1:
         return household, time, energy[:, 0]
     household = np.repeat(household, SLOTS)
@@ -297,17 +298,18 @@ def _combine_channels(rows: StoredRows, *, complete_channels: Channels) -> tuple
     return household[is_present], time[is_present], flat[is_present]
 
 
-def _add_channels(rows: StoredRows, complete_channels: Channels) -> tuple[Ints, Ints, Ints]:
+def _add_channels(
+    household: Ints, channel: Ints, time: Ints, energy: Ints, complete_channels: Channels
+) -> tuple[Ints, Ints, Ints]:
     """Return household, time and energy of the rows, sorted by household, time and channel, that are complete."""
-    starts = np.flatnonzero(_is_first(rows.household, rows.time))
+    starts = np.flatnonzero(_is_first(household, time))
     if len(starts) == 0:
-        return rows.household, rows.time, rows.energy_wh
-    energy = rows.energy_wh
+        return household, time, energy
     total = np.add.reduceat(energy, starts, dtype=np.int64)
     if energy.shape[1] > 1:  # a row of one reading has it, and a net export may be of -1 Wh
         total[np.minimum.reduceat(energy, starts) == MISSING] = MISSING
-    present_channels = np.bitwise_or.reduceat(1 << rows.channel.astype(np.int64), starts)
+    present_channels = np.bitwise_or.reduceat(1 << channel.astype(np.int64), starts)
     complete = [sum(1 << number for number in channels) for channels in complete_channels]
     is_complete = np.isin(present_channels, complete)
     chosen = starts[is_complete]
-    return rows.household[chosen], rows.time[chosen], total[is_complete]
+    return household[chosen], time[chosen], total[is_complete]

@@ -96,9 +96,17 @@ class HashChain:
             texts += check_hash(row, columns, previous=self.head)
             texts += self.broken_rules(row)
             self._index(row)
-        self.length, self.head = seq, str(columns["hash"])
-        self.heads[self.head] = seq
+        self._extend(seq, str(columns["hash"]))
         return tuple(records.Fault(seq, table, text) for text in texts)
+
+    def append(self, row: records.Row) -> None:
+        """Add the next row without a check; use it for a row that breaks no rule and is stored as it is."""
+        self._index(row)
+        self._extend(row.seq, row.hash)
+
+    def _extend(self, seq: int, digest: str) -> None:
+        self.length, self.head = seq, digest
+        self.heads[digest] = seq
 
     def broken_rules(self, row: records.Row) -> tuple[str, ...]:
         """Return the rules that a row breaks as the next row of this chain, one text each; () if it may be added.

@@ -14,7 +14,7 @@ from __future__ import annotations
 import operator
 from dataclasses import replace
 from datetime import date, datetime
-from functools import wraps
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, SupportsIndex, TypeVar, cast
 
 from sqlalchemy import Connection
@@ -49,14 +49,11 @@ _Row = TypeVar("_Row", records.ContractRecord, records.ModelRecord, records.Rele
 def in_write_transaction(
     method: Callable[Concatenate[AnyLedger, _Parameters], _Result],
 ) -> Callable[Concatenate[AnyLedger, _Parameters], _Result]:
-    """Run a method in the open write transaction, or in a new one, after reading all stored rows."""
+    """Run a method in the open write transaction, or in a new one."""
 
     @wraps(method)
     def in_transaction(self: AnyLedger, /, *args: _Parameters.args, **keywords: _Parameters.kwargs) -> _Result:
-        def work() -> _Result:
-            self._refresh(self._write_connection)
-            return method(self, *args, **keywords)
-
+        work = partial(method, self, *args, **keywords)
         return self.in_one_transaction(work) if self._connection is None else work()
 
     return in_transaction
@@ -69,6 +66,7 @@ class LedgerTransactions(LedgerReader):
         super().__init__(database)
         self._witness: CommitWitness | None = None
         self._announced: WitnessState | None = None
+        self._writable: Connection | None = None
 
     def in_one_transaction(self, work: Callable[[], _Result]) -> _Result:
         """Return the result of `work`, which reads one snapshot and commits everything that it stores together.
@@ -86,9 +84,10 @@ class LedgerTransactions(LedgerReader):
         def transaction_body(connection: Connection) -> tuple[_Result, None] | tuple[None, Exception]:
             self._connection = connection
             try:
+                self._refresh(connection)  # nobody else adds a row before the commit
                 return self._run_with_witness(lambda: _result_or_error(work))
             finally:
-                self._connection = None
+                self._connection = self._writable = None
 
         with self._lock:
             if self._connection is not None:
@@ -120,26 +119,27 @@ class LedgerTransactions(LedgerReader):
         self._announced = None
         if self._witness is None:
             return work()
-        self._refresh(self._write_connection)
         old = self._chain.content_head
         record = self._witness.confirm_head(self._chain)
         result = work()
-        self._refresh(self._write_connection)
         if self._chain.content_head != old:
             self._announced = self._witness.announce(record, old=old, new=self._chain.content_head)
         return result
 
     def _store(self, row: _Row) -> _Row:
-        """Number and hash a row and insert it; `_chain` gets it from the database with the next `_refresh`."""
+        """Number, hash and check a row and insert it; the next transaction reads that the database has it as newest."""
         row = replace(row, seq=self._chain.length + 1)
         row = replace(row, hash=self._chain.next_hash(row))
         self._require(row)
         self._insert(row)
+        self._chain.append(row)
         return row
 
     def _require(self, row: records.Row) -> None:
-        """Raise LedgerError for a row that breaks a rule, or if the database cannot be written."""
-        self._database.require_writable(self._write_connection)
+        """Raise LedgerError for a row that breaks a rule, or if the database cannot be written in this transaction."""
+        if self._writable is not self._write_connection:
+            self._database.require_writable(self._write_connection)
+            self._writable = self._write_connection
         texts = self._chain.broken_rules(row)
         if texts:
             raise LedgerError(f"the ledger cannot take this {records.table_of(row)}: {'; '.join(texts)}")
@@ -327,9 +327,8 @@ class Ledger(LedgerTransactions):
         return account
 
     def _upgrade_for(self, record: lifecycle.LifecycleRecord, at: str | date) -> None:
-        """Store an upgrade to the form of a record unless the ledger has it, and read it back into the chain."""
-        if self.upgrade(at=at, form=lifecycle.form_of(record)) is not None:
-            self._refresh(self._write_connection)
+        """Store an upgrade to the form of a record unless the ledger has it."""
+        self.upgrade(at=at, form=lifecycle.form_of(record))
 
     @in_write_transaction
     def release(

@@ -302,13 +302,11 @@ class ChainReader:
             for columns in backend.rows_up_to(connection, table, last):
                 number, text, header = columns["seq"], columns["text"], headers.get(columns["seq"])
                 if (
-                    columns["hash"] != hashes[number]
-                    or records.sha256(f"{hashes[number - 1]}{text}") != hashes[number]
-                    or not _is_text_of(table, columns)
+                    not _is_known(table, columns, number, hashes)
                     or texts.get(number, text) != text
                     or (table == "release" and (header is None or not _is_header_of(header, columns)))
                 ):
-                    raise _changed_row_error(number, "it is another row than before")
+                    raise _changed_row_error(number, _ANOTHER)
                 number_of_rows += 1
         if number_of_rows != last:
             raise _ledger_behind_error()
@@ -326,7 +324,7 @@ class ChainReader:
 
         with self._lock:
             if self._connection is not None:
-                return read(self._connection)
+                return work(self._connection)
             result = run_transaction(self._database, self._with_fresh_chain(read), write=False)
             self._last_head = self._chain.head
             return result
@@ -357,11 +355,11 @@ class ChainReader:
             number = awaited.pop()
             try:
                 row = records.row_from_columns(name, columns)
-                problems = [*check_hash(row, columns, previous=hashes[number - 1])]
             except ValueError as error:
-                problems = [str(error)]
-            if problems or columns["seq"] != number or columns["hash"] != hashes[number]:
-                raise _changed_row_error(number, next(iter(problems), "it is another row than before"))
+                raise _changed_row_error(number, str(error)) from None
+            if columns["seq"] != number or not _is_known(name, columns, number, hashes):
+                problems = check_hash(row, columns, previous=hashes[number - 1])
+                raise _changed_row_error(number, next(problems, _ANOTHER))
             yield row
         if awaited:
             raise _changed_row_error(awaited[-1], "it is missing")
@@ -419,12 +417,14 @@ class ChainReader:
                     raise _changed_row_error(faults[0].seq, faults[0].problem)
 
 
-def _is_text_of(table: str, columns: Mapping[str, Any]) -> bool:
-    """Return whether stored columns are those of the text that is stored beside them."""
+def _is_known(table: str, columns: Mapping[str, Any], number: int, hashes: Sequence[str]) -> bool:
+    """Return whether stored columns are those of the row with this number, whose hash and rules were checked before."""
     try:
-        return bool(records.text_from_columns(table, columns) == columns["text"])
+        text = records.text_from_columns(table, columns)
     except TypeError:
         return False
+    digest = records.sha256(f"{hashes[number - 1]}{text}")
+    return bool(columns["text"] == text and columns["hash"] == digest == hashes[number])
 
 
 def _is_header_of(header: records.ReleaseHeader, columns: Mapping[str, Any]) -> bool:
@@ -432,6 +432,9 @@ def _is_header_of(header: records.ReleaseHeader, columns: Mapping[str, Any]) -> 
     values = [getattr(header, name) for name in records.HEADER_FIELDS]
     stored = [repr(value) if isinstance(value, float) else value for value in values]
     return stored == [columns[name] for name in records.HEADER_FIELDS]
+
+
+_ANOTHER: Final = "it is another row than before"
 
 
 def _changed_row_error(number: int, problem: str) -> LedgerError:

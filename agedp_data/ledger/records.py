@@ -15,6 +15,8 @@ import json
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from fractions import Fraction
+from functools import cache, lru_cache
+from json.encoder import encode_basestring_ascii
 from typing import TYPE_CHECKING, Any, Final
 
 from agedp_data import clock, epsilon
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 NO_HASH = "0" * 64
 
 _PLAIN_TYPES = frozenset({str, int, bool})
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True)
 
 VERSION = "1"
 """Schema version of a new ledger's tables and columns."""
@@ -145,8 +148,12 @@ def canonical(value: object) -> str:
     Raises:
         TypeError: anything else, above all floats: they have more than one text.
     """
+    if type(value) is int:
+        return repr(value)
+    if type(value) is str:
+        return encode_basestring_ascii(value)
     _require_plain(value)
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return _ENCODER.encode(value)
 
 
 def _require_plain(value: object) -> None:
@@ -190,7 +197,7 @@ def text_of(row: Row) -> str:
     >>> text_of(ModelRecord("id", "{}", seq=1, at="2013-01-02"))
     '{"at":"2013-01-02","envelope":"{}","model":"id","seq":1}'
     """
-    return canonical({name: _to_plain(kind, getattr(row, name)) for name, kind in _field_types(type(row))})
+    return str(columns_of(row)["text"])
 
 
 def columns_of(row: Row) -> dict[str, str | int]:
@@ -201,11 +208,11 @@ def columns_of(row: Row) -> dict[str, str | int]:
     Raises:
         TypeError: a field contains a value that has no canonical text.
     """
-    columns: dict[str, str | int] = {"text": text_of(row), "hash": row.hash}
-    for name, kind in _field_types(type(row)):
+    table, columns = table_of(row), dict[str, str | int]()
+    for name, kind in _field_types(table):
         plain = _to_plain(kind, getattr(row, name))
         columns[name] = plain if isinstance(plain, (str, int)) else canonical(plain)
-    return columns
+    return {**columns, "text": text_from_columns(table, columns), "hash": row.hash}
 
 
 def text_from_columns(table: str, columns: Mapping[str, Any]) -> str:
@@ -219,9 +226,10 @@ def text_from_columns(table: str, columns: Mapping[str, Any]) -> str:
     Raises:
         TypeError: a column is neither text nor a whole number.
     """
-    kinds = sorted(_field_types(TABLES[table]))
-    texts = (columns[name] if kind.startswith("tuple") else canonical(columns[name]) for name, kind in kinds)
-    pairs = (f'"{name}":{text}' for (name, _), text in zip(kinds, texts, strict=True))
+    pairs = [
+        f'"{name}":{columns[name] if kind.startswith("tuple") else canonical(columns[name])}'
+        for name, kind in _field_types(table)
+    ]
     return f"{{{','.join(pairs)}}}"
 
 
@@ -231,7 +239,7 @@ def row_from_columns(table: str, columns: Mapping[str, Any]) -> Row:
     Raises:
         ValueError: a column has a wrong type or content; the message names the column.
     """
-    read = {name: _parse_column(name, kind, columns[name]) for name, kind in _field_types(TABLES[table])}
+    read = {name: _parse_column(name, kind, columns[name]) for name, kind in _field_types(table)}
     return TABLES[table](**read, hash=str(columns["hash"]))
 
 
@@ -252,9 +260,10 @@ def row_from_text(table: str, text: str, digest: str) -> Row:
     return row
 
 
-def _field_types(row: type[Row]) -> list[tuple[str, str]]:
-    """Return (field, annotation) of all fields but the hash."""
-    return [(field.name, str(field.type)) for field in fields(row) if field.name != "hash"]
+@cache
+def _field_types(table: str) -> tuple[tuple[str, str], ...]:
+    """Return (field, annotation) of all fields but the hash, in the order of their names."""
+    return tuple(sorted((field.name, str(field.type)) for field in fields(TABLES[table]) if field.name != "hash"))
 
 
 def _to_plain(kind: str, value: Any) -> Plain:  # noqa: ANN401 - a field of any row
@@ -263,7 +272,7 @@ def _to_plain(kind: str, value: Any) -> Plain:  # noqa: ANN401 - a field of any 
         return repr(float(value))
     if kind == "tuple[tuple[str, str], ...]":
         return dict(value)
-    return list(value) if kind.startswith("tuple") else value
+    return value if kind in ("str", "int") else list(value)
 
 
 def _parse_column(name: str, kind: str, column: Any) -> Any:  # noqa: ANN401 - any column of any file
@@ -514,11 +523,18 @@ def check_draw(row: ReleaseRecord, *, counts: range) -> Iterator[str]:
         yield f"{len(row.cells)} cells, {len(row.values)} values, {len(row.households)} numbers of households"
     if not 0 < row.scale <= MAX_SCALE:
         yield "scale is not positive, or beyond 2^55"
-    elif not epsilon.ceil_nano(Fraction(row.sensitivity) / Fraction(row.scale)) <= row.loss < INT64.stop:
+    elif not _least_loss(row.sensitivity, row.scale) <= row.loss < INT64.stop:
         bound = f"sensitivity {row.sensitivity} / scale {row.scale!r}"
         yield f"loss {epsilon.format_epsilon(row.loss)} is below {bound}, or beyond 64 bits"
 
 
+@lru_cache(maxsize=2**10)
+def _least_loss(sensitivity: int, scale: float) -> int:
+    """Return the loss of a draw with this noise, rounded up [nano-epsilon]."""
+    return epsilon.ceil_nano(Fraction(sensitivity) / Fraction(scale))
+
+
+@lru_cache(maxsize=2**10)
 def _is_utc(text: str) -> bool:
     """Return whether a text is an instant as `clock.format_instant` writes it."""
     try:

@@ -11,6 +11,7 @@ skipped as well: on another date there might be some, but a backlog would hold u
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -22,7 +23,7 @@ import numpy as np
 from pydantic import PrivateAttr, model_validator
 
 from agedp_data.accounting.discount_schedules import Exponential, Hyperbolic, infinite_horizon_schedule, schedule
-from agedp_data.accounting.discounting import DiscountName, DiscountWeights, weighted_sum_to_nano
+from agedp_data.accounting.discounting import SAFE_TOTAL, DiscountName, DiscountWeights, weighted_sum_to_nano
 from agedp_data.amendment_rules import LOWER
 from agedp_data.arrays import Floats
 from agedp_data.epsilon import NANO, floor_nano
@@ -221,19 +222,36 @@ _OPENING: dict[Clock, str] = {
 
 
 class _SumOnDay(Remembered):
-    """The discounted sum of all losses on a day, kept until a loss changes or another day is asked about."""
+    """The discounted sum of all losses on a day, kept until a loss changes or another day is asked about.
+
+    Days and losses stand in arrays, in which only what changed is written again.
+    """
 
     def __init__(self) -> None:
         self._losses: DayLosses[int] | None = None
-        self._of = (0, 0)
-        self._sum = 0
+        self._seen = self._day = self._sum = 0
+        self._places: dict[int, int] = {}
+        self._days, self._values = array("q"), array("q")
 
     def on(self, losses: DayLosses[int], day: int, weights: DiscountWeights) -> int:
         """Return `weights.total(losses, day)`."""
-        of = len(losses.changes), day
-        if losses is not self._losses or of != self._of:
-            self._losses, self._of, self._sum = losses, of, weights.total(losses, day)
-        return self._sum
+        if losses is self._losses and (len(losses.changes), day) == (self._seen, self._day):
+            return self._sum
+        if losses is not self._losses:
+            self._losses, self._seen, self._places, self._days, self._values = losses, 0, {}, array("q"), array("q")
+        if not losses or losses.total >= SAFE_TOTAL:
+            self._losses, total = None, weights.total(losses, day)
+        else:
+            for tick in losses.changes[self._seen :]:
+                place = self._places.setdefault(tick, len(self._days))
+                if place == len(self._days):
+                    self._days.append(tick)
+                    self._values.append(0)
+                self._values[place] = losses.get(tick, 0)
+            days, values = (np.frombuffer(numbers, np.int64) for numbers in (self._days, self._values))
+            total = weights.total_of(days, values, day)
+        self._seen, self._day, self._sum = len(losses.changes), day, total
+        return total
 
 
 class Discounted(EnforcedPromise):

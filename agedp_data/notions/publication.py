@@ -176,7 +176,7 @@ _Amount = TypeVar("_Amount", bound=Amount)
 
 def window_sums(
     placed: Iterable[tuple[int, int, _Amount]],
-    zero: _Amount,
+    together: Callable[[Iterable[_Amount]], _Amount],
     *,
     days: int,
     around: tuple[int, int] | None = None,
@@ -192,7 +192,7 @@ def window_sums(
 
     Args:
         placed: first day k and last day l by number, and amount x of each event.
-        zero: the amount of no event.
+        together: the sum of amounts, also of none.
         days: length w of the window.
         around: first and last day of a range, by number; only windows that contain a day of it count.
 
@@ -200,23 +200,24 @@ def window_sums(
         Kellaris, Papadopoulos, Xiao, Papadias: Differentially Private Event Sequences over Infinite Streams. PVLDB 7,
         2014. https://doi.org/10.14778/2732977.2732989
 
-    >>> window_sums([(4, 31, 4), (2, 2, 5), (5, 5, 2), (6, 6, 1)], 0, days=3)  # beginning on days 0, 2, 3 and 4
+    >>> window_sums([(4, 31, 4), (2, 2, 5), (5, 5, 2), (6, 6, 1)], sum, days=3)  # beginning on days 0, 2, 3 and 4
     [5, 9, 6, 7]
     """
-    changes: defaultdict[float, list[_Amount]] = defaultdict(list)
-    begins: set[float] = set()
+    came: defaultdict[float, list[_Amount]] = defaultdict(list)
+    left: defaultdict[float, list[_Amount]] = defaultdict(list)
     earliest, latest = (-math.inf, math.inf) if around is None else (around[0] - days + 1, around[1])
     for first, last, amount in placed:
         begin, end = max(first - days + 1, earliest), min(last, latest)
         if begin <= end:
-            begins.add(begin)
-            changes[begin].append(amount)
-            changes[end + 1].append(-amount)
-    sums, total = [], zero
-    for start in sorted(changes):
-        total = sum(changes[start], total)
-        if start in begins:
-            sums.append(total)
+            came[begin].append(amount)
+            left[end + 1].append(amount)
+    sums: list[_Amount] = []
+    ends = sorted(left, reverse=True)
+    for begin in sorted(came):
+        gone: list[_Amount] = []
+        while ends[-1] <= begin:
+            gone += left[ends.pop()]
+        sums.append(together([*sums[-1:], *came[begin], *(-amount for amount in gone)]))
     return sums
 
 
@@ -253,7 +254,7 @@ def largest_window(
         if day in losses
     ]
     placed += [(day_number(event.first_day), day_number(event.last_day), event.pure) for event in events]
-    return max(window_sums(placed, 0, days=days, around=span), default=0)
+    return max(window_sums(placed, sum, days=days, around=span), default=0)
 
 
 def days_near(around: tuple[int, int] | None, *, days: int, count: int) -> range | None:

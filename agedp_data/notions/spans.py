@@ -6,7 +6,7 @@ Example: over a few days the pure sum is the smaller one, over a year the curve 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
@@ -88,6 +88,22 @@ class Span:
 
 EMPTY: Final = Span(_NO_CURVE, 0)
 
+
+def together(spans: Iterable[Span]) -> Span:
+    """Return many spans together; the sum of none is empty.
+
+    Source: `accounting.renyi`, curves add up.
+
+    Args:
+        spans: releases about some days each.
+    """
+    spans = list(spans)
+    curves, pure = [span.curve for span in spans if span.curve is not _NO_CURVE], sum(span.pure for span in spans)
+    if len(curves) <= 1:
+        return Span(curves[0] if curves else _NO_CURVE, pure)
+    return Span(renyi.compose(np.array(curves)), pure)
+
+
 Parts = Mapping[str, Fraction]
 """Part of a day's loss by series (`Promise.part_of_day`)."""
 
@@ -138,6 +154,7 @@ class SpanCurves(HistoryMeter):
             (day_number(draw.first_day), day_number(draw.last_day), span_of(draw)) for draw in publication.charges
         ]
         self._equal_losses: dict[tuple[int, int, Decimal, int, tuple[int, ...]], int] = {}
+        self._planned_day = 0, EMPTY
 
     def are_of(self, publication: Publication, parts: Parts, *, is_pure: bool) -> bool:
         """Return whether these are the curves of a publication with these parts."""
@@ -207,8 +224,10 @@ class SpanCurves(HistoryMeter):
         series = self._publication.series
         if not series or self._is_pure:
             return Span(_NO_CURVE if self._is_pure else _unknown_curve(loss), loss)
-        spans = (self._planned(statistic, int(self._parts[name] * loss)) for name, statistic in series.items())
-        return sum(spans, EMPTY)
+        if loss != self._planned_day[0]:  # one loss is asked about several times in a row
+            spans = (self._planned(statistic, int(self._parts[name] * loss)) for name, statistic in series.items())
+            self._planned_day = loss, together(spans)
+        return self._planned_day[1]
 
     def _planned(self, statistic: Statistic, loss: int) -> Span:
         """Return the span of a row with at most this loss, with the scale that it would be drawn with."""
@@ -292,7 +311,7 @@ class SpanCurves(HistoryMeter):
         numbers = (number for number in (spans if near is None else near) if number in spans)
         placed = [(number, number, spans[number]) for number in numbers if number != left_out]
         draws = self._draws if with_draws else []
-        return window_sums([*draws, *self.periods, *placed], EMPTY, days=days, around=span) or [EMPTY]
+        return window_sums([*draws, *self.periods, *placed], together, days=days, around=span) or [EMPTY]
 
 
 def span_of(event: Event) -> Span:

@@ -25,6 +25,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Protocol
 
 from agedp_data import mechanisms
@@ -365,10 +366,15 @@ def _budget(terms: ReleaseTerms, due: DueDay, series: str, history: Sequence[Any
 
 def planned_row(terms: ReleaseTerms, due: DueDay, series: str, loss: int) -> ReleaseRecord:
     """Return the row of a release that has at most this loss [nano-epsilon]."""
-    sensitivity = terms.run.series[series].row_sensitivity(due.day)
-    scale = mechanisms.laplace_scale(sensitivity=sensitivity, loss=Fraction(loss, NANO))
-    recorded_loss = mechanisms.recorded_loss(sensitivity=sensitivity, scale=scale)
+    scale, recorded_loss = _noise(terms.run.series[series].row_sensitivity(due.day), loss)
     return _row(terms, due, series, state=RELEASED, scale=scale, loss=recorded_loss)
+
+
+@lru_cache(maxsize=2**10)
+def _noise(sensitivity: int, loss: int) -> tuple[float, int]:
+    """Return the scale of the noise at a loss, and the loss that is recorded of it [nano-epsilon]."""
+    scale = mechanisms.laplace_scale(sensitivity=sensitivity, loss=Fraction(loss, NANO))
+    return scale, mechanisms.recorded_loss(sensitivity=sensitivity, scale=scale)
 
 
 def _skip_reason(due: DueDay, series: str) -> str:

@@ -437,7 +437,8 @@ def parse(files: Any, store: Store, further: Sequence[pa.Table] = ()) -> ParsedR
     has_conflicts = bool((readings.rejected_reason == RejectionReason.CONFLICT).any())
     conflicts = _conflicts(unkept if has_conflicts else unkept.take(np.zeros(0, np.int64)), unread, layout)
     is_ambiguous = _are_ambiguous(files, store)
-    named_days = np.union1d(split_household_day_key(days[0])[1], unread[1] // SLOTS).tolist()
+    of_days = split_household_day_key(days[0])[1]
+    named_days = _distinct(np.concatenate([of_days, unread[1] // SLOTS])).tolist()
     clock = _repeated_once(rows, named_days, layout), _of_another_clock(rows, named_days, layout)
     unasked = ""
     if read_rows and account["rejected"] == {RejectionReason.CATEGORY.words: read_rows}:
@@ -489,13 +490,22 @@ def _distinct(time: Integers) -> Ints:
     return np.flatnonzero(is_present)
 
 
+def _merged(key: Ints, further: Ints) -> Ints:
+    """Return the distinct keys of both, which are sorted each; linear in time.
+
+    >>> _merged(np.array([3, 7]), np.array([5, 7])).tolist()
+    [3, 5, 7]
+    """
+    return distinct_keys(np.insert(key, np.searchsorted(key, further), further))
+
+
 def _rows_without_reading(rows: StoredRows, readings: Readings, complete_channels: Channels) -> Ints:
     """Return the indices of rows that may have no reading: rejected ones, and those of several for one reading."""
     if rows.energy_wh.shape[1] > 1 or rows.label is not None or SINGLE_CHANNEL[0] not in complete_channels:
         return np.arange(len(rows.time))
     times_of_several = _distinct(rows.time[rows.channel > 0])
     of_several = np.flatnonzero(np.isin(rows.time, times_of_several)) if len(times_of_several) else times_of_several
-    return np.union1d(of_several, readings.rejected_row)
+    return _merged(of_several, distinct_keys(readings.rejected_row))
 
 
 def _unread_half_hours(
@@ -584,11 +594,11 @@ def _bare_days(rows: StoredRows, days: tuple[Ints, Ints, Ints], lost: Conflictin
 def _named_roster(parsed: ParsedReadings, *, read_off: bool) -> tuple[Roster, RosterDays] | None:
     """Return the households and days that rows name; None if there is none."""
     household, time = parsed.unread
-    household, day = split_household_day_key(np.union1d(parsed.days[0], household_day_key(household, time // SLOTS)))
+    household, day = split_household_day_key(_merged(parsed.days[0], household_day_key(household, time // SLOTS)))
     if not len(day):
         return None
     roster = _roster(parsed.readings.ids, household, day, read_off=read_off)
-    return roster, RosterDays(roster, np.unique(day).tolist())
+    return roster, RosterDays(roster, _distinct(day).tolist())
 
 
 def _roster(ids: Sequence[str], household: Ints, day: Ints, *, read_off: bool) -> Roster:

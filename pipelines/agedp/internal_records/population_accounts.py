@@ -46,6 +46,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
+from functools import lru_cache
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -105,8 +106,14 @@ def _losses(
     covered = Publication(earlier=series).covered_days
     for entry in counted:
         days = (entry.first_day, entry.last_day) if isinstance(entry, CalibrationDraw) else covered(entry)
-        first, last = (day_number(date.fromisoformat(day)) for day in days)
+        first, last = map(_number, days)
         yield first, last, entry.loss
+
+
+@lru_cache(maxsize=2**14)
+def _number(day: str) -> int:
+    """Return the number of a day from its ISO text; every transaction asks for those of the whole history."""
+    return day_number(date.fromisoformat(day))
 
 
 def recorded_account(ledger: Ledger, population: str) -> HouseholdAccount | None:

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy.exc import DatabaseError
 
 from agedp_data.errors import LedgerError, Refused
-from agedp_data.ledger.backends.connect import database_at
+from agedp_data.ledger.ledger import Ledger
 from tests.agedp_data.ledger.conftest import everywhere
 
 
@@ -55,17 +55,16 @@ def test_a_refusal_keeps_what_came_before_an_interrupt_nothing(book, error, kept
 
 @everywhere
 def test_when_the_disk_fails_nothing_of_it_stays(book, monkeypatch):
-    kind, asked = type(database_at(book.url)), []
-    sound = kind.require_writable
+    inserted, sound = [], Ledger._insert
 
-    def fails_late(database, connection):
-        asked.append(connection)
-        if len(asked) > 4:
+    def fails_late(ledger, row):
+        inserted.append(row)
+        if len(inserted) > 2:
             raise DatabaseError("INSERT", {}, OSError("the disk is full"))
-        sound(database, connection)
+        sound(ledger, row)
 
     with book.open() as ledger:
-        monkeypatch.setattr(kind, "require_writable", fails_late)
+        monkeypatch.setattr(Ledger, "_insert", fails_late)
         with pytest.raises(LedgerError, match="refused"):
             ledger.in_one_transaction(lambda: [book.add(ledger, number) for number in range(3)])
         monkeypatch.undo()
