@@ -357,9 +357,7 @@ def _refusals(session: LedgerSession, verdict: Verdict | None) -> list[str]:
             check(session)
         except RunFileError as error:
             refusals.append(str(error))
-    if verdict is not None and verdict.refusal:
-        refusals.append(f"{session.run.run_file.name}: {verdict.refusal}")
-    return refusals
+    return [*refusals, *filter(None, [plan_stage.verdict_refusal(session, verdict)])]
 
 
 def _spent_lines(session: LedgerSession, plan: plan_stage.RunForecast) -> list[str]:

@@ -30,6 +30,7 @@ from agedp import budget
 from agedp.budget import PlannedRelease, ReleaseTerms
 from agedp.ledger_session import LedgerSession
 from agedp.local_files import atomic_files
+from agedp.planning.advisor import advise
 from agedp.planning.forecast import Forecast, forecast
 from agedp.planning.verdict import Verdict, judge_first_release
 from agedp.stage_values import Cells, DueDay, DueDays, due_date
@@ -154,7 +155,7 @@ def check_corrections_declared(session: LedgerSession) -> None:
 
 
 def check_model_accepted(session: LedgerSession) -> None:
-    """Refuse a new population whose `risk` rests on an estimated model that the run file does not accept as unverified.
+    """Refuse a new population whose promise rests on an estimated model that the run file does not accept.
 
     A series that has begun without the key goes on. The verdict of the calibration is never read here.
 
@@ -189,9 +190,17 @@ def check_verdict(session: LedgerSession, due_days: DueDays) -> tuple[str, ...]:
     verdict = find_verdict(session, due_days)
     if verdict is None:
         return ()
-    if verdict.refusal:
-        raise Refused(f"{session.run.run_file.name}: {verdict.refusal}")
+    if refusal := verdict_refusal(session, verdict):
+        raise Refused(refusal)
     return tuple(verdict.lines)
+
+
+def verdict_refusal(session: LedgerSession, verdict: Verdict | None) -> str:
+    """Return why the verdict refuses a first release, with the advisor's best rows; "" if it does not."""
+    if verdict is None or not verdict.refused:
+        return ""
+    advice = advise(session.terms(), session.run.roster, session.run.today)
+    return f"{session.run.run_file.name}: {verdict.refusal(advice.best())}"
 
 
 def check_rehearsal_declared(session: LedgerSession) -> None:
