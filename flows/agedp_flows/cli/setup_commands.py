@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 app = options.CommandGroup()
 
 PANELS: Final = {
+    "protect": "Promise",
     "input": "Input",
     "input.columns": "Columns of a long table",
     "output": "Output",

@@ -9,8 +9,8 @@ init --protect SPAN --epsilon E` writes the same keys.
 
 Decisions:
 
-* A row of the advice is the smallest epsilon of a ladder that makes some span fit, or else rough, for what is protected
-  (a day, a week, a month, a year, all days) and what a row is about (a day, a week, a month, a year).
+* A row of the advice is the smallest epsilon of a ladder that makes a span fit, or else rough, for what is protected
+  (a day, a week, a month, a year, all days) and what a row is about (nothing longer than what is protected).
 * Clamps are those of the run file, of the yardstick where the error and what is cut of the yardstick's mean are
   smallest together, and the yardstick's layers, whose sum is smoothed. A clamp is never derived from the readings.
 * The advice leaves out a row if another one is fit for as short spans, at no larger loss about a day and about a year.
@@ -70,6 +70,15 @@ _MOST_ROWS: Final = 12
 _DAYS_OF_AN_ENDLESS_SERIES: Final = 731
 
 
+def periods_under(protected: Protected) -> tuple[Every, ...]:
+    """Return what a row may be about: nothing longer than what is protected, anything where all days are.
+
+    >>> periods_under("week"), periods_under("today")
+    (('day', 'week'), ('day',))
+    """
+    return EVERY if protected == "all" else EVERY[: EVERY.index("day" if protected == "today" else protected) + 1]
+
+
 def promise_of(
     run: RunFile, protected: Protected, epsilon: Decimal, *, delta: Decimal | None = None, every: Every = "day"
 ) -> dict[str, Any]:
@@ -92,6 +101,11 @@ def promise_of(
     """
     keys: dict[str, Any] = {} if run.schedule.mode == "archive" else {"age_days": run.promise.age_days or 1}
     if protected in WINDOWS:
+        days = run.schedule.days
+        if days is not None and days <= WINDOWS[protected]:
+            raise RunFileError(
+                f"all {days} days lie within one window of {WINDOWS[protected]} days; protect all, which is the same"
+            )
         spend = "even" if every == "day" else "per-row"
         keys |= {"notion": "w-event", "window_days": WINDOWS[protected], "epsilon_per_window": epsilon, "spend": spend}
         return {**keys, "max_day_epsilon": epsilon, "epsilon_total": "unlimited", **({"delta": delta} if delta else {})}
@@ -225,33 +239,59 @@ def advise(terms: ReleaseTerms, roster: Roster, today: date) -> Advice:
         today: the date of the run.
     """
     adviser = _Adviser(terms, roster, today)
-    rows = [row for protected in _WITHOUT_A_MODEL for every in EVERY for row in adviser.smallest(protected, every)]
+    rows = [
+        row
+        for protected in _WITHOUT_A_MODEL
+        for every in periods_under(protected)
+        for row in adviser.smallest(protected, every)
+    ]
     most = max((roster.households(day) for day in _probes(terms.run)), default=0)
     return Advice(adviser.given(), tuple(_best_first(rows)[:_MOST_ROWS]), most, terms.run.schedule.days)
 
 
 def row_for(
-    terms: ReleaseTerms, roster: Roster, today: date, protected: Protected, epsilon: Decimal, delta: Decimal | None
+    terms: ReleaseTerms,
+    roster: Roster,
+    today: date,
+    protected: Protected,
+    epsilon: Decimal,
+    delta: Decimal | None,
+    *,
+    every: str | None = None,
+    clamps: tuple[Decimal, ...] | None = None,
 ) -> AdviceRow:
     """Return the row with the shortest periods that are fit, or else rough, for a span and an epsilon.
+
+    `every` and `clamps` are those that are given, None to choose.
 
     Raises:
         RunFileError: this span cannot be protected so, or nothing can be published under it.
     """
-    adviser, reason = _Adviser(terms, roster, today), "no whole period is planned"
+    adviser, reason = (
+        _Adviser(terms, roster, today),
+        "no group of the roster is large enough on the days of the schedule",
+    )
     rows: list[AdviceRow] = []
-    for every in EVERY:
+    for period in EVERY if every else periods_under(protected):
+        if every not in (None, period):
+            continue
         try:
-            plan = adviser.planned(protected, every, epsilon, delta)
-            if plan is not None and (
-                row := adviser.row(plan, Decimal(1), min(plan.designs(), key=_Design.total_error))
-            ):
-                rows.append(row)
+            plan = adviser.planned(protected, period, epsilon, delta)
+            if plan is not None:
+                chosen = clamps or min(plan.designs(), key=_Design.total_error).clamps
+                row = adviser.row(plan, Decimal(1), chosen)
+                rows += [] if row is None else [row]
         except RunFileError as error:
-            reason = str(error) if every == "day" else reason
+            reason = str(error) if period in ("day", every) else reason
     if not rows:
         raise RunFileError(f"protect {protected} with epsilon {exact_text(epsilon)}: {reason}")
-    return min(rows, key=lambda row: (_GRADES.index(row.error.grade if row.error else ""), EVERY.index(row.every)))
+
+    def grade(row: AdviceRow) -> tuple[int, float]:
+        own = next((error for error in row.verdict.errors if error.span == row.every), None)
+        place = _GRADES.index(own.grade if own else "")
+        return place, float(EVERY.index(row.every) if place < 2 else 0 if row.error else 1)
+
+    return min(rows, key=grade)
 
 
 _GRADES: Final = ("fit", "rough", "")
@@ -329,7 +369,7 @@ class _Adviser:
             for span in [span for span in SPANS if span in plan.verdict.noises[0].spans]:
                 best = [(epsilon, min(of, key=lambda design: design.total_error(span))) for epsilon, of in tried]
                 of_use = [pair for limit in (FIT, ROUGH) for pair in best if pair[1].total_error(span) <= limit]
-                if of_use and (row := self.row(plan, *of_use[0])) is not None:
+                if of_use and (row := self.row(plan, of_use[0][0], of_use[0][1].clamps)) is not None:
                     yield replace(row, span=span)
 
     def planned(self, protected: Protected, every: Every, epsilon: Decimal, delta: Decimal | None) -> _Plan | None:
@@ -344,14 +384,14 @@ class _Adviser:
             return None
         return _Plan(protected, every, epsilon, delta, verdict, bool(self._means))
 
-    def row(self, plan: _Plan, factor: Decimal, design: _Design) -> AdviceRow | None:
+    def row(self, plan: _Plan, factor: Decimal, clamps: tuple[Decimal, ...]) -> AdviceRow | None:
         """Return the row of a plan at so many times its epsilon, with these clamps; None if it permits no day."""
         epsilon = plan.epsilon * factor
-        run = self._run(plan.protected, plan.every, epsilon, plan.delta, design.clamps)
+        run = self._run(plan.protected, plan.every, epsilon, plan.delta, clamps)
         verdict = self._verdict(run)
         if verdict is None:
             return None
-        return AdviceRow(plan.protected, epsilon, plan.delta, plan.every, design.clamps, run, verdict)
+        return AdviceRow(plan.protected, epsilon, plan.delta, plan.every, clamps, run, verdict)
 
     def _verdict(self, run: RunFile) -> Verdict | None:
         with suppress(ChainError):

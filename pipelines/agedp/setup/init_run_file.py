@@ -27,7 +27,7 @@ from agedp.local_files import atomic_files
 from agedp.planning.forecast import ForecastView
 from agedp.planning.notion_comparison import SimulatedDays
 from agedp.run_context import engine_for, load_meters, reading_rules, store_for
-from agedp.setup import run_file_draft
+from agedp.setup import protection, run_file_draft
 from agedp.setup.long_columns import TABLE, LongTable, OtherFiles, read_columns
 from agedp.setup.run_file_draft import DraftPaths, FileFacts, RunFileDraft, draft, notion_of
 from agedp.setup.run_file_options import FLAGS, SERIES, Key, OptionValues, number_of, quoted
@@ -53,7 +53,7 @@ from agedp_data.messages import escape_text
 from agedp_data.model import Model, kernel_leakage_bound, public_text
 from agedp_data.notions import NOTIONS, Promise
 from agedp_data.notions.notion import NoiseExample
-from agedp_data.roster import READ_OFF_MARK, Roster, columns_of, format_roster, read_roster
+from agedp_data.roster import READ_OFF_MARK, Roster, columns_of, format_roster, parse_roster, read_roster
 
 # --------------------------------------------------------------------------------------------------
 # The roster of a new run file: written once, never over a corrected one.
@@ -103,6 +103,8 @@ _DATES: tuple[Key, ...] = (("schedule", "first_day"), ("schedule", "last_day"), 
 _OF_DATES: tuple[Key, ...] = (*_DATES, ("schedule", "skip_days"), (SERIES, "every"))
 """Options that only a known period can be compared with."""
 METERS: Key = ("population", "meters")
+_MODE: Key = ("schedule", "mode")
+_LAST_WEEK = 7
 _ANY_DAY = FIRST_DAY
 _ANY_PERIOD: OptionValues = {_DATES[0]: f"{FIRST_DAY + timedelta(days=1)}", _DATES[1]: f"{LAST_DAY}"}
 """The longest period that meters can have recorded: before the files are read, it excludes no day and no month."""
@@ -219,11 +221,17 @@ def init(
     if not (spans and delivery.rows_kept):
         raise _no_reading_error(delivery, store, patterns)
     facts = _facts(dataset, long, patterns, spans)
-    drafted = _with_age_note(draft(facts, options, paths=paths, base=folder.absolute()), facts, options)
+    content = format_roster(_roster_rows(spans, facts.last, options)).encode()
+    base = folder.absolute()
+    if protection.SPAN in options:
+        counted = read_roster(roster) if BY in options else parse_roster(roster.name, content)
+        drafted = protection.decide(facts, options, counted, paths=paths, base=base, today=clock.today())
+    else:
+        drafted = draft(facts, options, paths=paths, base=base)
+    drafted = _with_age_note(drafted, facts, options)
     if not drafted.undecided:
-        run_file_draft.load_decided(drafted, base=folder.absolute())
+        run_file_draft.load_decided(drafted, base=base)
     if BY not in options:
-        content = format_roster((household, *spans[household]) for household in sorted(spans)).encode()
         if not roster.exists():
             atomic_files.write(roster, content)
         elif roster.read_bytes() != content:  # an equal one of an interrupted call stays, a corrected one too
@@ -233,6 +241,16 @@ def init(
     atomic_files.write(run_file, drafted.text().encode(), mode=0o644)
     first = () if long is None else _first_readings(patterns, drafted, folder)
     return InitialFiles(run_file, roster, facts, drafted, long, options, first)
+
+
+def _roster_rows(
+    spans: Mapping[str, tuple[date, date]], newest: date, options: OptionValues
+) -> Iterator[tuple[str, date, date | None]]:
+    """Yield the rows of a roster; of a live series those that reach the last week of the files have no end."""
+    is_live = options.get(_MODE) == quoted("live")
+    for household in sorted(spans):
+        first, last = spans[household]
+        yield household, first, None if is_live and last > newest - timedelta(days=_LAST_WEEK) else last
 
 
 def _first_readings(patterns: Sequence[str], drafted: RunFileDraft, folder: Path) -> tuple[FirstReading, ...]:

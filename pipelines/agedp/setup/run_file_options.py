@@ -127,6 +127,10 @@ def toml_of(options: Mapping[str, str | bool | Sequence[str] | None]) -> dict[Ke
         if value is not None and value is not False and value != []:
             option = _BY_NAME.get(name) or next(option for option in notion_options() if option.name == name)
             texts[option.key] = _toml(value, option.form)
+    if ("protect", "span") in texts:  # its epsilon and delta are about that span
+        for key in ("epsilon", "delta"):
+            if ("promise", key) in texts:
+                texts["protect", key] = texts.pop(("promise", key))
     if _SELECTION in texts:
         texts.setdefault(_PUBLISH, quoted("private"))
     return texts
