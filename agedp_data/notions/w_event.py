@@ -29,7 +29,6 @@ from agedp_data.notions.notion import (
     HistoryRow,
     LossBound,
     Losses,
-    NoiseExample,
     NotionText,
     OwnBound,
     day_losses,
@@ -100,12 +99,6 @@ class WEvent(EnforcedPromise):
     TEXT: ClassVar[NotionText] = NotionText(
         epsilon_key="epsilon_per_window",
         own_bound=OwnBound("window of {window_days} days", "window of {window_days} days"),
-        examples=(
-            NoiseExample(
-                "epsilon {e} for any {window_days} consecutive days",
-                {"window_days": "7", "epsilon_per_window": "{e}", "spend": '"even"'},
-            ),
-        ),
         proposals={"window_days": "7", "epsilon_per_window": "1"},
         takes_delta=True,
         credit_remedy="a window_days below the number of days",

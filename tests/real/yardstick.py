@@ -22,7 +22,7 @@ from agedp_data.smoothing.structural_model import Estimate
 
 TARGET = Path(__file__).parents[2] / "agedp_data" / "yardstick.json"
 CLAMPS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 35, 40, 45, 50, 60, 75)
-HALF_HOUR_CLAMPS = (0.1, 0.2, 0.3, 0.5, 0.75, 1, 1.5, 2, 3, 4, 5, 6)
+SHORT_CLAMPS = (0.1, 0.2, 0.3, 0.5, 0.75, 1, 1.5, 2, 3, 4, 5, 6)
 SINGLE, LAYERED = ((0.0, 75.0, 1.0),), ((0.0, 20.0, 0.77), (20.0, 75.0, 0.23))
 """Layers by lower bound, upper bound [kWh] and share."""
 NOISES = tuple(float(f"{0.1 * 10 ** (step / 8):.2g}") for step in range(21))
@@ -100,7 +100,7 @@ def main(households: Mapping[str, np.ndarray], *, draws: int) -> None:
         "half_hour_mean_kwh": round(float(np.nanmean(half_hours)), 4),
         "largest_half_hour_kwh": round(float(np.nanmax(half_hours)), 3),
         "cut": {str(clamp): [float(f"{part:.3g}") for part in cut_by(days, clamp)] for clamp in CLAMPS},
-        "half_hour_cut": {str(of): [float(f"{part:.3g}") for part in cut_by(half_hours, of)] for of in HALF_HOUR_CLAMPS},
+        "half_hour_cut": {str(of): [float(f"{part:.3g}") for part in cut_by(half_hours, of)] for of in SHORT_CLAMPS},
         "layers": [[*layer] for layer in LAYERED],
         "noise_kwh": NOISES, "smoothed_error_kwh": smoothed,
     }  # fmt: skip

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import shlex
 from collections.abc import Mapping
 from contextvars import ContextVar
 from pathlib import Path
@@ -120,6 +121,30 @@ def init(
         initial = write_initial_files(files, folder=folder, options=_given_keys(), progress=progress)
     lines = [] if as_json or quiet else initial_lines(initial)
     options.print_answer(initial_json(initial), lines, as_json=as_json, quiet=quiet)
+
+
+@app.command(rich_help_panel=options.TO_BEGIN)
+def advise(
+    files: Annotated[list[str], typer.Argument(metavar="RUN.toml|FILES", help="a run file, or the input files")],
+    as_json: options.JsonOption = False,
+    quiet: options.QuietOption = False,
+) -> None:
+    """Print what these households can publish usefully: what is protected, with which epsilon, and how good it is.
+
+    It uses the number of households and days alone, and no reading. Every figure is the accountant's.
+
+    Example: agedp advise 'incoming/*.csv'
+    """
+    from agedp.setup.advice import advise_files, advise_run_file
+    from agedp_flows.text.advice_text import advice_json, advice_lines, best_options
+
+    is_run_file = len(files) == 1 and files[0].endswith(".toml")
+    with options.progress_bars(enabled=not (as_json or quiet)) as progress:
+        advice = advise_run_file(Path(files[0])) if is_run_file else advise_files(files, progress=progress)
+    lines = [*advice_lines(advice)]
+    if advice.rows and not is_run_file:
+        lines.append(command_step("write the run file of row 1", "init", *files, *shlex.split(best_options(advice))))
+    options.print_answer(advice_json(advice), lines, as_json=as_json, quiet=quiet)
 
 
 @app.command(cls=RunFileCommand, rich_help_panel=options.TO_BEGIN)

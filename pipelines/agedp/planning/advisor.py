@@ -14,7 +14,7 @@ Decisions:
 * Clamps are those of the run file, of the yardstick where the error and what is cut of the yardstick's mean are
   smallest together, and the yardstick's layers, whose sum is smoothed. A clamp is never derived from the readings.
 * The advice leaves out a row if another one is fit for as short spans, at no larger loss about a day and about a year.
-* It begins with the shortest span that is fit, then with the smallest loss about a day.
+* It begins with the rows of which a year costs no more than a total may: the shortest spans first.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Literal, NamedTuple, get_args
 
 from pydantic import ValidationError
 
@@ -59,7 +59,7 @@ PROTECTED: Final[tuple[Protected, ...]] = get_args(Protected)
 EVERY: Final[tuple[Every, ...]] = get_args(Every)
 WINDOWS: Final[Mapping[str, int]] = {"week": 7, "month": 31, "year": 366}
 """Days of the windows by which a week, month or year of one household is protected."""
-LADDER: Final = tuple(map(Decimal, ("0.1", "0.2", "0.5", "1", "2", "5", "10", "20")))
+LADDER: Final = tuple(map(Decimal, ("0.1", "0.2", "0.3", "0.5", "1", "2", "3", "5", "7", "10", "15", "20")))
 """Epsilons that are tried."""
 CLAMPS: Final = tuple(map(Decimal, (10, 15, 20, 25, 30, 40, 50, 60, 75)))
 """Clamps that are tried [kWh]."""
@@ -80,7 +80,7 @@ def periods_under(protected: Protected) -> tuple[Every, ...]:
 
 
 def promise_of(
-    run: RunFile, protected: Protected, epsilon: Decimal, *, delta: Decimal | None = None, every: Every = "day"
+    run: RunFile, protected: Protected, epsilon: Decimal, *, delta: Decimal | None = None, every: str = "day"
 ) -> dict[str, Any]:
     r"""Return the keys of [promise] by which a span of one household is protected with an epsilon.
 
@@ -141,12 +141,12 @@ def _curve(loss: int) -> Curve:
     return laplace_curve(10**5, 10**5 * NANO / loss)
 
 
-def _rows_of_an_archive(run: RunFile, every: Every) -> int:
+def _rows_of_an_archive(run: RunFile, every: str) -> int:
     """Return the number of rows of a mean about such periods, 0 without an end."""
     schedule = run.schedule
     if schedule.last_day is None:
         return 0
-    mean = {"": Mean(statistic="mean", clamp_kwh=Decimal(1), every=every)}
+    mean = {"": Mean.model_validate({"statistic": "mean", "clamp_kwh": 1, "every": every})}
     skipped = set(schedule.skipped_days)
     days = [day for day in days_of(schedule.first_day, schedule.last_day) if every != "day" or day not in skipped]
     return sum(bool(whole_periods(mean, day, since=schedule.first_day, skipped=schedule.skipped_days)) for day in days)
@@ -176,8 +176,8 @@ class AdviceRow:
             return ""
         delta = f" --delta {self.delta}" if self.delta is not None else ""
         every = f" --every {self.every}" if self.every != "day" else ""
-        clamps = ",".join(exact_text(clamp) for clamp in self.clamps_kwh)
-        return f"--protect {self.protected} --epsilon {exact_text(self.epsilon or Decimal(0))}{delta}{every} --clamp-kwh {clamps}"
+        clamps = f" --clamp-kwh {','.join(map(exact_text, self.clamps_kwh))}" if self.clamps_kwh else ""
+        return f"--protect {self.protected} --epsilon {exact_text(self.epsilon or Decimal(0))}{delta}{every}{clamps}"
 
     @property
     def error(self) -> SpanError | None:
@@ -249,20 +249,18 @@ def advise(terms: ReleaseTerms, roster: Roster, today: date) -> Advice:
     return Advice(adviser.given(), tuple(_best_first(rows)[:_MOST_ROWS]), most, terms.run.schedule.days)
 
 
-def row_for(
-    terms: ReleaseTerms,
-    roster: Roster,
-    today: date,
-    protected: Protected,
-    epsilon: Decimal,
-    delta: Decimal | None,
-    *,
-    every: str | None = None,
-    clamps: tuple[Decimal, ...] | None = None,
-) -> AdviceRow:
-    """Return the row with the shortest periods that are fit, or else rough, for a span and an epsilon.
+class Asked(NamedTuple):
+    """What is to be protected, its loss, and the delta; `every` and `clamps_kwh` are those that are given, if any."""
 
-    `every` and `clamps` are those that are given, None to choose.
+    protected: Protected
+    epsilon: Decimal
+    delta: Decimal | None = None
+    every: str = ""
+    clamps_kwh: tuple[Decimal, ...] = ()
+
+
+def row_for(terms: ReleaseTerms, roster: Roster, today: date, asked: Asked) -> AdviceRow:
+    """Return the row with the shortest periods that are fit, or else rough, for what is asked.
 
     Raises:
         RunFileError: this span cannot be protected so, or nothing can be published under it.
@@ -272,9 +270,8 @@ def row_for(
         "no group of the roster is large enough on the days of the schedule",
     )
     rows: list[AdviceRow] = []
-    for period in EVERY if every else periods_under(protected):
-        if every not in (None, period):
-            continue
+    protected, epsilon, delta, every, clamps = asked
+    for period in [period for period in EVERY if period == every] or periods_under(protected):
         try:
             plan = adviser.planned(protected, period, epsilon, delta)
             if plan is not None:

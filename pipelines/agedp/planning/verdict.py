@@ -355,19 +355,27 @@ class Verdict:
         }
 
 
-def odds_text(nano_epsilon: int) -> str:
-    """Return what a loss does to even odds, in words, rounded up.
+def odds_percent(nano_epsilon: int) -> str:
+    """Return what a loss does to an even chance, rounded up.
 
-    >>> odds_text(500_000_000), odds_text(182_500_000_000)
-    ('50 to 63 %', '50 to 100 % (epsilon 182.5)')
+    >>> odds_percent(500_000_000), odds_percent(182_500_000_000)
+    ('50 to 63 %', '50 to 100 %')
     """
     loss = nano_epsilon / NANO
     percent = math.ceil(100 / (1 + math.exp(-loss)) - 1e-9) if loss < _CERTAIN else 100
-    return f"50 to {percent} %" + (f" (epsilon {_digits(nano_epsilon)})" if percent >= _NEARLY_CERTAIN else "")
+    return f"50 to {percent} %"
+
+
+def odds_text(nano_epsilon: int) -> str:
+    """Return what a loss does to an even chance, with the loss.
+
+    >>> odds_text(500_000_000)
+    '50 to 63 % (epsilon 0.5)'
+    """
+    return f"{odds_percent(nano_epsilon)} (epsilon {_digits(nano_epsilon)})"
 
 
 _CERTAIN: Final = 30
-_NEARLY_CERTAIN: Final = 99
 
 
 def _plural(span: str) -> str:

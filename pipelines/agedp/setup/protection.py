@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from agedp.budget import ReleaseTerms
-from agedp.planning.advisor import EVERY, PROTECTED, AdviceRow, Protected, promise_of, row_for
+from agedp.planning.advisor import EVERY, PROTECTED, AdviceRow, Asked, Protected, promise_of, row_for
 from agedp.setup.run_file_draft import DraftPaths, FileFacts, RunFileDraft, draft, load_decided
 from agedp.setup.run_file_options import SERIES, Key, OptionValues, quoted, toml_text
 from agedp_data import yardstick
@@ -75,9 +75,8 @@ def decide(
     if protected == "today":
         keys = promise_of(run, protected, epsilon, delta=delta)
     else:
-        every = given.get((SERIES, "every"), "").strip('"')
-        clamps = _clamps(given)
-        row = row_for(ReleaseTerms(run), roster, today, protected, epsilon, delta, every=every or None, clamps=clamps)
+        asked = Asked(protected, epsilon, delta, given.get((SERIES, "every"), "").strip('"'), _clamps(given))
+        row = row_for(ReleaseTerms(run), roster, today, asked)
         keys = promise_of(row.run, protected, epsilon, delta=delta, every=row.every)
     given |= {("promise", key): _toml(value) for key, value in keys.items() if ("promise", key) not in given}
     if row is not None and row.clamps_kwh:
@@ -123,13 +122,11 @@ def _filled(drafted: RunFileDraft) -> RunFileDraft:
     return RunFileDraft(tables, drafted.notes)
 
 
-def _clamps(given: OptionValues) -> tuple[Decimal, ...] | None:
-    toml = given.get((SERIES, "clamp_kwh"))
-    if toml is None:
-        return None
-    with suppress(InvalidOperation):
-        return tuple(Decimal(part.strip()) for part in toml.strip("[]").split(","))
-    return None
+def _clamps(given: OptionValues) -> tuple[Decimal, ...]:
+    """Return the clamps that are given; () without any, or where the loader of run files refuses them."""
+    with suppress(KeyError, InvalidOperation):
+        return tuple(Decimal(part.strip()) for part in given[SERIES, "clamp_kwh"].strip("[]").split(","))
+    return ()
 
 
 def _series_keys(row: AdviceRow) -> dict[Key, str]:
