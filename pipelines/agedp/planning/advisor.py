@@ -439,24 +439,18 @@ def _best_first(rows: Sequence[AdviceRow]) -> list[AdviceRow]:
 
     def measures(row: AdviceRow) -> tuple[int, ...]:
         error, losses = row.error, row.verdict.losses
-        protected = -PROTECTED.index(row.protected or "day")
-        return (
-            error is None or error.grade != "fit",
-            0 if error is None else error.days,
-            losses.day,
-            losses.year,
-            protected,
-        )
+        use = (2**31, 0) if error is None else (error.days, error.grade != "fit")
+        return (*use, losses.day, losses.year, -PROTECTED.index(row.protected or "day"))
 
-    def is_beaten(row: AdviceRow) -> bool:
-        worse = [all(x <= y for x, y in zip(measures(of), measures(row), strict=True)) for of in rows]
-        return any(is_worse and measures(of) != measures(row) for of, is_worse in zip(rows, worse, strict=True))
+    by_measures = {measures(row): row for row in rows}
 
-    distinct = {measures(row): row for row in rows if not is_beaten(row)}
-    most = LARGEST_TOTAL * NANO
-    return sorted(
-        distinct.values(), key=lambda row: (row.verdict.losses.year > most, *measures(row)[:2], row.verdict.losses.year)
-    )
+    def is_beaten(measured: tuple[int, ...]) -> bool:
+        others = by_measures.keys() - {measured}
+        return any(all(x <= y for x, y in zip(other, measured, strict=True)) for other in others)
+
+    best = [measured for measured in by_measures if not is_beaten(measured)]
+    best.sort(key=lambda of: (of[3] > LARGEST_TOTAL * NANO, of[0], of[1], of[3]))
+    return [by_measures[measured] for measured in best]
 
 
 def _probes(run: RunFile) -> list[date]:
