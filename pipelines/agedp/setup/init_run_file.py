@@ -65,6 +65,14 @@ def is_read_off(roster: Path) -> bool:
         return False
 
 
+def is_undecided(run_file: Path) -> bool:
+    """Return whether a run file still has lines to decide, as `init` writes them: nothing was run with it."""
+    try:
+        return any(line.startswith(run_file_draft.DECIDE) for line in run_file.read_text(encoding="utf-8").splitlines())
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
 def check_group_column(roster: Path, options: OptionValues) -> None:
     """Refuse group columns that the roster does not have; the input files contain no groups.
 
@@ -96,6 +104,7 @@ _OF_DATES: tuple[Key, ...] = (*_DATES, ("schedule", "skip_days"), (SERIES, "ever
 METERS: Key = ("population", "meters")
 _MODE: Key = ("schedule", "mode")
 _LAST_WEEK = 7
+_PREVIOUS = "run-previous.toml"
 _ANY_DAY = FIRST_DAY
 _ANY_PERIOD: OptionValues = {_DATES[0]: f"{FIRST_DAY + timedelta(days=1)}", _DATES[1]: f"{LAST_DAY}"}
 """The longest period that meters can have recorded: before the files are read, it excludes no day and no month."""
@@ -184,6 +193,8 @@ def init(
 ) -> InitialFiles:
     """Write run.toml and roster.csv into a folder, and run.schema.json for editors; an existing one is kept.
 
+    A run file that still has lines to decide is written anew, and moved to run-previous.toml.
+
     Args:
         patterns: files, folders, globs or URLs of the input files.
         folder: where to write.
@@ -199,8 +210,9 @@ def init(
     run_file, roster = folder / "run.toml", folder / "roster.csv"
     options = _with_absolute_paths(options or {})
     check_group_column(roster, options)
-    if run_file.exists() or (BY not in options and roster.exists() and not is_read_off(roster)):
-        raise existing_file_error(run_file if run_file.exists() else roster)
+    is_open = run_file.exists() and is_undecided(run_file)
+    if (run_file.exists() and not is_open) or (BY not in options and roster.exists() and not is_read_off(roster)):
+        raise existing_file_error(roster if is_open or not run_file.exists() else run_file)
     paths = paths or DraftPaths()
     dataset, long = read_layout(patterns, options)
     facts = _facts(dataset, long, patterns, {})
@@ -229,6 +241,8 @@ def init(
             raise existing_file_error(roster)
     if not (schema := folder / SCHEMA_FILE).exists():
         atomic_files.write(schema, (json.dumps(run_file_schema(), indent=1) + "\n").encode(), mode=0o644)
+    if is_open:  # as `init` left it, or with comments of its user
+        run_file.replace(folder / _PREVIOUS)
     atomic_files.write(run_file, drafted.text().encode(), mode=0o644)
     first = () if long is None else _first_readings(patterns, drafted, folder)
     return InitialFiles(run_file, roster, facts, drafted, long, options, first)
@@ -297,7 +311,10 @@ def preview(
     options = {key: toml for key, toml in _with_absolute_paths(options).items() if key not in _OF_DATES}
     dataset, long = read_layout(patterns, options)
     check_group_column(folder / "roster.csv", options)
-    return draft(_facts(dataset, long, patterns, {}), options, paths=paths, base=folder.absolute()), long
+    facts, base = _facts(dataset, long, patterns, {}), folder.absolute()
+    if protection.SPAN in options:
+        return protection.provisional(facts, options, paths=paths, base=base), long
+    return draft(facts, options, paths=paths, base=base), long
 
 
 def _with_absolute_paths(options: OptionValues) -> OptionValues:
@@ -431,8 +448,11 @@ def _provisional(facts: FileFacts, options: OptionValues, paths: DraftPaths, fol
     Raises:
         RunFileError: an option with an invalid value, or one without effect.
     """
-    undated = {key: toml for key, toml in options.items() if key not in _DATES}
-    draft(facts, {**undated, **_ANY_PERIOD}, paths=paths, base=folder.absolute())
+    undated = {key: toml for key, toml in options.items() if key not in _DATES} | dict(_ANY_PERIOD)
+    if protection.SPAN in options:
+        protection.provisional(facts, undated, paths=paths, base=folder.absolute())
+    else:
+        draft(facts, undated, paths=paths, base=folder.absolute())
     input_options = {key: toml for key, toml in options.items() if key[0] in ("input", TABLE) or key == METERS}
     lines = tuple(  # an undecided unit becomes Wh, the smaller one, so that no value exceeds the physical bound
         line if line.decided or line.key != "unit" else replace(line, toml=quoted("Wh")) for line in facts.columns

@@ -59,18 +59,7 @@ def decide(
     """
     protected, epsilon, delta = _asked(options)
     given = {key: toml for key, toml in options.items() if key[0] != SPAN[0]}
-    own = [key for key in given if key[0] == "promise" and key[1] not in ("accept", "age_days")]
-    if own:
-        written = ", ".join("--" + key.replace("_", "-") for _, key in own)
-        raise RunFileError(f"--protect {protected} writes the promise by itself; remove {written}, or --protect")
-    if protected == "today" and given.get(("schedule", "mode"), quoted("archive")) == quoted("archive"):
-        raise RunFileError(
-            "--protect today is about days that are published late. In an archive the bound about the whole period is "
-            "hardly below the sum of all days. Give --mode live, or --mode rehearsal, or protect month, year or all"
-        )
-    promise = {("promise", "notion"): quoted("age-dependent" if protected == "today" else "classical")}
-    provisional = _filled(draft(facts, {**given, **promise}, paths=paths, base=base))
-    run = load_decided(provisional, base=base)
+    run = load_decided(provisional(facts, options, paths=paths, base=base), base=base)
     row: AdviceRow | None = None
     if protected == "today":
         keys = promise_of(run, protected, epsilon, delta=delta)
@@ -88,6 +77,27 @@ def decide(
         for table, lines in drafted.tables.items()
     }
     return RunFileDraft(tables, drafted.notes)
+
+
+def provisional(facts: FileFacts, options: OptionValues, *, paths: DraftPaths, base: Path) -> RunFileDraft:
+    """Return the draft before the promise follows: its days, series and groups, and what must be typed.
+
+    Raises:
+        RunFileError: as `decide`.
+    """
+    protected, *_ = _asked(options)
+    given = {key: toml for key, toml in options.items() if key[0] != SPAN[0]}
+    own = [key for key in given if key[0] == "promise" and key[1] not in ("accept", "age_days")]
+    if own:
+        written = ", ".join("--" + key.replace("_", "-") for _, key in own)
+        raise RunFileError(f"--protect {protected} writes the promise by itself; remove {written}, or --protect")
+    if protected == "today" and given.get(("schedule", "mode"), quoted("archive")) == quoted("archive"):
+        raise RunFileError(
+            "--protect today is about days that are published late. In an archive the bound about the whole period is "
+            "hardly below the sum of all days. Give --mode live, or --mode rehearsal, or protect month, year or all"
+        )
+    promise = {("promise", "notion"): quoted("age-dependent" if protected == "today" else "classical")}
+    return _filled(draft(facts, {**given, **promise}, paths=paths, base=base))
 
 
 def _asked(options: OptionValues) -> tuple[Protected, Decimal, Decimal | None]:

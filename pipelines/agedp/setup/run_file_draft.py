@@ -399,7 +399,7 @@ def flag_of(key: Key) -> str:
     >>> flag_of(("population", "min_households")), flag_of(("engine", "workers"))
     ('--min-households', '[engine] workers')
     """
-    return FLAGS.get(key, f"[{key[0]}] {key[1]}")
+    return FLAGS.get(key, f"--{key[1]}" if key[0] == "protect" else f"[{key[0]}] {key[1]}")
 
 
 def _build_draft(facts: FileFacts, options: OptionValues, needed: set[Key], paths: DraftPaths) -> RunFileDraft:
@@ -421,9 +421,11 @@ def _build_draft(facts: FileFacts, options: OptionValues, needed: set[Key], path
         lines_by_table["model"] = [KeyLine("source", quoted("declared" if model is DeclaredModel else "estimated"))]
         if model is EstimatedModel:
             lines_by_table["model"].append(KeyLine("file", quoted(paths.model), "`agedp calibrate` makes it once"))
+    further = [table for table, _ in options if table not in _TABLES]
+    lines_by_table |= {table: [] for table in further}
     proposals = Proposals(facts, options)
     tables: dict[str, tuple[KeyLine, ...]] = {}
-    for table in (table for table in _TABLES if table in lines_by_table):
+    for table in (table for table in dict.fromkeys((*_TABLES, *further)) if table in lines_by_table):
         required = [*_required(table, options), *sorted(key for key_table, key in needed if key_table == table)]
         tables[table] = tuple(_table_lines(table, lines_by_table[table], options, required, proposals))
     is_live = options.get(("schedule", "mode")) == quoted("live")

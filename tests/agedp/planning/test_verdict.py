@@ -206,8 +206,9 @@ def test_an_error_of_no_use_in_any_span_is_refused():
     assert verdict.refusal("Of use is nothing. ") == (
         '[promise] notion = "classical": no span is of use: the 90 % interval of daily_mean is ±115 kWh (1000 %) for '
         "a day at best; 25 % of the 11 kWh of the yardstick (40 households of the Low Carbon London trial, 2013) is "
-        "rough, 10 % fit. An epsilon, or a number of households, 41.8 times as large makes it rough. Of use is nothing. To "
-        'release it knowingly, write accept = ["useless"] (command line: --accept useless). Nothing was drawn'
+        "rough, 10 % fit. An epsilon, or a number of households, 41.8 times as large makes it rough. Of use is "
+        'nothing. To release it knowingly, write accept = ["useless"] (command line: --accept useless). '
+        "Nothing was drawn"
     )
     several = {
         "series.daily_mean": {"share": Decimal("0.1")},
