@@ -283,10 +283,10 @@ def row_for(terms: ReleaseTerms, roster: Roster, today: date, asked: Asked) -> A
     if not rows:
         raise RunFileError(f"protect {protected} with epsilon {exact_text(epsilon)}: {reason}")
 
-    def grade(row: AdviceRow) -> tuple[int, float]:
+    def grade(row: AdviceRow) -> tuple[bool, int, float]:
         own = next((error for error in row.verdict.errors if error.span == row.every), None)
         place = _GRADES.index(own.grade if own else "")
-        return place, float(EVERY.index(row.every) if place < 2 else 0 if row.error else 1)
+        return bool(row.verdict.refused), place, float(EVERY.index(row.every) if place < 2 else 0 if row.error else 1)
 
     return min(rows, key=grade)
 

@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, get_args, get_origin
 from agedp.setup import run_file_options
 from agedp.setup.run_file_options import FLAGS, SERIES, Key, OptionValues, number_of, quoted, toml_text, toml_value
 from agedp_data.accounting.renyi import Curve, approximate_epsilon, laplace_curve, largest_equal_loss, multiply
-from agedp_data.config.loading import SCHEMA_FILE, Problem, validate_run_file
+from agedp_data.config.loading import SCHEMA_FILE, Problem, parse, validate_run_file
 from agedp_data.config.model_section import DeclaredModel, EstimatedModel
 from agedp_data.config.run_file import RunFile
 from agedp_data.datasets.validation import INTERVAL_MINUTES
@@ -365,7 +365,7 @@ def draft(facts: FileFacts, options: OptionValues, *, paths: DraftPaths, base: P
         ]
         missing = {(problem.table, problem.key) for problem in problems if problem.missing} - needed
         if not missing:
-            _check_problems(problems, drafted, options)
+            _check_problems(problems, drafted, options, base)
             return drafted
         needed |= missing
     raise RuntimeError("a run file that never stops missing keys")
@@ -492,8 +492,10 @@ def _required(table: str, options: OptionValues) -> list[str]:
     return keys
 
 
-def _check_problems(problems: Sequence[Problem], drafted: RunFileDraft, options: OptionValues) -> None:
+def _check_problems(problems: Sequence[Problem], drafted: RunFileDraft, options: OptionValues, base: Path) -> None:
     """Raise the first problem that options cause; a problem that involves undecided keys is not raised yet."""
+    if any(problem.unused and (problem.table, problem.key) in options.keys() - FLAGS.keys() for problem in problems):
+        parse(drafted.text(proposals=True), base=base, name="--set")  # raises, with the nearest known key
     waiting = {table for table, _ in drafted.undecided}
     for problem in problems:
         if (problem.table, problem.key) in options and (problem.level != "file" or not waiting):
