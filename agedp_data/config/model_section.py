@@ -16,7 +16,6 @@ from agedp_data.config.schedule import day
 from agedp_data.epsilon import exact_text
 from agedp_data.markov.states import RepresentativeValues
 from agedp_data.notions import AnyPromise
-from agedp_data.notions.age_dependent import AgeDependent
 
 Step = Literal["half-hour", "day"]
 Memory = Literal["one", "pair", "trailing-mean"]
@@ -277,7 +276,7 @@ AnyModel = Annotated[DeclaredModel | EstimatedModel, Discriminator("source")]
 
 
 # --------------------------------------------------------------------------------------------------
-# [model] accept_unverified_model: a promise of `risk` on an estimated model is accepted knowingly, once.
+# [model] accept_unverified_model: a promise that rests on an estimated model is accepted knowingly, once.
 #
 # `agedp calibrate` compares the model with the readings, and its verdict is confidential: a refusal that depended on
 # it would publish it. So the key is required whatever the verdict, when the promise is first registered or amended to
@@ -287,19 +286,19 @@ AnyModel = Annotated[DeclaredModel | EstimatedModel, Discriminator("source")]
 
 def missing_acceptance(promise: AnyPromise, model: AnyModel | None) -> str:
     """Return why a new registration is refused without the key, as text for a message; "" if it is not."""
-    risk = _estimated_risk(promise, model)
-    if risk is None or (isinstance(model, EstimatedModel) and model.accept_unverified_model):
+    key = _estimated_key(promise, model)
+    if key is None or (isinstance(model, EstimatedModel) and model.accept_unverified_model):
         return ""
-    model_text = f"risk = {exact_text(risk)} rests on an estimated model, which one dataset can contradict"
-    remedy = "Write accept_unverified_model = true, or promise epsilon_per_day."
-    return f"[model] accept_unverified_model is missing: {model_text} but never verify. {remedy}"
+    model_text = f"{key} rests on an estimated model, which one dataset can contradict but never verify"
+    remedy = "Write accept_unverified_model = true, or declare a model, or take a notion without one."
+    return f"[model] accept_unverified_model is missing: {model_text}. {remedy}"
 
 
 def acceptance_problems(promise: AnyPromise, model: AnyModel | None) -> Iterator[str]:
-    """Yield what is wrong with the key in a few words: it is unused without a promise of `risk`."""
+    """Yield what is wrong with the key in a few words: it is unused where no promise rests on the model."""
     is_accepted = isinstance(model, EstimatedModel) and model.accept_unverified_model
-    if is_accepted and _estimated_risk(promise, model) is None:
-        yield "is used only by a [promise] with risk; remove it"
+    if is_accepted and _estimated_key(promise, model) is None:
+        yield "is used only by a [promise] that rests on the model; remove it"
 
 
 def accepted(model: AnyModel | None) -> AnyModel | None:
@@ -312,6 +311,9 @@ def accepted(model: AnyModel | None) -> AnyModel | None:
     return model.model_copy(update={"accept_unverified_model": True})
 
 
-def _estimated_risk(promise: AnyPromise, model: AnyModel | None) -> Decimal | None:
-    """Return the promised risk that rests on an estimated model, None without one."""
-    return promise.risk if isinstance(promise, AgeDependent) and isinstance(model, EstimatedModel) else None
+def _estimated_key(promise: AnyPromise, model: AnyModel | None) -> str | None:
+    """Return the promise that rests on an estimated model, as text; None where none does."""
+    if not isinstance(model, EstimatedModel) or not promise.needs_model:
+        return None
+    risk = getattr(promise, "risk", None)
+    return f'notion = "{promise.notion}"' if risk is None else f"risk = {exact_text(risk)}"

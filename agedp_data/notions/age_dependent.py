@@ -34,7 +34,6 @@ from agedp_data.notions.notion import (
     HistoryRow,
     LossBound,
     Losses,
-    NoiseExample,
     NotionText,
     OwnBound,
 )
@@ -428,12 +427,6 @@ class AgeDependent(EnforcedPromise):
     TEXT: ClassVar[NotionText] = NotionText(
         epsilon_key="epsilon_per_day",
         own_bound=OwnBound(RISK, "risk at {age_days} days"),
-        examples=(
-            NoiseExample(
-                "epsilon {e} for each day; a model bounds the risk, its loss about the present by age",
-                {"epsilon_per_day": "{e}", "age_days": "2", "method": '"total_variation"', "secret": '"day"'},
-            ),
-        ),
         proposals={"secret": '"day"'},
         credit_remedy="a model that mixes faster",
     )

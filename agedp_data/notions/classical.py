@@ -21,7 +21,6 @@ from agedp_data.notions.notion import (
     HistoryRow,
     LossBound,
     Losses,
-    NoiseExample,
     NotionText,
     OwnBound,
     name_at_delta,
@@ -50,7 +49,6 @@ class Classical(EnforcedPromise):
     TEXT: ClassVar[NotionText] = NotionText(
         epsilon_key="epsilon_per_day",
         own_bound=OwnBound("day", "day"),
-        examples=(NoiseExample("epsilon {e} for each day", {"epsilon_per_day": "{e}"}),),
     )
 
     notion: Literal["classical"]

@@ -38,7 +38,6 @@ from agedp_data.notions.notion import (
     HistoryRow,
     LossBound,
     Losses,
-    NoiseExample,
     NotionText,
     OwnBound,
     Remembered,
@@ -275,19 +274,6 @@ class Discounted(EnforcedPromise):
     TEXT: ClassVar[NotionText] = NotionText(
         epsilon_key="epsilon",
         own_bound=OwnBound("discounted sum ({discount} {rate})", "discounted sum"),
-        examples=(
-            NoiseExample(
-                "epsilon {e} for the discounted sum of all days, {discount} discounting with rate {rate}",
-                {
-                    "discount": '"exponential"',
-                    "rate": "0.99",
-                    "epsilon": "{e}",
-                    "schedule": '"optimal"',
-                    "horizon_days": "{days}",
-                    "clock": '"data-day"',
-                },
-            ),
-        ),
         proposals={"discount": '"exponential"', "epsilon": "1", "schedule": '"optimal"', "clock": '"data-day"'},
         credit_remedy="a discount that falls faster",
     )

@@ -37,7 +37,6 @@ from agedp_data.notions.notion import (
     LossBound,
     Losses,
     LossMeter,
-    NoiseExample,
     NotionText,
     OwnBound,
 )
@@ -202,12 +201,6 @@ class Neighbourhood(EnforcedPromise):
     TEXT: ClassVar[NotionText] = NotionText(
         epsilon_key="epsilon_per_window",
         own_bound=OwnBound("change of {delta_kwh} kWh, window of {window_days} days", "change of {delta_kwh} kWh"),
-        examples=(
-            NoiseExample(
-                "epsilon {e} about changes of up to {delta_kwh} kWh a day, in any window of {window_days} days",
-                {"delta_kwh": "1", "window_days": "7", "epsilon_per_window": "{e}", "spend": '"per-request"'},
-            ),
-        ),
         proposals={
             "delta_kwh": "1",
             "window_days": "7",

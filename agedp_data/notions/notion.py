@@ -45,34 +45,6 @@ RESULTS: Final = "; every set of results at most e^epsilon times as probable, pl
 
 
 @dataclass(frozen=True, slots=True)
-class NoiseExample:
-    """One use of a notion, and its keys of [promise]: `{e}` is the epsilon, `{days}` the length of the period.
-
-    The description may name keys of [promise] as well: "any {window_days} consecutive days".
-
-    >>> NoiseExample("epsilon {e} a day", {"epsilon_per_day": "{e}"}).toml(e="0.5", days=7)
-    {'epsilon_per_day': '0.5'}
-    """
-
-    description: str
-    keys: Mapping[str, str]
-
-    def toml(self, *, e: str, days: int) -> dict[str, str]:
-        """Return the keys with their TOML text for an epsilon and a length of the period [days]."""
-        return {key: text.format(e=e, days=days) for key, text in self.keys.items()}
-
-    def described(self, *, days: int, given: Mapping[str, str]) -> str:
-        """Return the description, with "e" for the epsilon; given TOML texts of keys replace those of the example.
-
-        >>> week = NoiseExample("epsilon {e} for any {window_days} days", {"window_days": "7"})
-        >>> week.described(days=9, given={}), week.described(days=9, given={"window_days": "365"})
-        ('epsilon e for any 7 days', 'epsilon e for any 365 days')
-        """
-        keys = {**self.toml(e="e", days=days), **given, "e": "e", "days": f"{days}"}
-        return self.description.format_map({key: text.strip('"') for key, text in keys.items()})
-
-
-@dataclass(frozen=True, slots=True)
 class OwnBound:
     """The bound that a promise is about, as a statement names it, and its heading in a table.
 
@@ -95,16 +67,15 @@ class OwnBound:
 class NotionText:
     """Words and example values of one notion.
 
-    `epsilon_key` is the key of [promise] in which it takes its epsilon. `examples` are rows of the noise table of
-    `agedp init`. `proposals` are the values that `agedp init` proposes for the notion's own keys; a key without one is
-    proposed by its type. `option_help` is the help of the option of a key that no other notion has. `takes_delta`:
-    a promised delta applies to the notion's own bound, and not to `epsilon_total` alone. `credit_remedy` says what to
-    change where the own bound is hardly below the sum of the losses of all days.
+    `epsilon_key` is the key of [promise] in which it takes its epsilon. `proposals` are the values that `agedp init`
+    proposes for the notion's own keys; a key without one is proposed by its type. `option_help` is the help of the
+    option of a key that no other notion has. `takes_delta`: a promised delta applies to the notion's own bound, and not
+    to `epsilon_total` alone. `credit_remedy` says what to change where the own bound is hardly below the sum of the
+    losses of all days.
     """
 
     epsilon_key: str
     own_bound: OwnBound
-    examples: tuple[NoiseExample, ...] = ()
     proposals: Mapping[str, str] = field(default_factory=dict)
     option_help: Mapping[str, str] = field(default_factory=dict)
     takes_delta: bool = False

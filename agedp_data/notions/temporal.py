@@ -45,7 +45,6 @@ from agedp_data.notions.notion import (
     HistoryRow,
     LossBound,
     Losses,
-    NoiseExample,
     NotionText,
     OwnBound,
     day_losses,
@@ -265,16 +264,6 @@ class Temporal(EnforcedPromise):
     TEXT: ClassVar[NotionText] = NotionText(
         epsilon_key="alpha",
         own_bound=OwnBound(LEAKAGE, LEAKAGE),
-        examples=(
-            NoiseExample(
-                "epsilon {e} about any one day by all {days} days, however slowly households mix",
-                {"alpha": "{e}", "horizon_days": "{days}", "budget": '"even"'},
-            ),
-            NoiseExample(
-                "the same where every household mixes completely from day to day; a model lies between",
-                {"alpha": "{e}", "horizon_days": "{days}", "budget": '"best"'},
-            ),
-        ),
         proposals={"alpha": "1"},
         takes_delta=True,
         credit_remedy="a model whose days depend less on each other",

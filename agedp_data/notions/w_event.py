@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from decimal import Decimal
+from functools import lru_cache
 from itertools import repeat
-from typing import Annotated, ClassVar, Final, Literal, Self, get_args
+from typing import Annotated, ClassVar, Final, Literal, Self
 
 from pydantic import model_validator
 
@@ -27,7 +29,6 @@ from agedp_data.notions.notion import (
     HistoryRow,
     LossBound,
     Losses,
-    NoiseExample,
     NotionText,
     OwnBound,
     day_losses,
@@ -36,9 +37,44 @@ from agedp_data.notions.notion import (
 from agedp_data.notions.publication import Alternative, Comparison, Publication, largest_window, promise_keys
 from agedp_data.notions.spans import SpanLoss, stated_deltas
 from agedp_data.parameters import Days, Epsilon, wrong
+from agedp_data.series.series_terms import days_of
 
-Spend = Literal["even", "remaining"]
+Spend = Literal["even", "remaining", "per-row"]
 _WEEK: Final = 7
+_MONTHS: Final = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+_YEAR: Final = sum(_MONTHS)
+
+
+@lru_cache(maxsize=256)
+def rows_of_a_window(row_days: int, window_days: int) -> int:
+    r"""Return how many rows of a series a window touches at most; use it to divide the window's epsilon among them.
+
+    .. math:: 1 + \max \{k : \text{the first days of } k \text{ rows in a row lie within } w - 1 \text{ days}\}
+
+    Source: counted; a window touches the most rows where it begins on the last day of one. Every year counts 365
+    days, so that no window touches more.
+
+    Args:
+        row_days: days that a row covers: 1, 7 of a week, 28 to 31 of a month, 365 or 366 of a year [days].
+        window_days: length w of the window [days].
+
+    >>> [rows_of_a_window(31, window) for window in (7, 29, 30, 366)]  # 31 January and 1 March are 30 days
+    [2, 2, 3, 13]
+    """
+    if row_days <= _WEEK:
+        return 1 + -(-(window_days - 1) // row_days)
+    lengths = _MONTHS if row_days < _YEAR else (_YEAR,)
+    first_days = 0
+    while _shortest(lengths, first_days) < window_days - 1:
+        first_days += 1
+    return 1 + first_days
+
+
+def _shortest(lengths: Sequence[int], number: int) -> int:
+    """Return the fewest days of so many periods in a row; of their lengths one follows the other, in a circle."""
+    whole, rest = divmod(number, len(lengths))
+    circle = [*lengths, *lengths]
+    return whole * sum(lengths) + min(sum(circle[begin : begin + rest]) for begin in range(len(lengths)))
 
 
 class WEvent(EnforcedPromise):
@@ -50,7 +86,8 @@ class WEvent(EnforcedPromise):
     days is covered by ceil(m/w) windows, whose losses add up.
 
     Source: Kellaris et al., Theorem 3. `spend` = "even" gives each day 1/w of the bound, "remaining" half of the loss
-    that its fullest window has left (the budget distribution of the paper).
+    that its fullest window has left (the budget distribution of the paper). "per-row" gives a row about a week, month
+    or year an equal part for each such row that a window can touch, where "even" gives it that of a single day.
 
     References:
         Kellaris, Papadopoulos, Xiao, Papadias: Differentially Private Event Sequences over Infinite Streams. PVLDB 7,
@@ -62,12 +99,6 @@ class WEvent(EnforcedPromise):
     TEXT: ClassVar[NotionText] = NotionText(
         epsilon_key="epsilon_per_window",
         own_bound=OwnBound("window of {window_days} days", "window of {window_days} days"),
-        examples=(
-            NoiseExample(
-                "epsilon {e} for any {window_days} consecutive days",
-                {"window_days": "7", "epsilon_per_window": "{e}", "spend": '"even"'},
-            ),
-        ),
         proposals={"window_days": "7", "epsilon_per_window": "1"},
         takes_delta=True,
         credit_remedy="a window_days below the number of days",
@@ -79,7 +110,8 @@ class WEvent(EnforcedPromise):
     epsilon_per_window: Annotated[Epsilon, LOWER]
     """Epsilon of any `window_days` consecutive days."""
     spend: Spend
-    """Epsilon of a day: an equal part of the window's, or half of what the window has left."""
+    """Epsilon of a day: an equal part of the window's, or half of what the window has left; "per-row": of a row about
+    several days, an equal part for each row that a window touches."""
 
     @model_validator(mode="after")
     def _first_day_fits(self) -> Self:
@@ -89,7 +121,7 @@ class WEvent(EnforcedPromise):
         if self.delta is None:
             refuse_day_above_caps(self, first, "epsilon_per_window")
         elif self.spend == "remaining":
-            raise wrong('must be "even" where delta is promised: halves of what remains would not end', "spend")
+            raise wrong('must not be "remaining" where delta is promised: halves of it would not end', "spend")
         return self
 
     @property
@@ -115,6 +147,24 @@ class WEvent(EnforcedPromise):
             return available // 2
         return min(available, max(0, window - draws) // self.window_days)
 
+    def planned_period(
+        self, history: Sequence[HistoryRow], first: date, last: date, leakage_bound: LeakageBoundLike | None
+    ) -> int:
+        """Return the loss of which a row about several days may have its share; for "per-row" see `rows_of_a_window`.
+
+        Whatever else has spent of the windows that it touches, the promise admits no more than they have left.
+        """
+        if self.spend != "per-row":
+            return super().planned_period(history, first, last, leakage_bound)
+        rows = rows_of_a_window((last - first).days + 1, self.window_days)
+        covered = [day.isoformat() for day in days_of(first, last)][: None if self.charges else 1]
+        limit = min(map(self.day_limit, covered))
+        if self.delta is not None:
+            return min(limit, *(self._equal_loss(day, self.delta, rows) for day in covered))
+        around = (first.isoformat(), last.isoformat())
+        draws = largest_window({}, days=self.window_days, events=self.charges, around=around)
+        return min(limit, max(0, floor_nano(self.epsilon_per_window) - draws) // rows)
+
     def _fullest_window(self, losses: Mapping[str, int], day: str) -> int:
         """Return the largest loss of a window that contains a day, with the draws that touch it."""
         return largest_window(losses, days=self.window_days, events=self.charges, around=(day, day))
@@ -133,15 +183,15 @@ class WEvent(EnforcedPromise):
         """Return equal parts of the window's epsilon, of its rest beside draws, or halves of what the window leaves."""
         if self.delta is not None:
             return (self._equal_loss(day, self.delta) for day in days)
-        if self.spend == "even" and not self.charges:  # no window is ever fuller
+        if self.spend != "remaining" and not self.charges:  # no window is ever fuller
             return repeat(floor_nano(self.epsilon_per_window) // self.window_days, len(days))
         return super().losses_in_order(days, leakage_bound)
 
-    def _equal_loss(self, day: str, delta: Decimal) -> int:
-        """Return the largest loss that each day of a window can have beside the draws near `day` [nano-epsilon]."""
+    def _equal_loss(self, day: str, delta: Decimal, rows: int | None = None) -> int:
+        """Return the largest loss that each day of a window, or so many rows, can have beside the draws near `day`."""
         draws = self._curves.draws_near(day, self.window_days)
-        window = floor_nano(self.epsilon_per_window)
-        return self._curves.equal_loss(self.window_days, epsilon=window, delta=delta, cap=self.day_cap, beside=draws)
+        number, window = rows or self.window_days, floor_nano(self.epsilon_per_window)
+        return self._curves.equal_loss(number, epsilon=window, delta=delta, cap=self.day_cap, beside=draws)
 
     def _window_permits(self, history: Sequence[HistoryRow], day: str) -> Callable[[int], bool]:
         """Return whether every window around a day permits a loss of the whole day."""
@@ -190,7 +240,7 @@ class WEvent(EnforcedPromise):
         """
         promised = comparison.promise if isinstance(comparison.promise, cls) else None
         days = promised.window_days if promised else comparison.window_days or _WEEK
-        rules = get_args(Spend) if comparison.promise.delta is None else ("even",)
+        rules = ("even", "remaining") if comparison.promise.delta is None else ("even",)
         spends = sorted(rules, key=lambda spend: promised is not None and spend != promised.spend)
         return tuple(
             Alternative(f"{days} days, {spend}", promise_keys("epsilon_per_window", window_days=days, spend=spend))

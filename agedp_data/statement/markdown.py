@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from agedp_data import yardstick
 from agedp_data.config.contract_document import ContractDocument, SeriesTerms
 from agedp_data.datasets.validation import SLOTS
 from agedp_data.epsilon import exact_text
@@ -219,6 +220,19 @@ def _profile_text(series: SeriesTerms, states: str, readings: str) -> str:
     return counted + states + noise
 
 
+def _percent(part: float) -> str:
+    return f"{exact_text(Decimal(f'{100 * part:.2g}'))} %"
+
+
+def _cut_text(series: SeriesTerms) -> str:
+    """Return what the clamp of a mean cuts of the yardstick; nothing is measured on the households of the release."""
+    if BY_NAME[series.statistic].unit == "households" or series.clamp_kwh is None:
+        return ""
+    cut = yardstick.cut_by(float(series.clamp_kwh))
+    parts = f"{_percent(cut.days)} of the days and {_percent(cut.energy)} of the energy" if cut.days else "nothing"
+    return f"; of {yardstick.yardstick_name()}, it cuts {parts}, which no interval here covers"
+
+
 def _day_text(name: str, series: SeriesTerms, states: str, readings: str) -> str:
     is_distribution = BY_NAME[series.statistic].unit == "households"
     range_name = "clamp" if series.above_kwh is None else "width"
@@ -229,7 +243,7 @@ def _day_text(name: str, series: SeriesTerms, states: str, readings: str) -> str
         text = f"{name}: {'number of households by range of daily use' if is_distribution else _MEAN}"
         text += f", over each {series.every}" if covers_periods else ""
         text += _group_text(series)
-        text += f"; a household's daily total counts at most {series.clamp_kwh} kWh (clamp)"
+        text += f"; a household's daily total counts at most {series.clamp_kwh} kWh (clamp{_cut_text(series)})"
     if series.max_missing is not None:
         text += f", and {series.missing_kwh} kWh if more than {series.max_missing} of its {readings} have no reading"
     if series.values == "states":

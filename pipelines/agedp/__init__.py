@@ -11,7 +11,8 @@
 
 * `read`: files or tables -> readings; `findings`: what the preflight finds in them.
 * `quantize`, `estimate`, `calibrate`: readings -> states -> chains -> model.
-* `plan`, `compare`: what a promise permits and costs, without a draw; `release`, `sanitise`: draw and publish.
+* `advise`, `plan`, `compare`: what is of use, and what a promise permits and costs, without a draw.
+* `release`, `sanitise`: draw and publish.
 * `true_means`: the confidential record of what was so, beside what was released.
 * `open_release`, `verify`, `smooth`: for recipients; `audit`: measured lower bounds of the loss.
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from agedp.frame_reader import findings, read
     from agedp.ledger_transfer import verify
     from agedp.models import CalibratedModel, calibrate, load_model
-    from agedp.plans import Plan, compare, plan
+    from agedp.plans import Plan, advise, compare, plan
     from agedp.preflight.input_checks import InputWarning
     from agedp.privacy_audit import audit
     from agedp.promises import AgeDependent, Classical, DeclaredCurve, Discounted, Neighbourhood, Temporal, WEvent
@@ -50,7 +51,7 @@ _HOMES: Final = {
         "Temporal",
         "WEvent",
     ),
-    "agedp.plans": ("Plan", "compare", "plan"),
+    "agedp.plans": ("Plan", "advise", "compare", "plan"),
     "agedp.releases": ("Release", "release", "sanitise", "true_means"),
     "agedp.release_verification": ("ReleaseFolder", "open_release"),
     "agedp.ledger_transfer": ("verify",),
@@ -75,6 +76,7 @@ __all__ = [
     "States",
     "Temporal",
     "WEvent",
+    "advise",
     "audit",
     "calibrate",
     "compare",

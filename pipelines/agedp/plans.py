@@ -6,15 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from agedp import plots
+from agedp.budget import ReleaseTerms
 from agedp.ledger_session import LedgerSession, comparison_view
+from agedp.planning.advisor import advise as advise_run
 from agedp.planning.notion_comparison import ComparisonTarget, NotionComparison, compare_promises
 from agedp.planning.row_noise import GroupNoise, group_noises
 from agedp.planning.verdict import Verdict
 from agedp.preflight.input_checks import noted, warn_of
-from agedp.promises import Number, PromiseKeys
+from agedp.promises import Classical, Number, PromiseKeys
 from agedp.releases import ReleaseOptions, context_of, with_options
 from agedp.run_context import RunContext
 from agedp.stages.input_check import check_input_files
@@ -119,6 +122,71 @@ def plan(
     ended_by = refusal or expected.refusal or expected.stopped or ("promise" if expected.ended_by_promise else "period")
     table = _planned_table(planned, run.run_file)
     return Plan(table, expected.last_day, ended_by, planned.verdict, run, workspace)
+
+
+@with_options
+def advise(source: Any, **options: Unpack[ReleaseOptions]) -> pd.DataFrame:  # noqa: ANN401
+    """Return what these households can publish usefully, the best promise first; no reading is used.
+
+    Use it before `release`: a row's `promise`, `clamp_kwh` and `every` are its keywords. Every figure is that of the
+    accountant, for the number of households and days alone. A span is fit if the half-width of its 90 % interval is at
+    most 10 % of the mean of open households (the yardstick), and rough up to 25 %.
+
+    Args:
+        source: the path of a run file, or a table with the columns of `agedp.read`.
+        options: as in `release`; none is required.
+
+    Returns:
+        Columns: `of_use` ("fit", "rough") and `span`, for which the row is advised; `protects`, `epsilon`, `every`,
+        `clamp_kwh`; `error_kwh`, the half-width [kWh per household], and `error_percent` of the yardstick's
+        mean, `smoothed` if by `agedp.smooth`; `epsilon_of_a_day` and `epsilon_of_a_year` about one household;
+        `days_cut` and `energy_cut` [-] of the yardstick by the clamp; `promise`.
+
+    Raises:
+        RunFileError: an invalid keyword, or keywords beside a run file.
+
+    >>> import numpy as np, pandas as pd, agedp
+    >>> times, homes = pd.date_range("2026-01-01", periods=48 * 90, freq="30min", tz="UTC"), [f"H{n}" for n in range(9)]
+    >>> columns = {"household_id": np.repeat(homes, len(times)), "interval_start": [*times] * 9, "energy_wh": 200}
+    >>> best = advise(pd.DataFrame(columns)).iloc[0]
+    >>> best["of_use"], best["span"], best["protects"], best["promise"].notion
+    ('rough', 'month', 'all', 'classical')
+    """
+    import pandas as pd  # noqa: PLC0415
+
+    given = options if isinstance(source, str | Path) else {"clamp_kwh": 50, "min_households": 1, **options}
+    promise = None if isinstance(source, str | Path) else _ANY_PROMISE
+    run, _ = context_of(source, promise, given, scheduler=None, as_of=None)
+    bound = None if run.model is None else run.model.leakage_bound
+    advice = advise_run(ReleaseTerms(run.run_file, bound), run.roster, run.today)
+    kinds = {kind.notion: kind for kind in PromiseKeys.__subclasses__()}
+    rows = []
+    for row in advice.rows:
+        error, promised = row.error, row.run.promise
+        keys = promised.model_dump(exclude_none=True, exclude={"notion", "accept"})
+        rows.append(
+            {
+                "of_use": "" if error is None else error.grade,
+                "span": row.span,
+                "protects": row.protected,
+                "epsilon": float(row.epsilon or 0),
+                "every": row.every,
+                "clamp_kwh": [*map(float, row.clamps_kwh)] if len(row.clamps_kwh) > 1 else float(*row.clamps_kwh),
+                "error_kwh": None if error is None else error.half_width,
+                "error_percent": None if error is None else 100 * error.ratio,
+                "smoothed": error is not None and error.is_smoothed,
+                "epsilon_of_a_day": row.verdict.losses.day / NANO,
+                "epsilon_of_a_year": row.verdict.losses.year / NANO,
+                "days_cut": row.cut.days,
+                "energy_cut": row.cut.energy,
+                "promise": kinds[promised.notion](**keys),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+_ANY_PROMISE = Classical(epsilon_per_day=1, max_day_epsilon=1, epsilon_total="unlimited")
+"""A promise whose keys an advice does not use."""
 
 
 def _planned_table(plan_of_run: RunForecast, run_file: RunFile) -> pd.DataFrame:

@@ -91,7 +91,8 @@ class WEvent(PromiseKeys):
     Attributes:
         window_days: number of consecutive days w [days].
         epsilon_per_window: bound on the composed loss of the window [epsilon]; with `delta` an (epsilon, delta) bound.
-        spend: "even", a w-th each day, or "remaining", half of what the window has left.
+        spend: "even", a w-th each day; "remaining", half of what the window has left; or "per-row", of rows about
+            several days: an equal part for each row that a window touches.
 
     >>> rolling = WEvent(window_days=365, epsilon_per_window=10, delta="1e-6", spend="even", max_day_epsilon=0.1,
     ...                  epsilon_total="unlimited")
@@ -103,7 +104,7 @@ class WEvent(PromiseKeys):
 
     window_days: int
     epsilon_per_window: Number
-    spend: Literal["even", "remaining"]
+    spend: Literal["even", "remaining", "per-row"]
 
 
 @dataclass(frozen=True, kw_only=True)

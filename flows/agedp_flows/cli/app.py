@@ -30,6 +30,7 @@ app = typer.Typer(
     help="Daily averages from half-hourly smart meters, published with privacy guarantees that take time into account.",
     epilog=STATUSES,
     no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
 for group in (setup_commands, run_commands, ledger_commands):

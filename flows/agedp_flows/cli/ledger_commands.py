@@ -21,7 +21,7 @@ app.add_typer(ledger, name="ledger", rich_help_panel=options.TO_HAND_OVER, no_ar
 
 @ledger.command()
 def show(
-    address: options.LedgerArgument,
+    address: options.LedgerArgument = str(options.RUN_FILE),
     only_statements: Annotated[
         bool, typer.Option("--statements", help="only the statements, not the releases")
     ] = False,
@@ -52,7 +52,9 @@ def show(
 
 @ledger.command()
 def verify(
-    address: options.LedgerArgument, as_json: options.JsonOption = False, quiet: options.QuietOption = False
+    address: options.LedgerArgument = str(options.RUN_FILE),
+    as_json: options.JsonOption = False,
+    quiet: options.QuietOption = False,
 ) -> None:
     """Recompute every row and hash of the ledger.
 
@@ -66,7 +68,7 @@ def verify(
 
 @ledger.command()
 def amend(
-    run_file: options.RunFileArgument,
+    run_file: options.RunFileArgument = options.RUN_FILE,
     yes: Annotated[bool, typer.Option("--yes", help="record the change without asking")] = False,
     as_json: options.JsonOption = False,
 ) -> None:
@@ -104,7 +106,7 @@ def _confirm(question: str) -> bool:
 
 @ledger.command()
 def export(
-    run_file: options.RunFileArgument,
+    run_file: Annotated[Path, typer.Argument(metavar="RUN.toml", help="the run file", readable=False)],
     file: Annotated[Path, typer.Argument(metavar="FILE", help="where to write the rows")],
     close: Annotated[bool, typer.Option("--close", help="close this ledger: the imported one continues it")] = False,
     as_json: options.JsonOption = False,
@@ -165,7 +167,7 @@ def recover(
 
 @ledger.command()
 def households(
-    run_file: options.RunFileArgument,
+    run_file: options.RunFileArgument = options.RUN_FILE,
     rebuild: Annotated[bool, typer.Option("--rebuild", hidden=True)] = False,
 ) -> None:
     """Show the losses about one household over all populations that share one with this one, for the terminal only.
@@ -187,7 +189,9 @@ def households(
 
 @ledger.command()
 def upgrade(
-    address: options.LedgerArgument, as_json: options.JsonOption = False, quiet: options.QuietOption = False
+    address: options.LedgerArgument = str(options.RUN_FILE),
+    as_json: options.JsonOption = False,
+    quiet: options.QuietOption = False,
 ) -> None:
     """Record in the ledger that new rows may have the newest form; existing rows are not changed.
 

@@ -221,8 +221,14 @@ def parse_day(text: str) -> date:
         raise typer.BadParameter(f"{text!r} is not a date such as 2013-01-31") from None
 
 
-RunFileArgument = Annotated[Path, typer.Argument(metavar="RUN.toml", help="the run file", readable=False)]
-LedgerArgument = Annotated[str, typer.Argument(metavar="RUN.toml|URL", help="the run file, or the ledger's address")]
+RUN_FILE = Path("run.toml")
+"""The run file of a command without one: that of the current folder, as `agedp init` names it."""
+RunFileArgument = Annotated[
+    Path, typer.Argument(metavar="RUN.toml", help="the run file; run.toml without one", readable=False)
+]
+LedgerArgument = Annotated[
+    str, typer.Argument(metavar="RUN.toml|URL", help="the run file, or the ledger's address; run.toml without one")
+]
 FolderArgument = Annotated[str, typer.Argument(metavar="FOLDER", help="the release folder", readable=False)]
 JsonOption = Annotated[bool, typer.Option("--json", help="one JSON object, for machines")]
 QuietOption = Annotated[

@@ -25,7 +25,7 @@ app = options.CommandGroup()
 
 @app.command(rich_help_panel=options.NIGHTLY)
 def plan(  # noqa: PLR0913, PLR0917  (a parameter for each option)
-    run_file: options.RunFileArgument,
+    run_file: options.RunFileArgument = options.RUN_FILE,
     as_of: options.AsOfOption = None,
     frontier: Annotated[bool, typer.Option("--frontier", hidden=True)] = False,
     notions: Annotated[
@@ -75,7 +75,7 @@ def plan(  # noqa: PLR0913, PLR0917  (a parameter for each option)
 
 @app.command(rich_help_panel=options.NIGHTLY)
 def run(
-    run_file: options.RunFileArgument,
+    run_file: options.RunFileArgument = options.RUN_FILE,
     through_prefect: Annotated[bool, typer.Option("--flow", help="run the Prefect flow")] = False,
     as_of: options.AsOfOption = None,
     accept: Annotated[
@@ -178,7 +178,7 @@ def serve(
 
 @app.command(rich_help_panel=options.TO_HAND_OVER)
 def publish(
-    run_file: options.RunFileArgument,
+    run_file: options.RunFileArgument = options.RUN_FILE,
     as_of: Annotated[
         date | None,
         typer.Option("--as-of", metavar="DATE", parser=options.parse_day, help="the folder as of the end of this day"),
@@ -309,7 +309,9 @@ def smooth(
 
 @app.command(rich_help_panel=options.TO_HAND_OVER)
 def audit(
-    run_file: options.RunFileArgument, as_json: options.JsonOption = False, quiet: options.QuietOption = False
+    run_file: options.RunFileArgument = options.RUN_FILE,
+    as_json: options.JsonOption = False,
+    quiet: options.QuietOption = False,
 ) -> None:
     """Measure the privacy loss of the whole pipeline on synthetic households, with a run file's parameters.
 

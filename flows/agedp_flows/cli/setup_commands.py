@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import shlex
 from collections.abc import Mapping
 from contextvars import ContextVar
 from pathlib import Path
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 app = options.CommandGroup()
 
 PANELS: Final = {
+    "protect": "Promise",
     "input": "Input",
     "input.columns": "Columns of a long table",
     "output": "Output",
@@ -40,6 +42,13 @@ PANELS: Final = {
 }
 
 
+_SHOWN: Final = frozenset(
+    (
+        "protect", "epsilon", "delta", "mode", "age_days", "first_day", "notion", "statistic", "every", "by",
+        "clamp_kwh", "min_households", "household_column", "time_column", "energy_column", "unit", "zone",
+    )
+)  # fmt: skip
+"""Options that the help shows; every other key of a run file is set by --set, or by an option that is not shown."""
 _GIVEN: Final[ContextVar[Mapping[str, Any]]] = ContextVar("run-file options", default=MappingProxyType({}))
 """The options of the running command that become keys of a run file, each text by the option's name."""
 
@@ -83,15 +92,23 @@ def _parameter(option: RunFileOption) -> inspect.Parameter:
     is_flag = option.form in ("flag", "switch")
     kind: Any = bool if is_flag else (list[str] if option.form in SEVERAL else str) | None
     metavar, default = (None, False) if is_flag else (option.metavar, None)
-    declared = Annotated[kind, typer.Option(option.flag, metavar=metavar, help=option.help, rich_help_panel=panel)]
+    is_hidden = option.name not in _SHOWN
+    shown = typer.Option(option.flag, metavar=metavar, help=option.help, rich_help_panel=panel, hidden=is_hidden)
+    declared = Annotated[kind, shown]
     return inspect.Parameter(option.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=declared)
 
 
-def _given_keys() -> dict[Key, str]:
-    """Return the TOML text of the keys whose options were given."""
-    from agedp.setup.run_file_options import toml_of
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="TABLE.KEY=VALUE", help="any other key of the run file; may be repeated"),
+]
 
-    return toml_of(_GIVEN.get())
+
+def _given_keys(further: list[str] | None) -> dict[Key, str]:
+    """Return the TOML text of the keys whose options were given, and of those of --set."""
+    from agedp.setup.run_file_options import set_keys, toml_of
+
+    return {**set_keys(further or ()), **toml_of(_GIVEN.get())}
 
 
 FilesArgument = Annotated[list[str], typer.Argument(metavar="FILES", help="files, folders or globs")]
@@ -101,30 +118,57 @@ FilesArgument = Annotated[list[str], typer.Argument(metavar="FILES", help="files
 def init(
     files: FilesArgument,
     folder: Annotated[Path, typer.Option("--in", help="where to write run.toml and roster.csv")] = Path(),
+    set_key: SetOption = None,
     as_json: options.JsonOption = False,
     quiet: options.QuietOption = False,
 ) -> None:
     """Write a commented run file and a first roster, both derived from the files.
 
-    Options are written into the run file. A deciding key without an option
-    becomes a line to decide. Before that, a table shows the noise of each notion
-    at this number of households.
+    --protect says what of one household is protected, and --epsilon with which
+    loss; every other deciding key follows from them, with a sentence why. A
+    table shows what these households can publish usefully (`agedp advise`).
+    Without --protect a deciding key without an option becomes a line to decide.
 
-    Example: agedp init 'incoming/*.csv' --notion discounted --clamp-kwh 30
+    Example: agedp init 'incoming/*.csv' --protect month --epsilon 5
     """
     from agedp.setup.init_run_file import init as write_initial_files
     from agedp_flows.text.init_text import initial_json, initial_lines
 
     with options.progress_bars(enabled=not (as_json or quiet)) as progress:
-        initial = write_initial_files(files, folder=folder, options=_given_keys(), progress=progress)
+        initial = write_initial_files(files, folder=folder, options=_given_keys(set_key), progress=progress)
     lines = [] if as_json or quiet else initial_lines(initial)
     options.print_answer(initial_json(initial), lines, as_json=as_json, quiet=quiet)
+
+
+@app.command(rich_help_panel=options.TO_BEGIN)
+def advise(
+    files: Annotated[list[str], typer.Argument(metavar="RUN.toml|FILES", help="a run file, or the input files")],
+    as_json: options.JsonOption = False,
+    quiet: options.QuietOption = False,
+) -> None:
+    """Print what these households can publish usefully: what is protected, with which epsilon, and how good it is.
+
+    It uses the number of households and days alone, and no reading. Every figure is the accountant's.
+
+    Example: agedp advise 'incoming/*.csv'
+    """
+    from agedp.setup.advice import advise_files, advise_run_file
+    from agedp_flows.text.advice_text import advice_json, advice_lines, best_options
+
+    is_run_file = len(files) == 1 and files[0].endswith(".toml")
+    with options.progress_bars(enabled=not (as_json or quiet)) as progress:
+        advice = advise_run_file(Path(files[0])) if is_run_file else advise_files(files, progress=progress)
+    lines = [*advice_lines(advice)]
+    if advice.rows and not is_run_file:
+        lines.append(command_step("write the run file of row 1", "init", *files, *shlex.split(best_options(advice))))
+    options.print_answer(advice_json(advice), lines, as_json=as_json, quiet=quiet)
 
 
 @app.command(cls=RunFileCommand, rich_help_panel=options.TO_BEGIN)
 def sanitise(
     files: FilesArgument,
     out: Annotated[str, typer.Option("--out", metavar="DIR", help="the release folder")],
+    set_key: SetOption = None,
     as_json: options.JsonOption = False,
     quiet: options.QuietOption = False,
     verbose: options.VerboseOption = False,
@@ -134,23 +178,16 @@ def sanitise(
     DIR is the release folder. Ledger, run file, roster and confidential folder
     are in DIR-confidential. The same command again draws nothing; other options
     start anew until a day is released.
-    Options that decide have no default. The second example estimates a model.
+    What is protected, and with which epsilon, has no default.
 
-    Example: agedp sanitise 'incoming/*.csv' --out out/2013 --notion classical --epsilon-per-day 0.5 \
-    --max-day-epsilon 0.5 --epsilon-total 182.5 --clamp-kwh 30 --min-households 20
-
-    Example: agedp sanitise 'incoming/*.csv' --out out/aged --notion age-dependent \
-    --mode rehearsal --rehearsal-on readings --age-days 2 --epsilon-per-day 0.5 --method tight --secret day \
-    --max-day-epsilon 0.5 --epsilon-total 182.5 --clamp-kwh 30 --min-households 20 \
-    --assume markov --period all --step day --states 12 --edges quantile \
-    --chain homogeneous --min-visits 5 --confidence plug-in --publish-envelope
+    Example: agedp sanitise 'incoming/*.csv' --out out/2013 --protect month --epsilon 5
     """
     from agedp.one_off import confidential_folder, release_files
     from agedp_flows.text.calibration_text import calibration_lines
     from agedp_flows.text.run_text import after_run, result_json, result_lines
 
     with options.progress_bars(enabled=not (as_json or quiet)) as progress:
-        result = release_files(files, out=out, options=_given_keys(), progress=progress)
+        result = release_files(files, out=out, options=_given_keys(set_key), progress=progress)
 
     def output() -> list[str]:
         model = result.run.session.model
@@ -222,7 +259,7 @@ def sample(
 
 @app.command(rich_help_panel=options.TO_BEGIN)
 def calibrate(
-    run_file: options.RunFileArgument,
+    run_file: options.RunFileArgument = options.RUN_FILE,
     through_prefect: Annotated[bool, typer.Option("--flow", help="run the Prefect flow")] = False,
     as_json: options.JsonOption = False,
     quiet: options.QuietOption = False,

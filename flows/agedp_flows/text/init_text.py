@@ -1,4 +1,4 @@
-"""Output of `agedp init`: facts about the input files, the noise of each notion, and the keys to decide."""
+"""Output of `agedp init`: facts about the input files, the advice, and the keys to decide."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
-from agedp.setup.init_run_file import BY, InitialFiles, NoiseTable, missing_options, noise_table
-from agedp.signal_against_noise import three_digits
+from agedp.setup.advice import advise_draft
+from agedp.setup.init_run_file import BY, InitialFiles, missing_options
 from agedp_data.datasets.validation import INTERVAL_MINUTES
 from agedp_data.messages import escape_text
+from agedp_flows.text.advice_text import advice_lines
 from agedp_flows.text.screen import count_text, heading, next_step, screen_width, table_lines
 
 _WIDTH = 118
@@ -41,7 +42,7 @@ def initial_lines(initial: InitialFiles) -> list[str]:
         f"{facts.dataset}: {number}, {days} from {facts.first} to {facts.last}",
         *_column_lines(initial),
         "",
-        *noise_lines(noise_table(facts, initial.options, initial.read_roster())),
+        *advice_lines(advise_draft(initial.draft, initial.read_roster(), base=initial.run_file.parent)),
         "",
         *_age_lines(initial),
         *_decision_lines(initial),
@@ -70,25 +71,6 @@ def _column_lines(initial: InitialFiles) -> Iterator[str]:
             end, kwh = of.begin + timedelta(minutes=of.minutes), of.reason if of.kwh is None else f"{of.kwh:.6g}"
             readings.append((escape_text(of.household, 34), f"{of.begin:%Y-%m-%d %H:%M}", f"{end:%H:%M}", kwh))
         yield from table_lines(["household", "from", "to", ">kWh"], readings, indent="   ")
-
-
-def noise_lines(table: NoiseTable) -> Iterator[str]:
-    """Yield the noise of each notion, a column for each pair of epsilon and clamp."""
-    fewest, most = table.households
-    households = count_text(most, "household") if fewest == most else f"{fewest:,} to {most:,} households"
-    days = count_text(table.days, "day")
-    yield f"Noise of a daily mean, standard deviation in kWh per household, {households}, {days}."
-    if not table.is_given_pair:
-        yield "Examples of epsilon and clamp; nothing is decided."
-    pairs = [f">kWh, e={epsilon:f}, clamp {clamp:f}" for epsilon, clamp in table.pairs]
-    rows = []
-    for row in table.rows:
-        noises = ["no day" if noise is None else three_digits(noise) for noise in row.noise_kwh]
-        rows.append([row.notion, *noises, row.description])
-    yield from table_lines(["notion", *pairs, "promise"], rows, indent="   ", width=screen_width() or _WIDTH)
-    yield (
-        "   Noise is proportional to clamp_kwh and inversely proportional to epsilon and to the number of households."
-    )
 
 
 def _age_lines(initial: InitialFiles) -> list[str]:

@@ -353,15 +353,13 @@ def _detail_lines(session: LedgerSession, plan: plan_stage.RunForecast) -> list[
 
 def _refusals(plan: plan_stage.RunForecast) -> list[str]:
     """Return why a first run refuses the run file, before it draws anything."""
-    refusals, run, verdict = [], plan.run.run_file, plan.verdict
+    refusals, run, verdict = list[str](), plan.run.run_file, plan.verdict
     for check in (plan_stage.check_corrections_declared, plan_stage.check_model_accepted):
         try:
             check(run, plan.history.contracts)
         except RunFileError as error:
             refusals.append(str(error))
-    if verdict is not None and verdict.refusal:
-        refusals.append(f"{run.name}: {verdict.refusal}")
-    return refusals
+    return [*refusals, *filter(None, [plan_stage.verdict_refusal(verdict, plan.terms, plan.run)])]
 
 
 def _spent_lines(plan: plan_stage.RunForecast) -> list[str]:

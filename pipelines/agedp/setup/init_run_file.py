@@ -14,23 +14,17 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from datetime import time as clock_time
-from decimal import Decimal
 from itertools import product
 from pathlib import Path
 from typing import Final
 
-import numpy as np
-
-from agedp.budget import ReleaseTerms
 from agedp.compute.engine_settings import SILENT, ProgressReporter
 from agedp.local_files import atomic_files
-from agedp.planning.forecast import ForecastView
-from agedp.planning.notion_comparison import SimulatedDays
 from agedp.run_context import engine_for, load_meters, reading_rules, store_for
-from agedp.setup import run_file_draft
+from agedp.setup import protection, run_file_draft
 from agedp.setup.long_columns import TABLE, LongTable, OtherFiles, read_columns
 from agedp.setup.run_file_draft import DraftPaths, FileFacts, RunFileDraft, draft, notion_of
-from agedp.setup.run_file_options import FLAGS, SERIES, Key, OptionValues, number_of, quoted
+from agedp.setup.run_file_options import FLAGS, SERIES, Key, OptionValues, quoted
 from agedp.stage_values import Delivery
 from agedp.stages.ingest import ingest
 from agedp.store.file_identity import first_records, read_header, texts_of_file
@@ -48,12 +42,9 @@ from agedp_data.datasets.registry import LAYOUTS
 from agedp_data.datasets.table_text import ENCODINGS, SEPARATORS, encoding_of, is_value, text_lines
 from agedp_data.datasets.timestamps import date_of_day
 from agedp_data.datasets.validation import FIRST_DAY, INTERVAL_MINUTES, LAST_DAY, RejectionReason
-from agedp_data.errors import AgedpError, InputError, RunFileError
+from agedp_data.errors import InputError, RunFileError
 from agedp_data.messages import escape_text
-from agedp_data.model import Model, kernel_leakage_bound, public_text
-from agedp_data.notions import NOTIONS, Promise
-from agedp_data.notions.notion import NoiseExample
-from agedp_data.roster import READ_OFF_MARK, Roster, columns_of, format_roster, read_roster
+from agedp_data.roster import READ_OFF_MARK, Roster, columns_of, format_roster, parse_roster, read_roster
 
 # --------------------------------------------------------------------------------------------------
 # The roster of a new run file: written once, never over a corrected one.
@@ -71,6 +62,14 @@ def is_read_off(roster: Path) -> bool:
         with roster.open("rb") as stream:
             return stream.read(len(READ_OFF_MARK)) == READ_OFF_MARK.encode()
     except OSError:
+        return False
+
+
+def is_undecided(run_file: Path) -> bool:
+    """Return whether a run file still has lines to decide, as `init` writes them: nothing was run with it."""
+    try:
+        return any(line.startswith(run_file_draft.DECIDE) for line in run_file.read_text(encoding="utf-8").splitlines())
+    except (OSError, UnicodeDecodeError):
         return False
 
 
@@ -103,6 +102,9 @@ _DATES: tuple[Key, ...] = (("schedule", "first_day"), ("schedule", "last_day"), 
 _OF_DATES: tuple[Key, ...] = (*_DATES, ("schedule", "skip_days"), (SERIES, "every"))
 """Options that only a known period can be compared with."""
 METERS: Key = ("population", "meters")
+_MODE: Key = ("schedule", "mode")
+_LAST_WEEK = 7
+_PREVIOUS = "run-previous.toml"
 _ANY_DAY = FIRST_DAY
 _ANY_PERIOD: OptionValues = {_DATES[0]: f"{FIRST_DAY + timedelta(days=1)}", _DATES[1]: f"{LAST_DAY}"}
 """The longest period that meters can have recorded: before the files are read, it excludes no day and no month."""
@@ -191,6 +193,8 @@ def init(
 ) -> InitialFiles:
     """Write run.toml and roster.csv into a folder, and run.schema.json for editors; an existing one is kept.
 
+    A run file that still has lines to decide is written anew, and moved to run-previous.toml.
+
     Args:
         patterns: files, folders, globs or URLs of the input files.
         folder: where to write.
@@ -206,8 +210,9 @@ def init(
     run_file, roster = folder / "run.toml", folder / "roster.csv"
     options = _with_absolute_paths(options or {})
     check_group_column(roster, options)
-    if run_file.exists() or (BY not in options and roster.exists() and not is_read_off(roster)):
-        raise existing_file_error(run_file if run_file.exists() else roster)
+    is_open = run_file.exists() and is_undecided(run_file)
+    if (run_file.exists() and not is_open) or (BY not in options and roster.exists() and not is_read_off(roster)):
+        raise existing_file_error(roster if is_open or not run_file.exists() else run_file)
     paths = paths or DraftPaths()
     dataset, long = read_layout(patterns, options)
     facts = _facts(dataset, long, patterns, {})
@@ -219,20 +224,38 @@ def init(
     if not (spans and delivery.rows_kept):
         raise _no_reading_error(delivery, store, patterns)
     facts = _facts(dataset, long, patterns, spans)
-    drafted = _with_age_note(draft(facts, options, paths=paths, base=folder.absolute()), facts, options)
+    content = format_roster(_roster_rows(spans, facts.last, options)).encode()
+    base = folder.absolute()
+    if protection.SPAN in options:
+        counted = read_roster(roster) if BY in options else parse_roster(roster.name, content)
+        drafted = protection.decide(facts, options, counted, paths=paths, base=base, today=clock.today())
+    else:
+        drafted = draft(facts, options, paths=paths, base=base)
+    drafted = _with_age_note(drafted, facts, options)
     if not drafted.undecided:
-        run_file_draft.load_decided(drafted, base=folder.absolute())
+        run_file_draft.load_decided(drafted, base=base)
     if BY not in options:
-        content = format_roster((household, *spans[household]) for household in sorted(spans)).encode()
         if not roster.exists():
             atomic_files.write(roster, content)
         elif roster.read_bytes() != content:  # an equal one of an interrupted call stays, a corrected one too
             raise existing_file_error(roster)
     if not (schema := folder / SCHEMA_FILE).exists():
         atomic_files.write(schema, (json.dumps(run_file_schema(), indent=1) + "\n").encode(), mode=0o644)
+    if is_open:  # as `init` left it, or with comments of its user
+        run_file.replace(folder / _PREVIOUS)
     atomic_files.write(run_file, drafted.text().encode(), mode=0o644)
     first = () if long is None else _first_readings(patterns, drafted, folder)
     return InitialFiles(run_file, roster, facts, drafted, long, options, first)
+
+
+def _roster_rows(
+    spans: Mapping[str, tuple[date, date]], newest: date, options: OptionValues
+) -> Iterator[tuple[str, date, date | None]]:
+    """Yield the rows of a roster; of a live series those that reach the last week of the files have no end."""
+    is_live = options.get(_MODE) == quoted("live")
+    for household in sorted(spans):
+        first, last = spans[household]
+        yield household, first, None if is_live and last > newest - timedelta(days=_LAST_WEEK) else last
 
 
 def _first_readings(patterns: Sequence[str], drafted: RunFileDraft, folder: Path) -> tuple[FirstReading, ...]:
@@ -288,7 +311,10 @@ def preview(
     options = {key: toml for key, toml in _with_absolute_paths(options).items() if key not in _OF_DATES}
     dataset, long = read_layout(patterns, options)
     check_group_column(folder / "roster.csv", options)
-    return draft(_facts(dataset, long, patterns, {}), options, paths=paths, base=folder.absolute()), long
+    facts, base = _facts(dataset, long, patterns, {}), folder.absolute()
+    if protection.SPAN in options:
+        return protection.provisional(facts, options, paths=paths, base=base), long
+    return draft(facts, options, paths=paths, base=base), long
 
 
 def _with_absolute_paths(options: OptionValues) -> OptionValues:
@@ -422,8 +448,11 @@ def _provisional(facts: FileFacts, options: OptionValues, paths: DraftPaths, fol
     Raises:
         RunFileError: an option with an invalid value, or one without effect.
     """
-    undated = {key: toml for key, toml in options.items() if key not in _DATES}
-    draft(facts, {**undated, **_ANY_PERIOD}, paths=paths, base=folder.absolute())
+    undated = {key: toml for key, toml in options.items() if key not in _DATES} | dict(_ANY_PERIOD)
+    if protection.SPAN in options:
+        protection.provisional(facts, undated, paths=paths, base=folder.absolute())
+    else:
+        draft(facts, undated, paths=paths, base=folder.absolute())
     input_options = {key: toml for key, toml in options.items() if key[0] in ("input", TABLE) or key == METERS}
     lines = tuple(  # an undecided unit becomes Wh, the smaller one, so that no value exceeds the physical bound
         line if line.decided or line.key != "unit" else replace(line, toml=quoted("Wh")) for line in facts.columns
@@ -471,131 +500,3 @@ def missing_options(undecided: Sequence[Key], options: OptionValues) -> str:
     has_risk = notion is not None and "risk" in notion.model_fields
     flags = [run_file_draft.flag_of(key) for key in undecided]
     return ", ".join(f"{flag} (or --risk)" if has_risk and flag == "--epsilon-per-day" else flag for flag in flags)
-
-
-# --------------------------------------------------------------------------------------------------
-# The noise of a daily mean under each notion, for a roster, as `agedp init` shows it before any decision.
-#
-# Every value equals that of `agedp plan --notions` for a run file with these keys: the run file is validated, every
-# day of the period is simulated under the notion, and the noise follows from the day budgets. Public: it uses no
-# reading, only the roster. The examples decide nothing; options replace them.
-# --------------------------------------------------------------------------------------------------
-
-_EXAMPLES: Final = ((Decimal("0.1"), Decimal(20)), (Decimal(1), Decimal(50)))
-"""Pairs of epsilon and clamp_kwh; options replace them."""
-
-_NO_CAP: Final = "1000"
-_NO_TOTAL: Final = "1000000"
-_NOWHERE: Final = Path("/nowhere")
-"""The folder of a run file that is never written."""
-
-
-@dataclass(frozen=True, slots=True)
-class NoiseRow:
-    """The noise of one setting of a notion.
-
-    Attributes:
-        notion: the name of the notion.
-        description: the setting, with "e" for the epsilon.
-        noise_kwh: standard deviation for each pair of the table [kWh per household]; None where no day is released.
-    """
-
-    notion: str
-    description: str
-    noise_kwh: tuple[float | None, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class NoiseTable:
-    """Noise by notion for pairs of epsilon and clamp; root mean square over the days.
-
-    Attributes:
-        households: the fewest and the most on the roster on a day.
-        days: number of days of the files.
-        pairs: (epsilon, clamp_kwh) of each column.
-        is_given_pair: whether the options name the pair.
-        rows: one for each setting.
-    """
-
-    households: tuple[int, int]
-    days: int
-    pairs: tuple[tuple[Decimal, Decimal], ...]
-    is_given_pair: bool
-    rows: tuple[NoiseRow, ...]
-
-
-def noise_table(facts: FileFacts, options: OptionValues, roster: Roster) -> NoiseTable:
-    """Return the noise of a daily mean under each notion, for the epsilon and clamp of the options or for examples.
-
-    It reads the roster and no reading, and draws nothing. Notions that need a model are computed with complete mixing
-    from day to day, the most favourable case.
-    """
-    named, given_clamp = notion_of(options), _number(options, (SERIES, "clamp_kwh"))
-    given_epsilon = None if named is None else _number(options, ("promise", named.TEXT.epsilon_key))
-    pairs = tuple(dict.fromkeys((given_epsilon or epsilon, given_clamp or clamp) for epsilon, clamp in _EXAMPLES))
-    # a chain that is independent from day to day
-    mixing = kernel_leakage_bound(np.full((2, 2), 0.5), assume="markov", steps_per_day=1)
-    model = Model(public_text({"source": "declared", "assume": "markov", "given": "kernel"}, mixing), mixing)
-    rows = tuple(
-        NoiseRow(
-            notion.name,
-            _described(notion, example, facts.days, _own_keys(options, notion.name)),
-            tuple(_noise(facts, options, (notion.name, example), pair, roster, model) for pair in pairs),
-        )
-        for notion in NOTIONS
-        for example in notion.TEXT.examples
-    )
-    counts = [roster.households(facts.first + timedelta(days=number)) for number in range(facts.days)]
-    return NoiseTable((min(counts), max(counts)), facts.days, pairs, bool(given_epsilon and given_clamp), rows)
-
-
-def _described(notion: type[Promise], example: NoiseExample, days: int, given: Mapping[str, str]) -> str:
-    """Return the description of an example with the given keys, and the delta where it applies to this bound."""
-    at_delta = f", with delta {given['delta']}".replace('"', "") if notion.TEXT.takes_delta and "delta" in given else ""
-    return example.described(days=days, given=given) + at_delta
-
-
-def _own_keys(given: OptionValues, notion: str) -> dict[str, str]:
-    """Return the options of [promise] if they name this notion, by key."""
-    is_named = given.get(("promise", "notion")) == quoted(notion)
-    return {key: toml for (table, key), toml in given.items() if is_named and table == "promise"}
-
-
-def _number(options: OptionValues, key: Key) -> Decimal | None:
-    number = number_of(options, key)
-    return number if number is not None and number > 0 else None
-
-
-def _noise(
-    facts: FileFacts,
-    given: OptionValues,
-    setting: tuple[str, NoiseExample],
-    pair: tuple[Decimal, Decimal],
-    roster: Roster,
-    model: Model,
-) -> float | None:
-    """Return the noise of an example of a notion [kWh per household], None if it releases no day."""
-    (notion, example), (epsilon, clamp) = setting, pair
-    keys = {("promise", key): toml for key, toml in example.toml(e=f"{epsilon:f}", days=facts.days).items()}
-    # a delta needs a total to apply to
-    total = _NO_TOTAL if ("promise", "delta") in given else quoted("unlimited")
-    caps: dict[Key, str] = {("promise", "max_day_epsilon"): _NO_CAP, ("promise", "epsilon_total"): total}
-    options = {key: toml for key, toml in given.items() if key in caps}
-    own = {("promise", key): toml for key, toml in _own_keys(given, notion).items()}
-    if ("promise", "age_days") not in keys:  # every example is an archive, where no other notion has an age
-        own.pop(("promise", "age_days"), None)
-    filled = {
-        **caps, **keys, **options, **own, ("promise", "notion"): quoted(notion), (SERIES, "clamp_kwh"): f"{clamp:f}",
-        ("population", "min_households"): "1", ("model", "kernel"): quoted("example.csv"),
-        ("model", "assume"): quoted("markov"), ("model", "basis"): quoted("complete mixing from day to day"),
-    }  # fmt: skip
-    try:
-        drafted = draft(facts, filled, paths=DraftPaths(), base=_NOWHERE)
-        run, _ = validate_run_file(drafted.text(proposals=True), base=_NOWHERE)
-        if run is None:
-            return None
-        terms = ReleaseTerms(run, model.leakage_bound, model=model.id)
-        series_cost = SimulatedDays(terms, ForecastView((), roster, clock.today())).simulate(run, "")
-    except AgedpError:
-        return None
-    return None if series_cost is None else series_cost.noise_kwh

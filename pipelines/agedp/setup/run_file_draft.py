@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, get_args, get_origin
 from agedp.setup import run_file_options
 from agedp.setup.run_file_options import FLAGS, SERIES, Key, OptionValues, number_of, quoted, toml_text, toml_value
 from agedp_data.accounting.renyi import Curve, approximate_epsilon, laplace_curve, largest_equal_loss, multiply
-from agedp_data.config.loading import SCHEMA_FILE, Problem, validate_run_file
+from agedp_data.config.loading import SCHEMA_FILE, Problem, parse, validate_run_file
 from agedp_data.config.model_section import DeclaredModel, EstimatedModel
 from agedp_data.config.run_file import RunFile
 from agedp_data.datasets.validation import INTERVAL_MINUTES
@@ -365,7 +365,7 @@ def draft(facts: FileFacts, options: OptionValues, *, paths: DraftPaths, base: P
         ]
         missing = {(problem.table, problem.key) for problem in problems if problem.missing} - needed
         if not missing:
-            _check_problems(problems, drafted, options)
+            _check_problems(problems, drafted, options, base)
             return drafted
         needed |= missing
     raise RuntimeError("a run file that never stops missing keys")
@@ -399,7 +399,7 @@ def flag_of(key: Key) -> str:
     >>> flag_of(("population", "min_households")), flag_of(("engine", "workers"))
     ('--min-households', '[engine] workers')
     """
-    return FLAGS.get(key, f"[{key[0]}] {key[1]}")
+    return FLAGS.get(key, f"--{key[1]}" if key[0] == "protect" else f"[{key[0]}] {key[1]}")
 
 
 def _build_draft(facts: FileFacts, options: OptionValues, needed: set[Key], paths: DraftPaths) -> RunFileDraft:
@@ -421,9 +421,11 @@ def _build_draft(facts: FileFacts, options: OptionValues, needed: set[Key], path
         lines_by_table["model"] = [KeyLine("source", quoted("declared" if model is DeclaredModel else "estimated"))]
         if model is EstimatedModel:
             lines_by_table["model"].append(KeyLine("file", quoted(paths.model), "`agedp calibrate` makes it once"))
+    further = [table for table, _ in options if table not in _TABLES]
+    lines_by_table |= {table: [] for table in further}
     proposals = Proposals(facts, options)
     tables: dict[str, tuple[KeyLine, ...]] = {}
-    for table in (table for table in _TABLES if table in lines_by_table):
+    for table in (table for table in dict.fromkeys((*_TABLES, *further)) if table in lines_by_table):
         required = [*_required(table, options), *sorted(key for key_table, key in needed if key_table == table)]
         tables[table] = tuple(_table_lines(table, lines_by_table[table], options, required, proposals))
     is_live = options.get(("schedule", "mode")) == quoted("live")
@@ -490,8 +492,10 @@ def _required(table: str, options: OptionValues) -> list[str]:
     return keys
 
 
-def _check_problems(problems: Sequence[Problem], drafted: RunFileDraft, options: OptionValues) -> None:
+def _check_problems(problems: Sequence[Problem], drafted: RunFileDraft, options: OptionValues, base: Path) -> None:
     """Raise the first problem that options cause; a problem that involves undecided keys is not raised yet."""
+    if any(problem.unused and (problem.table, problem.key) in options.keys() - FLAGS.keys() for problem in problems):
+        parse(drafted.text(proposals=True), base=base, name="--set")  # raises, with the nearest known key
     waiting = {table for table, _ in drafted.undecided}
     for problem in problems:
         if (problem.table, problem.key) in options and (problem.level != "file" or not waiting):

@@ -18,6 +18,9 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from agedp_data.errors import RunFileError
+from agedp_data.messages import escape_text
+
 Form = Literal["value", "text", "list", "words", "columns", "where", "value or list", "text or list", "flag", "switch"]
 SEVERAL: Final = ("words", "columns", "where")
 """Forms of options that may be given several times."""
@@ -127,8 +130,37 @@ def toml_of(options: Mapping[str, str | bool | Sequence[str] | None]) -> dict[Ke
         if value is not None and value is not False and value != []:
             option = _BY_NAME.get(name) or next(option for option in notion_options() if option.name == name)
             texts[option.key] = _toml(value, option.form)
+    if ("protect", "span") in texts:  # its epsilon and delta are about that span
+        for key in ("epsilon", "delta"):
+            if ("promise", key) in texts:
+                texts["protect", key] = texts.pop(("promise", key))
     if _SELECTION in texts:
         texts.setdefault(_PUBLISH, quoted("private"))
+    return texts
+
+
+def set_keys(given: Sequence[str]) -> dict[Key, str]:
+    """Return the TOML text of keys that are given as "table.key=value"; a value that is no TOML is text.
+
+    The key of a series is that of the one that options describe, whatever its name.
+
+    Raises:
+        RunFileError: not of this form.
+
+    >>> set_keys(["engine.workers=2", "series.daily_mean.every=month", "output.layout = 'monthly'"])
+    {('engine', 'workers'): '2', ('series.daily_mean', 'every'): '"month"', ('output', 'layout'): "'monthly'"}
+    """
+    texts: dict[Key, str] = {}
+    for text in given:
+        name, mark, value = (part.strip() for part in text.partition("="))
+        table, dot, key = name.rpartition(".")
+        if not (mark and dot and table and key and value):
+            raise RunFileError(f"--set {escape_text(text)}: write TABLE.KEY=VALUE, such as output.layout=monthly")
+        try:
+            toml_value(value)
+        except tomllib.TOMLDecodeError:
+            value = quoted(value)
+        texts[SERIES if table.startswith("series.") else table, key] = value
     return texts
 
 

@@ -30,6 +30,7 @@ from agedp import budget
 from agedp.budget import PlannedRelease, ReleaseTerms
 from agedp.ledger_session import LedgerSession, PopulationHistory
 from agedp.local_files import atomic_files
+from agedp.planning.advisor import advise
 from agedp.planning.forecast import Forecast, forecast
 from agedp.planning.verdict import Verdict, judge_first_release
 from agedp.run_context import RunContext
@@ -105,8 +106,8 @@ def plan(session: LedgerSession) -> DueDays:
         check_corrections_declared(run.run_file, contracts)
         check_model_accepted(run.run_file, contracts)
         if (verdict := find_verdict(session, due_days)) is not None:
-            if verdict.refusal:  # a cause that [promise] accept does not name
-                raise Refused(f"{run.run_file.name}: {verdict.refusal}")
+            if refusal := verdict_refusal(verdict, session.terms(), run):  # a cause that [promise] accept does not name
+                raise Refused(refusal)
             due_days = replace(due_days, notices=tuple(verdict.lines))
         if session.remote_folder is not None:
             session.remote_folder.try_writing()
@@ -158,7 +159,7 @@ def check_corrections_declared(run: RunFile, contracts: Sequence[ContractRecord]
 
 
 def check_model_accepted(run: RunFile, contracts: Sequence[ContractRecord]) -> None:
-    """Refuse a new population whose `risk` rests on an estimated model that the run file does not accept as unverified.
+    """Refuse a new population whose promise rests on an estimated model that the run file does not accept.
 
     A series that has begun without the key goes on. The verdict of the calibration is never read here.
 
@@ -181,6 +182,13 @@ def find_verdict(session: LedgerSession, due_days: DueDays) -> Verdict | None:
     with suppress(ChainError, Refused):  # no loss keeps the promise, or it lacks a model: the release says so
         return judge_first_release(session.terms(), session.run.roster, session.run.today, undrawn=undrawn)
     return None
+
+
+def verdict_refusal(verdict: Verdict | None, terms: ReleaseTerms, run: RunContext) -> str:
+    """Return why the verdict refuses a first release, with the advisor's best rows; "" if it does not."""
+    if verdict is None or not verdict.refused:
+        return ""
+    return f"{run.run_file.name}: {verdict.refusal(advise(terms, run.roster, run.today).best())}"
 
 
 def check_rehearsal_declared(run: RunFile) -> None:

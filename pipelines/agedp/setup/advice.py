@@ -1,0 +1,62 @@
+"""Run file, or input files -> the advice of what can be published usefully (`planning.advisor`); draws nothing."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from agedp.budget import ReleaseTerms
+from agedp.compute.engine_settings import SILENT, ProgressReporter
+from agedp.planning.advisor import Advice, advise
+from agedp.run_context import RunContext
+from agedp.setup.init_run_file import init
+from agedp.setup.run_file_draft import RunFileDraft
+from agedp.setup.run_file_options import OptionValues
+from agedp_data import clock
+from agedp_data.config import RunFile
+from agedp_data.config.loading import validate_run_file
+from agedp_data.errors import RunFileError
+from agedp_data.roster import Roster
+
+
+def advise_run_file(run_file: Path) -> Advice:
+    """Return the advice for the roster, the period and the series of a run file.
+
+    Raises:
+        RunFileError, InputError: the run file or its roster cannot be used.
+    """
+    run = RunContext.load(run_file)
+    bound = None if run.model is None else run.model.leakage_bound
+    return advise(ReleaseTerms(run.run_file, bound), run.roster, run.today)
+
+
+def advise_files(
+    patterns: Sequence[str], *, options: OptionValues | None = None, progress: ProgressReporter = SILENT
+) -> Advice:
+    """Return the advice for the households and the days that input files contain, read in a temporary folder.
+
+    Raises:
+        InputError, RunFileError: as `agedp init`.
+    """
+    with tempfile.TemporaryDirectory(prefix="agedp-") as folder:
+        initial = init(patterns, folder=Path(folder), options=options, progress=progress)
+        return advise_draft(initial.draft, initial.read_roster(), base=Path(folder))
+
+
+def advise_draft(drafted: RunFileDraft, roster: Roster, *, base: Path) -> Advice:
+    """Return the advice for a draft, with its proposals for what is not decided.
+
+    Raises:
+        RunFileError: the proposals do not go together.
+    """
+    run = _with_proposals(drafted, base)
+    advice = advise(ReleaseTerms(run), roster, clock.today())
+    return advice if not drafted.undecided else Advice(None, advice.rows, advice.households, advice.days)
+
+
+def _with_proposals(drafted: RunFileDraft, base: Path) -> RunFile:
+    run, problems = validate_run_file(drafted.text(proposals=True), base=base.absolute())
+    if run is None:
+        raise RunFileError(f"[{problems[0].table}] {problems[0].key}: {problems[0].message}")
+    return run

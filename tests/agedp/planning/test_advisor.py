@@ -1,0 +1,143 @@
+"""What the advisor says, by closed forms and by drawing; which promises a span and an epsilon stand for."""
+
+from __future__ import annotations
+
+import math
+from datetime import date, timedelta
+from decimal import Decimal
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from agedp.budget import ReleaseTerms
+from agedp.planning.advisor import PROTECTED, Asked, advise, periods_under, promise_of, row_for
+from agedp_data import mechanisms, yardstick
+from agedp_data.config.loading import parse
+from agedp_data.errors import RunFileError
+from agedp_data.notions.w_event import rows_of_a_window
+from agedp_data.roster import Roster
+from agedp_data.series.series_terms import period_of
+from tests.minimal import run_file
+
+FIRST, TODAY = date(2013, 1, 1), date(2014, 2, 1)
+LIVE = {"input": {"corrections": "set-aside"}, "promise": {"age_days": 1}}
+
+
+def given(*, homes=40, days=365, **tables):
+    """Return the terms of a run file and a roster with so many homes."""
+    last = None if days is None else FIRST + timedelta(days=days - 1)
+    schedule = {"last_day": last, "mode": "live" if days is None else "archive"}
+    tables = {**(LIVE if days is None else {}), **tables}
+    run = parse(run_file(schedule=schedule, **tables), base=Path("/srv"), name="run.toml")
+    ids = [f"home {number:05d}" for number in range(homes)]
+    return ReleaseTerms(run), Roster(ids, np.arange(homes), np.zeros(homes, int), np.full(homes, 10**6), {})
+
+
+@pytest.mark.parametrize(("every", "row_days"), [("week", 7), ("month", 30), ("year", 365)])
+def test_a_window_touches_no_more_rows_than_were_counted(every, row_days):
+    """All windows of fourteen years, among them 1900, which is no leap year, by the calendar itself."""
+    days = [date(1896, 1, 1) + timedelta(number) for number in range(14 * 366)]
+    firsts = [period_of(day, every)[0] for day in days]
+    numbers = np.cumsum([0, *(before != after for before, after in pairwise(firsts))])
+    for window in [*range(1, 70), 90, 91, 92, 180, 336, 337, 365, 366, 367, 368, 730, 731, 732, 1096, 1097]:
+        touched = int((numbers[window - 1 :] - numbers[: len(numbers) - window + 1]).max()) + 1
+        assert rows_of_a_window(row_days, window) == touched
+
+
+@pytest.mark.parametrize(
+    ("protected", "every", "loss_of_a_row"),
+    [
+        ("day", "day", 2), ("week", "day", 2 / 7), ("week", "week", 1), ("month", "day", 2 / 31),
+        ("month", "month", 2 / 3), ("year", "month", 2 / 13), ("year", "year", 1), ("all", "month", 2 / 24),
+        ("all", "day", 2 / 730),
+    ],
+)  # fmt: skip
+def test_a_span_and_an_epsilon_stand_for_a_promise(protected, every, loss_of_a_row):
+    """Of two years: a window of 31 days touches three months, one of 366 days thirteen."""
+    terms, roster = given(days=730)
+    row = row_for(terms, roster, TODAY, Asked(protected, Decimal(2), every=every))
+    assert row.verdict.losses.day / 1e9 == pytest.approx(loss_of_a_row, rel=1e-5)
+    promise = row.run.promise
+    assert promise.total_cap == (2 * 10**9 if protected == "all" else None)
+    assert promise.notion == ("classical" if protected in ("day", "all") else "w-event")
+    assert row.verdict.limited is None or row.verdict.limited[0] <= 2 * 10**9
+
+
+def test_a_promise_that_cannot_be_is_refused_with_what_to_do():
+    archive, live = given()[0].run, given(days=None)[0].run
+    for run, protected, delta, message in (
+        (archive, "year", None, "all 365 days lie within one window of 366 days; protect all"),
+        (archive, "day", Decimal("1e-6"), "protect week, month, year or all with it"),
+        (live, "all", None, "protect all needs an archive with a whole day"),
+        (archive, "today", None, r"protect today needs a \[model\]"),
+    ):
+        with pytest.raises(RunFileError, match=message):
+            promise_of(run, protected, Decimal(1), delta=delta)
+
+
+def test_a_delta_gives_all_days_more_epsilon_each():
+    terms, roster = given()
+    pure = row_for(terms, roster, TODAY, Asked("all", Decimal(5), every="day"))
+    with_delta = row_for(terms, roster, TODAY, Asked("all", Decimal(5), Decimal("1e-6"), every="day"))
+    assert with_delta.verdict.losses.day > 2 * pure.verdict.losses.day
+    assert (with_delta.run.promise.delta, with_delta.run.promise.total_cap) == (Decimal("1e-6"), 5 * 10**9)
+
+
+def test_rows_of_advice_hold_what_they_say_and_none_is_beaten():
+    for homes, days in ((40, 365), (5000, 365), (400, 90), (40, None)):
+        advice = advise(*given(homes=homes, days=days), TODAY)
+        assert (advice.households, advice.days) == (homes, days)
+        assert advice.rows
+        for row in advice.rows:
+            assert row.error is not None
+            assert row.error.grade
+            assert row.error.ratio + row.error.cut_kwh / row.error.mean <= 0.25
+            assert row.every in periods_under(row.protected)
+            assert row.protected in PROTECTED
+            assert row.run.promise.model_dump(exclude_none=True)["notion"] in ("classical", "w-event")
+        measures = [
+            (row.error.days, row.error.grade != "fit", row.verdict.losses.day, row.verdict.losses.year)
+            for row in advice.rows
+        ]
+        for measured in measures:  # a row that is worse in all of these would be no advice
+            assert not any(all(x < y for x, y in zip(other, measured, strict=True)) for other in measures)
+
+
+def test_too_few_households_get_no_row():
+    advice = advise(*given(homes=1, days=10), TODAY)
+    assert advice.rows == ()
+    assert advice.best() == "No row of use was found for so few households. "
+
+
+def test_the_errors_are_those_of_the_mechanism():
+    """6,000 draws of each row: the 90 % quantile of the noise of a span is the half-width, within 5 %."""
+    terms, roster = given(homes=40)
+    for protected, epsilon, every, span, count in (
+        ("day", 1, "day", "day", 1), ("day", 1, "day", "week", 7), ("month", 10, "month", "month", 1),
+        ("all", 10, "month", "whole period", 12), ("week", 5, "week", "month", 4),
+    ):  # fmt: skip
+        row = row_for(terms, roster, TODAY, Asked(protected, Decimal(epsilon), every=every, clamps_kwh=(Decimal(40),)))
+        [error] = [error for error in row.verdict.errors if error.span == span]
+        loss = Decimal(row.verdict.losses.day) / 10**9
+        days = {"day": 1, "week": 7, "month": 31}[every]
+        noise = mechanisms.discrete_laplace(np.zeros(6000 * count, int), sensitivity=40_000 * days, loss=loss)
+        kwh = noise.reshape(6000, count).sum(axis=1) / 1000 / 40 / count / days
+        if not error.is_smoothed:
+            assert error.half_width == pytest.approx(np.quantile(np.abs(kwh), 0.9), rel=0.05)
+        else:
+            assert error.half_width < np.quantile(np.abs(kwh), 0.9)
+
+
+def test_the_yardstick_cuts_less_with_a_larger_clamp_and_smooths_less_with_less_noise():
+    cuts = [yardstick.cut_by(clamp / 2) for clamp in range(1, 200)]
+    assert all(before >= after for before, after in pairwise(cuts))
+    assert cuts[-1] == (0.0, 0.0)
+    for days in (91, 200, 365, 1000, None):
+        for layered in (False, True):
+            noises = np.geomspace(0.01, 30, 100)
+            errors = [yardstick.smoothed_error(noise, days=days, layered=layered) for noise in noises]
+            assert all(0 < error <= noise for error, noise in zip(errors, noises, strict=True))
+    assert yardstick.smoothed_error(1.0, days=90) is None
+    assert math.isclose(yardstick.mean_kwh(half_hour=True) * 48, yardstick.mean_kwh(), rel_tol=0.01)

@@ -1,0 +1,121 @@
+"""`--protect SPAN --epsilon E`: from files to a folder with two answers, and what is refused with what to do."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from agedp_data.datasets.synthetic import write_london
+from tests.command import agedp
+
+HOMES, DAYS, FIRST = 60, 400, date(2013, 1, 1)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("protection")
+    write_london(folder, households=HOMES, first_day=FIRST, days=DAYS, seed=5)
+    return folder
+
+
+def written(folder: Path) -> dict[str, dict[str, object]]:
+    return tomllib.loads((folder / "run.toml").read_text())
+
+
+@pytest.mark.parametrize(
+    ("options", "promise"),
+    [
+        ("--protect day --epsilon 0.5", {"notion": "classical", "epsilon_per_day": 0.5, "epsilon_total": "unlimited"}),
+        ("--protect week --epsilon 2", {"notion": "w-event", "window_days": 7, "epsilon_per_window": 2}),
+        ("--protect month --epsilon 5 --delta 1e-6", {"notion": "w-event", "window_days": 31, "delta": 0.000001}),
+        ("--protect year --epsilon 10", {"notion": "w-event", "window_days": 366, "epsilon_total": "unlimited"}),
+        ("--protect all --epsilon 10", {"notion": "classical", "epsilon_total": 10}),
+        ("--protect month --epsilon 5 --mode live", {"notion": "w-event", "window_days": 31, "age_days": 2}),
+    ],
+)
+def test_two_answers_decide_a_run_file(files, tmp_path, options, promise):
+    ended = agedp("init", files, "--in", tmp_path, "--json", *options.split())
+    assert ended.status == 0, ended.err
+    assert json.loads(ended.out)["to_decide"] == []
+    run = written(tmp_path)
+    assert promise.items() <= run["promise"].items()
+    assert run["population"]["min_households"] == HOMES // 2
+    lines = (tmp_path / "run.toml").read_text().partition("[promise]")[2].splitlines()
+    assert all("#" in line for line in lines if "=" in line)  # each key has its reason
+    planned = agedp("plan", tmp_path / "run.toml", "--json")
+    assert planned.status == 0
+    assert json.loads(planned.out)["refused"] == ""
+
+
+def test_one_command_releases_what_is_of_use(files, tmp_path):
+    out = tmp_path / "out"
+    ended = agedp("sanitise", files, "--out", out, "--protect", "month", "--epsilon", "5", "--quiet")
+    assert (ended.status, ended.out) == (0, "")
+    assert "Verdict before the first release: fit for months" in ended.err
+    assert agedp("verify", out, "--quiet").status == 0
+    again = agedp("sanitise", files, "--out", out, "--protect", "year", "--epsilon", "5", "--quiet")
+    assert (again.status, "--protect was month and is year" in again.err) == (3, True)
+
+
+def test_what_is_given_stays_as_it_is_given(files, tmp_path):
+    given = ["--clamp-kwh", "25", "--every", "week", "--min-households", "7", "--set", "output.layout=monthly"]
+    agedp("init", files, "--in", tmp_path, "--quiet", "--protect", "month", "--epsilon", "5", *given)
+    run = written(tmp_path)
+    assert run["series"]["daily_mean"] == {"statistic": "mean", "clamp_kwh": 25, "every": "week"}
+    assert (run["population"]["min_households"], run["output"]["layout"]) == (7, "monthly")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--protect fortnight --epsilon 1", "--protect fortnight: must be one of day, week, month, year, all, today"),
+        ("--protect week", "--protect week needs --epsilon: the loss about any 7 days of one household"),
+        ("--protect week --epsilon none", "--epsilon none: must be a number between 0 and 1,000"),
+        ("--protect week --epsilon 1 --delta 2", "--delta 2: must be a number between 0 and 1"),
+        ("--protect day --epsilon 1 --delta 1e-6", "protect week, month, year or all with it"),
+        ("--protect week --epsilon 1 --notion classical", "writes the promise by itself; remove --notion"),
+        ("--protect all --epsilon 1 --mode live", "protect all needs an archive"),
+        ("--protect today --epsilon 1", "Give --mode live, or --mode rehearsal, or protect month, year or all"),
+        ("--protect week --epsilon 1 --set layout", "--set layout: write TABLE.KEY=VALUE"),
+        ("--protect week --epsilon 1 --set output.titel=x", "did you mean"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_one_line(files, tmp_path, options, message):
+    ended = agedp("init", files, "--in", tmp_path, "--quiet", *options.split())
+    assert (ended.status, ended.out) == (2, "")
+    assert message in ended.err
+    assert len(ended.err.splitlines()) == 1
+    assert not (tmp_path / "run.toml").exists()
+
+
+def test_an_undecided_run_file_is_written_anew_and_kept(files, tmp_path):
+    assert agedp("init", files, "--in", tmp_path, "--quiet").status == 0
+    open_lines = (tmp_path / "run.toml").read_text()
+    assert agedp("init", files, "--in", tmp_path, "--quiet", "--protect", "month", "--epsilon", "5").status == 0
+    assert (tmp_path / "run-previous.toml").read_text() == open_lines
+    decided = agedp("init", files, "--in", tmp_path, "--quiet", "--protect", "all", "--epsilon", "5")
+    assert (decided.status, "exists already" in decided.err) == (2, True)
+
+
+def test_a_live_series_goes_on_with_the_households_of_the_last_week(files, tmp_path):
+    agedp("init", files, "--in", tmp_path, "--quiet", "--protect", "month", "--epsilon", "5", "--mode", "live")
+    ends = [line.split(",")[2] for line in (tmp_path / "roster.csv").read_text().splitlines()[2:]]
+    assert ends.count("") > HOMES / 2
+    archive = tmp_path / "archive"
+    agedp("init", files, "--in", archive, "--quiet", "--protect", "month", "--epsilon", "5")
+    assert "" not in [line.split(",")[2] for line in (archive / "roster.csv").read_text().splitlines()[2:]]
+
+
+def test_advice_is_the_same_of_files_and_of_a_run_file(files, tmp_path):
+    of_files = json.loads(agedp("advise", files, "--json").out)
+    agedp("init", files, "--in", tmp_path, "--quiet", "--protect", "month", "--epsilon", "5")
+    of_run_file = json.loads(agedp("advise", tmp_path / "run.toml", "--json").out)
+    assert (of_files["households"], of_files["days"]) == (HOMES, DAYS)
+    options = [row["options"] for row in of_files["rows"]]
+    assert options
+    assert [row["options"] for row in of_run_file["rows"]] == options
+    assert of_run_file["run_file"]["fit_for"].startswith("fit for months")
