@@ -48,7 +48,7 @@ mode = "{mode}"
 {last}{wait}
 {series}
 [promise]
-accept = ["useless", "no-credit"]
+accept = ["useless", "no-credit", "total"]
 notion = "{notion}"
 {promise}max_day_epsilon = 0.6
 epsilon_total = {total}

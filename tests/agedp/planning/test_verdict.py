@@ -316,7 +316,7 @@ def useless(house, **keys):
     """Write two households and one day, of which nothing can be seen at this epsilon."""
     house.fill([FIRST], households="AB", wh=keys.pop("wh", 200))
     house.write(FIRST, FIRST, **keys)
-    house.edit(('accept = ["useless", "no-credit"]\n', ""))
+    house.edit(('accept = ["useless", "no-credit", "total"]\n', ""))
     return house
 
 
@@ -345,7 +345,7 @@ def test_a_running_series_is_not_judged_nor_one_that_is_added(house):
     house.write(FIRST, FIRST + timedelta(days=1))
     house.fill([FIRST + timedelta(days=i) for i in range(2)], households="AB")
     assert len(house.run(today=FIRST + timedelta(days=1)).released) == 1
-    house.edit(('accept = ["useless", "no-credit"]\n', ""))
+    house.edit(('accept = ["useless", "no-credit", "total"]\n', ""))
     session = house.session(today=FIRST + timedelta(days=2))
     assert "verdict" not in plan_json(session)
     house.edit(("clamp_kwh = 50", 'clamp_kwh = 50\nshare = 0.5\n[series.counts]\nstatistic = "coverage"\nshare = 0.5'))
