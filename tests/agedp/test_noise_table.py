@@ -21,7 +21,7 @@ FACTS = FileFacts("london", ("*.csv",), date(2013, 1, 1), date(2013, 1, DAYS), H
 def roster(tmp_path_factory):
     path = tmp_path_factory.mktemp("noise") / "roster.csv"
     path.write_text(format_roster((f"h{i}", FACTS.first, None) for i in range(HOUSEHOLDS)))
-    return read_roster(path)
+    return read_roster(path).counts
 
 
 def noise(epsilon: float, clamp_kwh: float) -> float:

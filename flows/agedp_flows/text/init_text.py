@@ -41,7 +41,7 @@ def initial_lines(initial: InitialFiles) -> list[str]:
         f"{facts.dataset}: {number}, {days} from {facts.first} to {facts.last}",
         *_column_lines(initial),
         "",
-        *noise_lines(noise_table(facts, initial.options, initial.read_roster())),
+        *noise_lines(noise_table(facts, initial.options, initial.read_roster().counts)),
         "",
         *_age_lines(initial),
         *_decision_lines(initial),

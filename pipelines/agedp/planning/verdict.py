@@ -43,7 +43,7 @@ from agedp_data.notions.enforcement import own_bound_name
 from agedp_data.notions.notion import DAY_BOUND, TOTAL_BOUND
 from agedp_data.notions.publication import share_of, total_charge
 from agedp_data.parameters import Acceptance
-from agedp_data.roster import Roster
+from agedp_data.roster import RosterCounts
 from agedp_data.series.layered_mean import series_text
 from agedp_data.series.series_terms import days_of
 
@@ -229,7 +229,7 @@ def _digits(nano_epsilon: int) -> str:
 
 
 def judge_first_release(
-    terms: ReleaseTerms, roster: Roster, today: date, *, undrawn: frozenset[date] = frozenset()
+    terms: ReleaseTerms, roster: RosterCounts, today: date, *, undrawn: frozenset[date] = frozenset()
 ) -> Verdict | None:
     """Return the verdict on the planned series of a run file; None if its promise permits no day.
 
@@ -311,7 +311,7 @@ def _part(terms: ReleaseTerms, series: str) -> Fraction:
     return terms.notion.part_of_day(series, share_of(terms.run.series[series]))
 
 
-def _span_noises(terms: ReleaseTerms, roster: Roster, name: str, rows: Rows) -> Iterator[SpanNoise]:
+def _span_noises(terms: ReleaseTerms, roster: RosterCounts, name: str, rows: Rows) -> Iterator[SpanNoise]:
     """Yield the noise of each span of a series that its period contains, the shortest first."""
     run, series = terms.run, terms.run.series[name]
     first_middle_last = [0, len(rows) // 2, len(rows) - 1] if rows else []
@@ -337,7 +337,7 @@ def _span_noises(terms: ReleaseTerms, roster: Roster, name: str, rows: Rows) -> 
 
 
 def _row_noise(
-    terms: ReleaseTerms, roster: Roster, name: str, day: date, loss: int
+    terms: ReleaseTerms, roster: RosterCounts, name: str, day: date, loss: int
 ) -> Iterator[tuple[float, float, str]]:
     """Yield the noise of a row in its best group, the range of the values and their unit; nothing without a group."""
     run, series = terms.run, terms.run.series[name]

@@ -53,7 +53,7 @@ from agedp_data.messages import escape_text
 from agedp_data.model import Model, kernel_leakage_bound, public_text
 from agedp_data.notions import NOTIONS, Promise
 from agedp_data.notions.notion import NoiseExample
-from agedp_data.roster import READ_OFF_MARK, Roster, columns_of, format_roster, read_roster
+from agedp_data.roster import READ_OFF_MARK, Roster, RosterCounts, columns_of, format_roster, read_roster
 
 # --------------------------------------------------------------------------------------------------
 # The roster of a new run file: written once, never over a corrected one.
@@ -83,7 +83,7 @@ def check_group_column(roster: Path, options: OptionValues) -> None:
     if BY not in options:
         return
     columns = columns_of(json.loads(options[BY]))
-    present = read_roster(roster).groups if roster.exists() else ()
+    present = read_roster(roster).counts.groups if roster.exists() else ()
     if missing := [column for column in columns if column not in present]:
         problem = "has no such column" if roster.exists() else "does not exist"
         names = escape_text(",".join(missing if roster.exists() else columns))
@@ -524,7 +524,7 @@ class NoiseTable:
     rows: tuple[NoiseRow, ...]
 
 
-def noise_table(facts: FileFacts, options: OptionValues, roster: Roster) -> NoiseTable:
+def noise_table(facts: FileFacts, options: OptionValues, roster: RosterCounts) -> NoiseTable:
     """Return the noise of a daily mean under each notion, for the epsilon and clamp of the options or for examples.
 
     It reads the roster and no reading, and draws nothing. Notions that need a model are computed with complete mixing
@@ -571,7 +571,7 @@ def _noise(
     given: OptionValues,
     setting: tuple[str, NoiseExample],
     pair: tuple[Decimal, Decimal],
-    roster: Roster,
+    roster: RosterCounts,
     model: Model,
 ) -> float | None:
     """Return the noise of an example of a notion [kWh per household], None if it releases no day."""
