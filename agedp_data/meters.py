@@ -28,7 +28,7 @@ from agedp_data.datasets.layout import label_of, one_array
 from agedp_data.datasets.validation import Ints
 from agedp_data.errors import InputError
 from agedp_data.messages import suggest_file
-from agedp_data.roster import NO_LAST_DAY, Roster, days_since_1970, roster_error, sorted_codes
+from agedp_data.roster import NO_LAST_DAY, Roster, RosterRows, days_since_1970, roster_error, sorted_codes
 
 COLUMNS: Final = ["meter", "household", "from", "to"]
 HOUSEHOLD: Final = "household"
@@ -59,9 +59,8 @@ def read_meters(location: str) -> Roster:
             raise _error(location, f"lines {line} and {next_line} name one meter twice on the same day")
     meters, code = np.unique(np.array([row[0] for row in rows], object), return_inverse=True)
     first, last = (np.array([row[i] for row in rows], np.int64) for i in (1, 2))
-    roster = Roster(meters.tolist(), code, first, last, {HOUSEHOLD: [row[3] for row in rows]})
-    roster.file_digest = hashlib.sha256(content).hexdigest()
-    return roster
+    meter_rows = RosterRows(meters.tolist(), code, first, last, {HOUSEHOLD: [row[3] for row in rows]})
+    return Roster(meter_rows, file_digest=hashlib.sha256(content).hexdigest())
 
 
 def _parse_row(location: str, line: int, cells: list[str]) -> _Row:
@@ -158,7 +157,7 @@ def join_labels(label: Ints, of_meter: Ints) -> Ints:
 
 
 @lru_cache(maxsize=4)
-def _read(location: str, digest: str) -> tuple[Roster, list[str], Ints]:
+def _read(location: str, digest: str) -> tuple[RosterRows, list[str], Ints]:
     """Return the meters of a file, the names of their households, and the household of each row as an index of these.
 
     Raises:
@@ -167,5 +166,5 @@ def _read(location: str, digest: str) -> tuple[Roster, list[str], Ints]:
     meters = read_meters(location)
     if meters.file_digest != digest:
         raise InputError("[population] meters: the file changed while it was read; run again")
-    names, households = sorted_codes(meters.groups[HOUSEHOLD])
-    return meters, names.to_pylist(), households
+    names, households = sorted_codes(meters.rows.groups[HOUSEHOLD])
+    return meters.rows, names.to_pylist(), households

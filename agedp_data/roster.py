@@ -39,10 +39,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import pairwise, takewhile
 from pathlib import Path
-from typing import Any, Final, Self, overload
+from typing import Any, Final, overload
 
 import numpy as np
 import pyarrow as pa
@@ -129,8 +129,12 @@ def groups_of_table(table: pa.Table) -> dict[str, TextColumn]:
 
 def as_strings(texts: Sequence[str]) -> pa.StringArray:
     """Return texts as an Arrow array of strings, without a copy if they are one already."""
-    array = texts.array if isinstance(texts, TextColumn) else pa.array(texts, pa.string())
+    array = _array(texts)
     return array.cast(pa.string()) if pa.types.is_dictionary(array.type) else array
+
+
+def _array(texts: Sequence[str]) -> pa.Array:
+    return texts.array if isinstance(texts, TextColumn) else pa.array(texts, pa.string())
 
 
 def sorted_codes(texts: Sequence[str]) -> tuple[pa.StringArray, Ints]:
@@ -140,7 +144,7 @@ def sorted_codes(texts: Sequence[str]) -> tuple[pa.StringArray, Ints]:
     >>> labels.to_pylist(), codes.tolist()
     (['a', 'b'], [1, 0, 1])
     """
-    array = texts.array if isinstance(texts, TextColumn) else pa.array(texts, pa.string())
+    array = _array(texts)
     is_encoded = pa.types.is_dictionary(array.type)
     if not is_encoded and pc.all(pc.less(array[:-1], array[1:])).as_py() is True:  # ids that their owner sorted
         return array.cast(pa.string()), np.arange(len(array))
@@ -187,7 +191,7 @@ def columns_of(by: Iterable[str] | None) -> tuple[str, ...]:
 
 
 def group_columns(columns: Iterable[str] | None) -> GroupColumns:
-    """Return group columns in the form that `Roster.cells` takes: a text for one column, None for none.
+    """Return group columns in the form that `RosterCounts.cells` takes: a text for one column, None for none.
 
     >>> group_columns(["feeder", "area"]), group_columns(["area"]), group_columns([])
     (('feeder', 'area'), 'area', None)
@@ -226,20 +230,12 @@ def combine_codes(columns: Sequence[Ints], sizes: Sequence[int]) -> tuple[Ints, 
     """
     numbers, count = np.zeros(len(columns[0]), np.int64), 1
     for column, size in zip(columns, sizes, strict=True):
-        distinct, numbers = number_values(numbers * size + column)
-        count = len(distinct)
+        keys = numbers * size + column
+        distinct = np.unique(keys)  # with its inverse it would take twice the memory
+        numbers, count = np.searchsorted(distinct, keys), len(distinct)
     rows = np.zeros(min(count, len(numbers)), np.int64)
     rows[numbers] = np.arange(len(numbers))  # of equal rows any
     return numbers, [column[rows] for column in columns]
-
-
-def number_values(column: Ints) -> tuple[Ints, Ints]:
-    """Return the distinct values of a column, ascending, and the number of each row's value among them.
-
-    `np.unique` with its inverse does the same with twice the memory.
-    """
-    values = np.unique(column)
-    return values, np.searchsorted(values, column)
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,18 +261,12 @@ class RosterCounts:
     def of_rows(
         cls, first: Ints, last: Ints, groups: Mapping[str, Sequence[str]], *, read_off: bool = False
     ) -> RosterCounts:
-        """Return the counts of rows, one household each."""
-        encoded = [sorted_codes(labels) for labels in groups.values()]
-        days = [number_values(column) for column in (first, last)]
-        codes = [*(numbers for _, numbers in days), *(numbers for _, numbers in encoded)]
-        sizes = [len(values) for values, _ in (*days, *encoded)]
-        combined, distinct = combine_codes(codes, sizes)
-        texts = {
-            name: TextColumn(pa.DictionaryArray.from_arrays(pa.array(code.astype(np.int32)), labels))
-            for name, (labels, _), code in zip(groups, encoded, distinct[2:], strict=True)
-        }
-        starts, ends = (values[code] for (values, _), code in zip(days, distinct[:2], strict=True))
-        return cls(starts, ends, np.bincount(combined, minlength=len(starts)), texts, read_off)
+        """Return the counts of rows, one household each, in any order."""
+        columns = {f"{_GROUP}{name}": _array(labels) for name, labels in groups.items()}
+        table = pa.table({"first": first, "last": last, **columns})
+        counted = table.group_by(table.column_names, use_threads=False).aggregate([([], "count_all")])
+        starts, ends, number = (counted[name].to_numpy() for name in ("first", "last", "count_all"))
+        return cls(starts, ends, number, groups_of_table(counted), read_off)
 
     def households(self, day: date) -> int:
         """Return the number of households on the roster on a day."""
@@ -356,6 +346,41 @@ class RosterRows:
     first: Ints
     last: Ints
     groups: Mapping[str, Sequence[str]]
+    _numbered: dict[GroupColumns, NumberedGroups] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def on(self, day: date) -> Flags:
+        """Return which rows are valid on a day, both dates of a row included.
+
+        Returns:
+            Flags, shape (n,); a household has at most one valid row a day.
+        """
+        number = day_number(day)
+        counted: Flags = (self.first <= number) & (number <= self.last)
+        return counted
+
+    def members(self, day: date, by: GroupColumns) -> dict[str, Ints]:
+        """Return the households of each group on a day; use it to select their daily totals.
+
+        Args:
+            day: day of the data.
+            by: group column, or several, the finest first; None for one group "all".
+
+        Returns:
+            Indices into `ids` by group, the groups sorted as in `RosterCounts.cells`.
+
+        Raises:
+            KeyError: the roster has no such column.
+        """
+        rows = np.flatnonzero(self.on(day))
+        if by is None:
+            return {ALL: self.household[rows]}
+        if by not in self._numbered:
+            self._numbered[by] = number_groups(self.groups, by)
+        labels, numbers = self._numbered[by]
+        ordered = self.household[rows[np.argsort(numbers[rows], kind="stable")]]
+        ends = np.cumsum(np.bincount(numbers[rows], minlength=len(labels))).tolist()
+        places = zip(labels, pairwise([0, *ends]), strict=True)
+        return {label: ordered[start:end] for label, (start, end) in places if end > start}
 
 
 def check_header(path: str, names: Sequence[str]) -> None:
@@ -417,7 +442,7 @@ def roster_error(path: str, problem: str, suggestion: str = "", *, public: str =
 
 
 def _encoded(labels: Sequence[str]) -> TextColumn:
-    array = labels.array if isinstance(labels, TextColumn) else pa.array(labels, pa.string())
+    array = _array(labels)
     return TextColumn(array if pa.types.is_dictionary(array.type) else array.dictionary_encode())
 
 
@@ -718,8 +743,7 @@ def _checked_rows(
 class Roster:
     """A roster: the numbers of households by group on each day, and its rows, which are read when they are needed.
 
-    Rows (n): index into `ids` (sorted, distinct), first and last day (since 1970), group columns as text.
-    `read_off` is True while the file still begins with the line that `agedp init` writes.
+    Functions take one of the two: `counts` for what a plan needs, `rows` for who is a member.
 
     Attributes:
         read_off: whether the roster is as `agedp init` wrote it.
@@ -728,142 +752,38 @@ class Roster:
 
     def __init__(
         self,
-        ids: Sequence[str],
-        household: Ints,
-        first: Ints,
-        last: Ints,
-        groups: Mapping[str, Sequence[str]],
+        rows: RosterRows | Callable[[], RosterRows],
+        counts: RosterCounts | None = None,
+        *,
         read_off: bool = False,
+        file_digest: str = "",
     ) -> None:
-        self.read_off, self.file_digest = read_off, ""
-        self._rows: RosterRows | None = RosterRows(ids, household, first, last, groups)
-        self._counts: RosterCounts | None = None
-        self._load: Callable[[], RosterRows] | None = None
-        self._numbered: dict[GroupColumns, NumberedGroups] = {}
-
-    @classmethod
-    def of_rows(cls, rows: RosterRows, *, read_off: bool, file_digest: str) -> Self:
-        """Return the roster of the rows of a file."""
-        roster = cls(rows.ids, rows.household, rows.first, rows.last, rows.groups, read_off)
-        roster.file_digest = file_digest
-        return roster
-
-    @classmethod
-    def of_counts(cls, counts: RosterCounts, load: Callable[[], RosterRows], *, file_digest: str) -> Self:
-        """Return a roster of which the numbers are known; `load` returns its rows when they are needed first."""
-        no_days = np.zeros(0, np.int64)
-        roster = cls((), no_days, no_days, no_days, {}, counts.read_off)
-        roster._rows, roster._counts, roster._load, roster.file_digest = None, counts, load, file_digest
-        return roster
+        self.read_off, self.file_digest = read_off, file_digest
+        self._rows, self._counts = rows, counts
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return how another process makes this roster, with its rows."""
-        return _roster_of, (self.rows, self.read_off, self.file_digest)
+        return partial(Roster, read_off=self.read_off, file_digest=self.file_digest), (self.rows,)
 
     @property
     def rows(self) -> RosterRows:
         """Return the rows, which are read now if they were not needed before."""
-        if self._rows is None:
-            if self._load is None:
-                raise RuntimeError("a roster has neither rows nor a file")
-            self._rows = self._load()
+        if not isinstance(self._rows, RosterRows):
+            self._rows = self._rows()
         return self._rows
 
     @property
     def has_rows(self) -> bool:
         """Return whether the rows are in memory."""
-        return self._rows is not None
-
-    @property
-    def ids(self) -> Sequence[str]:
-        """Return the households, sorted and distinct."""
-        return self.rows.ids
-
-    @property
-    def household(self) -> Ints:
-        """Return the index of each row's household."""
-        return self.rows.household
-
-    @property
-    def first(self) -> Ints:
-        """Return the first day of each row."""
-        return self.rows.first
-
-    @property
-    def last(self) -> Ints:
-        """Return the last day of each row."""
-        return self.rows.last
-
-    @property
-    def groups(self) -> Mapping[str, Sequence[str]]:
-        """Return the labels of the rows by group column."""
-        return self.rows.groups
+        return isinstance(self._rows, RosterRows)
 
     @property
     def counts(self) -> RosterCounts:
         """Return the numbers of households, without ids."""
         if self._counts is None:
-            self._counts = RosterCounts.of_rows(self.first, self.last, self.groups, read_off=self.read_off)
+            rows = self.rows
+            self._counts = RosterCounts.of_rows(rows.first, rows.last, rows.groups, read_off=self.read_off)
         return self._counts
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Return the group columns."""
-        return tuple(self.groups if self._counts is None else self._counts.groups)
-
-    def on(self, day: date) -> Flags:
-        """Return which rows are valid on a day, both dates of a row included.
-
-        Returns:
-            Flags, shape (n,); a household has at most one valid row a day.
-        """
-        number = day_number(day)
-        counted: Flags = (self.first <= number) & (number <= self.last)
-        return counted
-
-    def households(self, day: date) -> int:
-        """Return the number of households on the roster on a day."""
-        return self.counts.households(day)
-
-    def has(self, by: GroupColumns) -> bool:
-        """Return whether the roster has these group columns."""
-        return all(column in self.columns for column in columns_of(by))
-
-    def cells(self, day: date, by: GroupColumns) -> tuple[tuple[str, int], ...]:
-        """Return the groups of a day with their numbers of households, as `RosterCounts.cells`.
-
-        Raises:
-            KeyError: the roster has no such column.
-        """
-        return self.counts.cells(day, by)
-
-    def members(self, day: date, by: GroupColumns) -> dict[str, Ints]:
-        """Return the households of each group on a day; use it to select their daily totals.
-
-        Args:
-            day: day of the data.
-            by: group column, or several, the finest first; None for one group "all".
-
-        Returns:
-            Indices into `ids` by group, the groups sorted as in `cells`.
-
-        Raises:
-            KeyError: the roster has no such column.
-        """
-        rows = np.flatnonzero(self.on(day))
-        if by is None:
-            return {ALL: self.household[rows]}
-        if by not in self._numbered:
-            self._numbered[by] = number_groups(self.groups, by)
-        labels, numbers = self._numbered[by]
-        ordered = self.household[rows[np.argsort(numbers[rows], kind="stable")]]
-        ends = np.cumsum(np.bincount(numbers[rows], minlength=len(labels))).tolist()
-        places = zip(labels, pairwise([0, *ends]), strict=True)
-        return {label: ordered[start:end] for label, (start, end) in places if end > start}
-
-
-def _roster_of(rows: RosterRows, read_off: bool, file_digest: str) -> Roster:
-    return Roster.of_rows(rows, read_off=read_off, file_digest=file_digest)
 
 
 def read_roster(path: str | Path, *, path_columns: Collection[str] = ()) -> Roster:
@@ -891,7 +811,7 @@ def parse_roster(path: str, content: bytes, *, path_columns: Collection[str] = (
     else:
         parsed = parse_columns(content) or parse_lines(path, content)
     rows = sort_rows(path, parsed, path_columns)
-    return Roster.of_rows(rows, read_off=parsed.read_off, file_digest=hashlib.sha256(content).hexdigest())
+    return Roster(rows, read_off=parsed.read_off, file_digest=hashlib.sha256(content).hexdigest())
 
 
 def read_roster_bytes(location: str) -> bytes:

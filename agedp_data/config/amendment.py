@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from agedp_data.amendment_rules import ABSENT, EITHER, MODEL, NEVER, SHARE, Rule, Verdict
-from agedp_data.config.contract import TABLES, ZONE_CHANGES
+from agedp_data.config.contract import TABLES, ZONE_CHANGES, entries_of
 from agedp_data.notions import NOTIONS
 from agedp_data.series.series import written_contracts
 
@@ -45,8 +45,11 @@ def amendment(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[ContractC
     # a series, or the model, that only one contract has is one change
     names = (set(_table(old, "series")) ^ set(_table(new, "series"))) - {""}
     models = {"model"} if ("model" in old) != ("model" in new) else set()
-    units = frozenset({f"series.{name}" for name in names} | models)
-    old_values, new_values = _entries(old, units), _entries(new, units)
+    units = {f"series.{name}" for name in names} | models
+    old_values, new_values = (
+        {key: json.dumps(value, sort_keys=True) for key, value in entries_of(contract, units).items()}
+        for contract in (old, new)
+    )
     notions = [_table(contract, "promise").get("notion") for contract in (old, new)]
     changes = []
     for key in sorted(old_values.keys() | new_values.keys()):
@@ -59,18 +62,6 @@ def amendment(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[ContractC
 def _table(contract: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     table = contract.get(name)
     return table if isinstance(table, Mapping) else {}
-
-
-def _entries(value: Mapping[str, Any], units: frozenset[str], above: str = "") -> dict[str, str]:
-    """Return (dotted key, JSON text) of every value that is not a table, and of the tables that are one change."""
-    entries: dict[str, str] = {}
-    for name, entry in value.items():
-        key = f"{above}{name}"
-        if isinstance(entry, Mapping) and key not in units:
-            entries |= _entries(entry, units, f"{key}.")
-        else:
-            entries[key] = json.dumps(entry, sort_keys=True, ensure_ascii=True)
-    return entries
 
 
 def rule_of(key: str, notions: Collection[object] = ()) -> Rule:

@@ -444,7 +444,10 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[str, ..
     >>> differences({"promise": {"epsilon": "0.5"}}, {"promise": {"epsilon": "1"}, "title": "x"})
     ('promise.epsilon: "0.5" -> "1"', 'title: (absent) -> "x"')
     """
-    before, after = dict(_leaves("", old)), dict(_leaves("", new))
+    before, after = (
+        {key: json.dumps(value, sort_keys=True, separators=(",", ":")) for key, value in entries_of(contract).items()}
+        for contract in (old, new)
+    )
     return tuple(
         f"{key}: {before.get(key, '(absent)')} -> {after.get(key, '(absent)')}"
         for key in sorted(before.keys() | after.keys())
@@ -452,14 +455,15 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[str, ..
     )
 
 
-def _leaves(key: str, value: Any) -> Iterator[tuple[str, str]]:  # noqa: ANN401 - any JSON
-    """Yield (dotted key, canonical value); lists are opened only if they hold objects."""
-    inner: list[tuple[str, Any]] = []
-    if isinstance(value, dict):
-        inner = list(value.items())
-    elif isinstance(value, (list, tuple)) and any(isinstance(item, dict) for item in value):
-        inner = [(str(number), item) for number, item in enumerate(value, start=1)]
-    if not inner:
-        yield key, json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    for name, item in inner:
-        yield from _leaves(f"{key}.{name}" if key else name, item)
+def entries_of(contract: Mapping[str, Any], whole: Collection[str] = (), above: str = "") -> dict[str, Any]:
+    """Return the values of a contract by dotted key: those that are no table, and the tables that are `whole`.
+
+    >>> entries_of({"promise": {"notion": "classical"}, "model": {"hash": "1f"}}, whole={"model"})
+    {'promise.notion': 'classical', 'model': {'hash': '1f'}}
+    """
+    entries: dict[str, Any] = {}
+    for name, value in contract.items():
+        key = f"{above}{name}"
+        is_table = isinstance(value, Mapping) and key not in whole
+        entries |= entries_of(value, whole, f"{key}.") if is_table else {key: value}
+    return entries

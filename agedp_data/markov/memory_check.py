@@ -536,42 +536,6 @@ def fit_hidden_regimes(
     )
 
 
-def hidden_log_likelihood(symbols: ArrayLike, regimes: HiddenRegimes) -> Floats:
-    r"""Log-likelihood of series of symbols under hidden Markov models, by the scaled forward recursion.
-
-    .. math:: \ln P(y_1, \dots, y_T) = \ln \sum_{x_1, \dots, x_T} \pi_{x_1} B_{x_1 y_1} \prod_{t > 1}
-              A_{x_{t-1} x_t} B_{x_t y_t}
-
-    Source: Rabiner 1989, eqs. 19-21, and section V.A for the scaling.
-
-    Args:
-        symbols: shape (..., T) int, -1 if missing.
-        regimes: models of the same leading shape; their likelihood is not used.
-
-    Returns:
-        Shape (...), <= 0; -inf for an impossible series.
-
-    Raises:
-        ChainError: symbols out of range.
-
-    References:
-        Rabiner: A Tutorial on Hidden Markov Models. Proc. IEEE 77(2), 1989. https://doi.org/10.1109/5.18626
-
-    >>> coin = HiddenRegimes(np.array([1.0]), np.array([[1.0]]), np.array([[0.5, 0.5]]), np.array(0.0))
-    >>> float(np.exp(hidden_log_likelihood([0, -1, 1], coin)).round(12))
-    0.25
-    """
-    series = checked_states(symbols, regimes.emission.shape[-1])
-    flat = np.ascontiguousarray(series.reshape(-1, series.shape[-1]).T)
-    k, m = regimes.emission.shape[-2:]
-    initial = regimes.initial.reshape(-1, k).T
-    transition = np.moveaxis(regimes.transition.reshape(-1, k, k), 0, -1)
-    emission = np.moveaxis(regimes.emission.reshape(-1, k, m), 0, -1).swapaxes(0, 1)
-    _, scale = _forward(_emitted(flat, emission), initial, transition)
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.log(scale).sum(axis=0).reshape(series.shape[:-1]))
-
-
 def predicted_pairs(regimes: HiddenRegimes, lags: ArrayLike) -> Floats:
     r"""Stationary joint law of a symbol and the symbol a number of days earlier.
 

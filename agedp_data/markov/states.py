@@ -166,30 +166,6 @@ def merge_rare(states: ArrayLike, *, n_states: int, min_visits: int) -> NDArray[
     return merged.reshape(series.shape)
 
 
-def mask_incomplete_days(readings: ArrayLike, *, slots: int, max_missing: int) -> NDArray[np.int64]:
-    """Readings in which every day with more than `max_missing` missing slots is missing (-1) as a whole.
-
-    Source: a rule of this package for exploratory tables; [A] section VI-B does not mention missing readings.
-
-    Args:
-        readings: shape (..., days * slots) int, beginning with a day, negative if missing [Wh].
-        slots: readings of a day.
-        max_missing: missing slots that a day may have.
-
-    Returns:
-        Shape (..., days * slots) int64 [Wh].
-
-    Raises:
-        ChainError: readings that are not a whole number of days.
-
-    >>> mask_incomplete_days([1, 2, -1, -1, 3, -1], slots=2, max_missing=1).tolist()
-    [1, 2, -1, -1, 3, -1]
-    """
-    by_day = _by_day(readings, slots)
-    is_complete = (by_day < 0).sum(axis=-1, keepdims=True) <= max_missing
-    return np.where(is_complete & (by_day >= 0), by_day, MISSING).reshape(np.shape(readings))
-
-
 def daily_totals(readings: ArrayLike, *, slots: int, max_missing: int) -> NDArray[np.int64]:
     r"""Total of each day, -1 for a day with more than `max_missing` missing slots; a missing slot counts as 0.
 

@@ -247,32 +247,6 @@ def sum_interval(scales: Iterable[float], coverage: EpsilonLike) -> int:
     return _inverted_interval(tuple(sorted(Counter(terms).items())), Fraction(coverage))
 
 
-def central_probability(scales: Iterable[float], width: int) -> tuple[float, float]:
-    r"""Return a lower and an upper bound on P(abs(S) <= width) for a sum of noises; they differ by the inversion error.
-
-    .. math:: \underline p \le P(|S| \le w) \le \overline p
-
-    Source: as `sum_interval`.
-
-    Args:
-        scales: noise scale of each term, > 0 [any unit].
-        width: half-width, integer [unit of `scales`].
-
-    Returns:
-        Two probabilities [-].
-
-    Raises:
-        ChainError: no scale, or a scale that is not a positive number.
-
-    >>> [round(bound, 6) for bound in central_probability([1.0, 1.0], 0)]  # tanh(1/2)^2 / tanh(1)
-    [0.280402, 0.280402]
-    """
-    counts = tuple(sorted(Counter(scales).items()))
-    if not counts:
-        raise ChainError("a sum of noises has one term or more")
-    return _inverted_law(counts).bounds(width)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class _InvertedLaw:
     """Law of a sum of noises on a lattice: `number` noises of each `rate` = 1/scale, and the terms of its inversion."""

@@ -11,7 +11,6 @@ second calibration of the same question finds the answer in the ledger, and the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -108,7 +107,7 @@ def begin_calibration(
     log_warnings(run.roundings)
     engine = engine_for(run, scheduler, progress)
     roster = read_roster(run.population.roster)
-    check_counts_fit(model, len(roster.ids))
+    check_counts_fit(model, len(roster.rows.ids))
     session = _selection_session(run, model, roster, engine) if model.is_private and not is_stored else None
     store = store_for(run, households=roster.counts.size, meters=load_meters(run))
     if f"{model.period[0]:%Y-%m}" < (retained_from := read_retained_from(store.folder)):
@@ -121,17 +120,11 @@ def begin_calibration(
 
 def _selection_session(run: RunFile, model: EstimatedModel, roster: Roster, engine: Engine) -> LedgerSession:
     """Return the session in which a model is selected privately, after all refusals that need no reading."""
-    households = int(is_on_roster(roster, model.period).sum())
+    households = int(is_on_roster(roster.rows, model.period).sum())
     check_selection_possible(model, households)
     session = open_calibration_session(run, roster, engine)
-    check_draws_permitted(session, model, member_question(model, _input_terms(run), households))
+    check_draws_permitted(session, model, member_question(model, contract_value(run.input), households))
     return session
-
-
-def _input_terms(run: RunFile) -> Mapping[str, Any]:
-    """Return the rules for reading the input files as a contract contains them; public, without paths."""
-    terms: Mapping[str, Any] = contract_value(run.input)
-    return terms
 
 
 def stored_calibration(context: CalibrationContext) -> Calibration | None:
@@ -153,10 +146,10 @@ def load(context: CalibrationContext) -> Period:
     Raises:
         InputError: an input file that cannot be understood.
     """
-    run, roster = context.run, context.roster
+    run = context.run
     delivery = ingest(context.store, run.input.files, engine=context.engine, excluding=run.population.own_files)
     return_freed_memory()
-    return Period(context.store, delivery, roster, *context.model.period)
+    return Period(context.store, delivery, context.roster.rows, *context.model.period)
 
 
 def quantize_households(context: CalibrationContext, period: Period) -> Floats:
@@ -185,14 +178,14 @@ def bound_mixing(context: CalibrationContext, period: Period, edges: Floats, tra
     memory = measure_memory(period, memory_request(run, model), folder=Path(run.output.confidential), engine=engine)
     write_memory_report(memory)  # again with the model: a calibration may be killed in between
     if context.session is None:
-        return _with_check(context, bound(transitions, edges, context.roster, model, engine=engine), memory)
-    session, terms = context.session.checked(create=True), _input_terms(run)
-    question = member_question(model, terms, int(is_on_roster(context.roster, model.period).sum()))
+        return _with_check(context, bound(transitions, edges, context.roster.rows, model, engine=engine), memory)
+    session, terms = context.session.checked(create=True), contract_value(run.input)
+    question = member_question(model, terms, int(is_on_roster(context.roster.rows, model.period).sum()))
     check_draws_permitted(session, model, question)
     before = len(session.history.draws)
     answer, population = ledger_answer(session, model), run.population.name
     private: dict[str, Any] = {"input_terms": terms, "population": population, "answer": answer}
-    calibration = bound(transitions, edges, context.roster, model, engine=engine, **private)
+    calibration = bound(transitions, edges, context.roster.rows, model, engine=engine, **private)
     if session.accounts is not None:
         session.accounts.account(session.open_ledger)  # finds the population by its draw from now on
     draws = session.history.draws

@@ -189,7 +189,7 @@ def quantize(
         stored = StoredReadings.of(readings, scheduler=scheduler, accepted=accepted)
         engine, owner = stored.engine, stored.workspace
         days = days_with_readings(stored.store, stored.delivery)
-        period = Period(stored.store, stored.delivery, stored.roster, *days, step)
+        period = Period(stored.store, stored.delivery, stored.roster.rows, *days, step)
     else:
         check_readings(readings, accepted=accepted)
         engine, period = engine_of(scheduler), read_period(readings, step)

@@ -63,7 +63,7 @@ from agedp_data.datasets.validation import INTERVAL_MINUTES, SLOTS, Flags, Integ
 from agedp_data.errors import InputError
 from agedp_data.messages import format_value
 from agedp_data.parameters import FindingName
-from agedp_data.roster import ALL, Roster
+from agedp_data.roster import ALL, Roster, RosterRows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -591,24 +591,24 @@ def _bare_days(rows: StoredRows, days: tuple[Ints, Ints, Ints], lost: Conflictin
     return np.setdiff1d(with_rows, explained)
 
 
-def _named_roster(parsed: ParsedReadings, *, read_off: bool) -> tuple[Roster, RosterDays] | None:
+def _named_roster(parsed: ParsedReadings, *, read_off: bool) -> tuple[RosterRows, RosterDays] | None:
     """Return the households and days that rows name; None if there is none."""
     household, time = parsed.unread
     household, day = split_household_day_key(_merged(parsed.days[0], household_day_key(household, time // SLOTS)))
     if not len(day):
         return None
-    roster = _roster(parsed.readings.ids, household, day, read_off=read_off)
-    return roster, RosterDays(roster, _distinct(day).tolist())
+    roster = _roster(parsed.readings.ids, household, day)
+    return roster, RosterDays(roster, _distinct(day).tolist(), read_off=read_off)
 
 
-def _roster(ids: Sequence[str], household: Ints, day: Ints, *, read_off: bool) -> Roster:
+def _roster(ids: Sequence[str], household: Ints, day: Ints) -> RosterRows:
     """Return the first and the last of the days of each household, which are sorted by both."""
     codes, starts = np.unique(household, return_index=True)
     spans = day[starts], day[np.append(starts[1:], len(day)) - 1]
-    return Roster(tuple(ids[code] for code in codes.tolist()), np.arange(len(codes)), *spans, {}, read_off=read_off)
+    return RosterRows(tuple(ids[code] for code in codes.tolist()), np.arange(len(codes)), *spans, {})
 
 
-def read_off_roster(parsed: ParsedReadings, layout: Layout) -> Roster:
+def read_off_roster(parsed: ParsedReadings, layout: Layout) -> RosterRows:
     """Return the roster that rows of all households name, as `store.named_days` reads it off a store."""
     (key, _, number), (household, time) = parsed.days, parsed.unread
     keys = np.concatenate([key, household_day_key(household, time // SLOTS)])
@@ -618,7 +618,7 @@ def read_off_roster(parsed: ParsedReadings, layout: Layout) -> Roster:
     is_nearly_full = half_hours >= (SLOTS - 2) // slot_step(layout.interval_minutes)
     has_full = np.bincount(household, is_nearly_full, len(parsed.readings.ids)) > 0
     counts = is_nearly_full | ~has_full[household]
-    return _roster(parsed.readings.ids, household[counts], day[counts], read_off=True)
+    return _roster(parsed.readings.ids, household[counts], day[counts])
 
 
 def _judged(parsed: ParsedReadings, store: Store, *, read_off: bool) -> tuple[Finding, ...]:
@@ -677,7 +677,7 @@ def _judged_rows(parsed: ParsedReadings, store: Store, *, read_off: bool) -> tup
     return judge(touched, roster_days.totals, roster_days.households)
 
 
-def _of_the_clock(parsed: ParsedReadings, roster: Roster, roster_days: RosterDays) -> dict[FindingName, Touched]:
+def _of_the_clock(parsed: ParsedReadings, roster: RosterRows, roster_days: RosterDays) -> dict[FindingName, Touched]:
     """Return what rows touch that contradict the clock changes of the declared zone."""
     touched = Touched()
     if len(once := parsed.repeated_once):
@@ -842,7 +842,7 @@ def _judged_store(
     if not names:
         return ()
     begin, end = np.array([days_of[name] for name in names], np.int64).T
-    roster = Roster(names, np.arange(len(names)), begin, end, {}, read_off=wanted.households is None)
+    roster = Roster(RosterRows(names, np.arange(len(names)), begin, end, {}), read_off=wanted.households is None)
     days = [date_of_day(day) for day in range(int(begin.min()), int(end.max()) + 1)]
     months, every = sorted({f"{day:%Y-%m}" for day in days}), wanted.days is None
     facts = input_facts.collect_facts(

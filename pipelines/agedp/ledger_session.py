@@ -40,7 +40,7 @@ from agedp_data.ledger.lifecycle import CalibrationDraw, charges_of, draws_of_mo
 from agedp_data.ledger.records import ReleaseHeader
 from agedp_data.ledger.witness import CommitWitness, witness_at
 from agedp_data.model import Model
-from agedp_data.roster import Roster
+from agedp_data.roster import RosterCounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class PopulationHistory:
         """Return the days with a released row."""
         return {date.fromisoformat(row.day) for row in self.rows if row.state == "released"}
 
-    def view(self, roster: Roster, today: date) -> ForecastView:
+    def view(self, roster: RosterCounts, today: date) -> ForecastView:
         """Return the starting point of a forecast on a date."""
         return ForecastView(self.rows, roster, today, self.contracts)
 
@@ -332,7 +332,7 @@ def last_publication(run: RunContext, remote_folder: RemoteFolder | None) -> boo
 def comparison_view(session: LedgerSession) -> ForecastView:
     """Return the starting point of a comparison of promises, which needs the values of the rows as well."""
     run, rows = session.run, () if session.ledger is None else session.ledger.rows(session.run.population)
-    return replace(session.history.view(run.roster, run.today), rows=rows)
+    return replace(session.history.view(run.roster.counts, run.today), rows=rows)
 
 
 def draws_with_model(model: Model | None, population: str) -> tuple[CalibrationDraw, ...]:

@@ -158,7 +158,7 @@ def advise(source: Any, **options: Unpack[ReleaseOptions]) -> pd.DataFrame:  # n
     promise = None if isinstance(source, str | Path) else _ANY_PROMISE
     run, _ = context_of(source, promise, given, scheduler=None, as_of=None)
     bound = None if run.model is None else run.model.leakage_bound
-    advice = advise_run(ReleaseTerms(run.run_file, bound), run.roster, run.today)
+    advice = advise_run(ReleaseTerms(run.run_file, bound), run.roster.counts, run.today)
     kinds = {kind.notion: kind for kind in PromiseKeys.__subclasses__()}
     rows = []
     for row in advice.rows:

@@ -58,7 +58,7 @@ from agedp_data.ledger.transfer import LedgerExport
 from agedp_data.messages import escape_text
 from agedp_data.model import Model
 from agedp_data.notions.notion import ASSUMPTION_FREE, DAY_BOUND, TOTAL_BOUND, LossBound
-from agedp_data.roster import Roster
+from agedp_data.roster import RosterCounts
 from agedp_data.series.mean import AVERAGES_BY
 from agedp_data.series.result_table import Noise
 from agedp_data.statement.datapackage import datapackage, partition_resources
@@ -67,7 +67,7 @@ from agedp_data.statement.facts import StatementFacts, build_statement
 from agedp_data.statement.markdown import markdown
 from agedp_data.statement.note_texts import NOTES
 
-_NO_ROSTER: Final = Roster((), *(np.empty(0, np.int64),) * 3, {})
+_NO_ROSTER: Final = RosterCounts(*(np.empty(0, np.int64),) * 3, {})
 _TOLERANCE: Final = Decimal("1e-6")
 _LAST_DIGITS: Final = 2
 """Difference of two equal bounds that rounding up may leave [nano-epsilon]."""

@@ -26,7 +26,7 @@ from agedp_data.errors import RunFileError
 from agedp_data.messages import escape_text, suggest_name
 from agedp_data.meters import MeterFile, read_meters
 from agedp_data.model import PUBLIC_FILE, Model, read_model
-from agedp_data.roster import Roster
+from agedp_data.roster import Roster, RosterCounts
 from agedp_data.series.series import table_name
 
 _LOG = logging.getLogger("agedp")
@@ -99,7 +99,7 @@ class RunContext:
             as_of = last_due_date(run)  # None for an open period; stages that do not draw need no date
         levels = {column for series in run.series.values() if len(series.columns) > 1 for column in series.columns}
         roster = load_roster(run.population.roster, Books(internal_paths(run).books), path_columns=levels)
-        _check_columns(run, roster)
+        _check_columns(run, roster.counts)
         made = Path(run.model.file, PUBLIC_FILE) if isinstance(run.model, EstimatedModel) else None
         if made is not None and not run.schedule.reads_input and not made.exists():  # only readings could make it
             raise RunFileError(f"{run.name}: [model] file: the model does not exist yet; {NEEDS_MODEL}")
@@ -163,13 +163,13 @@ def log_warnings(lines: Iterable[str]) -> None:
         _LOG.warning("agedp: %s", line)
 
 
-def _check_columns(run: RunFile, roster: Roster) -> None:
+def _check_columns(run: RunFile, roster: RosterCounts) -> None:
     """Refuse a group column that the roster does not have."""
     for name, series in run.series.items():
         for column in series.columns:
             if not roster.has(column):
-                known = f"its group columns are {escape_text(', '.join(roster.columns))}"
-                advice = suggest_name(column, [*roster.columns]) or f"; {known if roster.columns else 'it has none'}"
+                known = f"its group columns are {escape_text(', '.join(roster.groups))}"
+                advice = suggest_name(column, [*roster.groups]) or f"; {known if roster.groups else 'it has none'}"
                 key = f"[series.{table_name(name)}] by = {column!r}"
                 raise RunFileError(f"{run.name}: {key}: the roster has no such column{advice}")
 

@@ -35,7 +35,7 @@ from agedp_data.notions.enforcement import spent_bounds
 from agedp_data.notions.notion import Accountant, LossBound, compared_accountants, day_losses
 from agedp_data.notions.publication import Publication
 from agedp_data.notions.spans import span_figures
-from agedp_data.roster import Roster
+from agedp_data.roster import RosterCounts
 from agedp_data.statement.document import ContractVersion, StatedDraw, Statement, read_statement
 from agedp_data.statement.facts import AccountFacts, SeriesEnd, StatementFacts
 from agedp_data.statement.note_texts import NOTES
@@ -304,7 +304,7 @@ def statement_notes(
     return [*(note for note, applies in notes.items() if applies), *gaps]
 
 
-def _is_read_off(roster: Roster, ledger: Ledger, population: str) -> bool:
+def _is_read_off(roster: RosterCounts, ledger: Ledger, population: str) -> bool:
     """Return whether a day was released with a roster read off the data; its note stays, whatever roster follows."""
     newest = filter(None, [ledger.newest_statement(population)])
     earlier = [read_statement(record.claim) for record in newest]

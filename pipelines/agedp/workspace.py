@@ -447,7 +447,8 @@ class StoredReadings:
     @property
     def days(self) -> tuple[date, date]:
         """The first and last day with a reading."""
-        return date_of_day(int(self.roster.first.min())), date_of_day(int(self.roster.last.max()))
+        rows = self.roster.rows
+        return date_of_day(int(rows.first.min())), date_of_day(int(rows.last.max()))
 
 
 def engine_of(scheduler: Any) -> Engine:  # noqa: ANN401

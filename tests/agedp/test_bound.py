@@ -18,7 +18,7 @@ from agedp.calibration.leakage_bounds import mixing_households
 from agedp.calibration_pipeline import calibrate
 from agedp_data.config.model_section import EstimatedModel
 from agedp_data.errors import ChainError, RunFileError
-from agedp_data.roster import Roster
+from agedp_data.roster import RosterRows
 
 FIRST, LAST = date(2013, 1, 1), date(2013, 12, 31)
 EPOCH = date(1970, 1, 1)
@@ -35,7 +35,7 @@ def model(folder, *, min_visits=2, ages=(1, 2, 7)):
 
 def roster(count, first=FIRST, last=LAST):
     days = [np.full(count, (day - EPOCH).days) for day in (first, last)]
-    return Roster(tuple(f"SECRET{i}" for i in range(count)), np.arange(count), days[0], days[1], {})
+    return RosterRows(tuple(f"SECRET{i}" for i in range(count)), np.arange(count), days[0], days[1], {})
 
 
 def made(folder, *counts, min_visits=2, ages=(1, 2, 7), who=None):

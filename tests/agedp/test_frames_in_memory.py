@@ -80,7 +80,7 @@ def stored_period(table: Any, step: Any) -> Period:
     stored = StoredReadings.of(table, accepted=get_args(FindingName))
     stored_periods.append(stored)  # its folder lasts as long as it does
     return Period(
-        stored.store, stored.delivery, stored.roster, *days_with_readings(stored.store, stored.delivery), step
+        stored.store, stored.delivery, stored.roster.rows, *days_with_readings(stored.store, stored.delivery), step
     )
 
 

@@ -217,7 +217,7 @@ def counts_by_day(table: object) -> list[int]:
     stored = StoredReadings.of(table, accepted=get_args(FindingName))
     first, last = stored.days
     days = (first + timedelta(days=number) for number in range((last - first).days + 1))
-    members = list(zip(stored.roster.first.tolist(), stored.roster.last.tolist(), strict=True))
+    members = list(zip(stored.roster.rows.first.tolist(), stored.roster.rows.last.tolist(), strict=True))
     return [sum(start <= day_number(day) <= end for start, end in members) for day in days]
 
 

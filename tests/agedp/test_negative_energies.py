@@ -91,7 +91,7 @@ def vectors(folder, series, negative, replaced: Day):
     text = run_file(**(tables | ({"promise": AGED} if of_states else {}) | shared(series)))
     (folder / "run.toml").write_text(text + (STATES if of_states else ""))
     run, roster = load(folder / "run.toml"), read_roster(folder / "roster.csv")
-    store = store_for(run, households=len(roster.ids))
+    store = store_for(run, households=len(roster.rows.ids))
     delivery = ingest(store, list(run.input.files), engine=INLINE)
     days, states = (DAY, SECOND), run.counted_states
     compute_state_days(store, delivery, days, states, engine=INLINE)

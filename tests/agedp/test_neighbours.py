@@ -177,7 +177,7 @@ def vectors(folder: Path, dataset: str, day: date, series: Mapping[str, Mapping[
     (folder / "run.toml").write_text(text)
     run = load(folder / "run.toml")
     roster, states = read_roster(folder / "roster.csv"), run.counted_states
-    store = store_for(run, households=len(roster.ids))
+    store = store_for(run, households=len(roster.rows.ids))
     delivery = ingest(store, list(run.input.files), engine=INLINE)
     compute_state_days(store, delivery, days, states, engine=INLINE)
     sums = aggregate(store, delivery, roster, days=days, series=run.series, states=states, engine=INLINE)

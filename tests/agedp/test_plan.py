@@ -29,7 +29,7 @@ def begun(house, *, today=None, as_of=None, **keys):
 
 def due_of(work, rows=(), not_before=date.min):
     released = {(row.day, row.series) for row in rows}
-    return list_due_days(work.run_file, work.roster, released, until=work.until, not_before=not_before).due
+    return list_due_days(work.run_file, work.roster.counts, released, until=work.until, not_before=not_before).due
 
 
 def row(number, *, published_on):

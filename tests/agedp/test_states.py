@@ -273,7 +273,7 @@ def test_what_leaves_the_house_is_the_same_of_other_readings(houses, tmp_path, m
             for name in (PUBLIC_FILE, DIGEST_FILE):
                 shutil.copy(tmp_path / "1/model" / name, tmp_path / "2/model" / name)
         work = house.run(today=day(6))
-        public.append((house.files(), [row.hash for row in work.session.opened().rows]))
+        public.append((house.files(), [row.hash for row in work.session.opened().history.rows]))
         inside.append({key: by_group(each) for key, each in work.checked.sums.by_day.items()})
     assert public[0] == public[1]
     assert inside[0] != inside[1]

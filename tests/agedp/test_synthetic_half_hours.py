@@ -33,10 +33,10 @@ def counted(day: date, household: int) -> list[int]:
 def test_sums_are_those_of_chains_that_plain_loops_follow(house):
     context = synthetic(house).context()
     profiles = {"p": RULE}
-    sums = sum_synthetic_half_hours(context.run_file, context.roster, days=DAYS, series=profiles)
+    sums = sum_synthetic_half_hours(context.run_file, context.roster.counts, days=DAYS, series=profiles)
     assert {len(sums[day, "p"].slots) for day in DAYS} == {46, 48}
     for day in DAYS:
-        areas = [(area, number) for area, number in context.roster.cells(day, "area")]
+        areas = [(area, number) for area, number in context.roster.counts.cells(day, "area")]
         assert by_group(sums[day, "p"], "households") == dict(areas)
         first = 0
         for area, number in areas:
@@ -51,11 +51,11 @@ def test_sums_are_those_of_chains_that_plain_loops_follow(house):
 def test_half_hours_add_up_to_the_daily_sums(house, dataset):
     context = synthetic(house, dataset=dataset).context()
     profiles = {"p": profile_of(10**5, 10**6, 96, 2)}
-    sums = sum_synthetic_half_hours(context.run_file, context.roster, days=DAYS, series=profiles)
+    sums = sum_synthetic_half_hours(context.run_file, context.roster.counts, days=DAYS, series=profiles)
     mean = Mean(statistic="mean", clamp_kwh=Decimal(1000), missing_kwh=Decimal("0.096"))
     run = context.run_file.model_copy(update={"series": {"p": mean}})
-    daily = aggregate_synthetic(run, context.roster, days=DAYS)
+    daily = aggregate_synthetic(run, context.roster.counts, days=DAYS)
     assert {key: int(one.exact.sum()) for key, one in sums.items()} == {
         key: int(one.exact.sum()) for key, one in daily.items()
     }
-    assert sum_synthetic_half_hours(run, context.roster, days=DAYS, series={}) == {}
+    assert sum_synthetic_half_hours(run, context.roster.counts, days=DAYS, series={}) == {}

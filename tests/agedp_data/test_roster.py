@@ -22,15 +22,23 @@ def roster(folder, text):
 
 def test_both_days_are_included_and_an_empty_end_stays_open(tmp_path):
     found = roster(tmp_path, "household_id,from,to\nA,2013-01-02,2013-01-03\nB,2013-01-03,\n")
-    assert [found.households(date(2013, 1, day)) for day in (1, 2, 3, 4)] == [0, 1, 2, 1]
-    assert (found.households(date.max), found.ids) == (1, ("A", "B"))
+    assert [found.counts.households(date(2013, 1, day)) for day in (1, 2, 3, 4)] == [0, 1, 2, 1]
+    assert (found.counts.households(date.max), found.rows.ids) == (1, ("A", "B"))
 
 
 def test_a_household_may_leave_come_back_and_change_group(tmp_path):
     rows = "A,2013-02-01,,ToU\nA,2013-01-01,2013-01-10,Std\nA,2013-01-11,2013-01-20,ToU\n"
     found = roster(tmp_path, f"household_id,from,to,tariff\n{rows}")
-    assert [found.households(DAY + timedelta(days=day)) for day in (0, 9, 10, 19, 20, 30, 31)] == [1, 1, 1, 1, 0, 0, 1]
-    assert found.groups == {"tariff": ("Std", "ToU", "ToU")}
+    assert [found.counts.households(DAY + timedelta(days=day)) for day in (0, 9, 10, 19, 20, 30, 31)] == [
+        1,
+        1,
+        1,
+        1,
+        0,
+        0,
+        1,
+    ]
+    assert found.rows.groups == {"tariff": ("Std", "ToU", "ToU")}
 
 
 @pytest.mark.parametrize(
@@ -44,7 +52,7 @@ def test_a_household_may_leave_come_back_and_change_group(tmp_path):
 )
 def test_marks_blanks_quotes_and_line_ends_do_not_matter(tmp_path, text):
     found = roster(tmp_path, text)
-    assert (found.ids, found.households(DAY)) == (("A",), 1)
+    assert (found.rows.ids, found.counts.households(DAY)) == (("A",), 1)
     assert found.read_off == (READ_OFF_MARK in text)
 
 
@@ -103,4 +111,4 @@ def test_what_init_writes_is_read_back(tmp_path_factory, spans, day):
     text = format_roster((household, *span) for household, span in spans.items())
     found = roster(tmp_path_factory.mktemp("roster"), text)
     counted = sum(first <= day and (last is None or day <= last) for first, last in spans.values())
-    assert (found.read_off, found.ids, found.households(day)) == (True, tuple(sorted(spans)), counted)
+    assert (found.read_off, found.rows.ids, found.counts.households(day)) == (True, tuple(sorted(spans)), counted)

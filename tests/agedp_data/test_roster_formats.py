@@ -100,13 +100,13 @@ def test_every_form_has_the_same_cells_and_members(form, seed):
     rows = some_rows(seed)
     roster = parse_roster(name_of(form), FORMS[form](rows))
     again = pickle.loads(pickle.dumps(roster))  # noqa: S301
-    assert (list(roster.ids), roster.read_off) == (sorted({row[0] for row in rows}), form == "read off")
+    assert (list(roster.rows.ids), roster.read_off) == (sorted({row[0] for row in rows}), form == "read off")
     for by, columns in ((None, ()), ("area", (4,)), ("feeder", (3,)), (("feeder", "area"), (4, 3))):
         for day in (FIRST + timedelta(days=number) for number in range(-1, 70, 5)):
             expected = brute_members(rows, day, columns)
             cells = tuple((group, len(names)) for group, names in expected.items()) or ((("all", 0),) if not by else ())
-            assert roster.cells(day, by) == again.counts.cells(day, by) == cells
-            for of in (roster, again):
+            assert roster.counts.cells(day, by) == again.counts.cells(day, by) == cells
+            for of in (roster.rows, again.rows):
                 members = of.members(day, by)
                 assert {group: [of.ids[code] for code in sorted(codes)] for group, codes in members.items()} == (
                     expected or ({"all": []} if by is None else {})
@@ -231,14 +231,14 @@ def test_numbers_are_texts_and_empty_rows_are_skipped():
         "from": ["2013-01-01", None, "2013-01-02"],
     }
     roster = parse_roster("r.parquet", table(**columns, household_id=pa.array([12, None, 5])))
-    assert (list(roster.ids), roster.groups) == (["12", "5"], {"area": ("7", "8")})
-    assert roster.first.tolist() == [(date(2013, 1, day) - date(1970, 1, 1)).days for day in (1, 2)]
+    assert (list(roster.rows.ids), roster.rows.groups) == (["12", "5"], {"area": ("7", "8")})
+    assert roster.rows.first.tolist() == [(date(2013, 1, day) - date(1970, 1, 1)).days for day in (1, 2)]
 
 
 def test_a_table_at_a_url_is_read_as_one_on_a_disk():
     rows = some_rows(5)
     fsspec.filesystem("memory").pipe("/roster-formats/r.parquet", as_table(rows))
-    assert list(read_roster("memory://roster-formats/r.parquet").ids) == sorted({row[0] for row in rows})
+    assert list(read_roster("memory://roster-formats/r.parquet").rows.ids) == sorted({row[0] for row in rows})
     fsspec.filesystem("memory").pipe("/roster-formats/r.parquet", table(**{**GOOD, "to": [None, "soon"]}))
     with pytest.raises(InputError, match=r"^\[population\] roster: column to, in a row: `to` must be a date"):
         read_roster("memory://roster-formats/r.parquet")
@@ -246,16 +246,16 @@ def test_a_table_at_a_url_is_read_as_one_on_a_disk():
 
 def test_a_pandas_index_is_no_group():
     columns = {**GOOD, "__index_level_0__": [5, 6]}
-    assert parse_roster("r.parquet", table(**columns)).columns == ()
+    assert parse_roster("r.parquet", table(**columns)).rows.groups == {}
 
 
 def test_counts_alone_load_no_rows():
     whole = parse_roster("r.csv", as_text(some_rows(3)))
     calls = []
-    lazy = Roster.of_counts(whole.counts, lambda: calls.append(1) or whole.rows, file_digest=whole.file_digest)
-    assert lazy.cells(FIRST, ("feeder", "area")) == whole.cells(FIRST, ("feeder", "area"))
-    assert (lazy.has("area"), lazy.columns, lazy.households(FIRST), calls) == (
-        True, ("feeder", "area"), whole.households(FIRST), []
+    lazy = Roster(lambda: calls.append(1) or whole.rows, whole.counts, file_digest=whole.file_digest)
+    assert lazy.counts.cells(FIRST, ("feeder", "area")) == whole.counts.cells(FIRST, ("feeder", "area"))
+    assert (lazy.counts.has("area"), tuple(lazy.counts.groups), lazy.counts.households(FIRST), calls) == (
+        True, ("feeder", "area"), whole.counts.households(FIRST), []
     )  # fmt: skip
-    assert np.array_equal(lazy.household, whole.household)
-    assert (list(lazy.ids), calls) == (list(whole.ids), [1])
+    assert np.array_equal(lazy.rows.household, whole.rows.household)
+    assert (list(lazy.rows.ids), calls) == (list(whole.rows.ids), [1])

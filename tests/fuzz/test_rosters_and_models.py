@@ -113,10 +113,10 @@ def test_a_spoilt_roster_counts_whom_it_says_or_is_refused(tmp_path, trials):
         assert expected is not None
         for day in (date(2000, 2, 28), date(2009, 12, 31), date(2012, 6, 1), date(1, 1, 1), date.max):
             there = {home: span[2] for home, spans in expected.items() for span in spans if span[0] <= day <= span[1]}
-            rows = np.flatnonzero(found.on(day))
-            groups = [tuple(column[row] for column in found.groups.values()) for row in rows]
-            assert {found.ids[found.household[row]]: group for row, group in zip(rows, groups, strict=True)} == there
-            assert found.households(day) == len(rows) == len(there)
+            of, rows = found.rows, np.flatnonzero(found.rows.on(day))
+            groups = [tuple(column[row] for column in of.groups.values()) for row in rows]
+            assert {of.ids[of.household[row]]: group for row, group in zip(rows, groups, strict=True)} == there
+            assert found.counts.households(day) == len(rows) == len(there)
     assert min(met["read"], met["refused"]) > trials / 10, met
 
 

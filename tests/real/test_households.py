@@ -83,10 +83,10 @@ def test_a_real_ausgrid_year_equals_a_plain_reading(real_data):
 
 def test_a_chain_of_days_counts_daily_totals(households, stored):
     store, delivery, roster = stored
-    period = Period(store, delivery, roster, FIRST, LAST, step="day")
+    period = Period(store, delivery, roster.rows, FIRST, LAST, step="day")
     edges = quantize(period, edges="quantile", n_states=4, engine=Engine())
     counted = estimate(period, edges, n_states=4, engine=Engine())
-    for i, household in enumerate(roster.ids):
+    for i, household in enumerate(roster.rows.ids):
         values = households[household]
         usable = (values >= 0).sum(axis=1) >= 46
         total = np.where(values >= 0, values, 0).sum(axis=1)
@@ -101,7 +101,8 @@ def test_a_chain_of_days_counts_daily_totals(households, stored):
 @pytest.mark.parametrize(("edges", "steps"), [("equal-width", 53), ([1000 * i / 12 for i in range(1, 12)], 36)])
 def test_eq_55_of_reversible_fits_falls_below_one(stored, edges, steps):
     """At 26.5 h with states up to each household's own maximum, at the paper's 18 h with states up to 1 kWh."""
-    period = Period(*stored, FIRST, LAST)
+    store, delivery, roster = stored
+    period = Period(store, delivery, roster.rows, FIRST, LAST)
     table = quantize(period, edges=edges, n_states=12, engine=Engine())
     counts = estimate(period, table, n_states=12, engine=Engine()).counts
     largest = reversible_fit_bound(counts, np.arange(1, 61)).max(axis=0)

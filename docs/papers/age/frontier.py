@@ -38,7 +38,7 @@ from agedp_data.notions.notion import DayLosses
 from agedp_data.notions.publication import share_of, total_charge
 from agedp_data.notions.spans import SpanCurves
 from agedp_data.parameters import MANY_DAYS, Method
-from agedp_data.roster import Roster
+from agedp_data.roster import RosterCounts
 from agedp_data.series.mean import is_daily_mean
 
 HORIZON_DAYS = 28
@@ -143,7 +143,7 @@ class _FrontierSearch:
     """Risk and error as functions of age, interval and loss, for one run file."""
 
     def __init__(
-        self, run: RunFile, leakage_bound: LeakageBound, roster: Roster, rows: Sequence[ReleaseRecord]
+        self, run: RunFile, leakage_bound: LeakageBound, roster: RosterCounts, rows: Sequence[ReleaseRecord]
     ) -> None:
         means = [(name, series) for name, series in run.series.items() if is_daily_mean(series)]
         if not means:

@@ -25,7 +25,7 @@ from agedp_data.config import RunFile
 from agedp_data.ledger import Ledger, ReleaseRecord
 from agedp_data.notions.age_dependent import ASSUMED, NO_MODEL
 from agedp_data.notions.notion import DAY_BOUND, RESULTS, TOTAL_BOUND
-from agedp_data.roster import ALL, Roster, columns_of
+from agedp_data.roster import ALL, RosterCounts, columns_of
 from agedp_data.series.layered_mean import is_upper, layer_range, series_text
 from agedp_data.series.mean import is_daily_mean
 from agedp_data.series.series import AnySeries, table_name
@@ -139,12 +139,12 @@ def period_lines(series: Mapping[str, AnySeries]) -> list[str]:
     ]
 
 
-def level_lines(run: RunFile, roster: Roster) -> list[str]:
+def level_lines(run: RunFile, roster: RosterCounts) -> list[str]:
     """Return a warning for each list of columns in `by` that seems to be in reversed order.
 
     A finer column divides the groups of the next one. If it divides none of them and has fewer labels, it is coarser.
     """
-    groups, lines = roster.counts.groups, []
+    groups, lines = roster.groups, []
     by_table = {table_name(name): columns_of(series.by) for name, series in reversed(run.series.items())}
     for name, columns in reversed(by_table.items()):
         for i, (finer, coarser) in enumerate(pairwise(columns)):

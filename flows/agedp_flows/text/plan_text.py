@@ -316,7 +316,7 @@ def plan_lines(session: LedgerSession, *, verbose: bool = False) -> list[str]:
         *map(refusal_line, _refusals(plan)),
         *(plan.verdict.lines if plan.verdict else []),
         *due_lines(run, plan.now.planned, verbose=verbose),
-        *map(warning, noise_text.level_lines(run, session.run.roster)),
+        *map(warning, noise_text.level_lines(run, session.run.roster.counts)),
         *(noise_text.signal_lines(session.ledger, run) or noise_text.planned_mean_lines(rows, run.series)),
         *noise_text.noise_lines([*released, *rows], run),  # of what has no signal
         *run_text.waiting_lines(plan.due_days.waiting),

@@ -37,7 +37,7 @@ from agedp_data.config.model_section import EstimatedModel
 from agedp_data.datasets.validation import Flags, Ints
 from agedp_data.errors import ChainError, RunFileError
 from agedp_data.model import DIGEST_FILE, PUBLIC_FILE, Model, digest_line, model_settings, public_text
-from agedp_data.roster import Roster, as_strings
+from agedp_data.roster import RosterRows, as_strings
 
 if TYPE_CHECKING:
     from agedp.calibration.model_check import MemoryCurves
@@ -92,7 +92,7 @@ class _Estimate:
 def bound(  # noqa: PLR0913  (what was estimated, of whom, under which terms, and how it runs)
     transitions: Transitions,
     edges: Floats,
-    roster: Roster,
+    roster: RosterRows,
     model: EstimatedModel,
     *,
     input_terms: Mapping[str, Any] = MappingProxyType({}),

@@ -48,7 +48,7 @@ from agedp_data.leakage.nested_family import (
 )
 from agedp_data.ledger import canonical
 from agedp_data.model import Model, model_settings, public_text, read_family
-from agedp_data.roster import Roster
+from agedp_data.roster import RosterRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ def member_counts(members: Ints, family: NestedFamily) -> Ints:
     return np.bincount(members, minlength=family.size + 1)[1:].cumsum()
 
 
-def is_on_roster(roster: Roster, period: tuple[date, date]) -> Flags:
+def is_on_roster(roster: RosterRows, period: tuple[date, date]) -> Flags:
     """Return which households are on the roster on some day of a period, shape (households,)."""
     first, last = map(day_number, period)
     flags = np.zeros(len(roster.ids), bool)

@@ -40,7 +40,7 @@ from agedp_data.datasets.layout import Layout, expected_readings, slot_step
 from agedp_data.datasets.timestamps import date_of_day, day_number
 from agedp_data.datasets.validation import SLOTS, Flags, Ints
 from agedp_data.markov.states import edges_equal_width, edges_quantile, states
-from agedp_data.roster import Roster, as_strings
+from agedp_data.roster import RosterRows, as_strings
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 Narrow = np.ndarray[Any, np.dtype[np.integer[Any]]]
@@ -82,7 +82,7 @@ class Period:
 
     store: Store
     delivery: Delivery
-    roster: Roster
+    roster: RosterRows
     first: date
     last: date
     step: Step = "half-hour"
@@ -161,7 +161,7 @@ class PeriodInMemory:
 
     layout: Layout
     readings: Readings
-    roster: Roster
+    roster: RosterRows
     first: date
     last: date
     step: Step = "half-hour"
@@ -222,9 +222,9 @@ def bucket_periods(period: OnePeriod) -> Iterator[tuple[Ints, OnePeriod]]:
             yield households, replace(part, roster=roster, bucket=bucket)
 
 
-def roster_of(ids: Sequence[str]) -> Roster:
+def roster_of(ids: Sequence[str]) -> RosterRows:
     """Return a roster of these households, sorted, for a pass over their readings: without days and groups."""
-    return Roster(tuple(ids), _EMPTY, _EMPTY, _EMPTY, {})
+    return RosterRows(tuple(ids), _EMPTY, _EMPTY, _EMPTY, {})
 
 
 def quantize(period: AnyPeriod, *, edges: str | Sequence[float], n_states: int, engine: Engine) -> Floats:

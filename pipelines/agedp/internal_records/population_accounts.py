@@ -386,7 +386,7 @@ class PopulationAccounts:
         roster, digests = self.roster.rows, rows.digests([entry.id for entry in sharing])
         counted = np.fromiter((digest in digests for digest in key.households(roster.ids)), bool)
         for day in sorted({day for first, last, _ in losses for day in range(first, last + 1)}):
-            households = len(np.unique(roster.household[self.roster.on(date_of_day(day)) & counted[roster.household]]))
+            households = len(np.unique(roster.household[roster.on(date_of_day(day)) & counted[roster.household]]))
             if households or by_file:
                 text = (
                     f'[population] shared_households = "refuse": on {date_of_day(day)} households are on the roster '

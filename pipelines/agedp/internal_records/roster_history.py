@@ -87,11 +87,11 @@ class RosterDigest:
     @property
     def rows(self) -> int:
         """Return the number of rows of the roster."""
-        return int(self._roster.counts.number.sum())
+        return self._roster.counts.size
 
     def has(self, by: rosters.GroupColumns) -> bool:
         """Return whether the roster has these group columns."""
-        return self._roster.has(by)
+        return self._roster.counts.has(by)
 
     def digest(self, day: date, column: str | None) -> str:
         """Return the SHA-256 of the members on a day; with a column, of the members and their groups in it.
@@ -113,7 +113,7 @@ class RosterDigest:
             if column not in self._lines:
                 self._lines[column] = self._sorted_lines(column)
             lines, order = self._lines[column]
-            members = lines.filter(pa.array(self._roster.on(day)[order]))
+            members = lines.filter(pa.array(self._roster.rows.on(day)[order]))
             self._digests[key] = hashlib.sha256(bytes_of(members)[:-1]).hexdigest()
         return self._digests[key]
 
@@ -141,7 +141,7 @@ class RosterDigest:
         """Return the groups of columns on a day and the number of households in each."""
         key = self._interval_index(day), by
         if key not in self._cells:
-            self._cells[key] = self._roster.cells(day, by)
+            self._cells[key] = self._roster.counts.cells(day, by)
         return self._cells[key]
 
     def _interval_index(self, day: date) -> int:
@@ -609,7 +609,7 @@ def load_roster(location: str, books: Books, *, path_columns: Collection[str]) -
     def load_rows() -> rosters.RosterRows:
         return _parse_unchanged(location, None, digest, path_columns).rows
 
-    roster = rosters.Roster.of_counts(counts, load_rows, file_digest=digest)
+    roster = rosters.Roster(load_rows, counts, read_off=counts.read_off, file_digest=digest)
     if content is not None and fingerprint:
         _store_roster(books, location, roster, fingerprint)
     return roster

@@ -48,7 +48,7 @@ from agedp_data.config.contract import contract_value
 from agedp_data.epsilon import NANO, exact_text, floor_nano, format_epsilon
 from agedp_data.errors import ChainError, RunFileError
 from agedp_data.notions import NOTIONS
-from agedp_data.roster import Roster
+from agedp_data.roster import RosterCounts
 from agedp_data.series.layered_mean import LayeredMean
 from agedp_data.series.mean import Mean
 from agedp_data.series.series_terms import days_of, mean_name
@@ -230,7 +230,7 @@ class Advice:
         return f"Of use is {texts}. " if texts else "No row of use was found for so few households. "
 
 
-def advise(terms: ReleaseTerms, roster: Roster, today: date) -> Advice:
+def advise(terms: ReleaseTerms, roster: RosterCounts, today: date) -> Advice:
     """Return what the households of a roster can publish usefully, by the accountant's figures; draws nothing.
 
     Args:
@@ -259,7 +259,7 @@ class Asked(NamedTuple):
     clamps_kwh: tuple[Decimal, ...] = ()
 
 
-def row_for(terms: ReleaseTerms, roster: Roster, today: date, asked: Asked) -> AdviceRow:
+def row_for(terms: ReleaseTerms, roster: RosterCounts, today: date, asked: Asked) -> AdviceRow:
     """Return the row with the shortest periods that are fit, or else rough, for what is asked.
 
     Raises:
@@ -343,7 +343,7 @@ class _Design:
 class _Adviser:
     """Judges one run file after another, for one roster."""
 
-    def __init__(self, terms: ReleaseTerms, roster: Roster, today: date) -> None:
+    def __init__(self, terms: ReleaseTerms, roster: RosterCounts, today: date) -> None:
         self._terms, self._roster, self._today = terms, roster, today
         self._means = {
             mean_name(name): series for name, series in reversed(terms.run.series.items()) if isinstance(series, Mean)

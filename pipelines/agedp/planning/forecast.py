@@ -18,7 +18,7 @@ from agedp_data.ledger import ContractRecord
 from agedp_data.ledger.records import AnyRelease
 from agedp_data.notions.notion import HistoryRow, LossBound
 from agedp_data.notions.publication import share_of
-from agedp_data.roster import GroupColumns, Roster
+from agedp_data.roster import GroupColumns, RosterCounts
 from agedp_data.series.mean import is_daily_mean
 
 _MAX_DAYS_AHEAD = 3652
@@ -59,7 +59,7 @@ class ForecastView:
     """Starting point of a forecast: released rows, roster, date, contracts so far."""
 
     rows: tuple[AnyRelease, ...]
-    roster: Roster
+    roster: RosterCounts
     today: date
     contracts: tuple[ContractRecord, ...] = ()
 
@@ -208,7 +208,7 @@ def simulated_release(run: RunFile, layout: Layout, day: date, *, not_before: st
     return SimulatedRelease(run.population.name, "", day.isoformat(), "released", 0, ended_at, published_on)
 
 
-def _noise_sd(terms: ReleaseTerms, loss: int, roster: Roster, day: date) -> dict[str, float]:
+def _noise_sd(terms: ReleaseTerms, loss: int, roster: RosterCounts, day: date) -> dict[str, float]:
     """Return the noise standard deviation of each daily mean for a day with this loss [kWh per household].
 
     It is that of the smallest published group; means without such a group are left out.
@@ -224,6 +224,6 @@ def _noise_sd(terms: ReleaseTerms, loss: int, roster: Roster, day: date) -> dict
     return noise_sd_kwh
 
 
-def smallest_group_size(roster: Roster, day: date, by: GroupColumns, min_households: int = 1) -> int:
+def smallest_group_size(roster: RosterCounts, day: date, by: GroupColumns, min_households: int = 1) -> int:
     """Return the size of the smallest published group of roster columns on a day, 0 without such a group."""
     return min((households for _, households in roster.cells(day, by) if households >= min_households), default=0)

@@ -50,7 +50,7 @@ from agedp_data.notions.enforcement import own_bound_name
 from agedp_data.notions.notion import DAY_BOUND, TOTAL_BOUND, losses_about_days
 from agedp_data.notions.publication import share_of, total_charge
 from agedp_data.parameters import Acceptance
-from agedp_data.roster import Roster
+from agedp_data.roster import RosterCounts
 from agedp_data.series.consistency import sum_interval
 from agedp_data.series.layered_mean import series_text
 from agedp_data.series.mean import is_daily_mean
@@ -395,7 +395,7 @@ def _digits(nano_epsilon: int) -> str:
 
 def judge_first_release(
     terms: ReleaseTerms,
-    roster: Roster,
+    roster: RosterCounts,
     today: date,
     *,
     undrawn: frozenset[date] = frozenset(),
@@ -532,7 +532,7 @@ class _RowNoise:
 
 
 def _series_noise(
-    terms: ReleaseTerms, roster: Roster, names: Sequence[str], planned: Mapping[str, Rows]
+    terms: ReleaseTerms, roster: RosterCounts, names: Sequence[str], planned: Mapping[str, Rows]
 ) -> SeriesNoise | None:
     """Return the noise of a series, or of the layers of a mean; None without a group or a whole row."""
     run, rows = terms.run, planned[names[0]]
@@ -575,7 +575,9 @@ def _cut_kwh(run: RunFile, names: Sequence[str]) -> float:
     return yardstick.cut_by(max(clamps)).energy * yardstick.mean_kwh()
 
 
-def _row_noise(terms: ReleaseTerms, roster: Roster, names: Sequence[str], day: date, loss: int) -> _RowNoise | None:
+def _row_noise(
+    terms: ReleaseTerms, roster: RosterCounts, names: Sequence[str], day: date, loss: int
+) -> _RowNoise | None:
     """Return the noise of the rows of a day, one for each layer, in the best group; None without a group or loss."""
     run, scales, mean = terms.run, list[float](), 0.0
     for name in names:

@@ -472,7 +472,7 @@ def collect_facts(  # noqa: PLR0913 -- what is looked at, and how
     examined_months = [*of_no_month, *sorted({f"{day:%Y-%m}" for day in days})]
     tables = rejected_days.quarantine_tables(store, delivery.contents, examined_months)
     if (first := next(tables, None)) is not None:  # else no household is looked up
-        roster_days = RosterDays(roster, [*map(day_number, days)], by)
+        roster_days = RosterDays(roster.rows, [*map(day_number, days)], by, read_off=roster.read_off)
         orders = cache(partial(rejected_days.column_orders, store, files))
         of_rows = rejected_days.count_rejected(
             chain([first], tables), roster_days, columns=columns, minutes=minutes, orders=orders
@@ -499,7 +499,7 @@ def collect_facts(  # noqa: PLR0913 -- what is looked at, and how
         empty_files=tuple(of.name for of in filter(None, map(store.manifest, delivery.contents)) if of.rows_read == 0),
         unreadable=delivery.unreadable,
         rejecting_files=_rejecting_files(store, delivery.contents if all_days else delivery.fresh),
-        roster=len(roster.ids),
+        roster=len(roster.rows.ids),
         coverage=_coverage(days, sums),
     )
 
@@ -558,8 +558,12 @@ def _repeated_once(
     repeated = [day for day in days if rejected_days.layout_slots(store.layout, day)]
     if not repeated or not (households := rejected_days.repeats_no_half_hour(store, delivery, repeated[0])):
         return None
-    cells = {f"{columns_text(columns)} {label}": n for columns in by for label, n in roster.cells(repeated[0], columns)}
-    members = roster.households(repeated[0])
+    cells = {
+        f"{columns_text(columns)} {label}": n
+        for columns in by
+        for label, n in roster.counts.cells(repeated[0], columns)
+    }
+    members = roster.counts.households(repeated[0])
     return Touched(members, {ALL: members} | cells, details={"repeated": households}, is_sampled=True)
 
 
@@ -570,7 +574,7 @@ def _of_another_clock(
     first = next((day for day in sorted(days) if rejected_days.before_skip(store.layout, day) is not None), None)
     if first is None or not (households := rejected_days.repeats_before_skip(store, delivery, first)):
         return None
-    later = RosterDays(roster, [day_number(day) for day in days if day >= first], by)
+    later = RosterDays(roster.rows, [day_number(day) for day in days if day >= first], by)
     return Touched(later.households, later.totals, details={"skipped": households}, is_sampled=True)
 
 

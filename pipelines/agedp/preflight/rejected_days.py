@@ -43,7 +43,7 @@ from agedp_data.datasets.validation import INTERVAL_MINUTES, MISSING, SLOTS, Fla
 from agedp_data.errors import InputError
 from agedp_data.messages import escape_text
 from agedp_data.parameters import FindingName
-from agedp_data.roster import ALL, GroupColumns, Roster, as_strings, columns_text, number_groups
+from agedp_data.roster import ALL, GroupColumns, RosterRows, as_strings, columns_text, number_groups
 
 # --------------------------------------------------------------------------------------------------
 # Roster + due days -> the household-days that a finding touches, by group. Confidential.
@@ -89,10 +89,15 @@ class Touched:
 class RosterDays:
     """The household-days of a roster, or of a bucket of it, on the due days."""
 
-    def __init__(self, roster: Roster, days: Sequence[int], by: Iterable[GroupColumns] = ()) -> None:
-        """Number the rows of the roster; `days` are the due days since 1970, `by` the groups that are published."""
+    def __init__(
+        self, roster: RosterRows, days: Sequence[int], by: Iterable[GroupColumns] = (), *, read_off: bool = False
+    ) -> None:
+        """Number the rows of the roster; `days` are the due days since 1970, `by` the groups that are published.
+
+        `read_off` tells whether the roster is as it was read off the files.
+        """
         self.days = np.array(sorted(days), np.int64)
-        self.read_off = roster.read_off
+        self.read_off = read_off
         self._names = as_strings(roster.ids)
         self.every = np.arange(len(self._names))
         order = np.lexsort((roster.first, roster.household))

@@ -57,7 +57,7 @@ from agedp_data.epsilon import NANO, to_float
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.markov.transitions import transition_matrix
 from agedp_data.notions.notion import day_losses, losses_by_day_number
-from agedp_data.roster import Roster
+from agedp_data.roster import Roster, RosterRows
 from agedp_data.series.distribution import Distribution
 from agedp_data.series.layered_mean import is_upper
 from agedp_data.series.result_table import Noise
@@ -228,7 +228,7 @@ class _ClampCounts:
 
 def _count_bucket(
     sources: InternalSources,
-    numbered_roster: tuple[int, Roster],
+    numbered_roster: tuple[int, RosterRows],
     days_by_month: Mapping[str, Sequence[date]],
     uses: Mapping[str, EnergySeries],
     counts_by_series: Mapping[str, _ClampCounts],

@@ -28,7 +28,7 @@ def advise_run_file(run_file: Path) -> Advice:
     """
     run = RunContext.load(run_file)
     bound = None if run.model is None else run.model.leakage_bound
-    return advise(ReleaseTerms(run.run_file, bound), run.roster, run.today)
+    return advise(ReleaseTerms(run.run_file, bound), run.roster.counts, run.today)
 
 
 def advise_files(
@@ -51,7 +51,7 @@ def advise_draft(drafted: RunFileDraft, roster: Roster, *, base: Path) -> Advice
         RunFileError: the proposals do not go together.
     """
     run = _with_proposals(drafted, base)
-    advice = advise(ReleaseTerms(run), roster, clock.today())
+    advice = advise(ReleaseTerms(run), roster.counts, clock.today())
     return advice if not drafted.undecided else Advice(None, advice.rows, advice.households, advice.days)
 
 

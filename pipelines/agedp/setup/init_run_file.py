@@ -82,7 +82,7 @@ def check_group_column(roster: Path, options: OptionValues) -> None:
     if BY not in options:
         return
     columns = columns_of(json.loads(options[BY]))
-    present = read_roster(roster).groups if roster.exists() else ()
+    present = read_roster(roster).counts.groups if roster.exists() else ()
     if missing := [column for column in columns if column not in present]:
         problem = "has no such column" if roster.exists() else "does not exist"
         names = escape_text(",".join(missing if roster.exists() else columns))
@@ -228,7 +228,7 @@ def init(
     base = folder.absolute()
     if protection.SPAN in options:
         counted = read_roster(roster) if BY in options else parse_roster(roster.name, content)
-        drafted = protection.decide(facts, options, counted, paths=paths, base=base, today=clock.today())
+        drafted = protection.decide(facts, options, counted.counts, paths=paths, base=base, today=clock.today())
     else:
         drafted = draft(facts, options, paths=paths, base=base)
     drafted = _with_age_note(drafted, facts, options)

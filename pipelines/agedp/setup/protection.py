@@ -32,7 +32,7 @@ from agedp.setup.run_file_options import SERIES, Key, OptionValues, quoted, toml
 from agedp_data import yardstick
 from agedp_data.epsilon import exact_text
 from agedp_data.errors import RunFileError
-from agedp_data.roster import Roster
+from agedp_data.roster import RosterCounts
 
 SPAN: Final[Key] = ("protect", "span")
 EPSILON: Final[Key] = ("protect", "epsilon")
@@ -49,7 +49,7 @@ _ABOUT: Final[Mapping[str, str]] = {
 
 
 def decide(
-    facts: FileFacts, options: OptionValues, roster: Roster, *, paths: DraftPaths, base: Path, today: date
+    facts: FileFacts, options: OptionValues, roster: RosterCounts, *, paths: DraftPaths, base: Path, today: date
 ) -> RunFileDraft:
     """Return the draft for `--protect`: decided, but for what must be typed and for columns that are left open.
 

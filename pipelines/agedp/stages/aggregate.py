@@ -47,7 +47,7 @@ from agedp_data.errors import InputError
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.ledger.records import AnyRelease, ReleaseHeader
 from agedp_data.markov.states import RepresentativeValues
-from agedp_data.roster import Roster
+from agedp_data.roster import Roster, RosterCounts
 from agedp_data.series.series import AnySeries
 from agedp_data.series.series_terms import days_of
 
@@ -137,7 +137,7 @@ def _sum_days(session: LedgerSession, due_days: DueDays, delivery: Delivery) -> 
         summed = partial(aggregate, run.store, delivery, run.roster, series=series, states=states, engine=run.engine)
         by_day = summed(days=days, wanted=wanted)
     else:
-        by_day = aggregate_synthetic(run.run_file, run.roster, days=days, wanted=wanted)
+        by_day = aggregate_synthetic(run.run_file, run.roster.counts, days=days, wanted=wanted)
     by_day = sum_periods(by_day, series, single_days)
     write_sums(run.paths.sums, by_day)
     drawn = tuple(due_day.day for due_day in due_days.due if due_day.is_drawn and due_day.day in due)
@@ -233,7 +233,7 @@ def _sum_matrix(
 
 
 def aggregate_synthetic(
-    run: RunFile, roster: Roster, *, days: Sequence[date], wanted: Collection[tuple[date, str]] | None = None
+    run: RunFile, roster: RosterCounts, *, days: Sequence[date], wanted: Collection[tuple[date, str]] | None = None
 ) -> bucketed_roster.Sums:
     """Return the SUMS of synthetic households on these days by day and series; `wanted` as in `aggregate`."""
     from agedp.stages.synthetic_days import sum_synthetic_half_hours, synthetic_members, synthetic_month  # noqa: PLC0415  (for rehearsals)

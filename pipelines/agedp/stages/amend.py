@@ -171,7 +171,7 @@ def preview_amendment(session: LedgerSession) -> Amendment:
         {name: leakage_bound for name, leakage_bound in models.items() if name != in_force.model_hash},
     )
     after = session.terms()
-    view = history.view(session.run.roster, clock.today())
+    view = history.view(session.run.roster.counts, clock.today())
     broken, exceeded = after.effective_promise.violations(rows), after.notion.exceeded_spans(rows)
     compared = comparable(in_force.keys, session.promise)
     changes = tuple(_judge_change(change, broken, exceeded) for change in amendment(*compared))

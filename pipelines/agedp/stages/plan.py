@@ -47,7 +47,7 @@ from agedp_data.ledger import ContractRecord
 from agedp_data.ledger.backends.connect import database_at
 from agedp_data.ledger.records import AnyRelease, ReleaseHeader, ReleaseRecord
 from agedp_data.notions.publication import total_charge
-from agedp_data.roster import Roster
+from agedp_data.roster import RosterCounts
 from agedp_data.series.series_terms import days_of
 
 Arrival = Literal["complete", "skipped", "waits", "given up"]
@@ -138,7 +138,7 @@ def find_due_days(session: LedgerSession) -> DueDays:
         budget.check_charges_fit(session.terms(), history.rows)
     newest = max((date.fromisoformat(row.published_on) for row in rows), default=date.min)
     closed = budget.closed_days(history.rows, history.contracts)
-    return list_due_days(run.run_file, run.roster, closed, until=run.until, not_before=newest)
+    return list_due_days(run.run_file, run.roster.counts, closed, until=run.until, not_before=newest)
 
 
 def check_corrections_declared(run: RunFile, contracts: Sequence[ContractRecord]) -> None:
@@ -180,7 +180,7 @@ def find_verdict(session: LedgerSession, due_days: DueDays) -> Verdict | None:
         return None
     undrawn = frozenset(due_day.day for due_day in due_days.due if not due_day.is_drawn)
     with suppress(ChainError, Refused):  # no loss keeps the promise, or it lacks a model: the release says so
-        return judge_first_release(session.terms(), session.run.roster, session.run.today, undrawn=undrawn)
+        return judge_first_release(session.terms(), session.run.roster.counts, session.run.today, undrawn=undrawn)
     return None
 
 
@@ -188,7 +188,7 @@ def verdict_refusal(verdict: Verdict | None, terms: ReleaseTerms, run: RunContex
     """Return why the verdict refuses a first release, with the advisor's best rows; "" if it does not."""
     if verdict is None or not verdict.refused:
         return ""
-    return f"{run.run_file.name}: {verdict.refusal(advise(terms, run.roster, run.today).best())}"
+    return f"{run.run_file.name}: {verdict.refusal(advise(terms, run.roster.counts, run.today).best())}"
 
 
 def check_rehearsal_declared(run: RunFile) -> None:
@@ -208,7 +208,7 @@ def check_rehearsal_declared(run: RunFile) -> None:
 
 
 def list_due_days(
-    run: RunFile, roster: Roster, closed: Collection[tuple[str, str]], *, until: datetime, not_before: date
+    run: RunFile, roster: RosterCounts, closed: Collection[tuple[str, str]], *, until: datetime, not_before: date
 ) -> DueDays:
     """Return the days that are due at `until` and not in `closed`, which are (day, series), for every series.
 
@@ -286,7 +286,7 @@ def _is_delivered(run: RunFile, day: date) -> bool:
     return True
 
 
-def _cells(run: RunFile, roster: Roster, day: date, names: Sequence[str]) -> dict[str, Cells]:
+def _cells(run: RunFile, roster: RosterCounts, day: date, names: Sequence[str]) -> dict[str, Cells]:
     """Return the cells of each series on a day: "all", or the groups of its roster column that are large enough.
 
     Cells of a row that covers several days are counted in household-days; they are empty unless it is named.
@@ -365,7 +365,7 @@ def forecast_run(session: LedgerSession) -> RunForecast:
     due_days = find_due_days(session)
     run, history, terms = session.run, session.history, session.terms()
     due_plan = plan_due_days(terms, due_days.due, history.rows)
-    expected = forecast(terms, history.view(run.roster, run.today))
+    expected = forecast(terms, history.view(run.roster.counts, run.today))
     verdict = find_verdict(session, due_days)
     return RunForecast(run, history, terms, session.promise, due_days, due_plan, expected, verdict)
 
@@ -376,6 +376,6 @@ def end_within_30_days(session: LedgerSession) -> date | None:
     if session.ledger is None:
         return None
     run, history = session.run, session.history
-    expected = forecast(session.terms(), history.view(run.roster, run.today), days_ahead=30)
+    expected = forecast(session.terms(), history.view(run.roster.counts, run.today), days_ahead=30)
     newest = max((date.fromisoformat(row.day) for row in history.rows), default=run.run_file.schedule.first_day)
     return expected.last_day or newest if expected.ended_by_promise else None

@@ -180,7 +180,7 @@ def _record_statement(
     if account is not None and not ledger.is_closed():
         ledger.record_account(account, at=_statement_date(session.run, ledger))
     history = session.history
-    view = history.view(session.run.roster, session.run.today)
+    view = history.view(session.run.roster.counts, session.run.today)
     places = {
         NOTES.temporary_ledger: session.run.has_temporary_ledger,
         NOTES.outside_register: session.run.is_outside_register,

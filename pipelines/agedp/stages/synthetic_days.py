@@ -23,7 +23,7 @@ from agedp_data.datasets.layout import slot_step
 from agedp_data.datasets.synthetic.households import draw_month
 from agedp_data.datasets.validation import SLOTS, Flags, Ints
 from agedp_data.markov.states import RepresentativeValues
-from agedp_data.roster import GroupColumns, Roster
+from agedp_data.roster import GroupColumns, RosterCounts
 from agedp_data.series.profile import MISSING_HALF_HOUR
 from agedp_data.series.series import AnySeries
 
@@ -31,14 +31,14 @@ NO_DELIVERY = Delivery((), (), 0, 0, {}, 0, 0, 0)
 """The delivery of a rehearsal on synthetic households: no input file."""
 
 
-def synthetic_members(roster: Roster, day: date, by: GroupColumns) -> dict[str, Ints]:
+def synthetic_members(roster: RosterCounts, day: date, by: GroupColumns) -> dict[str, Ints]:
     """Return the numbers of the synthetic households of each group on a day, the groups sorted."""
     sizes = dict(roster.cells(day, by))
     ends = np.cumsum([*sizes.values()])
     return {group: np.arange(end - sizes[group], end) for group, end in zip(sizes, ends.tolist(), strict=True)}
 
 
-def synthetic_month(run: RunFile, roster: Roster, days: Sequence[date]) -> MonthMatrix:
+def synthetic_month(run: RunFile, roster: RosterCounts, days: Sequence[date]) -> MonthMatrix:
     """Return the daily totals of synthetic households for days of one month, by readings and by counted states.
 
     Rows are numbers of households, as many as the roster has on the day with most of them.
@@ -71,7 +71,7 @@ def _drawn_month(run: RunFile, day: date, last: int, households: int) -> Iterato
 
 
 def sum_synthetic_half_hours(
-    run: RunFile, roster: Roster, *, days: Sequence[date], series: Mapping[str, AnySeries]
+    run: RunFile, roster: RosterCounts, *, days: Sequence[date], series: Mapping[str, AnySeries]
 ) -> Sums:
     """Return the exact sums of half-hours of synthetic households, by day and series; as `sum_half_hours`.
 

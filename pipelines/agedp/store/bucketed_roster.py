@@ -38,6 +38,7 @@ from agedp_data.datasets.validation import Int32s, Ints
 from agedp_data.roster import (
     GroupColumns,
     Roster,
+    RosterRows,
     TextColumn,
     as_strings,
     groups_of_table,
@@ -68,7 +69,7 @@ class BucketedRoster:
     buckets: int
     whole: Roster | None = None
 
-    def bucket(self, number: int) -> Roster:
+    def bucket(self, number: int) -> RosterRows:
         """Return the roster rows of one bucket; `ids` are its households, which may be none.
 
         Args:
@@ -79,7 +80,7 @@ class BucketedRoster:
             InputError: the system denies access.
         """
         if self.whole is not None:
-            return self.whole
+            return self.whole.rows
         try:
             table = read_columns(_bucket_path(self.folder, number))
         except DamagedFile:
@@ -87,7 +88,7 @@ class BucketedRoster:
             raise FolderRemoved("the roster in the confidential folder was damaged; run again to rebuild it") from None
         ids, household = sorted_codes(TextColumn(one_array(table["household_id"])))
         first, last = (table[name].to_numpy() for name in ("first", "last"))
-        return Roster(TextColumn(ids), household, first, last, groups_of_table(table))
+        return RosterRows(TextColumn(ids), household, first, last, groups_of_table(table))
 
 
 def write_bucketed_roster(folder: Path, roster: Roster | Path | str, buckets: int) -> BucketedRoster:
@@ -104,11 +105,11 @@ def write_bucketed_roster(folder: Path, roster: Roster | Path | str, buckets: in
     whole = roster if isinstance(roster, Roster) else read_roster(roster)
     if buckets == 1:
         return BucketedRoster(folder / FOLDER, 1, whole)
-    target = folder / FOLDER / f"{whole.file_digest or _content_digest(whole)}-{buckets}"
+    target = folder / FOLDER / f"{whole.file_digest or _content_digest(whole.rows)}-{buckets}"
     with atomic_files.exclusive_lock(atomic_files.make_private(target.parent)):
         if not target.is_dir():
             with atomic_files.complete_folder(target) as temporary:
-                _write_buckets(temporary, whole, buckets)
+                _write_buckets(temporary, whole.rows, buckets)
         os.utime(target)
         folders = [path for path in target.parent.iterdir() if path.is_dir()]
         for path in sorted(folders, key=lambda path: (path == target, path.stat().st_mtime_ns))[:-_MOST]:
@@ -116,7 +117,7 @@ def write_bucketed_roster(folder: Path, roster: Roster | Path | str, buckets: in
     return BucketedRoster(target, buckets)
 
 
-def _content_digest(roster: Roster) -> str:
+def _content_digest(roster: RosterRows) -> str:
     digest = hashlib.sha256()
     for name, texts in (("", roster.ids), *roster.groups.items()):
         labels, codes = sorted_codes(texts)
@@ -126,7 +127,7 @@ def _content_digest(roster: Roster) -> str:
     return digest.hexdigest()
 
 
-def _write_buckets(folder: Path, roster: Roster, buckets: int) -> None:
+def _write_buckets(folder: Path, roster: RosterRows, buckets: int) -> None:
     """Write one file for each bucket, its rows in the order of the roster."""
     table = pa.table(
         {
@@ -166,7 +167,7 @@ def _bucket_path(folder: Path, number: int) -> Path:
 # --------------------------------------------------------------------------------------------------
 
 Members = Callable[[date, GroupColumns], Mapping[str, Ints]]
-"""A day's households by group, as household codes: `Roster.members`."""
+"""A day's households by group, as household codes: `RosterRows.members`."""
 Sums = dict[tuple[date, str], DailySum]
 
 

@@ -41,7 +41,7 @@ from agedp_data import table_schemas
 from agedp_data.datasets.timestamps import day_number
 from agedp_data.datasets.validation import SLOTS, Flags, Ints, RejectionReason
 from agedp_data.markov.states import RepresentativeValues
-from agedp_data.roster import Roster
+from agedp_data.roster import RosterRows
 
 RejectedRows = tuple[Ints, Ints, Ints]
 """Rows rejected by deduplication: file (index in the order of the files), data row of the file, reason."""
@@ -312,7 +312,7 @@ class MonthMatrix(Energies):
 def load_month_matrix(
     store: Store,
     delivery: Delivery,
-    roster: Roster,
+    roster: RosterRows,
     month: str,
     *,
     bucket: int = 0,
@@ -351,7 +351,7 @@ def load_month_matrix(
     return MonthMatrix(energy, counted, readings)
 
 
-def _household_days_on_roster(table: pa.Table, roster: Roster, month: str) -> tuple[Ints, Ints, Flags]:
+def _household_days_on_roster(table: pa.Table, roster: RosterRows, month: str) -> tuple[Ints, Ints, Flags]:
     """Return household code and day of month of the rows on the roster, and which rows these are."""
     code = month_reader.household_codes(table, {household: code for code, household in enumerate(roster.ids)})
     on_roster = code >= 0

@@ -86,11 +86,11 @@ def test_counts_are_those_of_each_households_own_readings(house, dataset, write,
     written = write(house.folder / "input", households=4, first_day=first, days=days, seed=3)
     roster = house.roster([(household, first, None) for household in ("ABSENT", *written.household_ids[:-1])])
     store, delivery = house.read(dataset)
-    whole = Period(store, delivery, roster, *period, step=step)
+    whole = Period(store, delivery, roster.rows, *period, step=step)
     edges = quantize(whole, edges="quantile", n_states=4, engine=ENGINE)
     found = estimate(whole, edges, n_states=4, engine=ENGINE, n_phases=phases, subsampling=every)
     series = series_of(house, dataset, *period)
-    for i, household in enumerate(roster.ids):
+    for i, household in enumerate(roster.rows.ids):
         readings = series.get(household, {})
         repeated = changed_half_hours(readings, dataset, 0) if step == "half-hour" else frozenset()
         own = daily_totals(readings, dataset) if step == "day" else readings
@@ -111,7 +111,7 @@ def test_buckets_and_sums_of_months_change_no_edge_and_no_count(house, monkeypat
     several = Store(house.folder / "several" / "store", "london", ReadingRules(), buckets=3)
     delivery = ingest(several, [str(house.folder / "input" / "*.csv")], engine=ENGINE)
     for step, phases, every in KINDS.values():
-        one, three = (Period(*stored, roster, *days, step=step) for stored in (house.read(), (several, delivery)))
+        one, three = (Period(*stored, roster.rows, *days, step=step) for stored in (house.read(), (several, delivery)))
         edges = quantize(one, edges="quantile", n_states=4, engine=ENGINE)
         counting = {"n_states": 4, "engine": ENGINE, "n_phases": phases, "subsampling": every}
         expected = estimate(one, edges, **counting)
@@ -135,9 +135,9 @@ def test_edges_are_quantiles_or_shares_of_the_largest_reading(house):
     written = write_london(house.folder / "input", households=4, first_day=first, days=25, seed=3)
     roster = house.roster([(household, first, None) for household in ("ABSENT", *written.household_ids)])
     store, delivery = house.read()
-    whole, series = Period(store, delivery, roster, first, last), series_of(house, "london", first, last)
+    whole, series = Period(store, delivery, roster.rows, first, last), series_of(house, "london", first, last)
     quantiles, widths = (quantize(whole, edges=kind, n_states=6, engine=ENGINE) for kind in ("quantile", "equal-width"))
-    for i, household in enumerate(roster.ids):
+    for i, household in enumerate(roster.rows.ids):
         values = list(series.get(household, {}).values())
         if not values:
             assert np.isnan(quantiles[i]).all()
@@ -158,7 +158,7 @@ def test_gaps_are_not_bridged_months_are_and_an_edge_belongs_above(house):
     house.london(readings)
     roster = house.roster([("A", last, None), ("B", last, None)])
     store, delivery = house.read()
-    period = Period(store, delivery, roster, last, first)
+    period = Period(store, delivery, roster.rows, last, first)
     edges = quantize(period, edges=[500], n_states=2, engine=ENGINE)
     found = estimate(period, edges, n_states=2, engine=ENGINE, n_phases=48)
     # a phase is the half-hour that a transition leaves
@@ -177,7 +177,7 @@ def test_a_day_of_46_half_hours_may_lack_two_of_them(house):
     (house.folder / "input").mkdir()
     (house.folder / "input" / "a.csv").write_text("\n".join(lines) + "\n")
     store, delivery = house.read("ausgrid")
-    period = Period(store, delivery, house.roster([("1", min(days), None)]), min(days), max(days), step="day")
+    period = Period(store, delivery, house.roster([("1", min(days), None)]).rows, min(days), max(days), step="day")
     found = estimate(period, np.array([[4500.0]]), n_states=2, engine=ENGINE)
     assert (found.readings.tolist(), found.counts[0].tolist()) == ([3], [[0, 1], [1, 0]])
 
@@ -194,7 +194,7 @@ def test_chunks_schedulers_order_and_memory_change_no_bit(house, monkeypatch):
         for kind, (step, phases, every) in KINDS.items():
             progress: list[tuple[str, int, int]] = []
             engine = Engine(scheduler, 2, progress=lambda *one, progress=progress: progress.append(one))
-            period = Period(store, delivery, roster, written.first_day, written.days()[-1], step=step)
+            period = Period(store, delivery, roster.rows, written.first_day, written.days()[-1], step=step)
             edges = quantize(period, edges="quantile", n_states=3, engine=ENGINE)
             one = estimate(period, edges, n_states=3, engine=engine, n_phases=phases, subsampling=every)
             assert progress == [("counts", done, 2) for done in (1, 2)]

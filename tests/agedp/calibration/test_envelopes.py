@@ -17,7 +17,7 @@ from agedp_data.config.model_section import EstimatedModel
 from agedp_data.leakage.bound_table import LOSS_GRID
 from agedp_data.leakage.function import leakage
 from agedp_data.markov.confidence import sampling_bound
-from agedp_data.roster import Roster
+from agedp_data.roster import RosterRows
 
 FIRST, LAST = date(2013, 1, 1), date(2013, 12, 31)
 EPOCH = date(1970, 1, 1)
@@ -38,7 +38,7 @@ def made(folder, counts, every=None, **keys):
     readings = stack.reshape(homes, -1).sum(axis=1) + 1
     found = Transitions(stack, readings, np.zeros(homes, np.int64), every or {})
     days = [np.full(homes, (day - EPOCH).days) for day in (FIRST, LAST)]
-    roster = Roster(tuple(f"SECRET{i}" for i in range(homes)), np.arange(homes), days[0], days[1], {})
+    roster = RosterRows(tuple(f"SECRET{i}" for i in range(homes)), np.arange(homes), days[0], days[1], {})
     edges = np.tile(np.arange(1, stack.shape[-1]) * 100.0, (homes, 1))
     return bound(found, edges, roster, model(folder, states=stack.shape[-1], **keys))
 

@@ -54,7 +54,7 @@ def measured(delivered, folder, *, households=None, last=LAST, store="store", bl
     house, ids = delivered
     roster = house.roster([(household, FIRST, None) for household in households or ("ABSENT", *ids[:-1])])
     stored, delivery = house.read(store=store, block_bytes=block_bytes)
-    period = Period(stored, delivery, roster, FIRST, last)
+    period = Period(stored, delivery, roster.rows, FIRST, last)
     curves = measure_memory(period, request(folder, **given), folder=folder, engine=engine or Engine())
     write_memory_report(curves)
     return curves

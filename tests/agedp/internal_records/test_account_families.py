@@ -15,7 +15,7 @@ import pytest
 
 from agedp.internal_records.population_accounts import AccountsPlace, PopulationAccounts
 from agedp_data.ledger.lifecycle import CalibrationDraw, PopulationAccount
-from agedp_data.roster import NO_LAST_DAY, Roster
+from agedp_data.roster import NO_LAST_DAY, Roster, RosterRows
 
 DAYS, START = 24, 15706
 BLOCK = 8
@@ -170,7 +170,7 @@ def roster_of(members: Members, through: int, chance: Random) -> Roster:
     ids = tuple(sorted({row[0] for row in rows}))
     code = {household: i for i, household in enumerate(ids)}
     columns = [np.array([row[i] for row in rows], np.int64) for i in (1, 2)]
-    return Roster(ids, np.array([code[row[0]] for row in rows], np.int64), *columns, {})
+    return Roster(RosterRows(ids, np.array([code[row[0]] for row in rows], np.int64), *columns, {}))
 
 
 def random_members(chance: Random, households: list[str]) -> Members:

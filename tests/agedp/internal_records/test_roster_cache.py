@@ -48,7 +48,11 @@ def load(folder, location, columns=()) -> Roster:
 
 def answers(roster):
     days = [FIRST + timedelta(days=number) for number in (0, 8, 40)]
-    return [roster.cells(day, by) for day in days for by in (None, "area")], roster.read_off, roster.columns
+    return (
+        [roster.counts.cells(day, by) for day in days for by in (None, "area")],
+        roster.read_off,
+        tuple(roster.counts.groups),
+    )
 
 
 def test_an_unchanged_file_is_not_read_again(tmp_path, monkeypatch):
@@ -59,7 +63,7 @@ def test_an_unchanged_file_is_not_read_again(tmp_path, monkeypatch):
         again = load(tmp_path, location)
         assert answers(again) == answers(first)
         assert (again.has_rows, first.file_digest) == (False, again.file_digest)
-    assert (list(again.ids), again.last.tolist()) == (list(first.ids), first.last.tolist())
+    assert (list(again.rows.ids), again.rows.last.tolist()) == (list(first.rows.ids), first.rows.last.tolist())
 
 
 def test_another_version_reads_the_roster_again(tmp_path, monkeypatch):
@@ -101,7 +105,7 @@ def test_a_cached_roster_that_is_replaced_is_not_half_read(tmp_path):
     cached = load(tmp_path, location)
     write(tmp_path / "r.csv", text(ROWS[:1]))
     with pytest.raises(InputError, match="changed while it was read; run again"):
-        _ = cached.ids
+        _ = cached.rows
 
 
 def test_errors_are_those_of_the_file(tmp_path):

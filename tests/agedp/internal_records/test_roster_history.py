@@ -15,7 +15,7 @@ from agedp.local_files.books import Books
 from agedp.stages.amend import amend
 from agedp_data.errors import LedgerBehind, Refused
 from agedp_data.ledger import Ledger
-from agedp_data.roster import Roster
+from agedp_data.roster import Roster, RosterRows
 from tests.agedp.conftest import ended_in_draw
 from tests.books import forget
 
@@ -194,7 +194,7 @@ def test_digests_tell_rosters_apart_by_who_is_in_which_group():
         ids = tuple(sorted({home for home, _ in rows}))
         code = {home: i for i, home in enumerate(ids)}
         many = np.array([code[home] for home, _ in rows]), np.zeros(len(rows), np.int64), np.full(len(rows), 99999)
-        return RosterDigest(Roster(ids, *many, {"g": tuple(group for _, group in rows)}))
+        return RosterDigest(Roster(RosterRows(ids, *many, {"g": tuple(group for _, group in rows)})))
 
     one = of([("A", "x"), ("B", "y")])
     for rows, members, groups in (

@@ -17,7 +17,7 @@ from agedp_data import mechanisms, yardstick
 from agedp_data.config.loading import parse
 from agedp_data.errors import RunFileError
 from agedp_data.notions.w_event import rows_of_a_window
-from agedp_data.roster import Roster
+from agedp_data.roster import RosterCounts
 from agedp_data.series.series_terms import period_of
 from tests.minimal import run_file
 
@@ -31,8 +31,8 @@ def given(*, homes=40, days=365, **tables):
     schedule = {"last_day": last, "mode": "live" if days is None else "archive"}
     tables = {**(LIVE if days is None else {}), **tables}
     run = parse(run_file(schedule=schedule, **tables), base=Path("/srv"), name="run.toml")
-    ids = [f"home {number:05d}" for number in range(homes)]
-    return ReleaseTerms(run), Roster(ids, np.arange(homes), np.zeros(homes, int), np.full(homes, 10**6), {})
+    everyone = np.zeros(homes, int), np.full(homes, 10**6)
+    return ReleaseTerms(run), RosterCounts.of_rows(*everyone, {})
 
 
 @pytest.mark.parametrize(("every", "row_days"), [("week", 7), ("month", 30), ("year", 365)])

@@ -20,7 +20,7 @@ from agedp_data.config import contract_part
 from agedp_data.config.loading import parse
 from agedp_data.errors import Refused, RunFileError
 from agedp_data.leakage.bound_table import LeakageBound
-from agedp_data.roster import Roster
+from agedp_data.roster import RosterCounts
 from agedp_flows.text.plan_text import plan_json, plan_lines
 from tests.agedp.conftest import CLASSICAL
 from tests.command import agedp
@@ -61,9 +61,7 @@ def judged(promise, model=None, *, days=10, homes=40, today=None, **tables):
     schedule = {"last_day": last, **tables.pop("schedule", {})}
     needed = {"model": MODEL} if model is not None else {}
     run = parse(run_file(promise=promise, schedule=schedule, **needed, **tables), base=Path("/srv"), name="run.toml")
-    ids = [f"home {number:03d}" for number in range(homes)]
-    everyone = np.arange(homes)
-    roster = Roster(ids, everyone, np.zeros(homes, np.int64), np.full(homes, 10**6), {})
+    roster = RosterCounts(np.array([0]), np.array([10**6]), np.array([homes]), {})
     return judge_first_release(ReleaseTerms(run, model), roster, today or last + timedelta(days=2))
 
 

@@ -22,7 +22,7 @@ from agedp.setup.init_run_file import init
 from agedp.setup.run_file_options import OPTIONS
 from agedp_data.errors import REFUSED_INPUT, ContractChanged, PreflightFailed, RunFileError
 from agedp_data.parameters import FindingName
-from agedp_data.roster import Roster
+from agedp_data.roster import RosterRows
 from agedp_data.statement.note_texts import NOTES
 
 HOMES, DAYS = 20, 4
@@ -411,9 +411,9 @@ def test_a_repeated_hour_that_nobody_repeats_is_refused(tmp_path):
     assert released(tmp_path / "sum", file, **zone, repeated="sum") == 3
 
 
-def roster(first: list[int], last: list[int], **groups: list[str]) -> Roster:
+def roster(first: list[int], last: list[int], **groups: list[str]) -> RosterRows:
     names = [f"M{number}" for number in range(len(first))]
-    return Roster(names, np.arange(len(first)), np.array(first), np.array(last), groups)
+    return RosterRows(names, np.arange(len(first)), np.array(first), np.array(last), groups)
 
 
 def test_a_group_alone_is_enough_for_a_refusal():

@@ -181,7 +181,7 @@ def test_sums_are_the_same_in_buckets_processes_and_any_order(tmp_path, delivere
         found.append(sums_of(store, delivery, roster, replace(engine, scheduler=scheduler)))
     values = [[(key, as_values(one)) for key, one in sums] for sums in found]
     assert all(of == values[0] for of in values[1:])
-    totals, members = totals_of(readings), set(roster.ids)
+    totals, members = totals_of(readings), set(roster.rows.ids)
     usable = [(household, day) for (household, day), (_, number) in totals.items() if number >= 44]
     for (day, name), daily_sum in found[0]:
         if name == "mean":

@@ -241,7 +241,7 @@ class TestEveryLayout:
                 expected[int(wh >= 300), int(found["A", step + 1] >= 300)] += 1
         (store.folder / "roster.csv").write_text("household_id,from,to\nA,2000-01-01,\n")
         roster = read_roster(store.folder / "roster.csv")
-        period = Period(store, delivery, roster, day - timedelta(days=1), day + timedelta(days=1))
+        period = Period(store, delivery, roster.rows, day - timedelta(days=1), day + timedelta(days=1))
         counts = estimate(period, np.array([[300.0]]), n_states=2, engine=Engine("synchronous", 1)).counts
         assert counts.tolist() == [expected.tolist()]
         slots = {"spring": store.layout.absent_slots(day), "autumn": store.layout.repeated_slots(day)}[change]

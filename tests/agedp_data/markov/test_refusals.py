@@ -12,7 +12,7 @@ from agedp_data.markov.confidence import sampling_bound
 from agedp_data.markov.cyclic import cyclic_goodness_of_fit, cyclic_kernels, cyclic_sampling_bound
 from agedp_data.markov.memory_check import markov_goodness_of_fit
 from agedp_data.markov.mixing import reversibilised_bound, spectral_bound, total_variation
-from agedp_data.markov.states import edges_equal_width, edges_quantile, mask_incomplete_days, representative_values
+from agedp_data.markov.states import daily_totals, edges_equal_width, edges_quantile, representative_values
 from agedp_data.markov.transitions import (
     checked_lags,
     checked_states,
@@ -51,7 +51,7 @@ REFUSED = [
      {"level": [1.0], "steps_per_day": [0]}),
     (checked_lags, None, {"lags": [[-1], 3]}),
     (partial(checked_states, n_states=2), None, {"states": [[0, 4], [0.5, 1.0]]}),
-    (partial(mask_incomplete_days, [1, 2], max_missing=0), "multiple of 3", {"slots": [3]}),
+    (partial(daily_totals, [1, 2], max_missing=0), "multiple of 3", {"slots": [3]}),
     (partial(cyclic_kernels, UNKNOWN_ROWS, [0, 1, 2]), "no state that it can be followed", {"direction": ["backward"]}),
     (partial(cyclic_kernels, np.full((2, 2, 2), 9), [0, 1]), '"backward" or "forward"', {"direction": ["sideways"]}),
     (partial(spectral_bound, steps=[1]), "reversible chains only",

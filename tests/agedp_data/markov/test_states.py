@@ -14,7 +14,6 @@ from agedp_data.markov.states import (
     daily_totals,
     edges_equal_width,
     edges_quantile,
-    mask_incomplete_days,
     merge_rare,
     representative_values,
     states,
@@ -76,7 +75,6 @@ def test_rare_states_go_to_the_nearest_frequent_one():
 
 def test_days_with_too_many_readings_missing_are_left_out():
     days = np.ravel([[0, 0, 3], [-1, -1, 5], [-1, 4, 4]])
-    assert mask_incomplete_days(days, slots=3, max_missing=1).tolist() == [0, 0, 3, -1, -1, -1, -1, 4, 4]
     assert daily_totals(days, slots=3, max_missing=1).tolist() == [3, -1, 8]
 
 

@@ -87,16 +87,16 @@ def members_by_hand(level):
 @pytest.mark.parametrize(("level", "by"), [("feeder", tuple(BY)), ("substation", tuple(BY[1:])), ("area", "area")])
 def test_groups_are_paths_so_equal_labels_elsewhere_are_other_groups(tmp_path, level, by):
     homes = roster(tmp_path, HOMES)
-    members = {group: [homes.ids[i] for i in rows] for group, rows in homes.members(DAY, by).items()}
+    members = {group: [homes.rows.ids[i] for i in rows] for group, rows in homes.rows.members(DAY, by).items()}
     assert list(members.items()) == list(members_by_hand(level).items())
-    assert homes.cells(DAY, by) == tuple((group, len(of)) for group, of in members.items())
+    assert homes.counts.cells(DAY, by) == tuple((group, len(of)) for group, of in members.items())
 
 
 def test_groups_of_a_coarser_group_stand_together_in_its_order(tmp_path):
     rows = [(f"H{i}", labels) for i, labels in enumerate(["1,S/", "1,S-1", "1,S", "2,S", "2,S-1"])]
     homes = roster(tmp_path, [(home, labels.replace("S/", "S.2")) for home, labels in rows], columns=("feeder", "area"))
-    coarse = [group for group, _ in homes.cells(DAY, "area")]
-    fine = [group.split("/")[0] for group, _ in homes.cells(DAY, ("feeder", "area"))]
+    coarse = [group for group, _ in homes.counts.cells(DAY, "area")]
+    fine = [group.split("/")[0] for group, _ in homes.counts.cells(DAY, ("feeder", "area"))]
     assert list(dict.fromkeys(fine)) == coarse
     assert fine == sorted(fine)
 
@@ -104,7 +104,7 @@ def test_groups_of_a_coarser_group_stand_together_in_its_order(tmp_path):
 @pytest.mark.parametrize(("label", "what"), [("1/2", 'contains "/"'), ("", "is empty")])
 def test_a_label_that_is_no_part_of_a_path_is_one_line(tmp_path, label, what):
     rows = [("A", "1,S1,north"), ("SECRET", f"{label},S1,north")]
-    assert roster(tmp_path, rows).ids == ("A", "SECRET")  # of a column alone such a label is fine
+    assert roster(tmp_path, rows).rows.ids == ("A", "SECRET")  # of a column alone such a label is fine
     with pytest.raises(InputError) as caught:
         roster(tmp_path, rows, path_columns=set(BY))
     assert str(caught.value).startswith(
@@ -189,7 +189,7 @@ def test_a_replaced_day_moves_every_level_by_the_clamp_at_once(tmp_path, clamp_w
         return [
             np.concatenate([vector(level, energy_wh[of], usable[of]) for of in groups.values()])
             for level in series.values()
-            for groups in [homes.members(DAY, level.by)]
+            for groups in [homes.rows.members(DAY, level.by)]
         ]
 
     largest = np.zeros(len(series), int)

@@ -187,6 +187,6 @@ def test_a_roster_names_every_household_with_its_groups(tmp_path):
     path = tmp_path / "roster.csv"
     write_roster(path, household_ids=["MAC900001", "a,b"], first_day=FIRST, groups={"tariff": ["Std", "ToU"]})
     assert path.read_bytes() == b'household_id,from,to,tariff\nMAC900001,2012-12-01,,Std\n"a,b",2012-12-01,,ToU\n'
-    assert read_roster(path).groups == {"tariff": ("Std", "ToU")}
+    assert read_roster(path).rows.groups == {"tariff": ("Std", "ToU")}
     with pytest.raises(RunFileError, match="'tariff' has 1 values for 2 households"):
         write_roster(tmp_path / "r.csv", household_ids=["a", "b"], first_day=FIRST, groups={"tariff": ["Std"]})
