@@ -45,6 +45,26 @@ def test_a_table_with_a_changed_bit_is_damaged(tmp_path):
     assert read <= 4
 
 
+def test_a_row_group_with_a_changed_bit_is_damaged_and_the_others_are_read(tmp_path):
+    path, tables = tmp_path / "days.parquet", {"2013-03": DAYS, "2013-04": DAYS.slice(1), "2013-05": DAYS.slice(2)}
+    writer = atomic_files.GroupWriter(table_schemas.DAYS)
+    for name, table in tables.items():
+        writer.add(name, table)
+    sound = writer.content()
+    path.write_bytes(sound)
+    assert pq.read_table(path).equals(pa.concat_tables(tables.values()))  # any reader of Parquet reads it
+    assert pq.ParquetFile(path).num_row_groups == len(atomic_files.group_names(path)) == 3
+    for content in (*changed(sound), *(sound[:length] for length in range(0, len(sound), 7))):
+        path.write_bytes(content)
+        damaged = 0
+        for name, table in tables.items():
+            try:
+                assert atomic_files.read_table(path, table_schemas.DAYS, group=name).equals(table)
+            except atomic_files.DamagedFile:
+                damaged += 1
+        assert damaged in (1, 3)  # of the footer all, of a row group itself
+
+
 def test_an_object_with_a_changed_bit_is_no_object_that_was_written():
     record = {"name": "a.csv", "digest": "0f", "parts": [{"kept": 144, "months": {"2013-03": [144, 9, 9]}}]}
     content = checked_json(record)

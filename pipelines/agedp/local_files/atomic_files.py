@@ -50,6 +50,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any, Final, Generic, TypeVar
 
@@ -61,6 +62,7 @@ from agedp_data.errors import Busy, ChainError, InputError
 _MARK: Final = b"AGDP"
 _GROUPS_MARK: Final = b"AGDG"
 _CHECK_BYTES: Final = len(_MARK) + 4
+_MAGIC: Final = b"PAR1"
 _ENDING: Final = 8  # the length of the footer, in four bytes, and four magic bytes
 _KEY: Final = "checksum"
 _GROUPS: Final = b"agedp.groups"
@@ -168,8 +170,8 @@ class GroupReader:
         check = _GROUPS_MARK + zlib.crc32(self._content[footer:]).to_bytes(4, "big")
         if bytes(self._content[footer - _CHECK_BYTES : footer]) != check:
             raise ValueError("the checksum of the footer differs")
-        self.file = pq.ParquetFile(pa.BufferReader(buffer))
-        self._groups: dict[str, tuple[int, int, int]] = json.loads(self.file.metadata.metadata[_GROUPS])
+        metadata, self._groups = _parse_footer(bytes(self._content[footer:]))
+        self.file = pq.ParquetFile(pa.BufferReader(buffer), metadata=metadata)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -189,6 +191,13 @@ class GroupReader:
     def _read(self, start: int, end: int) -> None:
         if os.preadv(self._descriptor, [self._content[start:end]], start) != end - start:
             raise ValueError("it is truncated")
+
+
+@lru_cache(maxsize=16)
+def _parse_footer(footer: bytes) -> tuple[pq.FileMetaData, dict[str, tuple[int, int, int]]]:
+    """Return the metadata and the row groups of a file; its groups are read one after the other."""
+    metadata = pq.read_metadata(pa.BufferReader(_MAGIC + footer))
+    return metadata, json.loads(metadata.metadata[_GROUPS])
 
 
 def check_parquet(content: bytes) -> None:
