@@ -15,7 +15,7 @@ from agedp_data.config.paths import OptionalLocation, SharedFolder
 from agedp_data.config.schedule import day
 from agedp_data.epsilon import exact_text
 from agedp_data.markov.states import RepresentativeValues
-from agedp_data.notions import AnyPromise
+from agedp_data.notions import AgeDependent, AnyPromise
 
 Step = Literal["half-hour", "day"]
 Memory = Literal["one", "pair", "trailing-mean"]
@@ -212,8 +212,8 @@ class EstimatedModel(ModelSection):
     """Withdrawn with 0.3: only a population that 0.2 began goes on, under its stored model; its draws stay charged."""
 
     accept_unverified_model: Annotated[Literal[True] | None, PlainValidator(_acceptance), _TRUE, parameters.FREE] = None
-    """`true` accepts that `risk` rests on chains that one dataset can contradict but never verify. It is required when
-    a promise of `risk` is first registered, or amended to another estimated model; refused without `risk`.
+    """`true` accepts that `risk` or `alpha` rests on chains that one dataset can contradict but never verify. It is
+    required when such a promise is first registered, or amended to another estimated model; refused without one.
     """
 
     @property
@@ -286,19 +286,20 @@ AnyModel = Annotated[DeclaredModel | EstimatedModel, Discriminator("source")]
 
 def missing_acceptance(promise: AnyPromise, model: AnyModel | None) -> str:
     """Return why a new registration is refused without the key, as text for a message; "" if it is not."""
-    key = _estimated_key(promise, model)
-    if key is None or (isinstance(model, EstimatedModel) and model.accept_unverified_model):
+    bound = _bound_by_model(promise, model)
+    if not bound or (isinstance(model, EstimatedModel) and model.accept_unverified_model):
         return ""
-    model_text = f"{key} rests on an estimated model, which one dataset can contradict but never verify"
-    remedy = "Write accept_unverified_model = true, or declare a model, or take a notion without one."
+    model_text = f"{bound} rests on an estimated model, which one dataset can contradict but never verify"
+    instead = "promise epsilon_per_day" if isinstance(promise, AgeDependent) else "declare a model"
+    remedy = f"Write accept_unverified_model = true, or {instead}."
     return f"[model] accept_unverified_model is missing: {model_text}. {remedy}"
 
 
 def acceptance_problems(promise: AnyPromise, model: AnyModel | None) -> Iterator[str]:
-    """Yield what is wrong with the key in a few words: it is unused where no promise rests on the model."""
+    """Yield what is wrong with the key in a few words: it is unused where no bound of the promise rests on the model."""
     is_accepted = isinstance(model, EstimatedModel) and model.accept_unverified_model
-    if is_accepted and _estimated_key(promise, model) is None:
-        yield "is used only by a [promise] that rests on the model; remove it"
+    if is_accepted and not _bound_by_model(promise, model):
+        yield "is used only by a [promise] with risk or alpha; remove it"
 
 
 def accepted(model: AnyModel | None) -> AnyModel | None:
@@ -311,9 +312,13 @@ def accepted(model: AnyModel | None) -> AnyModel | None:
     return model.model_copy(update={"accept_unverified_model": True})
 
 
-def _estimated_key(promise: AnyPromise, model: AnyModel | None) -> str | None:
-    """Return the promise that rests on an estimated model, as text; None where none does."""
-    if not isinstance(model, EstimatedModel) or not promise.needs_model:
-        return None
-    risk = getattr(promise, "risk", None)
-    return f'notion = "{promise.notion}"' if risk is None else f"risk = {exact_text(risk)}"
+def _bound_by_model(promise: AnyPromise, model: AnyModel | None) -> str:
+    """Return the promised bound that rests on an estimated model, as text; "" where none does.
+
+    An age-dependent promise of `epsilon_per_day` has no such bound: its risk is stated, and decides no noise.
+    """
+    key = "risk" if isinstance(promise, AgeDependent) else promise.TEXT.epsilon_key
+    bound = getattr(promise, key)
+    if not isinstance(model, EstimatedModel) or not promise.needs_model or bound is None:
+        return ""
+    return f"{key} = {exact_text(bound)}"

@@ -332,8 +332,8 @@ def check_options_complete(patterns: Sequence[str], options: OptionValues, folde
         )
     if ("model", "accept_unverified_model") in undecided:
         explanation += (
-            ". --accept-unverified-model accepts that --risk rests on estimated chains, which one dataset can "
-            "contradict but never verify; --epsilon-per-day needs no acceptance"
+            ". --accept-unverified-model accepts that the promise rests on estimated chains, which one dataset can "
+            "contradict but never verify"
         )
     message = f"options that decide have no default. Also give {missing}{explanation}"
     raise RunFileError(message, private=message if long is None else f"{message}. {long.understood}")

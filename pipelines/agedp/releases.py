@@ -77,7 +77,7 @@ class ReleaseOptions(TypedDict, total=False):
         last_day: last day to release; the last with a reading if not given.
         skip_days: days of the period that are not released; chosen without looking at the readings.
         model: a model, for the notions that need one.
-        accept_unverified_model: True accepts that a promised risk rests on an estimated model, which one dataset can
+        accept_unverified_model: True accepts that the promise rests on an estimated model, which one dataset can
             contradict but never verify; required for it.
         accept: causes for which a first release is refused, accepted knowingly: "no-credit", "useless", "total", beside
             those of the promise; and names of `agedp.findings`, such as "negative".

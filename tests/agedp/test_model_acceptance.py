@@ -109,7 +109,9 @@ def test_nothing_else_needs_acceptance(homes, promise, model):
 
 def test_an_acceptance_without_use_is_refused(homes):
     write(homes, DAY, ACCEPTED)
-    with pytest.raises(RunFileError, match=r"accept_unverified_model = true: is used only by a \[promise\] with risk"):
+    with pytest.raises(
+        RunFileError, match=r"accept_unverified_model = true: is used only by a \[promise\] with risk or alpha"
+    ):
         homes.context()
     write(homes, RISK, f"{MODEL}accept_unverified_model = false\n")
     with pytest.raises(RunFileError, match="accept_unverified_model = false: must be true, or absent"):

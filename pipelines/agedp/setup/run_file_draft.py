@@ -487,7 +487,9 @@ def _required(table: str, options: OptionValues) -> list[str]:
     block = blocks.get(table)
     if block is not None:
         keys = [key for key, field in block.model_fields.items() if field.is_required()]
-        if block is EstimatedModel and ("promise", "risk") in options:  # required when the promise is registered
+        notion = notion_of(options)
+        has_bound = notion is not None and ("risk" not in notion.model_fields or ("promise", "risk") in options)
+        if block is EstimatedModel and notion is not None and notion.needs_model and has_bound:  # at registration
             keys.append("accept_unverified_model")
     return keys
 
