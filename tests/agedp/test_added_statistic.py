@@ -85,7 +85,8 @@ PYTHON = """
 import sys
 import agedp
 readings = agedp.read(sys.argv[1], dataset="london")
-promise = agedp.Classical(epsilon_per_day=5, max_day_epsilon=5, epsilon_total=50)
+knowingly = ["useless", "total"]
+promise = agedp.Classical(epsilon_per_day=5, max_day_epsilon=5, epsilon_total=50, accept=knowingly)
 released = agedp.release(readings, promise=promise, statistic="zero_days", min_households=2)
 print(sorted(released.folder.series_tables()))
 """

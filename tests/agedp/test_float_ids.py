@@ -21,7 +21,9 @@ IDS = (1_200_000_000_000.0, 1_200_000_000_001.0, 1_200_000_000_002.0)
 AS_TEXT = ("1.2e+12", "1.200000000001e+12", "1.200000000002e+12")
 """The ids as the text of these numbers."""
 TERMS = {
-    "promise": agedp.Classical(epsilon_per_day=0.5, max_day_epsilon=0.5, epsilon_total=100),
+    "promise": agedp.Classical(
+        epsilon_per_day=0.5, max_day_epsilon=0.5, epsilon_total=100, accept=["useless", "no-credit", "total"]
+    ),
     "clamp_kwh": 50,
     "min_households": 2,
 }

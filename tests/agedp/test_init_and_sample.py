@@ -33,8 +33,9 @@ def london(tmp_path):
 
 
 def decided(path):
-    """Take every proposal of a run file."""
-    path.write_text(path.read_text().replace("# decide: ", ""))
+    """Take every proposal of a run file, and accept that so few households can publish nothing of use."""
+    text = path.read_text().replace("# decide: ", "")
+    path.write_text(text.replace("[promise]\n", '[promise]\naccept = ["useless", "total"]\n'))
     return path
 
 

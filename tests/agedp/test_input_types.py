@@ -19,7 +19,9 @@ from agedp_data import mechanisms
 from agedp_data.errors import InputError, PreflightFailed, Refused, RunFileError
 from agedp_data.statement.note_texts import NOTES
 
-PROMISE = agedp.Classical(epsilon_per_day=0.5, max_day_epsilon=0.5, epsilon_total=100)
+PROMISE = agedp.Classical(
+    epsilon_per_day=0.5, max_day_epsilon=0.5, epsilon_total=100, accept=["useless", "no-credit", "total"]
+)
 TERMS: dict[str, Any] = {"promise": PROMISE, "clamp_kwh": 40, "min_households": 5}
 
 
@@ -234,7 +236,9 @@ class TestRefusals:
 
     def test_a_promise_that_ends_before_the_last_day_is_refused_before_a_draw(self, readings, monkeypatch):
         monkeypatch.setattr(mechanisms, "discrete_laplace", lambda *_, **__: pytest.fail("noise was drawn"))
-        short = agedp.Classical(epsilon_per_day=0.5, max_day_epsilon=0.5, epsilon_total=2)
+        short = agedp.Classical(
+            epsilon_per_day=0.5, max_day_epsilon=0.5, epsilon_total=2, accept=["useless", "no-credit", "total"]
+        )
         with pytest.raises(Refused, match="Give last_day="):
             agedp.release(readings, **{**TERMS, "promise": short})
         plan = agedp.plan(readings, **{**TERMS, "promise": short})
@@ -277,7 +281,12 @@ def test_a_table_has_rows_of_weeks_and_skipped_days(fortnight, fixed_noise):
 
 def test_an_epsilon_of_float_arithmetic_is_cut_and_named(fortnight, caplog):
     cap = 0.8999999999999999
-    promise = agedp.Classical(epsilon_per_day=cap, max_day_epsilon=cap, epsilon_total=(0.1 + 0.2) * 10)
+    promise = agedp.Classical(
+        epsilon_per_day=cap,
+        max_day_epsilon=cap,
+        epsilon_total=(0.1 + 0.2) * 10,
+        accept=["useless", "no-credit", "total"],
+    )
     released = agedp.release(fortnight, **{**OF_TWO, "promise": promise, "last_day": "2013-01-01"})
     assert released.table["epsilon"].tolist() == [0.899999999]
     assert released.statement["contract"]["promise"]["epsilon_total"] == "3"

@@ -33,7 +33,9 @@ def test_plans_and_tables_of_readings_take_layers(tmp_path):
         pd.DataFrame({"household_id": home, "interval_start": times, "energy_wh": wh}) for home, wh in HOURLY.items()
     )
     options = {"clamp_kwh": [10, 50], "share": [0.75, 0.25], "min_households": 1}
-    promise = agedp.Classical(epsilon_per_day=1, max_day_epsilon=1, epsilon_total=9)
+    promise = agedp.Classical(
+        epsilon_per_day=1, max_day_epsilon=1, epsilon_total=9, accept=["useless", "no-credit", "total"]
+    )
     planned = agedp.plan(readings, promise=promise, **options)
     assert planned.table["series"].tolist() == ["use/1", "use/2"] * 2
     assert planned.table["epsilon"].tolist() == [0.75, 0.25] * 2

@@ -208,7 +208,7 @@ def test_a_table_in_memory_needs_it_too(begun):
         ages_days=[1, 2], chain="homogeneous",
     )  # fmt: skip
     terms = {"age_days": 1, "method": "total_variation", "secret": "day", "max_day_epsilon": 2, "epsilon_total": 300}
-    promise = agedp.AgeDependent(risk=0.4, **terms)
+    promise = agedp.AgeDependent(risk=0.4, accept=["useless", "total"], **terms)
     keys = {"promise": promise, "model": model, "clamp_kwh": 50, "min_households": 2}
     with pytest.raises(RunFileError, match=r"accept_unverified_model is missing: risk = 0\.4"):
         agedp.release(frame, **keys)

@@ -98,8 +98,16 @@ def test_a_model_is_the_same_from_states_and_from_a_run_file(folder, readings, t
 def test_a_release_under_a_model_states_its_bounds(readings):
     states = agedp.quantize(readings, states=3, step="day")
     model = agedp.calibrate(states, **HOW)
-    promise = agedp.Temporal(alpha=1, horizon_days=40, budget="exact", max_day_epsilon=0.5, epsilon_total="unlimited")
-    released = agedp.release(readings, promise=promise, clamp_kwh=40, min_households=5, model=model)
+    promise = agedp.Temporal(
+        alpha=1,
+        horizon_days=40,
+        budget="exact",
+        max_day_epsilon=0.5,
+        epsilon_total="unlimited",
+        accept=["useless", "no-credit", "total"],
+    )
+    keys = {"clamp_kwh": 40, "min_households": 5, "accept_unverified_model": True}
+    released = agedp.release(readings, promise=promise, model=model, **keys)
     leakage = released.bounds.set_index("name").loc["temporal leakage"]
     assert leakage["kind"] == "conditional"
     assert leakage["epsilon"] <= 1
@@ -116,6 +124,7 @@ def test_a_declared_curve_needs_no_readings(readings):
         risk=0.3,
         max_day_epsilon=1,
         epsilon_total="unlimited",
+        accept=["useless", "no-credit", "total"],
     )
     first = date(2012, 11, 25)
     released = agedp.release(

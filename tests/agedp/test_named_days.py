@@ -44,9 +44,12 @@ OPTIONS = toml_of(
         "clamp_kwh": "50",
         "min_households": "2",
         "preflight": "report",
+        "accept": ["useless"],
     }
 )
-PROMISE = agedp.Classical(epsilon_per_day=0.5, max_day_epsilon=0.5, epsilon_total=100)
+PROMISE = agedp.Classical(
+    epsilon_per_day=0.5, max_day_epsilon=0.5, epsilon_total=100, accept=["useless", "no-credit", "total"]
+)
 ENDS = [f"{(slot + 1) // 2 % 24}:{(slot + 1) % 2 * 3}0" for slot in range(48)]
 ENERGIES = [
     b"-0.1", b"1e9", b"NaN", b"inf", b"Null", b"", b"abc", b"0,5", b'"0.5', b"0.\x005", b"\xff", b"0\r1", b"0.2", b"",

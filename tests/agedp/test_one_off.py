@@ -18,7 +18,8 @@ from agedp_data.datasets.synthetic import write_london
 from agedp_data.errors import AgedpError, ContractChanged, RunFileError
 from agedp_data.ledger import Ledger
 
-COMMON = {"clamp_kwh": "20", "min_households": "2", "max_day_epsilon": "1", "epsilon_total": "30"}
+ACCEPT = ["useless", "no-credit", "total"]
+COMMON = {"clamp_kwh": "20", "min_households": "2", "max_day_epsilon": "1", "epsilon_total": "30", "accept": ACCEPT}
 DISCOUNTED = {
     **COMMON, "notion": "discounted", "discount": "exponential", "rate": "0.9", "epsilon": "1",
     "schedule": "constant", "clock": "data-day", "mode": "rehearsal", "rehearsal_on": "readings",
@@ -102,11 +103,12 @@ def test_missing_options_are_named_all_at_once(files, tmp_path):
     named = line.partition("Also give ")[2].partition(". ")[0].split(", ")
     assert set(named) == {
         "--min-households", "--alpha", "--horizon-days", "--budget", "--max-day-epsilon", "--assume", "--step",
-        "--edges", "--chain", "--min-visits", "--confidence", "--publish-envelope",
+        "--edges", "--chain", "--min-visits", "--confidence", "--publish-envelope", "--accept-unverified-model",
     }  # fmt: skip
     line = refused(files, tmp_path / "out")
-    assert line.endswith("--min-households, --clamp-kwh, --max-day-epsilon, --epsilon-total")
-    assert "--notion (each notion has options of its own)" in line
+    assert line.endswith(
+        "Also give --protect (day, week, month, year, all or today) and --epsilon, or --notion with its options"
+    )
     line = refused(files, tmp_path / "out", **UNACKNOWLEDGED)
     assert "Also give --publish-envelope. --publish-envelope acknowledges that" in line
     assert "published without noise" in line

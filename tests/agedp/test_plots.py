@@ -12,7 +12,9 @@ import agedp
 mpl.use("agg")
 ROSTER = pd.DataFrame({"household_id": list("abcdef"), "heating": ["gas", "oil"] * 3, "from": "2025-01-06", "to": None})
 TERMS = {
-    "promise": agedp.Classical(epsilon_per_day=1, max_day_epsilon=1, epsilon_total=10),
+    "promise": agedp.Classical(
+        epsilon_per_day=1, max_day_epsilon=1, epsilon_total=10, accept=["useless", "no-credit", "total"]
+    ),
     "clamp_kwh": 40,
     "min_households": 2,
     "roster": ROSTER,

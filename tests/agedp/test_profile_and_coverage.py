@@ -261,7 +261,9 @@ def test_keywords_release_a_profile_and_coverage():
     stamps = pd.date_range("2013-01-01", periods=48, freq="30min", tz="UTC")
     homes = pd.DataFrame({"household_id": list("ABC")})
     readings = homes.merge(pd.DataFrame({"interval_start": stamps}), how="cross").assign(energy_wh=300)
-    promise = agedp.Classical(epsilon_per_day=0.5, max_day_epsilon=0.5, epsilon_total=9)
+    promise = agedp.Classical(
+        epsilon_per_day=0.5, max_day_epsilon=0.5, epsilon_total=9, accept=["useless", "no-credit", "total"]
+    )
     terms = {"statistic": "profile", "clamp_kwh": 50, "half_hour_clamp_kwh": 4}
     profile = agedp.release(readings, promise=promise, min_households=2, accept=["useless"], **terms).table
     assert len(profile) == 48

@@ -123,7 +123,12 @@ def _release_dask(*, by_group: bool) -> Callable[[Path], Found]:
     def contender(folder: Path) -> Found:
         import agedp
 
-        promise = agedp.Classical(epsilon_per_day=0.5, max_day_epsilon=0.5, epsilon_total="unlimited")
+        promise = agedp.Classical(
+            epsilon_per_day=0.5,
+            max_day_epsilon=0.5,
+            epsilon_total="unlimited",
+            accept=["useless", "no-credit", "total"],
+        )
         frame = _dask_frame(folder, by_group=by_group)
         released = agedp.release(frame, promise=promise, clamp_kwh=500, min_households=1, max_missing=45)
         return {"days": len(released.table)}

@@ -18,7 +18,8 @@ EXTRAS = ("prefect", "fastapi", "matplotlib", "distributed", "dask")
 API = """
 import agedp
 readings = agedp.read("input/*.csv", dataset="london")
-promise = agedp.Classical(epsilon_per_day=0.5, max_day_epsilon=0.5, epsilon_total=182.5)
+knowingly = ["useless", "total"]
+promise = agedp.Classical(epsilon_per_day=0.5, max_day_epsilon=0.5, epsilon_total=182.5, accept=knowingly)
 agedp.plan(readings, promise=promise, clamp_kwh=50, min_households=5)
 chains = agedp.estimate(agedp.quantize(readings, states=2))
 """

@@ -274,6 +274,8 @@ def test_a_model_of_a_frame_brings_its_draws_into_the_ledger_of_a_release(homes)
         agedp.quantize(earlier, states=2), min_visits=5, confidence="plug-in", chain="homogeneous", ages_days=[1, 2],
         publish="private", selection_epsilon=4, coverage=0.5, failure_probability=0.1,
     )  # fmt: skip
-    promise = agedp.Classical(epsilon_per_day=0.5, max_day_epsilon=9, epsilon_total=60)
+    promise = agedp.Classical(
+        epsilon_per_day=0.5, max_day_epsilon=9, epsilon_total=60, accept=["useless", "no-credit", "total"]
+    )
     released = agedp.release(frame, promise=promise, clamp_kwh=40, min_households=2, model=model, first_day=LAST)
     assert [draw.loss for draw in released.ledger.calibration_draws("households")] == [4 * 10**9]

@@ -57,7 +57,8 @@ class Mine(London):
 def run_file(*, tables: dict[str, Any] | None = None, **keys: Any) -> str:
     """Return a run file for the new layout, with more keys of its [input]."""
     days = {"first_day": date(2026, 3, 1), "last_day": date(2026, 3, 2)}
-    return minimal.run_file(input={"dataset": "mine", "accept": ["negative"], **keys}, schedule=days, **(tables or {}))
+    given = {"promise": {"accept": ["useless"]}, **(tables or {})}
+    return minimal.run_file(input={"dataset": "mine", "accept": ["negative"], **keys}, schedule=days, **given)
 
 
 def prepare(folder: Path) -> Path:
