@@ -3,9 +3,12 @@
     readings = agedp.read("incoming/*.csv", dataset="london")
     released = agedp.release(
         readings,
-        promise=agedp.Classical(epsilon_per_day=0.5, max_day_epsilon=0.5, epsilon_total=182.5),
-        clamp_kwh=50,
-        min_households=30,
+        promise=agedp.WEvent(
+            window_days=31, epsilon_per_window=5, spend="per-row", max_day_epsilon=5, epsilon_total="unlimited"
+        ),
+        every="month",
+        clamp_kwh=40,
+        min_households=20,
     )
     released.table, released.plot(), released.save("release")
 

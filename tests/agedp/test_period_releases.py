@@ -8,11 +8,13 @@ from datetime import date, timedelta
 import numpy as np
 import pytest
 
+from agedp.budget import series_by_contract
 from agedp.stages.plan import forecast_run
 from agedp_data import mechanisms
 from agedp_data.epsilon import NANO
 from agedp_data.errors import Refused, RunFileError
-from agedp_flows import artifacts
+from agedp_data.notions.notion import losses_about_days
+from agedp_data.notions.publication import Publication
 from tests.agedp.conftest import CLASSICAL, ended_in_draw
 from tests.books import forget
 
@@ -218,4 +220,5 @@ def test_other_statistics_and_layers_refuse_the_key(house):
 
 def test_the_largest_day_of_a_run_counts_all_rows_that_cover_it(kept):
     rows = [row for row in kept.rows() if row.state == "released"]
-    assert artifacts._largest_day(kept.session(today=TODAY), rows) == NANO // 2
+    publication = Publication(earlier=series_by_contract(kept.session(today=TODAY).history.contracts))
+    assert max(losses_about_days(rows, publication).values()) == NANO // 2
