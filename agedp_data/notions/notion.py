@@ -281,8 +281,8 @@ class Promise(Section):
     are (epsilon, delta) bounds with it; the caps of a day stay without exception."""
     accept: Annotated[Acceptances | None, FREE] = None
     """Causes that refuse a first release, accepted in writing: "no-credit" (the notion's own bound is at least 0.95 of
-    the sum of the losses of all days), "useless" (the noise exceeds the clamp in every span), and "total", which is not
-    judged yet. Read at the first registration only.
+    the sum of the losses of all days), "useless" (no span has a 90 % interval below 25 % of the yardstick's mean), and
+    "total" (the sum of all losses, or the epsilon of a window, is above 20). Read at the first registration only.
     """
 
     _publication: Publication = PrivateAttr(default=Publication())
