@@ -28,7 +28,7 @@ from agedp_data.epsilon import floor_nano
 from agedp_data.notions.publication import Alternative, part
 from agedp_data.notions.enforcement import EnforcedPromise, refuse_above
 from agedp_data.notions.notion import DAY_BOUND, LossBound, day_losses
-from agedp_data.notions.notion import NoiseExample, NotionText, OwnBound
+from agedp_data.notions.notion import NotionText, OwnBound
 from agedp_data.parameters import Days, Epsilon
 
 BOUND = "sum of limited releases"
@@ -41,7 +41,6 @@ class Limited(EnforcedPromise):
     TEXT = NotionText(
         epsilon_key="epsilon_each",
         own_bound=OwnBound(BOUND, BOUND),
-        examples=(NoiseExample("epsilon {e} for each of 3 days", {"epsilon_each": "{e}", "most_releases": "3"}),),
         proposals={"epsilon_each": "0.5"},
         option_help={"epsilon_each": "epsilon of a released day"},
     )
@@ -140,7 +139,7 @@ def test_it_is_compared_released_verified_and_told_of(copy, tmp_path):
     init = (
         "init", "input", "--notion", "limited", "--epsilon-each", "0.5", "--most-releases", "2",
         "--max-day-epsilon", "0.5", "--epsilon-total", "9", "--clamp-kwh", "30", "--min-households", "1",
-        "--accept", "no-credit",
+        "--accept", "no-credit", "--accept", "useless",
     )  # fmt: skip
     commands = [
         (tmp_path, "sample", "london", "households", "--households", "4", "--days", "6", "--quiet"),
