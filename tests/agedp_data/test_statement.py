@@ -228,8 +228,8 @@ def test_the_words_give_every_figure_warning_and_date():
         "2 days of homes (2013-01-01 to 2013-01-02), published on 2026-01-01; 1 day skipped",
         *("at most epsilon 0.000000005 about any one day", "max_day_epsilon = 0.000000005", "made up"),
         "by tariff of the roster; a household's daily total counts at most 50 kWh (clamp; of 40 households of the Low "
-        "Carbon London trial, 2013, it cuts 0.73 % of the days and 0.38 % of the energy, which no interval here covers), "
-        "and 0 kWh if more than 2",
+        "Carbon London trial, 2013, it cuts 0.73 % of the days and 0.38 % of the energy, which no interval here "
+        "covers), and 0 kWh if more than 2",
         *("fewer than 30 households on the roster is never released", "promise.notion = classical"),
         *("| if chains hold |", "| always |"),
     ):
