@@ -5,12 +5,14 @@ from __future__ import annotations
 import shlex
 import textwrap
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
 from agedp.setup.advice import advise_draft
 from agedp.setup.init_run_file import BY, InitialFiles, missing_options
 from agedp_data.datasets.validation import INTERVAL_MINUTES
+from agedp_data.errors import AgedpError
 from agedp_data.messages import escape_text
 from agedp_flows.text.advice_text import advice_lines
 from agedp_flows.text.screen import count_text, heading, next_step, screen_width, table_lines
@@ -42,7 +44,7 @@ def initial_lines(initial: InitialFiles) -> list[str]:
         f"{facts.dataset}: {number}, {days} from {facts.first} to {facts.last}",
         *_column_lines(initial),
         "",
-        *advice_lines(advise_draft(initial.draft, initial.read_roster(), base=initial.run_file.parent)),
+        *_advice(initial),
         "",
         *_age_lines(initial),
         *_decision_lines(initial),
@@ -71,6 +73,12 @@ def _column_lines(initial: InitialFiles) -> Iterator[str]:
             end, kwh = of.begin + timedelta(minutes=of.minutes), of.reason if of.kwh is None else f"{of.kwh:.6g}"
             readings.append((escape_text(of.household, 34), f"{of.begin:%Y-%m-%d %H:%M}", f"{end:%H:%M}", kwh))
         yield from table_lines(["household", "from", "to", ">kWh"], readings, indent="   ")
+
+
+def _advice(initial: InitialFiles) -> Iterator[str]:
+    """Yield the advice; nothing where the proposals of undecided keys do not go together, as of levels of groups."""
+    with suppress(AgedpError):
+        yield from advice_lines(advise_draft(initial.draft, initial.read_roster(), base=initial.run_file.parent))
 
 
 def _age_lines(initial: InitialFiles) -> list[str]:
