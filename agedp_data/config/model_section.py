@@ -296,7 +296,7 @@ def missing_acceptance(promise: AnyPromise, model: AnyModel | None) -> str:
 
 
 def acceptance_problems(promise: AnyPromise, model: AnyModel | None) -> Iterator[str]:
-    """Yield what is wrong with the key in a few words: it is unused where no bound of the promise rests on the model."""
+    """Yield what is wrong with the key in a few words: it is unused where no promised bound rests on the model."""
     is_accepted = isinstance(model, EstimatedModel) and model.accept_unverified_model
     if is_accepted and not _bound_by_model(promise, model):
         yield "is used only by a [promise] with risk or alpha; remove it"
