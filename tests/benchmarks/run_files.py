@@ -1,4 +1,4 @@
-"""The run files of all benchmarks: London files, one population, classical promises."""
+"""The run files of all benchmarks: London files, one population, classical promises of use to few households."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ mode = "{mode}"
 first_day = {first}
 {last}[promise]
 notion = "classical"
-{age}epsilon_per_day = 0.5
-max_day_epsilon = 0.5
+{age}epsilon_per_day = 50
+max_day_epsilon = 50
 epsilon_total = "unlimited"
 {engine}[series.{series}]
 {statistic}

@@ -43,8 +43,8 @@ first_day = {first}
 [promise]
 notion = "classical"
 age_days = 1
-epsilon_per_day = 0.5
-max_day_epsilon = 0.5
+epsilon_per_day = 50
+max_day_epsilon = 50
 epsilon_total = "unlimited"
 [series.daily_mean]
 statistic = "mean"
