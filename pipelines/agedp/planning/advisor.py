@@ -48,6 +48,7 @@ from agedp_data.config.contract import contract_value
 from agedp_data.epsilon import NANO, exact_text, floor_nano, format_epsilon
 from agedp_data.errors import ChainError, RunFileError
 from agedp_data.notions import NOTIONS
+from agedp_data.notions.w_event import rows_of_a_window
 from agedp_data.roster import RosterCounts
 from agedp_data.series.layered_mean import LayeredMean
 from agedp_data.series.mean import Mean
@@ -59,6 +60,7 @@ PROTECTED: Final[tuple[Protected, ...]] = get_args(Protected)
 EVERY: Final[tuple[Every, ...]] = get_args(Every)
 WINDOWS: Final[Mapping[str, int]] = {"week": 7, "month": 31, "year": 366}
 """Days of the windows by which a week, month or year of one household is protected."""
+_ROW_DAYS: Final[Mapping[str, int]] = {"day": 1, "week": 7, "month": 30, "year": 365}
 LADDER: Final = tuple(map(Decimal, ("0.1", "0.2", "0.3", "0.5", "1", "2", "3", "5", "7", "10", "15", "20")))
 """Epsilons that are tried."""
 CLAMPS: Final = tuple(map(Decimal, (10, 15, 20, 25, 30, 40, 50, 60, 75)))
@@ -106,9 +108,11 @@ def promise_of(
             raise RunFileError(
                 f"all {days} days lie within one window of {WINDOWS[protected]} days; protect all, which is the same"
             )
-        spend = "even" if every == "day" else "per-row"
-        keys |= {"notion": "w-event", "window_days": WINDOWS[protected], "epsilon_per_window": epsilon, "spend": spend}
-        return {**keys, "max_day_epsilon": epsilon, "epsilon_total": "unlimited", **({"delta": delta} if delta else {})}
+        spend, window = "even" if every == "day" else "per-row", WINDOWS[protected]
+        keys |= {"notion": "w-event", "window_days": window, "epsilon_per_window": epsilon, "spend": spend}
+        rows = rows_of_a_window(_ROW_DAYS[every], window)
+        day = {"max_day_epsilon": epsilon if delta else _UP.divide(epsilon, rows), "epsilon_total": "unlimited"}
+        return {**keys, **day, **({"delta": delta} if delta else {})}
     if protected == "day":
         if delta is not None:
             raise RunFileError("a delta is about several days: protect week, month, year or all with it")
