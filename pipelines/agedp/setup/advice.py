@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from agedp.run_context import RunContext
 from agedp.setup.init_run_file import init
 from agedp.setup.run_file_draft import RunFileDraft
 from agedp.setup.run_file_options import OptionValues
+from agedp.workspace import Workspace
 from agedp_data import clock
 from agedp_data.config import RunFile
 from agedp_data.config.loading import validate_run_file
@@ -39,9 +39,9 @@ def advise_files(
     Raises:
         InputError, RunFileError: as `agedp init`.
     """
-    with tempfile.TemporaryDirectory(prefix="agedp-") as folder:
-        initial = init(patterns, folder=Path(folder), options=options, progress=progress)
-        return advise_draft(initial.draft, initial.read_roster(), base=Path(folder))
+    workspace = Workspace.create()  # of its owner alone, and removed with this value
+    initial = init(patterns, folder=workspace.folder, options=options, progress=progress)
+    return advise_draft(initial.draft, initial.read_roster(), base=workspace.folder)
 
 
 def advise_draft(drafted: RunFileDraft, roster: Roster, *, base: Path) -> Advice:
