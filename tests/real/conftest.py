@@ -16,8 +16,7 @@ def kaggle(real_data: Path) -> Path:
     return real_data / "london" / "kaggle"
 
 
-@pytest.fixture(scope="session")
-def households(kaggle: Path) -> dict[str, np.ndarray]:
+def read_households(kaggle: Path) -> dict[str, np.ndarray]:
     """Watt-hours by household, shape (365, 48), -1 where missing; a timestamp is the END of its half-hour."""
     found: dict[str, np.ndarray] = {}
     for path in sorted(kaggle.glob("*.csv")):
@@ -27,6 +26,11 @@ def households(kaggle: Path) -> dict[str, np.ndarray]:
             if 0 <= slot < 365 * 48:
                 found.setdefault(household, np.full(365 * 48, -1))[slot] = round(float(kwh) * 1000)
     return {household: values.reshape(365, 48) for household, values in found.items()}
+
+
+@pytest.fixture(scope="session")
+def households(kaggle: Path) -> dict[str, np.ndarray]:
+    return read_households(kaggle)
 
 
 @pytest.fixture(scope="session")

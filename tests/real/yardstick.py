@@ -19,6 +19,7 @@ import numpy as np
 from agedp_data.smoothing.estimates import CellFigures, above_first_layer, estimate_cells, layer_sum
 from agedp_data.smoothing.public_calendar import covariates
 from agedp_data.smoothing.structural_model import Estimate
+from tests.real.conftest import read_households
 
 TARGET = Path(__file__).parents[2] / "agedp_data" / "yardstick.json"
 CLAMPS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 35, 40, 45, 50, 60, 75)
@@ -108,7 +109,4 @@ def main(households: Mapping[str, np.ndarray], *, draws: int) -> None:
 
 
 if __name__ == "__main__":
-    from tests.real import conftest
-
-    read = conftest.households.__wrapped__ if hasattr(conftest.households, "__wrapped__") else conftest.households
-    main(read(Path(sys.argv[1]) / "london" / "kaggle"), draws=int(sys.argv[2]))
+    main(read_households(Path(sys.argv[1]) / "london" / "kaggle"), draws=int(sys.argv[2]))
