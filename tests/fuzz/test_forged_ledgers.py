@@ -126,6 +126,7 @@ def run_file(last: int, curve: str) -> str:
             "series.by_area": {"statistic": "mean", "by": "area", "clamp_kwh": 40, "share": 0.5},
         },
         promise={
+            "accept": ["useless", "total"],
             "notion": "age-dependent", "age_days": 1, "method": "total_variation", "secret": "day", "epsilon_total": 30,
         },
         model={"source": "declared", "basis": "made up", "assume": "curve", "curve": f"{curve}.csv"},
