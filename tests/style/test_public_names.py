@@ -30,6 +30,7 @@ CALLS = {
     "Chains.to_frame() Chains.plot(household=None) "
     "calibrate(source, *, min_visits=None, confidence=None, level=None, ages_days=None, chain=None, ...) "
     "load_model(folder) CalibratedModel.plot() CalibratedModel.save(folder) "
+    f"advise(source, *, {OPTIONS}) "
     f"plan(source, *, promise=None, as_of=None, {OPTIONS}) Plan.compare(*, epsilon=None, error_kwh=None) Plan.plot() "
     f"compare(readings, promises, *, {OPTIONS}) "
     f"release(source, *, promise=None, scheduler=None, as_of=None, {OPTIONS}) Release.plot() Release.save(folder) "

@@ -24,9 +24,9 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
-from typing import Any, Final, Literal, NamedTuple, get_args
+from typing import Any, Final, Literal, NamedTuple, TypeGuard, get_args
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from agedp.budget import ReleaseTerms, whole_periods
 from agedp.planning.verdict import (
@@ -50,9 +50,8 @@ from agedp_data.errors import ChainError, RunFileError
 from agedp_data.notions import NOTIONS
 from agedp_data.notions.w_event import rows_of_a_window
 from agedp_data.roster import RosterCounts
-from agedp_data.series.layered_mean import LayeredMean
-from agedp_data.series.mean import Mean
-from agedp_data.series.series_terms import days_of, mean_name
+from agedp_data.series.series import AnySeries, SeriesTable, series_by_name, series_in
+from agedp_data.series.series_terms import EnergySeries, days_of, mean_name
 
 Protected = Literal["day", "week", "month", "year", "all", "today"]
 Every = Literal["day", "week", "month", "year"]
@@ -150,7 +149,7 @@ def _rows_of_an_archive(run: RunFile, every: str) -> int:
     schedule = run.schedule
     if schedule.last_day is None:
         return 0
-    mean = {"": Mean.model_validate({"statistic": "mean", "clamp_kwh": 1, "every": every})}
+    mean = {"": series_in({"statistic": "mean", "clamp_kwh": 1, "every": every})}
     skipped = set(schedule.skipped_days)
     days = [day for day in days_of(schedule.first_day, schedule.last_day) if every != "day" or day not in skipped]
     return sum(bool(whole_periods(mean, day, since=schedule.first_day, skipped=schedule.skipped_days)) for day in days)
@@ -350,14 +349,14 @@ class _Adviser:
     def __init__(self, terms: ReleaseTerms, roster: RosterCounts, today: date) -> None:
         self._terms, self._roster, self._today = terms, roster, today
         self._means = {
-            mean_name(name): series for name, series in reversed(terms.run.series.items()) if isinstance(series, Mean)
+            mean_name(name): series for name, series in reversed(terms.run.series.items()) if _is_mean(series)
         }
 
     def given(self) -> AdviceRow | None:
         """Return the run file as it stands; None if its promise permits no day."""
         run = self._terms.run
-        clamps = tuple(series.clamp_kwh for series in run.series.values() if isinstance(series, Mean))
-        every = next((series.every for series in self._means.values()), "day")
+        clamps = tuple(series.clamp_kwh for series in run.series.values() if _is_mean(series))
+        every = next((series.period for series in self._means.values()), "day")
         verdict = self._verdict(run)
         return None if verdict is None else AdviceRow("", None, None, every, clamps, run, verdict)
 
@@ -427,15 +426,24 @@ class _Adviser:
         for table, first in self._means.items():
             parts = [of.share for name, of in run.series.items() if mean_name(name) == table]
             share = None if None in parts else sum((part for part in parts if part is not None), Decimal(0))
-            kept = first.model_dump(include={"statistic", "by", "max_missing", "values"})
-            kept["missing_kwh"] = min(first.missing_kwh, clamps[-1])
+            keys = first.model_dump(include={"statistic", "by", "max_missing", "values"})
+            keys["missing_kwh"] = min(first.missing_kwh, clamps[-1])
             if len(clamps) == 1:
-                series[table] = Mean(**kept, every=every, clamp_kwh=clamps[0], share=share)
-                continue
-            shares = [Decimal(str(part)) * (share or 1) for _, _, part in yardstick.layers()]
-            layered = LayeredMean(**kept, clamp_kwh=tuple(clamps), share=tuple(shares))
-            series |= {f"{table}/{number}": layer for number, layer in enumerate(layered.layers, start=1)}
+                keys |= {"every": every, "clamp_kwh": clamps[0], **({} if share is None else {"share": share})}
+            else:
+                shares = [Decimal(str(part)) * (share or 1) for _, _, part in yardstick.layers()]
+                keys |= {"clamp_kwh": list(clamps), "share": shares}
+            given = {key: value for key, value in keys.items() if value is not None}
+            series |= series_by_name({table: _TABLE.validate_python(given)})
         return {**series, **{name: of for name, of in run.series.items() if mean_name(name) not in self._means}}
+
+
+def _is_mean(series: AnySeries) -> TypeGuard[EnergySeries]:
+    """Return whether a series publishes the energy of days, or a layer of it: what clamps and periods are tried for."""
+    return isinstance(series, EnergySeries) and series.unit == "kWh" and not series.reads_half_hours
+
+
+_TABLE: Final[TypeAdapter[Any]] = TypeAdapter(SeriesTable)
 
 
 def _best_first(rows: Sequence[AdviceRow]) -> list[AdviceRow]:
