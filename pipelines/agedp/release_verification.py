@@ -205,7 +205,8 @@ def open_release(folder: str | Path) -> ReleaseFolder:
     >>> times = pd.date_range("2026-01-05", periods=96, freq="30min", tz="UTC")
     >>> columns = {"household_id": np.repeat(["A", "B"], 96), "interval_start": [*times, *times], "energy_wh": 200}
     >>> readings = pd.DataFrame(columns)
-    >>> promise = agedp.Classical(epsilon_per_day=0.5, max_day_epsilon=0.5, epsilon_total=100)
+    >>> caps = {"max_day_epsilon": 0.5, "epsilon_total": 100, "accept": ["useless"]}  # of use to nobody: two homes
+    >>> promise = agedp.Classical(epsilon_per_day=0.5, **caps)
     >>> from tempfile import mkdtemp
     >>> saved = agedp.release(readings, promise=promise, clamp_kwh=50, min_households=2).save(mkdtemp())
     >>> received = open_release(saved.path)

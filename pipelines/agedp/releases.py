@@ -378,7 +378,8 @@ def release(
     >>> times = pd.date_range("2026-01-05", periods=96, freq="30min", tz="UTC")
     >>> columns = {"household_id": np.repeat(["A", "B"], 96), "interval_start": [*times, *times], "energy_wh": 200}
     >>> readings = pd.DataFrame(columns)
-    >>> promise = agedp.Classical(epsilon_per_day=0.5, max_day_epsilon=0.5, epsilon_total=100)
+    >>> caps = {"max_day_epsilon": 0.5, "epsilon_total": 100, "accept": ["useless"]}  # of use to nobody: two homes
+    >>> promise = agedp.Classical(epsilon_per_day=0.5, **caps)
     >>> released = release(readings, promise=promise, clamp_kwh=50, min_households=2)
     >>> released.table["noise_sd_kwh"].round(1).tolist(), released.bounds.set_index("name")["epsilon"]["total"]
     ([70.7, 70.7], np.float64(1.0))
@@ -449,7 +450,8 @@ def sanitise(
     >>> times = pd.date_range("2026-01-05", periods=96, freq="30min", tz="UTC")
     >>> columns = {"household_id": np.repeat(["A", "B"], 96), "interval_start": [*times, *times], "energy_wh": 200}
     >>> readings = pd.DataFrame(columns)
-    >>> promise = agedp.Classical(epsilon_per_day=0.5, max_day_epsilon=0.5, epsilon_total=100)
+    >>> caps = {"max_day_epsilon": 0.5, "epsilon_total": 100, "accept": ["useless"]}  # of use to nobody: two homes
+    >>> promise = agedp.Classical(epsilon_per_day=0.5, **caps)
     >>> from tempfile import mkdtemp
     >>> folder = sanitise(readings, folder=mkdtemp(), promise=promise, clamp_kwh=50, min_households=2)
     >>> verification = agedp.verify(folder.path)

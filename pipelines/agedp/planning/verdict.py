@@ -146,7 +146,7 @@ class SpanError:
         """Return the error in words.
 
         >>> SpanError("daily_mean", "month", 30, 1.056, 11.012, "kWh").text
-        '±1.06 kWh (10 %) for a month'
+        '±1.06 kWh (9.6 %) for a month'
         """
         article = "the" if self.span == WHOLE else "a"
         smoothed = ", smoothed" if self.is_smoothed else ""
