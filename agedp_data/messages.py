@@ -211,6 +211,15 @@ def _edit_distance(first: str, second: str) -> int:
     return row[-1]
 
 
+def percent_text(part: float) -> str:
+    """Return a part of 1 as a percentage with two digits.
+
+    >>> percent_text(0.0976), percent_text(10)
+    ('9.8 %', '1000 %')
+    """
+    return f"{Decimal(f'{100 * part:.2g}'):f} %"
+
+
 def suggest_file(path: Path) -> str:
     """Return the question whether a file of a similar name in the same folder was meant, "" if none is similar.
 

@@ -17,7 +17,7 @@ from agedp_data import yardstick
 from agedp_data.config.contract_document import ContractDocument, SeriesTerms
 from agedp_data.datasets.validation import SLOTS
 from agedp_data.epsilon import exact_text
-from agedp_data.messages import escape_controls, sentence_start
+from agedp_data.messages import escape_controls, percent_text, sentence_start
 from agedp_data.notions import Neighbourhood
 from agedp_data.notions.notion import ASSUMPTION_FREE, CALIBRATION_DAY_BOUND, DAY_BOUND, TOTAL_BOUND
 from agedp_data.parameters import watt_hours
@@ -220,16 +220,14 @@ def _profile_text(series: SeriesTerms, states: str, readings: str) -> str:
     return counted + states + noise
 
 
-def _percent(part: float) -> str:
-    return f"{exact_text(Decimal(f'{100 * part:.2g}'))} %"
-
-
 def _cut_text(series: SeriesTerms) -> str:
     """Return what the clamp of a mean cuts of the yardstick; nothing is measured on the households of the release."""
     if BY_NAME[series.statistic].unit == "households" or series.clamp_kwh is None:
         return ""
     cut = yardstick.cut_by(float(series.clamp_kwh))
-    parts = f"{_percent(cut.days)} of the days and {_percent(cut.energy)} of the energy" if cut.days else "nothing"
+    parts = (
+        f"{percent_text(cut.days)} of the days and {percent_text(cut.energy)} of the energy" if cut.days else "nothing"
+    )
     return f"; of {yardstick.yardstick_name()}, it cuts {parts}, which no interval here covers"
 
 

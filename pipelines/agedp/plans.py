@@ -7,19 +7,18 @@ from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from agedp import plots
-from agedp.budget import ReleaseTerms
 from agedp.ledger_session import LedgerSession, comparison_view
-from agedp.planning.advisor import advise as advise_run
 from agedp.planning.notion_comparison import ComparisonTarget, NotionComparison, compare_promises
 from agedp.planning.row_noise import GroupNoise, group_noises
 from agedp.planning.verdict import Verdict
 from agedp.preflight.input_checks import noted, warn_of
 from agedp.promises import Classical, Number, PromiseKeys
-from agedp.releases import ReleaseOptions, context_of, with_options
+from agedp.releases import ReleaseOptions, context_of, with_defaults, with_options
 from agedp.run_context import RunContext
+from agedp.setup.advice import advise_run
 from agedp.stages.input_check import check_input_files
 from agedp.stages.plan import RunForecast, find_due_days, forecast_run
 from agedp.workspace import StoredReadings, Workspace
@@ -124,7 +123,11 @@ def plan(
     return Plan(table, expected.last_day, ended_by, planned.verdict, run, workspace)
 
 
-@with_options
+_ANY_TERMS: Final[ReleaseOptions] = {"clamp_kwh": 50, "min_households": 1}
+"""Terms without which no run file is complete; an advice tries clamps of its own."""
+
+
+@with_defaults(_ANY_TERMS)
 def advise(source: Any, **options: Unpack[ReleaseOptions]) -> pd.DataFrame:  # noqa: ANN401
     """Return what these households can publish usefully, the best promise first; no reading is used.
 
@@ -154,11 +157,10 @@ def advise(source: Any, **options: Unpack[ReleaseOptions]) -> pd.DataFrame:  # n
     """
     import pandas as pd  # noqa: PLC0415
 
-    given = options if isinstance(source, str | Path) else {"clamp_kwh": 50, "min_households": 1, **options}
+    given = options if isinstance(source, str | Path) else {**_ANY_TERMS, **options}
     promise = None if isinstance(source, str | Path) else _ANY_PROMISE
     run, _ = context_of(source, promise, given, scheduler=None, as_of=None)
-    bound = None if run.model is None else run.model.leakage_bound
-    advice = advise_run(ReleaseTerms(run.run_file, bound), run.roster.counts, run.today)
+    advice = advise_run(run)
     kinds = {kind.notion: kind for kind in PromiseKeys.__subclasses__()}
     rows = []
     for row in advice.rows:

@@ -116,11 +116,20 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 def with_options(function: _Function) -> _Function:
     """Show the keywords of `ReleaseOptions` in the signature of a function that takes `**options`."""
+    return with_defaults({})(function)
+
+
+def with_defaults(further: Mapping[str, Any]) -> Callable[[_Function], _Function]:
+    """Return `with_options` for a function that has these defaults too, for keywords that others require."""
+    return lambda function: _with_signature(function, {**_SHOWN, **further})
+
+
+def _with_signature(function: _Function, defaults: Mapping[str, Any]) -> _Function:
     shown_signature = inspect.signature(function)
     named = [named for named in shown_signature.parameters.values() if named.kind is not named.VAR_KEYWORD]
     kind, kinds = inspect.Parameter.KEYWORD_ONLY, ReleaseOptions.__annotations__
     shown = [
-        inspect.Parameter(name, kind, default=_SHOWN.get(name), annotation=annotation.__forward_arg__)
+        inspect.Parameter(name, kind, default=defaults.get(name), annotation=annotation.__forward_arg__)
         for name, annotation in kinds.items()
     ]
     function.__signature__ = shown_signature.replace(parameters=[*named, *shown])  # type: ignore[attr-defined]

@@ -92,6 +92,14 @@ def test_what_cannot_be_is_refused_in_one_line(files, tmp_path, options, message
     assert not (tmp_path / "run.toml").exists()
 
 
+def test_what_publishes_without_noise_is_left_to_decide(files, tmp_path):
+    ended = agedp(
+        "init", files, "--in", tmp_path, "--json", *["--protect", "today", "--epsilon", "0.1", "--mode", "live"]
+    )
+    assert ended.status == 0, ended.err
+    assert json.loads(ended.out)["to_decide"] == ["[model] publish", "[model] accept_unverified_model"]
+
+
 def test_an_undecided_run_file_is_written_anew_and_kept(files, tmp_path):
     assert agedp("init", files, "--in", tmp_path, "--quiet").status == 0
     open_lines = (tmp_path / "run.toml").read_text()

@@ -18,6 +18,7 @@ OPTIONS = (
     "population='households', ledger=None, title=None, attribution=None, licence=None, contact=None"
 )
 """Keywords of release, sanitise, plan and compare; the two that decide have no default."""
+OF_ADVICE = OPTIONS.replace("clamp_kwh,", "clamp_kwh=50,", 1).replace("min_households,", "min_households=1,", 1)
 CALLS = {
     "agedp": "read(files, *, dataset=None, columns=None, interval_minutes=None, households=None, days=None, "
     "as_dask=False) "
@@ -30,7 +31,7 @@ CALLS = {
     "Chains.to_frame() Chains.plot(household=None) "
     "calibrate(source, *, min_visits=None, confidence=None, level=None, ages_days=None, chain=None, ...) "
     "load_model(folder) CalibratedModel.plot() CalibratedModel.save(folder) "
-    f"advise(source, *, {OPTIONS}) "
+    f"advise(source, *, {OF_ADVICE}) "
     f"plan(source, *, promise=None, as_of=None, {OPTIONS}) Plan.compare(*, epsilon=None, error_kwh=None) Plan.plot() "
     f"compare(readings, promises, *, {OPTIONS}) "
     f"release(source, *, promise=None, scheduler=None, as_of=None, {OPTIONS}) Release.plot() Release.save(folder) "

@@ -153,14 +153,14 @@ def advise(
     Example: agedp advise 'incoming/*.csv'
     """
     from agedp.setup.advice import advise_files, advise_run_file
-    from agedp_flows.text.advice_text import advice_json, advice_lines, best_options
+    from agedp_flows.text.advice_text import advice_json, advice_lines
 
     is_run_file = len(files) == 1 and files[0].endswith(".toml")
     with options.progress_bars(enabled=not (as_json or quiet)) as progress:
         advice = advise_run_file(Path(files[0])) if is_run_file else advise_files(files, progress=progress)
     lines = [*advice_lines(advice)]
     if advice.rows and not is_run_file:
-        lines.append(command_step("write the run file of row 1", "init", *files, *shlex.split(best_options(advice))))
+        lines.append(command_step("write the run file of row 1", "init", *files, *shlex.split(advice.rows[0].options)))
     options.print_answer(advice_json(advice), lines, as_json=as_json, quiet=quiet)
 
 

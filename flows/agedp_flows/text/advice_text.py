@@ -10,6 +10,7 @@ from agedp.planning.verdict import FIT, ROUGH, odds_percent
 from agedp.signal_against_noise import three_digits
 from agedp_data import yardstick
 from agedp_data.epsilon import exact_text
+from agedp_data.messages import percent_text
 from agedp_flows.text.screen import count_text, screen_width, table_lines
 
 _WIDTH = 130
@@ -26,7 +27,7 @@ def advice_json(advice: Advice) -> dict[str, Any]:
     }
 
 
-def advice_lines(advice: Advice, *, with_run_file: bool = True) -> Iterator[str]:
+def advice_lines(advice: Advice) -> Iterator[str]:
     """Yield the advice as lines for the terminal, the run file as it stands first."""
     days = "a series without an end" if advice.days is None else count_text(advice.days, "day")
     yield (
@@ -34,7 +35,7 @@ def advice_lines(advice: Advice, *, with_run_file: bool = True) -> Iterator[str]
         f"interval of the noise, and its part of the {three_digits(yardstick.mean_kwh())} kWh a day of the yardstick "
         f"({yardstick.yardstick_name()}): fit up to {100 * FIT:g} %, rough up to {100 * ROUGH:g} %."
     )
-    if with_run_file and advice.given is not None:
+    if advice.given is not None:
         yield f"The run file as it stands: {advice.given.verdict.text}."
     if not advice.rows:
         yield "No promise makes any span fit or rough for so few households and days."
@@ -54,21 +55,16 @@ def advice_lines(advice: Advice, *, with_run_file: bool = True) -> Iterator[str]
 def _cells(number: int, row: AdviceRow) -> list[str]:
     error, cut, losses = row.error, row.cut, row.verdict.losses
     smoothed = "" if error is None or not error.is_smoothed else ", smoothed"
-    half_width = "" if error is None else f"±{three_digits(error.half_width)} ({100 * error.ratio:.2g} %{smoothed})"
+    half_width = "" if error is None else f"±{three_digits(error.half_width)} ({percent_text(error.ratio)}{smoothed})"
     return [
         str(number),
-        "" if error is None else f"{error.grade} for {error.span}s",
-        row.protected or "as it stands",
+        "" if error is None else error.purpose,
+        row.protected,
         "" if row.epsilon is None else exact_text(row.epsilon),
         f"a {row.every}",
         " + ".join(map(exact_text, row.clamps_kwh)),
         half_width,
         odds_percent(losses.day),
         odds_percent(losses.year),
-        f"{100 * cut.days:.2g} % of days, {100 * cut.energy:.2g} %" if cut.days else "nothing",
+        f"{percent_text(cut.days)} of days, {percent_text(cut.energy)}" if cut.days else "nothing",
     ]
-
-
-def best_options(advice: Advice) -> str:
-    """Return the options of the best row, "" without any."""
-    return advice.rows[0].options if advice.rows else ""

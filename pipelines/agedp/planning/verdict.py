@@ -46,6 +46,7 @@ from agedp_data import clock, mechanisms, yardstick
 from agedp_data.config import RunFile
 from agedp_data.datasets.validation import INTERVAL_MINUTES
 from agedp_data.epsilon import NANO, floor_nano, format_epsilon
+from agedp_data.messages import percent_text
 from agedp_data.notions.enforcement import own_bound_name
 from agedp_data.notions.notion import DAY_BOUND, TOTAL_BOUND, losses_about_days
 from agedp_data.notions.publication import share_of, total_charge
@@ -150,8 +151,13 @@ class SpanError:
         """
         article = "the" if self.span == WHOLE else "a"
         smoothed = ", smoothed" if self.is_smoothed else ""
-        percent = Decimal(f"{100 * self.ratio:.2g}")
-        return f"±{three_digits(self.half_width)} {self.unit} ({percent:f} %{smoothed}) for {article} {self.span}"
+        size = f"±{three_digits(self.half_width)} {self.unit} ({percent_text(self.ratio)}{smoothed})"
+        return f"{size} for {article} {self.span}"
+
+    @property
+    def purpose(self) -> str:
+        """Return what the error permits, such as "fit for months"."""
+        return f"{self.grade} for {f'the {self.span}' if self.span == WHOLE else f'{self.span}s'}"
 
 
 @lru_cache(maxsize=4096)
@@ -242,12 +248,16 @@ class Verdict:
     notion: str
     credit: Credit | None
     noises: tuple[SeriesNoise, ...]
-    errors: tuple[SpanError, ...]
     losses: Losses
     limited: tuple[int, str] | None
     remedy: str
     accepted: tuple[Acceptance, ...] = ()
     is_release: bool = True
+
+    @property
+    def errors(self) -> tuple[SpanError, ...]:
+        """Return the error of each span of each series."""
+        return tuple(error for noise in self.noises for error in noise.errors())
 
     def best(self, grade: Grade = "rough") -> SpanError | None:
         """Return the error of the shortest span that is fit, or at least rough; of equal ones the smallest."""
@@ -258,7 +268,7 @@ class Verdict:
     def purpose(self) -> str:
         """Return what the release is fit for, such as "rough for months, fit for years"; "of no use" for nothing."""
         best = dict.fromkeys(filter(None, [self.best(), self.best("fit")]))
-        return ", ".join(f"{error.grade} for {_plural(error.span)}" for error in best) or "of no use"
+        return ", ".join(error.purpose for error in best) or "of no use"
 
     @property
     def causes(self) -> tuple[Cause, ...]:
@@ -282,10 +292,10 @@ class Verdict:
             factor = three_digits(math.ceil(100 * smallest.ratio / ROUGH) / 100)
             text = (
                 f"no span is of use: the 90 % interval of {smallest.series} is {smallest.text} at best; "
-                f"{ROUGH:.0%} of {_mean_text(smallest)} is rough, {FIT:.0%} fit. An epsilon, or a number of "
-                f"households, {factor} times as large makes it rough."
+                f"{percent_text(ROUGH)} of {_mean_text(smallest)} is rough, {percent_text(FIT)} fit. "
+                f"An epsilon, or a number of households, {factor} times as large makes it rough."
             )
-            causes.append(Cause("useless", text.replace("25%", "25 %").replace("10%", "10 %")))
+            causes.append(Cause("useless", text))
         return tuple(causes)
 
     @property
@@ -378,10 +388,6 @@ def odds_text(nano_epsilon: int) -> str:
 _CERTAIN: Final = 30
 
 
-def _plural(span: str) -> str:
-    return f"the {span}" if span == WHOLE else f"{span}s"
-
-
 def _mean_text(error: SpanError) -> str:
     if error.unit != "kWh":
         return f"the {three_digits(error.mean)} households of a bin on average"
@@ -423,7 +429,6 @@ def judge_first_release(
         promise.notion,
         _credit(terms, rows),
         noises,
-        tuple(error for noise in noises for error in noise.errors()),
         losses,
         _limited(run, losses),
         promise.TEXT.credit_remedy,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from agedp.budget import ReleaseTerms
@@ -10,13 +11,10 @@ from agedp.compute.engine_settings import SILENT, ProgressReporter
 from agedp.planning.advisor import Advice, advise
 from agedp.run_context import RunContext
 from agedp.setup.init_run_file import init
-from agedp.setup.run_file_draft import RunFileDraft
+from agedp.setup.run_file_draft import RunFileDraft, load_decided
 from agedp.setup.run_file_options import OptionValues
 from agedp.workspace import Workspace
 from agedp_data import clock
-from agedp_data.config import RunFile
-from agedp_data.config.loading import validate_run_file
-from agedp_data.errors import RunFileError
 from agedp_data.roster import Roster
 
 
@@ -26,7 +24,11 @@ def advise_run_file(run_file: Path) -> Advice:
     Raises:
         RunFileError, InputError: the run file or its roster cannot be used.
     """
-    run = RunContext.load(run_file)
+    return advise_run(RunContext.load(run_file))
+
+
+def advise_run(run: RunContext) -> Advice:
+    """Return the advice for the inputs of a run, under its model if it has one."""
     bound = None if run.model is None else run.model.leakage_bound
     return advise(ReleaseTerms(run.run_file, bound), run.roster.counts, run.today)
 
@@ -50,13 +52,6 @@ def advise_draft(drafted: RunFileDraft, roster: Roster, *, base: Path) -> Advice
     Raises:
         RunFileError: the proposals do not go together.
     """
-    run = _with_proposals(drafted, base)
+    run = load_decided(drafted.with_proposals(), base=base.absolute())
     advice = advise(ReleaseTerms(run), roster.counts, clock.today())
-    return advice if not drafted.undecided else Advice(None, advice.rows, advice.households, advice.days)
-
-
-def _with_proposals(drafted: RunFileDraft, base: Path) -> RunFile:
-    run, problems = validate_run_file(drafted.text(proposals=True), base=base.absolute())
-    if run is None:
-        raise RunFileError(f"[{problems[0].table}] {problems[0].key}: {problems[0].message}")
-    return run
+    return replace(advice, given=None) if drafted.undecided else advice

@@ -311,10 +311,13 @@ def preview(
     options = {key: toml for key, toml in _with_absolute_paths(options).items() if key not in _OF_DATES}
     dataset, long = read_layout(patterns, options)
     check_group_column(folder / "roster.csv", options)
-    facts, base = _facts(dataset, long, patterns, {}), folder.absolute()
-    if protection.SPAN in options:
-        return protection.provisional(facts, options, paths=paths, base=base), long
-    return draft(facts, options, paths=paths, base=base), long
+    return _draft_unread(_facts(dataset, long, patterns, {}), options, paths, folder), long
+
+
+def _draft_unread(facts: FileFacts, options: OptionValues, paths: DraftPaths, folder: Path) -> RunFileDraft:
+    """Return the draft before the files are read: what --protect leads to is not known yet."""
+    drafter = protection.provisional if protection.SPAN in options else draft
+    return drafter(facts, options, paths=paths, base=folder.absolute())
 
 
 def _with_absolute_paths(options: OptionValues) -> OptionValues:
@@ -449,10 +452,7 @@ def _provisional(facts: FileFacts, options: OptionValues, paths: DraftPaths, fol
         RunFileError: an option with an invalid value, or one without effect.
     """
     undated = {key: toml for key, toml in options.items() if key not in _DATES} | dict(_ANY_PERIOD)
-    if protection.SPAN in options:
-        protection.provisional(facts, undated, paths=paths, base=folder.absolute())
-    else:
-        draft(facts, undated, paths=paths, base=folder.absolute())
+    _draft_unread(facts, undated, paths, folder)
     input_options = {key: toml for key, toml in options.items() if key[0] in ("input", TABLE) or key == METERS}
     lines = tuple(  # an undecided unit becomes Wh, the smaller one, so that no value exceeds the physical bound
         line if line.decided or line.key != "unit" else replace(line, toml=quoted("Wh")) for line in facts.columns

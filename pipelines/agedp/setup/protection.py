@@ -32,6 +32,7 @@ from agedp.setup.run_file_options import SERIES, Key, OptionValues, quoted, toml
 from agedp_data import yardstick
 from agedp_data.epsilon import exact_text
 from agedp_data.errors import RunFileError
+from agedp_data.messages import percent_text
 from agedp_data.roster import RosterCounts
 
 SPAN: Final[Key] = ("protect", "span")
@@ -59,7 +60,7 @@ def decide(
     """
     protected, epsilon, delta = _asked(options)
     given = {key: toml for key, toml in options.items() if key[0] != SPAN[0]}
-    run = load_decided(provisional(facts, options, paths=paths, base=base), base=base)
+    run = load_decided(provisional(facts, options, paths=paths, base=base).with_proposals(), base=base)
     row: AdviceRow | None = None
     if protected == "today":
         keys = promise_of(run, protected, epsilon, delta=delta)
@@ -70,7 +71,7 @@ def decide(
     given |= {("promise", key): _toml(value) for key, value in keys.items() if ("promise", key) not in given}
     if row is not None and row.clamps_kwh:
         given |= {key: toml for key, toml in _series_keys(row).items() if key not in given}
-    drafted = _filled(draft(facts, given, paths=paths, base=base))
+    drafted = _decided(draft(facts, given, paths=paths, base=base))
     reasons = _reasons(protected, epsilon, delta, row)
     tables = {
         table: tuple(replace(line, comment=reasons.get((table, line.key), line.comment)) for line in lines)
@@ -97,7 +98,7 @@ def provisional(facts: FileFacts, options: OptionValues, *, paths: DraftPaths, b
             "hardly below the sum of all days. Give --mode live, or --mode rehearsal, or protect month, year or all"
         )
     promise = {("promise", "notion"): quoted("age-dependent" if protected == "today" else "classical")}
-    return _filled(draft(facts, {**given, **promise}, paths=paths, base=base))
+    return _decided(draft(facts, {**given, **promise}, paths=paths, base=base))
 
 
 def _asked(options: OptionValues) -> tuple[Protected, Decimal, Decimal | None]:
@@ -120,16 +121,10 @@ def _asked(options: OptionValues) -> tuple[Protected, Decimal, Decimal | None]:
     return protected, numbers[0] or Decimal(0), numbers[1]
 
 
-def _filled(drafted: RunFileDraft) -> RunFileDraft:
-    """Return the draft with its proposals decided, but for what must be typed and for columns of a table."""
-    tables = {
-        table: tuple(
-            replace(line, decided=line.decided or (table != "input.columns" and (table, line.key) not in _TYPED))
-            for line in lines
-        )
-        for table, lines in drafted.tables.items()
-    }
-    return RunFileDraft(tables, drafted.notes)
+def _decided(drafted: RunFileDraft) -> RunFileDraft:
+    """Return the draft with its proposals, but for what must be typed and for columns of a table."""
+    columns = {key for key in drafted.undecided if key[0] == "input.columns"}
+    return drafted.with_proposals(but=_TYPED | columns)
 
 
 def _clamps(given: OptionValues) -> tuple[Decimal, ...]:
@@ -173,8 +168,8 @@ def _reasons(protected: Protected, epsilon: Decimal, delta: Decimal | None, row:
         return reasons
     cut, fit = row.cut, "" if row.error is None else f": {row.error.text}"
     reasons[SERIES, "clamp_kwh"] = (
-        f"the smallest error; of the yardstick it cuts {100 * cut.days:.2g} % of the days, {100 * cut.energy:.2g} % of "
-        f"the energy ({yardstick.yardstick_name()})"
+        f"the smallest error; of the yardstick it cuts {percent_text(cut.days)} of the days, "
+        f"{percent_text(cut.energy)} of the energy ({yardstick.yardstick_name()})"
     )
     reasons[SERIES, "every"] = f"the shortest rows that are of use: {row.verdict.purpose}{fit}"
     reasons[SERIES, "share"] = "share of each layer of the clamp"

@@ -7,7 +7,7 @@ A new notion therefore needs nothing here; `run_file_draft` only makes its propo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
@@ -308,6 +308,14 @@ class RunFileDraft:
     def undecided(self) -> tuple[Key, ...]:
         """Return the keys without a decision, in the order of the file."""
         return tuple((table, line.key) for table, lines in self.tables.items() for line in lines if not line.decided)
+
+    def with_proposals(self, *, but: Collection[Key] = ()) -> RunFileDraft:
+        """Return the draft with its proposals decided, but for some keys."""
+        tables = {
+            table: tuple(replace(line, decided=line.decided or (table, line.key) not in but) for line in lines)
+            for table, lines in self.tables.items()
+        }
+        return replace(self, tables=tables)
 
     def text(self, *, proposals: bool = False) -> str:
         """Return the text of the run file.
