@@ -56,10 +56,11 @@ def _begin(run_file: str, as_of: date | None, observer: stage_tasks.FlowObserver
     """Load run file, roster and model; of a bug Prefect receives only the class, because its text may quote data."""
     shown = observer.progress.notice
 
-    def notice(line: str) -> None:
-        get_run_logger().info(line)
+    def notice(lines: Sequence[str]) -> None:
+        for line in lines:
+            get_run_logger().info(line)
         if shown is not None:
-            shown(line)
+            shown(lines)
 
     progress = replace(observer.progress, notice=notice)
     run = stage_tasks.hide_bug_details(

@@ -54,8 +54,7 @@ def test_two_answers_decide_a_run_file(files, tmp_path, options, promise):
 def test_one_command_releases_what_is_of_use(files, tmp_path):
     out = tmp_path / "out"
     ended = agedp("sanitise", files, "--out", out, "--protect", "month", "--epsilon", "5", "--quiet")
-    assert (ended.status, ended.out) == (0, "")
-    assert "Verdict before the first release: fit for months" in ended.err
+    assert (ended.status, ended.out, ended.err) == (0, "", "")  # a verdict without a cause for concern
     assert agedp("verify", out, "--quiet").status == 0
     again = agedp("sanitise", files, "--out", out, "--protect", "year", "--epsilon", "5", "--quiet")
     assert (again.status, "--protect was month and is year" in again.err) == (3, True)

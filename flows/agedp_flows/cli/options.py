@@ -20,11 +20,11 @@ import os
 import select
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO
 
 import typer
 from typer.core import TyperCommand
@@ -32,7 +32,7 @@ from typer.models import CommandFunctionType
 
 from agedp_data.errors import AgedpError, PreflightFailed
 from agedp_data.messages import escape_text
-from agedp_flows.text.screen import StyledLine, has_colours, has_controls, screen_width, shown
+from agedp_flows.text.screen import StyledLine, has_colours, has_controls, is_terminal, screen_width, shown
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -139,20 +139,27 @@ _STAGE_LABELS = {
 }
 
 
+Verdicts = Literal["all", "concern", "none"]
+
+
 @contextmanager
-def progress_bars(*, enabled: bool = True) -> Iterator[ProgressReporter]:
-    """Yield callbacks for the stages; unless `enabled` and on a terminal, that of the verdict alone."""
+def progress_bars(*, enabled: bool = True, verdict: Verdicts = "all") -> Iterator[ProgressReporter]:
+    """Yield callbacks for the stages; unless `enabled` and on a terminal, that of the verdict alone.
+
+    `verdict` tells whether a verdict on a first release is printed: always, only with a cause for concern, or not.
+    """
     from agedp.compute.engine_settings import ProgressReporter
 
+    notice = {"all": _print_notice, "concern": _print_concern, "none": None}[verdict]
     if not (enabled and has_controls(sys.stderr)):
-        yield ProgressReporter(notice=_print_notice)
+        yield ProgressReporter(notice=notice)
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("{task.description:20s}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True)) as display:
-        yield ProgressReporter(*_bars(display), _print_notice)
+        yield ProgressReporter(*_bars(display), notice)
 
 
 def _bars(display: Progress) -> tuple[Callable[[str, int, int], None], Callable[[str], None]]:
@@ -173,8 +180,19 @@ def _bars(display: Progress) -> tuple[Callable[[str, int, int], None], Callable[
     return progress, dashboard
 
 
-def _print_notice(line: str) -> None:
-    print_error(f"agedp: {line}", is_warning=True)
+def _print_notice(lines: Iterable[str]) -> None:
+    for line in lines:
+        print_error(f"agedp: {line}", is_warning=True)
+
+
+def _print_concern(lines: Sequence[str]) -> None:
+    if len(lines) > 1:  # the verdict, and what it accepts or would refuse
+        _print_notice(lines)
+
+
+def can_ask(*, yes: bool, as_json: bool, quiet: bool) -> bool:
+    """Return whether a command may ask: a person is at the terminal, and no option of a script is given."""
+    return not (yes or as_json or quiet) and is_terminal(sys.stdin) and is_terminal(sys.stderr)
 
 
 TO_BEGIN, NIGHTLY, TO_HAND_OVER = "To begin", "Every day", "To hand over, check and repair"
@@ -237,6 +255,7 @@ QuietOption = Annotated[
 VerboseOption = Annotated[
     bool, typer.Option("--verbose", help="print details too: every bound, assumption and comparison")
 ]
+YesOption = Annotated[bool, typer.Option("--yes", help="ask nothing on a terminal, as without one: for scripts")]
 AsOfOption = Annotated[
     date | None,
     typer.Option("--as-of", metavar="DATE", parser=parse_day, help="in a rehearsal: the simulated date of the run"),

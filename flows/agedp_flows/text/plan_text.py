@@ -252,7 +252,7 @@ _YEAR = 365
 def plan_json(session: LedgerSession) -> dict[str, Any]:
     """Return the plan as JSON."""
     plan, run = plan_stage.forecast_run(session), session.run.run_file
-    reason, forecast, has_begun = _ended_reason(plan), plan.forecast, bool(plan.history.rows)
+    reason, forecast, has_begun = ended_reason(plan), plan.forecast, bool(plan.history.rows)
     last_day = forecast.last_day.isoformat() if forecast.last_day and forecast.ended_by_promise else ""
     try:
         notions = {} if has_begun else promises_json(session, ComparisonTarget())
@@ -264,7 +264,7 @@ def plan_json(session: LedgerSession) -> dict[str, Any]:
         "due": [_planned_json(planned, run.series[planned.row.series]) for planned in plan.now.planned],
         "skipped_ahead": run_text.skips_json(_skipped_ahead(plan)),
         "waiting": [day.isoformat() for day in plan.due_days.waiting],
-        "refused": next(iter(_refusals(plan)), str(plan.now.refused or "")),
+        "refused": next(iter(refusals(plan)), str(plan.now.refused or "")),
         **({} if plan.verdict is None else {"verdict": plan.verdict.facts}),
         "spent": format_epsilon(plan.spent),
         "last_possible_day": _last_released_day(plan) if reason else last_day,
@@ -313,7 +313,7 @@ def plan_lines(session: LedgerSession, *, verbose: bool = False) -> list[str]:
     schedule, rows = run.schedule, _released(plan.now.planned)
     released = [] if session.ledger is None else read_newest_rows(session.ledger, run.population.name)
     lines = [
-        *map(refusal_line, _refusals(plan)),
+        *map(refusal_line, refusals(plan)),
         *(plan.verdict.lines if plan.verdict else []),
         *due_lines(run, plan.now.planned, verbose=verbose),
         *map(warning, noise_text.level_lines(run, session.run.roster.counts)),
@@ -341,7 +341,7 @@ def _detail_lines(session: LedgerSession, plan: plan_stage.RunForecast) -> list[
     text = f"mean noise scale by schedule {period}, as a multiple of clamp_kwh, before caps: {', '.join(means)}"
     lines = [text] if means else []
     if plan.forecast.next_day is not None and plan.history.rows:
-        lines.append("Notions that guarantee the same bound, and their noise: `agedp plan --notions`")
+        lines.append("Notions that guarantee the same bound, and their noise: `agedp compare`")
     elif plan.forecast.next_day is not None:
         try:
             lines += ["", *promises_lines(session, ComparisonTarget()), ""]
@@ -351,7 +351,7 @@ def _detail_lines(session: LedgerSession, plan: plan_stage.RunForecast) -> list[
     return [*lines, heading("contract, as it will be registered:"), *(f"  {line}" for line in contract)]
 
 
-def _refusals(plan: plan_stage.RunForecast) -> list[str]:
+def refusals(plan: plan_stage.RunForecast) -> list[str]:
     """Return why a first run refuses the run file, before it draws anything."""
     refusals, run, verdict = list[str](), plan.run.run_file, plan.verdict
     for check in (plan_stage.check_corrections_declared, plan_stage.check_model_accepted):
@@ -374,17 +374,17 @@ def _spent_lines(plan: plan_stage.RunForecast) -> list[str]:
         f"Cumulative epsilon per household (sequential composition of all published days{draws}): "
         f"{format_loss(plan.spent)} spent, these releases add {format_loss(planned)}; {total_cap}",
         *_promised_bound_lines(plan),
-        *_end_lines(plan),
+        *end_lines(plan),
     ]
     skipped_later = _skipped_ahead(plan)
     later = f"days that will be skipped later ({DAYS_NEAR}): {run_text.skips_text(skipped_later)}"
     return [*lines, later] if skipped_later else lines
 
 
-def _end_lines(plan: plan_stage.RunForecast) -> list[str]:
+def end_lines(plan: plan_stage.RunForecast) -> list[str]:
     """Return the last possible day of the promise, or when the series ended and why."""
     forecast = plan.forecast
-    if reason := _ended_reason(plan):
+    if reason := ended_reason(plan):
         return [f"the series has ended: last released day {_last_released_day(plan)}; {reason}"]
     if plan.now.refused is not None:
         last = plan.now.releases[-1].day if plan.now.releases else "none"
@@ -397,7 +397,7 @@ def _end_lines(plan: plan_stage.RunForecast) -> list[str]:
     return [f"last possible day, if each day is released when due: {forecast.last_day or 'none'} ({explanation})"]
 
 
-def _ended_reason(plan: plan_stage.RunForecast) -> str:
+def ended_reason(plan: plan_stage.RunForecast) -> str:
     """Return why the series has ended, "" if it continues or has not begun."""
     forecast, rows = plan.forecast, plan.history.rows
     if not rows or plan.now.releases:

@@ -394,11 +394,12 @@ def _quality_lines(summary: RunSummary, *, verbose: bool) -> list[str]:
         return []
     if not (verbose or summary.checked.sums.is_first or delivery.files_new or delivery.late_rows):
         return []
-    rejected = ", ".join(f"{number:,} {reason}" for reason, number in delivery.rejected.items()) or "none"
+    reasons = ", ".join(f"{reason}: {number:,}" for reason, number in delivery.rejected.items())
+    rejected = f" ({reasons})" if reasons else ""
     late = f"; {delivery.late_rows:,} rows came too late, for days that are released" if delivery.late_rows else ""
     return [
         f"{count_text(delivery.files, 'input file')} ({delivery.files_new} new): {delivery.rows_read:,} rows = "
-        f"{delivery.rows_kept:,} kept + {delivery.rows_read - delivery.rows_kept:,} rejected ({rejected}){late}"
+        f"{delivery.rows_kept:,} kept + {delivery.rows_read - delivery.rows_kept:,} rejected{rejected}{late}"
     ]
 
 
@@ -525,7 +526,7 @@ def after_plan(session: LedgerSession, run_file: Path, lines: Iterable[str]) -> 
     if session.history.rows:
         return []
     until = _until(session.run.run_file, session.run.as_of)
-    compared = command_step("the noise of every notion at the same bound", "plan", run_file, "--notions", *until)
+    compared = command_step("the noise of every notion at the same bound", "compare", run_file, *until)
     if any(line.startswith(WILL_BE_REFUSED) for line in lines):
         return [compared]
     return [compared, command_step("release what is due; the promise is then fixed", "run", run_file, *until)]

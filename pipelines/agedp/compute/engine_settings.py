@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -30,8 +30,8 @@ Dashboard = Callable[[str], None]
 """Called with the address of a cluster's dashboard."""
 
 
-Notice = Callable[[str], None]
-"""Called with a public line that must be seen before the first draw, even by those who see nothing else."""
+Notice = Callable[[Sequence[str]], None]
+"""Called with the public lines of the verdict before the first draw: the verdict, then each cause for concern."""
 
 
 Call = Callable[[], Any]

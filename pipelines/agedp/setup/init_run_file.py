@@ -16,6 +16,7 @@ from datetime import date, datetime, timedelta
 from datetime import time as clock_time
 from itertools import product
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from agedp.compute.engine_settings import SILENT, ProgressReporter
@@ -45,6 +46,16 @@ from agedp_data.datasets.validation import FIRST_DAY, INTERVAL_MINUTES, LAST_DAY
 from agedp_data.errors import InputError, RunFileError
 from agedp_data.messages import escape_text
 from agedp_data.roster import READ_OFF_MARK, Roster, columns_of, format_roster, parse_roster, read_roster
+
+
+class UnreadableTable(InputError):
+    """A long table of which no row can be read before a column or a form is named.
+
+    `candidates` are the values that each key may have; private, as they quote the header.
+    """
+
+    candidates: Mapping[Key, tuple[str, ...]] = MappingProxyType({})
+
 
 # --------------------------------------------------------------------------------------------------
 # The roster of a new run file: written once, never over a corrected one.
@@ -293,7 +304,7 @@ def _no_reading_error(delivery: Delivery, store: Store, patterns: Sequence[str])
             if header is not None and (unasked := texts_of_file(source, start, header, store)):
                 return InputError(problem, private=f"{problem}: {unasked}")
     if reason != RejectionReason.ABOVE_BOUND.words:
-        return InputError(problem, private=f"{problem}. Rows rejected: {number:,} {reason}" if number else problem)
+        return InputError(problem, private=f"{problem}. Rows rejected: {reason}, {number:,}" if number else problem)
     return InputError(
         "the files contain no reading: values exceed max_half_hour_kwh. The unit is wrong, or they are registers of "
         "a meter (docs/own-data.md, Cumulative registers)"
@@ -431,7 +442,10 @@ def _check_readable(long: LongTable, source: InputFile) -> None:
         flags = {FLAGS[TABLE, key]: [*map(quoted, names)] for key, names in long.unreadable.items()}
         shown = {flag: [*names[:_NAMED], *["..."][len(names) <= _NAMED :]] for flag, names in flags.items()}
         needed = "; ".join(f"{flag} ({' or '.join(names)})" for flag, names in shown.items())
-        raise source.error(f"{problem} {', '.join(flags)}", private=f"{problem} {needed}")
+        error = source.error(f"{problem} {', '.join(flags)}", private=f"{problem} {needed}")
+        unreadable = UnreadableTable(str(error), private=error.private)
+        unreadable.candidates = {(TABLE, key): names for key, names in long.unreadable.items()}
+        raise unreadable
 
 
 def _facts(

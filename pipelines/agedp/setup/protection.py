@@ -39,7 +39,7 @@ SPAN: Final[Key] = ("protect", "span")
 EPSILON: Final[Key] = ("protect", "epsilon")
 DELTA: Final[Key] = ("protect", "delta")
 _TYPED: Final = {("model", "publish"), ("model", "accept_unverified_model"), ("schedule", "rehearsal_on")}
-_ABOUT: Final[Mapping[str, str]] = {
+ABOUT: Final[Mapping[str, str]] = {
     "day": "one day of one household; the losses of several days add up, without a limit",
     "week": "any 7 days of one household",
     "month": "any 31 days of one household",
@@ -47,6 +47,7 @@ _ABOUT: Final[Mapping[str, str]] = {
     "all": "all days of one household",
     "today": "what old days say about one household's present day, under the model",
 }
+"""What each span of `--protect` protects, in words."""
 
 
 def decide(
@@ -107,7 +108,7 @@ def _asked(options: OptionValues) -> tuple[Protected, Decimal, Decimal | None]:
     if protected is None:
         raise RunFileError(f"--protect {span}: must be one of {', '.join(PROTECTED)}")
     if EPSILON not in options:
-        raise RunFileError(f"--protect {span} needs --epsilon: the loss about {_ABOUT[protected].partition(';')[0]}")
+        raise RunFileError(f"--protect {span} needs --epsilon: the loss about {ABOUT[protected].partition(';')[0]}")
     numbers = []
     for key, flag in ((EPSILON, "--epsilon"), (DELTA, "--delta")):
         number = None
@@ -148,9 +149,9 @@ def _toml(value: Any) -> str:  # noqa: ANN401  (any value of [promise])
 
 def _reasons(protected: Protected, epsilon: Decimal, delta: Decimal | None, row: AdviceRow | None) -> dict[Key, str]:
     """Return why each key is as it is."""
-    asked = f"--epsilon {exact_text(epsilon)}: the loss about {_ABOUT[protected]}"
+    asked = f"--epsilon {exact_text(epsilon)}: the loss about {ABOUT[protected]}"
     reasons = {
-        ("promise", "notion"): f"--protect {protected}: {_ABOUT[protected]}",
+        ("promise", "notion"): f"--protect {protected}: {ABOUT[protected]}",
         ("promise", "epsilon_per_window"): asked,
         ("promise", "window_days"): f"--protect {protected}",
         ("promise", "risk"): asked,
