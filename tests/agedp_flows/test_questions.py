@@ -18,6 +18,7 @@ from unittest import mock
 import pytest
 
 from agedp_data.datasets.synthetic import write_london
+from agedp_flows.cli import questions
 from agedp_flows.cli.app import main
 from tests.command import Ended, agedp
 from tests.source_path import source_path
@@ -175,6 +176,17 @@ def test_a_refused_promise_is_refused_and_not_offered(files: Path, tmp_path: Pat
     ended = answered(*words, answers="y\n", folder=tmp_path)
     assert (ended.status, "Release now?" in ended.err) in {(3, False), (2, False)}
     assert not (tmp_path / "out").exists()
+
+
+def test_a_private_model_is_drawn_only_after_a_yes(monkeypatch: pytest.MonkeyPatch) -> None:
+    private = {("model", "selection_epsilon"): "0.7"}
+    for typed, is_confirmed in (("\n", False), ("n\n", False), ("yes\n", True)):
+        shown = Terminal()
+        monkeypatch.setattr(sys, "stdin", Terminal(typed))
+        with contextlib.redirect_stderr(shown):
+            assert questions.confirm_draw(private) is is_confirmed
+        assert "draws its model with epsilon 0.7" in shown.getvalue()
+    assert questions.confirm_draw({})  # reads nothing: the input has ended
 
 
 def test_the_end_of_the_input_stops_and_writes_nothing(files: Path, tmp_path: Path) -> None:

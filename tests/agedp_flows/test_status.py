@@ -47,9 +47,7 @@ def test_the_days_of_a_series_from_the_first_to_the_last(world: World) -> None:
     assert (last["day"], last["published_on"], last["epsilon"]) == ("2013-02-03", "2013-02-05", "0.5")
     used = {bound["bound"]: (bound["used"], bound["limit"]) for bound in released["budget"]}
     assert used["total"] == ("1", "3")  # two days at 0.5
-    assert released["warnings"] == ["the promise ends soon: 2013-02-07 is the last day it permits"] or (
-        released["warnings"] == []  # the period ends there as well
-    )
+    assert released["warnings"] == []  # the period ends with the promise, as it says
     with on(10):
         world.succeed("run", "run.toml", "--quiet")
         ended = world.load("status", "run.toml")
@@ -74,6 +72,33 @@ def test_days_that_nobody_releases_are_a_warning(world: World) -> None:
     with on(7):
         [warning] = [line for line in world.load("status", "run.toml")["warnings"] if "nothing was" in line]
     assert warning.startswith("nothing was released for 3 days: 2013-02-03 was due on 2013-02-05.")
+
+
+def test_a_promise_that_ends_soon_is_a_warning_and_then_has_ended(world: World) -> None:
+    world.edit(("epsilon_total = 3", "epsilon_total = 1.5"))  # three days at 0.5
+    with on(5):
+        world.succeed("run", "run.toml", "--quiet")
+        soon = world.load("status", "run.toml")
+    assert soon["warnings"] == ["the promise ends soon: 2013-02-04 is the last day it permits"]
+    assert soon["next"] == {"day": "2013-02-04", "due_on": "2013-02-06"}
+    with on(6):
+        world.succeed("run", "run.toml", "--quiet")
+    with on(7):
+        ended = world.load("status", "run.toml")
+    assert (ended["due"], ended["next"]) == ([], None)
+    assert "epsilon_total = 1.5" in ended["ended"]
+
+
+def test_a_folder_that_cannot_be_written_is_a_warning(world: World) -> None:
+    (world.folder / "blocked").touch()
+    world.edit(('release = "out/release"', 'release = "blocked/release"'))
+    with on(5):
+        public = world.load("status", "run.toml")["warnings"]
+        text = world.succeed("status", "run.toml")
+    assert len(public) == 1
+    assert public[0].startswith("[output] release: the folder cannot be written (")
+    assert "blocked" not in public[0]  # paths are for the terminal
+    assert "blocked/release' cannot be written" in text
 
 
 def test_a_folder_that_is_older_than_the_ledger_is_a_warning(world: World, tmp_path: Path) -> None:

@@ -60,7 +60,6 @@ def test_the_other_commands_print_and_log_none(ran: Ran, caplog: pytest.LogCaptu
         "plan run.toml",
         "status run.toml --json",
         "status run.toml",
-        "compare run.toml --json",
         "publish run.toml --json",
         "verify out/release --json",
         "verify out/release --ledger sqlite:///out/ledger.sqlite",

@@ -36,10 +36,12 @@ def plan(  # noqa: PLR0913, PLR0917  (a parameter for each option)
 ) -> None:
     """Print the due days, their noise and epsilon. Draws no noise.
 
-    Before the first release it also reads the input files and prints the findings of a first run (the preflight, for
-    your terminal alone). With an estimated model a line repeats the verdict of its calibration, also for your terminal
-    alone. With --verbose it compares the noise of all notions at the same bound before the first release, and prints
-    the contract as it will be registered.
+    Before the first release it also reads the input files and prints the
+    findings of a first run (the preflight, for your terminal alone). With an
+    estimated model a line repeats the verdict of its calibration, also for your
+    terminal alone. With --verbose it compares the noise of all notions at the
+    same bound before the first release, and prints the contract as it will be
+    registered.
 
     Example: agedp plan london.toml
     """
@@ -103,7 +105,8 @@ def status(
 ) -> None:
     """Print where a series stands: days due, last release, budget used, warnings. Reads no reading, draws no noise.
 
-    What would stop the next run ends this command with the same line and status. Nothing due is a success.
+    What would stop the next run ends this command with the same line and status.
+    Nothing due is a success.
 
     Example: agedp status london.toml
     """
@@ -136,10 +139,12 @@ def run(
 ) -> None:
     """Release everything that is due.
 
-    A first release is judged before anything is read: a promise that credits nothing, that makes no span of use, or
-    whose losses add up to too much, is refused unless [promise] accept or --accept names the cause. It asks nothing.
+    A first release is judged before anything is read: a promise that credits
+    nothing, that makes no span of use, or whose losses add up to too much, is
+    refused unless the run file or --accept accepts the cause. Nothing is asked.
 
-    Without Prefect, one cron line is enough. It needs the full path of the command, because cron has its own PATH:
+    Without Prefect, one cron line is enough. It needs the full path of the
+    command, because cron has its own PATH:
     30 6 * * * /srv/agedp/.venv/bin/agedp run --quiet /srv/agedp/london.toml
 
     Example: agedp run london.toml

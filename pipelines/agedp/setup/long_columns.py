@@ -383,7 +383,10 @@ class _ColumnReader:
         if surely and _repeats(self._cells[likely[0]], stamps):
             self._decide("household", likely[0], "the only column of its kind; its values repeat at other timestamps")
         else:
-            self._unreadable["household"] = tuple(dict.fromkeys(possible or names or self._cells))
+            candidates = dict.fromkeys(possible or names or self._cells)  # first those of which each time comes once
+            self._unreadable["household"] = tuple(
+                sorted(candidates, key=lambda name: not _repeats(self._cells[name], stamps))
+            )
 
     def _household_of_file(self) -> bool:
         """Decide a household that no column has: by a line before the header, or by the name of the file."""
