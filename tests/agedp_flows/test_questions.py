@@ -189,7 +189,14 @@ def test_a_private_model_is_drawn_only_after_a_yes(monkeypatch: pytest.MonkeyPat
     assert questions.confirm_draw({})  # reads nothing: the input has ended
 
 
-def test_the_end_of_the_input_stops_and_writes_nothing(files: Path, tmp_path: Path) -> None:
+def test_an_existing_run_file_is_refused_before_any_question(files: Path, tmp_path: Path) -> None:
+    given = ("init", files, "--protect", "month", "--epsilon", "5")
+    assert agedp(*given, folder=tmp_path).status == 0
+    ended = answered("init", files, answers="", folder=tmp_path)
+    assert (ended.status, "run.toml exists already" in ended.err, "--protect:" in ended.err) == (2, True, False)
+
+
+def test_the_end_of_the_input_stops_and_writes_no_run_file(files: Path, tmp_path: Path) -> None:
     ended = answered("init", files, answers="month\n", folder=tmp_path)
     assert (ended.status, ended.out) == (130, "")
     assert not (tmp_path / "run.toml").exists()

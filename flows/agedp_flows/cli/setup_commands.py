@@ -153,12 +153,15 @@ def init(
 
     Example: agedp init 'incoming/*.csv' --protect month --epsilon 5
     """
+    from agedp.setup.init_run_file import check_replaceable
     from agedp.setup.init_run_file import init as write_initial_files
     from agedp.setup.run_file_draft import DraftPaths
     from agedp_flows.text.init_text import initial_json, initial_lines
 
-    asks = options.can_ask(yes=yes, as_json=as_json, quiet=quiet)
-    keys = _asked_keys(files, set_key, folder=folder, paths=DraftPaths()) if asks else _given_keys(set_key)
+    keys = _given_keys(set_key)
+    if options.can_ask(yes=yes, as_json=as_json, quiet=quiet):
+        check_replaceable(folder, keys)
+        keys = _asked_keys(files, set_key, folder=folder, paths=DraftPaths())
     with options.progress_bars(enabled=not (as_json or quiet)) as progress:
         initial = write_initial_files(files, folder=folder, options=keys, progress=progress)
     lines = [] if as_json or quiet else initial_lines(initial)

@@ -221,9 +221,7 @@ def init(
     run_file, roster = folder / "run.toml", folder / "roster.csv"
     options = _with_absolute_paths(options or {})
     check_group_column(roster, options)
-    is_open = run_file.exists() and is_undecided(run_file)
-    if (run_file.exists() and not is_open) or (BY not in options and roster.exists() and not is_read_off(roster)):
-        raise existing_file_error(roster if is_open or not run_file.exists() else run_file)
+    is_open = check_replaceable(folder, options)
     paths = paths or DraftPaths()
     dataset, long = read_layout(patterns, options)
     facts = _facts(dataset, long, patterns, {})
@@ -257,6 +255,19 @@ def init(
     atomic_files.write(run_file, drafted.text().encode(), mode=0o644)
     first = () if long is None else _first_readings(patterns, drafted, folder)
     return InitialFiles(run_file, roster, facts, drafted, long, options, first)
+
+
+def check_replaceable(folder: Path, options: OptionValues) -> bool:
+    """Refuse a folder with a decided run file or a corrected roster; return whether it has a run file to replace.
+
+    Raises:
+        InputError: names the file.
+    """
+    run_file, roster = folder / "run.toml", folder / "roster.csv"
+    is_open = run_file.exists() and is_undecided(run_file)
+    if (run_file.exists() and not is_open) or (BY not in options and roster.exists() and not is_read_off(roster)):
+        raise existing_file_error(roster if is_open or not run_file.exists() else run_file)
+    return is_open
 
 
 def _roster_rows(
