@@ -114,7 +114,7 @@ def estimates(table: pd.DataFrame) -> Any:  # noqa: ANN401
         axes.plot(rows.index, rows["published_kwh"], ".", markersize=3, alpha=0.6, color=line.get_color())
     _concise_dates(axes)
     axes.set(ylabel="kWh per household and day", title="estimates with their 90 % intervals; points: published values")
-    _legend(axes)
+    axes.legend(frameon=False)
     return axes
 
 
