@@ -14,6 +14,7 @@ import pytest
 import agedp
 from agedp.setup.run_file_options import toml_value
 from agedp.setup.sample import sample
+from agedp_data.config.input import LongColumns
 from agedp_data.errors import InputError, RunFileError
 from tests.agedp.test_first_lines import CASES, keys_of, shown
 
@@ -155,7 +156,11 @@ def test_a_column_that_may_be_the_household_is_asked_for_by_its_key():
 @pytest.mark.parametrize(
     ("columns", "error", "line"),
     [
-        ({"stamp": None}, InputError, 'columns["stamp"]: NoneType is no value of it'),
+        ({"stamp": None}, RunFileError, "stamp"),
+        ({"skip_lines": "x"}, RunFileError, 'columns={"skip_lines": "x"}'),
+        ({"where": 5}, RunFileError, "must be a table of columns and texts"),
+        ({"separator": 5}, RunFileError, 'columns={"separator": 5}: is not known'),
+        ({"time": True}, RunFileError, "time"),
         ({"househld": "meter"}, RunFileError, "columns= has no key 'househld'; did you mean 'household'?"),
         ({"energy": "nope"}, InputError, "not a column of the header"),
         ({"unit": "MWh"}, RunFileError, 'columns={"unit": "MWh"}: is not known'),
@@ -185,3 +190,11 @@ def test_a_table_without_rows_names_what_is_known():
 def test_a_key_that_was_read_off_must_be_one_of_the_columns():
     with pytest.raises(InputError, match=r"read_off=\['stam'\]: is no key of columns"):
         agedp.read(frame_of(HALF_HOURS), columns=explicit_columns(), read_off=["stam"])
+
+
+def test_the_keys_without_a_default_are_those_that_make_columns_complete():
+    assert {
+        name for name, key in LongColumns.model_fields.items() if key.is_required()
+    } == explicit_columns().keys() - {"time_format"}
+    read = agedp.read(frame_of(HALF_HOURS), columns=explicit_columns())
+    assert "inferred" not in read.attrs

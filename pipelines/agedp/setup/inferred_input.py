@@ -15,7 +15,6 @@ Decisions:
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral, Real
@@ -23,6 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
+from pydantic import ValidationError
 
 from agedp import workspace
 from agedp.setup.init_run_file import read_layout
@@ -40,7 +40,11 @@ from agedp_data.messages import format_value
 Files = str | Path | Sequence[str | Path]
 INFERRED: Final = "inferred"
 """Key of `DataFrame.attrs`: the arguments of `agedp.read` that were inferred."""
-_REQUIRED: Final = frozenset(name for name, key in LongColumns.model_fields.items() if key.is_required())
+_ANY_COLUMNS: Final = {
+    **{"household": "household", "time": "time", "energy": "energy"},
+    **{"stamp": "end", "zone": "UTC", "day_zone": "UTC", "unit": "kWh"},
+}
+"""Values of the keys without a default, which are inferred if one is not given."""
 _NAMING: Final = ("household", "time", "energy", "ignore", "where", "add")
 """Keys of [input.columns] whose values are the names of columns."""
 _OF_TABLES: Final[Mapping[Key, str]] = {(TABLE, "separator"): quoted(","), (TABLE, "skip_lines"): "0"}
@@ -98,12 +102,13 @@ def infer_input(
         noted = {*read_off, *notes.get(workspace.READ_OFF, ())}
         rules = _rules(Long.name, workspace.readings_columns(files), minutes)
         return InputLayout(Long.name, rules, read_off=tuple(sorted(noted)))
-    if dataset not in (None, Long.name) or given.keys() >= _REQUIRED:
+    if dataset not in (None, Long.name) or given.keys() >= _ANY_COLUMNS.keys():
         dataset = dataset or Long.name
         rules = _rules(dataset, None if columns is None else given, interval_minutes)
         return InputLayout(dataset, rules, read_off=tuple(sorted(read_off)))
     options = {} if dataset is None and columns is None else {("input", "dataset"): quoted(Long.name)}
-    options |= {(TABLE, key): _toml(key, value) for key, value in given.items()}
+    _check_values(given)
+    options |= {(TABLE, key): toml_text(value) for key, value in given.items()}
     found, long = _layout_of_table(files, options) if is_table else read_layout(patterns(files), options)
     if long is None:
         return InputLayout(found, _rules(found, None, interval_minutes), {"dataset": found})
@@ -154,18 +159,18 @@ def _name_as_text(value: Any) -> Any:  # noqa: ANN401
     return str(value) if isinstance(value, Integral) and not isinstance(value, bool) else value
 
 
-def _toml(key: str, value: object) -> str:
-    """Return a value of a column as TOML.
+def _check_values(given: Mapping[str, Any]) -> None:
+    """Check every given key by itself; whether they go together is known when all are.
 
     Raises:
-        InputError: a value that no run file can have.
+        RunFileError: a key that does not exist, or a value that no run file can have.
     """
-    toml = toml_text(value)
+    columns = {**_ANY_COLUMNS, **given}
     try:
-        toml_value(toml)
-    except tomllib.TOMLDecodeError:
-        raise InputError(f'columns["{key}"]: {type(value).__name__} is no value of it; give a text or a list') from None
-    return toml
+        LongColumns.model_validate(columns)
+    except ValidationError as error:
+        if any(problem["loc"] for problem in error.errors()):
+            workspace.rules_of({"columns": columns})
 
 
 def _has_readings(table: Any) -> bool:  # noqa: ANN401
