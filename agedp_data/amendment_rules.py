@@ -126,6 +126,11 @@ WITNESS: Final = Rule(
     "no bound changes; without a witness an older ledger that was put back is not detected",
     permits=lambda old, new, _contract: {old, new} == {ABSENT, '"required"'},
 )
+SIGN: Final = Rule(
+    "recipients were told that folders of this population are signed",
+    "no bound changes; from then on a folder without a signature is refused",
+    permits=lambda old, new, _contract: (old, new) == (ABSENT, "true"),
+)
 APART: Final = Rule(
     "households that are counted elsewhere too would be released: this would loosen the promise",
     tightens=lambda _old, new: new == '"refuse"',

@@ -127,8 +127,9 @@ def contract_part(run: RunFile, *, model: str | None) -> dict[str, Any]:
         registered["schedule"][ZONE_CHANGES] = list(zone_changes(zone, run.schedule.first_day, run.schedule.last_day))
     if model is not None:
         registered.setdefault("model", {})["hash"] = model
-    if run.output.witness is not None:  # its address is free; the contract records only that it is required
-        registered["output"] = {"witness": "required"}
+    output: dict[str, Any] = {"witness": "required"} if run.output.witness is not None else {}  # its address is free
+    if output := output | ({"sign": True} if run.output.sign else {}):
+        registered["output"] = output
     return {**registered, "form": FORM, "needs": NEEDS[FORM]} if is_later(registered) else registered
 
 
@@ -268,6 +269,11 @@ class Contract:
     def requires_witness(self) -> bool:
         """Whether a witness must confirm the newest head of the ledger."""
         return "witness" in self.keys.get("output", {})
+
+    @property
+    def is_signed(self) -> bool:
+        """Whether every release folder has a signature."""
+        return "sign" in self.keys.get("output", {})
 
     @cached_property
     def run_file(self) -> RunFile:

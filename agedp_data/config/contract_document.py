@@ -293,13 +293,14 @@ class ContractModel(DocumentPart):
 
 
 class ContractOutput(DocumentPart):
-    """Present if a witness is used.
+    """Present if a witness is used, or if release folders are signed."""
 
-    Another place confirms the newest head of the ledger, so that an older ledger that was put back is refused.
-    """
+    optional = frozenset({"witness", "sign"})
 
-    witness: Literal["required"]
-    """Where it lies is not published."""
+    witness: Literal["required"] | None = None
+    """Another place, which is not published, confirms the newest head of the ledger: an older one is refused."""
+    sign: Literal[True] | None = None
+    """Every release folder has a signature, by the newest key that the ledger rows name."""
 
 
 class ContractDocument(DocumentPart):

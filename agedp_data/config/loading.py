@@ -50,7 +50,11 @@ _SECTIONS: dict[str, tuple[type[Section], ...]] = {
     "engine": (EngineSection,),
 }
 _CHOICE_KEYS = {table: choice for table, (choice, _) in TABLES.items() if choice}
-_FIXED_MESSAGES = {"string_type": "must be text in quotes", "tuple_type": "must be a list, in square brackets"}
+_FIXED_MESSAGES = {
+    "string_type": "must be text in quotes",
+    "tuple_type": "must be a list, in square brackets",
+    "bool_type": "must be true or false",
+}
 _MISSING_TYPES = ("missing", "union_tag_not_found")
 _FOLLOW_UP_TYPE = "default_factory_not_called"
 _TABLE_TYPES = ("model_type", "model_attributes_type", "dict_type", "is_instance_of")

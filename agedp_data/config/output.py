@@ -9,7 +9,7 @@ from typing import Annotated, Final, Literal
 from pydantic import Field, PlainValidator, WithJsonSchema
 
 from agedp_data import parameters
-from agedp_data.amendment_rules import APART, RAISE, WITNESS
+from agedp_data.amendment_rules import APART, RAISE, SIGN, WITNESS
 from agedp_data.config.paths import LedgerUrl, Location, OptionalLocation, RegisterUrl, SharedFolder, WitnessLocation
 from agedp_data.series.mean import PERIODS, Period
 
@@ -44,6 +44,11 @@ class OutputSection(parameters.Section):
     """Where the newest head of the ledger is confirmed: a file on another disk, or an object (`s3://`). A ledger that
     was restored from a snapshot is then refused. The place may change; that a witness is used is in the contract, and
     only `agedp ledger amend` removes it. A row (`postgresql://`) is for populations that 0.2 began.
+    """
+    sign: Annotated[bool, SIGN] = False
+    """Whether the release folder is signed (`SIGNATURE.json`) with the key that `agedp key create` writes into the
+    confidential folder. `agedp verify --key FINGERPRINT` then refuses every edit. In the contract: from then on a
+    folder without a signature is refused.
     """
     title: parameters.Text | None = None
     """Title of the release, also in `datapackage.json`."""

@@ -28,6 +28,7 @@ from agedp_data.ledger.backends import backend
 from agedp_data.ledger.backends.backend import LedgerDatabase, run_transaction
 from agedp_data.ledger.hash_chain import HashChain, release_key
 from agedp_data.ledger.ledger_reader import History, LedgerReader, require_same_contract
+from agedp_data.ledger.signature import KeyHistory
 from agedp_data.ledger.witness import CommitWitness, WitnessState
 
 if TYPE_CHECKING:
@@ -325,6 +326,15 @@ class Ledger(LedgerTransactions):
             self._upgrade_for(account, at)
             self._store(_lifecycle_row(account, at))
         return account
+
+    @in_write_transaction
+    def record_key(self, key: lifecycle.SigningKey, *, at: str | date) -> lifecycle.SigningKey:
+        """Store the key that signs the folders of this ledger from now on, unless it is the newest one already."""
+        newest = KeyHistory.of(self.statements(lifecycle.LEDGER_POPULATION)).newest
+        if newest != key.fingerprint:
+            self._upgrade_for(key, at)
+            self._store(_lifecycle_row(key, at))
+        return key
 
     def _upgrade_for(self, record: lifecycle.LifecycleRecord, at: str | date) -> None:
         """Store an upgrade to the form of a record unless the ledger has it."""

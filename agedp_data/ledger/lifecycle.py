@@ -135,7 +135,8 @@ class PopulationAccount(HouseholdAccount):
 class SigningKey:
     """The SHA-256 `fingerprint` of the key that signs from here on, and the `signature` of it by the key before it.
 
-    `signature` is "" for the first key, and where the earlier key is lost.
+    `signature` is the earlier public key and what it signed, both hexadecimal (`signature.KeyHistory`); "" for the
+    first key, and where the earlier key is lost.
     """
 
     fingerprint: str

@@ -4,8 +4,8 @@ A file of rows begins with a header: `schema`, the ledger's schema `version`, it
 `rows`, whether the file is complete (`whole`), and if so whether the ledger was `closed` and cannot continue. Each
 further line is one object: table, text, hash. A release folder contains such a file with the rows of its population,
 from which a lost ledger can be recovered. That file omits statement rows, each of which repeats a complete statement,
-except for recovery and upgrade records, and the calibration draws and household accounts of its population. The rows
-therefore get new hashes in the new chain.
+except for recovery and upgrade records, the calibration draws and household accounts of its population, and signing
+keys. The rows therefore get new hashes in the new chain.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from agedp_data.ledger.lifecycle import (
     EarlierLedger,
     LedgerUpgrade,
     RecoveryRecord,
+    SigningKey,
     Takeover,
     format_lifecycle_record,
     read_lifecycle_record,
@@ -204,7 +205,9 @@ def export_outline(ledger: LedgerReader, population: str, *, head: str) -> Ledge
     model_ids = {row.model for row in headers} | {row.terms.model_hash for row in contracts if row.seq <= newest}
     models = [row for row in ledger.models() if row.model in model_ids]
     records = ledger.statements(LEDGER_POPULATION)
-    found: list[Row] = [*_recovery_rows(records), *_record_rows(records, population), *contracts, *models]
+    is_signed = any(row.terms.is_signed for row in contracts if row.seq <= newest)
+    of_population = _record_rows(records, population, is_signed=is_signed)
+    found: list[Row] = [*_recovery_rows(records), *of_population, *contracts, *models]
     rows = [*(row for row in found if row.seq <= newest), *map(outline_of, headers)]
     return LedgerExport(ledger.id, head, is_complete=False, rows=tuple(sorted(rows, key=lambda row: row.seq)))
 
@@ -225,20 +228,25 @@ def _recovery_rows(rows: Iterable[Row]) -> list[StatementRecord]:
     return [row for row in rows if _is_record(row, RecoveryRecord)]
 
 
-def _record_rows(rows: Iterable[Row], population: str) -> list[StatementRecord]:
-    """Return the calibration draws and household accounts of a population after the upgrades that permit them.
+def _record_rows(rows: Iterable[Row], population: str, *, is_signed: bool) -> list[StatementRecord]:
+    """Return the draws, accounts and, where folders are signed, keys of a population, after the upgrades for them.
 
     An account may be the head that an earlier statement names, so that a recovered ledger must know it.
     """
     records = [(row, read_lifecycle_record(row)) for row in rows if isinstance(row, StatementRecord)]
     upgrades = [row for row, record in records if isinstance(record, LedgerUpgrade)]
-    entries = [row for row, record in records if isinstance(record, SINCE_FORM_2) and record.population == population]
+    entries = [
+        row
+        for row, record in records
+        if (is_signed and isinstance(record, SigningKey))
+        or (isinstance(record, SINCE_FORM_2) and record.population == population)
+    ]
     return [*upgrades, *entries] if entries else []
 
 
 def is_folder_record(row: StatementRecord) -> bool:
     """Return whether the rows of a release folder may contain this statement row."""
-    return isinstance(read_lifecycle_record(row), (RecoveryRecord, LedgerUpgrade, *SINCE_FORM_2))
+    return isinstance(read_lifecycle_record(row), (RecoveryRecord, LedgerUpgrade, SigningKey, *SINCE_FORM_2))
 
 
 def recovered_rows(export: LedgerExport, statement: StatementRecord, *, at: str) -> tuple[Row, ...]:
@@ -381,7 +389,7 @@ def _by_entry(rows: Sequence[Row]) -> list[Row]:
         if isinstance(row, ContractRecord | ReleaseRecord):
             model = row.model if isinstance(row, ReleaseRecord) else row.terms.model_hash or ""
             named_since.setdefault(model, row.seq)
-        elif _is_record(row, SINCE_FORM_2):
+        elif _is_record(row, (SigningKey, *SINCE_FORM_2)):
             needed_since.append(row.seq)
 
     def entry(row: Row) -> tuple[int, int]:

@@ -204,7 +204,7 @@ def _annotation_text(annotation: Any, bounds: tuple[str, str] = ("", "")) -> str
     if origin is tuple:
         return f"list of {_annotation_text(parts[0])}"
     low, high = bounds
-    type_name = {int: "whole number", str: "text", date: "date", Decimal: "number"}[annotation]
+    type_name = {bool: "`true`, `false`", int: "whole number", str: "text", date: "date", Decimal: "number"}[annotation]
     return f"{type_name} from {low} to {int(high):,}" if high else f"{type_name} from {low}" if low else type_name
 
 

@@ -567,7 +567,7 @@ def _judged_rows(parsed: ParsedReadings, store: Store, *, read_off: bool) -> tup
     lost = replace(parsed.conflicts, household=in_roster[parsed.conflicts.household])
     bare_household, bare_day = of_roster(parsed.bare_days)
     bare = household_day_key(bare_household, bare_day)[bare_household >= 0]
-    of_members = input_facts.find_in_days(of_days, roster_days, examined, bare)
+    of_members = input_facts.find_in_days([of_days], roster_days, examined, bare)
     of_conflicts = input_facts.find_in_conflicts([lost], roster_days, layout)
     touched = add_touched([rejected.touched, of_members, of_conflicts])
     if rejected.headers and rejected.have_other_order(parsed.column_orders):

@@ -154,7 +154,7 @@ def _read_rows(path: Path) -> Iterator[str]:
         ) from None
 
 
-def verify(folder: str | Path, *, ledger: str | None = None) -> Verification:
+def verify(folder: str | Path, *, ledger: str | None = None, key: str = "", not_before: str = "") -> Verification:
     """Verify a release folder against its ledger rows: tables, statement, texts; and against a ledger if one is named.
 
     Use it on every folder that you receive, before you read a value.
@@ -162,6 +162,8 @@ def verify(folder: str | Path, *, ledger: str | None = None) -> Verification:
     Args:
         folder: the release folder.
         ledger: URL of the ledger that it was published from; recipients have none.
+        key: fingerprint of the key that must have signed it, got by another way than the folder (64 hex digits).
+        not_before: `newest_row` of an earlier folder; an older folder is refused.
 
     Returns:
         What was compared with the ledger rows of the folder, and what was not.
@@ -176,7 +178,7 @@ def verify(folder: str | Path, *, ledger: str | None = None) -> Verification:
     agedp_data.errors.InputError: nowhere is not a folder; name the release folder itself
     """
     release = open_release(folder)
-    verification = release.verify()
+    verification = release.verify(key=key, not_before=not_before)
     if ledger is not None:
         with Ledger.open(ledger) as opened:
             if opened.verify():

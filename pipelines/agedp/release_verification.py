@@ -18,6 +18,7 @@ Decisions:
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -38,7 +39,9 @@ from agedp.planning.forecast import ForecastView
 from agedp.release_folder.folder_files import (
     PACKAGE,
     REPORT,
+    SIGNATURE,
     STATEMENT,
+    SUMS,
     WITHOUT_PACKAGE,
     WORDS,
     json_bytes,
@@ -50,11 +53,13 @@ from agedp.release_folder.result_tables import whole_table
 from agedp.release_folder.verification import contracts_and_releases, interval_coverage
 from agedp.reports.report_data import ReleasedRows, charted_rows
 from agedp.result_summary import ResultSummary
+from agedp_data import foreign_files
 from agedp_data.config.output import OutputSection
 from agedp_data.epsilon import exact_text, round_nano
 from agedp_data.errors import AgedpError, InputError
 from agedp_data.ledger import ContractRecord, ModelRecord, ReleaseRecord, StatementRecord, lifecycle
 from agedp_data.ledger.records import header_of, outline_of
+from agedp_data.ledger.signature import KeyHistory, SignedFolder, check_signature
 from agedp_data.ledger.transfer import LedgerExport
 from agedp_data.messages import escape_text
 from agedp_data.model import Model
@@ -97,6 +102,10 @@ class Verification:
 
     compared: tuple[str, ...]
     not_compared: tuple[str, ...]
+    signed_by: str = ""
+    """Fingerprint of the key that signed the folder, "" for none. Who holds it is shown by no folder."""
+    key_breaks: tuple[tuple[str, str], ...] = ()
+    """Fingerprint and date of later keys that the key before them did not sign."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,8 +215,13 @@ class ReleaseFolder(ResultSummary, FolderReader):
             raise InputError(f"{escape_text(name)}: has no values of a day to plot. Name a table of released values")
         return plots.released(table, chart)
 
-    def verify(self) -> Verification:
+    def verify(self, *, key: str = "", not_before: str = "") -> Verification:
         """Verify checksums, tables, statement and texts: everything must follow from the ledger rows in the folder.
+
+        Args:
+            key: fingerprint of the key that must have signed the folder, got by another way than the folder; a newer
+                key that follows from it, each signed by the one before, is as good.
+            not_before: hash of the newest row of an earlier folder (`newest_row`); an older folder is refused.
 
         Returns:
             What was compared, and what was not.
@@ -217,6 +231,11 @@ class ReleaseFolder(ResultSummary, FolderReader):
         """
         export, statement = self.verify_files(), self.read_statement()
         contracts, releases = contracts_and_releases(export)
+        keys = KeyHistory.of(export.rows)
+        signed_by = _check_signed(self, statement, export, keys, key)
+        if not_before and not_before not in _hashes(export):
+            named = escape_text(not_before, 64)
+            raise InputError(f"its ledger rows have no row {named}: the folder is older, or of another ledger")
         try:
             rows = _FolderRows(statement, export, contracts, releases, _coverage(self))
             terms = rows.terms()
@@ -229,7 +248,51 @@ class ReleaseFolder(ResultSummary, FolderReader):
         except _INCOMPLETE as error:
             kind = type(error).__name__
             raise InputError(f"its ledger rows or {STATEMENT} lack entries, or agedp has a fault ({kind})") from None
-        return _verification(statement, expected, same_texts)
+        verification = _verification(statement, expected, same_texts)
+        if not signed_by:
+            return verification
+        compared = (*verification.compared, SIGNATURE)
+        return replace(verification, compared=compared, signed_by=signed_by, key_breaks=keys.breaks)
+
+    @property
+    def newest_row(self) -> str:
+        """Return the hash of the newest ledger row in the folder, by which a later folder is known to be later."""
+        return self.ledger_rows().rows[-1].hash
+
+
+def _check_signed(folder: ReleaseFolder, statement: Statement, export: LedgerExport, keys: KeyHistory, key: str) -> str:
+    """Return the fingerprint of the key that signed a folder, "" for none.
+
+    Raises:
+        InputError: the signature is missing, false, or by another key than the rows or the recipient name.
+    """
+    contracts, _ = contracts_and_releases(export)
+    if not (folder.path / SIGNATURE).exists():
+        if key or any(contract.terms.is_signed for contract in contracts):
+            said = "you name a key" if key else "its contract says that every folder is signed"
+            raise InputError(f"{SIGNATURE} is missing, and {said}. {_ADVICE}")
+        return ""
+    digest = hashlib.sha256(foreign_files.read_small_file(folder.path, SUMS)).hexdigest()
+    newest, population = max(row.seq for row in export.rows), statement.population
+    signed = SignedFolder(population, statement.ledger.id, statement.ledger.head, newest, digest)
+    fingerprint = check_signature(foreign_files.read_small_file(folder.path, SIGNATURE), signed)
+    if fingerprint != keys.newest:
+        named = f"name key {keys.newest}" if keys.newest else "name none"
+        raise InputError(f"{SIGNATURE} is by key {fingerprint}, and its ledger rows {named}. {_ADVICE}")
+    if key and not keys.trusts(key.lower()):
+        why = "; key {} of {} was not signed by the one before".format(*keys.breaks[-1]) if keys.breaks else ""
+        raise InputError(f"{SIGNATURE} is by key {fingerprint}, which is not the key that you name{why}")
+    return fingerprint
+
+
+def _hashes(export: LedgerExport) -> set[str]:
+    """Return the hashes of the rows of a folder, also those that they had in ledgers from which they were recovered."""
+    hashes = {row.hash for row in export.rows}
+    for row in export.rows:
+        record = lifecycle.read_lifecycle_record(row) if isinstance(row, StatementRecord) else None
+        if isinstance(record, lifecycle.RecoveryRecord):
+            hashes |= {*record.hashes, *(of for earlier in record.earlier_ledgers for of in earlier.hashes)} - {""}
+    return hashes
 
 
 def open_release(folder: str | Path) -> ReleaseFolder:

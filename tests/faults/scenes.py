@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from agedp.internal_records.signing_keys import create_key
 from agedp.ledger_transfer import verify_against
 from agedp.release_verification import open_release
 from agedp_data.ledger import Ledger
@@ -111,7 +112,9 @@ class Scene:
         """Write the run file and what it names."""
         for folder in ("book", "far"):
             (self.house / folder).mkdir(parents=True, exist_ok=True)
-        witness = f'witness = "{WITNESS}"\n' if self.witnessed else ""
+        witness = f'witness = "{WITNESS}"\nsign = true\n' if self.witnessed else ""
+        if self.witnessed and not (self.house / "confidential" / "signing_keys").exists():
+            create_key(self.house / "confidential", None, at=first)
         ledger = self.shelf.written("book/ledger.sqlite")
         text = _RUN.format(epsilon=epsilon, model=model, first=first, ledger=ledger, witness=witness)
         (self.house / "run.toml").write_text(text)

@@ -92,7 +92,7 @@ never household_register="sqlite:///out/register.sqlite"
 free release="out/elsewhere" & title="Another" & source="Ours" & licence="CC0-1.0"
 free contact="us" & interval=0.5 & layout="monthly" | "single"
 free averages_by=["year"] | ["week", "month"]
-amend witness="homes.witness"
+amend witness="homes.witness" & sign=true
 never ledger="sqlite:///out/fresh.sqlite" & confidential="out/house"
 [population]
 free roster="same.csv"

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from agedp.internal_records.signing_keys import create_key
 from agedp_data.config import input as inputs
 from agedp_data.config import model_section, output, schedule
 from agedp_data.config.run_file import RunFile
@@ -99,6 +100,7 @@ def begun(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     for name, text in (FILES | MORE).items():
         (place.folder / name).write_text(text)
     place.write(run_file(request.param))
+    create_key(place.folder / "out" / "confidential", None, at=FIRST)
     assert place.call("run", as_of=HALFWAY) == 0
     return place
 

@@ -36,12 +36,13 @@ CALLS = {
     f"compare(readings, promises, *, {OPTIONS}) "
     f"release(source, *, promise=None, scheduler=None, as_of=None, {OPTIONS}) Release.plot() Release.save(folder) "
     f"sanitise(source, *, folder=None, promise=None, scheduler=None, as_of=None, {OPTIONS}) true_means(run_file) "
-    "open_release(folder) ReleaseFolder.table(...) ReleaseFolder.ledger_rows() ReleaseFolder.verify() "
+    "open_release(folder) ReleaseFolder.table(...) ReleaseFolder.ledger_rows() "
+    "ReleaseFolder.verify(*, key='', not_before='') "
     "ReleaseFolder.plot(name='') ReleaseFolder.period_averages(period) ReleaseFolder.quantiles() "
     "ReleaseFolder.span_bounds(*, days, delta) "
     "smooth(release, *, region=None, weather=None, temperature_column=None) "
     "SmoothedRelease.save(folder) SmoothedRelease.plot() "
-    "verify(folder, *, ledger=None) audit(run_file, ...) progress_bars() "
+    "verify(folder, *, ledger=None, key='', not_before='') audit(run_file, ...) progress_bars() "
     "Classical(*, max_day_epsilon, epsilon_total, delta=None, accept=None, epsilon_per_day) "
     "WEvent(*, max_day_epsilon, epsilon_total, delta=None, accept=None, window_days, epsilon_per_window, spend) "
     "AgeDependent(*, max_day_epsilon, epsilon_total, delta=None, accept=None, age_days, method, secret, "
@@ -131,7 +132,7 @@ ATTRIBUTES = {
     "agedp:CalibratedModel": "id leakage_bound spectral_gaps households settings",
     "agedp:Plan": "table ends_on ended_by verdict",
     "agedp:Release": "table statement ledger bounds",
-    "agedp:ReleaseFolder": "path statement",
+    "agedp:ReleaseFolder": "path statement newest_row",
     "agedp:SmoothedRelease": "table source",
     "agedp_data.leakage.function:KernelLeakage": "breakpoints",
     "agedp_data.leakage.bound_table:LeakageBound": "ages losses backward forward bounds",

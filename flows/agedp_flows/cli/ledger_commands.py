@@ -19,6 +19,40 @@ ledger = options.CommandGroup(
 app.add_typer(ledger, name="ledger", rich_help_panel=options.TO_HAND_OVER, no_args_is_help=True)
 
 
+key = options.CommandGroup(help="The key that signs release folders ([output] sign).", epilog=options.STATUSES)
+app.add_typer(key, name="key", rich_help_panel=options.TO_HAND_OVER, no_args_is_help=True)
+
+
+@key.command()
+def create(
+    run_file: options.RunFileArgument = options.RUN_FILE,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="make another key, which the present one signs unless it is lost")
+    ] = False,
+    as_json: options.JsonOption = False,
+    quiet: options.QuietOption = False,
+) -> None:
+    """Write a key into the confidential folder and print its fingerprint, which recipients need by another way.
+
+    Release folders are signed with it once the run file says [output] sign = true. Keep a copy of the key where you
+    keep copies of the ledger.
+
+    Example: agedp key create london.toml
+    """
+    from agedp.internal_records.signing_keys import create_key
+    from agedp.ledger_session import LedgerSession
+    from agedp.run_context import RunContext
+
+    session = LedgerSession.open(RunContext.load(run_file))
+    newest = "" if session.ledger is None else session.ledger.newest_date(session.run.population)
+    at = max(clock.today().isoformat(), newest)
+    made = create_key(session.run.paths.folder, session.ledger, at=at, replaces=replace)
+    lines = [f"key {made.fingerprint}: its fingerprint. Tell it to recipients by another way than the release folder."]
+    if not session.run.run_file.output.sign:
+        lines.append("Write sign = true into [output]; a running series needs `agedp ledger amend` too.")
+    options.print_answer({"fingerprint": made.fingerprint}, lines, as_json=as_json, quiet=quiet)
+
+
 @ledger.command()
 def show(
     address: options.LedgerArgument = str(options.RUN_FILE),

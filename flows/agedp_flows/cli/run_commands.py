@@ -200,7 +200,7 @@ def publish(
 
 
 @app.command(rich_help_panel=options.TO_HAND_OVER)
-def verify(
+def verify(  # noqa: PLR0913, PLR0917  (a parameter for each option)
     folder: options.FolderArgument,
     ledger: Annotated[str | None, typer.Option(metavar="URL", help="the ledger it was published from")] = None,
     span: Annotated[
@@ -208,12 +208,22 @@ def verify(
         typer.Option(metavar="DAYS|total", help="also print the (epsilon, delta) bound of the worst such days"),
     ] = None,
     delta: Annotated[str | None, typer.Option(metavar="P", help="the delta of that bound, such as 1e-6")] = None,
+    key: Annotated[
+        str, typer.Option(metavar="FINGERPRINT", help="the key that must have signed it, got by another way")
+    ] = "",
+    not_before: Annotated[
+        str, typer.Option(metavar="ROW", help="refuse a folder older than the one with this newest row")
+    ] = "",
     as_json: options.JsonOption = False,
     quiet: options.QuietOption = False,
 ) -> None:
     """Check a release folder: every table, bound and text against its ledger rows, and these against a ledger if given.
 
     It prints what it compared and what it did not. For recipients.
+
+    With --key every edit of a value, text or report is refused, since only the
+    holder of the key can sign. Ask the publisher for its fingerprint by another
+    way than the folder.
 
     With --span and --delta it also prints what so many days, and all days, reveal
     about one household, from the folder's rows alone; folders of every version
@@ -222,10 +232,10 @@ def verify(
     Example: agedp verify out/release --span 365 --delta 1e-6
     """
     from agedp.release_verification import open_release
-    from agedp_flows.text.screen import verification_json, verification_lines
+    from agedp_flows.text.screen import signature_lines, verification_json, verification_lines
 
     release = open_release(folder)
-    verification = release.verify()
+    verification = release.verify(key=key, not_before=not_before)
     chain_facts, span_facts, spans_text = {}, {}, []
     if ledger is not None:
         from agedp_flows.text.ledger_text import verify_folder_against
@@ -238,6 +248,7 @@ def verify(
         spans = folder_spans(release, span, delta)
         span_facts, spans_text = {"spans": spans_json(spans)}, span_lines(release, spans)
     lines = verification_lines(folder, verification, has_ledger=ledger is not None)
+    lines += signature_lines(verification, newest_row=release.newest_row, key=key)
     if foreign_files := release.other_files():
         lines.append(f"not part of the release, and not checked: {', '.join(map(escape_text, foreign_files))}")
     advice = f"Read {escape_text(folder)}/STATEMENT.md: what the release reveals about one household."
@@ -247,6 +258,7 @@ def verify(
             "verified": True,
             **chain_facts,
             **verification_json(verification, has_ledger=ledger is not None),
+            "newest_row": release.newest_row,
             "not_of_the_release": list(foreign_files),
             **span_facts,
         },

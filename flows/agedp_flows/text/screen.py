@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, TextIO
+from typing import TYPE_CHECKING, Any, Final, Literal, TextIO
 
 from agedp_data.epsilon import NANO, exact_text
 from agedp_data.messages import escape_controls, escape_text
@@ -297,10 +297,34 @@ def verification_lines(folder: str | Path, verification: Verification, *, has_le
     ]
 
 
-def verification_json(verification: Verification, *, has_ledger: bool) -> dict[str, list[str]]:
+def signature_lines(verification: Verification, *, newest_row: str, key: str) -> list[str]:
+    """Return who signed a folder, and by what a later one is known to be later, as lines for the terminal.
+
+    Args:
+        verification: of the folder.
+        newest_row: of the folder.
+        key: the fingerprint that was asked for, "" for none.
+    """
+    if not verification.signed_by:
+        return []
+    who = "The holder of this key published these bytes." if key else "Who holds the key is not shown here (--key)."
+    broken = [f"key {of[:16]} of {at}: not signed by the key before it" for of, at in verification.key_breaks]
+    return [
+        f"signed by key {verification.signed_by}. {who}",
+        *broken,
+        f"newest row {newest_row}: a later folder is checked with --not-before and this row",
+    ]
+
+
+def verification_json(verification: Verification, *, has_ledger: bool) -> dict[str, Any]:
     """Return the result as JSON; compared with a ledger, nothing of a folder is left out."""
     not_compared = () if has_ledger else verification.not_compared
-    return {"compared": list(verification.compared), "not_compared": list(not_compared)}
+    return {
+        "compared": list(verification.compared),
+        "not_compared": list(not_compared),
+        "signed_by": verification.signed_by,
+        "key_breaks": [{"key": key, "date": at} for key, at in verification.key_breaks],
+    }
 
 
 _SHORT: Final = 4

@@ -59,6 +59,8 @@ _EXTRA_READINGS: Final = 2
 """Readings of a day that a clock change adds."""
 _MIN_READINGS: Final = 20
 """Fewer readings of a household show no interval."""
+_AT_ONCE: Final = 2**19
+"""Household-days that are compared at once, about: 16 MB."""
 _MIN_RISES: Final = 14
 _MIN_OTHERS: Final = 3
 """Fewer households beside one show no total."""
@@ -165,7 +167,8 @@ def _facts_of_bucket(
     code_by_id = {name: code for code, name in enumerate(of_bucket.ids)}
     roster_days = RosterDays(of_bucket, _day_numbers(examined.due).tolist(), examined.by)
     households: set[str] = set()
-    facts, member_days, conflicting, bare = HouseholdFacts(), [_NO_MEMBER_DAYS], [_NO_CONFLICT], [_NONE]
+    facts, member_days, conflicting, bare = HouseholdFacts(), list[Ints](), [_NO_CONFLICT], [_NONE]
+    day_sums: dict[int, tuple[int, int, int]] = {}
     days = None if examined.day_filter is None else _day_numbers(examined.day_filter.to_pylist())
     for month in examined.months:
         table = rejected_days.filter_days(
@@ -182,13 +185,13 @@ def _facts_of_bucket(
                 [month_reader.household_codes(table, code_by_id), month_reader.day_numbers(table), *values]
             )
             member_days.append(of_month[:, of_month[0] >= 0])
+            day_sums |= sum_days(member_days[-1])
             conflicting.append(rows)
             if examined.interval_minutes < INTERVAL_MINUTES:
                 parts = store.month_parts(month, delivery.contents, bucket)
                 bare.append(_bare_days(month_reader.index_month(store, parts, days=days), code_by_id))
         facts = _add_facts([facts, month_facts])
-    days_of_members = np.concatenate(member_days, axis=1)
-    touched = find_in_days(days_of_members, roster_days, examined, np.concatenate(bare))
+    touched = find_in_days(member_days, roster_days, examined, np.concatenate(bare))
     touched |= find_in_conflicts(conflicting, roster_days, store.layout)
     return replace(
         facts,
@@ -197,7 +200,7 @@ def _facts_of_bucket(
         roster_days=roster_days.totals,
         members=roster_days.households,
         touched={name: of_name for name, of_name in touched.items() if of_name.days[ALL]},
-        day_sums=sum_days(days_of_members),
+        day_sums=day_sums,
     )
 
 
@@ -215,16 +218,31 @@ def _bare_days(index: MonthIndex, code_by_id: Mapping[str, int]) -> Ints:
 
 
 def find_in_days(
-    member_days: Ints, roster: RosterDays, examined: ExaminedDays, bare: Ints = _NONE
+    member_days: Sequence[Ints], roster: RosterDays, examined: ExaminedDays, bare: Ints = _NONE
 ) -> dict[FindingName, Touched]:
-    """Return what another interval and registers touch.
+    """Return what another interval and registers touch; households are looked at in blocks.
 
     Args:
-        member_days: household code, day, readings and energy [Wh] of household-days, shape (4, n).
+        member_days: household code, day, readings and energy [Wh] of household-days, arrays of shape (4, n).
         roster: the household-days that count.
         examined: the readings of a day, and the sampled households whose readings rise like those of a register.
         bare: keys of household-days with rows, but without a complete half-hour.
     """
+    bare_household, _ = split_household_day_key(bare)
+    count = 1 + max(int(codes.max(initial=0)) for codes in (bare_household, *(days[0] for days in member_days)))
+    at_once = -(-count // max(1, sum(days.shape[1] for days in member_days) // _AT_ONCE))
+
+    def found(low: int) -> dict[FindingName, Touched]:
+        parts = [days[:, (low <= days[0]) & (days[0] < low + at_once)] for days in member_days]
+        is_in = (low <= bare_household) & (bare_household < low + at_once)
+        return _find_in_days(np.concatenate([_NO_MEMBER_DAYS, *parts], axis=1), roster, examined, bare[is_in])
+
+    return add_touched([found(low) for low in range(0, count, at_once)])
+
+
+def _find_in_days(
+    member_days: Ints, roster: RosterDays, examined: ExaminedDays, bare: Ints
+) -> dict[FindingName, Touched]:
     household, day, readings, energy = member_days[:, np.lexsort((member_days[1], member_days[0]))]
     codes, index, number = np.unique(household, return_inverse=True, return_counts=True)
     most = np.zeros(len(codes), np.int64)
@@ -267,7 +285,7 @@ def find_in_days(
 
 
 def sum_days(member_days: Ints) -> DaySums:
-    """Return sum, largest and number of the daily totals by day; `member_days` as in `find_in_days`."""
+    """Return sum, largest and number of the daily totals by day; `member_days` as one array of `find_in_days`."""
     days, index, number = np.unique(member_days[1], return_inverse=True, return_counts=True)
     total, largest = np.zeros((2, len(days)), np.int64)
     np.add.at(total, index, member_days[3])

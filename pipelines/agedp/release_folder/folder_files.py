@@ -21,6 +21,8 @@ from agedp_data.statement.document import Statement
 
 STATEMENT, WORDS, SUMS = "statement.json", "STATEMENT.md", partitions.SUMS_FILE
 ROWS, PACKAGE, REPORT = "ledger_rows.jsonl", "datapackage.json", "report.html"
+SIGNATURE = "SIGNATURE.json"
+"""Not listed in SHA256SUMS, which it signs."""
 _DERIVED = frozenset(table.file for table in DERIVED_TABLES)
 WITHOUT_PACKAGE = ("agedp-statement-1",)
 _NOT_LISTED = f"not listed in {SUMS}"
@@ -41,12 +43,13 @@ def is_release_file(name: str) -> bool:
         return table == partitions.ROWS_TABLE or is_release_file(f"{table}.parquet")
     stem = name.removesuffix(".parquet")
     is_table = stem in _DERIVED or partitions.kind_of(stem) is not None
-    return (is_table and stem != name) or name in (STATEMENT, WORDS, ROWS, PACKAGE, SUMS, REPORT)
+    return (is_table and stem != name) or name in (STATEMENT, WORDS, ROWS, PACKAGE, SUMS, SIGNATURE, REPORT)
 
 
 def max_bytes(name: str) -> int:
     """Return the largest size of a file of a release by its name: those that are parsed as a whole are small."""
-    return foreign_files.MAX_TEXT_BYTES if name in (STATEMENT, WORDS, PACKAGE, SUMS) else foreign_files.MAX_FILE_BYTES
+    is_small = name in (STATEMENT, WORDS, PACKAGE, SUMS, SIGNATURE)
+    return foreign_files.MAX_TEXT_BYTES if is_small else foreign_files.MAX_FILE_BYTES
 
 
 def check_sums(folder: Path, listed: str, expected: Mapping[str, str]) -> None:
@@ -80,7 +83,7 @@ def _file_faults(folder: Path, expected: Mapping[str, str]) -> Iterator[str]:
                 changed.append(name)
         except OSError:
             missing.append(name)
-    unlisted = sorted(set(filter(is_release_file, partitions.list_files(folder))) - set(expected) - {SUMS})
+    unlisted = sorted(set(filter(is_release_file, partitions.list_files(folder))) - set(expected) - {SUMS, SIGNATURE})
     if changed:
         differ = "differs from the published file" if len(changed) == 1 else "differ from the published files"
         yield f"{_names_text(changed)} {differ}"

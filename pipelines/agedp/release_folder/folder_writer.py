@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -31,7 +31,16 @@ import pyarrow.parquet as pq
 from agedp.local_files import atomic_files
 from agedp.local_files.atomic_files import exclusive_lock
 from agedp.release_folder import partitions
-from agedp.release_folder.folder_files import PACKAGE, ROWS, STATEMENT, SUMS, is_release_file, json_bytes, max_bytes
+from agedp.release_folder.folder_files import (
+    PACKAGE,
+    ROWS,
+    SIGNATURE,
+    STATEMENT,
+    SUMS,
+    is_release_file,
+    json_bytes,
+    max_bytes,
+)
 from agedp.release_folder.origin import list_published_files
 from agedp.release_folder.release_folder import FolderReader
 from agedp.release_folder.result_tables import monthly_partitions, parquet_bytes
@@ -73,6 +82,7 @@ def write_release_files(
     remote: RemoteFolder | None = None,
     *,
     unchanged: Mapping[str, str] = NO_FILES,
+    sign: Callable[[str], bytes] | None = None,
 ) -> bool:
     """Write the files, SHA256SUMS last, and remove those of another release; skip what the folder has already.
 
@@ -81,6 +91,7 @@ def write_release_files(
         files: content by path.
         remote: the URL of the release.
         unchanged: SHA-256 by path of the release's other files, which the folder has: those of closed months.
+        sign: returns the signature of the folder, given the SHA-256 of SHA256SUMS.
 
     Returns:
         Whether the folder has exactly these files; at a URL other runs may write at the same time.
@@ -89,6 +100,9 @@ def write_release_files(
         InputError: the folder cannot be written, or a link leads out of it.
     """
     all_files = add_checksums(files, unchanged=unchanged)
+    if sign is not None:  # before SHA256SUMS, the last
+        signature = sign(hashlib.sha256(all_files[SUMS]).hexdigest())
+        all_files = {**files, SIGNATURE: signature, SUMS: all_files[SUMS]}
     _make_folder(folder)
     _check_no_links(folder, files)
     for place in sorted({(folder / file).parent for file in files} | {folder}):
@@ -101,7 +115,9 @@ def write_release_files(
         if path.relative_to(folder).as_posix() not in {*all_files, *unchanged}
     ]
     if obsolete or not _has_files(folder, all_files):
-        for name, content in files.items():
+        for name, content in all_files.items():
+            if name == SUMS:
+                continue
             _make_folder((folder / name).parent)
             if "/" not in name or not _has_files(folder, {name: content}):
                 atomic_files.write(folder / name, content, mode=_READABLE)

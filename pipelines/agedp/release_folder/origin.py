@@ -15,7 +15,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
-from agedp.release_folder.folder_files import PACKAGE, REPORT, ROWS, STATEMENT, SUMS, WORDS, is_release_file, max_bytes
+from agedp.release_folder.folder_files import (
+    PACKAGE,
+    REPORT,
+    ROWS,
+    SIGNATURE,
+    STATEMENT,
+    SUMS,
+    WORDS,
+    is_release_file,
+    max_bytes,
+)
 from agedp.release_folder.partitions import ROWS_TABLE, list_files, months_by_table, partition_of
 from agedp.release_folder.release_folder import FolderReader
 from agedp.release_folder.result_tables import read_guarantee
@@ -31,7 +41,7 @@ _DAMAGED = (ValueError, LookupError, TypeError, AttributeError, RecursionError, 
 _REPORT_HEAD = re.compile("Ledger <code>[0-9a-f]{64}</code>, head\\s+<code>([0-9a-f]{64})</code>")
 _REPORT_END = 2**16
 """The footer of the report, which names the head, is in the last bytes."""
-_CERTAIN_FILES = (STATEMENT, WORDS, ROWS, f"{AVERAGES.file}.parquet", SUMS)
+_CERTAIN_FILES = (STATEMENT, WORDS, ROWS, f"{AVERAGES.file}.parquet", SUMS, SIGNATURE)
 
 
 class ReleaseOrigin(NamedTuple):

@@ -28,6 +28,7 @@ from typing import Any, Literal
 
 from agedp import budget
 from agedp.budget import PlannedRelease, ReleaseTerms
+from agedp.internal_records.signing_keys import keys_of, signing_key
 from agedp.ledger_session import LedgerSession, PopulationHistory
 from agedp.local_files import atomic_files
 from agedp.planning.advisor import advise
@@ -111,6 +112,8 @@ def plan(session: LedgerSession) -> DueDays:
             due_days = replace(due_days, notices=tuple(verdict.lines))
         if session.remote_folder is not None:
             session.remote_folder.try_writing()
+        if run.run_file.output.sign:
+            signing_key(run.paths.folder, keys_of(session.ledger))
         check_disk_space(run.release_folder, run.run_file.output.ledger)
     return due_days
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
 from importlib.metadata import version
 from pathlib import Path
@@ -24,6 +24,7 @@ from typing import Any
 
 from agedp.internal_records.bookkeeping import record_of, save_publication
 from agedp.internal_records.population_accounts import recorded_account
+from agedp.internal_records.signing_keys import keys_of, signing_key
 from agedp.ledger_session import LedgerSession, last_publication
 from agedp.release_folder.folder_files import REPORT, STATEMENT, SUMS, WORDS, json_bytes
 from agedp.release_folder.folder_writer import (
@@ -45,7 +46,8 @@ from agedp_data.config import RunFile
 from agedp_data.datasets.timestamps import tzdata_version
 from agedp_data.errors import InputError, LedgerError
 from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord, StatementRecord
-from agedp_data.ledger.lifecycle import PopulationAccount
+from agedp_data.ledger.lifecycle import LEDGER_POPULATION, PopulationAccount, SigningKey
+from agedp_data.ledger.signature import KeyHistory, SignedFolder
 from agedp_data.ledger.transfer import export_outline, export_population
 from agedp_data.model import Model
 from agedp_data.series.mean import AVERAGES_BY, PERIODS
@@ -155,7 +157,10 @@ def publish_release(session: LedgerSession, *, reads_closed_months: bool = True)
                 content, origin_head, head = ledger.in_one_transaction(
                     lambda: _record_statement(session, ledger, reads_closed_months)
                 )
-                is_complete = write_release_files(folder, content.files, remote_folder, unchanged=content.unchanged)
+                sign = _signer(session, origin_head)
+                is_complete = write_release_files(
+                    folder, content.files, remote_folder, unchanged=content.unchanged, sign=sign
+                )
                 if remote_folder is None:
                     facts = {"population": run.population, "facts": _digest_of_facts(run, session.model)}
                     heads = {"ledger_head": head, "origin_head": origin_head}
@@ -179,6 +184,9 @@ def _record_statement(
     account = recorded_account(ledger, population)
     if account is not None and not ledger.is_closed():
         ledger.record_account(account, at=_statement_date(session.run, ledger))
+    if run.output.sign and not ledger.is_closed():
+        key = signing_key(session.run.paths.folder, keys_of(ledger))
+        ledger.record_key(SigningKey(key.fingerprint), at=_statement_date(session.run, ledger))
     history = session.history
     view = history.view(session.run.roster.counts, session.run.today)
     places = {
@@ -205,6 +213,17 @@ def _record_statement(
         at=_statement_date(session.run, ledger),
     )
     return content, statement.ledger.head, ledger.head()
+
+
+def _signer(session: LedgerSession, head: str) -> Callable[[str], bytes] | None:
+    """Return what signs a folder that names a head, given the SHA-256 of SHA256SUMS; None where none is signed."""
+    population, ledger = session.run.population, session.open_ledger
+    number = ledger.row_number(head) or 0
+    if not any(contract.terms.is_signed for contract in session.history.contracts if contract.seq <= number):
+        return None
+    rows = [row for row in ledger.statements(LEDGER_POPULATION) if row.seq <= number]
+    key = signing_key(session.run.paths.folder, KeyHistory.of(rows))
+    return lambda digest: key.sign(SignedFolder(population, ledger.id, head, number, digest))
 
 
 def record_account(session: LedgerSession) -> None:
@@ -315,11 +334,11 @@ def _write_folder(session: LedgerSession, statement_record: StatementRecord) -> 
     contracts = [contract for contract in session.history.contracts if contract.seq <= newest]
     run = _as_published(session.run.run_file, statement_record)
     content = folder_content(run, ledger, statement, contracts, unchanged=UnchangedPartitions())
-    is_same = content.stated_checksums() == dict(statement_record.files)
+    is_same, sign = content.stated_checksums() == dict(statement_record.files), _signer(session, statement.ledger.head)
     if not is_same:
-        _check_bounds_agree(content.files)
+        _check_bounds_agree(content.files, sign)
     with locked_release_folder(folder):
-        write_release_files(folder, content.files, session.remote_folder)
+        write_release_files(folder, content.files, session.remote_folder, sign=sign)
     return is_same
 
 
@@ -337,10 +356,10 @@ def _as_published(run: RunFile, record: StatementRecord) -> RunFile:
     return run.model_copy(update={"output": run.output.model_copy(update=as_published)})
 
 
-def _check_bounds_agree(files: Mapping[str, bytes]) -> None:
+def _check_bounds_agree(files: Mapping[str, bytes], sign: Callable[[str], bytes] | None) -> None:
     """Check that a statement agrees with its tables, where its files cannot be compared byte for byte."""
     with TemporaryDirectory() as folder:
-        write_release_files(Path(folder), files)
+        write_release_files(Path(folder), files, sign=sign)
         try:
             ReleaseFolder(Path(folder)).verify()
         except InputError as error:

@@ -448,9 +448,26 @@ def test_daily_totals_of_a_register_rise_for_a_fortnight():
     energy = np.concatenate([np.arange(15) * 400 + 10_000, 5000 + np.arange(15) % 3 * 100])
     examined = ExaminedDays()
     member_days = np.stack([np.repeat([0, 1], 15), day, np.full(30, 48), energy])
-    touched = find_in_days(member_days, RosterDays(roster([0, 0], [14, 14]), range(15)), examined)
+    touched = find_in_days([member_days], RosterDays(roster([0, 0], [14, 14]), range(15)), examined)
     assert (touched["registers"].households, touched["registers"].days["all"]) == (1, 15)
     assert touched["interval"].households == 0
+
+
+def test_households_in_blocks_have_the_findings_of_each_household(monkeypatch):
+    """60 homes of 30 days: every third has hours, every fourth a register, every fifth rounded days."""
+    home, day = (indices.ravel() for indices in np.indices((60, 30)))
+    energy = np.where(home % 4 == 0, 10_000 + 400 * day, 5000 + 100 * (day % 3))
+    energy = np.where(home % 5 == 0, 40, energy)
+    member_days = np.stack([home, day, np.where(home % 3 == 0, 24, 48), energy])
+    pieces = [member_days[:, day < 11], member_days[:, day >= 11]]  # two months
+    monkeypatch.setattr("agedp.preflight.input_facts._AT_ONCE", 100)
+    touched = find_in_days(pieces, RosterDays(roster([0] * 60, [29] * 60), range(30)), ExaminedDays())
+    hours = sum(number % 3 == 0 for number in range(60))
+    rounded = sum(number % 3 > 0 and number % 5 == 0 for number in range(60))
+    registers = sum(number % 3 > 0 and number % 4 == 0 and number % 5 > 0 for number in range(60))
+    found = [(touched[name].households, touched[name].days["all"]) for name in ("interval", "rounded", "registers")]
+    assert found == [(hours, 30 * hours), (rounded, 30 * rounded), (registers, 30 * registers)]
+    assert touched["interval"].details == {"60 minutes": hours}
 
 
 def test_a_home_that_uses_nothing_is_no_register():
