@@ -35,7 +35,7 @@ from agedp_data.messages import escape_text
 from agedp_flows.text.screen import StyledLine, has_colours, has_controls, is_terminal, screen_width, shown
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
+    from rich.progress import Progress
 
     from agedp.compute.engine_settings import ProgressReporter
     from agedp.pipeline import RunSummary
@@ -121,24 +121,6 @@ def print_error(line: str, *, is_warning: bool = False) -> None:
     typer.echo(shown(styled, width=None, coloured=has_colours(sys.stderr)), err=True)
 
 
-_STAGE_LABELS = {
-    "hash": "hashing files",
-    "open": "opening files",
-    "read": "reading",
-    "days": "summing days",
-    "roster": "reading the roster",
-    "states": "counting states",
-    "edges": "quantizing",
-    "counts": "counting transitions",
-    "bounds": "bounding",
-    "leakage": "leakage bound",
-    "period": "loading the period",
-    "model-check": "goodness of fit",
-    "audit": "auditing",
-    "smooth": "smoothing",
-}
-
-
 Verdicts = Literal["all", "concern", "none"]
 
 
@@ -154,30 +136,22 @@ def progress_bars(*, enabled: bool = True, verdict: Verdicts = "all") -> Iterato
     if not (enabled and has_controls(sys.stderr)):
         yield ProgressReporter(notice=notice)
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from agedp.compute.progress_bars import new_bars, stage_callback
 
-    columns = (TextColumn("{task.description:20s}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True)) as display:
-        yield ProgressReporter(*_bars(display), notice)
+    with new_bars() as bars:
+        yield ProgressReporter(stage_callback(bars), _dashboard_printer(bars), notice)
 
 
-def _bars(display: Progress) -> tuple[Callable[[str, int, int], None], Callable[[str], None]]:
-    """Return callbacks for the progress of a stage and for the address of a dashboard."""
-    tasks: dict[str, TaskID] = {}
+def _dashboard_printer(bars: Progress) -> Callable[[str], None]:
+    """Return a function that prints the address of a dashboard above the bars, once."""
     shown_links: set[str] = set()
-
-    def progress(stage: str, done: int, total: int) -> None:
-        if stage not in tasks:
-            tasks[stage] = display.add_task(_STAGE_LABELS.get(stage, stage))
-        display.update(tasks[stage], completed=done, total=total)
 
     def dashboard(link: str) -> None:
         if link not in shown_links:
             shown_links.add(link)
-            display.console.print(f"dashboard of the cluster: {link}", markup=False, highlight=False)
+            bars.console.print(f"dashboard of the cluster: {link}", markup=False, highlight=False)
 
-    return progress, dashboard
+    return dashboard
 
 
 def _print_notice(lines: Iterable[str]) -> None:

@@ -29,8 +29,8 @@ from agedp.ledger_session import LedgerSession
 from agedp.planning.verdict import odds_percent
 from agedp.run_context import RunContext
 from agedp.setup.advice import advise_files
-from agedp.setup.init_run_file import UnreadableTable, preview
-from agedp.setup.long_columns import TABLE, LongTable
+from agedp.setup.init_run_file import preview
+from agedp.setup.long_columns import TABLE, LongTable, UnreadableTable
 from agedp.setup.protection import ABOUT, EPSILON, SPAN
 from agedp.setup.run_file_draft import DraftPaths, KeyLine, RunFileDraft
 from agedp.setup.run_file_options import OPTIONS, Key, OptionValues, RunFileOption, notion_options, toml_of, toml_value

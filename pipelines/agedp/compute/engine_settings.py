@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final
@@ -15,6 +16,10 @@ from agedp_data.errors import AgedpError
 
 Progress = Callable[[str, int, int], None]
 """Called with the stage, the number of its finished tasks, and the number of all its tasks."""
+
+
+SHOWN_PROGRESS: Final[ContextVar[Progress | None]] = ContextVar("agedp progress", default=None)
+"""Progress of the stages of all engines that have none of their own, as long as `agedp.progress_bars` is in use."""
 
 
 TASK_PREFIX: Final = "agedp-"

@@ -16,16 +16,15 @@ from datetime import date, datetime, timedelta
 from datetime import time as clock_time
 from itertools import product
 from pathlib import Path
-from types import MappingProxyType
 from typing import Final
 
 from agedp.compute.engine_settings import SILENT, ProgressReporter
 from agedp.local_files import atomic_files
 from agedp.run_context import engine_for, load_meters, reading_rules, store_for
 from agedp.setup import protection, run_file_draft
-from agedp.setup.long_columns import TABLE, LongTable, OtherFiles, read_columns
+from agedp.setup.long_columns import TABLE, LongTable, OtherFiles, UnreadableTable, read_columns
 from agedp.setup.run_file_draft import DraftPaths, FileFacts, RunFileDraft, draft, notion_of
-from agedp.setup.run_file_options import FLAGS, SERIES, Key, OptionValues, quoted
+from agedp.setup.run_file_options import SERIES, Key, OptionValues, quoted
 from agedp.stage_values import Delivery
 from agedp.stages.ingest import ingest
 from agedp.store.file_identity import first_records, read_header, texts_of_file
@@ -46,16 +45,6 @@ from agedp_data.datasets.validation import FIRST_DAY, INTERVAL_MINUTES, LAST_DAY
 from agedp_data.errors import InputError, RunFileError
 from agedp_data.messages import escape_text
 from agedp_data.roster import READ_OFF_MARK, Roster, columns_of, format_roster, parse_roster, read_roster
-
-
-class UnreadableTable(InputError):
-    """A long table of which no row can be read before a column or a form is named.
-
-    `candidates` are the values that each key may have; private, as they quote the header.
-    """
-
-    candidates: Mapping[Key, tuple[str, ...]] = MappingProxyType({})
-
 
 # --------------------------------------------------------------------------------------------------
 # The roster of a new run file: written once, never over a corrected one.
@@ -108,7 +97,7 @@ def existing_file_error(path: Path) -> InputError:
     return InputError(f"{path} exists already; move it away or name another folder with --in")
 
 
-_OLD_DAYS, _LOOKED_AT, _SHOWN, _NAMED = 365, 3, 3, 12
+_OLD_DAYS, _LOOKED_AT, _SHOWN = 365, 3, 3
 _DATES: tuple[Key, ...] = (("schedule", "first_day"), ("schedule", "last_day"), ("model", "period"))
 _OF_DATES: tuple[Key, ...] = (*_DATES, ("schedule", "skip_days"), (SERIES, "every"))
 """Options that only a known period can be compared with."""
@@ -367,7 +356,6 @@ def read_layout(patterns: Sequence[str], options: OptionValues) -> tuple[str, Lo
     for source in sources:
         long = _long_table(source, sources, options)
         if long is not None:
-            _check_readable(long, source)
             return Long.name, long
     for source in sources:
         if not filesystem.is_parquet(source.location) and (lines := _first_lines(source, options)[1]):
@@ -420,20 +408,31 @@ def _publisher(sources: Sequence[InputFile]) -> str | None:
 
 
 def _long_table(source: InputFile, sources: Sequence[InputFile], options: OptionValues) -> LongTable | None:
-    """Return the columns of a table by its first lines, None if it has no rows or is no text."""
+    """Return the columns of a table by its first lines, None if it has no rows or is no text.
+
+    Raises:
+        InputError: its first rows leave open how to read it.
+    """
     others = [other for other in sources if other is not source][:_LOOKED_AT]
     try:
         if filesystem.is_parquet(source.location):
             of_cells = {key: toml for key, toml in options.items() if key != (TABLE, "separator")}
-            return read_columns(parquet_parsing.first_lines(source), of_cells, complete=False)
-        encoding, lines, complete = _first_lines(source, options)
-        other_lines = [_first_lines(other, options)[1] for other in others if not filesystem.is_parquet(other.location)]
-        files = OtherFiles([file.name for file in sources], other_lines)
-        return read_columns(lines, options, complete=complete, encoding=encoding, others=files)
+            long = read_columns(parquet_parsing.first_lines(source), of_cells, complete=False)
+        else:
+            encoding, lines, complete = _first_lines(source, options)
+            texts = [other for other in others if not filesystem.is_parquet(other.location)]
+            files = OtherFiles([file.name for file in sources], [_first_lines(other, options)[1] for other in texts])
+            long = read_columns(lines, options, complete=complete, encoding=encoding, others=files)
+        if long is not None:
+            long.check_readable()
     except InputError as error:
         if str(error).startswith(source.label):
             raise
-        raise source.error(str(error), private=error.private) from None
+        of_file = source.error(str(error), private=error.private)
+        if isinstance(error, UnreadableTable):
+            of_file = UnreadableTable(str(of_file), private=of_file.private, candidates=error.candidates)
+        raise of_file from None
+    return long
 
 
 def _first_lines(source: InputFile, options: OptionValues) -> tuple[str, list[str], bool]:
@@ -444,19 +443,6 @@ def _first_lines(source: InputFile, options: OptionValues) -> tuple[str, list[st
     encoding = json.loads(given) if given else encoding_of(head, complete=complete)
     lines = text_lines(head, encoding, complete=complete) if encoding in ENCODINGS else []
     return encoding or UTF_8, lines, complete
-
-
-def _check_readable(long: LongTable, source: InputFile) -> None:
-    """Refuse a table whose rows cannot be read yet, naming the options that are needed and their candidates."""
-    if long.unreadable:
-        problem = "a long table whose first rows leave open how to read it. Give"
-        flags = {FLAGS[TABLE, key]: [*map(quoted, names)] for key, names in long.unreadable.items()}
-        shown = {flag: [*names[:_NAMED], *["..."][len(names) <= _NAMED :]] for flag, names in flags.items()}
-        needed = "; ".join(f"{flag} ({' or '.join(names)})" for flag, names in shown.items())
-        error = source.error(f"{problem} {', '.join(flags)}", private=f"{problem} {needed}")
-        unreadable = UnreadableTable(str(error), private=error.private)
-        unreadable.candidates = {(TABLE, key): names for key, names in long.unreadable.items()}
-        raise unreadable
 
 
 def _facts(
