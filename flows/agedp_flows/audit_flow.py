@@ -10,8 +10,9 @@ from prefect.artifacts import create_markdown_artifact
 
 from agedp.privacy_audit import audit as measure
 from agedp.run_context import load_run_file
+from agedp_data import clock
 from agedp_data.errors import AgedpError
-from agedp_flows.artifacts import artifact_key, record
+from agedp_flows.artifacts import artifact_key, name_run, record
 from agedp_flows.stage_tasks import FLOW_OPTIONS, StageTasks, State, end_of_flow, observer_of_flow
 from agedp_flows.text.audit_text import audit_lines, require_no_violation
 
@@ -25,7 +26,9 @@ def audit(run_file: str) -> State:
     """
     with observer_of_flow("agedp audit") as observer:
         try:
-            observer.confidential = Path(load_run_file(run_file).output.confidential)
+            run = load_run_file(run_file)
+            observer.confidential = Path(run.output.confidential)
+            name_run(run.population.name, [clock.today()])
             StageTasks(observer)("audit", measure_loss, run_file)
         except AgedpError as error:
             return end_of_flow(error, observer)
