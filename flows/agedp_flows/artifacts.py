@@ -44,6 +44,8 @@ from agedp.stage_values import DueDays
 from agedp.stages.plan import plan_due_days
 from agedp.stages.release import ReleaseResult
 from agedp.stages.report import ReportOutcome, format_reports_status
+from agedp_data import clock
+from agedp_data.config import load
 from agedp_data.datasets import filesystem
 from agedp_data.epsilon import format_epsilon
 from agedp_data.errors import ChainError, Refused
@@ -57,7 +59,7 @@ from agedp_data.series.layered_mean import is_upper
 from agedp_flows.stage_tasks import State
 from agedp_flows.text import run_text
 from agedp_flows.text.plan_text import plan_table
-from agedp_flows.text.screen import count_text
+from agedp_flows.text.screen import count_text, shown
 
 
 def artifact_key(kind: str, population: str) -> str:
@@ -121,7 +123,17 @@ def bounds_table(model: Model, ages_days: Sequence[int]) -> list[dict[str, Any]]
 
 EVENT = "agedp.release.published"
 _MAX_ROWS = 500
+_PAGE_WIDTH = 84
+"""Characters of a line of code that Prefect's pages show at 1280 pixels."""
 _BROWSABLE = ("http://", "https://")
+
+
+def first_name() -> str:
+    """Return the name of a run until its days are known: its population, if the run file says one, and its date."""
+    date = flow_run.parameters.get("as_of") or clock.today()
+    with suppress(Exception):  # the flow itself tells what is wrong with its run file
+        return f"{load(Path(flow_run.parameters['run_file'])).population.name} {date}"
+    return str(date)
 
 
 def name_run(population: str, days: Sequence[object]) -> None:
@@ -183,9 +195,10 @@ def record_plan(session: LedgerSession, due_days: DueDays) -> None:
         run, terms, purpose = session.run, session.terms(), ""
         with suppress(ChainError, Refused):  # no loss keeps the promise: the release says so
             if verdict := judge_first_release(terms, run.roster.counts, run.today):
-                purpose = f" of a series that is {verdict.purpose}"
+                purpose = f"; the series is {verdict.purpose}"
         table = plan_table(run.run_file, plan_due_days(terms, due_days.due, session.history.rows).planned)
-        description = f"Due days{purpose}" + (f", the first {_MAX_ROWS} rows" if len(table) > _MAX_ROWS else "")
+        days = f"The first {_MAX_ROWS} rows of due days" if len(table) > _MAX_ROWS else "Due days"
+        description = (days if table else "No day is due") + purpose
         create_table_artifact(table[:_MAX_ROWS], key=_key("plan", run), description=description)
 
     record(create)
@@ -253,7 +266,8 @@ def _record_report(session: LedgerSession) -> None:
     if address.startswith(_BROWSABLE):
         create_link_artifact(f"{address}/{REPORT}", REPORT, key=key, description=description)
         return
-    lines = "\n".join(f"    {line}" for line in run_text.published_lines(session))
+    texts = [shown(line, width=_PAGE_WIDTH, coloured=False) for line in run_text.published_lines(session)]
+    lines = "\n".join(f"    {line}" for text in texts for line in text.splitlines())
     text = f"{lines}\n\nRelease folder: `{address}`. Open `{REPORT}` in it with a browser."
     create_markdown_artifact(text, key=key, description=description)
 

@@ -10,14 +10,13 @@ from prefect.artifacts import create_markdown_artifact
 
 from agedp.privacy_audit import audit as measure
 from agedp.run_context import load_run_file
-from agedp_data import clock
 from agedp_data.errors import AgedpError
-from agedp_flows.artifacts import artifact_key, name_run, record
+from agedp_flows.artifacts import artifact_key, first_name, record
 from agedp_flows.stage_tasks import FLOW_OPTIONS, StageTasks, State, end_of_flow, observer_of_flow
 from agedp_flows.text.audit_text import audit_lines, require_no_violation
 
 
-@flow(name="agedp-audit", version=version("agedp"), **FLOW_OPTIONS)
+@flow(name="agedp-audit", flow_run_name=first_name, version=version("agedp"), **FLOW_OPTIONS)
 def audit(run_file: str) -> State:
     """Measure the privacy loss of this installation on synthetic households; fails if more than promised is proven.
 
@@ -26,9 +25,7 @@ def audit(run_file: str) -> State:
     """
     with observer_of_flow("agedp audit") as observer:
         try:
-            run = load_run_file(run_file)
-            observer.confidential = Path(run.output.confidential)
-            name_run(run.population.name, [clock.today()])
+            observer.confidential = Path(load_run_file(run_file).output.confidential)
             StageTasks(observer)("audit", measure_loss, run_file)
         except AgedpError as error:
             return end_of_flow(error, observer)

@@ -19,19 +19,13 @@ from agedp.calibration.bound import Calibration
 from agedp.calibration_pipeline import CalibrationContext, begin_calibration
 from agedp.calibration_pipeline import run_calibration as run_stages
 from agedp.compute.engine_settings import SILENT, ProgressReporter
-from agedp_data import clock
 from agedp_data.errors import AgedpError
 from agedp_flows import stage_tasks
-from agedp_flows.artifacts import InputProgress, name_run, record_bounds
+from agedp_flows.artifacts import InputProgress, first_name, name_run, record_bounds
 from agedp_flows.stage_tasks import StageTasks, State
 
 
-@flow(
-    name="agedp-calibrate",
-    flow_run_name=lambda: str(clock.today()),
-    version=version("agedp"),
-    **stage_tasks.FLOW_OPTIONS,
-)
+@flow(name="agedp-calibrate", flow_run_name=first_name, version=version("agedp"), **stage_tasks.FLOW_OPTIONS)
 def calibrate(run_file: str) -> State:
     """Estimate the Markov chains of a run file's households and store their model, once.
 

@@ -13,7 +13,6 @@ from importlib.metadata import version
 from typing import Any, cast
 
 from prefect import Task, flow, get_run_logger
-from prefect.runtime import flow_run
 from prefect.tasks import MaterializingTask
 
 from agedp.compute.engine_settings import SILENT, ProgressReporter
@@ -21,18 +20,12 @@ from agedp.local_files.atomic_files import FileNotice
 from agedp.pipeline import RunSummary, run_stages
 from agedp.run_context import RunContext
 from agedp.stages.release import ReleaseResult
-from agedp_data import clock
 from agedp_data.errors import AgedpError, Refused
 from agedp_flows import artifacts, stage_tasks
 from agedp_flows.stage_tasks import StageTasks, State
 
 
-def _run_name() -> str:
-    """Return the date of the run, the simulated one if it is given; the run is renamed once its days are known."""
-    return str(flow_run.parameters.get("as_of") or clock.today())
-
-
-@flow(name="agedp", flow_run_name=_run_name, version=version("agedp"), **stage_tasks.FLOW_OPTIONS)
+@flow(name="agedp", flow_run_name=artifacts.first_name, version=version("agedp"), **stage_tasks.FLOW_OPTIONS)
 def release(run_file: str, as_of: date | None = None) -> State:
     """Release every due day of a run file and publish its release folder.
 

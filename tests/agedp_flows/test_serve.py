@@ -103,7 +103,7 @@ def test_a_night_releases_leaves_its_artifacts_and_a_failing_one_ends_in_a_line(
     table = pd.read_parquet(folder / "out" / "release" / "daily_averages.parquet")
     planned = json.loads(artifacts["agedp-plan-homes"])
     assert [(day["day"], day["epsilon"]) for day in planned] == [(day["day"], day["epsilon"]) for day in days]
-    assert [day["noise sd"] for day in planned] == [f"{sd:.3g} kWh per household" for sd in table["noise_sd_kwh"]]
+    assert [day["noise sd"] for day in planned] == [f"{sd:.3g} kWh" for sd in table["noise_sd_kwh"]]
     newest = table.iloc[-1]
     assert f"    {newest['day']}  {newest['households']:>10}" in artifacts["agedp-report-homes"]
     assert [day["day"] for day in days] == [f"{day:%Y-%m-%d}" for day in table["day"]]

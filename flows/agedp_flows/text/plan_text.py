@@ -298,12 +298,12 @@ def plan_table(run: RunFile, planned: Sequence[PlannedRelease]) -> list[dict[str
     """Return the due days as a public table: day, series, households, epsilon, noise, and why a day is skipped."""
     lines = []
     for release, series in _once_per_skip(planned):
-        of, row = _row_texts(run, release), release.row
-        noise = {"noise sd": f"{of.noise} {of.unit}".strip(), "remark": of.remark}
-        counted = {"households of the smallest group": of.households, "epsilon": of.epsilon}
-        lines.append(
-            {"day": row.day, "publish on": row.published_on, "series": series or _ALL_SERIES, **counted, **noise}
-        )
+        row, of = release.row, _row_texts(run, release)
+        households = f"{of.households} in the smallest of {of.groups} groups" if of.groups else of.households
+        noise = f"{of.noise} {of.unit}".removesuffix(" per household").strip()
+        place = {"day": row.day, "series": series or _ALL_SERIES, "households": households}
+        rest = {"epsilon": of.epsilon, "noise sd": noise, "publish on": row.published_on, "remark": of.remark}
+        lines.append(place | rest)
     return lines
 
 
