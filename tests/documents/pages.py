@@ -9,8 +9,8 @@ besides is left to `make long`. `text demo` is the README's screen.
 Decisions:
 
 * `agedp` is a function of the session that asks this process, which has its modules: a second less each time.
-* Noise would be another one at every reading. Here it follows from what it is added to (`repeatable_noise`), so pages
-  show numbers of one possible run. Readers see others, and pages say so where a number is noisy.
+* Noise is drawn as ever, so no number of a page may depend on it. `NOISY` pages show drawn numbers and tell the reader
+  that others will be drawn. For them noise follows from what it is added to: their numbers are of one possible run.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ from agedp_data import mechanisms
 from agedp_flows.cli import app
 
 ROOT = Path(__file__).parents[2]
+NOISY = frozenset({"README.md", "recipient.md", "smooth.md"})
+"""A published mean is what the first is about, and the error of one the second; a smoothed interval follows from it."""
 _FENCE = re.compile(r"^(?P<tick>`{3,})(?P<language>\w*)(?P<marks>[^\n]*)\n(?P<text>.*?)^(?P=tick)$", re.M | re.S)
 _CELL = re.compile(r"[0-9]*\.?[0-9][0-9,.]*(?<![,.])")
 _SESSION = r"""
@@ -175,7 +177,6 @@ class Reader:
         self._known: dict[str, Any] = {}
         self._printed = ""
         monkeypatch.chdir(folder)
-        monkeypatch.setattr(mechanisms, "discrete_laplace", repeatable_noise)
 
     def follow(self, text: str, *, with_long: bool = False) -> None:
         """Go through a page."""

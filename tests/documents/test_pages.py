@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.documents.pages import ROOT, Reader, blocks, pages
+from agedp_data import mechanisms
+from tests.documents.pages import NOISY, ROOT, Reader, blocks, pages, repeatable_noise
 
 BLOCKS = {page: list(blocks(page.read_text("utf-8"))) for page in pages()}
 FOLLOWED = [
@@ -80,8 +81,12 @@ def reader(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(("page", "with_long"), FOLLOWED)
-def test_a_reader_who_follows_a_page_sees_what_it_shows(page, with_long, reader):
-    reader.follow(page.read_text("utf-8"), with_long=with_long)
+def test_a_reader_who_follows_a_page_sees_what_it_shows(page, with_long, reader, monkeypatch):
+    text = page.read_text("utf-8")
+    if page.name in NOISY:
+        assert "Noise is drawn anew" in text
+        monkeypatch.setattr(mechanisms, "discrete_laplace", repeatable_noise)
+    reader.follow(text, with_long=with_long)
 
 
 def test_the_shell_blocks_of_a_page_are_one_session(reader):
