@@ -21,7 +21,6 @@ from agedp.planning.notion_comparison import ComparisonTarget
 from agedp.planning.row_noise import GroupNoise, group_noises, smallest_group
 from agedp.planning.span_price import PeriodTotals, SpanPrice, filling_loss, period_totals, span_prices
 from agedp.signal_against_noise import sum_noises, three_digits
-from agedp.stage_values import DueDays
 from agedp.stages import plan as plan_stage
 from agedp.statement_facts import read_newest_rows
 from agedp_data.config import RunFile
@@ -295,12 +294,17 @@ def _planned_json(planned: PlannedRelease, series: AnySeries) -> dict[str, Any]:
     return line | {f"noise_sd_{unit}": sd} | by_kind
 
 
-def plan_table(due_days: DueDays) -> str:
-    """Return the due days of a planned run as a public Markdown table."""
-    if not due_days.due:
-        return "Nothing is due that is not released already."
-    head = ["| day | publish on | households |", "|---|---|---|"]
-    return "\n".join([*head, *(f"| {due.day} | {due.publish_on} | {due.households} |" for due in due_days.due)])
+def plan_table(run: RunFile, planned: Sequence[PlannedRelease]) -> list[dict[str, str]]:
+    """Return the due days as a public table: day, series, households, epsilon, noise, and why a day is skipped."""
+    lines = []
+    for release, series in _once_per_skip(planned):
+        row, of = release.row, _row_texts(run, release)
+        households = f"{of.households} in the smallest of {of.groups} groups" if of.groups else of.households
+        noise = f"{of.noise} {of.unit}".removesuffix(" per household").strip()
+        place = {"day": row.day, "series": series or _ALL_SERIES, "households": households}
+        rest = {"epsilon": of.epsilon, "noise sd": noise, "publish on": row.published_on, "remark": of.remark}
+        lines.append(place | rest)
+    return lines
 
 
 def plan_lines(session: LedgerSession, *, verbose: bool = False) -> list[str]:
