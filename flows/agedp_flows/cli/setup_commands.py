@@ -124,10 +124,10 @@ def init(
 ) -> None:
     """Write a commented run file and a first roster, both derived from the files.
 
-    --protect says what of one household is protected, and --epsilon with which
-    loss; every other deciding key follows from them, with a sentence why. A
+    --protect or --notion says what of one household is protected, and --epsilon
+    with which loss; every other deciding key follows, with a sentence why. A
     table shows what these households can publish usefully (`agedp advise`).
-    Without --protect a deciding key without an option becomes a line to decide.
+    Without --epsilon a deciding key without an option becomes a line to decide.
 
     Example: agedp init 'incoming/*.csv' --protect month --epsilon 5
     """

@@ -16,8 +16,9 @@ Decisions:
 * The series are the planned ones, whatever is due now: to the last day, the horizon or `epsilon_total`, but at most ten
   years; a last day that is farther away promises no shorter spans.
 * Where the sum of the losses exceeds the limit of the own bound far enough, the limit decides, and nothing is computed.
-* Rows of the first, middle and last day stand for all, by their root mean square. Of groups the one with the least
-  noise counts. If none of the three has enough households, others are tried.
+* The losses of all rows count, by the root mean square of their noise; households and groups are those of the first,
+  middle and last day. Of groups the one with the least noise counts. If none of the three has enough households, others
+  are tried.
 * The interval covers the noise only, which is exact for rows of one scale (`consistency.sum_interval`). Of single days
   of a mean it is that of the smoothed estimates (`agedp smooth`), by the yardstick, where these have less error.
 * The layers of a mean are judged by their sum. A profile is judged by the yardstick's half-hour, a count by the mean
@@ -528,11 +529,18 @@ def _part(terms: ReleaseTerms, series: str) -> Fraction:
     return terms.notion.part_of_day(series, share_of(terms.run.series[series]))
 
 
+def _root_mean_square(values: Sequence[float]) -> float:
+    return math.sqrt(sum(value**2 for value in values) / len(values))
+
+
 @dataclass(frozen=True, slots=True)
 class _RowNoise:
-    """Noise scale of each layer of a row in its best group [unit of the series], and the yardstick's mean of it."""
+    """Noise scale of each layer of a row in its best group, and the yardstick's mean of it [unit of the series].
 
-    scales: tuple[float, ...]
+    `scales_of_one` are those at a loss of epsilon 1 of the whole day, to which noise is inverse.
+    """
+
+    scales_of_one: tuple[float, ...]
     mean: float
 
 
@@ -551,8 +559,9 @@ def _series_noise(
             break
     else:
         return None
-    layers = zip(*(noise.scales for noise in noises), strict=True)
-    scales = tuple(math.sqrt(sum(scale**2 for scale in layer) / len(noises)) for layer in layers)
+    layers = zip(*(noise.scales_of_one for noise in noises), strict=True)
+    mean_inverse = _root_mean_square([NANO / loss for _, loss in rows if loss > 0])
+    scales = tuple(_root_mean_square(layer) * mean_inverse for layer in layers)
     row_days = _ROW_DAYS[getattr(series, "every", "day")]
     counts = {span: length // row_days for span, length in SPANS.items() if row_days <= length <= row_days * len(rows)}
     if run.schedule.last_day is not None and run.schedule.last_day <= _period(run)[-1]:
@@ -594,7 +603,8 @@ def _row_noise(
         row = planned_row(terms, due, name, part)
         groups = group_noises(row, series)
         best = min(groups, key=lambda group: group.noise_sd / (group.households if series.unit == "households" else 1))
-        scales.append(row.scale * best.noise_sd / mechanisms.standard_deviation(row.scale))
+        scale = row.scale * best.noise_sd / mechanisms.standard_deviation(row.scale)
+        scales.append(scale * loss / NANO)
         bins = sum(cell.group == best.group for cell in series.read_cells(row.cells))
         mean = best.households / bins
     if series.unit == "kWh":
