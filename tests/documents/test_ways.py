@@ -45,7 +45,7 @@ def test_no_line_of_the_first_pages_is_longer():
                     assert len(words[3]) <= MOST_CHARACTERS, (page, len(words[3]), line)
 
 
-@pytest.fixture(scope="module", params=WRITERS)
+@pytest.fixture(scope="module", params=["london", pytest.param("ausgrid", marks=pytest.mark.long)])
 def here(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> CommandFolder:
     """A folder with the files of six weeks that ended nine days ago, of the next eight, and a kernel."""
     folder = tmp_path_factory.mktemp(request.param)

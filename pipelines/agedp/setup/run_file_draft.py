@@ -102,8 +102,9 @@ def notion_of(options: OptionValues) -> type[Promise] | None:
 
 
 def model_block(options: OptionValues) -> type[Section]:
-    """Return which [model] it is: declared where an option names a curve or kernel, else estimated."""
-    return DeclaredModel if {("model", "curve"), ("model", "kernel")} & set(options) else EstimatedModel
+    """Return which [model] it is: declared where an option says so, or names a curve or kernel, else estimated."""
+    is_declared = options.get(("model", "source")) == quoted("declared")
+    return DeclaredModel if is_declared or {("model", "curve"), ("model", "kernel")} & set(options) else EstimatedModel
 
 
 class Proposals:
