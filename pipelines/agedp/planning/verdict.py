@@ -30,6 +30,7 @@ Decisions:
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
@@ -537,11 +538,12 @@ def _root_mean_square(values: Sequence[float]) -> float:
 class _RowNoise:
     """Noise scale of each layer of a row in its best group, and the yardstick's mean of it [unit of the series].
 
-    `scales_of_one` are those at a loss of epsilon 1 of the whole day, to which noise is inverse.
+    `loss` is that of the whole day [nano-epsilon], to which noise is inverse.
     """
 
-    scales_of_one: tuple[float, ...]
+    scales: tuple[float, ...]
     mean: float
+    loss: int
 
 
 def _series_noise(
@@ -551,6 +553,7 @@ def _series_noise(
     run, rows = terms.run, planned[names[0]]
     series = run.series[names[0]]
     first_middle_last = [0, len(rows) // 2, len(rows) - 1] if rows else []
+    losses = [loss for _, loss in rows if loss > 0]
     noises: list[_RowNoise] = []
     for probes in (first_middle_last, range(0, len(rows), max(1, len(rows) // _MOST_PROBES))):
         distinct = dict.fromkeys(rows[index] for index in probes)
@@ -559,9 +562,9 @@ def _series_noise(
             break
     else:
         return None
-    layers = zip(*(noise.scales_of_one for noise in noises), strict=True)
-    mean_inverse = _root_mean_square([NANO / loss for _, loss in rows if loss > 0])
-    scales = tuple(_root_mean_square(layer) * mean_inverse for layer in layers)
+    factors = [_root_mean_square([noise.loss / loss for loss in losses]) for noise in noises]
+    layers = zip(*(noise.scales for noise in noises), strict=True)
+    scales = tuple(_root_mean_square([*map(operator.mul, layer, factors)]) for layer in layers)
     row_days = _ROW_DAYS[getattr(series, "every", "day")]
     counts = {span: length // row_days for span, length in SPANS.items() if row_days <= length <= row_days * len(rows)}
     if run.schedule.last_day is not None and run.schedule.last_day <= _period(run)[-1]:
@@ -603,12 +606,11 @@ def _row_noise(
         row = planned_row(terms, due, name, part)
         groups = group_noises(row, series)
         best = min(groups, key=lambda group: group.noise_sd / (group.households if series.unit == "households" else 1))
-        scale = row.scale * best.noise_sd / mechanisms.standard_deviation(row.scale)
-        scales.append(scale * loss / NANO)
+        scales.append(row.scale * best.noise_sd / mechanisms.standard_deviation(row.scale))
         bins = sum(cell.group == best.group for cell in series.read_cells(row.cells))
         mean = best.households / bins
     if series.unit == "kWh":
         minutes = max(INTERVAL_MINUTES, run.input.layout.interval_minutes)
         half_hours = minutes // INTERVAL_MINUTES
         mean = yardstick.mean_kwh(half_hour=True) * half_hours if series.reads_half_hours else yardstick.mean_kwh()
-    return _RowNoise(tuple(scales), mean)
+    return _RowNoise(tuple(scales), mean, loss)
