@@ -34,7 +34,7 @@ from agedp.release_folder.folder_files import STATEMENT, is_release_file
 from agedp.release_folder.partitions import list_files
 from agedp.run_context import RunContext
 from agedp.setup.init_run_file import BY, METERS, init, is_read_off, missing_options, preview
-from agedp.setup.protection import SPAN
+from agedp.setup.protection import is_asked
 from agedp.setup.run_file_draft import DraftPaths, flag_of
 from agedp.setup.run_file_options import FLAGS, Key, OptionValues, quoted, toml_value
 from agedp_data.config import load
@@ -328,12 +328,10 @@ def check_options_complete(patterns: Sequence[str], options: OptionValues, folde
     """
     provisional, long = preview(patterns, folder=folder, options=options, paths=draft_paths(out))
     undecided = [key for key in provisional.undecided if key not in options]
-    if _NOTION not in options and SPAN not in options:
+    if _NOTION not in options and not is_asked(options):
         of_columns = [key for key in undecided if key[0] in ("input", "input.columns")]
         columns = f", {missing_options(of_columns, options)}" if of_columns else ""
-        missing = (
-            f"--protect (day, week, month, year, all or today) and --epsilon, or --notion with its options{columns}"
-        )
+        missing = f"--protect (day, week, month, year, all or today) or --notion, and --epsilon{columns}"
     else:
         missing = missing_options(undecided, options)
     if not missing:

@@ -145,11 +145,11 @@ def init(
 ) -> None:
     """Write a commented run file and a first roster, both derived from the files.
 
-    --protect says what of one household is protected, and --epsilon with which
-    loss; every other deciding key follows from them, with a sentence why. A
+    --protect or --notion says what of one household is protected, and --epsilon
+    with which loss; every other deciding key follows, with a sentence why. A
     table shows what these households can publish usefully (`agedp advise`).
-    On a terminal it asks for what is missing. Otherwise, or with --yes, a
-    deciding key without an option becomes a line to decide.
+    On a terminal it asks for what is missing. Otherwise, or with --yes, and
+    without --epsilon, a deciding key without an option becomes a line to decide.
 
     Example: agedp init 'incoming/*.csv' --protect month --epsilon 5
     """

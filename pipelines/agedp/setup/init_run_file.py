@@ -224,7 +224,7 @@ def init(
     facts = _facts(dataset, long, patterns, spans)
     content = format_roster(_roster_rows(spans, facts.last, options)).encode()
     base = folder.absolute()
-    if protection.SPAN in options:
+    if protection.is_asked(options):
         counted = read_roster(roster) if BY in options else parse_roster(roster.name, content)
         drafted = protection.decide(facts, options, counted.counts, paths=paths, base=base, today=clock.today())
     else:
@@ -326,8 +326,8 @@ def preview(
 
 
 def _draft_unread(facts: FileFacts, options: OptionValues, paths: DraftPaths, folder: Path) -> RunFileDraft:
-    """Return the draft before the files are read: what --protect leads to is not known yet."""
-    drafter = protection.provisional if protection.SPAN in options else draft
+    """Return the draft before the files are read: what --protect or --epsilon leads to is not known yet."""
+    drafter = protection.provisional if protection.is_asked(options) else draft
     return drafter(facts, options, paths=paths, base=folder.absolute())
 
 
