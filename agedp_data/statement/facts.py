@@ -194,8 +194,7 @@ def _not_protected(facts: StatementFacts) -> list[str]:
     if not days:
         return list(FACTS.several("not_protected"))
     past, _, _, *others = FACTS.several("not_protected")
-    texts = (NOTES.habits_beside_envelope, NOTES.moved_out_beside_envelope)
-    beside = [text.format(aside=note_texts.aside(days)) for text in texts]
+    beside = (NOTES.habits_beside_envelope, NOTES.moved_out_beside_envelope)
     return [past, *beside, *others, NOTES.not_protected_from_envelope.format(days=days)]
 
 

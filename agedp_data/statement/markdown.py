@@ -320,12 +320,9 @@ def _conditions(bounds: Sequence[StatedBound]) -> tuple[list[str], dict[str, str
         match = _CONDITION.fullmatch(bound.assumption)
         condition, method = match.groups() if match else (bound.assumption, "")
         when = "always" if bound.is_unconditional else f"if {letter(condition)}{method}"
-        published = (
-            "the noisy releases alone; with the published model, estimated without noise from the days {}, it holds "
-        )
-        published += "neither about these days nor about days like them"
-        days = bound.conditional_days
-        holds.append(f"{when}, of {letter(published.format(days))}" if days else when)
+        if days := bound.conditional_days:
+            when += f", of the noisy releases alone ({letter(WORDS.with_model.format(days=days))})"
+        holds.append(when)
     return holds, {letter: text for text, letter in letters.items()}
 
 
@@ -389,12 +386,12 @@ def _series_facts(contracts: Sequence[StatedContract]) -> dict[str, Any]:
 
 
 def _by_version(contracts: Sequence[StatedContract], texts: Callable[[StatedContract], Iterable[str]]) -> list[str]:
-    """Return parts of sentences, each with the versions of the contract that it holds for if there are several."""
+    """Return parts of sentences, each with the versions of the contract that it holds for, unless it holds for all."""
     versions: dict[str, list[str]] = {}
     for stated in contracts:
         for text in texts(stated):
             versions.setdefault(text, []).append(f"{stated.version}")
-    return [f"{text} (version {', '.join(of)})" if len(contracts) > 1 else text for text, of in versions.items()]
+    return [f"{text} (version {', '.join(of)})" if len(of) < len(contracts) else text for text, of in versions.items()]
 
 
 def _series_cells(name: str, contract: ContractDocument) -> tuple[str, ...]:
@@ -409,10 +406,10 @@ def _series_cells(name: str, contract: ContractDocument) -> tuple[str, ...]:
     if terms.half_hour_clamp_kwh:
         half_hour = Decimal(terms.half_hour_clamp_kwh)
         most = f"{exact_text(half_hour * (1 + hours))} kWh {'an hour' if hours else 'a half-hour'}, {most}"
-    missing = "" if terms.max_missing is None else f"{terms.max_missing}"
+    missing = "" if terms.max_missing is None else f"more than {terms.max_missing}"
     missing += f": {terms.missing_kwh} kWh" if terms.missing_kwh is not None else ""
     sensitivity = Decimal(series.sensitivity("replacement")) / (1000 if series.unit == "kWh" else 1)
-    of_day = f"{exact_text(sensitivity)} {series.unit}"
+    of_day = f"{exact_text(sensitivity)} {series.unit if sensitivity != 1 else series.unit.removesuffix('s')}"
     fewest = f"{contract.population.min_households}"
     return name, values, most or "one household", fewest, columns_text(terms.by), missing, terms.share, of_day
 

@@ -189,9 +189,8 @@ def protects(envelope_days: str, *, has_draws: bool) -> str:
     return NOTES.protects.format(
         noisy=" with noise" if envelope_days else "",
         bound="'day', or 'calibration day' for a day of the calibration" if has_draws else "'day'",
-        envelope=aside(envelope_days),
         draws=", which counts the draws of the calibration" if has_draws else "",
-        comes_on_top=NOTES.envelope_on_top.format(days=envelope_days) if envelope_days else "",
+        envelope=NOTES.envelope_on_top.format(days=envelope_days) if envelope_days else "",
     )
 
 
