@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 import re
 from dataclasses import replace
 from decimal import Context, Decimal
@@ -17,7 +18,15 @@ from agedp_data.notions.notion import LossBound
 from agedp_data.notions.publication import Event
 from agedp_data.smoothing.signal_estimate import coverage_text
 from agedp_data.statement import note_texts
-from agedp_data.statement.document import SCHEMA, AddedLoss, ContractVersion, StatedDraw, read_statement, schema
+from agedp_data.statement.document import (
+    SCHEMA,
+    AddedLoss,
+    ContractVersion,
+    StatedAccuracy,
+    StatedDraw,
+    read_statement,
+    schema,
+)
 from agedp_data.statement.facts import AccountFacts, SeriesEnd, StatementFacts, build_statement
 from agedp_data.statement.markdown import markdown
 from agedp_data.statement.note_texts import FACTS as TEXTS
@@ -246,6 +255,29 @@ def test_the_words_give_every_figure_warning_and_date():
     assert "Version 2, registered on 2026-02-01, changed:\n\n* series.use.clamp_kwh: 60 -> 50" in amended
     assert "This ledger contains 2 other populations." in amended
     assert "Version 1" not in amended
+
+
+@pytest.mark.parametrize(
+    (
+        "within",
+        "purpose",
+    ),  # of 11.012 kWh a day; 90 of 100 draws are within log(10)/log(20) of it, a week's root 7 smaller
+    [
+        ("1.4", "Fit for days, by the yardstick below."),  # 9.8 %
+        ("1.5", "Fit for weeks, rough for days, by the yardstick below."),  # 10.5 % and 4.0 %
+        ("7", "Rough for weeks, of no use for single days, by the yardstick below."),  # 49 % and 18.5 %
+        ("10", "Of no use: no span is fit or rough, by the yardstick below."),  # 70 % and 26 %
+    ],
+)
+def test_the_words_say_for_which_spans_a_release_is_fit(within, purpose):
+    days = [f"2013-01-{day:02d}" for day in range(1, 9)]
+    entry = StatedAccuracy(series="use", day=days[-1], group="Std", households=30, unit="kWh", within=within)
+    text = words(days=days, accuracy=[entry])
+    assert text.splitlines()[2] == f"* {purpose}"
+    half_width, share = re.search(r"\| use \| ([0-9.]+) kWh \(([0-9.]+) %\) \|", text).groups()
+    expected = float(within) * math.log(10) / math.log(20)
+    assert expected <= float(half_width) <= 1.02 * expected
+    assert 1 <= float(share) / (100 * expected / 11.012) <= 1.1  # two digits, rounded up
 
 
 @pytest.mark.parametrize(
