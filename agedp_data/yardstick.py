@@ -16,13 +16,31 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_right
+from collections.abc import Mapping
 from functools import lru_cache
 from math import exp, log
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 SHORTEST_SMOOTHED: Final = 91
 """Days of the shortest series of which the error of smoothed days was measured."""
+
+FIT: Final = 0.10
+ROUGH: Final = 0.25
+"""Half-widths of an interval, as parts of the yardstick's mean, up to which a span is fit, or rough; public."""
+NORMAL_90: Final = 1.6449
+"""Half-width of the 90 % interval of a normal law, in standard deviations."""
+SPANS: Final[Mapping[str, int]] = {"day": 1, "week": 7, "month": 30, "year": 365}
+Grade = Literal["fit", "rough", ""]
+
+
+def grade(ratio: float) -> Grade:
+    """Return whether a span is fit, rough, or neither, by the half-width of its interval as a part of the mean.
+
+    >>> grade(0.1), grade(0.11), grade(0.3)
+    ('fit', 'rough', '')
+    """
+    return "fit" if ratio <= FIT else "rough" if ratio <= ROUGH else ""
 
 
 class Cut(NamedTuple):

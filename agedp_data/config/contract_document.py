@@ -296,6 +296,7 @@ class ContractOutput(DocumentPart):
     """Present if a witness is used, or if release folders are signed."""
 
     optional = frozenset({"witness", "sign"})
+    rules = {"minProperties": 1}
 
     witness: Literal["required"] | None = None
     """Another place, which is not published, confirms the newest head of the ledger: an older one is refused."""

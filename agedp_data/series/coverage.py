@@ -68,10 +68,9 @@ class Coverage(Series):
     TABLES = (COVERAGES,)
     counted_share = "share of usable days"
     stated = (
-        "number of households with a usable day{by}: at most {max_missing} of its {readings} have no reading. Noise is "
-        "added to the count (discrete Laplace, scale = 1 / epsilon: a household changes the count by one at most). "
-        "Counts are published as drawn: whole numbers that may be negative or exceed the number of households on the "
-        "roster"
+        "a day is usable if it lacks no more {reading}s than the table says. Noise is added to the count, which a "
+        "household changes by one at most; it is a whole number that may be negative or exceed the number of "
+        "households on the roster."
     )
 
     statistic: Literal["coverage"]

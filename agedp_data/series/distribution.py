@@ -436,7 +436,13 @@ class Distribution(EnergySeries):
     TABLES = (DISTRIBUTIONS,)
     DERIVED = (QUANTILES,)
     true_values = "counts"
-    stated = ""
+    stated = (
+        "the households in each range of daily use; ranges go from one number to below the next, the last one "
+        "including its end. Noise is added to each count. In a histogram a household whose use changes leaves one "
+        "range for another. Cumulative counts are of the households below an end, and may all change by one; the "
+        "last, of all households, is known and not drawn. Counts are whole numbers that may be negative and need not "
+        "add up or increase."
+    )
     cell_words = ("bins", "form or bins")
 
     statistic: Literal["distribution"]

@@ -454,7 +454,10 @@ class Mean(series_terms.EnergySeries):
     DERIVED = (CONSISTENT, *AVERAGES_BY.values())
     unit = "kWh"
     true_values = "means"
-    stated = ""
+    stated = (
+        "a household's daily total counts, at most its clamp. Noise is added to the sum, in whole watt-hours, and the "
+        "noisy sum is divided by the number of households on the roster."
+    )
 
     statistic: Literal["mean"]
     every: Annotated[Literal["day", "week", "month", "year"], LATER] = "day"

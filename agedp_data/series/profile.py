@@ -697,7 +697,24 @@ class Profile(EnergySeries):
     DERIVED = (PROFILE_BY_MONTH,)
     unit = "kWh"
     reads_half_hours = True
-    stated = ""
+    stated = (
+        "the use of each {reading} of the day counts, up to its clamp. Where the {reading}s of a household's day then"
+        " add up to more than the clamp of the day, each is reduced in proportion and rounded down to whole "
+        "watt-hours. One without a reading counts 0 kWh; what counts for a whole missing day is spread evenly. Noise "
+        "is added to the sum of each {reading}, in whole watt-hours. The sensitivity is that of all {reading}s of a "
+        "day together, twice the clamp of the day, or all clamps of its {reading}s if these are less: a household "
+        "that moves its use to another time lowers some sums and raises others. Each noisy sum is divided by the "
+        "number of households on the roster. A day on which the clock goes forward by an hour lacks the {reading}s "
+        "that it skips. Where the clock goes back, those that occur twice are counted together, under the same clamp."
+    )
+    stated_of_periods = (
+        "A row of a month has two profiles: of weekdays, Monday to Friday, and of weekends, Saturday and Sunday; "
+        "public holidays count by their day of the week. Each {reading} is added up over all days of its kind, times "
+        f"{WEIGHTS['weekday']} on weekdays and times {WEIGHTS['weekend']} on weekends, so that both have nearly the "
+        f"same noise: the scale is ({WEIGHTS['weekday']} x weekdays + {WEIGHTS['weekend']} x days of weekends) x "
+        "sensitivity / epsilon. Each noisy sum is divided by the same number and by how often the {reading} occurs on"
+        " a day of its kind: less than once where a clock skips it, more than once where it occurs twice."
+    )
     cell_words = ("half-hours", "clamps")
 
     statistic: Literal["profile"]

@@ -241,11 +241,12 @@ class Series(Section):
     counted_share: ClassVar[str] = "counted share"
     """Of a number of households: what it is of all of them."""
     stated: ClassVar[str] = (
-        "number of households that are counted{by}, of those whose day lacks at most {max_missing} of its {readings}. "
-        "Noise is added to each count (discrete Laplace, scale = sensitivity / epsilon). Counts are published as "
-        "drawn: whole numbers that may be negative"
+        "the households that are counted, of those with enough readings. Noise is added to each count; counts are "
+        "whole numbers that may be negative."
     )
-    """Sentences of STATEMENT.md on what is counted and how noise is added."""
+    """Sentences of STATEMENT.md on what is counted and how noise is added, for every series of the statistic."""
+    stated_of_periods: ClassVar[str] = ""
+    """The same of rows that cover a week, month or year, beyond what holds for all such rows."""
 
     @classmethod
     def has_one_cell(cls) -> bool:
@@ -325,6 +326,11 @@ class Series(Section):
     def covers_periods(self) -> bool:
         """Return whether a row of the series covers a period of several days."""
         return self.period != "day"
+
+    @property
+    def method(self) -> str:
+        """Return what STATEMENT.md says of how a row was computed; {reading} is a half-hour or an hour."""
+        return f"{self.stated} {self.stated_of_periods}".strip() if self.covers_periods else self.stated
 
     def covered_days(self, day: date) -> tuple[date, date]:
         """Return the first and last day that the row named by a day covers: the day itself, or the period with it."""

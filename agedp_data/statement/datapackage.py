@@ -114,7 +114,7 @@ def _description(statement: Statement) -> str:
     rehearsal = "Simulated dates, no publication. " if statement.rehearsal else ""
     rehearsal += "Synthetic households. " if statement.contract.schedule.rehearsal_on == "synthetic" else ""
     span = f" from {days.first} to {days.last}" if days.released else ""
-    kinds = {series.statistic for series in statement.contract.series.values()}
+    kinds = {series.statistic for stated in statement.stated_contracts for series in stated.series.values()}
     *others, last = (statistic.PLURAL for statistic in STATISTICS if statistic.KIND in kinds)
     statistics = f"{', '.join(others)} and {last}" if others else last
     model = f"the model, estimated without noise from the days {statement.model_days}"
@@ -175,11 +175,11 @@ def table_description(schema: pa.Schema, statement: Statement) -> str:
 
 
 def _lowest_layer(schema: pa.Schema, statement: Statement) -> str:
-    """Return what layer 1 of a table's mean is called, "" for a mean without layers."""
+    """Return what layer 1 of a table's mean is called, under each contract; "" for a mean without layers."""
     metadata = json.loads((schema.metadata or {}).get(b"agedp", b"{}"))
     name = f"{metadata.get('of')}/1"
-    terms = statement.contract.series.get(name)
-    return layer_text(name, terms.clamp_kwh) if terms and terms.clamp_kwh else ""
+    terms = [stated.series[name] for stated in statement.stated_contracts if name in stated.series]
+    return "; then ".join(dict.fromkeys(layer_text(name, of.clamp_kwh) for of in terms if of.clamp_kwh))
 
 
 def _layer_ranges(schema: pa.Schema) -> str:

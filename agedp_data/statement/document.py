@@ -16,8 +16,9 @@ Decisions:
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from decimal import Decimal
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, NamedTuple
 
 from pydantic import AfterValidator, ConfigDict, Field, WithJsonSchema
 
@@ -29,6 +30,7 @@ from agedp_data.config.contract_document import (
     DocumentPart,
     DocumentSchema,
     IsoDate,
+    SeriesTerms,
     read_document,
 )
 from agedp_data.epsilon import round_nano
@@ -171,14 +173,31 @@ class PublicationDates(DocumentPart):
     last: Annotated[_DateOrNone, Field(description="The latest.")]
 
 
+class SeriesDays(DocumentPart):
+    """The days of a series for which rows were released under one contract."""
+
+    series: Annotated[str, Field(min_length=1, description="Its name.")]
+    first: Annotated[_Date, Field(description="First day.")]
+    last: Annotated[_Date, Field(description="Last day.")]
+
+
 class ContractVersion(DocumentPart):
     """One contract."""
+
+    optional = frozenset({"contract", "released"})
 
     registered: Annotated[_Date, Field(description="UTC date of its registration; simulated in a rehearsal.")]
     changes: Annotated[
         list[str],
         Field(description="What it changed in the one before it, key by key: `key: old -> new`; empty for the first."),
     ]
+    contract: Annotated[
+        ContractDocument | None, Field(description="Its content; left out for the one in force, which stands above.")
+    ] = None
+    released: Annotated[
+        list[SeriesDays] | None,
+        Field(description="What was released under it, of each series; left out if there is one contract only."),
+    ] = None
 
 
 class StatedBound(DocumentPart):
@@ -323,11 +342,32 @@ class StatedAccount(DocumentPart):
     text: Annotated[str, Field(description="The same in words, and what the accounts cannot know.")]
 
 
+class LossTogether(DocumentPart):
+    """The loss of several households together: the pure losses of one, so many times."""
+
+    households: Annotated[int, Field(ge=2, description="How many.")]
+    day: Annotated[Amount, Field(description="About one day of each of them.")]
+    total: Annotated[Amount, Field(description="About all their days.")]
+
+
 class LedgerPlace(DocumentPart):
     """Where the statement stands."""
 
     id: Annotated[_Hash, Field(description="Hash of the ledger's first row.")]
     head: Annotated[_Hash, Field(description="Hash of the newest row that the statement tells of.")]
+
+
+class StatedContract(NamedTuple):
+    """A contract under which rows were released: its number, and the days of each released series."""
+
+    version: int
+    contract: ContractDocument
+    days: Mapping[str, SeriesDays | ReleasedDays]
+
+    @property
+    def series(self) -> dict[str, SeriesTerms]:
+        """Return the terms of the released series by name."""
+        return {name: self.contract.series[name] for name in self.days}
 
 
 class Statement(DocumentPart):
@@ -338,7 +378,10 @@ class Statement(DocumentPart):
     """
 
     model_config = ConfigDict(title="Statement of an agedp release (statement.json)")
-    optional = frozenset({"title", "source", "licence", "contact", "draws", "household_account", "accuracy"})
+    optional = frozenset({"title", "source", "licence", "contact", "draws", "household_account", "accuracy"}) | {
+        "together",
+        "signed_by",
+    }
 
     schema_name: Annotated[str, WithJsonSchema({"const": SCHEMA})] = Field(
         SCHEMA, alias="schema", description="Which form this is."
@@ -373,6 +416,19 @@ class Statement(DocumentPart):
             min_length=1,
             description="Draws of calibrations, which every figure counts as far as its scope touches their days; left "
             "out if there are none.",
+        ),
+    ] = None
+    together: Annotated[
+        list[LossTogether] | None,
+        Field(
+            min_length=1,
+            description="The losses of several households together; figures with a model or delta have none.",
+        ),
+    ] = None
+    signed_by: Annotated[
+        str | None,
+        Field(
+            pattern="^[0-9a-f]{64}$", description="Fingerprint of the key that signs the folder; left out if none does."
         ),
     ] = None
     ending: Ending | None = None
@@ -414,6 +470,16 @@ class Statement(DocumentPart):
     def model_days(self) -> str:
         """Return the days from which a model was estimated that is published without noise, "" without such a model."""
         return next((bound.conditional_days for bound in self.bounds if bound.conditional_days), "")
+
+    @property
+    def stated_contracts(self) -> list[StatedContract]:
+        """Return the contracts under which rows were released, oldest first; the one in force if that is not known."""
+        stated = [
+            StatedContract(number, version.contract or self.contract, {of.series: of for of in version.released})
+            for number, version in enumerate(self.versions, 1)
+            if version.released
+        ]
+        return stated or [StatedContract(self.version, self.contract, dict.fromkeys(self.contract.series, self.days))]
 
     @property
     def is_over(self) -> bool:

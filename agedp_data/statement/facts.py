@@ -24,7 +24,14 @@ from typing import Any, Literal
 
 from agedp_data.config.contract_document import ContractDocument
 from agedp_data.epsilon import exact_text, format_epsilon
-from agedp_data.notions.notion import DAY_BOUND, TOTAL_BOUND, LossBound, name_at_delta
+from agedp_data.notions.notion import (
+    ASSUMPTION_FREE,
+    CALIBRATION_DAY_BOUND,
+    DAY_BOUND,
+    TOTAL_BOUND,
+    LossBound,
+    name_at_delta,
+)
 from agedp_data.statement import document, note_texts
 from agedp_data.statement.note_texts import FACTS, NOTES
 
@@ -59,7 +66,8 @@ class StatementFacts:
 
     `limits` are the promise's bounds by name, None if unlimited; `model` is the public part; `head` the hash of the
     ledger's newest row that is not a statement; `other_populations` the number of further populations in the ledger;
-    `account` the largest losses over all populations that share a household, None without accounts;
+    `account` the largest losses over all populations that share a household, None without accounts; `signed_by` the
+    fingerprint of the key that signs the folder;
     `opening` a first note that the promise requires; `estimated_from` the periods, "first to last", of the estimated
     models whose leakage bounds are published without noise; `draws` the calibration draws; `accuracy` the errors of the
     newest values by their noise.
@@ -87,6 +95,12 @@ class StatementFacts:
     estimated_from: Sequence[str] = ()
     draws: Sequence[document.StatedDraw] = ()
     accuracy: Sequence[document.StatedAccuracy] = ()
+    signed_by: str = ""
+
+    @property
+    def contracts(self) -> list[ContractDocument]:
+        """Return the contracts under which rows were released, or the one in force where all were under it."""
+        return [of.contract or self.contract for of in self.versions if of.released] or [self.contract]
 
     @property
     def envelope_days(self) -> str:
@@ -147,9 +161,22 @@ def build_statement(facts: StatementFacts) -> document.Statement:
         **facts.title,
         "draws": list(facts.draws),
         "household_account": _stated_account(facts),
+        "accuracy": list(facts.accuracy),
+        "together": _together(facts.bounds),
+        "signed_by": facts.signed_by,
     }
-    optional["accuracy"] = list(facts.accuracy)
     return statement.model_copy(update={key: value for key, value in optional.items() if value})
+
+
+def _together(bounds: Sequence[LossBound]) -> list[document.LossTogether]:
+    """Return the losses of several households together, each the pure losses of one so many times."""
+    pure = {bound.name: bound.value for bound in bounds if bound.kind == ASSUMPTION_FREE}
+    day, total = max(pure.get(name) or 0 for name in (DAY_BOUND, CALIBRATION_DAY_BOUND)), pure.get(TOTAL_BOUND)
+    return [
+        document.LossTogether(households=number, day=format_epsilon(number * day), total=format_epsilon(number * total))
+        for number in note_texts.TOGETHER
+        if total is not None
+    ]
 
 
 def _protects(facts: StatementFacts) -> str:
@@ -167,8 +194,7 @@ def _not_protected(facts: StatementFacts) -> list[str]:
     if not days:
         return list(FACTS.several("not_protected"))
     past, _, _, *others = FACTS.several("not_protected")
-    texts = (NOTES.habits_beside_envelope, NOTES.moved_out_beside_envelope)
-    beside = [text.format(aside=note_texts.aside(days)) for text in texts]
+    beside = (NOTES.habits_beside_envelope, NOTES.moved_out_beside_envelope)
     return [past, *beside, *others, NOTES.not_protected_from_envelope.format(days=days)]
 
 
@@ -189,7 +215,9 @@ def _warnings(facts: StatementFacts) -> Iterator[str]:
     if facts.has_spans:
         text = NOTES.promised_spans if facts.promised_spans else NOTES.spans
         yield text.format(aside=note_texts.aside(facts.envelope_days))
-    yield from note_texts.large_delta_warnings(facts.contract)
+    yield from note_texts.large_delta_warnings(
+        facts.contract, min(contract.population.min_households for contract in facts.contracts)
+    )
     if facts.model is not None:
         if note_texts.is_private(facts.model):
             yield from note_texts.selection_texts(facts.model)
@@ -210,7 +238,7 @@ def _warnings(facts: StatementFacts) -> Iterator[str]:
             yield NOTES.beyond.format(
                 name=loss_bound.name, said=format_epsilon(loss_bound.value), bound=format_epsilon(limit)
             )
-    if any(series.statistic == "mean" for series in facts.contract.series.values()):
+    if any(series.statistic == "mean" for contract in facts.contracts for series in contract.series.values()):
         yield NOTES.smoothing
 
 

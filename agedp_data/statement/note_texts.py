@@ -12,6 +12,7 @@ is written, read and compared as prose, and the modules say when a sentence appl
 
 from __future__ import annotations
 
+import math
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -58,7 +59,6 @@ _SECTIONS: Final = read_texts(Path(__file__).with_name("texts.toml"))
 NOTES: Final = _SECTIONS["notes"]
 FACTS: Final = _SECTIONS["facts"]
 WORDS: Final = _SECTIONS["markdown"]
-SENTENCES: Final = _SECTIONS["series"]
 
 
 # --------------------------------------------------------------------------------------------------
@@ -73,6 +73,9 @@ _THREE_DIGITS = Context(prec=3, Emax=MAX_EMAX, rounding=ROUND_CEILING)
 INFINITE: Final = "infinite"
 """Epsilon of a bound without a limit."""
 _THREE_DIGITS_DOWN = Context(prec=3, rounding=ROUND_FLOOR)
+_CERTAIN: Final = 30
+TOGETHER: Final = (2, 5, 10)
+"""Numbers of households whose pure losses together are stated: so many times those of one."""
 _USELESS, _HUGE = 10**6, 10**12
 """A factor that protects nothing in practice, and one of which only the power of ten is of interest."""
 
@@ -112,6 +115,17 @@ def is_useless_factor(epsilon: str) -> bool:
     (False, True, True)
     """
     return epsilon == INFINITE or _power(round_nano(Decimal(epsilon))) >= _USELESS
+
+
+def odds_percent(nano_epsilon: int) -> str:
+    """Return what a loss does to an even chance, rounded up.
+
+    >>> odds_percent(500_000_000), odds_percent(182_500_000_000)
+    ('50 to 63 %', '50 to 100 %')
+    """
+    loss = nano_epsilon / NANO
+    percent = math.ceil(100 / (1 + math.exp(-loss)) - 1e-9) if loss < _CERTAIN else 100
+    return f"50 to {percent} %"
 
 
 def short_number(value: str) -> str:
@@ -175,14 +189,14 @@ def protects(envelope_days: str, *, has_draws: bool) -> str:
     return NOTES.protects.format(
         noisy=" with noise" if envelope_days else "",
         bound="'day', or 'calibration day' for a day of the calibration" if has_draws else "'day'",
-        envelope=aside(envelope_days),
         draws=", which counts the draws of the calibration" if has_draws else "",
+        envelope=NOTES.envelope_on_top.format(days=envelope_days) if envelope_days else "",
     )
 
 
 def aside(envelope_days: str) -> str:
     """Return the end of a sentence with a bound: that no bound counts the envelopes; "" without one."""
-    return NOTES.envelope_aside.format(days=envelope_days) if envelope_days else ""
+    return NOTES.envelope_aside if envelope_days else ""
 
 
 def always(envelope_days: str, *, has_draws: bool) -> str:
@@ -397,8 +411,8 @@ def part_text(delta: Decimal) -> str:
     return f"one in {int(1 / delta):,}"
 
 
-def large_delta_warnings(contract: ContractDocument) -> Iterator[str]:
-    """Yield a warning if the delta of a contract is large for its fewest households."""
-    delta, households = contract.promise.delta, contract.population.min_households
+def large_delta_warnings(contract: ContractDocument, households: int) -> Iterator[str]:
+    """Yield a warning if the delta of a contract is large for the fewest households that any contract releases."""
+    delta = contract.promise.delta
     if delta is not None and is_large_delta(Decimal(delta), households):
         yield NOTES.large_delta.format(delta=format_delta(Decimal(delta)), households=households)

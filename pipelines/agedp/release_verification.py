@@ -172,6 +172,7 @@ class _FolderRows:
             other_populations=0 if second is None else second.in_ledger,
             bounds_across=[_loss_bound(bound) for bound in statement.bounds if _is_across(bound)],
             notes=[note for note in statement_facts.UNRECORDED_NOTES if note in statement.notes],
+            signing_key=KeyHistory.of(self.export.rows).newest,
         )
         return statement_facts.facts_of_records(terms, self.model, view, from_ledger, statement.software)
 

@@ -25,9 +25,10 @@ from agedp_data.config.output import CompareSection
 from agedp_data.datasets.timestamps import tzdata_version
 from agedp_data.epsilon import format_epsilon
 from agedp_data.leakage.bound_table import LeakageBound
-from agedp_data.ledger import ContractRecord, ReleaseRecord, canonical
+from agedp_data.ledger import ContractRecord, ReleaseRecord, canonical, lifecycle
 from agedp_data.ledger.lifecycle import CalibrationDraw, HouseholdAccount, charges_of
 from agedp_data.ledger.records import AnyRelease
+from agedp_data.ledger.signature import KeyHistory
 from agedp_data.markov.states import RepresentativeValues
 from agedp_data.model import Model
 from agedp_data.notions import NOTIONS, WEvent
@@ -36,7 +37,7 @@ from agedp_data.notions.notion import Accountant, LossBound, compared_accountant
 from agedp_data.notions.publication import Publication
 from agedp_data.notions.spans import span_figures
 from agedp_data.roster import RosterCounts
-from agedp_data.statement.document import ContractVersion, StatedDraw, Statement, read_statement
+from agedp_data.statement.document import ContractVersion, SeriesDays, StatedDraw, Statement, read_statement
 from agedp_data.statement.facts import AccountFacts, SeriesEnd, StatementFacts
 from agedp_data.statement.note_texts import NOTES
 
@@ -70,8 +71,8 @@ SOFTWARE: Final = ("agedp", "opendp", "numpy", "scipy", "pyarrow")
 class LedgerRecords:
     """What a statement contains of a ledger beside the contracts, models and releases of its population.
 
-    A release folder has the draws, the newest account and the newest rows; number and bounds of other populations and
-    the `notes` (`UNRECORDED_NOTES`) are known to the publisher alone.
+    A release folder has the draws, the newest account, rows and signing key (a fingerprint); number and bounds of other
+    populations and the `notes` (`UNRECORDED_NOTES`) are known to the publisher alone.
     """
 
     id: str
@@ -83,6 +84,7 @@ class LedgerRecords:
     other_populations: int = 0
     bounds_across: Sequence[LossBound] = ()
     notes: Collection[str] = ()
+    signing_key: str = ""
 
 
 UNRECORDED_NOTES: Final = (
@@ -118,6 +120,7 @@ def statement_facts(
         other_populations=len(other_populations(ledger, population)),
         bounds_across=() if is_complete else bounds_across_populations(ledger, population),
         notes=[*notes_of_run, *(note for note, applies in unrecorded.items() if applies)],
+        signing_key=_signing_key(ledger),
     )
     software = {name: version(name) for name in SOFTWARE}
     tzdata = tzdata_version()
@@ -152,7 +155,7 @@ def facts_of_records(
         notes=statement_notes(contracts, rows, records),
         ledger_id=records.id,
         head=records.head,
-        versions=contract_versions(contracts),
+        versions=contract_versions(contracts, rows),
         software=software,
         other_populations=records.other_populations,
         account=AccountFacts(account.day, account.total, account.since) if account else None,
@@ -162,7 +165,14 @@ def facts_of_records(
         estimated_from=estimation_periods(contract.terms.model for contract in contracts),
         draws=[state_draw(draw) for draw in records.draws],
         accuracy=value_accuracy(records.newest_rows, contracts),
+        signed_by=records.signing_key if any(contract.terms.is_signed for contract in contracts) else "",
     )
+
+
+def _signing_key(ledger: Ledger) -> str:
+    """Return the fingerprint of the newest key up to the head that a statement names, "" without one."""
+    head = ledger.row_number(ledger.content_head()) or 0
+    return KeyHistory.of([row for row in ledger.statements(lifecycle.LEDGER_POPULATION) if row.seq <= head]).newest
 
 
 def read_newest_rows(ledger: Ledger, population: str) -> list[ReleaseRecord]:
@@ -270,12 +280,30 @@ def series_end(terms: ReleaseTerms, view: ForecastView) -> SeriesEnd:
     return end
 
 
-def contract_versions(contracts: Sequence[ContractRecord]) -> list[ContractVersion]:
-    """Return every contract of a population, with its changes to the contract before it."""
+def contract_versions(contracts: Sequence[ContractRecord], rows: Sequence[AnyRelease]) -> list[ContractVersion]:
+    """Return every contract of a population, with its changes to the one before it; of several what each released."""
     changes = [(), *(old.terms.differences(new.terms) for old, new in pairwise(contracts))]
+    versions = []
+    for contract, changed in zip(contracts, changes, strict=True):
+        further: dict[str, Any] = {}
+        if len(contracts) > 1:
+            further["released"] = _released_days(contract, rows)
+            if contract is not contracts[-1]:
+                further["contract"] = ContractDocument.model_validate_json(contract.promise)
+        versions.append(ContractVersion(registered=contract.at, changes=list(changed), **further))
+    return versions
+
+
+def _released_days(contract: ContractRecord, rows: Sequence[AnyRelease]) -> list[SeriesDays]:
+    """Return the days of each series for which a contract released rows; a row of a period has all its days."""
+    days: dict[str, list[date]] = {}
+    for row in rows:
+        if row.contract == contract.hash and row.state == "released":
+            covered = contract.terms.series[row.series].covered_days(date.fromisoformat(row.day))
+            days.setdefault(row.series, []).extend(covered)
     return [
-        ContractVersion(registered=contract.at, changes=list(changed))
-        for contract, changed in zip(contracts, changes, strict=True)
+        SeriesDays(series=name, first=min(of_series).isoformat(), last=max(of_series).isoformat())
+        for name, of_series in sorted(days.items())
     ]
 
 

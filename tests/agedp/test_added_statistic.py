@@ -152,7 +152,7 @@ def test_it_is_released_published_verified_amended_and_charted(copy, tmp_path, l
     assert "empty: Std" in (homes / "release" / "report.html").read_text("utf-8")
     statement = (homes / "release" / "STATEMENT.md").read_text("utf-8")
     assert "counts of households without use" in statement
-    assert "`daily_zero_days.parquet` has a row for each day and group" in statement
+    assert "| daily_zero_days.parquet | day and group |" in statement
     package = json.loads((homes / "release" / "datapackage.json").read_text("utf-8"))
     assert [one for one in package["resources"] if "households that use nothing" in one["description"]]
     contract = json.loads((homes / "release" / "statement.json").read_text("utf-8"))["contract"]

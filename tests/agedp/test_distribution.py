@@ -131,7 +131,7 @@ def test_counts_alone_are_published_and_what_is_lost_is_made_again(house):
     release.verify()
     assert "daily_averages.parquet" not in before
     assert len(release.table("daily_distribution")) == DAYS * 4
-    assert "number of households by range of daily use" in before["STATEMENT.md"].decode()
+    assert "daily counts by range of use (histogram): 0, " in before["STATEMENT.md"].decode()
     assert faults_of(before["report.html"].decode()) == []
     assert house.run(today=TODAY).checked.sums.by_day == {}  # every true count is recorded: nothing is summed anew
     forget(house.folder / "confidential", "true_counts")

@@ -108,7 +108,7 @@ def test_layers_have_a_file_of_their_own_that_says_what_they_are(kept):
     assert "layer 3: mean energy per household above 10 and up to 40 kWh a day" in resource["description"]
     assert resource["schema"]["primaryKey"] == ["day", "group", "revision", "layer"]
     words = (release.path / "STATEMENT.md").read_text()
-    assert "daily_mean/3: mean daily use of the households above 10 and up to 40 kWh, a layer of daily_mean" in words
+    assert re.search(r"\| daily_mean/3 \| 1 \| [^|]+ \| daily averages \| from 10 to 40 kWh a day \|", words)
     assert "daily_mean/1, daily_mean/2 and daily_mean/3 are layers of one mean." in words
     page = (release.path / "report.html").read_text()
     assert "The upper layers (daily_mean/2 from 2 to 10 kWh; daily_mean/3 from 10 to 40 kWh)" in page

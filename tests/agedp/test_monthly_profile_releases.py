@@ -146,7 +146,7 @@ def test_the_noise_is_that_of_all_days_of_a_household(kept):
 def test_the_release_verifies_and_says_what_a_row_covers(kept):
     kept.release.verify()
     words = " ".join((kept.release.path / "STATEMENT.md").read_text().split())
-    assert "(2 x weekdays + 5 x days of weekends) x 18 kWh / epsilon" in words
+    assert "(2 x weekdays + 5 x days of weekends) x sensitivity / epsilon" in words
     bounds = {bound.name: bound.epsilon for bound in kept.release.read_statement().bounds}
     assert bounds["day"] == "0.5"  # mean 0.25 and profile 0.1 of the day, 0.15 of its month
     assert float(bounds["total"]) == pytest.approx(33 * 0.35 + 0.15)

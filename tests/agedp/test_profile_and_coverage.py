@@ -278,11 +278,9 @@ def test_keywords_release_a_profile_and_coverage():
 def test_the_statement_says_what_is_counted(kept):
     words = " ".join((kept.folder / "release" / "STATEMENT.md").read_text().split())
     for text in (
-        "shape: mean use of the households by half-hour of the day, by tariff of the roster. A household's half-hour "
-        "counts at most 2 kWh. Where its half-hours then add up to more than 30 kWh (clamp of the day), each is "
-        "reduced in proportion and rounded down to whole watt-hours",
-        "scale = 60 kWh / epsilon). 60 kWh is the sensitivity of all half-hours of a day together, twice the clamp of "
-        "the day",
-        "usable: number of households with a usable day: at most 0 of its half-hours have no reading",
+        "daily load profiles | 2 kWh a half-hour, 30 kWh a day | 2 | tariff |",
+        "| 60 kWh | | usable |",
+        "The sensitivity is that of all half-hours of a day together, twice the clamp of the day",
+        "daily numbers of households with a usable day | one household |",
     ):
         assert text in words

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 import re
 from dataclasses import replace
 from decimal import Context, Decimal
@@ -17,7 +18,15 @@ from agedp_data.notions.notion import LossBound
 from agedp_data.notions.publication import Event
 from agedp_data.smoothing.signal_estimate import coverage_text
 from agedp_data.statement import note_texts
-from agedp_data.statement.document import SCHEMA, AddedLoss, ContractVersion, StatedDraw, read_statement, schema
+from agedp_data.statement.document import (
+    SCHEMA,
+    AddedLoss,
+    ContractVersion,
+    StatedAccuracy,
+    StatedDraw,
+    read_statement,
+    schema,
+)
 from agedp_data.statement.facts import AccountFacts, SeriesEnd, StatementFacts, build_statement
 from agedp_data.statement.markdown import markdown
 from agedp_data.statement.note_texts import FACTS as TEXTS
@@ -97,11 +106,15 @@ def test_rows_of_an_estimated_model_name_its_days():
     assert (estimated["figures"], estimated["model"]) == (plain["figures"], plain["model"])
     for part in (
         estimated["protects"], estimated["not_protected"][-1], estimated["warnings"][0], estimated["warnings"][-2],
-        *(line for line in text.splitlines() if line.startswith(("| day", "| total", "| risk", "2 days of homes"))),
     ):  # fmt: skip
         assert period in part, part
+    rows = [line for line in text.splitlines() if line.startswith(("| day", "| total", "| risk"))]
+    assert [re.search(r"\| (always|if .), of the noisy releases alone \((.)\) \|", row).groups() for row in rows] == [
+        ("always", "A"), ("always", "A"), ("if B", "A"),
+    ]  # fmt: skip
+    assert f"* *A:* with the published model, estimated without noise from the days {period}" in text
     for claimed in re.findall(r"[^.|]*\b(?:always|no assumption|unconditional)\b[^.|]*", text):
-        assert re.search(r"noise|noisy|\*always\*|Bounds marked", claimed), claimed
+        assert re.search(r"noise|noisy|\*always\*", claimed), claimed
 
 
 def test_a_bound_with_a_delta_is_no_bound_on_odds_and_the_promised_one_ends_the_series():
@@ -126,7 +139,7 @@ def test_a_bound_with_a_delta_is_no_bound_on_odds_and_the_promised_one_ends_the_
     assert stated["figures"][1]["limit"] == ""  # the sum of the losses: the promise limits it at delta only
     assert "namely all days. Had the use on these days been anything else" in stated["protects"]
     for part in (
-        "at most epsilon 1.5 about all its days (composition), or epsilon 1 with delta 1e-6, as explained below.",
+        "| all its days, with delta 1e-6 (see the annex) | 1 |  |  |  |",
         "every set of results would be at most e^1 times as probable, plus one in 1,000,000.",
         "no release takes the composed loss of all days beyond epsilon_total = 3 with delta 1e-6, whatever",
         "all days so far is epsilon 1 with delta 1e-6; epsilon 2 is left until it reaches the bound.",
@@ -226,12 +239,10 @@ def test_the_words_give_every_figure_warning_and_date():
         *(*CLAIM["warnings"], *CLAIM["not_protected"], CLAIM["protects"], CLAIM["from_whom"], CLAIM["ledger"]["head"]),
         CLAIM["second_population"]["text"],
         "2 days of homes (2013-01-01 to 2013-01-02), published on 2026-01-01; 1 day skipped",
-        *("at most epsilon 0.000000005 about any one day", "max_day_epsilon = 0.000000005", "made up"),
-        "by tariff of the roster; a household's daily total counts at most 50 kWh (clamp; of 40 households of the Low "
-        "Carbon London trial, 2013, it cuts 0.73 % of the days and 0.38 % of the energy, which no interval here "
-        "covers), and 0 kWh if more than 2",
-        *("fewer than 30 households on the roster is never released", "promise.notion = classical"),
-        *("| if chains hold |", "| always |"),
+        *("| any one day | 0.000000005 | 1.01 | 50 to 51 % |", "max_day_epsilon = 0.000000005", "made up"),
+        "| all its days | 1.5 | 4.49 | 50 to 82 % | 3, 7.5, 15 |",
+        "| use | 1 | 2013-01-01 to 2013-01-02 | daily averages | 50 kWh a day | 30 | tariff | more than 2: 0",
+        *("promise.notion = classical", "| if A |", "* *A:* chains hold", "| always |"),
     ):
         assert part in text, part
     rehearsed = claim(contract=REHEARSED)
@@ -244,6 +255,29 @@ def test_the_words_give_every_figure_warning_and_date():
     assert "Version 2, registered on 2026-02-01, changed:\n\n* series.use.clamp_kwh: 60 -> 50" in amended
     assert "This ledger contains 2 other populations." in amended
     assert "Version 1" not in amended
+
+
+@pytest.mark.parametrize(
+    (
+        "within",
+        "purpose",
+    ),  # of 11.012 kWh a day; 90 of 100 draws are within log(10)/log(20) of it, a week's root 7 smaller
+    [
+        ("1.4", "Fit for days, by the yardstick below."),  # 9.8 %
+        ("1.5", "Fit for weeks, rough for days, by the yardstick below."),  # 10.5 % and 4.0 %
+        ("7", "Rough for weeks, of no use for single days, by the yardstick below."),  # 49 % and 18.5 %
+        ("10", "Of no use: no span is fit or rough, by the yardstick below."),  # 70 % and 26 %
+    ],
+)
+def test_the_words_say_for_which_spans_a_release_is_fit(within, purpose):
+    days = [f"2013-01-{day:02d}" for day in range(1, 9)]
+    entry = StatedAccuracy(series="use", day=days[-1], group="Std", households=30, unit="kWh", within=within)
+    text = words(days=days, accuracy=[entry])
+    assert text.splitlines()[2] == f"* {purpose}"
+    half_width, share = re.search(r"\| use \| ([0-9.]+) kWh \(([0-9.]+) %\) \|", text).groups()
+    expected = float(within) * math.log(10) / math.log(20)
+    assert expected <= float(half_width) <= 1.02 * expected
+    assert 1 <= float(share) / (100 * expected / 11.012) <= 1.1  # two digits, rounded up
 
 
 @pytest.mark.parametrize(
@@ -348,7 +382,7 @@ def test_no_key_may_be_missing_misspelt_or_of_another_kind():
                 above[f"{path[-1]}x"] = value
             if edit == "other":
                 above[path[-1]] = 1.5
-            is_free = path in {("title",), ("source",), ("licence",)}
+            is_free = path in {("title",), ("source",), ("licence",), ("together",)}
             assert CHECK.is_valid(content) == (edit == "missing" and is_free), (path, edit)
 
 

@@ -12,8 +12,8 @@ from agedp_data.statement.note_texts import NOTES
 from tests.source_path import ROOT
 
 FOLDER = ROOT / "agedp_data/statement"
-USED = re.compile(r'\b(NOTES|FACTS|WORDS|SENTENCES)\.(?:(?:several|by_key)\(["\'](\w+)["\']\)|([a-z]\w*))')
-SECTIONS = {"NOTES": "notes", "FACTS": "facts", "WORDS": "markdown", "SENTENCES": "series"}
+USED = re.compile(r'\b(NOTES|FACTS|WORDS)\.(?:(?:several|by_key)\(["\'](\w+)["\']\)|([a-z]\w*))')
+SECTIONS = {"NOTES": "notes", "FACTS": "facts", "WORDS": "markdown"}
 
 
 def test_the_texts_of_a_statement_are_those_that_it_uses() -> None:

@@ -2,8 +2,8 @@
 
 `runs/*.toml` are run files of all six notions in all three modes, over three datasets; each run executes `calibrate`
 (estimated models), `plan`, `run`, `verify` and `ledger show`, with fixed noise and clock. `runs/short/*.toml` are the
-statistics, each in both layouts, delta, a private model, two populations that share households, an amendment, and a
-release at a URL, with fewer commands; `runs/short/second` contains the second population, and the run file that the
+statistics, each in both layouts, delta, a private model, two populations that share households, amendments, and a
+release at a URL, with fewer commands; `runs/short/second` contains the second population, and the run file that an
 amendment records. `inputs.py` makes the input, without the product. `digests/` contains the SHA-256 of every artefact,
 run -> artefact, in three files:
 
@@ -51,6 +51,7 @@ from tests.golden.artefacts import (
     stored_digests,
 )
 from tests.references import unresolved
+from tests.statement_words import faults
 
 FAST = {"periods-single", "url", "weekday-month-single"}
 """Short runs of every test run; the others are behind `long`, and take a minute."""
@@ -66,6 +67,9 @@ def test_every_artefact_of_a_run_is_unchanged(tmp_path: Path, name: str) -> None
         artefact: content.decode(errors="replace") for of in artefacts.values() for artefact, content in of.items()
     }
     assert {artefact: found for artefact, text in texts.items() if (found := unresolved(text))} == {}
+    statements = {artefact: text for artefact, text in texts.items() if artefact.endswith("STATEMENT.md")}
+    assert statements
+    assert {artefact: found for artefact, text in statements.items() if (found := faults(text))} == {}
 
 
 def test_the_digests_are_those_of_the_run_files() -> None:

@@ -35,6 +35,7 @@ _NEEDED: Final = {
         "agedp_data/schemas/statement-2.json",
         "agedp/preflight/causes.toml",
         "agedp/setup/run_file_options.json",
+        "agedp_data/statement/template.md",
         "agedp_data/statement/texts.toml",
     ),
     "gz": ("LICENSE", "PKG-INFO", "README.md", "constraints.txt", "container/Containerfile", "docs/upgrading.md"),

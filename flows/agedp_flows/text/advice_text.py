@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from agedp.planning.advisor import Advice, AdviceRow
-from agedp.planning.verdict import FIT, ROUGH, odds_percent
 from agedp.signal_against_noise import three_digits
 from agedp_data import yardstick
 from agedp_data.epsilon import exact_text
 from agedp_data.messages import percent_text
+from agedp_data.statement.note_texts import odds_percent
+from agedp_data.yardstick import FIT, ROUGH
 from agedp_flows.text.screen import count_text, screen_width, table_lines
 
 _WIDTH = 130

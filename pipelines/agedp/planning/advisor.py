@@ -31,11 +31,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from agedp.budget import ReleaseTerms, whole_periods
 from agedp.planning.verdict import (
-    FIT,
     LARGEST_TOTAL,
     MOST_DAYS,
-    ROUGH,
-    SPANS,
     SeriesNoise,
     SpanError,
     Verdict,
@@ -54,6 +51,7 @@ from agedp_data.notions.w_event import rows_of_a_window
 from agedp_data.roster import RosterCounts
 from agedp_data.series.series import AnySeries, SeriesTable, series_by_name, series_in
 from agedp_data.series.series_terms import EnergySeries, days_of, mean_name
+from agedp_data.yardstick import FIT, ROUGH, SPANS
 
 Protected = Literal["day", "week", "month", "year", "all", "today"]
 Every = Literal["day", "week", "month", "year"]

@@ -37,7 +37,7 @@ from datetime import date, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from agedp.budget import ReleaseTerms, planned_row, row_cells, whole_periods
 from agedp.planning.forecast import SimulatedRelease, earliest_date, simulated_release
@@ -59,20 +59,15 @@ from agedp_data.series.layered_mean import series_text
 from agedp_data.series.mean import is_daily_mean
 from agedp_data.series.series import AnySeries
 from agedp_data.series.series_terms import days_of, layers_of, mean_name
+from agedp_data.statement.note_texts import odds_percent
+from agedp_data.yardstick import FIT, NORMAL_90, ROUGH, SPANS, Grade
 
 NO_CREDIT: Final = Fraction(95, 100)
 """Part of the sum of the pure losses from which on a notion's own bound credits nothing; public."""
-FIT: Final = 0.10
-ROUGH: Final = 0.25
-"""Half-widths of an interval, as parts of the yardstick's mean, up to which a span is fit, or rough; public."""
 LARGEST_TOTAL: Final = 20
 """Sum of the losses of a series up to which it needs no acceptance [epsilon]; public."""
 COVERAGE: Final = Fraction(9, 10)
-NORMAL_90: Final = 1.6449
-"""Half-width of the 90 % interval of a normal law, in standard deviations."""
 WHOLE: Final = "whole period"
-SPANS: Final[Mapping[str, int]] = {"day": 1, "week": 7, "month": 30, "year": 365}
-Grade = Literal["fit", "rough", ""]
 MOST_DAYS: Final = 3652
 """Days of a plan, from the first one on."""
 _MOST_PROBES: Final = 64
@@ -142,7 +137,7 @@ class SpanError:
     @property
     def grade(self) -> Grade:
         """Return whether the span is fit, rough, or neither."""
-        return "fit" if self.ratio <= FIT else "rough" if self.ratio <= ROUGH else ""
+        return yardstick.grade(self.ratio)
 
     @property
     def text(self) -> str:
@@ -373,17 +368,6 @@ class Verdict:
         }
 
 
-def odds_percent(nano_epsilon: int) -> str:
-    """Return what a loss does to an even chance, rounded up.
-
-    >>> odds_percent(500_000_000), odds_percent(182_500_000_000)
-    ('50 to 63 %', '50 to 100 %')
-    """
-    loss = nano_epsilon / NANO
-    percent = math.ceil(100 / (1 + math.exp(-loss)) - 1e-9) if loss < _CERTAIN else 100
-    return f"50 to {percent} %"
-
-
 def odds_text(nano_epsilon: int) -> str:
     """Return what a loss does to an even chance, with the loss.
 
@@ -393,7 +377,6 @@ def odds_text(nano_epsilon: int) -> str:
     return f"{odds_percent(nano_epsilon)} (epsilon {_digits(nano_epsilon)})"
 
 
-_CERTAIN: Final = 30
 _SHOWN_CUT: Final = 0.01
 """Share of the yardstick's mean from which on a sentence names what the clamp cuts."""
 

@@ -77,7 +77,7 @@ def test_windows_of_small_changes_hold_by_the_scales_of_the_draws(homes, spend):
     assert "change of 50 kWh" not in bounds
     assert "A day that goes missing" in release.statement["notes"][0]
     words = (release.path / "STATEMENT.md").read_text()
-    assert "The share of the series is 0.25 of each day's loss about a change by at most 2 kWh;" in words
+    assert "A *share* is of each day's loss about a change by at most 2 kWh;" in words
     report = (release.path / "report.html").read_text()
     assert faults_of(report) == []
     assert "Privacy loss of a day by size of the change, kWh" in Page(report).text

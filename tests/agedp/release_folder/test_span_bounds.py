@@ -69,7 +69,7 @@ def test_the_next_publication_of_a_running_series_has_them_without_a_draw(homes)
     without_delta = " The amounts of this account are sums of losses and have no delta."
     assert after.household_account.text == before.household_account.text + without_delta
     text = (homes.release.path / "STATEMENT.md").read_text()
-    assert "about all its days (composition), or epsilon 9.75 with delta 1e-6" in text
+    assert "| all its days, with delta 1e-6 (see the annex) | 9.75 |" in text
     assert "every set of results would be at most e^9.75 times as probable, plus one in 1,000,000." in text
     report = (homes.release.path / "report.html").read_text()
     assert faults_of(report) == []

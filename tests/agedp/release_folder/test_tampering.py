@@ -41,7 +41,8 @@ SEED, PARQUET = 20261122, "daily_averages.parquet"
 EARLIER = Path(__file__).with_name("earlier_release")
 """Published by agedp 0.1.0 before there was a list of files."""
 MESSAGES = {
-    r"statement (from_whom|not_protected|notes|protects|warnings|versions|model|ending.l.*|second_population).*": (
+    r"statement (from_whom|not_protected|notes|protects|warnings|versions|model|together|signed_by|ending.l.*|"
+    r"second_population).*": (
         "^statement.json: {0}.*: .* differs from .*, which its ledger rows give|^STATEMENT.md differs|writes one: {0}"
     ),
     r"statement software.*": "^report.html differs|writes one: software",

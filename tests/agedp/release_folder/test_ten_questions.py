@@ -19,6 +19,7 @@ from agedp_data.statement.markdown import lead_sentences
 
 FIRST, DAYS = date(2013, 3, 1), 5
 CLAMP_KWH, EPSILON, HOUSEHOLDS = 50, 0.5, 3
+PROTECTED = "What is protected, from whom, and how much"
 CLASSICAL = 'notion = "classical"\nage_days = 1\nepsilon_per_day = 0.5\nmax_day_epsilon = 0.5\nepsilon_total = 30\n'
 AGED = (
     'notion = "age-dependent"\nage_days = 1\nepsilon_per_day = 0.5\nmethod = "total_variation"\nsecret = "day"\n'
@@ -74,7 +75,8 @@ def half_width_wh(epsilon):
 
 
 def test_three_sentences_lead_of_at_most_forty_words(sections):
-    lead = [line for line in sections[""].splitlines() if line][1:4]
+    fit, *lead = [line for line in sections[""].splitlines() if line][1:5]
+    assert fit == "* Of no use: no span is fit or rough, by the yardstick below."
     assert all(line.startswith("* ") and len(line[2:].split()) <= 40 and line.endswith(".") for line in lead)
     assert "**" not in "".join(lead)
 
@@ -91,10 +93,10 @@ def test_the_lead_excepts_a_model_that_is_published_without_noise(folder):
 
 def test_what_was_protected_and_against_whom(sections):
     assert "daily averages of the population homes for 5 days (2013-03-01 to 2013-03-05)" in sections[""]
-    assert "One household's use on one day." in sections["What is protected"]
+    assert "One household's use on one day." in sections[PROTECTED]
     for observer in ("everybody who sees the releases", "every reading of every other household"):
-        assert observer in sections["What is protected"]
-    assert "no protection from those who run agedp or deliver the readings" in sections["What is protected"]
+        assert observer in sections[PROTECTED]
+    assert "Those who run agedp or deliver the readings have them" in sections[PROTECTED]
 
 
 def test_how_strong_it_is_for_one_day_and_for_all(sections, statement):
@@ -103,6 +105,10 @@ def test_how_strong_it_is_for_one_day_and_for_all(sections, statement):
     of_day, of_all = rounded_up(math.exp(day)), rounded_up(math.exp(total))
     assert f"at most a factor of {of_day} (epsilon {day}) if they differ on one day" in sections[""]
     assert f"{of_all} (epsilon {total}) if on all days." in sections[""]
+    for about, epsilon, factor in (("any one day", day, of_day), ("all its days", total, of_all)):
+        share = math.ceil(100 * math.exp(epsilon) / (1 + math.exp(epsilon)))
+        together = ", ".join(rounded_up(number * epsilon) for number in (2, 5, 10))
+        assert f"| {about} | {epsilon} | {factor} | 50 to {share} % | {together} |" in sections[PROTECTED]
     for name, factor in (("day", of_day), ("total", of_all)):
         assert re.search(
             rf"\| {name} \| [0-9.]+ \| [^|]+ \| always \| {factor} \|", sections["Bounds on the privacy loss"]
@@ -112,12 +118,14 @@ def test_how_strong_it_is_for_one_day_and_for_all(sections, statement):
 def test_how_exact_the_value_of_3_march_is(sections):
     within = half_width_wh(EPSILON) / HOUSEHOLDS / 1000
     section = sections["How exact a value is"]
-    assert "`daily_mean` (3 households), 2013-03-05: in 95 of 100 cases" in section
-    assert f"differs from the true mean by at most {rounded_up(within)} kWh." in section
+    assert f"| daily_mean | all | 3 | 2013-03-05 | {rounded_up(within)} kWh |" in section
+    half_width = CLAMP_KWH / EPSILON * math.log(10) / HOUSEHOLDS  # of a Laplace law, which 10 of 100 draws exceed
+    [shown] = re.findall(r"\| daily_mean \| ([0-9.]+) kWh \(", sections["How good the numbers are"])
+    assert half_width <= float(shown) <= 1.02 * half_width
     q = math.exp(-EPSILON / (1000 * CLAMP_KWH))
     deviation = math.sqrt(2 * q) / (1 - q) / HOUSEHOLDS / 1000
-    assert "has its own `noise_sd_kwh`" in section
-    assert "its error is at most 2.12 times that" in section
+    assert "in its row (`noise_sd_kwh` or `noise_sd`)" in section
+    assert "its error is at most about 2.12 of these" in section
     assert within == pytest.approx(2.12 * deviation, rel=0.005)
     assert "Months, not days" in section
 
@@ -133,7 +141,7 @@ def test_whether_groups_and_days_may_be_added_up(sections):
 
 def test_what_two_releases_disclose_together(sections):
     section = sections["What two releases disclose together"]
-    assert "epsilons of two releases about the same household add up, and their factors multiply" in section
+    assert "Epsilons of two releases about the same household add up, and their factors multiply" in section
     assert "it may add 0.5 to the bound *day* and 30 to the bound *total*" in section
     assert "Publications of other operators are not counted here." in section
 
@@ -141,15 +149,16 @@ def test_what_two_releases_disclose_together(sections):
 def test_which_assumption_a_conditional_bound_needs(sections, statement):
     for bound in statement["figures"]:
         assert (bound["kind"] == "conditional") == bool(bound["assumption"])
-        held = f"if {bound['assumption']}" if bound["assumption"] else "always"
-        assert f"| {bound['about']} | {held} |" in sections["Bounds on the privacy loss"]
+        held = r"if A(?: \(method \w+\))?" if bound["assumption"] else "always"
+        assert re.search(rf"\| {re.escape(bound['about'])} \| {held} \|", sections["Bounds on the privacy loss"])
     if any(bound["kind"] == "conditional" for bound in statement["figures"]):
         chain = "each household is an independent Markov chain that mixes at least as fast as the model"
-        assert f"if {chain}" in sections["Bounds on the privacy loss"]
+        assert f"*A:* {chain}" in sections["Bounds on the privacy loss"]
 
 
 def test_how_to_check_that_nobody_changed_it(folder, sections, statement):
-    section = sections["How to verify and cite the release"]
+    section = sections["Who made this, and how to check it"]
+    assert "This folder is not signed" in section
     command = re.search(r"`(sha256sum --check SHA256SUMS)`", section)[1]
     assert subprocess.run(command.split(), cwd=folder, capture_output=True, check=False).returncode == 0
     assert "`agedp verify FOLDER`" in section
