@@ -26,7 +26,6 @@ from typing import Any, Final, NamedTuple
 import typer
 
 from agedp.ledger_session import LedgerSession
-from agedp.planning.verdict import odds_percent
 from agedp.run_context import RunContext
 from agedp.setup.advice import advise_files
 from agedp.setup.init_run_file import preview
@@ -47,6 +46,7 @@ from agedp.stages.plan import find_due_days, find_verdict
 from agedp_data.epsilon import floor_nano
 from agedp_data.errors import AgedpError
 from agedp_data.messages import escape_text
+from agedp_data.statement.note_texts import odds_percent
 from agedp_flows.cli import options as options_module
 from agedp_flows.text.screen import StyledLine, has_colours, screen_width, shown
 
