@@ -26,7 +26,7 @@ _SITE_PAGES = {
 
 _CLASSES = {KEY_TABLE: "{.keys .four}", OPTION_TABLE: "{.keys}", "| where |": "{.keys .erratum}"}
 """First line of a table, and its classes in the site's style sheet; the pages themselves are plain Markdown."""
-_PAGE = re.compile(r"^\[.*\]\(\.\./(?P<path>[\w./]+)\) <!-- the page itself -->$", re.MULTILINE)
+_PAGE = re.compile(r"^\[.*\]\(\.\./(?P<path>[\w./-]+)\) <!-- the page itself -->$", re.MULTILINE)
 _LINK = re.compile(r"(?<=\]\()(?P<to>[\w./-]+)")
 _PARENT_LINK = re.compile(r"(?<=\]\()\.\./(?P<to>[\w./-]+)")
 _NAMED = re.compile(r"^(?:[^\n<`]+<)?([\w-]+)>?$", re.MULTILINE)
