@@ -9,15 +9,18 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
+from agedp.calibration_pipeline import calibrate
 from agedp.internal_records.signing_keys import create_key
 from agedp.setup.filled_templates import BLANK, TEMPLATES, fill_template
 from agedp_data.errors import InputError
 from agedp_flows.cli.app import app
 from tests.documents.pages import ROOT
+from tests.model_tables import estimated_table
 
 FIRST, HOUSEHOLD = date(2013, 1, 1), "MAC900002"
 PAGES = {name: ROOT / "pipelines" / "agedp" / "setup" / "templates" / f"{name}.md" for name in TEMPLATES}
@@ -114,23 +117,48 @@ def test_the_run_file_answers_the_rest(made):
         assert cells(text, row)[0].startswith(answer), row
 
 
-def test_every_file_that_names_a_household_is_at_a_named_place(made):
+@pytest.fixture(scope="module")
+def modelled(houses, tmp_path_factory) -> Any:
+    """A house with a model that was estimated from its readings, and one conflict between two files."""
+    house, days = houses(tmp_path_factory.mktemp("modelled")), 20
+    ids = ["MAC900001", HOUSEHOLD, "MAC900003"]
+    slots = [(id_, FIRST + timedelta(days=i), slot) for id_ in ids for i in range(days) for slot in range(48)]
+    is_high = np.random.default_rng(1).random(len(slots)) < 0.5
+    house.london({place: 900 if high else 100 for place, high in zip(slots, is_high, strict=True)})
+    house.london({(HOUSEHOLD, FIRST + timedelta(days=days - 3), 5): 300}, name="b.csv")
+    house.roster([(id_, FIRST, None) for id_ in ids])
+    last = FIRST + timedelta(days=days - 1)
+    promise = 'notion = "age-dependent"\nage_days = 1\nmethod = "total_variation"\nsecret = "day"\nrisk = 0.4\n'
+    caps = "max_day_epsilon = 2\nepsilon_total = 300\n"
+    rest = estimated_table(FIRST, last, accepted=True)
+    house.write(last - timedelta(days=3), last, promise=promise + caps, rest=rest)
+    calibrate(house.run_file)
+    house.run(today=last + timedelta(days=3))
+    return house
+
+
+@pytest.mark.parametrize("world", ["made", "modelled"])
+def test_every_file_that_names_a_household_is_at_a_named_place(world, request):
     """Files are searched for the id; other files of the confidential folder have a named place as well."""
-    text = filled(made, "erase").text
+    house = request.getfixturevalue(world)
+    text = fill_template("erase", house.session(today=date(2013, 2, 1))).text
     named = {place.removeprefix("sqlite:///").partition("*")[0] for place in re.findall("`([^`]+)`", text)}
     places = [Path(place) for place in named if place.startswith("/")]
-    confidential = made.folder / "confidential"
+    confidential = house.folder / "confidential"
     narrow = [place for place in places if place != confidential]
     named_here = {confidential / name for name in named if "/" not in name}
-    for path in filter(Path.is_file, made.folder.rglob("*")):
+    found = set()
+    for path in filter(Path.is_file, house.folder.rglob("*")):
         content = (
             str(pq.read_table(path).to_pydict()) if path.suffix == ".parquet" else path.read_text(errors="replace")
         )
         if HOUSEHOLD in content:
-            assert any(path.is_relative_to(place) for place in narrow), path
+            found.add(path.parent.relative_to(house.folder).parts[0] if path.parent != house.folder else path.name)
+            assert any(path.is_relative_to(place) for place in [*narrow, *named_here]), path
         elif confidential in path.parents and path.name != "lock" and path.parent.name != "signing_keys":
             assert any(path.is_relative_to(place) for place in [*narrow, *named_here]), path
-    assert f"| 1. Write the last released day into `to` of its row: 2013-01-03 | `{made.folder}/roster.csv` |" in text
+    assert found >= {"input", "confidential", "roster.csv"}
+    assert f"| `{house.folder}/roster.csv` |" in text
 
 
 def test_an_archive_keeps_readings_until_they_are_removed(houses, tmp_path):

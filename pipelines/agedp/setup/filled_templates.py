@@ -11,19 +11,23 @@ operator's, never for a release folder, a log or Prefect.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+import shlex
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from agedp.internal_records.signing_keys import keys_of
 from agedp.ledger_session import LedgerSession
 from agedp.local_files import atomic_files
+from agedp.preflight.input_checks import format_count
+from agedp.statement_facts import loss_bounds
 from agedp_data.config.model_section import DeclaredModel, EstimatedModel
 from agedp_data.epsilon import format_epsilon
 from agedp_data.errors import InputError
 from agedp_data.notions.notion import DAY_BOUND, TOTAL_BOUND
 from agedp_data.series.series import AnySeries
-from agedp_data.statement.document import Statement, read_statement
+from agedp_data.statement.document import StatedBound, Statement, read_statement
+from agedp_data.statement.facts import state_bound
 
 TEMPLATES: Final = {"erase": "Erasure of a household", "impact-assessment": "Impact assessment"}
 """Titles of the templates by name."""
@@ -59,9 +63,10 @@ def fill_template(name: str, session: LedgerSession) -> FilledTemplate:
     """Return a template with every answer that run file, ledger and statement have, also before the first release."""
     page = (Path(__file__).parent / "templates" / f"{name}.md").read_text(encoding="utf-8")
     statement = _newest_statement(session)
-    facts, bounds = _facts(session, statement), "".join(_bound_rows(session, statement))
-    text = _EXAMPLE.sub(lambda match: _answer(match, facts), _ROWS.sub(lambda _: bounds, page))
-    text = _LINK.sub(lambda match: match["text"], text)
+    bounds = _bounds(session) if statement is None else statement.bounds
+    facts = {**_facts(session), **_stated(statement, bounds)}
+    page = _ROWS.sub(lambda _: "".join(map(_bound_row, bounds)), _LINK.sub(lambda match: match["text"], page))
+    text = _EXAMPLE.sub(lambda match: _answer(match, facts), page)
     head = f"ledger head {statement.ledger.head}" if statement else _NOT_YET
     opening = (
         f"Confidential: this file names paths. Filled in from {session.run.run_file.name} and its ledger ({head})."
@@ -85,8 +90,14 @@ def _newest_statement(session: LedgerSession) -> Statement | None:
     return None if record is None else read_statement(record.claim)
 
 
-def _facts(session: LedgerSession, statement: Statement | None) -> dict[str, str]:
-    """Return the answers by name; "" where no file knows one."""
+def _bounds(session: LedgerSession) -> list[StatedBound]:
+    """Return the bounds before the first release: those of the draws of a calibration, else 0."""
+    terms = session.terms()
+    return [state_bound(bound, terms.notion.limits) for bound in loss_bounds(terms, ())]
+
+
+def _facts(session: LedgerSession) -> dict[str, str]:
+    """Return the answers of run file and confidential folder by name; "" where neither has one."""
     run, paths = session.run.run_file, session.run.paths
     output, accounts, schedule = run.output, session.accounts, run.schedule
     places = {
@@ -102,13 +113,13 @@ def _facts(session: LedgerSession, statement: Statement | None) -> dict[str, str
         "accounts": None if accounts is None else accounts.place.url,
         "accounts_key": None if accounts is None else accounts.place.key_path,
         "model_files": run.model.file if isinstance(run.model, EstimatedModel) else None,
+        "model_tables": paths.folder / "forgetting" if isinstance(run.model, EstimatedModel) else None,
     }
     promise, key = run.promise, keys_of(session.ledger).newest
     return {
         **{name: _NONE if place is None else _code(place) for name, place in places.items()},
-        **_stated(statement),
         "inputs": ", ".join(map(_code, run.input.files)) if schedule.reads_input else _NONE,
-        "run_command": _code(f"agedp run {run.folder / run.name}"),
+        "run_command": _code(shlex.join(["agedp", "run", str(run.folder / run.name)])),
         "population": _cell(run.population.name),
         "households": f"{len(session.run.roster.rows.ids):,}",
         "groups": ", ".join(map(_code, session.run.roster.counts.groups)) or "no groups",
@@ -131,40 +142,32 @@ def _facts(session: LedgerSession, statement: Statement | None) -> dict[str, str
     }
 
 
-def _stated(statement: Statement | None) -> dict[str, str]:
-    """Return the figures of the statement by name."""
-    names = ("day_epsilon", "total_epsilon", "day_factor", "total_factor", "account_day", "account_total")
-    if statement is None:
-        nothing = dict.fromkeys(("released", "last_released", "accuracy"), _NOT_YET)
-        return nothing | dict(zip(names, "001100", strict=True))
-    days, account = statement.days, statement.household_account
-    bounds = {bound.name: bound for bound in statement.bounds}
-    day, total = bounds[DAY_BOUND], bounds[TOTAL_BOUND]
-    figures = (day.epsilon, total.epsilon, day.factor, total.factor)
-    shared = ("not counted",) * 2 if account is None else (account.day, account.total)
+def _stated(statement: Statement | None, bounds: Sequence[StatedBound]) -> dict[str, str]:
+    """Return the figures of the statement by name, and those of the bounds, which are there before it."""
+    by_name = {bound.name: bound for bound in bounds}
+    day, total = by_name[DAY_BOUND], by_name[TOTAL_BOUND]
+    account = None if statement is None else statement.household_account
+    days = None if statement is None else statement.days
     accuracy = (
         f"{_cell(of.series)}{f', {_cell(of.group)}' if of.group else ''}, {of.day}: at most {of.within} {of.unit}"
-        for of in statement.accuracy or ()
+        for of in (statement.accuracy if statement else None) or ()
     )
     return {
-        **dict(zip(names, (*figures, *shared), strict=True)),
-        "released": f"{days.released} days, {days.first} to {days.last}" if days.released else _NOT_YET,
-        "last_released": days.last or _NOT_YET,
+        "day_epsilon": day.epsilon,
+        "total_epsilon": total.epsilon,
+        "day_factor": day.factor,
+        "total_factor": total.factor,
+        "account_day": account.day if account else "not counted",
+        "account_total": account.total if account else "not counted",
+        "released": f"{format_count(days.released, 'day')}, {days.first} to {days.last}" if days else _NOT_YET,
+        "last_released": days.last if days else _NOT_YET,
         "accuracy": "; ".join(accuracy) or _NOT_YET,
     }
 
 
-def _bound_rows(session: LedgerSession, statement: Statement | None) -> Iterator[str]:
-    """Yield a row of a table for each stated bound; before the first release for each bound of the promise."""
-    if statement is None:
-        limits = session.terms().notion.limits.items()
-        bounds: Iterable[tuple[str, ...]] = (
-            (name, "0", "1", "unlimited" if limit is None else format_epsilon(limit)) for name, limit in limits
-        )
-    else:
-        bounds = ((of.name, of.epsilon, of.factor or _NONE, of.limit) for of in statement.bounds)
-    for cells in bounds:
-        yield f"| {' | '.join(map(_cell, cells))} | *...* |\n"
+def _bound_row(bound: StatedBound) -> str:
+    cells = (bound.name, bound.epsilon, bound.factor or _NONE, bound.limit, "*...*")
+    return f"| {' | '.join(map(_cell, cells))} |\n"
 
 
 def _retention(session: LedgerSession) -> str:
