@@ -102,7 +102,7 @@ def different_arguments(folder: Path, differing: Mapping[str, tuple[Any, Any]], 
     changes = "; ".join(f"{name} was {before} and is {now}" for name, (before, now) in texts.items())
     advice = (
         "Give the same arguments to continue. Another --out makes another release with a ledger of its own: the losses "
-        "of two releases of the same households add up, and no ledger counts them together"
+        "of two releases of the same households add up"
     )
     if not released:
         advice = f"Nothing is released yet: delete {escape_text(folder.name)} to begin anew, or give the same arguments"

@@ -25,6 +25,7 @@ from agedp.stages.plan import RunForecast, find_due_days, forecast_run
 from agedp.workspace import StoredReadings, Workspace
 from agedp_data.config import RunFile
 from agedp_data.epsilon import NANO
+from agedp_data.errors import RunFileError
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.notions.enforcement import own_bound_name
 from agedp_data.notions.notion import DAY_BOUND, losses_about_days
@@ -154,7 +155,7 @@ def advise(source: Any, **options: Unpack[ReleaseOptions]) -> pd.DataFrame:  # n
 
     Args:
         source: the path of a run file, or a table with the columns of `agedp.read`.
-        options: as in `release`.
+        options: as in `release`; `every` keeps the rows about such periods, and `clamp_kwh` is what is advised.
 
     Returns:
         Columns: `of_use` ("fit", "rough") and `span`, for which the row is advised; `protects`, `epsilon`, `every`,
@@ -174,13 +175,16 @@ def advise(source: Any, **options: Unpack[ReleaseOptions]) -> pd.DataFrame:  # n
     """
     import pandas as pd  # noqa: PLC0415
 
+    if "clamp_kwh" in options:
+        raise RunFileError("clamp_kwh: the advice proposes it; agedp.plan says what a release with yours is fit for")
     given = options if isinstance(source, str | Path) else {**_ANY_TERMS, **options}
     promise = None if isinstance(source, str | Path) else _ANY_PROMISE
     run, _ = context_of(source, promise, given, scheduler=None, as_of=None)
     advice = advise_run(run)
     kinds = {kind.notion: kind for kind in PromiseKeys.__subclasses__()}
     rows = []
-    for row in advice.rows:
+    every = options.get("every")
+    for row in [row for row in advice.rows if every is None or row.every == every]:
         error, promised = row.error, row.run.promise
         keys = promised.model_dump(exclude_none=True, exclude={"notion", "accept"})
         rows.append(

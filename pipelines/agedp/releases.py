@@ -182,7 +182,8 @@ def context_of(
     if promise is None:
         missing.insert(0, "promise")
     if missing or promise is None:
-        raise RunFileError(f"release: {', '.join(missing)} decide what is promised and have no default; give them")
+        verbs = ("decides", "has") if len(missing) == 1 else ("decide", "have")
+        raise RunFileError(f"{', '.join(missing)} {verbs[0]} what is promised and {verbs[1]} no default: give a value")
     if not isinstance(promise, PromiseKeys):
         known = ", ".join(f"agedp.{kind.__name__}" for kind in PromiseKeys.__subclasses__())
         raise RunFileError(f"promise: {type(promise).__name__} is no promise; give one of {known}, with its keywords")

@@ -69,7 +69,7 @@ def test_accepted_proposals_are_refused_with_a_row_that_works(month, tmp_path, n
     assert (ended.status, not list(tmp_path.glob("out/release/*"))) == (3, True), ended.err
     assert "Of use is `" in ended.err
     options = ended.err.partition("Of use is `")[2].partition("`")[0]
-    ended = agedp("sanitise", month, "--out", tmp_path / "row", "--quiet", *options.split())
+    ended = agedp("sanitise", month, "--out", tmp_path / "row", *options.split())
     assert (ended.status, "Verdict before the first release: " in ended.err) == (0, True), ended.err
     assert "of no use" not in ended.err
 

@@ -159,3 +159,23 @@ def test_a_comparison_is_what_the_plan_compares(world: World) -> None:
         earlier = world.load("plan", "run.toml", "--notions", *option)
         assert world.load("compare", "run.toml", *option) == earlier
         assert earlier["offers"]
+
+
+def test_a_second_release_of_the_same_households_is_told_and_a_run_states_it(unreleased: World, tmp_path: Path) -> None:
+    """Two days at epsilon 0.5 in each of two folders whose accounts are one: 1 about a day, 2 in all."""
+    worlds = [unreleased.copy(tmp_path / name) for name in ("one", "two")]
+    for world in worlds:
+        text = (world.folder / "run.toml").read_text()
+        (world.folder / "run.toml").write_text(
+            text.replace("[output]\n", f'[output]\nhousehold_register = "sqlite:///{tmp_path}/shared.sqlite"\n', 1)
+        )
+    with on(5):
+        for world in worlds:
+            world.succeed("run", "run.toml", "--quiet")
+        told = worlds[0].succeed("status", "run.toml")
+        assert "lost epsilon 1 about a day and 2 in all, and the folder states 0.5 and 1. `agedp run` states it" in told
+        assert "other releases" not in worlds[1].succeed("status", "run.toml")
+        assert "other releases" not in str(worlds[0].load("status", "run.toml"))  # who shares is published nowhere
+        worlds[0].succeed("run", "run.toml", "--quiet")
+        assert "other releases" not in worlds[0].succeed("status", "run.toml")
+    assert "of a day 1, in all 2" in (worlds[0].folder / "out" / "release" / "STATEMENT.md").read_text()

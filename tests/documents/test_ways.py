@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from datetime import timedelta
 
@@ -10,7 +11,7 @@ import pytest
 from agedp_data import clock
 from agedp_data.datasets.synthetic import write_ausgrid, write_london
 from tests.command import CommandFolder
-from tests.documents.pages import CONTINUED, ROOT, blocks
+from tests.documents.pages import ROOT, blocks
 
 PAGE = (ROOT / "docs" / "own-data.md").read_text("utf-8")
 FILES = "'incoming/*.csv' "
@@ -19,6 +20,7 @@ ARCHIVES = ARCHIVE.splitlines()
 NIGHTLY = [block.text for block in blocks(PAGE) if "way=nightly" in block.marks.split()]
 WRITERS = {"london": write_london, "ausgrid": write_ausgrid}
 MOST_CHARACTERS = 120
+CONTINUED = re.compile(r" *\\\n\s*")
 NOTIONS = ("discounted", "temporal", "age-dependent")
 
 

@@ -31,7 +31,8 @@ COLUMNS = ("--zone", "UTC", "--day-zone", "UTC", "--stamp", "end", "--unit", "kW
 HOMES, DAYS = 4, 8
 OPTION_OF = {option.key: option for option in (*OPTIONS, *notion_options())}
 HELPS = re.compile(
-    r"\b(give|write|remove|must|lower|takes?|name|correct|shorten|add|declare|publish|mount|did you mean|known are)\b",
+    r"\b(give|write|remove|must|lower|takes?|name|correct|shorten|add|declare|publish|mount|did you mean|known are"
+    r"|goes with)\b",
     re.I,
 )
 

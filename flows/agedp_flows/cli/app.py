@@ -24,7 +24,7 @@ from agedp_flows.cli.options import STATUSES, print_text
 _UsageError: Any = typer.BadParameter.__bases__[0]  # click's, or typer's own copy of click's
 _SECRET = re.compile(":/{1,2}[^/@]*@")  # user and password of an address, also of one that was parsed as a path
 _STOPPED_STATUS = 130  # as a shell has it for Ctrl-C
-_STOPPED = "agedp: stopped; committed days stay released, and the next run continues from there"
+_STOPPED = "agedp: stopped; what was released before stays released, and the same command continues from there"
 
 app = typer.Typer(
     help="Daily averages from half-hourly smart meters, published with privacy guarantees that take time into account.",

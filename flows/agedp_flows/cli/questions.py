@@ -33,7 +33,16 @@ from agedp.setup.init_run_file import preview
 from agedp.setup.long_columns import TABLE, LongTable, UnreadableTable
 from agedp.setup.protection import ABOUT, EPSILON, SPAN
 from agedp.setup.run_file_draft import DraftPaths, KeyLine, RunFileDraft
-from agedp.setup.run_file_options import OPTIONS, Key, OptionValues, RunFileOption, notion_options, toml_of, toml_value
+from agedp.setup.run_file_options import (
+    OPTIONS,
+    SERIES,
+    Key,
+    OptionValues,
+    RunFileOption,
+    notion_options,
+    toml_of,
+    toml_value,
+)
 from agedp.stages.plan import find_due_days, find_verdict
 from agedp_data.epsilon import floor_nano
 from agedp_data.errors import AgedpError
@@ -200,7 +209,9 @@ def _epsilon_lines(call: OpenCall, options: OptionValues) -> Iterator[str]:
     with suppress(AgedpError), options_module.progress_bars() as progress:
         confidential = call.folder / call.paths.confidential
         advice = advise_files(call.patterns, options=of_files, confidential=confidential, progress=progress)
+        every = options.get((SERIES, "every"))
         rows = [row for row in advice.rows if row.protected == span]
+        rows = [row for row in rows if every is None or row.every == toml_value(every)] or rows
         yield f"  The advice: {rows[0].text}." if rows else "  The advice has no row that is of use for this."
 
 
@@ -217,6 +228,7 @@ def _ask(question: _Question, answers: Answers) -> Answers:
     hint = f" [{escape_text(','.join(proposed), 60)}]" if proposed else ""
     typed = _read(f"{option.flag}{hint}:")
     while not (typed or proposed):
+        say([f"  Nothing is proposed here: type {option.metavar}."])
         typed = _read(f"{option.flag}:")
     return _answer(question, typed, proposed, answers)
 

@@ -32,6 +32,7 @@ from agedp.internal_records.population_accounts import AccountOverview
 from agedp.ledger_session import LedgerSession
 from agedp.pipeline import RunSummary
 from agedp.planning.forecast import Skip
+from agedp.planning.notion_comparison import can_compare
 from agedp.planning.row_noise import group_noises, sum_noise_line
 from agedp.preflight.input_checks import Finding, first_refusal
 from agedp.release_folder.result_tables import METADATA_KEY
@@ -367,7 +368,7 @@ def result_lines(summary: RunSummary, *, verbose: bool = False) -> list[str]:
     skipped, min_households = skips_count_text(summary.released), run.population.min_households
     reasons = f"skip_days, no delivery, below {min_households} households, or a day budget of zero"
     lines.append(
-        f"{count_text(len({row.day for row in summary.drawn}), 'day')} released now"
+        f"{_released_text(summary)} released now"
         + (f", {skipped} skipped ({reasons})" if skipped else "")
         + ("" if summary.released else ": nothing was due that is not released already")
     )
@@ -529,11 +530,21 @@ def after_plan(session: LedgerSession, run_file: Path, lines: Iterable[str]) -> 
     """Return the next steps of a plan with these lines before the first release, unless that would be refused."""
     if session.history.rows:
         return []
-    until = _until(session.run.run_file, session.run.as_of)
-    compared = command_step("the noise of every notion at the same bound", "compare", run_file, *until)
-    if any(line.startswith(WILL_BE_REFUSED) for line in lines):
-        return [compared]
-    return [compared, command_step("release what is due; the promise is then fixed", "run", run_file, *until)]
+    run = session.run.run_file
+    until = _until(run, session.run.as_of)
+    steps = []
+    if can_compare(run):
+        steps.append(command_step("the noise of every notion at the same bound", "compare", run_file, *until))
+    if not any(line.startswith(WILL_BE_REFUSED) for line in lines):
+        steps.append(command_step("release what is due; the promise is then fixed", "run", run_file, *until))
+    return steps
+
+
+def _released_text(summary: RunSummary) -> str:
+    """Return how many days are released now; of series whose rows cover periods, how many rows."""
+    if any(series.covers_periods for series in summary.run.run_file.series.values()):
+        return count_text(len(summary.drawn), "row")
+    return count_text(len({row.day for row in summary.drawn}), "day")
 
 
 def _until(run: RunFile, as_of: date | None) -> list[str]:

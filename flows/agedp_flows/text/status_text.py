@@ -28,7 +28,7 @@ from agedp_data.ledger.records import AnyRelease
 from agedp_data.statement.document import StatedBound
 from agedp_data.statement.facts import state_bound
 from agedp_flows.text import noise_text, plan_text, run_text
-from agedp_flows.text.screen import count_text, format_bound, heading, refusal_line, table_lines, warning
+from agedp_flows.text.screen import count_text, format_bound, format_loss, heading, refusal_line, table_lines, warning
 
 _SOON: Final = timedelta(days=30)
 _LATE: Final = timedelta(days=2)
@@ -45,6 +45,7 @@ class SeriesStatus:
         newest: the newest released row of each series.
         bounds: what the promise limits, each with what is used and its limit.
         warnings: what needs attention, for everybody; `storage` is the error about a folder that cannot be written.
+        account: the warning that other populations have added to the losses since the newest account; confidential.
     """
 
     plan: RunForecast
@@ -53,6 +54,7 @@ class SeriesStatus:
     bounds: tuple[StatedBound, ...]
     warnings: tuple[str, ...]
     storage: AgedpError | None
+    account: str
 
     @property
     def due(self) -> list[Skip]:
@@ -73,8 +75,9 @@ def read_status(session: LedgerSession) -> SeriesStatus:
     in_force = (row for row in rows if row.series in run.series and run.series[row.series].holds(row.cells))
     newest = {row.series: row for row in sorted(in_force, key=lambda row: row.day)}
     bounds = [state_bound(bound, notion.limits) for bound in plan.forecast.bounds if bound.name in notion.limits]
-    warnings = filter(None, [_ending(plan), _lateness(plan), _folder_lag(session, plan)])
-    return SeriesStatus(plan, _next_day(plan), tuple(newest.values()), tuple(bounds), tuple(warnings), _storage(plan))
+    warnings = tuple(filter(None, [_ending(plan), _lateness(plan), _folder_lag(session, plan)]))
+    account = _account(session)
+    return SeriesStatus(plan, _next_day(plan), tuple(newest.values()), tuple(bounds), warnings, _storage(plan), account)
 
 
 def status_json(status: SeriesStatus) -> dict[str, Any]:
@@ -127,6 +130,7 @@ def status_lines(status: SeriesStatus) -> list[str]:
         *run_text.waiting_lines(plan.due_days.waiting),
         *map(warning, status.warnings),
         *([] if status.storage is None else [warning(status.storage.private)]),
+        *([warning(status.account)] if status.account else []),
         *run_text.verdict_lines(plan.run),
     ]
 
@@ -207,3 +211,19 @@ def _storage(plan: RunForecast) -> AgedpError | None:
     except AgedpError as error:
         return error
     return None
+
+
+def _account(session: LedgerSession) -> str:
+    """Return the warning that households have lost more in other populations than the folder states, "" if not."""
+    ledger, accounts = session.ledger, session.accounts
+    stated = None if ledger is None else ledger.household_account(session.run.population)
+    if ledger is None or accounts is None or stated is None or (known := accounts.overview(ledger)) is None:
+        return ""
+    now = known.account
+    if (now.day, now.total) == (stated.day, stated.total):
+        return ""
+    amounts = [tuple(map(format_loss, (account.day, account.total))) for account in (now, stated)]
+    return (
+        "other releases of these households were made since: one of them may have lost epsilon {} about a day and {} "
+        "in all, and the folder states {} and {}. `agedp run` states it"
+    ).format(*amounts[0], *amounts[1])

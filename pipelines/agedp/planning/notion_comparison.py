@@ -53,7 +53,7 @@ from agedp_data.notions.notion import DAY_BOUND, LossBound, Notion
 from agedp_data.notions.publication import Alternative, share_of, total_charge, unavailable
 from agedp_data.roster import columns_text
 from agedp_data.series.layered_mean import is_upper, series_text
-from agedp_data.series.mean import is_daily_mean
+from agedp_data.series.mean import Mean, is_daily_mean
 from agedp_data.series.series_terms import layers_of
 
 _NEGLIGIBLE_NANO: Final = 1000
@@ -140,6 +140,16 @@ class ComparisonEntry:
     meets_target: bool = False
     cheapest: bool = False
     ahead: Decimal | None = None
+
+
+def can_compare(run: RunFile) -> bool:
+    """Return whether notions can be compared for a run file, by the noise of a daily mean."""
+    return bool(_daily_means(run))
+
+
+def _daily_means(run: RunFile) -> dict[str, Mean]:
+    """Return the daily means of a run file by name, of layers the first."""
+    return {name: series for name, series in run.series.items() if is_daily_mean(series) and not is_upper(name)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,11 +301,9 @@ class SimulatedDays:
 
     def _noisiest(self, day: date) -> str:
         """Return the mean, or layer 1 of one, with the most noise at the same loss: width / (share x households)."""
-        means = {
-            name: series for name, series in self.run.series.items() if is_daily_mean(series) and not is_upper(name)
-        }
+        means = _daily_means(self.run)
         if not means:
-            raise RunFileError("a comparison states costs as the noise of a mean; the run file publishes none")
+            raise RunFileError("a comparison states costs as the noise of a daily mean; the run file publishes none")
         least = self.run.population.min_households
 
         def weight(name: str) -> Fraction:

@@ -337,10 +337,16 @@ class Verdict:
             shortest = next(error for error in self.errors if error.series == best.series)
             errors = ", ".join(error.text for error in dict.fromkeys([shortest, best]))
             facts.append(f"90 % interval of {best.series} {errors}, by {_mean_text(best)}")
+            if best.cut_kwh >= _SHOWN_CUT * best.mean:
+                facts.append(f"the clamp cuts another {three_digits(best.cut_kwh)} kWh, which no interval covers")
         facts.append(f"one day of one household {odds_text(self.losses.day)}")
+        is_of_window = self.limited is not None and self.limited[0] not in (self.losses.day, self.losses.whole)
+        if self.limited is not None and is_of_window:
+            epsilon, about = self.limited
+            facts.append(f"{about.removeprefix('about ')} {odds_text(epsilon)}")
         if self.losses.days > 1:
             facts.append(f"all {self.losses.days:,} days {odds_text(self.losses.whole)}")
-        return "; ".join([*facts, *([self.credit.text] if self.credit else [])])
+        return "; ".join([*facts, *([self.credit.text] if self.credit and not is_of_window else [])])
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -388,6 +394,8 @@ def odds_text(nano_epsilon: int) -> str:
 
 
 _CERTAIN: Final = 30
+_SHOWN_CUT: Final = 0.01
+"""Share of the yardstick's mean from which on a sentence names what the clamp cuts."""
 
 
 def _mean_text(error: SpanError) -> str:

@@ -259,7 +259,7 @@ def _check_coverage(facts: InputFacts, run: RunFile) -> Finding:  # noqa: ARG001
     few = sum(2 * coverage.usable < coverage.households for coverage in facts.coverage.values())
     result = (
         f"{_format_percent(usable, household_days)} of the household-days of the roster are usable; fewest on "
-        f"{day}: {least.usable:,} of {least.households:,} households"
+        f"{day}: {least.usable:,} of {least.households:,}"
     )
     remedy = (
         "[input] files: no household of the roster has a usable day among the due days. Compare max_missing with the "

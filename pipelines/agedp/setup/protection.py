@@ -261,7 +261,8 @@ def _reasons_of_notion(options: OptionValues) -> dict[Key, str]:
 def _reasons_of_clamps(clamps: Sequence[Decimal]) -> dict[Key, str]:
     cut = yardstick.cut_by(float(max(clamps)))
     return {
-        (SERIES, "clamp_kwh"): f"the smallest error; of the yardstick it cuts {percent_text(cut.days)} of the days, "
+        (SERIES, "clamp_kwh"): "the smallest interval and cut together; of the yardstick it cuts "
+        f"{percent_text(cut.days)} of the days, "
         f"{percent_text(cut.energy)} of the energy ({yardstick.yardstick_name()})",
         (SERIES, "share"): "share of each layer of the clamp",
     }

@@ -374,8 +374,8 @@ def _published_figures(folder: ReleaseFolder) -> tuple[list[SeriesSpan], dict[Qu
     contracts = [row for row in rows if isinstance(row, ContractRecord)]
     means = smoothed_table.published_means([row for row in rows if isinstance(row, ReleaseRecord)], contracts)
     if not any(mean.is_released for mean in means):
-        what = "has no published day of an average yet" if means else "has distributions only"
-        raise InputError(f"the release {what}; only daily averages are smoothed")
+        what = "has no published day of an average yet" if means else "has no daily averages"
+        raise InputError(f"the release {what}, and only daily averages are smoothed")
     spans = smoothed_table.series_spans(means)
     return spans, smoothed_table.quantity_figures(means, smoothed_table.last_days(spans))
 

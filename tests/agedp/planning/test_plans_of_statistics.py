@@ -73,4 +73,4 @@ def test_each_planned_release_has_its_own_noise(house, notion, series):
 def test_without_a_mean_a_comparison_is_refused_in_one_line(house, series):
     ended = plan(house, "classical", series, "--notions")
     assert (ended.status, ended.out, ended.err.count("\n")) == (2, "", 1)
-    assert "the noise of a mean; the run file publishes none" in ended.err
+    assert "the noise of a daily mean; the run file publishes none" in ended.err
