@@ -52,6 +52,10 @@ class OutputSection(parameters.Section):
     confidential folder. `agedp verify --key FINGERPRINT` then refuses every edit. In the contract: from then on a
     folder without a signature is refused.
     """
+    deployment: bool = False
+    """Whether the release folder has `deployment.json`: the release as an entry for the public registry of
+    differential-privacy deployments, filled in from the statement. What no statement knows is `...`.
+    """
     title: parameters.Text | None = None
     """Title of the release, also in `datapackage.json`."""
     source: parameters.Text | None = None

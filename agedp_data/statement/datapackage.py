@@ -59,6 +59,7 @@ _ABOUT: Final = {
     "statement.json": "the privacy statement: every bound, its scope and assumption; JSON schema: statement-2.json",
     "STATEMENT.md": "the privacy statement as text",
     "ledger_rows.jsonl": "the ledger records that the values were published from, one JSON object per line",
+    "deployment.json": "an entry for the registry of differential-privacy deployments; the publisher fills in each ...",
     "report.html": "the series, their noise, the privacy losses and the statement on one page",
     "smoothing.json": "what the estimates were computed from, the model, its amplitudes, and what they are not",
     "smoothed.html": "published values and estimates with their intervals on one page",
@@ -97,19 +98,21 @@ def datapackage(
     title = f"{statement.full_title}: smoothed estimates" if smoothed else statement.full_title
     return {
         "$schema": f"{_PROFILES}datapackage.json",
-        "name": f"{_slug(statement.population)}{'-smoothed' if smoothed else ''}",
+        "name": f"{slug(statement.population)}{'-smoothed' if smoothed else ''}",
         "title": f"REHEARSAL: {title}" if statement.rehearsal else title,
-        "description": smoothed or _description(statement),
+        "description": smoothed or release_description(statement),
         **_credits(statement),
         "resources": [*_resources(files, statement), *partitioned],
     }
 
 
-def _slug(text: str) -> str:
+def slug(text: str) -> str:
+    """Return a text as a part of an address: small letters, digits, full stops and hyphens."""
     return re.sub(r"[^a-z0-9._]+", "-", text.lower()).strip("-") or "release"
 
 
-def _description(statement: Statement) -> str:
+def release_description(statement: Statement) -> str:
+    """Return what a release contains, in two sentences."""
     days = statement.days
     rehearsal = "Simulated dates, no publication. " if statement.rehearsal else ""
     rehearsal += "Synthetic households. " if statement.contract.schedule.rehearsal_on == "synthetic" else ""
@@ -140,7 +143,7 @@ def _credits(statement: Statement) -> dict[str, Any]:
 def _resources(files: Mapping[str, bytes], statement: Statement) -> Iterator[dict[str, Any]]:
     names_taken: set[str] = set()
     for path, content in files.items():
-        stem = name = _slug(path.removesuffix(".parquet"))
+        stem = name = slug(path.removesuffix(".parquet"))
         while name in names_taken:  # series that differ in case only
             name = f"{stem}-{len(names_taken)}"
         names_taken.add(name)

@@ -26,7 +26,7 @@ _SITE_PAGES = {
 
 _CLASSES = {KEY_TABLE: "{.keys .four}", OPTION_TABLE: "{.keys}", "| where |": "{.keys .erratum}"}
 """First line of a table, and its classes in the site's style sheet; the pages themselves are plain Markdown."""
-_PAGE = re.compile(r"^\[.*\]\(\.\./(?P<path>[\w./]+)\) <!-- the page itself -->$", re.MULTILINE)
+_PAGE = re.compile(r"^\[.*\]\(\.\./(?P<path>[\w./-]+)\) <!-- the page itself -->$", re.MULTILINE)
 _LINK = re.compile(r"(?<=\]\()(?P<to>[\w./-]+)")
 _PARENT_LINK = re.compile(r"(?<=\]\()\.\./(?P<to>[\w./-]+)")
 _NAMED = re.compile(r"^(?:[^\n<`]+<)?([\w-]+)>?$", re.MULTILINE)
@@ -83,7 +83,7 @@ def _page(app: Sphinx, path: str) -> str:
     """Return a page outside of docs/, with its links changed to the names on the site."""
     app.env.note_dependency(str(DOCS.parent / path))
     text = (DOCS.parent / path).read_text("utf-8")
-    return _LINK.sub(lambda match: _SITE_PAGES.get(match["to"], match["to"].removeprefix("docs/")), text)
+    return _LINK.sub(lambda match: _SITE_PAGES.get(match["to"], match["to"].rpartition("docs/")[2]), text)
 
 
 def _list_outside(app: Sphinx, error: Exception | None) -> None:

@@ -37,6 +37,7 @@ from agedp import plots, statement_facts
 from agedp.budget import ReleaseTerms, models_in_force, series_by_contract
 from agedp.planning.forecast import ForecastView
 from agedp.release_folder.folder_files import (
+    DEPLOYMENT,
     PACKAGE,
     REPORT,
     SIGNATURE,
@@ -69,6 +70,7 @@ from agedp_data.series.mean import AVERAGES_BY
 from agedp_data.series.result_table import Noise
 from agedp_data.series.series import RESULT_TABLES
 from agedp_data.statement.datapackage import datapackage, partition_resources
+from agedp_data.statement.deployment import deployment
 from agedp_data.statement.document import StatedBound, Statement
 from agedp_data.statement.facts import StatementFacts, build_statement
 from agedp_data.statement.markdown import markdown
@@ -249,7 +251,7 @@ class ReleaseFolder(ResultSummary, FolderReader):
         except _INCOMPLETE as error:
             kind = type(error).__name__
             raise InputError(f"its ledger rows or {STATEMENT} lack entries, or agedp has a fault ({kind})") from None
-        verification = _verification(statement, expected, same_texts)
+        verification = _verification(statement, expected, same_texts, self.checksums)
         if not signed_by:
             return verification
         compared = (*verification.compared, SIGNATURE)
@@ -464,6 +466,7 @@ def _check_texts(folder: FolderReader, rows: _FolderRows, terms: ReleaseTerms) -
         WORDS: (is_same, lambda: markdown(statement).encode()),
         REPORT: (is_same_software, lambda: _report(folder, rows, terms)),
         PACKAGE: (is_same_software, lambda: json_bytes(_package(folder, statement))),
+        DEPLOYMENT: (is_same, lambda: json_bytes(deployment(statement))),
     }
     same = set()
     for name, (is_required, write) in expected.items():
@@ -503,15 +506,18 @@ def _package(folder: FolderReader, statement: Statement) -> dict[str, Any]:
     return datapackage(statement, files, by_month)
 
 
-def _verification(statement: Statement, expected: Statement, same_texts: set[str]) -> Verification:
+def _verification(
+    statement: Statement, expected: Statement, same_texts: set[str], listed: Collection[str]
+) -> Verification:
     known = {bound.name for bound in expected.bounds}
     further = [bound.name for bound in statement.bounds if bound.name not in known]
     lacking = known - {bound.name for bound in statement.bounds}
     writer = f"written by agedp {escape_text(statement.software.get('agedp', '0.1'), 20)} or beside other software"
     keys = [key for key in statement.content() if key not in (*_FIGURES, "figures", "second_population")]
-    other_texts = [name for name in (WORDS, REPORT, PACKAGE) if name not in same_texts]
+    texts = (WORDS, REPORT, PACKAGE, *([DEPLOYMENT] if DEPLOYMENT in listed else []))
+    other_texts = [name for name in texts if name not in same_texts]
     return Verification(
-        ("checksums", "tables", STATEMENT, *(name for name in (WORDS, REPORT, PACKAGE) if name in same_texts)),
+        ("checksums", "tables", STATEMENT, *(name for name in texts if name in same_texts)),
         (
             *_UNRECORDED,
             *(f"bound {escape_text(name)}: unknown to agedp {_installed('agedp')}" for name in further),

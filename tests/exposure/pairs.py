@@ -38,6 +38,7 @@ _RUN = """version = 1
 release = "out/release"
 confidential = "out/confidential"
 ledger = "sqlite:///out/ledger.sqlite"
+deployment = true
 {witness}[population]
 name = "homes"
 roster = "roster.csv"

@@ -1,10 +1,10 @@
-"""`agedp ledger ...`: show, verify, amend and transfer the ledger, and show the accounts of households."""
+"""`agedp ledger ...`, `agedp key` and `agedp template`: the ledger, the key of its folders, and texts made from it."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -12,7 +12,7 @@ from agedp_data import clock
 from agedp_flows.cli import options
 from agedp_flows.text.screen import after_transfer, command_step
 
-app = typer.Typer()
+app = options.CommandGroup()
 ledger = options.CommandGroup(
     help="The ledger: registered promise, releases, losses and statements.", epilog=options.STATUSES
 )
@@ -51,6 +51,39 @@ def create(
     if not session.run.run_file.output.sign:
         lines.append("Write sign = true into [output]; a running series needs `agedp ledger amend` too.")
     options.print_answer({"fingerprint": made.fingerprint}, lines, as_json=as_json, quiet=quiet)
+
+
+@app.command(rich_help_panel=options.TO_HAND_OVER)
+def template(
+    name: Annotated[Literal["erase", "impact-assessment"], typer.Argument(help="which one", show_default=False)],
+    run_file: options.RunFileArgument = options.RUN_FILE,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="write it into a new file, which you alone can read")
+    ] = None,
+    as_json: options.JsonOption = False,
+    quiet: options.QuietOption = False,
+) -> None:
+    """Fill in a template: the erasure of a household, or an impact assessment (Article 35 GDPR).
+
+    Places, retention, released days, bounds, model, accounts, key and witness are those of run file, ledger and
+    statement; each **...** is for you. The text names paths: it is confidential. --json has the number of blanks alone.
+
+    Example: agedp template erase london.toml --out erase.md
+    """
+    from agedp.ledger_session import LedgerSession
+    from agedp.run_context import RunContext
+    from agedp.setup.filled_templates import fill_template
+
+    session = LedgerSession.open(RunContext.load(run_file))
+    filled = fill_template(name, session)
+    lines = [filled.text]
+    if out is not None:
+        filled.write(out, session.run.release_folder)
+        lines = [f"{out}: {filled.blanks} blanks are marked ... for you. The file names paths: it is confidential."]
+    if out is None and not (as_json or quiet):
+        options.print_text(filled.text)
+    else:
+        options.print_answer({"template": name, "blanks": filled.blanks}, lines, as_json=as_json, quiet=quiet)
 
 
 @ledger.command()

@@ -21,6 +21,7 @@ from agedp_data.statement.document import Statement
 
 STATEMENT, WORDS, SUMS = "statement.json", "STATEMENT.md", partitions.SUMS_FILE
 ROWS, PACKAGE, REPORT = "ledger_rows.jsonl", "datapackage.json", "report.html"
+DEPLOYMENT = "deployment.json"
 SIGNATURE = "SIGNATURE.json"
 """Not listed in SHA256SUMS, which it signs."""
 _DERIVED = frozenset(table.file for table in DERIVED_TABLES)
@@ -43,12 +44,12 @@ def is_release_file(name: str) -> bool:
         return table == partitions.ROWS_TABLE or is_release_file(f"{table}.parquet")
     stem = name.removesuffix(".parquet")
     is_table = stem in _DERIVED or partitions.kind_of(stem) is not None
-    return (is_table and stem != name) or name in (STATEMENT, WORDS, ROWS, PACKAGE, SUMS, SIGNATURE, REPORT)
+    return (is_table and stem != name) or name in (STATEMENT, WORDS, ROWS, PACKAGE, DEPLOYMENT, SUMS, SIGNATURE, REPORT)
 
 
 def max_bytes(name: str) -> int:
     """Return the largest size of a file of a release by its name: those that are parsed as a whole are small."""
-    is_small = name in (STATEMENT, WORDS, PACKAGE, SUMS, SIGNATURE)
+    is_small = name in (STATEMENT, WORDS, PACKAGE, DEPLOYMENT, SUMS, SIGNATURE)
     return foreign_files.MAX_TEXT_BYTES if is_small else foreign_files.MAX_FILE_BYTES
 
 

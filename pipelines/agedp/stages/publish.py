@@ -26,7 +26,7 @@ from agedp.internal_records.bookkeeping import record_of, save_publication
 from agedp.internal_records.population_accounts import recorded_account
 from agedp.internal_records.signing_keys import keys_of, signing_key
 from agedp.ledger_session import LedgerSession, last_publication
-from agedp.release_folder.folder_files import REPORT, STATEMENT, SUMS, WORDS, json_bytes
+from agedp.release_folder.folder_files import DEPLOYMENT, REPORT, STATEMENT, SUMS, WORDS, json_bytes
 from agedp.release_folder.folder_writer import (
     FolderContent,
     UnchangedPartitions,
@@ -53,6 +53,7 @@ from agedp_data.model import Model
 from agedp_data.series.mean import AVERAGES_BY, PERIODS
 from agedp_data.series.result_table import DerivedTable, Noise
 from agedp_data.series.series import DERIVED_TABLES
+from agedp_data.statement.deployment import deployment
 from agedp_data.statement.document import Statement, read_statement
 from agedp_data.statement.facts import build_statement
 from agedp_data.statement.markdown import markdown
@@ -261,11 +262,13 @@ def folder_content(
     *,
     unchanged: UnchangedPartitions,
 ) -> FolderContent:
-    """Return a release folder without its checksums; of the run file it depends on interval, layout and averages."""
+    """Return a release folder without its checksums; of the run file it depends on [output]."""
     from agedp.reports.public_report import public_report  # noqa: PLC0415  (charts and templates)
 
     noise, head, derived = Noise(run.output.interval), statement.ledger.head, _derived_tables(run, ledger)
     words = {STATEMENT: json_bytes(statement.content()), WORDS: markdown(statement).encode()}
+    if run.output.deployment:
+        words[DEPLOYMENT] = json_bytes(deployment(statement))
     if run.output.layout == "monthly":
         outline = export_outline(ledger, run.population.name, head=head)
         content = release_content(statement, outline, words, noise, derived, ledger=ledger, unchanged=unchanged)
@@ -343,16 +346,17 @@ def _write_folder(session: LedgerSession, statement_record: StatementRecord) -> 
 
 
 def _as_published(run: RunFile, record: StatementRecord) -> RunFile:
-    """Return a run file with the layout of the files that a statement lists, and the averages that it lists by file.
+    """Return a run file with the layout, the registry's entry and the averages of the files that a statement lists.
 
     [output] may have changed since. A statement of the layout "monthly" lists no averages: those of the run file count.
     """
     if not record.files:
         return run
-    files, as_published = dict(record.files), dict[str, Any](layout="monthly")
+    files = dict(record.files)
+    as_published: dict[str, Any] = {"layout": "monthly", "deployment": DEPLOYMENT in files}
     if SUMS not in files:  # `stated_checksums`; with the layout "monthly" it names no tables
         periods = tuple(period for period in PERIODS if f"{AVERAGES_BY[period].file}.parquet" in files)
-        as_published = {"layout": "single", "averages_by": periods}
+        as_published |= {"layout": "single", "averages_by": periods}
     return run.model_copy(update={"output": run.output.model_copy(update=as_published)})
 
 

@@ -8,10 +8,13 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+from collections.abc import Callable
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from typer.testing import CliRunner
@@ -19,7 +22,7 @@ from typer.testing import CliRunner
 from agedp.internal_records.signing_keys import create_key
 from agedp.ledger_transfer import recover
 from agedp.ledger_transfer import verify as verify_folder
-from agedp.release_folder.folder_files import SIGNATURE, STATEMENT, SUMS, WORDS
+from agedp.release_folder.folder_files import ROWS, SIGNATURE, STATEMENT, SUMS, WORDS
 from agedp.release_verification import open_release
 from agedp.stages.amend import preview_amendment, record_amendment
 from agedp.stages.publish import write_folder_as_of
@@ -27,6 +30,8 @@ from agedp_data.errors import ContractChanged, InputError, RunFileError
 from agedp_data.ledger.lifecycle import SigningKey
 from agedp_data.ledger.signature import FolderKey, KeyHistory, SignedFolder, check_signature
 from agedp_flows.cli.app import app
+from tests.agedp.release_folder.forger import forge
+from tests.agedp.release_folder.resealed import reseal
 
 FIRST = date(2013, 1, 1)
 SIGNED = "[output]\nsign = true\n"
@@ -129,6 +134,87 @@ def test_an_edit_with_new_checksums_is_refused(signed, edit):
         with pytest.raises(InputError) as refused:
             house.release.verify(key=key)
         assert "\n" not in str(refused.value)
+
+
+def swap(folder: Path) -> None:
+    """Give two tables each other's name."""
+    first, second = sorted(folder.glob("*.parquet"))[:2]
+    contents = first.read_bytes(), second.read_bytes()
+    second.write_bytes(contents[0])
+    first.write_bytes(contents[1])
+
+
+def edit_table(folder: Path, change: Callable[[pa.Table], pa.Table]) -> None:
+    """Write a changed table of daily averages with its own metadata."""
+    table = pq.read_table(folder / "daily_averages.parquet")
+    pq.write_table(change(table).replace_schema_metadata(table.schema.metadata), folder / "daily_averages.parquet")
+
+
+def other(column: str, change: float) -> Callable[[Path], None]:
+    def edit(table: pa.Table) -> pa.Table:
+        values = pa.array([value + change for value in table[column].to_pylist()], table.schema.field(column).type)
+        return table.set_column(table.schema.names.index(column), table.schema.field(column), values)
+
+    return lambda folder: edit_table(folder, edit)
+
+
+def lines(change: Callable[[list[str]], list[str]]) -> Callable[[Path], None]:
+    def edit(folder: Path) -> None:
+        path = folder / ROWS
+        path.write_text("".join(change(path.read_text().splitlines(keepends=True))))
+
+    return edit
+
+
+FORGERIES: dict[str, Callable[[Path], None]] = {
+    "value": other("mean_kwh", 1.0),
+    "epsilon": other("epsilon", -0.25),
+    "bound": lambda folder: forge(folder, lambda stated: stated["figures"][0].update(epsilon="0.1", factor="1.11")),
+    "row": lambda folder: edit_table(folder, lambda table: table.slice(1)),
+    "order": lambda folder: edit_table(folder, lambda table: table.take([*range(len(table))][::-1])),
+    "ledger row": lines(lambda rows: rows[:-1]),
+    "order of ledger rows": lines(lambda rows: [rows[0], *rows[:0:-1]]),
+    "sentence": lambda folder: forge(folder, lambda stated: stated.update(protects="All that a household ever did.")),
+    "title": lambda folder: forge(folder, lambda stated: stated.update(title="Official statistics")),
+    "swapped tables": swap,
+}
+"""Edits by somebody who has agedp, writes every file that repeats a figure anew, and all checksums; not the key."""
+
+
+@pytest.mark.parametrize("forgery", FORGERIES)
+def test_no_forgery_is_signed(signed, forgery):
+    """Without the fingerprint the signature of other bytes is refused already; a stripped one is no way out."""
+    house, fingerprint = signed
+    folder = house.folder / "release"
+    signature = (folder / SIGNATURE).read_bytes()
+    (folder / SIGNATURE).unlink()
+    FORGERIES[forgery](folder)
+    reseal(folder)
+    for present, key in ((True, fingerprint), (True, ""), (False, fingerprint), (False, "")):
+        if present:
+            (folder / SIGNATURE).write_bytes(signature)
+        else:
+            (folder / SIGNATURE).unlink(missing_ok=True)
+        with pytest.raises(InputError) as refused:
+            house.release.verify(key=key)
+        assert "\n" not in str(refused.value)
+        assert len(str(refused.value)) < 400
+
+
+@pytest.mark.parametrize("signs", [False, True])
+def test_another_ledger_about_the_same_homes_is_not_the_publisher_s(signed, houses, tmp_path, signs):
+    """A forger's own ledger and key are consistent in themselves, which verification alone cannot tell apart."""
+    _, fingerprint = signed
+    (tmp_path / "forger").mkdir()
+    forger = written(houses(tmp_path / "forger"))
+    if signs:
+        made(forger)
+    else:
+        forger.edit((SIGNED, "[output]\n"))
+    forger.run(today=date(2013, 1, 3))
+    assert forger.release.verify().signed_by != fingerprint
+    with pytest.raises(InputError, match="not the key that you name" if signs else "is missing, and you name a key"):
+        forger.release.verify(key=fingerprint)
 
 
 def test_a_folder_without_its_signature_is_refused(signed):

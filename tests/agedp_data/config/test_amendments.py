@@ -18,6 +18,7 @@ from agedp_data.amendment_rules import (
     NEVER,
     RAISE,
     SHARE,
+    SIGN,
     WITNESS,
     Rule,
 )
@@ -53,7 +54,7 @@ HARMLESS = {"corrections", "file_order", "max_half_hour_kwh", "wait_for", "give_
             "max_missing", "missing_kwh", "bins_kwh", "above_kwh", "half_hour_clamp_kwh"}  # fmt: skip
 RULES = {
     "input.corrections": EITHER, "input.file_order": EITHER, "input.max_half_hour_kwh": EITHER,
-    "output.witness": WITNESS,
+    "output.sign": SIGN, "output.witness": WITNESS,
     "population.min_households": RAISE, "population.shared_households": APART,
     "schedule.give_up_days": EITHER, "schedule.last_day": END, "schedule.rehearsal_on": NEVER,
     "schedule.wait_for": EITHER, "schedule.zone_changes": EITHER,
