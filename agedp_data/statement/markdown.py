@@ -160,11 +160,28 @@ def _how_strong(statement: Statement) -> str:
     epsilons = statement.unconditional_epsilons
     of_day = [epsilons[name] for name in (DAY_BOUND, CALIBRATION_DAY_BOUND) if name in epsilons]
     day = max(of_day or [INFINITE], key=lambda epsilon: float("inf") if epsilon == INFINITE else float(epsilon))
+    windows = [
+        f", {_factor(bound.epsilon, 'of {}')} if on {_about_window(bound)}" for bound in _promised_windows(statement)
+    ]
     return WORDS.how_strong.format(
         subject="These values change that" if statement.days.released else "Noisy values change an",
         day=_factor(day, "a factor of {}"),
+        windows="".join(windows),
         total=_factor(epsilons.get(TOTAL_BOUND, INFINITE), "of {}"),
     )
+
+
+def _promised_windows(statement: Statement) -> list[StatedBound]:
+    """Return the pure bounds on windows of several days that the promise limits."""
+    others = (DAY_BOUND, CALIBRATION_DAY_BOUND, TOTAL_BOUND)
+    pure = [bound for bound in statement.bounds if bound.is_unconditional and bound.epsilon != INFINITE]
+    return [
+        bound for bound in pure if bound.name not in others and bound.factor and bound.limit not in ("", "unlimited")
+    ]
+
+
+def _about_window(bound: StatedBound) -> str:
+    return bound.scope.removesuffix(" of one household")
 
 
 def _factor(epsilon: str, words: str) -> str:
@@ -288,6 +305,7 @@ def _losses(statement: Statement) -> Iterator[list[str]]:
         if CALIBRATION_DAY_BOUND in statement.unconditional_epsilons
         else "any one day",
         CALIBRATION_DAY_BOUND: f"any one day from {' or from '.join(periods)}, of which a model was drawn",
+        **{bound.name: _about_window(bound) for bound in _promised_windows(statement)},
         TOTAL_BOUND: "all its days, draws of the calibration included" if statement.draws else "all its days",
     }
     for name, about in abouts.items():
