@@ -49,7 +49,6 @@ from agedp.release_folder.folder_files import (
 )
 from agedp.release_folder.partitions import is_monthly, kind_of, partition_of
 from agedp.release_folder.release_folder import FolderReader, release_path
-from agedp.release_folder.result_tables import whole_table
 from agedp.release_folder.verification import contracts_and_releases, interval_coverage
 from agedp.reports.report_data import ReleasedRows, charted_rows
 from agedp_data import foreign_files
@@ -64,8 +63,6 @@ from agedp_data.messages import escape_text
 from agedp_data.model import Model
 from agedp_data.notions.notion import ASSUMPTION_FREE, DAY_BOUND, TOTAL_BOUND, LossBound
 from agedp_data.roster import RosterCounts
-from agedp_data.series.mean import AVERAGES_BY
-from agedp_data.series.result_table import Noise
 from agedp_data.statement.datapackage import datapackage, partition_resources
 from agedp_data.statement.document import StatedBound, Statement
 from agedp_data.statement.facts import StatementFacts, build_statement
@@ -447,8 +444,7 @@ def _report(folder: FolderReader, rows: _FolderRows, terms: ReleaseTerms) -> byt
     charted, history = rows.releases, rows.releases
     if is_monthly(listed):
         charted, history = charted_rows(rows.releases), [*map(outline_of, rows.releases)]
-    months = whole_table(AVERAGES_BY["month"], {}, charted, contracts, Noise(rows.coverage))
-    released = ReleasedRows(charted, history, months)
+    released = ReleasedRows(charted, history)
     return public_report(terms.run, rows.models, statement, released, contracts, file_names={*listed})
 
 

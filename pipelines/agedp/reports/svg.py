@@ -10,6 +10,7 @@ Decisions:
 * Lines differ by dash and by a letter at their end, not by colour alone. Every chart describes its content in words
   (`about`), and the caller adds a table of its numbers.
 * A chart of values at the pointer whose values never change becomes a sentence (`constant_sentence`).
+* Charts side by side, of groups, have one legend above them (`legend`).
 * A heat map draws shares in [0, 1] as opacity of one colour in steps of 5 %: a dark page, a light page and paper show
   the same order. Cells of one opacity are one path: a 12 x 12 matrix takes about 4 kB.
 * An area has the height of the drawing, so that any place above or below a point shows the point's value.
@@ -532,8 +533,17 @@ _MAX_DOTS = 45
 _LETTER_PX = 17
 
 
-def chart(
-    title: str, about: str, layers: Sequence[Layer], *, x: Scale, y: Scale, y_title: str = "", height: int = 220
+def chart(  # noqa: PLR0913  (all but three have a name)
+    title: str,
+    about: str,
+    layers: Sequence[Layer],
+    *,
+    x: Scale,
+    y: Scale,
+    y_title: str = "",
+    height: int = 220,
+    has_legend: bool = True,
+    anchor: str = "",
 ) -> str:
     """Return a figure: title, legend if needed, drawing and axis labels; a sentence if no value changes.
 
@@ -545,10 +555,12 @@ def chart(
         y: vertical axis.
         y_title: quantity and unit of the vertical axis.
         height: height of the drawing [px].
+        has_legend: whether the chart names its layers itself; charts side by side share one `legend`.
+        anchor: target of links to the chart, "" for none.
     """
     hover = next((layer for layer in layers if isinstance(layer, Hover)), None)
     if hover is not None and (text := constant_sentence(title, layers, hover)):
-        return paragraph(text)
+        return paragraph(text, anchor=anchor)
     sheet = _DrawingArea(x, y, 2000, 2 * height)
     drawing = [
         *(f'<path class="grid" d="M0 {sheet.down(value)}H{sheet.width}"/>' for value, _ in y.ticks),
@@ -558,8 +570,17 @@ def chart(
     ]
     lettered = [layer for layer in layers if isinstance(layer, Line) and layer.letter]
     labels, letters = [*_axis_labels(x, y, y_title)], [*_end_letters(lettered, sheet, height)]
-    legend, size = [_legend_entry(layer) for layer in layers if layer.name], (sheet.width, sheet.height)
-    return part("figure", title, about, height, size, "\n".join(drawing), labels, legend, letters)
+    entries, size = _legend_entries(layers) if has_legend else [], (sheet.width, sheet.height)
+    return part("figure", title, about, height, size, "\n".join(drawing), labels, entries, letters, anchor)
+
+
+def legend(layers: Sequence[Layer]) -> str:
+    """Return the legend of charts side by side whose layers have these names."""
+    return part("legend", _legend_entries(layers))
+
+
+def _legend_entries(layers: Sequence[Layer]) -> list[tuple[str, int, str, str]]:
+    return [_legend_entry(layer) for layer in layers if layer.name]
 
 
 @dataclass(frozen=True, slots=True)
@@ -617,11 +638,13 @@ def _band_paths(line: Line, band: tuple[Sequence[float], Sequence[float]], sheet
     areas, alone = [], []
     for run in _runs([a + b for a, b in zip(low, high, strict=True)]):
         upper = [(sheet.across(line.x[i]), sheet.down(high[i])) for i in run]
-        lower = [(sheet.across(line.x[i]), sheet.down(low[i])) for i in reversed(run)]
+        lower = [(sheet.across(line.x[i]), sheet.down(low[i])) for i in run]
+        if line.steps:
+            upper, lower = _step_corners(upper), _step_corners(lower)
         if len(run) == 1:
             alone.append(f"M{upper[0][0]} {upper[0][1]}V{lower[0][1]}")
         else:
-            areas.append(_path([*upper, *lower]) + "z")
+            areas.append(_path([*upper, *reversed(lower)]) + "z")
     if areas:
         yield f'<path class="band s{line.style}" d="{"".join(areas)}"/>'
     if alone:
@@ -767,7 +790,7 @@ def heat_map(title: str, about: str, shares: Sequence[Sequence[float]], *, x_tit
     edge = len(shares) * _CELL
     drawing = "\n".join([*_cells(shares), f'<path class="grid" d="M0 0H{edge}V{edge}H0z"/>'])
     labels = [*_labels(len(shares), x_title, y_title)]
-    return part("figure", title, about, _MAP_HEIGHT, (edge, edge), drawing, labels, (), ())
+    return part("figure", title, about, _MAP_HEIGHT, (edge, edge), drawing, labels, (), (), "")
 
 
 def _cells(shares: Sequence[Sequence[float]]) -> Iterator[str]:
