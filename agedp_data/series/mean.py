@@ -178,7 +178,7 @@ def _period_lines(row: tables.PublishedRow, terms: tables.ContractTerms, noise: 
 
 
 _BAND: Final = "low_kwh", "high_kwh"
-_PERIOD_CHART: Final = tables.Chart("mean_kwh", _BAND, x="first_day", title="Mean use of a household on a day")
+_PERIOD_CHART: Final = tables.Chart("mean_kwh", _BAND, x="first_day", title="Mean use per household and day")
 AVERAGES: Final = tables.ResultTable(
     "daily_averages",
     _DAILY_AVERAGES,
@@ -186,7 +186,7 @@ AVERAGES: Final = tables.ResultTable(
     f"averages over households by day, {tables.NOISE_TEXT}",
     _mean_lines,
     "noisy_sum_wh",
-    tables.Chart("mean_kwh", _BAND, title="Mean use of a household on a day"),
+    tables.Chart("mean_kwh", _BAND, title="Mean use per household and day"),
     ("clamp_kwh",),
 )
 PERIOD_RELEASES: Final = tables.ResultTable(

@@ -48,9 +48,9 @@ from agedp_data.series.layered_mean import is_upper, series_text
 from agedp_data.series.result_table import DerivedTable, Noise
 from agedp_data.series.series import DERIVED_TABLES, RESULT_TABLES, AnySeries
 from agedp_data.series.series_terms import mean_name
-from agedp_data.smoothing.signal_estimate import coverage_text
 from agedp_data.statement.document import Statement
-from agedp_data.statement.note_texts import is_useless_factor, short_number, with_delta
+from agedp_data.statement.note_texts import short_number, with_delta
+from agedp_data.yardstick import yardstick_name
 
 _TEXTS = TEXTS["public_report"]
 _ENDS = {"promise": "then the budget is used up", "period": "the last day of its period"}
@@ -59,7 +59,7 @@ _ENDED = {
     "period": "the last day of its period",
     "broken": "a newer model stops it",
 }
-_MOST_VERDICTS: Final = 3
+_MOST_VERDICTS: Final = 2
 """Series whose verdict is a sentence; the table below the charts has all of them."""
 _OTHER_FILES: Final = (
     ("STATEMENT.md", "the guarantee in words, all bounds and assumptions"),
@@ -143,7 +143,9 @@ def _files(
 
 def public_report_page(report: ReportData) -> str:
     """Return the page of a report."""
-    statement, noises = report.statement, released_noises(report.rows, report.contracts)
+    statement = report.statement
+    of_series = released_noises(report.rows, report.contracts)
+    noises = sorted(of_series, key=lambda of: (of.unit != "kWh", min(error.ratio for error in of.errors())))
     verdicts = [verdict_text(noise) for noise in noises]
     return render_page(
         "public_report.html",
@@ -186,8 +188,8 @@ def privacy_text(statement: Statement) -> str:
     """Return what an even chance about a household's day, and about all of them, becomes at most."""
     bounds = {bound.name: bound for bound in statement.bounds if bound.is_unconditional}
     odds = {
-        name: "no meaningful bound" if is_useless_factor(epsilon) else odds_percent(round_nano(Decimal(epsilon)))
-        for name, epsilon in ((name, bounds[name].epsilon) for name in (DAY_BOUND, TOTAL_BOUND))
+        name: odds_percent(round_nano(Decimal(bounds[name].epsilon))).replace("50 to 100 %", "no meaningful bound")
+        for name in (DAY_BOUND, TOTAL_BOUND)
     }
     days = statement.days.released
     text = f"An even chance about one day of one household becomes {odds[DAY_BOUND]}"
@@ -219,16 +221,16 @@ def _value_sections(report: ReportData, noises: Sequence[SeriesNoise]) -> Iterat
     first, *others = shown
     parts = [*series_parts(first, coverage=report.coverage)]
     charts = 2 if parts[0].startswith("<ul") else 1
-    yield PageSection(first.lines.chart.title, "values", [*parts[:charts], facts, *parts[charts:], reading])
+    yield PageSection("Values", "values", [*parts[:charts], facts, *parts[charts:], reading])
     subsections = [
-        PageSection(f"{of.label}: {of.lines.chart.title}", f"series-{i}", [*series_parts(of, coverage=report.coverage)])
+        PageSection(of.label, f"series-{i}", [*series_parts(of, coverage=report.coverage)])
         for i, of in enumerate(others)
     ]
     if subsections:
         yield PageSection("Further series", "series", subsections=subsections)
     if noises:
         signals = [*signal_parts(rows_of_means(report.rows, report.contracts))]
-        smoothing = [paragraph(_TEXTS.smoothing.format(coverage_text()))] if signals else []
+        smoothing = [paragraph(_TEXTS.smoothing)] if signals else []
         yield PageSection("How exact the values are", "accuracy", [_accuracy_table(noises), *smoothing, *signals])
 
 
@@ -238,7 +240,10 @@ def _accuracy_table(noises: Sequence[SeriesNoise]) -> str:
         for noise in noises
         for error in noise.errors()
     ]
-    caption = "Noise of the mean of a span, 90 % of the time; fit: up to 10 % of usual use, rough: up to 25 %"
+    caption = (
+        "Noise of the mean of a span in the group with the least of it, 90 % of the time; fit: up to 10 % of the "
+        f"mean use of {yardstick_name()}; rough: up to 25 %"
+    )
     return table(caption, ("series and span", "±", "of usual use", "fit"), rows)
 
 
@@ -250,7 +255,7 @@ def _shown_series(report: ReportData, noises: Sequence[SeriesNoise]) -> Iterator
         rows_of.setdefault((report.series(row).table.file, row.series), []).append(row)
     derived = {name: lines for of in DERIVED_TABLES if of.chart for name, lines in _derived_lines(report, of)}
     labels = {name: series_text(name, report.series(of[-1])) for (_, name), of in rows_of.items()}
-    names = _ordered(report, [*dict.fromkeys([*derived, *labels])])
+    names = _ordered(report, noises, [*dict.fromkeys([*derived, *labels])])
     fit_days = {noise.label for noise in noises if next(noise.errors()).grade == "fit"}
     for name in names:
         by_period, label = derived.get(name), labels.get(name, name) if len(names) > 1 else ""
@@ -286,9 +291,9 @@ def _derived_lines(report: ReportData, of: DerivedTable) -> Iterator[tuple[str, 
         yield name, Lines(of.lines(chosen, terms, noise), of.chart, _file(report, of.file))
 
 
-def _ordered(report: ReportData, names: Sequence[str]) -> list[str]:
-    """Return names of series table by table, the coarse levels of a table first."""
-    tables = [*dict.fromkeys(name.partition("/")[0] for name in names)]
+def _ordered(report: ReportData, noises: Sequence[SeriesNoise], names: Sequence[str]) -> list[str]:
+    """Return names of series table by table, the most exact one first, and the coarse levels of a table first."""
+    tables = [*dict.fromkeys(name.partition("/")[0] for name in [*(of.label for of in noises), *names])]
     depths = {name: len(series.columns) for of in report.contracts for name, series in of.terms.series.items()}
     return sorted(names, key=lambda name: (tables.index(name.partition("/")[0]), depths.get(name, 0), name))
 

@@ -173,7 +173,7 @@ def series_parts(shown: ShownSeries, *, coverage: Decimal) -> Iterator[str]:
     groups = largest_groups(sizes, MOST_GROUPS if lines.is_over_time else MOST_PLACES)
     drawn = lines.of_groups(groups) if lines.is_over_time else {group: lines.newest()[group] for group in groups}
     draw = _time_charts if lines.is_over_time else _place_charts
-    charts = [*draw(shown, drawn, coverage)]
+    charts = [*draw(shown, drawn)]
     yield from charts
     if hidden := len(sizes) - len(drawn):
         yield paragraph(f"{hidden:,} smaller groups have no chart.", "soft")
@@ -193,8 +193,9 @@ def _csv_name(shown: ShownSeries) -> str:
 
 
 def _caption(shown: ShownSeries, group: str, groups: int) -> str:
-    label = ", ".join(filter(None, [shown.label, group if groups > 1 or group != "all" else ""]))
-    return titled(shown.lines.chart.title, label)
+    if groups > 1:
+        return f"{shown.label}, {group}" if shown.label else group
+    return titled(shown.lines.chart.title, shown.label)
 
 
 def _anchor(shown: ShownSeries, group: str, groups: Sequence[str]) -> str:
@@ -213,9 +214,10 @@ def _figures(charts: Sequence[str], layers: Sequence[svg.Layer]) -> Iterator[str
 # --------------------------------------------------------------------------------------------------
 
 
-def _time_charts(shown: ShownSeries, drawn: Mapping[str, Sequence[_Row]], coverage: Decimal) -> Iterator[str]:
+def _time_charts(shown: ShownSeries, drawn: Mapping[str, Sequence[_Row]]) -> Iterator[str]:
     behind = {} if shown.behind is None else shown.behind.of_groups([*drawn])
-    layers = {group: _time_layers(shown, rows, behind.get(group, ()), coverage) for group, rows in drawn.items()}
+    most = svg.share_of_areas(len(drawn))
+    layers = {group: _time_layers(shown, rows, behind.get(group, ()), most) for group, rows in drawn.items()}
     numbers = [place for of_group in layers.values() for line in of_group[:-1] for place in line.x]  # type: ignore[union-attr]
     first, last = (date.fromordinal(int(end)) for end in (min(numbers), max(numbers)))
     if first == last:
@@ -244,16 +246,16 @@ def _inner(ends: Sequence[float]) -> Sequence[float]:
 
 
 def _time_layers(
-    shown: ShownSeries, rows: Sequence[_Row], days: Sequence[_Row], coverage: Decimal
+    shown: ShownSeries, rows: Sequence[_Row], days: Sequence[_Row], most: int
 ) -> list[svg.Line | svg.Marks | svg.Hover]:
     layers: list[svg.Line | svg.Marks | svg.Hover] = []
     if shown.behind is not None and days:
-        layers.append(_line(shown.behind, days, "single days, noisy", style=_RAW, has_band=False))
-    name = f"{shown.lines.period_name(rows[0])}, with {percent(coverage)} of its noise"
+        layers.append(_line(shown.behind, days, "single days", style=_RAW, has_band=False))
+    name = f"{shown.lines.period_name(rows[0])}, band: noise"
     layers.append(_line(shown.lines, rows, name, style=0, has_band=shown.lines.chart.band is not None))
     if shown.skipped:
         layers.append(svg.Marks("skipped days", [float(day.toordinal()) for day in shown.skipped]))
-    return [*layers, svg.Hover(svg.day_text, shown.lines.chart.unit)]
+    return [*layers, svg.Hover(svg.day_text, shown.lines.chart.unit, most=most)]
 
 
 def _line(lines: Lines, rows: Sequence[_Row], name: str, *, style: int, has_band: bool) -> svg.Line:
@@ -304,13 +306,13 @@ def _periods_table(shown: ShownSeries, coverage: Decimal) -> str:
 # --------------------------------------------------------------------------------------------------
 
 
-def _place_charts(shown: ShownSeries, drawn: Mapping[str, Sequence[_Row]], coverage: Decimal) -> Iterator[str]:
+def _place_charts(shown: ShownSeries, drawn: Mapping[str, Sequence[_Row]]) -> Iterator[str]:
     lines, several = shown.lines, len(drawn) > 1
     texts = _place_texts(lines, next(iter(drawn.values())))
     y = svg.linear_axis([end for rows in drawn.values() for row in rows for end in lines.ends(row)], zero=True)
     x, most = _place_axis(texts), svg.share_of_areas(len(drawn))
     hover = svg.Hover(lambda place: texts[round(place)], lines.chart.unit, most=most)
-    layers = {group: [*_place_layers(lines, rows, texts, coverage), hover] for group, rows in drawn.items()}
+    layers = {group: [*_place_layers(lines, rows, texts), hover] for group, rows in drawn.items()}
     charts = []
     for group, of_group in layers.items():
         rows = drawn[group]
@@ -329,16 +331,14 @@ def _place_charts(shown: ShownSeries, drawn: Mapping[str, Sequence[_Row]], cover
     yield from _figures(charts, next(iter(layers.values())))
 
 
-def _place_layers(
-    lines: Lines, rows: Sequence[_Row], texts: Sequence[str], coverage: Decimal
-) -> Iterator[svg.Line | svg.Points]:
+def _place_layers(lines: Lines, rows: Sequence[_Row], texts: Sequence[str]) -> Iterator[svg.Line | svg.Points]:
     """Yield a line for each kind of line by time of day, or the unconnected points of ranges."""
-    noise = f"{percent(coverage)} of the noise"
+    noise = "bars: noise" if isinstance(lines.chart.x, tuple) else "band: noise"
     for style, (colour, of_colour) in enumerate(_by_colour(lines, rows).items()):
         by_place = {_place_text(lines, row): lines.ends(row) for row in of_colour}
         ends = [by_place.get(text, (math.nan, math.nan, math.nan)) for text in texts]
         values, low, high = map(list, zip(*ends, strict=True))
-        positions, name = [float(place) for place in range(len(texts))], f"{colour or 'value'}, with {noise}"
+        positions, name = [float(place) for place in range(len(texts))], f"{colour or 'value'}, {noise}"
         if isinstance(lines.chart.x, tuple):
             yield svg.Points(name, positions, values, (low, high), style=style)
         else:
