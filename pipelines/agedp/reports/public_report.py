@@ -196,11 +196,11 @@ def privacy_text(statement: Statement) -> str:
     if days > 1:
         text += f"; about all {days:,} days: {odds[TOTAL_BOUND]}"
     promised = [
-        f"epsilon {short_number(bound.epsilon)}{with_powers(with_delta(bound.delta))} {bound.scope}"
+        f" (promised: epsilon {short_number(bound.epsilon)}{with_powers(with_delta(bound.delta))})"
         for bound in statement.bounds
         if bound.delta is not None and bound.limit not in ("", "unlimited")
     ]
-    return f"{'; '.join([text, *promised[:1]])}."
+    return f"{text}{''.join(promised[:1])}."
 
 
 # --------------------------------------------------------------------------------------------------
@@ -221,7 +221,8 @@ def _value_sections(report: ReportData, noises: Sequence[SeriesNoise]) -> Iterat
     first, *others = shown
     parts = [*series_parts(first, coverage=report.coverage)]
     charts = 2 if parts[0].startswith("<ul") else 1
-    yield PageSection("Values", "values", [*parts[:charts], facts, *parts[charts:], reading])
+    title = first.lines.chart.title if charts > 1 else "Values"
+    yield PageSection(title, "values", [*parts[:charts], facts, *parts[charts:], reading])
     subsections = [
         PageSection(of.label, f"series-{i}", [*series_parts(of, coverage=report.coverage)])
         for i, of in enumerate(others)
@@ -344,8 +345,8 @@ def _guarantee_section(report: ReportData) -> PageSection:
     curves = loss_charts.losses_over_time([*report.accountants, *spans], rows, report.leakage_bound)
     parts = [
         paragraph(_TEXTS.odds, "soft"),
-        loss_charts.bounds_table(bounds),
         *loss_charts.growth_chart(bounds, curves),
+        loss_charts.bounds_table(bounds),
         paragraph(_TEXTS.bounds.format(exception), "soft"),
         *(paragraph(note, "soft") for note in statement.notes[1:]),
         paragraph(_TEXTS.statement),
@@ -358,5 +359,5 @@ def _files_section(report: ReportData) -> PageSection:
     abouts = {kind.file: f"released values by {kind.line_of}" for kind in RESULT_TABLES}
     abouts |= {of.file: f"{of.about}, derived from released values" for of in DERIVED_TABLES}
     tables = [(file, f"{abouts[kind]}{f': {name}' if name else ''}") for (kind, name), file in report.files.items()]
-    rows = [(part("links", [(file, file)]), about) for file, about in [*tables, *_OTHER_FILES]]
+    rows = [(part("file_link", file), about) for file, about in [*tables, *_OTHER_FILES]]
     return PageSection("Files", "files", [text_table("", ("file", "contains"), rows)])

@@ -15,14 +15,13 @@ import pytest
 from agedp import statement_facts
 from agedp.release_folder.span_bounds import publication_of, span_bounds
 from agedp.release_verification import open_release
-from agedp.reports.loss_charts import spans_over_time
+from agedp.reports.loss_charts import losses_over_time
 from agedp.stages.publish import publish_release
 from agedp_data import mechanisms
 from agedp_data.errors import InputError
 from agedp_data.ledger import ContractRecord, ReleaseRecord
 from agedp_data.notions.publication import Event
 from agedp_data.notions.spans import SpanLoss
-from agedp_data.statement.facts import state_bound
 from tests.agedp.release_folder import span_oracle
 from tests.agedp.release_folder.forger import forge
 from tests.agedp.reports.html import faults_of
@@ -195,8 +194,7 @@ def test_a_span_in_the_report_is_that_of_a_ledger_that_ends_there():
     publication = replace(publication_of([CONTRACT]), charges=draws)
     for days in (None, 90):
         loss = SpanLoss(publication, Decimal("1e-6"), days)
-        bounds = [state_bound(bound, {}) for bound in loss.bounds(RECORDS, None, None)]
-        [over_time] = spans_over_time(bounds, RECORDS, publication, points=7).values()
+        [over_time] = losses_over_time([loss], RECORDS, None, points=7).values()
         ends = [[row for row in RECORDS if row.day <= day] for day in over_time.days]
         first = next(i for i, day in enumerate(over_time.days) if day >= draws[1].first_day)
         assert [loss.epsilon(rows) for rows in ends][first:] == [*over_time.values][first:]
