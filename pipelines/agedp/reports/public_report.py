@@ -49,7 +49,7 @@ from agedp_data.series.result_table import DerivedTable, Noise
 from agedp_data.series.series import DERIVED_TABLES, RESULT_TABLES, AnySeries
 from agedp_data.series.series_terms import mean_name
 from agedp_data.statement.document import Statement
-from agedp_data.statement.note_texts import short_number, with_delta
+from agedp_data.statement.note_texts import NOTES, short_number, with_delta
 from agedp_data.yardstick import yardstick_name
 
 _TEXTS = TEXTS["public_report"]
@@ -151,10 +151,16 @@ def public_report_page(report: ReportData) -> str:
         "public_report.html",
         title=statement.full_title,
         statement=statement,
+        marks=[note for note in statement.notes if note in _marks(report)],
         verdicts=verdicts[:_MOST_VERDICTS],
         privacy=privacy_text(statement),
         sections=[*_value_sections(report, noises), _guarantee_section(report), _files_section(report)],
     )
+
+
+def _marks(report: ReportData) -> tuple[str, str]:
+    """Return the notes that stand above the verdict: that of a rehearsal, and what a promise leaves out."""
+    return NOTES.rehearsal, report.contracts[-1].terms.promise.for_publication(report.publication).opening
 
 
 # --------------------------------------------------------------------------------------------------
@@ -348,7 +354,7 @@ def _guarantee_section(report: ReportData) -> PageSection:
         *loss_charts.growth_chart(bounds, curves),
         loss_charts.bounds_table(bounds),
         paragraph(_TEXTS.bounds.format(exception), "soft"),
-        *(paragraph(note, "soft") for note in statement.notes[1:]),
+        *(paragraph(note, "soft") for note in statement.notes if note not in _marks(report)),
         paragraph(_TEXTS.statement),
     ]
     return PageSection("The guarantee", "guarantee", parts)

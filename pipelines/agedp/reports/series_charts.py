@@ -409,17 +409,20 @@ def _groups_table(shown: ShownSeries, drawn: Sequence[str], coverage: Decimal) -
     """Return the newest values of all groups; of a chart by place its highest one."""
     lines = shown.lines
     newest, days = lines.newest(), {} if shown.behind is None else shown.behind.newest()
-    households = shown.behind if shown.behind is not None else lines
-    numbers = {group: _households(rows) for group, rows in (days or newest).items()}
+    counts = {group: _households(rows) for group, rows in newest.items()} | {
+        group: _households(rows) for group, rows in days.items()
+    }
+    numbers = counts if any(counts.values()) else {}
     body = []
     for group, rows in newest.items():
         row = max(rows, key=lambda of: lines.ends(of)[0]) if not lines.is_over_time else rows[-1]
         place = [] if lines.is_over_time else [_place_text(lines, row)]
-        ends = [lines.ends(row), *([households.ends(days[group][-1])] if group in days else [])]
+        behind = [] if shown.behind is None or group not in days else [shown.behind.ends(days[group][-1])]
+        ends = [lines.ends(row), *behind]
         anchor = _anchor(shown, group, drawn) if group in drawn else ""
         name = part("links", [(group, f"#{anchor}")]) if anchor else group
         texts = (svg.format_number(end) for of in ends for end in of)
-        body.append((name, numbers.get(group, "–"), lines.period_text(row), *place, *texts))
+        body.append((name, *numbers.get(group, []), lines.period_text(row), *place, *texts))
     period = lines.period_name(next(iter(newest.values()))[0])
     heads = ["value", "low", "high"] + (["newest day", "low", "high"] if days else [])
     where = [] if lines.is_over_time else ["highest at"]
@@ -427,14 +430,13 @@ def _groups_table(shown: ShownSeries, drawn: Sequence[str], coverage: Decimal) -
         f"Groups of {shown.label or shown.name}: newest {period}, {lines.chart.unit}; low to high: "
         f"{percent(coverage)} of the noise"
     )
-    return table(caption, ("group", "households", period, *where, *heads), body)
+    households_column = ["households"] if numbers else []
+    return table(caption, ("group", *households_column, period, *where, *heads), body)
 
 
-def _households(rows: Sequence[_Row]) -> str:
-    """Return the number of households of a group's newest lines."""
-    row = rows[-1]
-    name = next((name for name in ("households", "most_households") if name in row), None)
-    return f"{row[name]:,}" if name else "–"
+def _households(rows: Sequence[_Row]) -> list[str]:
+    """Return the number of households of a group's newest lines; nothing without such a column."""
+    return [f"{rows[-1][name]:,}" for name in ("households", "most_households") if name in rows[-1]]
 
 
 # --------------------------------------------------------------------------------------------------

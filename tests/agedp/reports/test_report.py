@@ -74,7 +74,7 @@ def data(made):
         rows, contracts = ledger.rows("homes"), ledger.contracts("homes")
         statement = read_statement(ledger.statements("homes")[-1].claim)
     promise, bound = contracts[-1].terms.enforced(), made.context().model.leakage_bound
-    accountants, released = [promise, WindowLoss(7)], ReleasedRows(rows, rows)
+    released, accountants = ReleasedRows(rows, rows), [promise, WindowLoss(7)]
     return ReportData(statement, released, contracts, accountants, bound, Decimal("0.95"), Publication(), {})
 
 
