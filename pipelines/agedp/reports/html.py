@@ -62,16 +62,13 @@ _BRIEF, _TAG = 14, re.compile(r"<[^>]*>")
 class PageSection:
     """A section of a page with its heading: parts, which are HTML, then subsections.
 
-    `anchor` is the target of its link in the contents, `kind` a class of the style. A closed subsection shows its
-    heading until its reader opens it.
+    `anchor` is the target of its link in the contents.
     """
 
     title: str
     anchor: str
     parts: Sequence[str] = ()
     subsections: Sequence[PageSection] = ()
-    kind: str = ""
-    is_closed: bool = False
 
 
 def anchor_of(title: str) -> str:

@@ -151,6 +151,7 @@ def public_report_page(report: ReportData) -> str:
         "public_report.html",
         title=statement.full_title,
         statement=statement,
+        credits={key: value for key in ("source", "licence", "contact") if (value := getattr(statement, key))},
         marks=[note for note in statement.notes if note in _marks(report)],
         verdicts=verdicts[:_MOST_VERDICTS],
         privacy=privacy_text(statement),
@@ -364,6 +365,13 @@ def _files_section(report: ReportData) -> PageSection:
     """Return the section of all files, each with what it contains."""
     abouts = {kind.file: f"released values by {kind.line_of}" for kind in RESULT_TABLES}
     abouts |= {of.file: f"{of.about}, derived from released values" for of in DERIVED_TABLES}
-    tables = [(file, f"{abouts[kind]}{f': {name}' if name else ''}") for (kind, name), file in report.files.items()]
+    labels: dict[tuple[str, str], dict[str, None]] = {}
+    for row in report.rows:
+        series = report.series(row)
+        labels.setdefault((series.table.file, row.series.partition("/")[0]), {})[series_text(row.series, series)] = None
+    tables = [
+        (file, ": ".join(filter(None, [abouts[kind], "; ".join(labels.get((kind, name), [name]))])))
+        for (kind, name), file in report.files.items()
+    ]
     rows = [(part("file_link", file), about) for file, about in [*tables, *_OTHER_FILES]]
     return PageSection("Files", "files", [text_table("", ("file", "contains"), rows)])

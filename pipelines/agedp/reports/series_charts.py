@@ -195,7 +195,7 @@ def _csv_name(shown: ShownSeries) -> str:
 def _caption(shown: ShownSeries, group: str, groups: int) -> str:
     if groups > 1:
         return f"{shown.label}, {group}" if shown.label else group
-    return titled(shown.lines.chart.title, shown.label)
+    return titled(shown.lines.chart.title or shown.name, shown.label)
 
 
 def _anchor(shown: ShownSeries, group: str, groups: Sequence[str]) -> str:

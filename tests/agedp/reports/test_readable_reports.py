@@ -13,9 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agedp.reports.svg import (
-    Bars,
     Hover,
-    Level,
     Line,
     Points,
     chart,
@@ -77,10 +75,10 @@ PLACES, NAN = [0.0, 1.0, 2.0], math.nan
     ("layers", "sentence"),
     [
         (
-            [Line("l", PLACES, [0.5] * 3), Level("cap 1", 1)],
-            "3 equal values, the first at 0, the last at 2. l: 0.5 kWh; cap 1.",
+            [Line("l", PLACES, [0.5] * 3)],
+            "3 equal values, the first at 0, the last at 2. l: 0.5 kWh.",
         ),
-        ([Bars("b", PLACES, [4.0, NAN, 4.0])], "2 equal values, the first at 0, the last at 2. b: 4 kWh."),
+        ([Line("b", PLACES, [4.0, NAN, 4.0])], "2 equal values, the first at 0, the last at 2. b: 4 kWh."),
         ([Points("p", [3.0], [4.0], ([3.0], [5.0]))], "3. p: 4 kWh (3 to 5)."),
         ([Line("l", PLACES, [NAN] * 3)], "t: no value."),
     ],

@@ -19,7 +19,7 @@ import pytest
 
 from agedp.reports.html import Values, csv_text, download_links
 from agedp.reports.series_charts import MOST_GROUPS, Lines, ShownSeries, series_parts
-from agedp.reports.svg import MOST_IN_SERIES, Bars, Hover, Line, Points, chart, linear_axis
+from agedp.reports.svg import MOST_IN_SERIES, Hover, Line, Points, chart, linear_axis
 from agedp_data.series.result_table import Chart
 from tests.agedp.released_rows import FIRST
 from tests.agedp.reports.html import faults_of
@@ -82,10 +82,10 @@ def test_every_link_is_within_the_page_or_the_folder(made, page):
     assert all(link.startswith(("data:text/csv", "#")) or link in files for link in links)
 
 
-def test_a_bar_and_its_whisker_have_one_title():
+def test_a_point_with_its_whisker_has_a_title():
     x, y, nan = linear_axis([0.0, 3.0]), linear_axis([0.0, 20.0]), float("nan")
     values, ends = [5.0, nan, 7.0], ([4.0, nan, 6.0], [6.0, nan, 9.0])
-    layers = [Bars("b", [0.0, 1.0, 3.0], values), Points("p", [0.0, 1.0, 3.0], values, ends)]
+    layers = [Points("p", [0.0, 1.0, 3.0], values, ends)]
     html = chart("t", "a", [*layers, Hover(lambda place: f"<{place:g}>", "kWh")], x=x, y=y)
     assert titles_of(html) == ["<0>: 5 kWh (4 to 6)", "<3>: 7 kWh (6 to 9)"]
     both = [Line("one, of two", [0.0, 1.0], [1.0, 2.0]), Line("two", [0.0, 1.0], [2.0, 2.0]), Hover(str, "")]
