@@ -102,7 +102,7 @@ def closed(summary: str, parts: Sequence[str]) -> str:
 
 
 def side_by_side(parts: Sequence[str]) -> str:
-    """Return figures in two columns, one below the other on a narrow screen; the only one as it is."""
+    """Return figures in two columns, many in three, one below the other on a narrow screen; the only one as it is."""
     return part("side_by_side", parts) if len(parts) > 1 else parts[0]
 
 

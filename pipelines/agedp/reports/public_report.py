@@ -39,7 +39,7 @@ from agedp_data.config import RunFile
 from agedp_data.epsilon import round_nano
 from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.ledger import ContractRecord, ModelRecord, ReleaseRecord
-from agedp_data.messages import percent_text
+from agedp_data.messages import percent_text, sentence_start
 from agedp_data.model import Model
 from agedp_data.notions import NOTIONS
 from agedp_data.notions.notion import DAY_BOUND, TOTAL_BOUND, Accountant, compared_accountants
@@ -146,14 +146,16 @@ def public_report_page(report: ReportData) -> str:
     statement = report.statement
     of_series = released_noises(report.rows, report.contracts)
     noises = sorted(of_series, key=lambda of: (of.unit != "kWh", min(error.ratio for error in of.errors())))
-    verdicts = [verdict_text(noise) for noise in noises]
     return render_page(
         "public_report.html",
         title=statement.full_title,
         statement=statement,
         credits={key: value for key in ("source", "licence", "contact") if (value := getattr(statement, key))},
         marks=[note for note in statement.notes if note in _marks(report)],
-        verdicts=verdicts[:_MOST_VERDICTS],
+        verdicts=[
+            f"{noise.label}: {verdict_text(noise)}" if len(noises) > 1 else sentence_start(verdict_text(noise))
+            for noise in noises[:_MOST_VERDICTS]
+        ],
         privacy=privacy_text(statement),
         sections=[*_value_sections(report, noises), _guarantee_section(report), _files_section(report)],
     )
@@ -170,7 +172,7 @@ def _marks(report: ReportData) -> tuple[str, str]:
 
 
 def verdict_text(noise: SeriesNoise) -> str:
-    """Return what a series is fit for: "daily_mean: months ±1.06 kWh; not single days (±5.76 kWh)"."""
+    """Return what a series is fit for: "months ±1.06 kWh; not single days (±5.76 kWh)"."""
     errors = [*noise.errors()]
     best = next((error for error in errors if error.grade == "fit"), None) or next(
         (error for error in errors if error.grade), None
@@ -178,13 +180,13 @@ def verdict_text(noise: SeriesNoise) -> str:
     if best is None:
         least = min(errors, key=lambda error: error.ratio)
         part_text = percent_text(least.ratio)
-        return f"{noise.label}: of no use yet; a {least.span} is ±{_size(least)}, {part_text} of usual use"
+        return f"of no use yet; a {least.span} is ±{_size(least)}, {part_text} of usual use"
     rough = ", roughly" if best.grade == "rough" else ""
     shortest = errors[0]
     hidden = "" if shortest is best else f"; not single {shortest.span}s (±{_size(shortest)})"
     if shortest is not best and shortest.grade:
         hidden = f"; single {shortest.span}s roughly (±{_size(shortest)})"
-    return f"{noise.label}: {best.span}s ±{_size(best)}{rough}{hidden}"
+    return f"{best.span}s ±{_size(best)}{rough}{hidden}"
 
 
 def _size(error: SpanError) -> str:
@@ -203,7 +205,7 @@ def privacy_text(statement: Statement) -> str:
     if days > 1:
         text += f"; about all {days:,} days: {odds[TOTAL_BOUND]}"
     promised = [
-        f" (promised: epsilon {short_number(bound.epsilon)}{with_powers(with_delta(bound.delta))})"
+        f" (epsilon {short_number(bound.epsilon)}{with_powers(with_delta(bound.delta))})"
         for bound in statement.bounds
         if bound.delta is not None and bound.limit not in ("", "unlimited")
     ]
