@@ -37,6 +37,8 @@ class ContractChange:
 def amendment(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[ContractChange, ...]:
     """Return every difference of two contracts with its verdict, in the order of their keys.
 
+    What a table is of, such as its notion or dataset, comes before the other keys of the table.
+
     >>> [change] = amendment({"promise": {"epsilon": "0.5"}}, {"promise": {"epsilon": "0.4"}})
     >>> change.key, change.old, change.new, change.verdict
     ('promise.epsilon', '"0.5"', '"0.4"', 'allowed')
@@ -52,11 +54,22 @@ def amendment(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[ContractC
     )
     notions = [_table(contract, "promise").get("notion") for contract in (old, new)]
     changes = []
-    for key in sorted(old_values.keys() | new_values.keys()):
+    for key in sorted(old_values.keys() | new_values.keys(), key=_place_of):
         before, after = old_values.get(key, ABSENT), new_values.get(key, ABSENT)
         if before != after:
             changes.append(ContractChange(key, before, after, *rule_of(key, notions).judge(before, after, new)))
     return tuple(changes)
+
+
+def _place_of(key: str) -> str:
+    """Return a dotted key for sorting.
+
+    >>> sorted(["promise.epsilon", "promise.notion"], key=_place_of)
+    ['promise.notion', 'promise.epsilon']
+    """
+    above, _, name = key.rpartition(".")
+    choice, _ = TABLES.get(key.partition(".")[0], ("", ()))
+    return f"{above}." if name == choice else key
 
 
 def _table(contract: Mapping[str, Any], name: str) -> Mapping[str, Any]:

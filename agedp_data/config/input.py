@@ -282,14 +282,14 @@ class LongColumns(parameters.Section):
         if self.time == "" and not is_wide:
             yield "time", 'must name a column; "" is the first header of a wide table (household = "*")'
         if self.ignore and not is_wide:
-            yield "ignore", 'is for a wide table only (household = "*"): other columns are ignored anyway'
+            yield "ignore", 'is for a wide table only (household = "*"): other columns are ignored anyway; remove it'
         for key in ("where", "add"):
             if is_wide and getattr(self, key):
                 yield key, "is for a table whose rows are of one household each"
         if not isinstance(self.energy, str) and self.period_minutes is not None:
             yield "period_minutes", "is not used where a row is a day"
         if self.first_period != 1 and self.period_minutes is None:
-            yield "first_period", "is used with period_minutes only"
+            yield "first_period", "is used with period_minutes only; remove it"
         if self.period_minutes is not None and isinstance(self.time, str):
             yield "time", 'must be the date and the number of the period, such as ["date", "period"]'
 

@@ -14,7 +14,9 @@ from agedp_data.config.paths import LedgerUrl, Location, OptionalLocation, Regis
 from agedp_data.series.mean import PERIODS, Period
 
 FolderLayout = Literal["single", "monthly"]
-_PERIODS: Final = WithJsonSchema({"type": "array", "items": {"enum": [*PERIODS]}})
+_PERIODS: Final = WithJsonSchema(
+    {"anyOf": [{"enum": [*PERIODS]}, {"type": "array", "items": {"enum": [*PERIODS]}, "uniqueItems": True}]}
+)
 
 
 def _averages_by(value: object) -> tuple[Period, ...]:

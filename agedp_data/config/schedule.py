@@ -111,7 +111,7 @@ class ScheduleSection(Section):
     @model_validator(mode="after")
     def _ends_after_it_begins(self) -> Self:
         if self.last_day is not None and self.last_day < self.first_day:
-            raise wrong(f"lies before first_day = {self.first_day}", "last_day")
+            raise wrong(f"lies before first_day = {self.first_day}; write a later day", "last_day")
         return self
 
     @model_validator(mode="after")

@@ -14,7 +14,8 @@ from agedp_data.config.run_file import RunFile
 from agedp_data.errors import RunFileError
 
 FRONTIER: Final = (
-    "agedp plan --frontier is withdrawn, 0.2 had it; use --notions, or --risk or --error-kwh for another bound or noise"
+    "agedp plan --frontier is withdrawn, 0.2 had it; use `agedp compare`, with --risk or --error-kwh for another bound "
+    "or noise"
 )
 REBUILD: Final = (
     "agedp ledger households --rebuild is withdrawn, 0.2 had it; accounts that are lost begin anew with the next run, "

@@ -207,6 +207,8 @@ class Long(layout.PublishedLayout):
         problem += f'the header has "{name}" {columns.count(name)} times, not once'
         if any(map(is_value, columns)) and not self.columns.is_wide and not self.columns.is_by_day:
             problem += "; that line seems to be a row: write a header line above it, or skip_lines"
+        else:
+            problem += ". Name columns of the header"
         present = ", ".join(f'"{column}"' for column in columns)
         return InputError(problem, private=f"{problem}; columns found: {escape_text(present, 200)}")
 

@@ -35,7 +35,8 @@ _CSV_ROW_BYTES = 40
 """Bytes of a typical CSV row: a part of a Parquet file has as many rows as a part of a CSV file of the same setting."""
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _NS_RANGE = (-(2**63) // 1000, (2**63 - 1) // 1000)
-_FIRST_ROWS = 2001
+FIRST_ROWS = 2001
+"""Rows of a table that a look at its columns takes."""
 _INDEX = "__index_level_"
 _MINUTE_NS = 60 * 10**9
 _DAY_FIRST_DATE = "%d/%m/%Y"
@@ -339,12 +340,19 @@ def first_lines(source: InputFile) -> list[str]:
         UnreadableFile: it is not a Parquet file, or damaged.
     """
     with open_parquet(source) as file:
-        names = [name for name in file.schema_arrow.names if not name.startswith(_INDEX)]
-        batch = next(file.iter_batches(_FIRST_ROWS, columns=names), None)
+        names = file.schema_arrow.names
+        batch = next(file.iter_batches(FIRST_ROWS), None)
+        first = file.schema_arrow.empty_table() if batch is None else pa.Table.from_batches([batch])
     added = {key: value for key, value in partition_values(source.location).items() if key not in names}
-    rows = [] if batch is None else list(row_texts(pa.Table.from_batches([batch]).select(names)))
-    end = "".join(f",{_csv_cell(value)}" for value in added.values())
-    return [",".join(map(_csv_cell, [*names, *added])), *(row + end for row in rows)]
+    names_end, row_end = ("".join(f",{_csv_cell(text)}" for text in texts) for texts in (added, added.values()))
+    header, *rows = lines_of_rows(first)
+    return [header + names_end, *(row + row_end for row in rows)]
+
+
+def lines_of_rows(table: pa.Table) -> list[str]:
+    """Return the header of a small table and its rows as lines of CSV, without an index."""
+    names = [name for name in table.column_names if not name.startswith(_INDEX)]
+    return [",".join(map(_csv_cell, names)), *row_texts(table.select(names))]
 
 
 def lines_of_table(table: pa.Table, header: Header) -> list[str]:

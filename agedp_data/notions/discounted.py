@@ -274,7 +274,8 @@ class Discounted(EnforcedPromise):
     TEXT: ClassVar[NotionText] = NotionText(
         epsilon_key="epsilon",
         own_bound=OwnBound("discounted sum ({discount} {rate})", "discounted sum"),
-        proposals={"discount": '"exponential"', "epsilon": "1", "schedule": '"optimal"', "clock": '"data-day"'},
+        typed=("discount", "rate"),
+        proposals={"discount": '"exponential"', "epsilon": "1", "clock": '"data-day"'},
         credit_remedy="a discount that falls faster",
     )
 

@@ -201,6 +201,7 @@ class Neighbourhood(EnforcedPromise):
     TEXT: ClassVar[NotionText] = NotionText(
         epsilon_key="epsilon_per_window",
         own_bound=OwnBound("change of {delta_kwh} kWh, window of {window_days} days", "change of {delta_kwh} kWh"),
+        typed=("delta_kwh", "window_days"),
         proposals={
             "delta_kwh": "1",
             "window_days": "7",

@@ -67,8 +67,9 @@ class OwnBound:
 class NotionText:
     """Words and example values of one notion.
 
-    `epsilon_key` is the key of [promise] in which it takes its epsilon. `proposals` are the values that `agedp init`
-    proposes for the notion's own keys; a key without one is proposed by its type. `option_help` is the help of the
+    `epsilon_key` is the key of [promise] in which it takes its epsilon. `typed` are the keys that say beside it what is
+    protected: they never follow from an epsilon. `proposals` are the values that `agedp init` proposes for the notion's
+    own keys; a key without one is proposed by its type. `option_help` is the help of the
     option of a key that no other notion has. `takes_delta`: a promised delta applies to the notion's own bound, and not
     to `epsilon_total` alone. `credit_remedy` says what to change where the own bound is hardly below the sum of the
     losses of all days.
@@ -76,6 +77,7 @@ class NotionText:
 
     epsilon_key: str
     own_bound: OwnBound
+    typed: tuple[str, ...] = ()
     proposals: Mapping[str, str] = field(default_factory=dict)
     option_help: Mapping[str, str] = field(default_factory=dict)
     takes_delta: bool = False

@@ -470,7 +470,7 @@ def _times(statistic: Statistic, size_wh: int) -> Fraction:
 
 
 # --------------------------------------------------------------------------------------------------
-# How a notion could keep a bound for a run file: what `agedp plan --notions` compares.
+# How a notion could keep a bound for a run file: what `agedp compare` compares.
 #
 # A notion sees a run file through a `Comparison` alone, so that notions know nothing of the run file's form.
 # --------------------------------------------------------------------------------------------------

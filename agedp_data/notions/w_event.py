@@ -99,6 +99,7 @@ class WEvent(EnforcedPromise):
     TEXT: ClassVar[NotionText] = NotionText(
         epsilon_key="epsilon_per_window",
         own_bound=OwnBound("window of {window_days} days", "window of {window_days} days"),
+        typed=("window_days",),
         proposals={"window_days": "7", "epsilon_per_window": "1"},
         takes_delta=True,
         credit_remedy="a window_days below the number of days",

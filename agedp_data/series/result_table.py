@@ -115,7 +115,7 @@ class Chart:
     Attributes:
         y: the column that is drawn.
         band: columns of the ends of its interval; None where lines of the newest row have the noise of what was drawn.
-        unit: of y; "%" for a share.
+        unit: of y; "share" for a part of the households.
         x: the column of the axis, "day" or "first_day" for all days or periods; of any other column, or the two ends
             of a range, the chart shows the newest day or period.
         title: what the chart shows; "" for the name of the file.
@@ -124,7 +124,7 @@ class Chart:
 
     y: str
     band: tuple[str, str] | None = None
-    unit: str = "kWh per household"
+    unit: str = "kWh"
     x: str | tuple[str, str] = "day"
     title: str = ""
     colour: str = ""

@@ -92,7 +92,17 @@ _VALIDATOR_TEXTS = {
     "_deltas": "ascending list of kWh",
     "_skip_days": "list of dates",
     "_version": "1",
+    "_averages_by": '`"week"`, `"month"` or `"year"`, or list of them',
+    "_times": "column, or list of two columns",
+    "_columns": "column, or list of two columns",
+    "_where": "table of columns, each with a text or list of texts",
+    "_text_or_none": "text",
+    "_keys_of_columns": "list of keys of `[input.columns]`",
+    "accepted_findings": "list of names of findings",
+    "_clamps": "ascending list of kWh",
+    "_shares": "list of numbers",
 }
+"""What each validator takes; a validator without a text has no type in the page, and is refused."""
 
 
 def run_file_page() -> str:
@@ -182,9 +192,9 @@ def _values(field: FieldInfo) -> str:
 
 
 def _validator_text(metadata: Iterable[Any]) -> str:
-    """Return the values of a validator as text, "" without a validator; the default is the validator's name."""
+    """Return the values of a validator as text, "" without a validator."""
     names = [item.func.__name__ for item in metadata if isinstance(item, PlainValidator)]
-    return _VALIDATOR_TEXTS.get(names[0], names[0].strip("_").replace("_", " ")) if names else ""
+    return _VALIDATOR_TEXTS[names[0]] if names else ""
 
 
 def _bounds(metadata: Iterable[Any]) -> tuple[str, str]:

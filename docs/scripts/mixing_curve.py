@@ -1,6 +1,6 @@
 import agedp
 
-readings = agedp.read("input/*.csv", dataset="london")
+readings = agedp.read("input/*.csv")
 chains = agedp.estimate(agedp.quantize(readings))
 
 print(chains.total_variation(ages_days=[1, 7, 28]).quantile([0.5, 1]))

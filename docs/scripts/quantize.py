@@ -1,6 +1,6 @@
 import agedp
 
-readings = agedp.read("input/*.csv", dataset="london")
+readings = agedp.read("input/*.csv")
 states = agedp.quantize(readings, states=12, edges="quantile")
 
 print(states.edges)

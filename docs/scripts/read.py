@@ -1,6 +1,6 @@
 import agedp
 
-readings = agedp.read("input/*.csv", dataset="london")
+readings = agedp.read("input/*.csv")
 
 print(readings.groupby("household_id")["energy_wh"].describe())
-print(readings.attrs["rows"])
+print(readings.attrs["inferred"], readings.attrs["rows"])

@@ -1,37 +1,54 @@
-"""What flows leave in Prefect: artifacts, an event, an asset and lines of the log. All of it is public.
+"""What flows leave in Prefect: names of runs, artifacts, an event, an asset and lines of the log. All of it is public.
 
 Everything is a function of the run file, the public part of the model and the ledger. A server that does not take an
 artifact fails no flow. Of a calibration the public part of the model is public, as a table, and nothing else. Keys
 contain the population, so that each population has a separate history: `agedp-plan-<population>`,
-`agedp-released-days-<population>`, `agedp-statement-<population>` and `agedp-report-<population>`. Each new release
-emits the event `agedp.release.published` and materializes the asset `agedp://<population>/release`; either can trigger
-an automation that starts what comes downstream.
+`agedp-input-<population>`, `agedp-released-days-<population>`, `agedp-statement-<population>` and
+`agedp-report-<population>`. Each new release emits the event `agedp.release.published` and materializes the asset
+`agedp://<population>/release`; either can trigger an automation that starts what comes downstream.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+from uuid import UUID
 
 from prefect import get_run_logger
-from prefect.artifacts import create_link_artifact, create_markdown_artifact, create_table_artifact
+from prefect.artifacts import (
+    create_link_artifact,
+    create_markdown_artifact,
+    create_progress_artifact,
+    create_table_artifact,
+    update_progress_artifact,
+)
 from prefect.assets import Asset, AssetProperties
+from prefect.client.orchestration import get_client
 from prefect.events import emit_event
+from prefect.runtime import flow_run
 
 from agedp.budget import series_by_contract
+from agedp.compute.engine_settings import Progress
+from agedp.ledger_session import LedgerSession
 from agedp.local_files.atomic_files import FileNotice
 from agedp.pipeline import RunSummary
+from agedp.planning.verdict import judge_first_release
 from agedp.release_folder.folder_files import REPORT
 from agedp.release_verification import ReleaseFolder
 from agedp.run_context import RunContext
 from agedp.stage_values import DueDays
+from agedp.stages.plan import plan_due_days
 from agedp.stages.release import ReleaseResult
 from agedp.stages.report import ReportOutcome, format_reports_status
+from agedp_data import clock
+from agedp_data.config import load
 from agedp_data.datasets import filesystem
 from agedp_data.epsilon import format_epsilon
+from agedp_data.errors import ChainError, Refused
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.markov.mixing import MIXING_NAMES
 from agedp_data.messages import escape_controls
@@ -39,9 +56,10 @@ from agedp_data.model import Model
 from agedp_data.notions.notion import losses_about_days
 from agedp_data.notions.publication import Publication
 from agedp_data.series.layered_mean import is_upper
+from agedp_flows.stage_tasks import State
 from agedp_flows.text import run_text
 from agedp_flows.text.plan_text import plan_table
-from agedp_flows.text.screen import count_text
+from agedp_flows.text.screen import count_text, shown
 
 
 def artifact_key(kind: str, population: str) -> str:
@@ -105,13 +123,85 @@ def bounds_table(model: Model, ages_days: Sequence[int]) -> list[dict[str, Any]]
 
 EVENT = "agedp.release.published"
 _MAX_ROWS = 500
+_PAGE_WIDTH = 84
+"""Characters of a line of code that Prefect's pages show at 1280 pixels."""
 _BROWSABLE = ("http://", "https://")
 
 
-def record_plan(run: RunContext, due_days: DueDays) -> None:
-    """Record the due days."""
-    text = plan_table(due_days)
-    record(lambda: create_markdown_artifact(text, key=_key("plan", run), description="Due days"))
+def first_name() -> str:
+    """Return the name of a run until its days are known: its population, if the run file says one, and its date."""
+    date = flow_run.parameters.get("as_of") or clock.today()
+    with suppress(Exception):  # the flow itself tells what is wrong with its run file
+        return f"{load(Path(flow_run.parameters['run_file'])).population.name} {date}"
+    return str(date)
+
+
+def name_run(population: str, days: Sequence[object]) -> None:
+    """Name the run after its population and its first and last day, such as "homes 2013-02-02..2013-02-07"."""
+    name = f"{population} {'..'.join(dict.fromkeys(str(days[i]) for i in (0, -1)))}"
+
+    def rename() -> None:
+        with get_client(sync_client=True) as client:
+            client.update_flow_run(UUID(flow_run.id), name=name)
+
+    record(rename)
+
+
+class InputProgress:
+    """The progress of the stage that reads the input files, in tenths; a `Progress` that calls `shown` as well.
+
+    It ends at 100 however the stage ends, because at which file it ended may depend on readings.
+    """
+
+    def __init__(self, shown: Progress | None = None) -> None:
+        self._shown = shown
+        self._artifact: UUID | None = None
+        self._percent = 0
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        """Show the progress of a stage."""
+        if self._shown is not None:
+            self._shown(stage, done, total)
+        if stage == "read":
+            self._update(min(10 * done // total, 9) * 10)  # deduplication follows
+
+    def during(self, function: Callable[[], State], population: str) -> Callable[[], State]:
+        """Return the function of a task with an artifact of its progress."""
+        key = artifact_key("input", population)
+
+        def create() -> None:
+            self._percent = 0
+            self._artifact = cast("UUID", create_progress_artifact(0.0, key=key, description="Input files read"))
+
+        def call() -> State:
+            record(create)
+            try:
+                return function()
+            finally:
+                self._update(100)
+
+        return call
+
+    def _update(self, percent: int) -> None:
+        if self._artifact is not None and percent > self._percent:
+            artifact, self._percent = self._artifact, percent
+            record(lambda: update_progress_artifact(artifact, float(percent)))
+
+
+def record_plan(session: LedgerSession, due_days: DueDays) -> None:
+    """Record the due days with their epsilon and noise, and what the series is fit for."""
+
+    def create() -> None:
+        run, terms, purpose = session.run, session.terms(), ""
+        with suppress(ChainError, Refused):  # no loss keeps the promise: the release says so
+            if verdict := judge_first_release(terms, run.roster.counts, run.today):
+                purpose = f"; the series is {verdict.purpose}"
+        table = plan_table(run.run_file, plan_due_days(terms, due_days.due, session.history.rows).planned)
+        days = f"The first {_MAX_ROWS} rows of due days" if len(table) > _MAX_ROWS else "Due days"
+        description = (days if table else "No day is due") + purpose
+        create_table_artifact(table[:_MAX_ROWS], key=_key("plan", run), description=description)
+
+    record(create)
 
 
 def record_release(released: ReleaseResult) -> None:
@@ -124,7 +214,7 @@ def record_release(released: ReleaseResult) -> None:
         record(lambda: create_table_artifact(table[-_MAX_ROWS:], key=key, description=description))
     record(lambda: create_markdown_artifact(text, key=_key("statement", run), description="Privacy statement"))
     if (run.release_folder / REPORT).exists():
-        record(lambda: _link_report(run))
+        record(lambda: _record_report(released.session))
     if table:
         facts = run_text.result_json(RunSummary(released.session, released=released.rows))
         payload = {name: facts[name] for name in ("population", "mode", "released", "folder")}
@@ -169,13 +259,17 @@ def released_table(run: RunContext, rows: Sequence[ReleaseRecord]) -> list[dict[
     return lines
 
 
-def _link_report(run: RunContext) -> None:
-    address, description = _address(run), "Report of the release"
+def _record_report(session: LedgerSession) -> None:
+    """Record a link to the report or, because a browser follows none to a file, its newest values and bounds."""
+    run = session.run
+    address, key, description = _address(run), _key("report", run), "Report of the release"
     if address.startswith(_BROWSABLE):
-        create_link_artifact(f"{address}/{REPORT}", REPORT, key=_key("report", run), description=description)
+        create_link_artifact(f"{address}/{REPORT}", REPORT, key=key, description=description)
         return
-    text = f"Release folder: `{address}`\n\nOpen `{REPORT}` in it with a browser."  # which refuses a link to a file
-    create_markdown_artifact(text, key=_key("report", run), description=description)
+    texts = [shown(line, width=_PAGE_WIDTH, coloured=False) for line in run_text.published_lines(session)]
+    lines = "\n".join(f"    {line}" for text in texts for line in text.splitlines())
+    text = f"{lines}\n\nRelease folder: `{address}`. Open `{REPORT}` in it with a browser."
+    create_markdown_artifact(text, key=key, description=description)
 
 
 def _address(run: RunContext) -> str:

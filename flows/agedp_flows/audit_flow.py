@@ -11,12 +11,12 @@ from prefect.artifacts import create_markdown_artifact
 from agedp.privacy_audit import audit as measure
 from agedp.run_context import load_run_file
 from agedp_data.errors import AgedpError
-from agedp_flows.artifacts import artifact_key, record
+from agedp_flows.artifacts import artifact_key, first_name, record
 from agedp_flows.stage_tasks import FLOW_OPTIONS, StageTasks, State, end_of_flow, observer_of_flow
 from agedp_flows.text.audit_text import audit_lines, require_no_violation
 
 
-@flow(name="agedp-audit", version=version("agedp"), **FLOW_OPTIONS)
+@flow(name="agedp-audit", flow_run_name=first_name, version=version("agedp"), **FLOW_OPTIONS)
 def audit(run_file: str) -> State:
     """Measure the privacy loss of this installation on synthetic households; fails if more than promised is proven.
 

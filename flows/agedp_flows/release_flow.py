@@ -13,7 +13,6 @@ from importlib.metadata import version
 from typing import Any, cast
 
 from prefect import Task, flow, get_run_logger
-from prefect.runtime import flow_run
 from prefect.tasks import MaterializingTask
 
 from agedp.compute.engine_settings import SILENT, ProgressReporter
@@ -21,18 +20,12 @@ from agedp.local_files.atomic_files import FileNotice
 from agedp.pipeline import RunSummary, run_stages
 from agedp.run_context import RunContext
 from agedp.stages.release import ReleaseResult
-from agedp_data import clock
 from agedp_data.errors import AgedpError, Refused
 from agedp_flows import artifacts, stage_tasks
 from agedp_flows.stage_tasks import StageTasks, State
 
 
-def _run_name() -> str:
-    """Return the date of the run, the simulated one if it is given."""
-    return str(flow_run.parameters.get("as_of") or clock.today())
-
-
-@flow(name="agedp", flow_run_name=_run_name, version=version("agedp"), **stage_tasks.FLOW_OPTIONS)
+@flow(name="agedp", flow_run_name=artifacts.first_name, version=version("agedp"), **stage_tasks.FLOW_OPTIONS)
 def release(run_file: str, as_of: date | None = None) -> State:
     """Release every due day of a run file and publish its release folder.
 
@@ -44,8 +37,10 @@ def release(run_file: str, as_of: date | None = None) -> State:
     """
     with stage_tasks.observer_of_flow("agedp plan") as observer:
         try:
+            reading = artifacts.InputProgress(observer.progress.progress)
+            observer.progress = replace(observer.progress, progress=reading)
             run = _begin(run_file, as_of, observer)
-            observer.result = run_stages(run, call=_ReleaseTasks(run, observer))
+            observer.result = run_stages(run, call=_ReleaseTasks(run, observer, reading))
             observer.result.check_not_refused()
         except AgedpError as error:
             return stage_tasks.end_of_flow(error, observer)
@@ -56,10 +51,11 @@ def _begin(run_file: str, as_of: date | None, observer: stage_tasks.FlowObserver
     """Load run file, roster and model; of a bug Prefect receives only the class, because its text may quote data."""
     shown = observer.progress.notice
 
-    def notice(line: str) -> None:
-        get_run_logger().info(line)
+    def notice(lines: Sequence[str]) -> None:
+        for line in lines:
+            get_run_logger().info(line)
         if shown is not None:
-            shown(line)
+            shown(lines)
 
     progress = replace(observer.progress, notice=notice)
     run = stage_tasks.hide_bug_details(
@@ -74,9 +70,9 @@ def _begin(run_file: str, as_of: date | None, observer: stage_tasks.FlowObserver
 class _ReleaseTasks(StageTasks):
     """The tasks of a run. The task `publish` materializes the release where this run released a day."""
 
-    def __init__(self, run: RunContext, observer: stage_tasks.FlowObserver) -> None:
+    def __init__(self, run: RunContext, observer: stage_tasks.FlowObserver, reading: artifacts.InputProgress) -> None:
         super().__init__(observer)
-        self._run = run
+        self._run, self._reading = run, reading
         self._released: ReleaseResult | None = None
         self._notices: tuple[FileNotice, ...] = ()
 
@@ -85,8 +81,10 @@ class _ReleaseTasks(StageTasks):
         run, log = self._run, get_run_logger()
         match name:
             case "plan":
-                artifacts.record_plan(run, result[1])
-                log.info(artifacts.due_text(result[1]))
+                session, due_days = result
+                artifacts.name_run(run.population, [due.day for due in due_days.due] or [run.today])
+                artifacts.record_plan(session, due_days)
+                log.info(artifacts.due_text(due_days))
             case "ingest":
                 reads_input = run.run_file.schedule.reads_input
                 log.info("Input files are read." if reads_input else "Synthetic households: no input file is read.")
@@ -109,6 +107,8 @@ class _ReleaseTasks(StageTasks):
 
     def task(self, name: str, function: Callable[[], State]) -> Task[[], State]:
         """Return the task that runs a stage."""
+        if name == "ingest" and self._run.run_file.schedule.reads_input:
+            function = self._reading.during(function, self._run.population)
         if name != "publish" or self._released is None or not self._released.drawn:
             return super().task(name, function)
         asset, options = artifacts.asset(self._run), stage_tasks.RETRIED

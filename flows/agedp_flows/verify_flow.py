@@ -8,6 +8,7 @@ from prefect import flow, get_run_logger
 
 from agedp.release_verification import open_release
 from agedp_data.errors import AgedpError
+from agedp_flows.artifacts import name_run
 from agedp_flows.stage_tasks import FLOW_OPTIONS, StageTasks, State, end_of_flow, observer_of_flow
 from agedp_flows.text.ledger_text import verify_folder_against
 from agedp_flows.text.screen import verification_lines
@@ -35,5 +36,7 @@ def check(folder: str, ledger: str | None) -> None:
     verification = release.verify()
     if ledger is not None:
         verify_folder_against(release, ledger)
+    statement = release.read_statement()
+    name_run(statement.population, [statement.days.first, statement.days.last])
     for line in verification_lines("the release folder", verification, has_ledger=ledger is not None):
         get_run_logger().info(line)

@@ -18,6 +18,7 @@
 * `release`, `sanitise`: draw and publish.
 * `true_means`: the confidential record of what was so, beside what was released.
 * `open_release`, `verify`, `smooth`: for recipients; `audit`: measured lower bounds of the loss.
+* `progress_bars`: shows how far calls have come.
 
 Every name is loaded when it is first used. The stages are in `agedp.stages`, the mathematics in `agedp_data`.
 """
@@ -29,6 +30,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from agedp.chains import Chains, States, estimate, quantize
+    from agedp.compute.progress_bars import progress_bars
     from agedp.frame_reader import findings, read
     from agedp.ledger_transfer import verify
     from agedp.models import CalibratedModel, calibrate, load_model
@@ -60,6 +62,7 @@ _HOMES: Final = {
     "agedp.ledger_transfer": ("verify",),
     "agedp.smoothed_estimates.smoothed_release": ("SmoothedRelease", "smooth"),
     "agedp.privacy_audit": ("audit",),
+    "agedp.compute.progress_bars": ("progress_bars",),
 }
 _HOME_OF: Final = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -88,6 +91,7 @@ __all__ = [
     "load_model",
     "open_release",
     "plan",
+    "progress_bars",
     "quantize",
     "read",
     "release",

@@ -8,7 +8,7 @@ Everything here is confidential.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -22,8 +22,9 @@ from agedp.calibration.estimate import estimate as count
 from agedp.calibration.quantize import AnyPeriod, MonthReadings, Period, PeriodInMemory, states_by_household
 from agedp.calibration.quantize import quantize as compute_edges
 from agedp.compute.engine import household_blocks, map_items, reopened
-from agedp.compute.engine_settings import ONE_THREAD, Engine, Scheduler
+from agedp.compute.engine_settings import Engine, Scheduler
 from agedp.frame_reader import instants, parse_readings, read_off_roster
+from agedp.result_summary import CONFIDENTIAL, ResultSummary, extent
 from agedp.store.daily_totals import days_with_readings
 from agedp.store.month_reader import split_household_day_key
 from agedp.workspace import StoredReadings, Workspace, check_readings, engine_of, is_dask
@@ -44,8 +45,8 @@ _DAYS = 2**31
 Edges = Literal["quantile", "equal-width"] | Sequence[float]
 
 
-@dataclass(frozen=True, slots=True)
-class States:
+@dataclass(frozen=True, slots=True, repr=False)
+class States(ResultSummary):
     """The states of households in each step, from `agedp.quantize`; confidential.
 
     `edges` has a row for each household, the inner edges in watt-hours; `days` are the first and last day with a
@@ -54,9 +55,14 @@ class States:
 
     edges: pd.DataFrame
     kind: Edges
-    period: AnyPeriod = field(repr=False)
+    period: AnyPeriod
     engine: Engine
-    _owner: Workspace | None = field(default=None, repr=False)
+    _owner: Workspace | None = None
+
+    def _facts(self) -> dict[str, object]:
+        edges = self.kind if isinstance(self.kind, str) else "given"
+        shown = {"households": len(self.households), "days": extent(self.days), "step": self.step}
+        return {**shown, "states": self.n_states, "edges": edges, "states_of_households": CONFIDENTIAL}
 
     @property
     def step(self) -> Step:
@@ -97,6 +103,14 @@ class States:
             frames.append(table.filter(pa.array(state != NO_STATE)).to_pandas())
         frame: pd.DataFrame = pd.concat(frames)
         return frame.sort_values(["household_id", "interval_start"], ignore_index=True)
+
+    def plot(self) -> Any:  # noqa: ANN401  (Axes, if matplotlib is installed)
+        """Plot the share of readings in each state, by half-hour of the day, or by weekday for states of days."""
+        per_row, shift = (SLOTS, 0) if self.step == "half-hour" else (7, 3)  # 1970 began on a Thursday
+        number = np.zeros((self.n_states, per_row), np.int64)
+        for part, state in _parts_with_states(self):
+            np.add.at(number, (state, (part.time + shift) % per_row), 1)
+        return plots.shares(number / np.maximum(number.sum(axis=0), 1), step=self.step)
 
     @property
     def readings_without_state(self) -> pd.Series:
@@ -199,8 +213,8 @@ def quantize(
     return States(frame, edges, period, engine, owner)
 
 
-@dataclass(frozen=True, slots=True)
-class Chains:
+@dataclass(frozen=True, slots=True, repr=False)
+class Chains(ResultSummary):
     """The Markov chain of each household, from `agedp.estimate`; confidential.
 
     Every measure is a table with the households as index, NaN where a chain has none. `counts` are transitions (n, k,
@@ -210,6 +224,14 @@ class Chains:
     states: States
     counts: Ints
     readings: Ints
+
+    def _facts(self) -> dict[str, object]:
+        return {**self.states._facts(), "chain": self.chain, "transitions": CONFIDENTIAL}
+
+    @property
+    def chain(self) -> Literal["homogeneous", "cyclic"]:
+        """Whether a household has one transition matrix, or one for each half-hour of the day."""
+        return "cyclic" if self.counts.ndim == 4 else "homogeneous"
 
     @property
     def households(self) -> pd.Index:
@@ -320,7 +342,7 @@ class Chains:
         """Plot the total variation of all households by age, or the transition matrix of one."""
         if household is not None:
             position = self.households.get_loc(household)
-            return plots.matrix(self.transition[position], title=f"Transitions of {household}")
+            return plots.matrix(self.transition[position], name=household)
         ages = [1, 2, 3, 5, 7, 10, 14, 21, 28]
         return plots.mixing(self.total_variation(ages))
 
@@ -345,7 +367,7 @@ class Chains:
 
     def _per_household(self, measure: Callable[..., Floats], chains: Floats | Ints, width: int) -> Floats:
         """Return a measure of each chain, NaN for a chain that has none: a task for each block of households."""
-        if chains.ndim == 4:
+        if self.chain == "cyclic":
             raise InputError('a cyclic chain has no single kernel; estimate chain="homogeneous" for these measures')
         blocks = [chains[block] for block in household_blocks(len(chains))]
         of_block = partial(_measure_block, measure=measure, width=width)
@@ -410,4 +432,4 @@ def count_transitions(states: States, *, n_phases: int, subsampling: Sequence[in
 
 def _engine_for(period: AnyPeriod, engine: Engine) -> Engine:
     """Return where the readings of a period are counted: those in memory stay in this process."""
-    return ONE_THREAD if isinstance(period, PeriodInMemory) else engine
+    return Engine("synchronous", workers=1) if isinstance(period, PeriodInMemory) else engine

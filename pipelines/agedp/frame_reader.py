@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
 from itertools import chain
-from numbers import Integral, Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,6 +24,7 @@ from agedp.preflight import input_facts, rejected_days
 from agedp.preflight.input_checks import HOUSEHOLD_IDS, ROWS, Finding, in_python, judge, python_words, warn_of
 from agedp.preflight.input_facts import add_touched, in_samples
 from agedp.preflight.rejected_days import RosterDays, Touched, before_skip, has_ambiguous_numbers
+from agedp.setup.inferred_input import Files, InputLayout, infer_input, patterns
 from agedp.stage_values import Delivery
 from agedp.stages.ingest import ingest, parse_chunk, split_file
 from agedp.store import file_identity, month_reader
@@ -46,8 +46,6 @@ from agedp_data.datasets.csv_parsing import ParsedChunk
 from agedp_data.datasets.deduplication import Readings, StoredRows, deduplicate_rows
 from agedp_data.datasets.filesystem import Chunk
 from agedp_data.datasets.layout import (
-    DECLARABLE,
-    INTERVALS,
     PASSES,
     SINGLE_CHANNEL,
     Channels,
@@ -57,29 +55,24 @@ from agedp_data.datasets.layout import (
 )
 from agedp_data.datasets.long_format import Long
 from agedp_data.datasets.parquet_parsing import FLOAT_IDS, FLOAT_IDS_REMEDY
-from agedp_data.datasets.registry import LAYOUTS, layout_of
 from agedp_data.datasets.timestamps import date_of_day, day_number
-from agedp_data.datasets.validation import INTERVAL_MINUTES, SLOTS, Flags, Integers, Ints, ReadingRules, RejectionReason
+from agedp_data.datasets.validation import INTERVAL_MINUTES, SLOTS, Flags, Integers, Ints, RejectionReason
 from agedp_data.errors import InputError
-from agedp_data.messages import format_value
 from agedp_data.parameters import FindingName
 from agedp_data.roster import ALL, Roster, RosterRows
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Files = str | Path | Sequence[str | Path]
 _HALF_HOUR_NS: Final = 1800 * 10**9
 _SAMPLE_ROWS: Final = 2_000_000
 _FIRST_CELLS: Final = 20_000
-_NAMING: Final = ("household", "time", "energy", "ignore", "where", "add")
-"""Keys of [input.columns] whose values are the names of columns."""
 _OPEN: list[Workspace] = []
 """Stores behind Dask data frames; they last as long as the process."""
 
 
 @python_words()
-def read(
+def read(  # noqa: PLR0913  (how the rows are read, and which are returned)
     files: Files | Any,  # noqa: ANN401  (or any table)
     *,
     dataset: str | None = None,
@@ -88,6 +81,7 @@ def read(
     households: Collection[str] | None = None,
     days: tuple[date | str, date | str] | None = None,
     as_dask: bool = False,
+    read_off: Sequence[str] | None = None,
 ) -> pd.DataFrame:
     """Return the readings of files or of a table: household_id, interval_start, energy_wh, sorted by both keys.
 
@@ -97,38 +91,51 @@ def read(
     Args:
         files: paths, globs or URLs of CSV files (also compressed) or Parquet files, or a table: a pandas or Dask data
             frame, an Arrow table, a DuckDB relation, a polars frame, a Delta table.
-        dataset: "london", "ausgrid", or "long" with `columns`; if not given, that of the columns.
-        columns: meaning of the columns of a "long" table, with the keys of [input.columns].
-        interval_minutes: 5, 10, 15, 30 or 60 minutes between readings, 30 if not given; shorter readings are added up.
+        dataset: "london", "ausgrid" or "nem12" as published, or "long"; inferred if not given.
+        columns: meaning of the columns of a "long" table, with the keys of [input.columns]. Keys that are not given are
+            inferred from header, types and first rows, as by `agedp init`; nothing is where all keys without a default
+            are given.
+        interval_minutes: 5, 10, 15, 30 or 60 minutes between readings; inferred with the columns, else 30. Shorter
+            readings are added up.
         households: the households to return; all if not given.
         days: first and last day to return; all if not given.
         as_dask: return a Dask data frame with one partition for each month, for readings that exceed the memory, as is
             done for a Dask data frame. The readings are kept in a temporary folder (`$TMPDIR`) until the process ends.
+        read_off: keys of `columns` that were chosen by looking at readings, such as "negative"; the statement of a
+            release lists them, and those that were inferred from readings.
 
     Returns:
         Energies are whole watt-hours; `interval_start` has the time zone in which days begin. A half-hour that the
         clock shows twice is one row with the energy of both, at its first pass; `.attrs["clock_changes"]` lists these
-        and the half-hours that do not exist.
+        and the half-hours that do not exist. `.attrs["inferred"]` has the arguments that were inferred: the same call
+        with them returns the same readings.
 
     Raises:
-        InputError: a file that cannot be parsed, unknown columns, or an interval other than declared.
+        InputError: a file that cannot be parsed; an interval other than declared; or rows that leave open how to read
+            them, such as the zone of timestamps without an offset: the error names the keys of `columns` to give.
         RunFileError: `columns` that are invalid in a run file.
 
     >>> import pandas as pd
+    >>> times = pd.date_range("2026-01-05 00:30", periods=96, freq="30min", tz="Europe/London")
+    >>> table = pd.DataFrame({"meter": "A", "read_at": times, "kwh": [0.1, 0.3] * 48})
+    >>> read(table).attrs["inferred"]["columns"]["day_zone"]
+    'Europe/London'
     >>> times = pd.date_range("2026-01-05", periods=96, freq="30min", tz="UTC")
     >>> table = pd.DataFrame({"household_id": "A", "interval_start": times, "energy_wh": [100, 300] * 48})
     >>> readings = read(table)
     >>> len(readings), int(readings["energy_wh"].sum()), readings.attrs["rows"]
     (96, 19200, {'read': 96, 'kept': 96, 'rejected': {}})
     """
-    dataset, rules = reading_rules(files, dataset, columns, interval_minutes)
+    layout = infer_input(
+        files, dataset=dataset, columns=columns, interval_minutes=interval_minutes, read_off=read_off or ()
+    )
     wanted = _wanted(households, days)
     if as_dask or workspace_module.is_dask(files):
-        dask_frame: pd.DataFrame = _dask_frame(files, dataset, rules, wanted)
+        dask_frame: pd.DataFrame = _dask_frame(files, layout, wanted)
         return dask_frame
-    store = Store(Path("unused"), dataset, rules)
+    store = Store(Path("unused"), layout.dataset, layout.rules)
     parsed = wanted.select_parsed(parse(files, store))
-    frame = _frame(parsed.readings, store.layout, parsed.account)
+    frame = _frame(parsed.readings, store.layout, {"rows": parsed.account, **layout.notes})
     found = _judged(parsed, store, read_off=wanted.households is None)
     unread = _readings_table(parsed.readings.ids, *parsed.unread, store.layout)
     workspace_module.note(frame, unread=unread, float_ids=parsed.float_ids, findings=found)
@@ -167,110 +174,13 @@ def findings(
     """
     found = workspace_module.noted_findings(source) if workspace_module.is_table(source) else None
     if found is None:
-        dataset, rules = reading_rules(source, dataset, columns, interval_minutes)
-        store = Store(Path("unused"), dataset, rules)
+        layout = infer_input(source, dataset=dataset, columns=columns, interval_minutes=interval_minutes)
+        store = Store(Path("unused"), layout.dataset, layout.rules)
         parsed = _wanted(households, days).select_parsed(parse(source, store))
         found = _judged(parsed, store, read_off=households is None)
     return tuple(
         replace(finding, sentence=in_python(finding.sentence), remedy=in_python(finding.remedy)) for finding in found
     )
-
-
-def reading_rules(
-    files: Any,  # noqa: ANN401
-    dataset: str | None,
-    columns: Mapping[str, Any] | None,
-    interval_minutes: int | None,
-) -> tuple[str, ReadingRules]:
-    """Return the dataset and the parsing rules of files or of a table; those of `agedp.read` need no further words.
-
-    Raises:
-        InputError: no dataset is given, and the columns are of none; `columns` or an interval that cannot be meant.
-    """
-    if columns is not None:
-        columns = _columns_as_text(columns, is_table=workspace_module.is_table(files))
-        dataset = dataset or "long"
-    if interval_minutes is not None and not (isinstance(interval_minutes, Real) and interval_minutes in INTERVALS):
-        raise InputError(
-            f"interval_minutes={interval_minutes!r}: is no interval of readings; give a number, {DECLARABLE}"
-        )
-    if dataset is None and workspace_module.is_table(files):
-        dataset, columns = _dataset_of_table(files)
-        interval_minutes = interval_minutes or workspace_module.attributes(files).get(workspace_module.INTERVAL)
-    dataset = dataset or _dataset_of_files(files)
-    minutes = int(interval_minutes or INTERVAL_MINUTES)
-    rules = workspace_module.rules_of({"columns": columns, "interval_minutes": minutes})
-    layout_of(dataset, rules.columns, minutes)
-    return dataset, rules
-
-
-def _columns_as_text(columns: Any, *, is_table: bool) -> dict[str, Any]:  # noqa: ANN401
-    """Return [input.columns] with the names of columns as text, as a table that has numbers for names is read.
-
-    >>> _columns_as_text({"household": 0, "energy": [1, 48], "where": {2: "E1"}, "skip_lines": 3}, is_table=False)
-    {'household': '0', 'energy': ['1', '48'], 'where': {'2': 'E1'}, 'skip_lines': 3}
-
-    Raises:
-        InputError: no mapping, or the name of a file of a table, which has none.
-    """
-    if not isinstance(columns, Mapping):
-        raise InputError(
-            f"columns={format_value(columns)}: is no dict; give the meaning of the columns, such as "
-            'columns={"household": "meter", "time": "read_at", "energy": "kwh", ...}'
-        )
-    named = {str(key): _name_as_text(value) if key in _NAMING else value for key, value in columns.items()}
-    household = named.get("household")
-    if is_table and isinstance(household, str) and household.startswith("file:"):
-        raise InputError(
-            f"[input.columns] household = {format_value(household)}: a table has no file name. Name the column of the "
-            "households, or give the paths of the files"
-        )
-    return named
-
-
-def _name_as_text(value: Any) -> Any:  # noqa: ANN401
-    if isinstance(value, Mapping):
-        return {str(name): _name_as_text(texts) for name, texts in value.items()}
-    if isinstance(value, list | tuple):
-        return [_name_as_text(name) for name in value]
-    return str(value) if isinstance(value, Integral) and not isinstance(value, bool) else value
-
-
-def _dataset_of_table(table: Any) -> tuple[str, Mapping[str, Any] | None]:  # noqa: ANN401
-    schema = workspace_module.table_schema(table)
-    if set(workspace_module.READINGS_COLUMNS) <= set(schema.names):
-        return "long", workspace_module.readings_columns(table)
-    for name, layout in LAYOUTS.items():
-        if parquet_parsing.recognise_table(schema, "", layout)[0] is not None:
-            return name, None
-    raise _unknown_dataset()
-
-
-def _dataset_of_files(files: Any) -> str:  # noqa: ANN401
-    sources = filesystem.list_input_files(_patterns(files)).sources
-    for name in LAYOUTS:
-        store = Store(Path("unused"), name, ReadingRules())
-        try:
-            open_file(IdentifiedFile(sources[0], "", ""), store=store)
-        except InputError:
-            continue
-        return name
-    raise _unknown_dataset()
-
-
-def _unknown_dataset() -> InputError:
-    return InputError(
-        f"dataset: the columns are of none of {', '.join(LAYOUTS)}; give columns=, which says what they mean"
-    )
-
-
-def _patterns(files: Files) -> list[str]:
-    paths = [files] if isinstance(files, str | Path) else files
-    if not isinstance(paths, Sequence):
-        raise workspace_module.no_table(files)
-    if wrong := [path for path in paths if not isinstance(path, str | Path)]:
-        raise workspace_module.no_table(wrong[0])
-    return [str(path) for path in paths]
 
 
 @dataclass(frozen=True, slots=True)
@@ -417,7 +327,7 @@ def parse(files: Any, store: Store, further: Sequence[pa.Table] = ()) -> ParsedR
         parts = [(0, _collect(_parsed_table(batches, header, store)))]
         orders = [[*roles]]
     else:
-        sources = filesystem.list_input_files(_patterns(files)).sources
+        sources = filesystem.list_input_files(patterns(files)).sources
         opened = [open_file(IdentifiedFile(source, "", ""), store=store, check_rows=True) for source in sources]
         float_ids = any(file.header is not None and file.header.float_ids for file in opened)
         parts = list(_parsed_files(opened, store))
@@ -533,7 +443,7 @@ def _are_ambiguous(files: Any, store: Store) -> bool:  # noqa: ANN401
     """Return whether the form of the numbers in the first rows is ambiguous, of files or of a table with texts."""
     columns = store.rules.columns
     if not workspace_module.is_table(files):
-        return has_ambiguous_numbers(store, _patterns(files))
+        return has_ambiguous_numbers(store, patterns(files))
     if columns is None or columns.is_wide or columns.is_by_day or columns.thousands:
         return False
     first = next(workspace_module.batches(files, columns.energy_columns), None)
@@ -741,13 +651,12 @@ def _collect(chunks: Iterator[ParsedChunk]) -> _ParsedPart:
     return _ParsedPart(ids, pieces, read_rows, rejected, named, quarantine)
 
 
-def _frame(readings: Readings, layout: Layout, rows: Mapping[str, Any] | None = None) -> pd.DataFrame:
-    """Return readings as a data frame, with the account of the rows as attributes."""
+def _frame(readings: Readings, layout: Layout, noted: Mapping[str, Any]) -> pd.DataFrame:
+    """Return readings as a data frame; its attributes are those of its layout, and what else is noted."""
     table = _readings_table(readings.ids, readings.household, readings.time, layout, readings.energy_wh)
     frame: pd.DataFrame = table.to_pandas(split_blocks=True, self_destruct=True)
     frame.attrs.update(frame_attributes(layout, np.unique(_distinct(readings.time) // SLOTS)))
-    if rows is not None:
-        frame.attrs["rows"] = dict(rows)
+    frame.attrs.update(noted)
     return frame
 
 
@@ -789,7 +698,7 @@ def instants(time: Integers, layout: Layout) -> pa.Array:
     return pa.array(by_time[time], pa.timestamp("ns", layout.day_zone))
 
 
-def _dask_frame(files: Any, dataset: str, rules: ReadingRules, wanted: _Wanted) -> Any:  # noqa: ANN401
+def _dask_frame(files: Any, layout: InputLayout, wanted: _Wanted) -> Any:  # noqa: ANN401
     """Return a Dask data frame whose partitions are the months of a temporary store."""
     try:
         import dask.dataframe as dd  # noqa: PLC0415
@@ -799,29 +708,28 @@ def _dask_frame(files: Any, dataset: str, rules: ReadingRules, wanted: _Wanted) 
         ) from None
     workspace = Workspace.create()
     _OPEN.append(workspace)
-    patterns: list[str]
     if workspace_module.is_table(files):
         schema = workspace_module.table_schema(files)
         workspace_module.write_parquet(files, workspace.input_folder, schema.names)
-        patterns = [str(workspace.input_folder)]
+        sources = [str(workspace.input_folder)]
     else:
-        patterns = _patterns(files)
-    store = Store(workspace.confidential / "store", dataset, rules)
+        sources = patterns(files)
+    store = Store(workspace.confidential / "store", layout.dataset, layout.rules)
     workspace.confidential.mkdir(mode=0o700, exist_ok=True)
     engine = Engine(default_scheduler())
-    delivery = ingest(store, patterns, engine=engine, for_roster=True)
-    load = partial(_month_frame, store=store, contents=delivery.contents, wanted=wanted)
+    delivery = ingest(store, sources, engine=engine, for_roster=True)
+    load = partial(_month_frame, store=store, contents=delivery.contents, wanted=wanted, noted=layout.notes)
     months = list(delivery.months)
     if wanted.days is not None:
         asked = months_between(*map(date_of_day, wanted.days))
         months = [month for month in months if month in asked] or months[:1]
     if not months:
         raise InputError("readings: no row has a reading, so there is no month; agedp.findings says why")
-    empty = _frame(Readings((), *(np.zeros(0, np.int64) for _ in range(6))), store.layout)
+    empty = _frame(Readings((), *(np.zeros(0, np.int64) for _ in range(6))), store.layout, layout.notes)
     frame = dd.from_map(load, months, meta=empty)
     rejected = dict(delivery.rejected)
     frame.attrs = empty.attrs | {"rows": {"read": delivery.rows_read, "kept": delivery.rows_kept, "rejected": rejected}}
-    found = _judged_store(store, delivery, patterns, wanted, engine)
+    found = _judged_store(store, delivery, sources, wanted, engine)
     workspace_module.note_dask(frame, found)
     warn_of([finding for finding in found if finding.verdict == "refused"])
     return frame
@@ -851,5 +759,7 @@ def _judged_store(
     return judge(facts.touched, facts.roster_days, facts.members)
 
 
-def _month_frame(month: str, *, store: Store, contents: tuple[str, ...], wanted: _Wanted) -> pd.DataFrame:
-    return _frame(wanted.select(month_reader.load_month_readings(store, month, contents)), store.layout)
+def _month_frame(
+    month: str, *, store: Store, contents: tuple[str, ...], wanted: _Wanted, noted: Mapping[str, Any]
+) -> pd.DataFrame:
+    return _frame(wanted.select(month_reader.load_month_readings(store, month, contents)), store.layout, noted)

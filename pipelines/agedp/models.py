@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,9 +17,10 @@ from agedp.calibration.bound import bound
 from agedp.calibration.leakage_bounds import phase_count, subsampling_steps
 from agedp.calibration.member_selection import check_selection_possible, is_on_roster
 from agedp.calibration_pipeline import calibrate as calibrate_run_file
-from agedp.chains import States, count_transitions, estimate
+from agedp.chains import Chains, States, count_transitions, estimate
 from agedp.compute.engine_settings import Scheduler
 from agedp.promises import Number, exact_number
+from agedp.result_summary import CONFIDENTIAL, ResultSummary, extent
 from agedp.run_context import log_warnings
 from agedp.workspace import Workspace
 from agedp_data.config import load
@@ -36,14 +38,30 @@ if TYPE_CHECKING:
 _SEED = 20130101  # a check, not a release: the same readings give the same verdict
 
 
-@dataclass(frozen=True, slots=True)
-class CalibratedModel:
+@dataclass(frozen=True, slots=True, repr=False)
+class CalibratedModel(ResultSummary):
     """A model: the leakage bound of a population, its source, and (confidential) the figures of its households."""
 
     public: Model
     folder: Path
     _owner: Workspace | None = None
     _states: States | None = None
+
+    def _facts(self) -> dict[str, object]:
+        settings, bound = self.settings, self.leakage_bound
+        ages = dict.fromkeys([*settings["ages_days"][:1], *settings["ages_days"][-1:]])
+        leakage = partial(bound, loss=1.0, direction="backward", method=bound.methods[0])
+        aged = {age: leakage(age * bound.steps_per_day) for age in ages}
+        return {
+            "id": self.id[:12],
+            **{key: settings.get(key) for key in ("source", "publish", "assume", "step", "states", "chain")},
+            "period": extent(settings.get("period", ())),
+            **{key: settings.get(key) for key in ("min_visits", "confidence", "level")},
+            "aged_epsilon_of_1": ", ".join(
+                f"{loss:.3g} after {age} day{'s' * (age > 1)}" for age, loss in aged.items()
+            ),
+            "figures_of_households": CONFIDENTIAL,
+        }
 
     @property
     def id(self) -> str:
@@ -127,15 +145,15 @@ def load_model(folder: str | Path) -> CalibratedModel:
 
 
 def calibrate(  # noqa: PLR0913  (the keys of [model], all of which decide)
-    source: States | str | Path,
+    source: States | Chains | str | Path,
     *,
     min_visits: int | None = None,
     confidence: Literal["plug-in", "sampling-bound"] | None = None,
     level: float | None = None,
     ages_days: Sequence[int] | None = None,
     chain: Literal["homogeneous", "cyclic"] | None = None,
-    assume: Literal["curve", "markov"] = "markov",
-    publish: Literal["envelope", "private"] = "envelope",
+    assume: Literal["curve", "markov"] | None = None,
+    publish: Literal["envelope", "private"] | None = None,
     selection_epsilon: Number | None = None,
     coverage: Number | None = None,
     failure_probability: Number | None = None,
@@ -154,16 +172,18 @@ def calibrate(  # noqa: PLR0913  (the keys of [model], all of which decide)
     it adopts them; calibrating again draws again. From a run file, the ledger keeps the draws.
 
     Args:
-        source: the path of a run file, whose [model] decides everything else; or states.
-        min_visits: a state with fewer visits gives no credit [transitions].
-        confidence: estimated transitions as they are, or with a bound on their sampling error at `level`.
+        source: the path of a run file, whose [model] decides everything else; or states, or the chains that
+            `agedp.estimate` counted of them. Confidential.
+        min_visits: a state with fewer visits gives no credit [transitions]; required.
+        confidence: "plug-in", estimated transitions as they are, or "sampling-bound", with a bound on their sampling
+            error at `level`; required.
         level: confidence level, for "sampling-bound" only, in (0, 1) [-].
-        ages_days: ages of the bound, whole numbers [days].
-        chain: "homogeneous" or "cyclic".
-        assume: "markov" if bounds on several releases shall follow, else "curve".
+        ages_days: ages of the bound, whole numbers [days]; 1, 2, 3, 7, 14 and 28 if not given.
+        chain: "homogeneous" or "cyclic"; required with states, chains have theirs.
+        assume: "markov" if bounds on several releases shall follow, else "curve"; required.
         publish: "envelope" (the maximum over the households, without noise), or "private": a member of a public family
             of bounds, chosen with loss `selection_epsilon` such that `coverage` of the households lie below it, but
-            for `failure_probability`.
+            for `failure_probability`; required.
         selection_epsilon: loss of the choice, about all readings of a household [epsilon].
         coverage: share of the households [-].
         failure_probability: probability with which fewer households lie below the choice.
@@ -178,19 +198,25 @@ def calibrate(  # noqa: PLR0913  (the keys of [model], all of which decide)
     >>> times = pd.date_range("2026-01-05", periods=96, freq="30min", tz="UTC")
     >>> columns = {"household_id": "A", "interval_start": times, "energy_wh": np.arange(96) % 7 * 100}
     >>> states = agedp.quantize(pd.DataFrame(columns), states=2)
-    >>> model = calibrate(states, min_visits=2, confidence="plug-in", ages_days=[1], chain="homogeneous")
+    >>> terms = {"min_visits": 2, "confidence": "plug-in", "assume": "markov", "publish": "envelope"}
+    >>> model = calibrate(agedp.estimate(states), ages_days=[1], **terms)
     >>> float(model.leakage_bound(0, 1.0, direction="backward", method="tight"))
     1.0
     """
-    ages = None if ages_days is None else list(ages_days)
-    keys = {"min_visits": min_visits, "confidence": confidence, "ages_days": ages, "chain": chain}
+    if isinstance(source, Chains):
+        if chain not in (None, source.chain):
+            raise RunFileError(f'chain="{chain}": the chains are {source.chain}; leave it out, or estimate others')
+        chain, source = source.chain, source.states
+    keys = {"min_visits": min_visits, "confidence": confidence, "chain": chain, "assume": assume, "publish": publish}
     numbers = {"level": level, "selection_epsilon": selection_epsilon}
     numbers |= {"coverage": coverage, "failure_probability": failure_probability}
     further: dict[str, Any] = {key: exact_number(value) for key, value in numbers.items() if value is not None}
+    if ages_days is not None:
+        further["ages_days"] = list(ages_days)
     if family is not None:
         further["family"] = str(Path(family).absolute())
     if not isinstance(source, States):
-        if further or publish != "envelope" or any(value is not None for value in keys.values()):
+        if further or any(value is not None for value in keys.values()):
             raise RunFileError("calibrate: a run file says all of this in [model]; give its path alone")
         calibrate_run_file(source, scheduler=scheduler)
         section = load(Path(source)).model
@@ -200,7 +226,7 @@ def calibrate(  # noqa: PLR0913  (the keys of [model], all of which decide)
     workspace = Workspace.create()
     edges = source.kind if isinstance(source.kind, str) else [exact_number(edge / 1000) for edge in source.kind]
     file = str(workspace.folder / "model")
-    written: dict[str, Any] = {"source": "estimated", "file": file, "assume": assume, "publish": publish}
+    written: dict[str, Any] = {"source": "estimated", "file": file}
     written |= {"period": list(source.days), "step": source.step, "states": source.n_states, "edges": edges}
     written |= keys | further
     model: EstimatedModel = model_from_keys(written)

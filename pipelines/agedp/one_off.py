@@ -34,7 +34,7 @@ from agedp.release_folder.folder_files import STATEMENT, is_release_file
 from agedp.release_folder.partitions import list_files
 from agedp.run_context import RunContext
 from agedp.setup.init_run_file import BY, METERS, init, is_read_off, missing_options, preview
-from agedp.setup.protection import SPAN
+from agedp.setup.protection import is_asked
 from agedp.setup.run_file_draft import DraftPaths, flag_of
 from agedp.setup.run_file_options import FLAGS, Key, OptionValues, quoted, toml_value
 from agedp_data.config import load
@@ -154,7 +154,8 @@ def _read_arguments(folder: Path) -> dict[str, Any]:
     raise RunFileError(f"[output] the confidential folder {problem}", private=f"{escape_text(str(folder))}: {problem}")
 
 
-_RUN_FILE: Final = "run.toml"
+RUN_FILE: Final = "run.toml"
+"""Name of the run file in DIR-confidential."""
 _LEDGER: Final = "ledger.sqlite"
 _ROSTER: Final = "roster.csv"
 _PREVIOUS_ROSTER: Final = "roster-previous.csv"
@@ -183,15 +184,28 @@ def release_files(
         InputError: a file that cannot be parsed.
         ContractChanged: options that differ from those of an earlier call that released a day.
     """
-    out = _release_folder(out)
+    calibration = begin_release(patterns, out=out, options=options, progress=progress)
+    run_file = confidential_folder(Path(out)) / RUN_FILE
+    run = RunContext.load(run_file, progress=progress, accept=accepted_words(options))
+    return OneOffResult(run_stages(run), calibration)
+
+
+def begin_release(
+    patterns: Sequence[str], *, out: str | Path, options: OptionValues, progress: ProgressReporter = SILENT
+) -> Calibration | None:
+    """Do what comes before a release: write the run file and roster of DIR-confidential, and calibrate its model.
+
+    Return the calibration if one was computed. No day is released; a private model is drawn here, once.
+
+    Raises:
+        AgedpError: as `release_files`.
+    """
+    out = local_release_folder(out)
     folder = confidential_folder(out)
-    run_file = folder / _RUN_FILE
     if not _is_begun(patterns, out, options):
         check_options_complete(patterns, options, folder, out)
         _begin(patterns, out, options, progress)
-    calibration = _calibrate_once(run_file, progress)
-    run = RunContext.load(run_file, progress=progress, accept=accepted_words(options))
-    return OneOffResult(run_stages(run), calibration)
+    return _calibrate_once(folder / RUN_FILE, progress)
 
 
 def _begin(patterns: Sequence[str], out: Path, options: OptionValues, progress: ProgressReporter) -> None:
@@ -208,7 +222,7 @@ def _begin(patterns: Sequence[str], out: Path, options: OptionValues, progress: 
         read_off = BY not in options and is_read_off(roster)
         if read_off:  # perhaps of other files
             roster.replace(previous)
-        initial = init(patterns, folder=folder, options=options, paths=_draft_paths(out), progress=progress)
+        initial = init(patterns, folder=folder, options=options, paths=draft_paths(out), progress=progress)
         for path in (initial.run_file, folder / SCHEMA_FILE):
             path.chmod(0o600)
         if read_off and previous.read_bytes() == roster.read_bytes():
@@ -224,7 +238,7 @@ def _is_begun(patterns: Sequence[str], out: Path, options: OptionValues) -> bool
         ContractChanged: it had other options, and has released a day.
     """
     folder = confidential_folder(out)
-    if not (folder / _RUN_FILE).exists():
+    if not (folder / RUN_FILE).exists():
         return False
     differing = differing_arguments(folder, patterns, options)
     has_rows = any(isinstance(row, ContractRecord | ModelRecord | ReleaseRecord) for row in _ledger_rows(folder))
@@ -234,7 +248,7 @@ def _is_begun(patterns: Sequence[str], out: Path, options: OptionValues) -> bool
         released = (out / STATEMENT).exists() or any(isinstance(row, ReleaseRecord) for row in _ledger_rows(folder))
         raise different_arguments(folder, differing, released=released)
     if differing:
-        write_files(folder / _RUN_FILE, patterns)
+        write_files(folder / RUN_FILE, patterns)
         write_arguments(folder, arguments_of(patterns, options))
     return True
 
@@ -249,16 +263,16 @@ def _ledger_rows(folder: Path) -> tuple[Row, ...]:
 
 def _drop_unreleased(folder: Path, patterns: Sequence[str], options: OptionValues) -> None:
     """Remove the run file of a call that released nothing, and before it the model, if the options change it."""
-    if not (folder / _RUN_FILE).exists():
+    if not (folder / RUN_FILE).exists():
         return
     table_of = {flag: table for (table, _), flag in FLAGS.items()} | {FILES: "input", FLAGS[METERS]: "input"}
     tables = {table_of.get(name, name) for name in differing_arguments(folder, patterns, options)}
     if not tables <= _TABLES_WITHOUT_MODEL and (folder / _MODEL).exists():
         shutil.rmtree(folder / _MODEL)
-    (folder / _RUN_FILE).unlink()
+    (folder / RUN_FILE).unlink()
 
 
-def _release_folder(out: str | Path) -> Path:
+def local_release_folder(out: str | Path) -> Path:
     """Return the release folder; refuse a URL, and a folder that has no name for DIR-confidential.
 
     A URL must come as text: a `Path` has lost one of its slashes.
@@ -301,7 +315,8 @@ def confidential_folder(out: Path) -> Path:
     return absolute.with_name(f"{absolute.name}-confidential")
 
 
-def _draft_paths(out: Path) -> DraftPaths:
+def draft_paths(out: Path) -> DraftPaths:
+    """Return the paths in the run file of a release folder, relative to DIR-confidential."""
     return DraftPaths(str(out.absolute()), "confidential", f"sqlite:///{_LEDGER}", _MODEL)
 
 
@@ -311,14 +326,12 @@ def check_options_complete(patterns: Sequence[str], options: OptionValues, folde
     Raises:
         RunFileError: names every missing option.
     """
-    provisional, long = preview(patterns, folder=folder, options=options, paths=_draft_paths(out))
+    provisional, long = preview(patterns, folder=folder, options=options, paths=draft_paths(out))
     undecided = [key for key in provisional.undecided if key not in options]
-    if _NOTION not in options and SPAN not in options:
+    if _NOTION not in options and not is_asked(options):
         of_columns = [key for key in undecided if key[0] in ("input", "input.columns")]
         columns = f", {missing_options(of_columns, options)}" if of_columns else ""
-        missing = (
-            f"--protect (day, week, month, year, all or today) and --epsilon, or --notion with its options{columns}"
-        )
+        missing = f"--protect (day, week, month, year, all or today) or --notion, and --epsilon{columns}"
     else:
         missing = missing_options(undecided, options)
     if not missing:

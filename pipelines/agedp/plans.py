@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -17,6 +17,7 @@ from agedp.planning.verdict import Verdict
 from agedp.preflight.input_checks import noted, warn_of
 from agedp.promises import Classical, Number, PromiseKeys
 from agedp.releases import ReleaseOptions, context_of, with_defaults, with_options
+from agedp.result_summary import ResultSummary, extent
 from agedp.run_context import RunContext
 from agedp.setup.advice import advise_run
 from agedp.stages.input_check import check_input_files
@@ -35,8 +36,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+@dataclass(frozen=True, slots=True, repr=False)
+class Plan(ResultSummary):
     """What a promise permits, before anything is drawn; public."""
 
     table: pd.DataFrame
@@ -51,8 +52,24 @@ class Plan:
     """What ends the series: "promise", "period", or the bound that refuses the next day."""
     verdict: Verdict | None
     """What a first release is judged by: its `lines`, `causes`, and `refusal` ("" if it is not refused); None later."""
-    _run: RunContext = field(repr=False)
-    _owner: Workspace | None = field(default=None, repr=False)
+    _run: RunContext
+    _owner: Workspace | None = None
+
+    def _facts(self) -> dict[str, object]:
+        drawn = self.table[self.table["skipped"] == ""]
+        noise = "noise_sd_kwh" if "noise_sd_kwh" in drawn else "noise_sd"
+        return {
+            "notion": self._run.run_file.promise.notion,
+            "rows": drawn["day"].nunique(),
+            "days": extent(drawn["day"].dt.date),
+            "households": extent(drawn["households"]),
+            "epsilon": extent(drawn["epsilon"]),
+            noise: extent(drawn[noise]),
+            "ends_on": self.ends_on,
+            "ended_by": self.ended_by,
+            "verdict": None if self.verdict is None else self.verdict.purpose,
+            "refused": None if self.verdict is None else ", ".join(cause.word for cause in self.verdict.refused),
+        }
 
     def compare(self, *, epsilon: Number | None = None, error_kwh: Number | None = None) -> pd.DataFrame:
         """Return every notion that meets a target, one row each: the least noise for an epsilon, or the reverse.
@@ -133,11 +150,11 @@ def advise(source: Any, **options: Unpack[ReleaseOptions]) -> pd.DataFrame:  # n
 
     Use it before `release`: a row's `promise`, `clamp_kwh` and `every` are its keywords. Every figure is that of the
     accountant, for the number of households and days alone. A span is fit if the half-width of its 90 % interval is at
-    most 10 % of the mean of open households (the yardstick), and rough up to 25 %.
+    most 10 % of the mean of open households (the yardstick), and rough up to 25 %. No keyword is required.
 
     Args:
         source: the path of a run file, or a table with the columns of `agedp.read`.
-        options: as in `release`; none is required.
+        options: as in `release`.
 
     Returns:
         Columns: `of_use` ("fit", "rough") and `span`, for which the row is advised; `protects`, `epsilon`, `every`,
@@ -234,7 +251,7 @@ def compare(
     Args:
         readings: a table with the columns of `agedp.read`.
         promises: the promises to compare.
-        options: as in `release`; `model` is used by the notions that need one.
+        options: as in `release`.
 
     Raises:
         RunFileError: a missing or invalid keyword.

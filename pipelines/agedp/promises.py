@@ -6,6 +6,7 @@ they are written: 0.1 is one tenth.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from decimal import Decimal
@@ -48,6 +49,13 @@ class PromiseKeys:
     epsilon_total: Number | Literal["unlimited"]
     delta: Number | None = None
     accept: Sequence[Acceptance] | None = None
+
+    def __init_subclass__(cls) -> None:
+        """Describe what every promise states beside the keywords of this one."""
+        super().__init_subclass__()
+        shared = inspect.cleandoc(PromiseKeys.__doc__ or "").partition("Attributes:\n")[2]
+        text, mark, own = inspect.cleandoc(cls.__doc__ or "").partition("Attributes:\n")
+        cls.__doc__ = f"{text}{mark}{shared}\n{own}" if mark else text
 
     def keys(self) -> dict[str, Any]:
         """Return the table [promise] of a run file."""

@@ -33,7 +33,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow.parquet as pq
 
-from agedp import statement_facts
+from agedp import plots, statement_facts
 from agedp.budget import ReleaseTerms, models_in_force, series_by_contract
 from agedp.planning.forecast import ForecastView
 from agedp.release_folder.folder_files import (
@@ -51,6 +51,7 @@ from agedp.release_folder.partitions import is_monthly, kind_of, partition_of
 from agedp.release_folder.release_folder import FolderReader, release_path
 from agedp.release_folder.verification import contracts_and_releases, interval_coverage
 from agedp.reports.report_data import ReleasedRows, charted_rows
+from agedp.result_summary import ResultSummary
 from agedp_data import foreign_files
 from agedp_data.config.output import OutputSection
 from agedp_data.epsilon import exact_text, round_nano
@@ -63,6 +64,7 @@ from agedp_data.messages import escape_text
 from agedp_data.model import Model
 from agedp_data.notions.notion import ASSUMPTION_FREE, DAY_BOUND, TOTAL_BOUND, LossBound
 from agedp_data.roster import RosterCounts
+from agedp_data.series.series import RESULT_TABLES
 from agedp_data.statement.datapackage import datapackage, partition_resources
 from agedp_data.statement.document import StatedBound, Statement
 from agedp_data.statement.facts import StatementFacts, build_statement
@@ -171,9 +173,45 @@ class _FolderRows:
         return statement_facts.facts_of_records(terms, self.model, view, from_ledger, statement.software)
 
 
-@dataclass(frozen=True, slots=True)
-class ReleaseFolder(FolderReader):
+@dataclass(frozen=True, slots=True, repr=False)
+class ReleaseFolder(ResultSummary, FolderReader):
     """A release folder: Parquet tables, statement, data package, checksums."""
+
+    def _facts(self) -> dict[str, object]:
+        try:
+            statement = self.read_statement()
+        except InputError as error:
+            return {"statement": error}
+        pure = (bound for bound in statement.bounds if bound.kind == ASSUMPTION_FREE and bound.delta is None)
+        within = (f"{of.series} {float(of.within):.3g} {of.unit}" for of in statement.accuracy or ())
+        return {
+            "population": statement.population,
+            "title": statement.title,
+            "rehearsal": "simulated dates, no publication" if statement.rehearsal else None,
+            "notion": statement.contract.terms.promise.notion,
+            "days": f"{statement.days.first} to {statement.days.last}",
+            "released_days": statement.days.released,
+            "epsilon": ", ".join(f"{bound.name} {bound.epsilon}" for bound in pure),
+            "noise_within": ", ".join(within),
+        }
+
+    def plot(self, name: str = "") -> Any:  # noqa: ANN401  (Axes, if matplotlib is installed)
+        """Plot a published table with its noise intervals: that of this name, or the first one.
+
+        Of profiles it is the newest row, of distributions the mean of all days.
+
+        Args:
+            name: of the table, as for `table`.
+
+        Raises:
+            InputError: the release has no such table, it has no values of a day, or matplotlib is not installed.
+        """
+        table = self.table(name)
+        charts = (kind.chart for kind in RESULT_TABLES if kind.chart is not None)
+        chart = next((chart for chart in charts if chart.y in table), None)
+        if chart is None:
+            raise InputError(f"{escape_text(name)}: has no values of a day to plot. Name a table of released values")
+        return plots.released(table, chart)
 
     def verify(self, *, key: str = "", not_before: str = "") -> Verification:
         """Verify checksums, tables, statement and texts: everything must follow from the ledger rows in the folder.
@@ -257,6 +295,9 @@ def _hashes(export: LedgerExport) -> set[str]:
 
 def open_release(folder: str | Path) -> ReleaseFolder:
     """Return the release folder at a path; use it to read or verify a release.
+
+    Args:
+        folder: the path of the folder.
 
     Raises:
         InputError: the folder does not exist, may not be read, contains estimates, or is a URL.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +18,6 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, TypeVar, Unpack, get_args
 
-from agedp import plots
 from agedp.compute.engine_settings import Scheduler
 from agedp.internal_records.bookkeeping import TRUE_MEANS, take_over
 from agedp.ledger_session import LedgerSession
@@ -29,6 +29,7 @@ from agedp.promises import DeclaredCurve, Number, PromiseKeys, exact_number
 from agedp.release_folder.folder_files import is_release_file
 from agedp.release_folder.partitions import list_files
 from agedp.release_verification import ReleaseFolder
+from agedp.result_summary import ResultSummary
 from agedp.run_context import RunContext, internal_paths, load_run_file
 from agedp.stages.plan import find_due_days, plan_due_days
 from agedp.workspace import StoredReadings, Workspace
@@ -61,17 +62,19 @@ class ReleaseOptions(TypedDict, total=False):
     """What decides a release of a table; a run file says all of it, so it takes none of these.
 
     Attributes:
-        clamp_kwh: upper bound on a household's daily total, or ascending bounds of its layers; required, except for
-            coverage, which has none.
-        share: share of each day's epsilon for each layer, with a list of clamps only.
+        clamp_kwh: upper bound on a household's daily total, or ascending bounds of its layers [kWh]; required, except
+            for coverage, which has none. Public, never read off the readings.
+        share: share of each day's epsilon for each layer, with a list of clamps only [-].
         min_households: a day or group with fewer households is never released; required.
         roster: who counts on each day (`household_id, from, to` and group columns), a table or the path of a CSV file.
-            Without it the roster is read off the readings, and the statement says so.
-        statistic: "mean", "distribution" with `bins_kwh`, the edges of the ranges, "profile" with
-            `half_hour_clamp_kwh`, the upper bound on a household's half-hour, or "coverage".
+            Confidential; the number of its rows by day and group is public. Without it the roster is read off the
+            readings, and the statement says so.
+        statistic: "mean", "distribution" with `bins_kwh`, "profile" with `half_hour_clamp_kwh`, or "coverage".
+        bins_kwh: ascending edges of the ranges of a distribution [kWh]. Public.
+        half_hour_clamp_kwh: upper bound on a household's half-hour, of a profile [kWh]. Public.
         by: a group column of the roster.
-        max_missing: a household-day that lacks more half-hours than this counts as missing.
-        missing_kwh: value of a missing household-day.
+        max_missing: a household-day that lacks more than this counts as missing [half-hours].
+        missing_kwh: value of a missing household-day [kWh]. Public.
         every: the days of a row: "day"; of a mean also "week", "month" or "year", of a profile "weekday-month".
         first_day: first day to release; the first with a reading if not given.
         last_day: last day to release; the last with a reading if not given.
@@ -83,7 +86,10 @@ class ReleaseOptions(TypedDict, total=False):
             those of the promise; and names of `agedp.findings`, such as "negative".
         population: name of the population in the ledger and the release.
         ledger: URL of a ledger, or an open one; in memory if not given.
-        title: title of the release; also `attribution` ([output] source), `licence` and `contact`.
+        title: title of the release.
+        attribution: where the data come from, as their licence asks for it ([output] source).
+        licence: licence of the release.
+        contact: whom to ask about the release.
     """
 
     clamp_kwh: Number | Sequence[Number]
@@ -115,13 +121,22 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def with_options(function: _Function) -> _Function:
-    """Show the keywords of `ReleaseOptions` in the signature of a function that takes `**options`."""
+    """Show the keywords of `ReleaseOptions` in signature and documentation of a function that takes `**options`."""
     return with_defaults({})(function)
 
 
 def with_defaults(further: Mapping[str, Any]) -> Callable[[_Function], _Function]:
     """Return `with_options` for a function that has these defaults too, for keywords that others require."""
     return lambda function: _with_signature(function, {**_SHOWN, **further})
+
+
+_OF_OPTIONS: Final = re.compile(r"    options: .*(?:\n {8}.*)*")
+
+
+def _described(documentation: str) -> str:
+    """Return the documentation of a function with every keyword of `ReleaseOptions` in place of `options`."""
+    keywords = inspect.cleandoc(ReleaseOptions.__doc__ or "").partition("Attributes:\n")[2]
+    return _OF_OPTIONS.sub(lambda _: keywords, inspect.cleandoc(documentation))
 
 
 def _with_signature(function: _Function, defaults: Mapping[str, Any]) -> _Function:
@@ -133,6 +148,7 @@ def _with_signature(function: _Function, defaults: Mapping[str, Any]) -> _Functi
         for name, annotation in kinds.items()
     ]
     function.__signature__ = shown_signature.replace(parameters=[*named, *shown])  # type: ignore[attr-defined]
+    function.__doc__ = _described(function.__doc__ or "")
     return function
 
 
@@ -287,13 +303,16 @@ def _model_keys(model: Any, workspace: Workspace) -> Mapping[str, Any]:  # noqa:
 _LOG = logging.getLogger("agedp")
 
 
-@dataclass(frozen=True, slots=True)
-class Release:
+@dataclass(frozen=True, slots=True, repr=False)
+class Release(ResultSummary):
     """Released days: their table and statement, and the ledger that remembers what was spent."""
 
     folder: ReleaseFolder
     ledger: Ledger
     _owner: Workspace | None = None
+
+    def _facts(self) -> dict[str, object]:
+        return self.folder._facts()
 
     @property
     def table(self) -> pd.DataFrame:
@@ -321,9 +340,8 @@ class Release:
         return frame
 
     def plot(self) -> Any:  # noqa: ANN401  (Axes, if matplotlib is installed)
-        """Plot the published means with their noise intervals, or the mean count of each range of a distribution."""
-        table = self.table
-        return plots.means(table) if "mean_kwh" in table else plots.counts(table)
+        """Plot the first table with its noise intervals, as `ReleaseFolder.plot` does."""
+        return self.folder.plot()
 
     def save(self, folder: str | Path) -> ReleaseFolder:
         """Copy the release folder to a new or empty folder, which may be handed over; `agedp verify` checks it.

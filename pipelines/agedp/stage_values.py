@@ -202,11 +202,6 @@ class DueDay:
         """Return whether the day is drawn: it has a delivery and enough households, and is not in skip_days."""
         return not (self.given_up or self.skipped) and any(self.cells[name] for name in self.series)
 
-    @property
-    def households(self) -> int:
-        """Return the number of households in the largest release of the day."""
-        return max((sum(number for _, number in cells) for cells in self.cells.values()), default=0)
-
 
 @dataclass(frozen=True, slots=True)
 class DueDays:

@@ -62,6 +62,8 @@ INTERVAL: Final = "interval_minutes"
 """Key of `DataFrame.attrs`: the minutes of an interval; 30 if it is not there."""
 NEGATIVE: Final = "negative"
 """Key of `DataFrame.attrs`: "net" if energies below 0 are net exports; otherwise they are rejected."""
+READ_OFF: Final = "read_off"
+"""Key of `DataFrame.attrs`: keys of [input.columns] that `agedp.read` inferred from readings."""
 NOTES: Final = "notes"
 """Key of `DataFrame.attrs`: which `ReadNotes` of this process belong to a frame."""
 _ARROW: Final = (pa.Table, pa.RecordBatch, pa.RecordBatchReader)
@@ -314,8 +316,10 @@ def input_keys(table: Any) -> dict[str, Any]:  # noqa: ANN401
     Raises:
         InputError: as `readings_columns`.
     """
-    minutes = int(attributes(table).get(INTERVAL, INTERVAL_MINUTES))
-    return {"dataset": "long", "interval_minutes": minutes, "columns": readings_columns(table)}
+    noted = attributes(table)
+    minutes, read_off = int(noted.get(INTERVAL, INTERVAL_MINUTES)), noted.get(READ_OFF)
+    keys = {"dataset": "long", "interval_minutes": minutes, "columns": readings_columns(table)}
+    return {**keys, **({"read_off": list(read_off)} if read_off else {})}
 
 
 _LOG = logging.getLogger("agedp")

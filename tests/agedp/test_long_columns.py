@@ -142,6 +142,11 @@ DAYS = [f"{row.split(',')[1][8:10]},{row.partition(',')[2]}" for row in rows(hom
 ONE_STAMP = rows(homes=[f"m{number}" for number in range(50)])[::96]
 
 
+def test_a_column_with_one_value_for_all_homes_is_the_last_candidate():
+    found = shown("site,meter,read_at,energy_kwh", with_column(["S7"] * 192))
+    assert found.unreadable == {"household": ("meter", "site")}
+
+
 @pytest.mark.parametrize(
     ("name", "table"),
     [

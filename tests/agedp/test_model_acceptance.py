@@ -205,7 +205,7 @@ def test_a_table_in_memory_needs_it_too(begun):
     frame = agedp.read([begun.folder / "input" / "a.csv"], dataset="london")
     model = agedp.calibrate(
         agedp.quantize(frame, step="half-hour", states=2, edges=[500]), min_visits=5, confidence="plug-in",
-        ages_days=[1, 2], chain="homogeneous",
+        ages_days=[1, 2], chain="homogeneous", assume="markov", publish="envelope",
     )  # fmt: skip
     terms = {"age_days": 1, "method": "total_variation", "secret": "day", "max_day_epsilon": 2, "epsilon_total": 300}
     promise = agedp.AgeDependent(risk=0.4, accept=["useless", "total"], **terms)

@@ -55,6 +55,7 @@ confidential = "confidential"
 ledger = "sqlite:///ledger.sqlite"
 """
 HOW: dict[str, Any] = {"min_visits": 1, "confidence": "plug-in", "chain": "homogeneous", "ages_days": [1, 2, 7]}
+HOW |= {"assume": "markov", "publish": "envelope"}
 
 
 @pytest.fixture(scope="module")
@@ -173,7 +174,16 @@ def test_spectral_measures_are_those_of_the_mathematics(readings):
 @pytest.mark.parametrize(
     ("ask", "error", "message"),
     [
-        (lambda states, _: agedp.calibrate(states, min_visits=1), RunFileError, "confidence, ages_days, chain decide"),
+        (
+            lambda states, _: agedp.calibrate(states, min_visits=1),
+            RunFileError,
+            "confidence, chain, assume, publish decide",
+        ),
+        (
+            lambda states, _: agedp.calibrate(agedp.estimate(states), **HOW | {"chain": "cyclic"}),
+            RunFileError,
+            'chain="cyclic": the chains are homogeneous',
+        ),
         (lambda *_: agedp.calibrate("run.toml", min_visits=1), RunFileError, "a run file says all of this"),
         (lambda _, frame: agedp.quantize(frame, states=4, edges=[1, 2]), ChainError, "4 states have 3 inner edges"),
         (lambda states, _: agedp.estimate(states, chain="cyclic"), ChainError, "needs step"),

@@ -106,9 +106,7 @@ def test_missing_options_are_named_all_at_once(files, tmp_path):
         "--edges", "--chain", "--min-visits", "--confidence", "--publish-envelope", "--accept-unverified-model",
     }  # fmt: skip
     line = refused(files, tmp_path / "out")
-    assert line.endswith(
-        "Also give --protect (day, week, month, year, all or today) and --epsilon, or --notion with its options"
-    )
+    assert line.endswith("Also give --protect (day, week, month, year, all or today) or --notion, and --epsilon")
     line = refused(files, tmp_path / "out", **UNACKNOWLEDGED)
     assert "Also give --publish-envelope. --publish-envelope acknowledges that" in line
     assert "published without noise" in line

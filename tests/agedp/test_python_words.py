@@ -46,8 +46,9 @@ def test_what_is_no_table_is_refused_in_one_line(source, columns):
         ({"columns": {**COLUMNS, "household": "file:*.csv"}}, r'"file:\*\.csv"}: a table has no file name\. Name the'),
         ({"columns": {**COLUMNS, "household": "line:2"}}, 'columns={"household": "line:2"}'),
         ({"columns": {**COLUMNS, "energy": "nope"}}, 'columns= needs the columns "meter", "at", "nope"'),
-        ({"columns": None, "dataset": "long"}, 'columns= goes with dataset="long"'),
-        ({"columns": None}, "give columns=, which says what they mean"),
+        ({"columns": None, "dataset": "long"}, "the first rows do not decide stamp, zone, day_zone. Give columns="),
+        ({"columns": None}, 'Give columns={"stamp": ..., "zone": ..., "day_zone": ...}; the others are inferred'),
+        ({"columns": {"zone": "UTC"}}, "the first rows do not decide stamp, day_zone. Give columns="),
     ],
 )
 def test_an_argument_that_is_wrong_is_named_as_in_the_call(arguments, line):
@@ -61,7 +62,6 @@ def test_an_argument_that_is_wrong_is_named_as_in_the_call(arguments, line):
     ("changed", "line"),
     [
         ({"unit": "MWh"}, 'columns={"unit": "MWh"}: is not known; write "kWh" | "Wh" | "W" | "kW"'),
-        ({"zone": None}, 'columns["zone"]: is missing'),
         ({"househld": "x"}, "columns= has no key 'househld'; did you mean 'household'?"),
         ({"time_format": "%H"}, 'columns={"time_format": "%H"}: must be "iso"'),
         ({"ignore": ["x"]}, 'columns={"ignore": ["x"]}: is for a wide table only (columns={"household": "*"})'),

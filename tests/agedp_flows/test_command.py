@@ -137,7 +137,7 @@ def test_a_promise_that_ends_publishes_the_days_before(world: World) -> None:
     [
         ("init", "incoming/*.csv", "--clamp-kwh", "10", "--clamp-kwh", "40"),
         ("sanitise", "incoming/*.csv", "--out", "new", "--share", "0.7", "--share=0.3"),
-        ("plan", "run.toml", "--risk", "1", "--risk", "2"),
+        ("compare", "run.toml", "--risk", "1", "--risk", "2"),
         ("ledger", "import", "rows.jsonl", "--to", "one", "--to", "two"),
     ],
     ids=lambda words: words[0],
@@ -242,8 +242,8 @@ def test_every_command_has_json_and_a_quiet_form(world: World) -> None:
             starts = ("agedp: Verdict before the first release: ", "agedp: Accepted in writing by ")
             assert all(line.startswith(starts) for line in shown)
             assert isinstance(json.loads(ended.out), dict) if option == "--json" else ended.out == ""
-    for words in (("plan", "run.toml"), ("ledger", "show", "run.toml"), ("ledger", "amend", "run.toml")):
-        world.load(*words)
+    for words in ("plan", "status", "ledger show", "ledger amend"):
+        world.load(*words.split(), "run.toml")
 
 
 def test_packages_of_a_project_are_never_taken_for_ours(tmp_path: Path) -> None:

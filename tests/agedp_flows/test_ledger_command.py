@@ -68,6 +68,8 @@ def test_a_folder_is_verified_against_its_ledger(world: World) -> None:
     Ledger.open(f"sqlite:///{world.folder}/other.sqlite", create=True).close()
     assert "shorter" in world.refuse(*VERIFY, "sqlite:///other.sqlite", status=3)
     assert "none.sqlite' does not exist" in world.refuse(*VERIFY, "sqlite:///none.sqlite", status=3)
+    assert "--ledger: the ledger address cannot be read; write " in world.refuse(*VERIFY, "out/ledger", status=2)
+    assert "--ledger: no ledger on 'mysql'" in world.refuse(*VERIFY, "mysql://h/d", status=2)
 
 
 def test_a_ledger_is_moved_by_a_file(world: World) -> None:

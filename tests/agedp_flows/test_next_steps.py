@@ -46,7 +46,7 @@ def test_a_command_that_does_not_exist_is_noticed() -> None:
 def test_each_step_of_a_first_release_works_and_leads_to_the_next(unreleased: World, tmp_path: Path) -> None:
     world = unreleased.copy(tmp_path / "my world")
     planned = steps(world.succeed("plan", "run.toml"))
-    assert planned == [["plan", "run.toml", "--notions"], ["run", "run.toml"]]
+    assert planned == [["compare", "run.toml"], ["run", "run.toml"]]
     world.succeed(*planned[0])
     printed = world.succeed(*planned[1])
     assert steps(printed) == [["verify", "out/release"]]

@@ -91,14 +91,21 @@ def test_a_second_one_of_the_same_folder_is_refused_in_one_line(served: Serving)
 def test_a_night_releases_leaves_its_artifacts_and_a_failing_one_ends_in_a_line(served: Serving) -> None:
     run, folder = served.run(), served.world.folder
     assert run["state_type"] == "COMPLETED", served.printed
-    assert run["name"] == datetime.now(UTC).date().isoformat()
+    assert run["name"] == "homes 2013-02-02..2013-02-07"
     assert (folder / "out" / "release" / "SHA256SUMS").exists()
     artifacts = {artifact["key"]: artifact["data"] for artifact in served.ask("artifacts/filter", {})}
-    assert set(artifacts) == {f"agedp-{kind}-homes" for kind in ("plan", "released-days", "statement", "report")}
+    assert set(artifacts) == {
+        f"agedp-{kind}-homes" for kind in ("plan", "input", "released-days", "statement", "report")
+    }
+    assert artifacts["agedp-input-homes"] == 100
     assert f"`{folder / 'out' / 'release'}`" in artifacts["agedp-report-homes"]  # a browser refuses file links
-    assert "2013-02-07" in artifacts["agedp-plan-homes"]
     days = json.loads(artifacts["agedp-released-days-homes"])
     table = pd.read_parquet(folder / "out" / "release" / "daily_averages.parquet")
+    planned = json.loads(artifacts["agedp-plan-homes"])
+    assert [(day["day"], day["epsilon"]) for day in planned] == [(day["day"], day["epsilon"]) for day in days]
+    assert [day["noise sd"] for day in planned] == [f"{sd:.3g} kWh" for sd in table["noise_sd_kwh"]]
+    newest = table.iloc[-1]
+    assert f"    {newest['day']}  {newest['households']:>10}" in artifacts["agedp-report-homes"]
     assert [day["day"] for day in days] == [f"{day:%Y-%m-%d}" for day in table["day"]]
     for column, title in (("mean_kwh", "mean kWh"), ("noise_sd_kwh", "noise sd kWh")):
         assert [float(day[title]) for day in days] == pytest.approx(
@@ -109,6 +116,8 @@ def test_a_night_releases_leaves_its_artifacts_and_a_failing_one_ends_in_a_line(
     assert failed["state_type"] == "FAILED"
     assert failed["state"]["message"].startswith("InputError: [input] files: a named file cannot be opened")
     assert "CANARY-flat-7.csv" in (folder / "out" / "confidential" / "error.txt").read_text()
+    shown = [of["data"] for of in served.ask("artifacts/filter", {}) if of["key"] == "agedp-input-homes"]
+    assert shown == [100, 100]  # wherever it stopped
     served.wait_for(lambda: "InputError" in str(served.ask("logs/filter", {"limit": 200})))
     public = served.printed + str(failed) + str(served.ask("logs/filter", {"limit": 200}))
     assert "Traceback" not in public

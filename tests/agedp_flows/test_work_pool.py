@@ -45,12 +45,12 @@ class Site:
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
-    def run(self, deployment: str, *parameters: str) -> None:
+    def run(self, flow: str, population: str, *parameters: str) -> None:
         """Have a worker run a deployment to its end."""
-        self.call(PREFECT, "deployment", "run", deployment, *parameters)
+        self.call(PREFECT, "deployment", "run", f"{flow}/{population}", *parameters)
         self.call(PREFECT, "worker", "start", "--pool", "agedp", "--run-once")
         newest = ask(f"{self.api}/flow_runs/filter", {"sort": "START_TIME_DESC", "limit": 1})[0]
-        assert (newest["state_type"], newest["name"][:2]) == ("COMPLETED", "20"), newest["state"]
+        assert (newest["state_type"], newest["name"].partition(" 20")[0]) == ("COMPLETED", population), newest["state"]
 
     def rows(self, run_file: str) -> list[dict[str, Any]]:
         """Return what was released, without what is drawn."""
@@ -82,14 +82,14 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         made.call(PREFECT, "--no-prompt", "deploy", "--name", "synthetic-london-households")
         for as_of in NIGHTS:
             parameters = [] if as_of is None else ["--param", f"as_of={as_of}"]
-            made.run("agedp/synthetic-london-households", *parameters)
+            made.run("agedp", "synthetic-london-households", *parameters)
             made.published.append(made.rows("out/rehearsal/london.toml"))
         head = (folder / "prefect.yaml").read_text().partition("\nname:")[0]
         [command] = re.findall(r"agedp (init .*?--publish-envelope)", re.sub(r"\\\n#", "", head), re.DOTALL)
         made.call(AGEDP, *shlex.split(command))
         made.call(PREFECT, "--no-prompt", "deploy", "--all")
         for flow in ("agedp-calibrate", "agedp"):
-            made.run(f"{flow}/synthetic-london")
+            made.run(flow, "synthetic-london")
         yield made
     finally:
         os.killpg(server.pid, signal.SIGKILL)

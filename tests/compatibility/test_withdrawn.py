@@ -84,5 +84,5 @@ def test_the_frontier_is_refused_before_a_file_is_read(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     status, out, err = agedp("plan", "nowhere.toml", "--frontier")
     assert (status, out) == (2, "")
-    assert err.startswith("agedp: agedp plan --frontier is withdrawn, 0.2 had it; use --notions")
+    assert err.startswith("agedp: agedp plan --frontier is withdrawn, 0.2 had it; use `agedp compare`")
     assert err.count("\n") == 1

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.documents.pages import ROOT, Reader, blocks, pages
+from agedp_data import mechanisms
+from tests.documents.pages import NOISY, ROOT, Reader, blocks, pages, repeatable_noise
 
 BLOCKS = {page: list(blocks(page.read_text("utf-8"))) for page in pages()}
 FOLLOWED = [
@@ -19,22 +20,77 @@ WRONG = [
     "```sh run\nagedp plann\n```\n",
     "```sh fails=3\nagedp verify nowhere\n```\n",
     "```sh run\necho one two\n```\n\n```text says\none three\n```\n",
-    "```sh run\necho 1 kWh\n```\n\n```text alike\n2 Wh\n```\n",
+    "```sh run\necho 1 kWh\n```\n\n```text says\n2 kWh\n```\n",
     "```sh run\necho 1; echo 2\n```\n\n```text says\n2\n1\n```\n",
+    "```sh run\nfalse\ntrue\n```\n",
+    "```sh run\nfalse | cat\n```\n",
+    "```sh run\nmkdir a; cd a\n```\n\n```sh run\ncd a\n```\n",
     "```python run long\nassert 1 == 2\n```\n",
 ]
+
+SESSION = """
+```sh run
+mkdir a && cd a
+word=kept
+export PREFECT_HOME="$PWD"
+agedp --version > ../version
+agedp --help | grep -c sanitise
+```
+
+```text says
+1
+```
+
+```sh fails=2
+agedp plan nowhere.toml
+echo goes on
+```
+
+```text says
+agedp: nowhere.toml...
+goes on
+```
+
+```sh run
+echo "$word in ${PWD##*/}"
+python3 -c "import os; print(os.environ['PREFECT_HOME'] == os.getcwd())"
+cut -c1-5 ../version
+```
+
+```text says
+kept in a
+True
+agedp
+```
+
+```python run
+from pathlib import Path
+
+assert Path.cwd().name == "a"
+```
+"""
 
 
 @pytest.fixture
 def reader(tmp_path, monkeypatch):
     folder = tmp_path / "folder"
     folder.mkdir()
-    return Reader(folder, monkeypatch)
+    reader = Reader(folder, monkeypatch)
+    yield reader
+    reader.close()
 
 
 @pytest.mark.parametrize(("page", "with_long"), FOLLOWED)
-def test_a_reader_who_follows_a_page_sees_what_it_shows(page, with_long, reader):
-    reader.follow(page.read_text("utf-8"), with_long=with_long)
+def test_a_reader_who_follows_a_page_sees_what_it_shows(page, with_long, reader, monkeypatch):
+    text = page.read_text("utf-8")
+    if page.name in NOISY:
+        assert "Noise is drawn anew" in text
+        monkeypatch.setattr(mechanisms, "discrete_laplace", repeatable_noise)
+    reader.follow(text, with_long=with_long)
+
+
+def test_the_shell_blocks_of_a_page_are_one_session(reader):
+    reader.follow(SESSION)
 
 
 @pytest.mark.parametrize("wrong", WRONG)

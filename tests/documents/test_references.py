@@ -13,7 +13,7 @@ import typer
 from agedp_data.config import parse
 from agedp_data.config.run_file import RunFile
 from agedp_data.parameters import Section
-from tests.documents.pages import CONTINUED, ROOT, blocks, pages
+from tests.documents.pages import ROOT, blocks, pages
 
 sys.path.insert(0, str(ROOT / "docs" / "_ext"))
 
@@ -24,6 +24,7 @@ from run_file import TABLES, every_key, key_meaning, run_file_page
 
 PAGES = pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
 _LINK = re.compile(r"(?<!`)\[[^\]]*\]\((?P<to>[^)\s]+)\)")
+_CONTINUED = re.compile(r" *\\\n\s*")
 _HEADING = re.compile(r"^#{1,6} (?P<text>.+)$", re.MULTILINE)
 
 
@@ -39,7 +40,7 @@ def anchors(text: str) -> set[str]:
 
 def called(text: str) -> list[str]:
     """The calls of agedp in the shell blocks of a page."""
-    texts = [CONTINUED.sub(" ", block.text) for block in blocks(text) if block.language in ("", "sh")]
+    texts = [_CONTINUED.sub(" ", block.text) for block in blocks(text) if block.language in ("", "sh")]
     lines = [line for text in texts for line in text.splitlines()]
     return [line.partition("  #")[0] for line in lines if line.startswith("agedp ")]
 

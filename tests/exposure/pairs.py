@@ -188,7 +188,7 @@ class House:
             if night and self.public.adopts:
                 (self.folder / "forgetting.csv").write_text("age_days,total_variation\n1,0.6\n2,0.4\n")
                 seen.append(with_fixed_noise(self.folder, "ledger", "amend", "run.toml", "--yes", "--json", now=now))
-            for verb in (("plan", *as_of), ("run", *as_of), ("publish",)):
+            for verb in (("plan", *as_of), ("run", *as_of), ("status", *as_of), ("publish",)):
                 words = (verb[0], "run.toml", *verb[1:], "--json")
                 seen += [with_fixed_noise(self.folder, *words, now=now), self.published()]
         notions = ("plan", "run.toml", "--notions", "--json")

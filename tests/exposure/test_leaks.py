@@ -58,6 +58,8 @@ def test_the_other_commands_print_and_log_none(ran: Ran, caplog: pytest.LogCaptu
     for words in (
         "plan run.toml --json",
         "plan run.toml",
+        "status run.toml --json",
+        "status run.toml",
         "publish run.toml --json",
         "verify out/release --json",
         "verify out/release --ledger sqlite:///out/ledger.sqlite",

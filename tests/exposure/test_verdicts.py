@@ -17,6 +17,7 @@ from tests.model_tables import estimated_table
 
 PERIOD = (FIRST - timedelta(days=8), FIRST - timedelta(days=1))
 SETTINGS = {"min_visits": 5, "confidence": "plug-in", "ages_days": [1, 2], "chain": "homogeneous"}
+SETTINGS |= {"assume": "markov", "publish": "envelope"}
 MODEL = estimated_table(*PERIOD)
 ACCEPTED = estimated_table(*PERIOD, accepted=True)
 VERDICTS = (

@@ -140,7 +140,7 @@ class Raw(str):
 def toml(document: Document, path: tuple[str, ...] = ()) -> str:
     """Return a document as TOML; a `Raw` value as it is written."""
     lines = [f"[{'.'.join(map(_name, path))}]"] if path else []
-    lines += [f"{_name(key)} = {_value(value)}" for key, value in document.items() if not isinstance(value, dict)]
+    lines += [f"{_name(key)} = {toml_value(value)}" for key, value in document.items() if not isinstance(value, dict)]
     tables = [toml(value, (*path, key)) for key, value in document.items() if isinstance(value, dict)]
     return "\n".join(lines) + "\n" + "".join(tables)
 
@@ -153,7 +153,7 @@ def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _value(value: Any) -> str:
+def toml_value(value: Any) -> str:
     match value:
         case Raw():
             return str(value)
@@ -162,8 +162,8 @@ def _value(value: Any) -> str:
         case str():
             return _quoted(value)
         case list():
-            return f"[{', '.join(map(_value, value))}]"
+            return f"[{', '.join(map(toml_value, value))}]"
         case dict():
-            return f"{{{', '.join(f'{name} = {_value(one)}' for name, one in value.items())}}}"
+            return f"{{{', '.join(f'{name} = {toml_value(one)}' for name, one in value.items())}}}"
         case _:
             return value.isoformat() if isinstance(value, date) else str(value)

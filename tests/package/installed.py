@@ -58,7 +58,8 @@ _CHAINS = f"{_READ}); chains = agedp.estimate(agedp.quantize(readings, states=2)
 EXTRAS: Final = {
     "": f"{_CHAINS}print(chains.spectral_gap().describe())",
     "cluster": (
-        f"from distributed import Client; c = Client(processes=False, dashboard_address=None); {_CHAINS}c.close()"
+        f"from distributed import Client; c = Client(processes=False, dashboard_address=':0'); {_CHAINS}"
+        "from urllib.request import urlopen; assert b'bokeh.min.js' in urlopen(c.dashboard_link).read(); c.close()"
     ),
     "dataframe": f"{_READ}, as_dask=True); print(readings.npartitions)",
     "plot": f"{_CHAINS}chains.plot()",

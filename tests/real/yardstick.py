@@ -45,7 +45,7 @@ def cut_by(values: np.ndarray, clamp: float) -> tuple[float, float]:
     return float((known > clamp).mean()), float(np.maximum(known - clamp, 0).sum() / known.sum())
 
 
-def smoothed_error(
+def smoothed_errors(
     days: np.ndarray,
     layers: tuple[tuple[float, float, float], ...],
     noise: float,
@@ -54,15 +54,15 @@ def smoothed_error(
     live: bool,
     draws: int,
     seed: int,
-) -> float:
-    """Return the root mean square error of smoothed days, where the sum of the layers has this noise [kWh].
+) -> np.ndarray:
+    """Return the errors of smoothed days, where the sum of the layers has this noise [kWh].
 
     Live estimates are those of the days from the 92nd on.
     """
     rng = np.random.default_rng(seed)
     scales = np.array([(high - low) / share for low, high, share in layers])
     deviations = scales * noise / np.hypot.reduce(scales)
-    squares = []
+    errors = []
     for draw in range(draws):
         begin = (draw * 97) % (365 - length + 1)  # another part of the year each time
         public = covariates([FIRST + timedelta(begin + day) for day in range(length)], region="GB-ENG")
@@ -76,8 +76,12 @@ def smoothed_error(
             figures = CellFigures(observed, np.full(length, deviation**2), np.full(length, 40.0), low)
             known = above_first_layer(public, estimates[0]) if estimates else public
             estimates += estimate_cells([figures], known, parts=None, variant="live" if live else "archive")
-        squares.append((layer_sum(estimates).mean - true)[91 if live else 0 :] ** 2)
-    return float(np.sqrt(np.mean(squares)))
+        errors.append((layer_sum(estimates).mean - true)[91 if live else 0 :])
+    return np.concatenate(errors)
+
+
+def root_mean_square(errors: np.ndarray) -> float:
+    return float(np.sqrt(np.mean(errors**2)))
 
 
 def main(households: Mapping[str, np.ndarray], *, draws: int) -> None:
@@ -88,7 +92,11 @@ def main(households: Mapping[str, np.ndarray], *, draws: int) -> None:
     for name, layers in designs.items():
         for length in (*LENGTHS, 0):
             errors = [
-                smoothed_error(days, layers, noise, length=length or 365, live=not length, draws=draws, seed=number)
+                root_mean_square(
+                    smoothed_errors(
+                        days, layers, noise, length=length or 365, live=not length, draws=draws, seed=number
+                    )
+                )
                 for number, noise in enumerate(NOISES)
             ]
             smoothed[f"{name} {length or 'live'}"] = [float(f"{error:.3g}") for error in errors]

@@ -21,10 +21,10 @@ OPTIONS = (
 OF_ADVICE = OPTIONS.replace("clamp_kwh,", "clamp_kwh=50,", 1).replace("min_households,", "min_households=1,", 1)
 CALLS = {
     "agedp": "read(files, *, dataset=None, columns=None, interval_minutes=None, households=None, days=None, "
-    "as_dask=False) "
+    "as_dask=False, read_off=None) "
     "findings(source, *, dataset=None, columns=None, interval_minutes=None, households=None, days=None) "
     "InputWarning(findings) quantize(readings, *, states=12, edges='quantile', step='half-hour', ...) "
-    "estimate(states, *, chain='homogeneous') Chains.spectral_gap() "
+    "States.plot() estimate(states, *, chain='homogeneous') Chains.spectral_gap() "
     "Chains.total_variation(ages_days=None, *, age_steps=None) "
     "Chains.spectral_bound(ages_days=None, *, age_steps=None) "
     "Chains.reversibilised_bound(ages_days=None, *, age_steps=None) Chains.goodness_of_fit(lags, rng) "
@@ -38,11 +38,11 @@ CALLS = {
     f"sanitise(source, *, folder=None, promise=None, scheduler=None, as_of=None, {OPTIONS}) true_means(run_file) "
     "open_release(folder) ReleaseFolder.table(...) ReleaseFolder.ledger_rows() "
     "ReleaseFolder.verify(*, key='', not_before='') "
-    "ReleaseFolder.period_averages(period) ReleaseFolder.quantiles() "
+    "ReleaseFolder.plot(name='') ReleaseFolder.period_averages(period) ReleaseFolder.quantiles() "
     "ReleaseFolder.span_bounds(*, days, delta) "
     "smooth(release, *, region=None, weather=None, temperature_column=None) "
     "SmoothedRelease.save(folder) SmoothedRelease.plot() "
-    "verify(folder, *, ledger=None, key='', not_before='') audit(run_file, ...) "
+    "verify(folder, *, ledger=None, key='', not_before='') audit(run_file, ...) progress_bars() "
     "Classical(*, max_day_epsilon, epsilon_total, delta=None, accept=None, epsilon_per_day) "
     "WEvent(*, max_day_epsilon, epsilon_total, delta=None, accept=None, window_days, epsilon_per_window, spend) "
     "AgeDependent(*, max_day_epsilon, epsilon_total, delta=None, accept=None, age_days, method, secret, "
@@ -191,6 +191,19 @@ def test_a_drift_of_a_parameter_is_noticed(parameters: str) -> None:
     assert agrees(documented, "a, b, *, c, d=1")
     assert len(public_calls()) == sum(text.count("(") for text in CALLS.values()) > 100
     assert not agrees(documented, parameters)
+
+
+@pytest.mark.parametrize(
+    "name", sorted(path for module, path, _ in public_calls() if module == "agedp" and "." not in path)
+)
+def test_a_call_hides_no_parameter_and_describes_each(name: str) -> None:
+    called = named("agedp", name)
+    parameters = inspect.signature(called).parameters.values()  # type: ignore[arg-type]
+    assert not [each for each in parameters if each.kind in (each.VAR_KEYWORD, each.VAR_POSITIONAL)]
+    assert not [each.name for each in parameters if each.annotation is each.empty]
+    described = inspect.getdoc(called) or ""
+    undescribed = [each.name for each in parameters if not re.search(rf"^ +{each.name}: \S", described, re.MULTILINE)]
+    assert undescribed == ([] if name != "InputWarning" else ["findings"])
 
 
 def test_every_name_of_the_api_is_listed_and_loads() -> None:

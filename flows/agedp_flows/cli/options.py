@@ -20,11 +20,11 @@ import os
 import select
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO
 
 import typer
 from typer.core import TyperCommand
@@ -32,10 +32,10 @@ from typer.models import CommandFunctionType
 
 from agedp_data.errors import AgedpError, PreflightFailed
 from agedp_data.messages import escape_text
-from agedp_flows.text.screen import StyledLine, has_colours, has_controls, screen_width, shown
+from agedp_flows.text.screen import StyledLine, has_colours, has_controls, is_terminal, screen_width, shown
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
+    from rich.progress import Progress
 
     from agedp.compute.engine_settings import ProgressReporter
     from agedp.pipeline import RunSummary
@@ -121,60 +121,52 @@ def print_error(line: str, *, is_warning: bool = False) -> None:
     typer.echo(shown(styled, width=None, coloured=has_colours(sys.stderr)), err=True)
 
 
-_STAGE_LABELS = {
-    "hash": "hashing files",
-    "open": "opening files",
-    "read": "reading",
-    "days": "summing days",
-    "roster": "reading the roster",
-    "states": "counting states",
-    "edges": "quantizing",
-    "counts": "counting transitions",
-    "bounds": "bounding",
-    "leakage": "leakage bound",
-    "period": "loading the period",
-    "model-check": "goodness of fit",
-    "audit": "auditing",
-    "smooth": "smoothing",
-}
+Verdicts = Literal["all", "concern", "none"]
 
 
 @contextmanager
-def progress_bars(*, enabled: bool = True) -> Iterator[ProgressReporter]:
-    """Yield callbacks for the stages; unless `enabled` and on a terminal, that of the verdict alone."""
+def progress_bars(*, enabled: bool = True, verdict: Verdicts = "all") -> Iterator[ProgressReporter]:
+    """Yield callbacks for the stages; unless `enabled` and on a terminal, that of the verdict alone.
+
+    `verdict` tells whether a verdict on a first release is printed: always, only with a cause for concern, or not.
+    """
     from agedp.compute.engine_settings import ProgressReporter
 
+    notice = {"all": _print_notice, "concern": _print_concern, "none": None}[verdict]
     if not (enabled and has_controls(sys.stderr)):
-        yield ProgressReporter(notice=_print_notice)
+        yield ProgressReporter(notice=notice)
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from agedp.compute.progress_bars import new_bars, stage_callback
 
-    columns = (TextColumn("{task.description:20s}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True)) as display:
-        yield ProgressReporter(*_bars(display), _print_notice)
+    with new_bars() as bars:
+        yield ProgressReporter(stage_callback(bars), _dashboard_printer(bars), notice)
 
 
-def _bars(display: Progress) -> tuple[Callable[[str, int, int], None], Callable[[str], None]]:
-    """Return callbacks for the progress of a stage and for the address of a dashboard."""
-    tasks: dict[str, TaskID] = {}
+def _dashboard_printer(bars: Progress) -> Callable[[str], None]:
+    """Return a function that prints the address of a dashboard above the bars, once."""
     shown_links: set[str] = set()
-
-    def progress(stage: str, done: int, total: int) -> None:
-        if stage not in tasks:
-            tasks[stage] = display.add_task(_STAGE_LABELS.get(stage, stage))
-        display.update(tasks[stage], completed=done, total=total)
 
     def dashboard(link: str) -> None:
         if link not in shown_links:
             shown_links.add(link)
-            display.console.print(f"dashboard of the cluster: {link}", markup=False, highlight=False)
+            bars.console.print(f"dashboard of the cluster: {link}", markup=False, highlight=False)
 
-    return progress, dashboard
+    return dashboard
 
 
-def _print_notice(line: str) -> None:
-    print_error(f"agedp: {line}", is_warning=True)
+def _print_notice(lines: Iterable[str]) -> None:
+    for line in lines:
+        print_error(f"agedp: {line}", is_warning=True)
+
+
+def _print_concern(lines: Sequence[str]) -> None:
+    if len(lines) > 1:  # the verdict, and what it accepts or would refuse
+        _print_notice(lines)
+
+
+def can_ask(*, yes: bool, as_json: bool, quiet: bool) -> bool:
+    """Return whether a command may ask: a person is at the terminal, and no option of a script is given."""
+    return not (yes or as_json or quiet) and is_terminal(sys.stdin) and is_terminal(sys.stderr)
 
 
 TO_BEGIN, NIGHTLY, TO_HAND_OVER = "To begin", "Every day", "To hand over, check and repair"
@@ -237,6 +229,7 @@ QuietOption = Annotated[
 VerboseOption = Annotated[
     bool, typer.Option("--verbose", help="print details too: every bound, assumption and comparison")
 ]
+YesOption = Annotated[bool, typer.Option("--yes", help="ask nothing on a terminal, as without one: for scripts")]
 AsOfOption = Annotated[
     date | None,
     typer.Option("--as-of", metavar="DATE", parser=parse_day, help="in a rehearsal: the simulated date of the run"),

@@ -1,4 +1,4 @@
-"""Commands of every day, `agedp plan`, `run` and `serve`, and of hand-over: `publish`, `verify`, `smooth`, `audit`."""
+"""Commands of every day, `agedp plan`, `compare`, `status`, `run`, `serve`, and of hand-over, `publish` to `audit`."""
 
 from __future__ import annotations
 
@@ -28,49 +28,97 @@ def plan(  # noqa: PLR0913, PLR0917  (a parameter for each option)
     run_file: options.RunFileArgument = options.RUN_FILE,
     as_of: options.AsOfOption = None,
     frontier: Annotated[bool, typer.Option("--frontier", hidden=True)] = False,
-    notions: Annotated[
-        bool, typer.Option("--notions", help="compare the notions at the run file's bound, by their noise")
-    ] = False,
-    risk: Annotated[
-        str | None, typer.Option("--risk", metavar="EPSILON", help="compare the notions at another bound")
-    ] = None,
-    error_kwh: Annotated[
-        str | None, typer.Option("--error-kwh", metavar="KWH", help="compare the notions at a noise per household")
-    ] = None,
+    notions: Annotated[bool, typer.Option("--notions", hidden=True)] = False,
+    risk: Annotated[str | None, typer.Option("--risk", hidden=True)] = None,
+    error_kwh: Annotated[str | None, typer.Option("--error-kwh", hidden=True)] = None,
     as_json: options.JsonOption = False,
     verbose: options.VerboseOption = False,
 ) -> None:
     """Print the due days, their noise and epsilon. Draws no noise.
 
-    Before the first release it also reads the input files and prints the findings of a first run (the preflight, for
-    your terminal alone). With an estimated model a line repeats the verdict of its calibration, also for your terminal
-    alone. With --verbose it compares the noise of all notions at the same bound before the first release, and prints
-    the contract as it will be registered.
+    Before the first release it also reads the input files and prints the
+    findings of a first run (the preflight, for your terminal alone). With an
+    estimated model a line repeats the verdict of its calibration, also for your
+    terminal alone. With --verbose it compares the noise of all notions at the
+    same bound before the first release, and prints the contract as it will be
+    registered.
 
-    Example: agedp plan london.toml --risk 0.5
+    Example: agedp plan london.toml
     """
     from agedp.ledger_session import LedgerSession
     from agedp.run_context import RunContext
     from agedp_data.config.withdrawn import FRONTIER
-    from agedp_flows.text.comparison_text import parse_target, promises_json, promises_lines
     from agedp_flows.text.plan_text import plan_json, plan_lines
     from agedp_flows.text.run_text import after_plan, verdict_lines
 
-    target = parse_target(risk, error_kwh)
     if frontier:
         raise RunFileError(FRONTIER)
-    is_compared = notions or target.is_requested
+    if notions or risk is not None or error_kwh is not None:  # as 0.2 had the command
+        compare(run_file, as_of=as_of, risk=risk, error_kwh=error_kwh, as_json=as_json)
+        return
     with options.progress_bars(enabled=not as_json) as progress:
         session = LedgerSession.open(RunContext.load(run_file, as_of=as_of, progress=progress))
         if as_json:
-            facts = promises_json(session, target) if is_compared else plan_json(session)
+            facts = plan_json(session)
         else:
-            lines = promises_lines(session, target) if is_compared else plan_lines(session, verbose=verbose)
+            lines = plan_lines(session, verbose=verbose)
     if as_json:
         options.print_text(json.dumps(facts, indent=1))
-        return
-    steps = [] if is_compared else after_plan(session, run_file, lines)
-    options.print_lines([*lines, *verdict_lines(session.run), *steps])
+    else:
+        options.print_lines([*lines, *verdict_lines(session.run), *after_plan(session, run_file, lines)])
+
+
+@app.command(rich_help_panel=options.TO_BEGIN)
+def compare(
+    run_file: options.RunFileArgument = options.RUN_FILE,
+    risk: Annotated[
+        str | None, typer.Option("--risk", metavar="EPSILON", help="at another bound than the run file's")
+    ] = None,
+    error_kwh: Annotated[
+        str | None, typer.Option("--error-kwh", metavar="KWH", help="at a noise per household")
+    ] = None,
+    as_of: options.AsOfOption = None,
+    as_json: options.JsonOption = False,
+) -> None:
+    """Compare the notions of privacy: which guarantee the run file's bound, and with which noise. Draws no noise.
+
+    Example: agedp compare london.toml --risk 0.5
+    """
+    from agedp.ledger_session import LedgerSession
+    from agedp.run_context import RunContext
+    from agedp_flows.text.comparison_text import parse_target, promises_json, promises_lines
+    from agedp_flows.text.run_text import verdict_lines
+
+    target = parse_target(risk, error_kwh)
+    session = LedgerSession.open(RunContext.load(run_file, as_of=as_of))
+    if as_json:
+        options.print_text(json.dumps(promises_json(session, target), indent=1))
+    else:
+        options.print_lines([*promises_lines(session, target), *verdict_lines(session.run)])
+
+
+@app.command(rich_help_panel=options.NIGHTLY)
+def status(
+    run_file: options.RunFileArgument = options.RUN_FILE,
+    as_of: options.AsOfOption = None,
+    as_json: options.JsonOption = False,
+) -> None:
+    """Print where a series stands: days due, last release, budget used, warnings. Reads no reading, draws no noise.
+
+    What would stop the next run ends this command with the same line and status.
+    Nothing due is a success.
+
+    Example: agedp status london.toml
+    """
+    from agedp.ledger_session import LedgerSession
+    from agedp.run_context import RunContext
+    from agedp_flows.text.status_text import read_status, status_json, status_lines
+
+    series_status = read_status(LedgerSession.open(RunContext.load(run_file, as_of=as_of)))
+    if as_json:
+        options.print_text(json.dumps(status_json(series_status), indent=1))
+    else:
+        options.print_lines(status_lines(series_status))
 
 
 @app.command(rich_help_panel=options.NIGHTLY)
@@ -91,10 +139,12 @@ def run(
 ) -> None:
     """Release everything that is due.
 
-    A first release is judged before anything is read: a promise that credits nothing, or whose noise exceeds the clamp
-    in every span, is refused unless [promise] accept or --accept names the cause.
+    A first release is judged before anything is read: a promise that credits
+    nothing, that makes no span of use, or whose losses add up to too much, is
+    refused unless the run file or --accept accepts the cause. Nothing is asked.
 
-    Without Prefect, one cron line is enough. It needs the full path of the command, because cron has its own PATH:
+    Without Prefect, one cron line is enough. It needs the full path of the
+    command, because cron has its own PATH:
     30 6 * * * /srv/agedp/.venv/bin/agedp run --quiet /srv/agedp/london.toml
 
     Example: agedp run london.toml
@@ -108,7 +158,8 @@ def run(
         return [*result_lines(summary, verbose=verbose), *after_run(summary, run_file)]
 
     words = options.split_words(accept)
-    with options.progress_bars(enabled=not (as_json or quiet)) as progress:
+    verdict: options.Verdicts = "concern" if quiet else "all"
+    with options.progress_bars(enabled=not (as_json or quiet), verdict=verdict) as progress:
         summary = (_run_flow if through_prefect else _run_stages)(run_file, as_of, progress, words)
     options.end_run(summary, result, as_json=as_json, quiet=quiet, warns=not (as_json or through_prefect))
 

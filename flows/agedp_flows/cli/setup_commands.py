@@ -24,7 +24,8 @@ from agedp_flows.text.screen import command_step
 if TYPE_CHECKING:
     from agedp.calibration.bound import Calibration
     from agedp.compute.engine_settings import ProgressReporter
-    from agedp.setup.run_file_options import Key, RunFileOption
+    from agedp.setup.run_file_draft import DraftPaths
+    from agedp.setup.run_file_options import OptionValues, RunFileOption
 
 
 app = options.CommandGroup()
@@ -51,6 +52,8 @@ _SHOWN: Final = frozenset(
 """Options that the help shows; every other key of a run file is set by --set, or by an option that is not shown."""
 _GIVEN: Final[ContextVar[Mapping[str, Any]]] = ContextVar("run-file options", default=MappingProxyType({}))
 """The options of the running command that become keys of a run file, each text by the option's name."""
+_WORDS: Final[ContextVar[tuple[str, ...]]] = ContextVar("command line", default=())
+"""The command line of the running command."""
 
 
 class RunFileCommand(options.OnceCommand):
@@ -71,6 +74,11 @@ class RunFileCommand(options.OnceCommand):
         app = typer.Typer(add_completion=False)
         app.command()(command)
         return [*super().get_params(ctx), *typer.main.get_command(app).params]
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401
+        """Parse the arguments; `_WORDS` keeps them."""
+        _WORDS.set((*ctx.command_path.split(), *args))
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401
         """Call the command; `_given_keys` returns what was given."""
@@ -104,11 +112,23 @@ SetOption = Annotated[
 ]
 
 
-def _given_keys(further: list[str] | None) -> dict[Key, str]:
+def _given_keys(further: list[str] | None) -> OptionValues:
     """Return the TOML text of the keys whose options were given, and of those of --set."""
     from agedp.setup.run_file_options import set_keys, toml_of
 
     return {**set_keys(further or ()), **toml_of(_GIVEN.get())}
+
+
+def _asked_keys(files: list[str], further: list[str] | None, *, folder: Path, paths: DraftPaths) -> OptionValues:
+    """Return the same with the answers to questions about all that is open."""
+    from agedp.setup.run_file_options import set_keys
+    from agedp_flows.cli import questions
+
+    call = questions.OpenCall(files, _GIVEN.get(), set_keys(further or ()), folder, paths)
+    answers = questions.ask_open_options(call)
+    if answers:
+        questions.say([questions.command_line(_WORDS.get(), answers)])
+    return call.options(answers)
 
 
 FilesArgument = Annotated[list[str], typer.Argument(metavar="FILES", help="files, folders or globs")]
@@ -119,23 +139,31 @@ def init(
     files: FilesArgument,
     folder: Annotated[Path, typer.Option("--in", help="where to write run.toml and roster.csv")] = Path(),
     set_key: SetOption = None,
+    yes: options.YesOption = False,
     as_json: options.JsonOption = False,
     quiet: options.QuietOption = False,
 ) -> None:
     """Write a commented run file and a first roster, both derived from the files.
 
-    --protect says what of one household is protected, and --epsilon with which
-    loss; every other deciding key follows from them, with a sentence why. A
+    --protect or --notion says what of one household is protected, and --epsilon
+    with which loss; every other deciding key follows, with a sentence why. A
     table shows what these households can publish usefully (`agedp advise`).
-    Without --protect a deciding key without an option becomes a line to decide.
+    On a terminal it asks for what is missing. Otherwise, or with --yes, and
+    without --epsilon, a deciding key without an option becomes a line to decide.
 
     Example: agedp init 'incoming/*.csv' --protect month --epsilon 5
     """
+    from agedp.setup.init_run_file import check_replaceable
     from agedp.setup.init_run_file import init as write_initial_files
+    from agedp.setup.run_file_draft import DraftPaths
     from agedp_flows.text.init_text import initial_json, initial_lines
 
+    keys = _given_keys(set_key)
+    if options.can_ask(yes=yes, as_json=as_json, quiet=quiet):
+        check_replaceable(folder, keys)
+        keys = _asked_keys(files, set_key, folder=folder, paths=DraftPaths())
     with options.progress_bars(enabled=not (as_json or quiet)) as progress:
-        initial = write_initial_files(files, folder=folder, options=_given_keys(set_key), progress=progress)
+        initial = write_initial_files(files, folder=folder, options=keys, progress=progress)
     lines = [] if as_json or quiet else initial_lines(initial)
     options.print_answer(initial_json(initial), lines, as_json=as_json, quiet=quiet)
 
@@ -169,6 +197,7 @@ def sanitise(
     files: FilesArgument,
     out: Annotated[str, typer.Option("--out", metavar="DIR", help="the release folder")],
     set_key: SetOption = None,
+    yes: options.YesOption = False,
     as_json: options.JsonOption = False,
     quiet: options.QuietOption = False,
     verbose: options.VerboseOption = False,
@@ -178,7 +207,8 @@ def sanitise(
     DIR is the release folder. Ledger, run file, roster and confidential folder
     are in DIR-confidential. The same command again draws nothing; other options
     start anew until a day is released.
-    What is protected, and with which epsilon, has no default.
+    What is protected, and with which epsilon, has no default. On a terminal the
+    command asks for what is missing, and before it releases anything.
 
     Example: agedp sanitise 'incoming/*.csv' --out out/2013 --protect month --epsilon 5
     """
@@ -186,8 +216,11 @@ def sanitise(
     from agedp_flows.text.calibration_text import calibration_lines
     from agedp_flows.text.run_text import after_run, result_json, result_lines
 
-    with options.progress_bars(enabled=not (as_json or quiet)) as progress:
-        result = release_files(files, out=out, options=_given_keys(set_key), progress=progress)
+    asks = options.can_ask(yes=yes, as_json=as_json, quiet=quiet)
+    keys, begun = _confirmed_release(files, out, set_key) if asks else (_given_keys(set_key), None)
+    verdict: options.Verdicts = "none" if asks else "concern" if quiet else "all"
+    with options.progress_bars(enabled=not (as_json or quiet), verdict=verdict) as progress:
+        result = release_files(files, out=out, options=keys, progress=progress)
 
     def output() -> list[str]:
         model = result.run.session.model
@@ -196,12 +229,34 @@ def sanitise(
         confidential = confidential_folder(Path(out))
         location = Path(out).parent / confidential.name if Path(out).name else confidential  # --out . has no name
         hint = f"run file, ledger and confidential folder: {escape_text(str(location))} (keep it)"
-        calibration = result.calibration
+        calibration = result.calibration or begun
         model_lines = [] if calibration is None else calibration_lines(calibration, verbose=verbose)
         next_lines = after_run(result.run, location / "run.toml")
         return [*model_lines, *result_lines(result.run, verbose=verbose), hint, *next_lines]
 
     options.end_run(result.run, output, as_json=as_json, quiet=quiet, warns=not as_json)
+
+
+def _confirmed_release(
+    files: list[str], out: str, set_key: list[str] | None
+) -> tuple[OptionValues, Calibration | None]:
+    """Ask for what is open, do what comes before a release, and ask whether to release.
+
+    Return the keys, and the calibration if one was computed. The command ends here if the answer is no.
+    """
+    from agedp import one_off
+    from agedp_flows.cli import questions
+
+    place = one_off.local_release_folder(out)
+    folder, paths = one_off.confidential_folder(place), one_off.draft_paths(place)
+    keys = _asked_keys(files, set_key, folder=folder, paths=paths)
+    if (folder / paths.model).exists() or questions.confirm_draw(keys):
+        with options.progress_bars() as progress:
+            calibration = one_off.begin_release(files, out=out, options=keys, progress=progress)
+        if questions.confirm_release(folder / one_off.RUN_FILE, one_off.accepted_words(keys)):
+            return keys, calibration
+    options.print_text("not released; the same command asks again")
+    raise typer.Exit
 
 
 @app.command(rich_help_panel=options.TO_BEGIN)
@@ -252,6 +307,7 @@ def sample(
     facts = {"run_file": str(files.run_file), "written": files.written}
     lines = [files.message]
     if files.written:
+        lines.append("The promise is an example. The plan says whether a release with it would be refused, and why.")
         lines.append(command_step("due days, epsilon and noise; draws nothing", "plan", files.run_file))
         lines.append(command_step("a rehearsal: releases every day by a simulated clock", "run", files.run_file))
     options.print_answer(facts, lines, as_json=as_json, quiet=quiet)

@@ -1,4 +1,4 @@
-"""Output of `agedp plan --notions`, as text and as JSON: every notion that meets a target.
+"""Output of `agedp compare`, as text and as JSON: every notion that meets a target.
 
 The text shows each notion with its noise and its end; docs/plan.md describes the keys of the JSON output.
 """

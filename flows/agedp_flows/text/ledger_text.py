@@ -16,6 +16,7 @@ from agedp_data.epsilon import exact_text, format_delta, format_epsilon
 from agedp_data.errors import LedgerError, RunFileError
 from agedp_data.ledger import Ledger, ReleaseRecord
 from agedp_data.ledger.backends.backend import REPAIR_HINT
+from agedp_data.ledger.backends.connect import database_at
 from agedp_data.ledger.lifecycle import LEDGER_FORM, LEDGER_NEEDS
 from agedp_data.messages import escape_text
 from agedp_data.statement.document import read_statement
@@ -159,8 +160,13 @@ def verify_folder_against(folder: ReleaseFolder, url: str) -> None:
     """Check a verified release folder against a ledger, which is checked first.
 
     Raises:
+        RunFileError: what is given is no address of a ledger.
         LedgerError: the ledger is damaged, or differs from the folder.
     """
+    try:
+        database_at(url)
+    except LedgerError as error:
+        raise RunFileError(f"--ledger: {error}") from None
     with Ledger.open(url) as ledger:
         _require_sound(ledger)
         verify_against(folder, ledger)

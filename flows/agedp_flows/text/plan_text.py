@@ -21,7 +21,6 @@ from agedp.planning.notion_comparison import ComparisonTarget
 from agedp.planning.row_noise import GroupNoise, group_noises, smallest_group
 from agedp.planning.span_price import PeriodTotals, SpanPrice, filling_loss, period_totals, span_prices
 from agedp.signal_against_noise import sum_noises, three_digits
-from agedp.stage_values import DueDays
 from agedp.stages import plan as plan_stage
 from agedp.statement_facts import read_newest_rows
 from agedp_data.config import RunFile
@@ -252,7 +251,7 @@ _YEAR = 365
 def plan_json(session: LedgerSession) -> dict[str, Any]:
     """Return the plan as JSON."""
     plan, run = plan_stage.forecast_run(session), session.run.run_file
-    reason, forecast, has_begun = _ended_reason(plan), plan.forecast, bool(plan.history.rows)
+    reason, forecast, has_begun = ended_reason(plan), plan.forecast, bool(plan.history.rows)
     last_day = forecast.last_day.isoformat() if forecast.last_day and forecast.ended_by_promise else ""
     try:
         notions = {} if has_begun else promises_json(session, ComparisonTarget())
@@ -264,7 +263,7 @@ def plan_json(session: LedgerSession) -> dict[str, Any]:
         "due": [_planned_json(planned, run.series[planned.row.series]) for planned in plan.now.planned],
         "skipped_ahead": run_text.skips_json(_skipped_ahead(plan)),
         "waiting": [day.isoformat() for day in plan.due_days.waiting],
-        "refused": next(iter(_refusals(plan)), str(plan.now.refused or "")),
+        "refused": next(iter(refusals(plan)), str(plan.now.refused or "")),
         **({} if plan.verdict is None else {"verdict": plan.verdict.facts}),
         "spent": format_epsilon(plan.spent),
         "last_possible_day": _last_released_day(plan) if reason else last_day,
@@ -295,12 +294,17 @@ def _planned_json(planned: PlannedRelease, series: AnySeries) -> dict[str, Any]:
     return line | {f"noise_sd_{unit}": sd} | by_kind
 
 
-def plan_table(due_days: DueDays) -> str:
-    """Return the due days of a planned run as a public Markdown table."""
-    if not due_days.due:
-        return "Nothing is due that is not released already."
-    head = ["| day | publish on | households |", "|---|---|---|"]
-    return "\n".join([*head, *(f"| {due.day} | {due.publish_on} | {due.households} |" for due in due_days.due)])
+def plan_table(run: RunFile, planned: Sequence[PlannedRelease]) -> list[dict[str, str]]:
+    """Return the due days as a public table: day, series, households, epsilon, noise, and why a day is skipped."""
+    lines = []
+    for release, series in _once_per_skip(planned):
+        row, of = release.row, _row_texts(run, release)
+        households = f"{of.households} in the smallest of {of.groups} groups" if of.groups else of.households
+        noise = f"{of.noise} {of.unit}".removesuffix(" per household").strip()
+        place = {"day": row.day, "series": series or _ALL_SERIES, "households": households}
+        rest = {"epsilon": of.epsilon, "noise sd": noise, "publish on": row.published_on, "remark": of.remark}
+        lines.append(place | rest)
+    return lines
 
 
 def plan_lines(session: LedgerSession, *, verbose: bool = False) -> list[str]:
@@ -313,7 +317,7 @@ def plan_lines(session: LedgerSession, *, verbose: bool = False) -> list[str]:
     schedule, rows = run.schedule, _released(plan.now.planned)
     released = [] if session.ledger is None else read_newest_rows(session.ledger, run.population.name)
     lines = [
-        *map(refusal_line, _refusals(plan)),
+        *map(refusal_line, refusals(plan)),
         *(plan.verdict.lines if plan.verdict else []),
         *due_lines(run, plan.now.planned, verbose=verbose),
         *map(warning, noise_text.level_lines(run, session.run.roster.counts)),
@@ -341,7 +345,7 @@ def _detail_lines(session: LedgerSession, plan: plan_stage.RunForecast) -> list[
     text = f"mean noise scale by schedule {period}, as a multiple of clamp_kwh, before caps: {', '.join(means)}"
     lines = [text] if means else []
     if plan.forecast.next_day is not None and plan.history.rows:
-        lines.append("Notions that guarantee the same bound, and their noise: `agedp plan --notions`")
+        lines.append("Notions that guarantee the same bound, and their noise: `agedp compare`")
     elif plan.forecast.next_day is not None:
         try:
             lines += ["", *promises_lines(session, ComparisonTarget()), ""]
@@ -351,7 +355,7 @@ def _detail_lines(session: LedgerSession, plan: plan_stage.RunForecast) -> list[
     return [*lines, heading("contract, as it will be registered:"), *(f"  {line}" for line in contract)]
 
 
-def _refusals(plan: plan_stage.RunForecast) -> list[str]:
+def refusals(plan: plan_stage.RunForecast) -> list[str]:
     """Return why a first run refuses the run file, before it draws anything."""
     refusals, run, verdict = list[str](), plan.run.run_file, plan.verdict
     for check in (plan_stage.check_corrections_declared, plan_stage.check_model_accepted):
@@ -374,17 +378,17 @@ def _spent_lines(plan: plan_stage.RunForecast) -> list[str]:
         f"Cumulative epsilon per household (sequential composition of all published days{draws}): "
         f"{format_loss(plan.spent)} spent, these releases add {format_loss(planned)}; {total_cap}",
         *_promised_bound_lines(plan),
-        *_end_lines(plan),
+        *end_lines(plan),
     ]
     skipped_later = _skipped_ahead(plan)
     later = f"days that will be skipped later ({DAYS_NEAR}): {run_text.skips_text(skipped_later)}"
     return [*lines, later] if skipped_later else lines
 
 
-def _end_lines(plan: plan_stage.RunForecast) -> list[str]:
+def end_lines(plan: plan_stage.RunForecast) -> list[str]:
     """Return the last possible day of the promise, or when the series ended and why."""
     forecast = plan.forecast
-    if reason := _ended_reason(plan):
+    if reason := ended_reason(plan):
         return [f"the series has ended: last released day {_last_released_day(plan)}; {reason}"]
     if plan.now.refused is not None:
         last = plan.now.releases[-1].day if plan.now.releases else "none"
@@ -397,7 +401,7 @@ def _end_lines(plan: plan_stage.RunForecast) -> list[str]:
     return [f"last possible day, if each day is released when due: {forecast.last_day or 'none'} ({explanation})"]
 
 
-def _ended_reason(plan: plan_stage.RunForecast) -> str:
+def ended_reason(plan: plan_stage.RunForecast) -> str:
     """Return why the series has ended, "" if it continues or has not begun."""
     forecast, rows = plan.forecast, plan.history.rows
     if not rows or plan.now.releases:

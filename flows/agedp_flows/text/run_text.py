@@ -360,7 +360,7 @@ def result_json(summary: RunSummary) -> dict[str, Any]:
 
 def result_lines(summary: RunSummary, *, verbose: bool = False) -> list[str]:
     """Return the result of a run as lines for the terminal; with `verbose` with the layers and the bounds of spans."""
-    run, session, ledger = summary.run.run_file, summary.session, summary.session.ledger
+    run, session = summary.run.run_file, summary.session
     lines = [*_quality_lines(summary, verbose=verbose), *preflight_lines(summary.checked)] if summary.delivery else []
     if not run.schedule.reads_input:
         lines = [_SYNTHETIC]
@@ -374,17 +374,21 @@ def result_lines(summary: RunSummary, *, verbose: bool = False) -> list[str]:
     lines += [*waiting_lines(summary.due_days.waiting), *delta_warning_lines(run)]
     if (last_day := plan.end_within_30_days(session)) is not None:
         lines.append(warning(f"the promise ends soon: {last_day} is the last day it permits"))
-    folder = ReleaseFolder(summary.run.release_folder)
-    if (folder.path / "statement.json").exists():
-        lines += newest_lines(folder, run)
-        for name in mean_names([name for name in run.series if layer_number(name)]):
-            lines += sum_noise_line([] if ledger is None else ledger.rows(run.population.name), name)
-        newest = [] if ledger is None else read_newest_rows(ledger, run.population.name)
-        lines += [*noise_text.signal_lines(ledger, run), *noise_text.noise_lines(newest, run)]
-        lines += noise_text.layer_lines(run.series) if verbose else []
-        lines += _bound_lines(run, folder.read_statement().bounds, verbose=verbose)
-        lines.append(f"release folder: {format_path(run.output.release)}")
+    if (summary.run.release_folder / "statement.json").exists():
+        lines += [*published_lines(session, verbose=verbose), f"release folder: {format_path(run.output.release)}"]
     return [*lines, *verdict_lines(summary.run), *shared_lines(session)]
+
+
+def published_lines(session: LedgerSession, *, verbose: bool = False) -> list[str]:
+    """Return the newest published values, their noise and the bounds of a release folder; public."""
+    run, ledger, folder = session.run.run_file, session.ledger, ReleaseFolder(session.run.release_folder)
+    lines = newest_lines(folder, run)
+    for name in mean_names([name for name in run.series if layer_number(name)]):
+        lines += sum_noise_line([] if ledger is None else ledger.rows(run.population.name), name)
+    newest = [] if ledger is None else read_newest_rows(ledger, run.population.name)
+    lines += [*noise_text.signal_lines(ledger, run), *noise_text.noise_lines(newest, run)]
+    lines += noise_text.layer_lines(run.series) if verbose else []
+    return [*lines, *_bound_lines(run, folder.read_statement().bounds, verbose=verbose)]
 
 
 def _quality_lines(summary: RunSummary, *, verbose: bool) -> list[str]:
@@ -394,11 +398,12 @@ def _quality_lines(summary: RunSummary, *, verbose: bool) -> list[str]:
         return []
     if not (verbose or summary.checked.sums.is_first or delivery.files_new or delivery.late_rows):
         return []
-    rejected = ", ".join(f"{number:,} {reason}" for reason, number in delivery.rejected.items()) or "none"
+    reasons = ", ".join(f"{reason}: {number:,}" for reason, number in delivery.rejected.items())
+    rejected = f" ({reasons})" if reasons else ""
     late = f"; {delivery.late_rows:,} rows came too late, for days that are released" if delivery.late_rows else ""
     return [
         f"{count_text(delivery.files, 'input file')} ({delivery.files_new} new): {delivery.rows_read:,} rows = "
-        f"{delivery.rows_kept:,} kept + {delivery.rows_read - delivery.rows_kept:,} rejected ({rejected}){late}"
+        f"{delivery.rows_kept:,} kept + {delivery.rows_read - delivery.rows_kept:,} rejected{rejected}{late}"
     ]
 
 
@@ -525,7 +530,7 @@ def after_plan(session: LedgerSession, run_file: Path, lines: Iterable[str]) -> 
     if session.history.rows:
         return []
     until = _until(session.run.run_file, session.run.as_of)
-    compared = command_step("the noise of every notion at the same bound", "plan", run_file, "--notions", *until)
+    compared = command_step("the noise of every notion at the same bound", "compare", run_file, *until)
     if any(line.startswith(WILL_BE_REFUSED) for line in lines):
         return [compared]
     return [compared, command_step("release what is due; the promise is then fixed", "run", run_file, *until)]

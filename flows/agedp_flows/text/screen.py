@@ -84,16 +84,16 @@ def next_step(command: str, purpose: str) -> StyledLine:
     return StyledLine(f"Next: {command}  # {purpose}", "step")
 
 
-def screen_width() -> int | None:
-    """Return the width of the terminal on standard output, None if it is no terminal."""
-    if not _is_terminal(sys.stdout):
+def screen_width(stream: TextIO | None = None) -> int | None:
+    """Return the width of the terminal on a stream, else on standard output; None if it is no terminal."""
+    if not is_terminal(stream or sys.stdout):
         return None
     return max(shutil.get_terminal_size((_NARROW, 24)).columns, _LEAST_WIDTH)
 
 
 def has_controls(stream: TextIO) -> bool:
     """Return whether a stream is a terminal that understands control codes, as progress bars need."""
-    return _is_terminal(stream) and os.environ.get("TERM") != "dumb"
+    return is_terminal(stream) and os.environ.get("TERM") != "dumb"
 
 
 def has_colours(stream: TextIO) -> bool:
@@ -101,7 +101,8 @@ def has_colours(stream: TextIO) -> bool:
     return has_controls(stream) and not os.environ.get("NO_COLOR")
 
 
-def _is_terminal(stream: TextIO | None) -> bool:
+def is_terminal(stream: TextIO | None) -> bool:
+    """Return whether a stream is an open terminal."""
     try:
         return stream is not None and stream.isatty()
     except ValueError:  # closed

@@ -34,7 +34,15 @@ from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
-from agedp.compute.engine_settings import NO_MEMORY, TASK_PREFIX, Call, Engine, Failure, reuse_freed_memory
+from agedp.compute.engine_settings import (
+    NO_MEMORY,
+    SHOWN_PROGRESS,
+    TASK_PREFIX,
+    Call,
+    Engine,
+    Failure,
+    reuse_freed_memory,
+)
 from agedp_data.config.loading import read_scheduler
 from agedp_data.errors import AgedpError, InputError
 
@@ -246,8 +254,8 @@ def stream_items(
             sent.popleft()
             _raise_failure(result)
             engine.finished[stage] += 1
-            if engine.progress is not None:
-                engine.progress(stage, engine.finished[stage], engine.tasks[stage])
+            if (progress := engine.progress or SHOWN_PROGRESS.get()) is not None:
+                progress(stage, engine.finished[stage], engine.tasks[stage])
             yield result
     except futures.BrokenExecutor:
         engine.pools.clear()

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ctypes
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final
@@ -15,6 +16,10 @@ from agedp_data.errors import AgedpError
 
 Progress = Callable[[str, int, int], None]
 """Called with the stage, the number of its finished tasks, and the number of all its tasks."""
+
+
+SHOWN_PROGRESS: Final[ContextVar[Progress | None]] = ContextVar("agedp progress", default=None)
+"""Progress of the stages of all engines that have none of their own, as long as `agedp.progress_bars` is in use."""
 
 
 TASK_PREFIX: Final = "agedp-"
@@ -30,8 +35,8 @@ Dashboard = Callable[[str], None]
 """Called with the address of a cluster's dashboard."""
 
 
-Notice = Callable[[str], None]
-"""Called with a public line that must be seen before the first draw, even by those who see nothing else."""
+Notice = Callable[[Sequence[str]], None]
+"""Called with the public lines of the verdict before the first draw: the verdict, then each cause for concern."""
 
 
 Call = Callable[[], Any]

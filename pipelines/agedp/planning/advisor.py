@@ -13,7 +13,8 @@ Decisions:
   (a day, a week, a month, a year, all days) and what a row is about (nothing longer than what is protected).
 * Of a fixed list of clamps, and of the yardstick's layers, whose sum is smoothed, a row has those with which the error
   and what is cut of the yardstick's mean are smallest together. A clamp is never derived from the readings.
-* The advice leaves out a row if another one is fit for as short spans, at no larger loss about a day and about a year.
+* The advice leaves out a row for which a first release is refused. It also leaves out a row if another one is fit for
+  as short spans, at no larger loss about a day and about a year.
 * It begins with the rows of which a year costs no more than a total may: the shortest spans first.
 """
 
@@ -45,8 +46,9 @@ from agedp_data import yardstick
 from agedp_data.accounting.renyi import Curve, laplace_curve, largest_equal_loss
 from agedp_data.config import RunFile
 from agedp_data.config.contract import contract_value
+from agedp_data.config.model_section import EstimatedModel
 from agedp_data.epsilon import NANO, exact_text, floor_nano, format_epsilon
-from agedp_data.errors import ChainError, RunFileError
+from agedp_data.errors import ChainError, Refused, RunFileError
 from agedp_data.notions import NOTIONS
 from agedp_data.notions.w_event import rows_of_a_window
 from agedp_data.roster import RosterCounts
@@ -85,7 +87,8 @@ def promise_of(
     r"""Return the keys of [promise] by which a span of one household is protected with an epsilon.
 
     "day" is classical, without a total. "week", "month" and "year" are w-event over 7, 31 and 366 days, each row with
-    an equal part. "all" is classical over the rows of an archive. With n rows a window or archive of epsilon E gives
+    an equal part. "all" is classical over the rows of an archive. "today" is a risk, and no day has more by itself.
+    With n rows a window or archive of epsilon E gives
 
     .. math:: \varepsilon = E / n
 
@@ -131,7 +134,7 @@ def promise_of(
         raise RunFileError("protect today needs a [model]: how fast use forgets decides what an old day says of today")
     aged = {"notion": "age-dependent", "method": run.model.methods[0], "secret": "day", "risk": epsilon}
     age = {"age_days": run.promise.age_days or 1}
-    return {**keys, **age, **aged, "max_day_epsilon": 10 * epsilon, "epsilon_total": "unlimited"}
+    return {**keys, **age, **aged, "max_day_epsilon": epsilon, "epsilon_total": "unlimited"}
 
 
 def _classical(epsilon: Decimal) -> dict[str, Any]:
@@ -293,6 +296,14 @@ def row_for(terms: ReleaseTerms, roster: RosterCounts, today: date, asked: Asked
     return min(rows, key=grade)
 
 
+def advised_clamps(terms: ReleaseTerms, roster: RosterCounts, today: date) -> tuple[Decimal, ...]:
+    """Return the clamps of the mean with the smallest error under the promise of a run file; () without a mean.
+
+    A promise that waits for its estimated model counts as if each day had the loss of the day's cap.
+    """
+    return _Adviser(terms, roster, today).clamps()
+
+
 _GRADES: Final = ("fit", "rough", "")
 
 
@@ -357,9 +368,28 @@ class _Adviser:
         """Return the run file as it stands; None if its promise permits no day."""
         run = self._terms.run
         clamps = tuple(series.clamp_kwh for series in run.series.values() if _is_mean(series))
-        every = next((series.period for series in self._means.values()), "day")
         verdict = self._verdict(run)
-        return None if verdict is None else AdviceRow("", None, None, every, clamps, run, verdict)
+        return None if verdict is None else AdviceRow("", None, None, self._every, clamps, run, verdict)
+
+    def clamps(self) -> tuple[Decimal, ...]:
+        """Return the clamps with the smallest error under the promise as it stands, or else under its cap of a day."""
+        run, cap = self._terms.run, self._terms.run.promise.max_day_epsilon
+        if not self._means:
+            return ()
+        with suppress(RunFileError):
+            widest = run.model_copy(update={"series": self._series(self._every, CLAMPS[-1:])}).promising(run.promise)
+            verdict = self._verdict(widest)
+            if verdict is not None and verdict.noises:
+                plan: _Plan | None = _Plan("day", self._every, cap, None, verdict, has_mean=True)
+            else:
+                plan = self.planned("day", self._every, cap, None)
+            if plan is not None:
+                return min(plan.designs(), key=_Design.total_error).clamps
+        return ()
+
+    @property
+    def _every(self) -> Every:
+        return next((period for series in self._means.values() for period in EVERY if period == series.period), "day")
 
     def smallest(self, protected: Protected, every: Every) -> Iterator[AdviceRow]:
         """Yield a row for each span that the smallest possible epsilon of the ladder makes fit, or else rough."""
@@ -370,7 +400,8 @@ class _Adviser:
             for span in [span for span in SPANS if span in plan.verdict.noises[0].spans]:
                 best = [(epsilon, min(of, key=lambda design: design.total_error(span))) for epsilon, of in tried]
                 of_use = [pair for limit in (FIT, ROUGH) for pair in best if pair[1].total_error(span) <= limit]
-                if of_use and (row := self.row(plan, of_use[0][0], of_use[0][1].clamps)) is not None:
+                row = self.row(plan, of_use[0][0], of_use[0][1].clamps) if of_use else None
+                if row is not None and {cause.word for cause in row.verdict.causes} <= {*row.verdict.accepted}:
                     yield replace(row, span=span)
 
     def planned(self, protected: Protected, every: Every, epsilon: Decimal, delta: Decimal | None) -> _Plan | None:
@@ -395,7 +426,7 @@ class _Adviser:
         return AdviceRow(plan.protected, epsilon, plan.delta, plan.every, clamps, run, verdict)
 
     def _verdict(self, run: RunFile) -> Verdict | None:
-        with suppress(ChainError):
+        with suppress(ChainError, Refused):  # no loss keeps the promise, or it lacks a model
             terms = replace(self._terms, run=run)
             most_days = MOST_DAYS if run.schedule.last_day is not None else _DAYS_OF_AN_ENDLESS_SERIES
             return judge_first_release(terms, self._roster, self._today, most_days=most_days)
@@ -413,13 +444,16 @@ class _Adviser:
         keys = promise_of(run, protected, epsilon, delta=delta, every=every)
         notion = next(notion for notion in NOTIONS if notion.name == keys["notion"])
         accept = {"accept": run.promise.accept} if run.promise.accept else {}
+        model = run.model
+        if isinstance(model, EstimatedModel) and not notion.needs_model:  # a promise that does not rest on it
+            model = model.model_copy(update={"accept_unverified_model": None})
         try:
             promise = notion.model_validate({**keys, **accept})
         except ValidationError as error:
             problem = error.errors(include_url=False)[0]
             raise RunFileError(f"{'.'.join(map(str, problem['loc']))} {problem['msg']}".strip()) from None
         series = self._series(every, clamps) if self._means else run.series
-        return run.model_copy(update={"series": series, "promise": promise}).promising(promise)
+        return run.model_copy(update={"series": series, "promise": promise, "model": model}).promising(promise)
 
     def _series(self, every: Every, clamps: Sequence[Decimal]) -> dict[str, Any]:
         """Return the series, the means first, with these periods and clamps for every mean."""

@@ -16,8 +16,9 @@ Decisions:
 * The series are the planned ones, whatever is due now: to the last day, the horizon or `epsilon_total`, but at most ten
   years; a last day that is farther away promises no shorter spans.
 * Where the sum of the losses exceeds the limit of the own bound far enough, the limit decides, and nothing is computed.
-* Rows of the first, middle and last day stand for all, by their root mean square. Of groups the one with the least
-  noise counts. If none of the three has enough households, others are tried.
+* The losses of all rows count, by the root mean square of their noise; households and groups are those of the first,
+  middle and last day. Of groups the one with the least noise counts. If none of the three has enough households, others
+  are tried.
 * The interval covers the noise only, which is exact for rows of one scale (`consistency.sum_interval`). Of single days
   of a mean it is that of the smoothed estimates (`agedp smooth`), by the yardstick, where these have less error.
 * The layers of a mean are judged by their sum. A profile is judged by the yardstick's half-hour, a count by the mean
@@ -29,6 +30,7 @@ Decisions:
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
@@ -530,12 +532,20 @@ def _part(terms: ReleaseTerms, series: str) -> Fraction:
     return terms.notion.part_of_day(series, share_of(terms.run.series[series]))
 
 
+def _root_mean_square(values: Sequence[float]) -> float:
+    return math.sqrt(sum(value**2 for value in values) / len(values))
+
+
 @dataclass(frozen=True, slots=True)
 class _RowNoise:
-    """Noise scale of each layer of a row in its best group [unit of the series], and the yardstick's mean of it."""
+    """Noise scale of each layer of a row in its best group, and the yardstick's mean of it [unit of the series].
+
+    `loss` is that of the whole day [nano-epsilon], to which noise is inverse.
+    """
 
     scales: tuple[float, ...]
     mean: float
+    loss: int
 
 
 def _series_noise(
@@ -545,6 +555,7 @@ def _series_noise(
     run, rows = terms.run, planned[names[0]]
     series = run.series[names[0]]
     first_middle_last = [0, len(rows) // 2, len(rows) - 1] if rows else []
+    losses = [loss for _, loss in rows if loss > 0]
     noises: list[_RowNoise] = []
     for probes in (first_middle_last, range(0, len(rows), max(1, len(rows) // _MOST_PROBES))):
         distinct = dict.fromkeys(rows[index] for index in probes)
@@ -553,8 +564,9 @@ def _series_noise(
             break
     else:
         return None
+    factors = [_root_mean_square([noise.loss / loss for loss in losses]) for noise in noises]
     layers = zip(*(noise.scales for noise in noises), strict=True)
-    scales = tuple(math.sqrt(sum(scale**2 for scale in layer) / len(noises)) for layer in layers)
+    scales = tuple(_root_mean_square([*map(operator.mul, layer, factors)]) for layer in layers)
     row_days = _ROW_DAYS[getattr(series, "every", "day")]
     counts = _span_counts(row_days, len(rows))
     if run.schedule.last_day is not None and run.schedule.last_day <= _period(run)[-1]:
@@ -650,4 +662,4 @@ def _row_noise(
         mean = best.households / bins
     if series.unit == "kWh":
         mean = _usual_kwh(series, run.input.layout.interval_minutes)
-    return _RowNoise(tuple(scales), mean)
+    return _RowNoise(tuple(scales), mean, loss)

@@ -337,6 +337,8 @@ _ARGUMENTS: Final = ("dataset", "files", "interval_minutes", "accept")
 _VALUE: Final = r'"(?:[^"\\]|\\.)*"|\[[^]]*\]|\{[^}]*\}|true|false|-?\d+(?:\.\d+)?'
 _COLUMN: Final = rf"(?:{'|'.join(LongColumns.model_fields)})"
 _OPTION: Final = re.compile(r" \(--[^)]*\)")
+_FLAGS: Final = "|".join(sorted((key.replace("_", "-") for key in LongColumns.model_fields), key=len, reverse=True))
+_COLUMN_FLAG: Final = re.compile(rf"--({_FLAGS})(?:-columns?)?\b")
 _COLUMN_VALUE: Final = re.compile(rf"(?:\[input\.columns\] |\b)({_COLUMN}) = ({_VALUE})")
 _COLUMNS: Final = re.compile(rf"\[input\.columns\] ({_COLUMN}\b(?:(?:, | and | or ){_COLUMN}\b)*)")
 _ARGUMENT: Final = re.compile(rf"(?:\[input\] |\b)({'|'.join(_ARGUMENTS)}) = (?={_VALUE})")
@@ -357,10 +359,13 @@ def in_python(text: str) -> str:
 
     >>> in_python('[input.columns] negative = "zero", or [input] accept = ["negative"] (--accept-finding negative)')
     'columns={"negative": "zero"}, or accept=["negative"]'
+    >>> in_python('Give --time-format, --household-column')
+    'Give columns["time_format"], columns["household"]'
     >>> in_python('Correct [input.columns] unit or [input] max_half_hour_kwh, or write where = { kind = "E1" }')
     'Correct columns["unit"] or max_half_hour_kwh in a run file, or write columns={"where": {"kind": "E1"}}'
     """
     text = _OPTION.sub("", text).replace(_QUARANTINE, '.attrs["rows"] of agedp.read counts them by reason')
+    text = _COLUMN_FLAG.sub(lambda found: f'columns["{found[1].replace("-", "_")}"]', text)
     text = _COLUMN_VALUE.sub(lambda found: f'columns={{"{found[1]}": {_python_value(found[2])}}}', text)
     text = _COLUMNS.sub(lambda found: re.sub(_COLUMN + r"\b", r'columns["\g<0>"]', found[1]), text)
     text = _KEY_ELSEWHERE.sub(r"\1 in a run file", _ARGUMENT.sub(r"\1=", text))

@@ -61,7 +61,12 @@ class Lines:
     @property
     def factor(self) -> float:
         """Return what values are multiplied by: shares are in percent."""
-        return 100.0 if self.chart.unit == "%" else 1.0
+        return 100.0 if self.chart.unit == "share" else 1.0
+
+    @property
+    def unit(self) -> str:
+        """Return the unit of what is drawn."""
+        return {"kWh": "kWh per household", "share": "%"}.get(self.chart.unit, self.chart.unit)
 
     @property
     def date_column(self) -> str:
@@ -229,7 +234,7 @@ def _time_charts(shown: ShownSeries, drawn: Mapping[str, Sequence[_Row]]) -> Ite
     charts = [
         svg.chart(
             _caption(shown, group, len(drawn)), _about(shown, drawn[group]), of_group, x=x, y=y,
-            y_title=shown.lines.chart.unit, height=130 if several else 250, has_legend=not several,
+            y_title=shown.lines.unit, height=130 if several else 250, has_legend=not several,
             anchor=_anchor(shown, group, [*drawn]),
         )
         for group, of_group in layers.items()
@@ -255,7 +260,7 @@ def _time_layers(
     layers.append(_line(shown.lines, rows, name, style=0, has_band=shown.lines.chart.band is not None))
     if shown.skipped:
         layers.append(svg.Marks("skipped days", [float(day.toordinal()) for day in shown.skipped]))
-    return [*layers, svg.Hover(svg.day_text, shown.lines.chart.unit, most=most)]
+    return [*layers, svg.Hover(svg.day_text, shown.lines.unit, most=most)]
 
 
 def _line(lines: Lines, rows: Sequence[_Row], name: str, *, style: int, has_band: bool) -> svg.Line:
@@ -281,7 +286,7 @@ def _about(shown: ShownSeries, rows: Sequence[_Row]) -> str:
     reach = max(high - value for value, _, high in map(lines.ends, rows))
     return (
         f"{len(rows):,} {lines.period_name(rows[0])}s from {lines.period_text(rows[0])} to "
-        f"{lines.period_text(rows[-1])}, {lines.chart.unit}: lowest {numbers[0]} in {lines.period_text(lowest)}, "
+        f"{lines.period_text(rows[-1])}, {lines.unit}: lowest {numbers[0]} in {lines.period_text(lowest)}, "
         f"highest {numbers[1]} in {lines.period_text(highest)}, noise included; the noise interval reaches at most "
         f"{svg.format_number(reach)} to either side."
     )
@@ -297,7 +302,7 @@ def _periods_table(shown: ShownSeries, coverage: Decimal) -> str:
         for i, row in enumerate(rows)
     ]
     newest = f", the newest {len(rows)}" if len(rows) < lines.table.num_rows else ""
-    caption = f"{_caption(shown, 'all', 1)}, {lines.chart.unit}{newest}; low to high: {percent(coverage)} of the noise"
+    caption = f"{_caption(shown, 'all', 1)}, {lines.unit}{newest}; low to high: {percent(coverage)} of the noise"
     return table(caption, (period, *(["days"] if days else []), "value", "low", "high"), body)
 
 
@@ -311,20 +316,20 @@ def _place_charts(shown: ShownSeries, drawn: Mapping[str, Sequence[_Row]]) -> It
     texts = _place_texts(lines, next(iter(drawn.values())))
     y = svg.linear_axis([end for rows in drawn.values() for row in rows for end in lines.ends(row)], zero=True)
     x, most = _place_axis(texts), svg.share_of_areas(len(drawn))
-    hover = svg.Hover(lambda place: texts[round(place)], lines.chart.unit, most=most)
+    hover = svg.Hover(lambda place: texts[round(place)], lines.unit, most=most)
     layers = {group: [*_place_layers(lines, rows, texts), hover] for group, rows in drawn.items()}
     charts = []
     for group, of_group in layers.items():
         rows = drawn[group]
         highest = max(rows, key=lambda row: lines.ends(row)[0])
         about = (
-            f"In {lines.period_text(rows[0])}, {lines.chart.unit}: the highest of {len(rows)} values is "
+            f"In {lines.period_text(rows[0])}, {lines.unit}: the highest of {len(rows)} values is "
             f"{svg.format_number(lines.ends(highest)[0])} at {_place_text(lines, highest)}, noise included."
         )
         title = f"{_caption(shown, group, len(drawn))}, {lines.period_text(rows[0])}"
         charts.append(
             svg.chart(
-                title, about, of_group, x=x, y=y, y_title=lines.chart.unit, height=150 if several else 240,
+                title, about, of_group, x=x, y=y, y_title=lines.unit, height=150 if several else 240,
                 has_legend=not several, anchor=_anchor(shown, group, [*drawn]),
             )
         )  # fmt: skip
@@ -392,7 +397,7 @@ def _places_table(shown: ShownSeries, coverage: Decimal) -> str:
         for text in _place_texts(lines, rows)
     ]
     caption = (
-        f"{_caption(shown, group, 1)}, {lines.period_text(rows[0])}, {lines.chart.unit}; low to high: "
+        f"{_caption(shown, group, 1)}, {lines.period_text(rows[0])}, {lines.unit}; low to high: "
         f"{percent(coverage)} of the noise"
     )
     ends = ("value", "low", "high")
@@ -427,7 +432,7 @@ def _groups_table(shown: ShownSeries, drawn: Sequence[str], coverage: Decimal) -
     heads = ["value", "low", "high"] + (["newest day", "low", "high"] if days else [])
     where = [] if lines.is_over_time else ["highest at"]
     caption = (
-        f"Groups of {shown.label or shown.name}: newest {period}, {lines.chart.unit}; low to high: "
+        f"Groups of {shown.label or shown.name}: newest {period}, {lines.unit}; low to high: "
         f"{percent(coverage)} of the noise"
     )
     households_column = ["households"] if numbers else []

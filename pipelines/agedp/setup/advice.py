@@ -11,7 +11,7 @@ from agedp.compute.engine_settings import SILENT, ProgressReporter
 from agedp.planning.advisor import Advice, advise
 from agedp.run_context import RunContext
 from agedp.setup.init_run_file import init
-from agedp.setup.run_file_draft import RunFileDraft, load_decided
+from agedp.setup.run_file_draft import DraftPaths, RunFileDraft, load_decided
 from agedp.setup.run_file_options import OptionValues
 from agedp.workspace import Workspace
 from agedp_data import clock
@@ -34,15 +34,22 @@ def advise_run(run: RunContext) -> Advice:
 
 
 def advise_files(
-    patterns: Sequence[str], *, options: OptionValues | None = None, progress: ProgressReporter = SILENT
+    patterns: Sequence[str],
+    *,
+    options: OptionValues | None = None,
+    confidential: Path | None = None,
+    progress: ProgressReporter = SILENT,
 ) -> Advice:
-    """Return the advice for the households and the days that input files contain, read in a temporary folder.
+    """Return the advice for the households and the days that input files contain; writes to a temporary folder.
+
+    What is read is kept in the folder `confidential`, if one is named, for a run that reads the same files.
 
     Raises:
         InputError, RunFileError: as `agedp init`.
     """
     workspace = Workspace.create()  # of its owner alone, and removed with this value
-    initial = init(patterns, folder=workspace.folder, options=options, progress=progress)
+    paths = None if confidential is None else DraftPaths(confidential=str(confidential.absolute()))
+    initial = init(patterns, folder=workspace.folder, options=options, paths=paths, progress=progress)
     return advise_draft(initial.draft, initial.read_roster(), base=workspace.folder)
 
 

@@ -22,9 +22,9 @@ from agedp.compute.engine_settings import SILENT, ProgressReporter
 from agedp.local_files import atomic_files
 from agedp.run_context import engine_for, load_meters, reading_rules, store_for
 from agedp.setup import protection, run_file_draft
-from agedp.setup.long_columns import TABLE, LongTable, OtherFiles, read_columns
+from agedp.setup.long_columns import TABLE, LongTable, OtherFiles, UnreadableTable, read_columns
 from agedp.setup.run_file_draft import DraftPaths, FileFacts, RunFileDraft, draft, notion_of
-from agedp.setup.run_file_options import FLAGS, SERIES, Key, OptionValues, quoted
+from agedp.setup.run_file_options import SERIES, Key, OptionValues, quoted
 from agedp.stage_values import Delivery
 from agedp.stages.ingest import ingest
 from agedp.store.file_identity import first_records, read_header, texts_of_file
@@ -97,7 +97,7 @@ def existing_file_error(path: Path) -> InputError:
     return InputError(f"{path} exists already; move it away or name another folder with --in")
 
 
-_OLD_DAYS, _LOOKED_AT, _SHOWN, _NAMED = 365, 3, 3, 12
+_OLD_DAYS, _LOOKED_AT, _SHOWN = 365, 3, 3
 _DATES: tuple[Key, ...] = (("schedule", "first_day"), ("schedule", "last_day"), ("model", "period"))
 _OF_DATES: tuple[Key, ...] = (*_DATES, ("schedule", "skip_days"), (SERIES, "every"))
 """Options that only a known period can be compared with."""
@@ -210,9 +210,7 @@ def init(
     run_file, roster = folder / "run.toml", folder / "roster.csv"
     options = _with_absolute_paths(options or {})
     check_group_column(roster, options)
-    is_open = run_file.exists() and is_undecided(run_file)
-    if (run_file.exists() and not is_open) or (BY not in options and roster.exists() and not is_read_off(roster)):
-        raise existing_file_error(roster if is_open or not run_file.exists() else run_file)
+    is_open = check_replaceable(folder, options)
     paths = paths or DraftPaths()
     dataset, long = read_layout(patterns, options)
     facts = _facts(dataset, long, patterns, {})
@@ -226,7 +224,7 @@ def init(
     facts = _facts(dataset, long, patterns, spans)
     content = format_roster(_roster_rows(spans, facts.last, options)).encode()
     base = folder.absolute()
-    if protection.SPAN in options:
+    if protection.is_asked(options):
         counted = read_roster(roster) if BY in options else parse_roster(roster.name, content)
         drafted = protection.decide(facts, options, counted.counts, paths=paths, base=base, today=clock.today())
     else:
@@ -246,6 +244,19 @@ def init(
     atomic_files.write(run_file, drafted.text().encode(), mode=0o644)
     first = () if long is None else _first_readings(patterns, drafted, folder)
     return InitialFiles(run_file, roster, facts, drafted, long, options, first)
+
+
+def check_replaceable(folder: Path, options: OptionValues) -> bool:
+    """Refuse a folder with a decided run file or a corrected roster; return whether it has a run file to replace.
+
+    Raises:
+        InputError: names the file.
+    """
+    run_file, roster = folder / "run.toml", folder / "roster.csv"
+    is_open = run_file.exists() and is_undecided(run_file)
+    if (run_file.exists() and not is_open) or (BY not in options and roster.exists() and not is_read_off(roster)):
+        raise existing_file_error(roster if is_open or not run_file.exists() else run_file)
+    return is_open
 
 
 def _roster_rows(
@@ -293,7 +304,7 @@ def _no_reading_error(delivery: Delivery, store: Store, patterns: Sequence[str])
             if header is not None and (unasked := texts_of_file(source, start, header, store)):
                 return InputError(problem, private=f"{problem}: {unasked}")
     if reason != RejectionReason.ABOVE_BOUND.words:
-        return InputError(problem, private=f"{problem}. Rows rejected: {number:,} {reason}" if number else problem)
+        return InputError(problem, private=f"{problem}. Rows rejected: {reason}, {number:,}" if number else problem)
     return InputError(
         "the files contain no reading: values exceed max_half_hour_kwh. The unit is wrong, or they are registers of "
         "a meter (docs/own-data.md, Cumulative registers)"
@@ -315,8 +326,8 @@ def preview(
 
 
 def _draft_unread(facts: FileFacts, options: OptionValues, paths: DraftPaths, folder: Path) -> RunFileDraft:
-    """Return the draft before the files are read: what --protect leads to is not known yet."""
-    drafter = protection.provisional if protection.SPAN in options else draft
+    """Return the draft before the files are read: what --protect or --epsilon leads to is not known yet."""
+    drafter = protection.provisional if protection.is_asked(options) else draft
     return drafter(facts, options, paths=paths, base=folder.absolute())
 
 
@@ -345,7 +356,6 @@ def read_layout(patterns: Sequence[str], options: OptionValues) -> tuple[str, Lo
     for source in sources:
         long = _long_table(source, sources, options)
         if long is not None:
-            _check_readable(long, source)
             return Long.name, long
     for source in sources:
         if not filesystem.is_parquet(source.location) and (lines := _first_lines(source, options)[1]):
@@ -398,20 +408,31 @@ def _publisher(sources: Sequence[InputFile]) -> str | None:
 
 
 def _long_table(source: InputFile, sources: Sequence[InputFile], options: OptionValues) -> LongTable | None:
-    """Return the columns of a table by its first lines, None if it has no rows or is no text."""
+    """Return the columns of a table by its first lines, None if it has no rows or is no text.
+
+    Raises:
+        InputError: its first rows leave open how to read it.
+    """
     others = [other for other in sources if other is not source][:_LOOKED_AT]
     try:
         if filesystem.is_parquet(source.location):
             of_cells = {key: toml for key, toml in options.items() if key != (TABLE, "separator")}
-            return read_columns(parquet_parsing.first_lines(source), of_cells, complete=False)
-        encoding, lines, complete = _first_lines(source, options)
-        other_lines = [_first_lines(other, options)[1] for other in others if not filesystem.is_parquet(other.location)]
-        files = OtherFiles([file.name for file in sources], other_lines)
-        return read_columns(lines, options, complete=complete, encoding=encoding, others=files)
+            long = read_columns(parquet_parsing.first_lines(source), of_cells, complete=False)
+        else:
+            encoding, lines, complete = _first_lines(source, options)
+            texts = [other for other in others if not filesystem.is_parquet(other.location)]
+            files = OtherFiles([file.name for file in sources], [_first_lines(other, options)[1] for other in texts])
+            long = read_columns(lines, options, complete=complete, encoding=encoding, others=files)
+        if long is not None:
+            long.check_readable()
     except InputError as error:
         if str(error).startswith(source.label):
             raise
-        raise source.error(str(error), private=error.private) from None
+        of_file = source.error(str(error), private=error.private)
+        if isinstance(error, UnreadableTable):
+            of_file = UnreadableTable(str(of_file), private=of_file.private, candidates=error.candidates)
+        raise of_file from None
+    return long
 
 
 def _first_lines(source: InputFile, options: OptionValues) -> tuple[str, list[str], bool]:
@@ -422,16 +443,6 @@ def _first_lines(source: InputFile, options: OptionValues) -> tuple[str, list[st
     encoding = json.loads(given) if given else encoding_of(head, complete=complete)
     lines = text_lines(head, encoding, complete=complete) if encoding in ENCODINGS else []
     return encoding or UTF_8, lines, complete
-
-
-def _check_readable(long: LongTable, source: InputFile) -> None:
-    """Refuse a table whose rows cannot be read yet, naming the options that are needed and their candidates."""
-    if long.unreadable:
-        problem = "a long table whose first rows leave open how to read it. Give"
-        flags = {FLAGS[TABLE, key]: [*map(quoted, names)] for key, names in long.unreadable.items()}
-        shown = {flag: [*names[:_NAMED], *["..."][len(names) <= _NAMED :]] for flag, names in flags.items()}
-        needed = "; ".join(f"{flag} ({' or '.join(names)})" for flag, names in shown.items())
-        raise source.error(f"{problem} {', '.join(flags)}", private=f"{problem} {needed}")
 
 
 def _facts(

@@ -94,11 +94,24 @@ _SOME_NEGATIVE = 0.01
 _OFFSET = re.compile(r":\d\d(\.\d+)?[+-]\d\d$")
 _MIDNIGHT, _DAY = timedelta(), timedelta(days=1)
 _SMALL_WH = 20.0
-_SHOWN, _LINES_OF_HOUSEHOLD = 8, 20
+_SHOWN, _NAMED, _LINES_OF_HOUSEHOLD = 8, 12, 20
 _READ_OFF: Final = "read off the first values"
 _REPEATED = 4
 """With fewer timestamps for a value, the value may be the number of a record."""
 _COLUMN_KEYS: Final = ("household", "time", "energy")
+
+
+class UnreadableTable(InputError):
+    """A long table of which no row can be read before a column or a form is named.
+
+    `candidates` are the values that each key may have; private, as they quote the header.
+    """
+
+    def __init__(
+        self, public: str, *, private: str | None = None, candidates: Mapping[Key, tuple[str, ...]] | None = None
+    ) -> None:
+        super().__init__(public, private=private)
+        self.candidates = candidates or {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +136,21 @@ class LongTable:
         if flags := " ".join(f"--read-off {line.key}" for line in proposed if line.read_off):
             texts.append(f"if you follow the readings in this, also give {flags}: the statement lists them")
         return "; ".join([f"The first lines show {shown}", *texts])
+
+    def check_readable(self) -> None:
+        """Refuse a table whose rows cannot be read yet, naming the options that are needed; candidates are private.
+
+        Raises:
+            UnreadableTable: there is a key without which no row can be read.
+        """
+        if not self.unreadable:
+            return
+        problem = "a long table whose first rows leave open how to read it. Give"
+        flags = {FLAGS[TABLE, key]: [*map(quoted, names)] for key, names in self.unreadable.items()}
+        shown = {flag: [*names[:_NAMED], *["..."][len(names) <= _NAMED :]] for flag, names in flags.items()}
+        needed = "; ".join(f"{flag} ({' or '.join(names)})" for flag, names in shown.items())
+        candidates = {(TABLE, key): names for key, names in self.unreadable.items()}
+        raise UnreadableTable(f"{problem} {', '.join(flags)}", private=f"{problem} {needed}", candidates=candidates)
 
 
 @dataclass(frozen=True, slots=True)
@@ -383,7 +411,10 @@ class _ColumnReader:
         if surely and _repeats(self._cells[likely[0]], stamps):
             self._decide("household", likely[0], "the only column of its kind; its values repeat at other timestamps")
         else:
-            self._unreadable["household"] = tuple(dict.fromkeys(possible or names or self._cells))
+            candidates = dict.fromkeys(possible or names or self._cells)  # first those of which each time comes once
+            self._unreadable["household"] = tuple(
+                sorted(candidates, key=lambda name: not _repeats(self._cells[name], stamps))
+            )
 
     def _household_of_file(self) -> bool:
         """Decide a household that no column has: by a line before the header, or by the name of the file."""

@@ -102,8 +102,9 @@ def notion_of(options: OptionValues) -> type[Promise] | None:
 
 
 def model_block(options: OptionValues) -> type[Section]:
-    """Return which [model] it is: declared where an option names a curve or kernel, else estimated."""
-    return DeclaredModel if {("model", "curve"), ("model", "kernel")} & set(options) else EstimatedModel
+    """Return which [model] it is: declared where an option says so, or names a curve or kernel, else estimated."""
+    is_declared = options.get(("model", "source")) == quoted("declared")
+    return DeclaredModel if is_declared or {("model", "curve"), ("model", "kernel")} & set(options) else EstimatedModel
 
 
 class Proposals:
@@ -220,8 +221,14 @@ class Proposals:
         is_live = self._options.get(("schedule", "mode")) == quoted("live")
         return not is_live or {("schedule", "first_day"), ("schedule", "last_day")} <= set(self._options)
 
-    def _of_horizon_days(self) -> int:
-        return self._days
+    def _of_horizon_days(self) -> str:
+        return str(self._days) if self._has_last_day or ("promise", "delta") in self._options else quoted("unlimited")
+
+    def _of_schedule(self) -> str:
+        """Return the schedule of the least noise over a period, or one that needs no end."""
+        if self._has_last_day:
+            return quoted("optimal")
+        return quoted("renewal" if self.toml("promise", "discount") == quoted("hyperbolic") else "constant")
 
     def _of_budget(self) -> str:
         is_endless = self.toml("promise", "horizon_days") == quoted("unlimited")

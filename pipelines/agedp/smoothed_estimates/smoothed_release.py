@@ -32,13 +32,14 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from agedp import plots
-from agedp.compute.engine_settings import SILENT, ProgressReporter
+from agedp.compute.engine_settings import SHOWN_PROGRESS, ProgressReporter
 from agedp.local_files import atomic_files
 from agedp.release_folder.folder_files import STATEMENT
 from agedp.release_folder.folder_writer import add_checksums
 from agedp.release_folder.release_folder import ESTIMATES_RECORD
 from agedp.release_folder.result_tables import METADATA_KEY, parquet_bytes
 from agedp.release_verification import ReleaseFolder, open_release
+from agedp.result_summary import ResultSummary, extent
 from agedp.smoothed_estimates import smoothed_table
 from agedp.smoothed_estimates.smoothed_page import smoothed_page
 from agedp.smoothed_estimates.smoothed_table import TOTAL, Quantity, QuantityEstimates, QuantityFigures, SeriesSpan
@@ -224,8 +225,8 @@ def record_bytes(record: Mapping[str, Any]) -> bytes:
 # --------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class SmoothedRelease:
+@dataclass(frozen=True, slots=True, repr=False)
+class SmoothedRelease(ResultSummary):
     """Smoothed estimates of a release: their table, and `source`, what they were computed from."""
 
     source: Mapping[str, Any]
@@ -233,6 +234,16 @@ class SmoothedRelease:
     amplitudes: Sequence[Mapping[str, Any]]
     statement: Statement
     release: Path
+
+    def _facts(self) -> dict[str, object]:
+        low, high = (self.arrow[name].to_numpy() for name in ("low_kwh", "high_kwh"))
+        return {
+            "population": self.statement.population,
+            "days": extent(self.source["days"].values()),
+            "region": self.source["region"],
+            "weather": "used" if self.source["weather"] else "not used",
+            "half_width_of_90_percent_kwh": extent((high - low) / 2),
+        }
 
     @property
     def table(self) -> pd.DataFrame:
@@ -321,7 +332,7 @@ def smooth(
     if weather is None and temperature_column is not None:
         raise InputError("temperature_column names a column of the weather table; give weather too")
     table = None if weather is None else read_weather(weather, column=temperature_column)
-    return estimate_release(release, region=region, weather=table, progress=SILENT)
+    return estimate_release(release, region=region, weather=table, progress=ProgressReporter(SHOWN_PROGRESS.get()))
 
 
 def estimate_release(

@@ -110,8 +110,7 @@ def _session_for_release(session: LedgerSession, due_days: DueDays) -> LedgerSes
     if due_days.due and (session.ledger is None or not session.ledger.contracts()):
         _check_first_release(session, due_days)
         if (notice := session.run.engine.notice) is not None:
-            for line in due_days.notices:
-                notice(line)
+            notice(due_days.notices)
     return session.checked(create=True) if due_days.due or session.ledger is not None else session
 
 

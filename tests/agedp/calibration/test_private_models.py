@@ -272,7 +272,7 @@ def test_a_model_of_a_frame_brings_its_draws_into_the_ledger_of_a_release(homes)
     earlier = frame[frame["interval_start"].dt.date <= PERIOD_END]
     model = agedp.calibrate(
         agedp.quantize(earlier, states=2), min_visits=5, confidence="plug-in", chain="homogeneous", ages_days=[1, 2],
-        publish="private", selection_epsilon=4, coverage=0.5, failure_probability=0.1,
+        assume="markov", publish="private", selection_epsilon=4, coverage=0.5, failure_probability=0.1,
     )  # fmt: skip
     promise = agedp.Classical(
         epsilon_per_day=0.5, max_day_epsilon=9, epsilon_total=60, accept=["useless", "no-credit", "total"]

@@ -269,3 +269,9 @@ def test_a_key_tightened_in_opposite_directions_does_not_change(monkeypatch):
     assert {notion.name for notion in (*NOTIONS[2:], Opposite)} > {"temporal", "w-event"}
     assert rule_of("promise.alpha", ["temporal", "w-event"]) is rule_of("promise.alpha") is NEVER
     assert (rule_of("promise.alpha", ["temporal"]), rule_of("promise.alpha", ["w-event"])) == (LOWER, RAISE)
+
+
+def test_what_a_table_is_of_is_named_before_its_other_keys():
+    weekly = {"statistic": "mean", "clamp_kwh": "20", "every": "week"}
+    changes = amendment({"series": {"use": weekly}}, {"series": {"use": {"statistic": "coverage"}}})
+    assert [change.key.rpartition(".")[2] for change in changes] == ["statistic", "clamp_kwh", "every"]

@@ -71,7 +71,7 @@ REFUSED = [
     ("london", "epsilon_total   = 182.5", 'epsilon_total = 10\ndelta = "few"', '[promise] delta = "few": must be a probability, such as "1e-6"'),
     ("london", "epsilon_total   = 182.5", "epsilon_total = 10\ndelta = 0.034", "[promise] delta = 0.034: exceeds 1/min_households = 1/30: the bounds would permit"),
     ("london", "epsilon_total   = 182.5", 'epsilon_total = "unlimited"\ndelta = 1e-6', "[promise] delta = 0.000001: applies to no bound: epsilon_total"),
-    ("london", "last_day  = 2013-12-31", "last_day = 2012-12-31", "[schedule] last_day = 2012-12-31: lies before first_day = 2013-01-01"),
+    ("london", "last_day  = 2013-12-31", "last_day = 2012-12-31", "[schedule] last_day = 2012-12-31: lies before first_day = 2013-01-01; write a later day"),
     ("london", '"out/confidential"', '"out/release/c"', "[output] confidential: lies in the release folder"),
     ("london", '"out/confidential"', '"out"', "[output] release: lies in the confidential folder"),
     ("london", '"roster.csv"', '"out/release/../release/r.csv"', "[population] roster: lies in the release folder"),

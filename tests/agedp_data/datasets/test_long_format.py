@@ -61,7 +61,7 @@ def test_a_missing_column_is_named_and_the_header_stays_private(header, name, ti
     with pytest.raises(InputError) as caught:
         layout_of("long", LONDON).recognise([header])
     wanted = '[input.columns] needs the columns "meter", "at", "kwh"; '
-    assert str(caught.value) == f'{wanted}the header has "{name}" {times} times, not once'
+    assert str(caught.value) == f'{wanted}the header has "{name}" {times} times, not once. Name columns of the header'
     found = ", ".join(f'"{each}"' for each in header.split(",") if header)
     assert caught.value.private == f"{caught.value}; columns found: {found}"
 
