@@ -54,7 +54,7 @@ COVERAGES: Final = ResultTable(
     f"number of households with a usable day, by day, {NOISE_TEXT}",
     _lines,
     "usable_noisy",
-    Chart("coverage", ("low", "high"), unit="share"),
+    Chart("coverage", ("low", "high"), "share", title="Households with a usable day"),
     ("max_missing",),
 )
 

@@ -331,7 +331,12 @@ DISTRIBUTIONS: Final = result_table.ResultTable(
     f"number of households by day and range of use, {result_table.NOISE_TEXT}",
     _lines,
     "households_noisy",
-    result_table.Chart("households_noisy", unit="households"),
+    result_table.Chart(
+        "households_noisy",
+        unit="households",
+        x=("bin_low_kwh", "bin_high_kwh"),
+        title="Households by use of the day, kWh",
+    ),
 )
 
 

@@ -177,7 +177,8 @@ def _period_lines(row: tables.PublishedRow, terms: tables.ContractTerms, noise: 
     return {**lines, "first_day": first, "household_days": lines.pop("households")}
 
 
-_CHART: Final = tables.Chart("mean_kwh", ("low_kwh", "high_kwh"))
+_BAND: Final = "low_kwh", "high_kwh"
+_PERIOD_CHART: Final = tables.Chart("mean_kwh", _BAND, x="first_day", title="Mean use per household and day")
 AVERAGES: Final = tables.ResultTable(
     "daily_averages",
     _DAILY_AVERAGES,
@@ -185,7 +186,7 @@ AVERAGES: Final = tables.ResultTable(
     f"averages over households by day, {tables.NOISE_TEXT}",
     _mean_lines,
     "noisy_sum_wh",
-    _CHART,
+    tables.Chart("mean_kwh", _BAND, title="Mean use per household and day"),
     ("clamp_kwh",),
 )
 PERIOD_RELEASES: Final = tables.ResultTable(
@@ -196,7 +197,7 @@ PERIOD_RELEASES: Final = tables.ResultTable(
     f"{tables.NOISE_TEXT}",
     _period_lines,
     "noisy_sum_wh",
-    _CHART,
+    _PERIOD_CHART,
 )
 LAYERS: Final = tables.ResultTable(
     "daily_average_layers",
@@ -206,7 +207,7 @@ LAYERS: Final = tables.ResultTable(
     "mean up to the end of a layer; the smoothed table of `agedp smooth` has the sum",
     _layer_lines,
     "noisy_sum_wh",
-    _CHART,
+    None,
 )
 
 
@@ -337,6 +338,7 @@ AVERAGES_BY: Final[Mapping[Period, tables.DerivedTable]] = {
         order=("first_day", "series", "version"),
         rounded=("noise_sd_kwh",),
         kwh_of_wh=_kwh_of_household_day,
+        chart=_PERIOD_CHART if period == "month" else None,
     )
     for period in PERIODS
 }

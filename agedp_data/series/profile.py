@@ -498,7 +498,9 @@ def _calendar(layout: Layout, first: date, last: date) -> list[tuple[int, Ints]]
     return [(len(of_kind), np.sum(of_kind, axis=0)) for of_kind in by_kind.values()]
 
 
-_CHART: Final = tables.Chart("mean_kwh", ("low_kwh", "high_kwh"))
+_CHART: Final = tables.Chart(
+    "mean_kwh", ("low_kwh", "high_kwh"), x="start_minute", title="Mean use by time of day", colour="day_kind"
+)
 _CLAMPS: Final = ("clamp_kwh", "half_hour_clamp_kwh")
 PROFILES: Final = tables.ResultTable(
     "daily_profile",
@@ -507,7 +509,7 @@ PROFILES: Final = tables.ResultTable(
     f"averages over households by day and time of day (load profiles), {tables.NOISE_TEXT}",
     _day_lines,
     "noisy_sum_wh",
-    _CHART,
+    None,
     _CLAMPS,
 )
 PROFILE_RELEASES: Final = tables.ResultTable(
@@ -674,6 +676,7 @@ PROFILE_BY_MONTH: Final = tables.DerivedTable(
     lines=_profile_by_month,
     line=("first_day", "series", "group_column", "group", "version", "day_kind", "start_minute"),
     order=("first_day", "series", "version"),
+    chart=_CHART,
     rounded=("noise_sd_kwh",),
     kwh_of_wh=_kwh_of_half_hour,
 )

@@ -110,11 +110,24 @@ def _half_width(scale: float, coverage: Decimal) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """The columns of a table that its chart shows: a line with its band over the days, one chart for each group."""
+    """How a table is drawn: a column with its band along an axis, one small chart for each group.
+
+    Attributes:
+        y: the column that is drawn.
+        band: columns of the ends of its interval; None where lines of the newest row have the noise of what was drawn.
+        unit: of y; "share" for a part of the households.
+        x: the column of the axis, "day" or "first_day" for all days or periods; of any other column, or the two ends
+            of a range, the chart shows the newest day or period.
+        title: what the chart shows; "" for the name of the file.
+        colour: the column whose values are lines of one chart; "" for one line.
+    """
 
     y: str
     band: tuple[str, str] | None = None
     unit: str = "kWh"
+    x: str | tuple[str, str] = "day"
+    title: str = ""
+    colour: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -128,7 +141,7 @@ class ResultTable:
         description: what it contains, in datapackage.json.
         lines: returns the other columns, and the group, of the lines of a row.
         drawn: the column of what was drawn.
-        chart: what its chart shows.
+        chart: what its chart shows; None where derived tables are read instead.
         keys: keys of the series that the guarantee has for each version; none: the whole table of the series.
     """
 
@@ -138,7 +151,7 @@ class ResultTable:
     description: str
     lines: Callable[[PublishedRow, ContractTerms, Noise], Columns]
     drawn: str
-    chart: Chart
+    chart: Chart | None
     keys: tuple[str, ...] = ()
 
     @property
@@ -197,6 +210,7 @@ class DerivedTable:
         kwh_of_wh: returns what a watt-hour of the drawn sum is in each line [kWh], if the table has intervals of sums.
         has_intervals: whether its guarantee names the coverage of intervals.
         is_possible: whether it follows from these series of a contract, which have statistics that it is derived from.
+        chart: what its chart shows, if it has one.
     """
 
     file: str
@@ -214,6 +228,7 @@ class DerivedTable:
     kwh_of_wh: Callable[[pa.Table], np.ndarray[Any, np.dtype[np.float64]]] | None = None
     has_intervals: bool = True
     is_possible: Callable[[Mapping[str, Any]], bool] = lambda series: True  # noqa: ARG005
+    chart: Chart | None = None
 
     def has_source(self, terms: Terms) -> bool:
         """Return whether a contract releases what the table is derived from."""

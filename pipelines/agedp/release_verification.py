@@ -50,7 +50,6 @@ from agedp.release_folder.folder_files import (
 )
 from agedp.release_folder.partitions import is_monthly, kind_of, partition_of
 from agedp.release_folder.release_folder import FolderReader, release_path
-from agedp.release_folder.result_tables import whole_table
 from agedp.release_folder.verification import contracts_and_releases, interval_coverage
 from agedp.reports.report_data import ReleasedRows, charted_rows
 from agedp.result_summary import ResultSummary
@@ -66,8 +65,6 @@ from agedp_data.messages import escape_text
 from agedp_data.model import Model
 from agedp_data.notions.notion import ASSUMPTION_FREE, DAY_BOUND, TOTAL_BOUND, LossBound
 from agedp_data.roster import RosterCounts
-from agedp_data.series.mean import AVERAGES_BY
-from agedp_data.series.result_table import Noise
 from agedp_data.series.series import RESULT_TABLES
 from agedp_data.statement.datapackage import datapackage, partition_resources
 from agedp_data.statement.deployment import deployment
@@ -213,7 +210,8 @@ class ReleaseFolder(ResultSummary, FolderReader):
             InputError: the release has no such table, it has no values of a day, or matplotlib is not installed.
         """
         table = self.table(name)
-        chart = next((kind.chart for kind in RESULT_TABLES if kind.chart.y in table), None)
+        charts = (kind.chart for kind in RESULT_TABLES if kind.chart is not None)
+        chart = next((chart for chart in charts if chart.y in table), None)
         if chart is None:
             raise InputError(f"{escape_text(name)}: has no values of a day to plot. Name a table of released values")
         return plots.released(table, chart)
@@ -491,8 +489,7 @@ def _report(folder: FolderReader, rows: _FolderRows, terms: ReleaseTerms) -> byt
     charted, history = rows.releases, rows.releases
     if is_monthly(listed):
         charted, history = charted_rows(rows.releases), [*map(outline_of, rows.releases)]
-    months = whole_table(AVERAGES_BY["month"], {}, charted, contracts, Noise(rows.coverage))
-    released = ReleasedRows(charted, history, months)
+    released = ReleasedRows(charted, history)
     return public_report(terms.run, rows.models, statement, released, contracts, file_names={*listed})
 
 

@@ -149,7 +149,7 @@ def test_it_is_released_published_verified_amended_and_charted(copy, tmp_path, l
     lines = pq.read_table(table).to_pylist()
     assert {line["group"] for line in lines} == {"Std", "ToU"}
     assert all(line["low"] < line["zero_noisy"] < line["high"] for line in lines)
-    assert "empty: Std" in (homes / "release" / "report.html").read_text("utf-8")
+    assert "<figcaption>empty, Std</figcaption>" in (homes / "release" / "report.html").read_text("utf-8")
     statement = (homes / "release" / "STATEMENT.md").read_text("utf-8")
     assert "counts of households without use" in statement
     assert "| daily_zero_days.parquet | day and group |" in statement

@@ -87,7 +87,7 @@ def test_a_failing_report_is_a_warning_and_made_up_for(homes, monkeypatch, place
     assert (again.released, result_json(again)["reports"], homes.files()) == ((), "written", before)
     days = [FIRST, FIRST + timedelta(days=1)]
     assert records(homes) == (days, days, [("2013-01-02", 2, 3)])
-    assert "true means of 2 are recorded" in (homes.folder / "confidential" / "report.html").read_text()
+    assert "true values of 2 are recorded" in (homes.folder / "confidential" / "report.html").read_text()
 
 
 def test_the_command_prints_the_release_and_warns_and_a_library_logs(homes, monkeypatch, caplog):

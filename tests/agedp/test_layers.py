@@ -111,8 +111,8 @@ def test_layers_have_a_file_of_their_own_that_says_what_they_are(kept):
     assert re.search(r"\| daily_mean/3 \| 1 \| [^|]+ \| daily averages \| from 10 to 40 kWh a day \|", words)
     assert "daily_mean/1, daily_mean/2 and daily_mean/3 are layers of one mean." in words
     page = (release.path / "report.html").read_text()
-    assert "The upper layers (daily_mean/2 from 2 to 10 kWh; daily_mean/3 from 10 to 40 kWh)" in page
-    assert "Mean daily use per household: daily_mean/2" not in page
+    assert "daily_mean, layer 2, up to 10 kWh; daily_mean, layer 3, up to 40 kWh" in page
+    assert "Mean use per household and day: daily_mean, layer 2" not in page
 
 
 @pytest.mark.parametrize(

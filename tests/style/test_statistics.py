@@ -15,16 +15,12 @@ OWN = ("agedp_data.series", "agedp.setup")
 """A statistic's own file and the registry; the proposals of `agedp init`."""
 KNOWN = frozenset(
     {
-        "agedp.reports.confidential_report",
-        "agedp.reports.released_series",
-        "agedp.reports.report_data",
-        "agedp.reports.series_charts",
         "agedp.synthetic_worlds",
         "agedp_data.config.contract",
         "agedp_data.statement.facts",
     }
 )
-"""Reports until they are drawn from the schemas; layers of a contract; the note on a mean's lost days; the counts of an
+"""Layers of a contract; the note on a mean's lost days; the counts of an
 audit, which are independent of the statistic's own."""
 
 

@@ -48,6 +48,7 @@ from agedp_data import clock, mechanisms, yardstick
 from agedp_data.config import RunFile
 from agedp_data.datasets.validation import INTERVAL_MINUTES
 from agedp_data.epsilon import NANO, floor_nano, format_epsilon
+from agedp_data.ledger import ContractRecord, ReleaseRecord
 from agedp_data.messages import percent_text
 from agedp_data.notions.enforcement import own_bound_name
 from agedp_data.notions.notion import DAY_BOUND, TOTAL_BOUND, losses_about_days
@@ -58,7 +59,7 @@ from agedp_data.series.consistency import sum_interval
 from agedp_data.series.layered_mean import series_text
 from agedp_data.series.mean import is_daily_mean
 from agedp_data.series.series import AnySeries
-from agedp_data.series.series_terms import days_of, layers_of, mean_name
+from agedp_data.series.series_terms import days_of, layer_number, layers_of, mean_name
 from agedp_data.statement.note_texts import odds_percent
 from agedp_data.yardstick import FIT, NORMAL_90, ROUGH, SPANS, Grade
 
@@ -71,6 +72,7 @@ WHOLE: Final = "whole period"
 MOST_DAYS: Final = 3652
 """Days of a plan, from the first one on."""
 _MOST_PROBES: Final = 64
+_WH_PER_KWH: Final = 1000.0
 _NEGLIGIBLE: Final = 0.001
 _SCALE_UNITS: Final = 10**6
 """An interval is computed in millionths of the largest scale."""
@@ -557,7 +559,7 @@ def _series_noise(
     layers = zip(*(noise.scales for noise in noises), strict=True)
     scales = tuple(_root_mean_square([*map(operator.mul, layer, factors)]) for layer in layers)
     row_days = _ROW_DAYS[getattr(series, "every", "day")]
-    counts = {span: length // row_days for span, length in SPANS.items() if row_days <= length <= row_days * len(rows)}
+    counts = _span_counts(row_days, len(rows))
     if run.schedule.last_day is not None and run.schedule.last_day <= _period(run)[-1]:
         counts[WHOLE] = len(rows)
     label = series_text(names[0], series) if len(names) == 1 else mean_name(names[0])
@@ -566,6 +568,55 @@ def _series_noise(
         smoothed_days = 0 if run.schedule.mode == "live" else len(rows)
     cut = _cut_kwh(run, names)
     return SeriesNoise(label, scales, counts, row_days, noises[0].mean, series.unit, smoothed_days, cut)
+
+
+def released_noises(rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]) -> tuple[SeriesNoise, ...]:
+    """Return the noise of each series, or of the layers of a mean, on its newest released day, in its best group.
+
+    Use it to say what a folder is fit for: it has no error of smoothed estimates, which are in no folder.
+
+    Args:
+        rows: released rows.
+        contracts: all contracts, oldest first.
+    """
+    of_contract = {contract.hash: contract.terms for contract in contracts}
+    tables: dict[str, dict[str, list[ReleaseRecord]]] = {}
+    for row in sorted(rows, key=lambda row: (row.day, row.seq)):
+        by_day = tables.setdefault(row.series if not layer_number(row.series) else mean_name(row.series), {})
+        by_day.setdefault(row.day, []).append(row)
+    noises = []
+    for label, by_day in tables.items():
+        *_, newest = by_day.values()
+        terms = of_contract[newest[0].contract]
+        scales, mean = list[float](), 0.0
+        for row in newest:
+            series = terms.series[row.series]
+            divisor, number = max(
+                (series.weight(part.kind) * number if series.unit == "kWh" else 1, number)
+                for part, number in series.by_part(row.cells, row.households).items()
+            )
+            scales.append(row.scale / (_WH_PER_KWH * divisor if series.unit == "kWh" else 1))
+            mean = number * len(series.by_part(row.cells, row.households)) / len(row.cells)
+        series = terms.series[newest[0].series]
+        if series.unit == "kWh":
+            mean = _usual_kwh(series, terms.layout.interval_minutes)
+        row_days = _ROW_DAYS[getattr(series, "every", "day")]
+        noises.append(
+            SeriesNoise(label, tuple(scales), _span_counts(row_days, len(by_day)), row_days, mean, series.unit)
+        )
+    return tuple(noises)
+
+
+def _span_counts(row_days: int, rows: int) -> dict[str, int]:
+    """Return the number of rows of each span that a series contains, the shortest first."""
+    return {span: length // row_days for span, length in SPANS.items() if row_days <= length <= row_days * rows}
+
+
+def _usual_kwh(series: AnySeries, interval_minutes: int) -> float:
+    """Return the yardstick's mean of a day, or of a reading of a series that reads half-hours [kWh]."""
+    if not series.reads_half_hours:
+        return yardstick.mean_kwh()
+    return yardstick.mean_kwh(half_hour=True) * max(1, interval_minutes // INTERVAL_MINUTES)
 
 
 def can_smooth(layers: Sequence[AnySeries]) -> bool:
@@ -601,7 +652,5 @@ def _row_noise(
         bins = sum(cell.group == best.group for cell in series.read_cells(row.cells))
         mean = best.households / bins
     if series.unit == "kWh":
-        minutes = max(INTERVAL_MINUTES, run.input.layout.interval_minutes)
-        half_hours = minutes // INTERVAL_MINUTES
-        mean = yardstick.mean_kwh(half_hour=True) * half_hours if series.reads_half_hours else yardstick.mean_kwh()
+        mean = _usual_kwh(series, run.input.layout.interval_minutes)
     return _RowNoise(tuple(scales), mean, loss)

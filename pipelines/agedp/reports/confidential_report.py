@@ -12,10 +12,6 @@ them, and a damaged one costs a section of the report:
     <model folder>/transitions.parquet             the transition counts of each household
     <confidential>/forgetting/<model>.parquet      the chain against lagged counts
 
-Decisions:
-
-* The table of true counts stays in columns: 2,000 cells over three years are 2.2 million counts, as Python rows 1
-  GB.
 """
 
 from __future__ import annotations
@@ -42,8 +38,7 @@ from agedp.local_files.atomic_files import FileKind, FileNotice, InternalPaths, 
 from agedp.local_files.books import Books
 from agedp.reports import svg
 from agedp.reports.html import TEXTS, PageSection, anchor_of, closed, paragraph, render_page, side_by_side, table
-from agedp.reports.released_series import signal_parts
-from agedp.reports.series_charts import CellMean, cell_means, percent, range_names, ranges_axis, ranges_hover, whiskers
+from agedp.reports.series_charts import percent, signal_parts
 from agedp.stage_values import Delivery
 from agedp.store.bucketed_roster import write_bucketed_roster
 from agedp.store.daily_totals import load_month_matrix
@@ -58,10 +53,8 @@ from agedp_data.ledger import ReleaseRecord
 from agedp_data.markov.transitions import transition_matrix
 from agedp_data.notions.notion import day_losses, losses_by_day_number
 from agedp_data.roster import Roster, RosterRows
-from agedp_data.series.distribution import Distribution
 from agedp_data.series.layered_mean import is_upper
 from agedp_data.series.result_table import Noise
-from agedp_data.series.series_terms import EnergySeries
 
 _TEXTS = TEXTS["confidential_report"]
 
@@ -82,6 +75,7 @@ class InternalSources:
         return self.run.population.name
 
 
+_WH_PER_KWH = 1000.0
 _ADVICE = "Put back a copy, or remove the file; releases do not depend on it"
 _DISTANCE = "total_variation_"
 
@@ -91,12 +85,12 @@ class ModelFiles:
     """Contents of the files, None for a missing or damaged one, and the warnings.
 
     `households` are the columns of households.parquet, `chains` the households whose chain mixes, with their transition
-    matrices (h, k, k), `goodness_of_fit` the table `table_schemas.GOODNESS_OF_FIT`.
+    matrices (h, k, k), `has_fit` tells whether the goodness of fit was computed.
     """
 
     households: Mapping[str, Any] | None = None
     chains: tuple[list[str], Floats] | None = None
-    goodness_of_fit: pa.Table | None = None
+    has_fit: bool = False
     notices: tuple[FileNotice, ...] = ()
 
 
@@ -124,7 +118,7 @@ def read_model_files(sources: InternalSources) -> ModelFiles:
     )
     notices.append(fit.notice)
     warnings = tuple(notice for notice in notices if notice is not None)
-    return ModelFiles(households.value, chains, fit.value, warnings)
+    return ModelFiles(households.value, chains, fit.value is not None, warnings)
 
 
 def _household_columns(path: Path) -> Mapping[str, Any]:
@@ -199,7 +193,7 @@ def clamp_effects(sources: InternalSources, days: Sequence[date]) -> list[ClampE
         months = sorted({f"{day:%Y-%m}" for day in days} & set(sources.delivery.months))
         stored = [month for month in months if month >= first_month][-MAX_MONTHS:]
         days_by_month = {month: [day for day in days if f"{day:%Y-%m}" == month] for month in stored}
-        uses = {name: series for name, series in sources.run.series.items() if isinstance(series, EnergySeries)}
+        uses: dict[str, Any] = {name: of for name, of in sources.run.series.items() if getattr(of, "clamp_wh", 0)}
         counts = {name: _ClampCounts() for name in uses}
         roster = write_bucketed_roster(sources.paths.folder, sources.roster, sources.store.buckets)
         for bucket in range(sources.store.buckets if days_by_month else 0):
@@ -230,7 +224,7 @@ def _count_bucket(
     sources: InternalSources,
     numbered_roster: tuple[int, RosterRows],
     days_by_month: Mapping[str, Sequence[date]],
-    uses: Mapping[str, EnergySeries],
+    uses: Mapping[str, Any],
     counts_by_series: Mapping[str, _ClampCounts],
 ) -> None:
     bucket, roster = numbered_roster
@@ -330,15 +324,9 @@ def household_model_parts(sources: InternalSources, files: ModelFiles, rows: Seq
     elif files.households is not None:
         yield from _deciding_households(files.households)
     yield from household_leakage_parts(model, files.chains, rows)
-    if files.goodness_of_fit is not None:
-        fit, name = files.goodness_of_fit, report_name(model.file, sources.paths.folder)
-        measure_names = np.array(fit["figure"].to_pylist(), dtype=object)
-        days_apart = fit["days_apart"].to_numpy()
-        for measure_name in dict.fromkeys(measure_names.tolist()):
-            is_selected = measure_names == measure_name
-            values = {column: fit[column].to_numpy()[is_selected] for column in ("powers", "direct", "floor")}
-            yield from _memory_chart(measure_name, days_apart[is_selected], values)
-        yield paragraph(f"All values, with intervals: forgetting/{name}.html.", "soft")
+    if files.has_fit:
+        name = report_name(model.file, sources.paths.folder)
+        yield paragraph(f"The model against lagged counts: forgetting/{name}.html.", "soft")
 
 
 def _deciding_households(columns: Mapping[str, Any]) -> Iterator[str]:
@@ -375,46 +363,6 @@ def _member_parts(columns: Mapping[str, Any]) -> Iterator[str]:
         yield table("Households below each member of the family", columns_text, rows)
 
 
-def _memory_chart(
-    measure_name: str, days_apart: np.ndarray[Any, Any], values: dict[str, np.ndarray[Any, Any]]
-) -> Iterator[str]:
-    ages = sorted(set(days_apart.tolist()))
-    names = {"powers": "predicted by the chain", "direct": "lagged counts", "floor": "null level"}
-    medians = {name: [_median(values[column][days_apart == age]) for age in ages] for column, name in names.items()}
-    measured = {name: by_age for name, by_age in medians.items() if not all(map(math.isnan, by_age))}
-    if not measured:
-        return
-    if all(svg.constant_value(by_age) is not None for by_age in measured.values()):
-        values_text = "; ".join(f"{name}: {svg.format_rounded_up(of_ages[0])}" for name, of_ages in measured.items())
-        yield paragraph(f"{measure_name}, median household: the same at all {len(ages)} lags. {values_text}.")
-        return
-    positions = [float(position) for position in range(len(ages))]
-    lines = [
-        svg.Line(name, positions, by_age, letter=name[0].upper(), style=style)
-        for style, (name, by_age) in enumerate(measured.items())
-    ]
-    description = "; ".join(
-        f"{name}: {svg.format_number(by_age[0])} at {ages[0]} d"
-        for name, by_age in measured.items()
-        if not math.isnan(by_age[0])
-    )
-    axis = svg.named_axis({position: f"{age} d" for position, age in zip(positions, ages, strict=True)})
-    title = f"Model and lagged counts, median household: {measure_name}"
-    hover = svg.Hover(lambda place: f"lag {ages[round(place)]} days", "", svg.format_rounded_up)
-    y, about = svg.linear_axis([0.0, 1.0]), f"Total variation by lag. {description}."
-    yield svg.chart(title, about, [*lines, hover], x=axis, y=y, y_title="total variation", height=190)
-    rows = [
-        (f"{age} d", *("–" if math.isnan(value) else svg.format_rounded_up(value) for value in row))
-        for age, *row in zip(ages, *measured.values(), strict=True)
-    ]
-    yield table("The same in numbers, by lag", ("lag", *measured), rows)
-
-
-def _median(values: np.ndarray[Any, Any]) -> float:
-    measured = values[~np.isnan(values)]
-    return float(np.median(measured)) if len(measured) else math.nan
-
-
 # --------------------------------------------------------------------------------------------------
 # Utility parts of the confidential report: published values and true ones. Confidential.
 #
@@ -427,76 +375,104 @@ SeriesCell = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class CellUtility:
-    """A cell of a series on one day: true mean, and published mean with its noise [kWh per household]."""
+class Compared:
+    """True and published values of a cell by day, with the noise of these, one array each.
 
-    day: date
-    true: float
-    published: CellMean
+    `days` are ordinals. Values are kWh per household, or households of a count; `half_width` is that of the published
+    interval.
+    """
 
-    @property
-    def error(self) -> float:
-        """Return the published less the true mean [kWh per household]."""
-        return self.published.mean - self.true
+    days: Ints
+    true: Floats
+    published: Floats
+    sd: Floats
+    half_width: Floats
+
+    def of(self, is_selected: Any) -> Compared:  # noqa: ANN401  (an index of arrays)
+        """Return some of the days."""
+        arrays = (self.days, self.true, self.published, self.sd, self.half_width)
+        return Compared(*(array[is_selected] for array in arrays))
 
 
 @dataclass(frozen=True, slots=True)
 class Utility:
-    """Errors over days: root mean square in kWh and in standard deviations of the noise.
+    """Errors over days: root mean square, and in standard deviations of the noise.
 
-    `inside` is the share of days whose true mean lies in the published interval; `change_kwh` the root mean square of
-    the change of the true mean from one day to the next, NaN without two such days; `stale_kwh` the same from a day to
-    the one `age_days` later; `expected_kwh` is the root mean square error that the noise alone would give, `relative`
-    the mean over days of b/|true mean|, b = sd/sqrt(2) the expected size of Laplace noise; NaN if every
-    true mean is 0.
+    `inside` is the share of days whose true value lies in the published interval; `change` the root mean square of the
+    change of the true value from one day to the next, NaN without two such days; `stale` the same from a day to the one
+    `age_days` later; `expected` is the root mean square error that the noise alone would give, `relative` the mean over
+    days of b/|true value|, b = sd/sqrt(2) the expected size of Laplace noise; NaN if every true value is 0.
     """
 
     days: int
-    rms_kwh: float
-    expected_kwh: float
+    rms: float
+    expected: float
     relative: float
     inside: float
-    change_kwh: float
-    stale_kwh: float
+    change: float
+    stale: float
 
     @property
     def in_sd(self) -> float:
         """Return the ratio of errors to noise: 1 if the noise is the only error."""
-        return self.rms_kwh / self.expected_kwh
+        return self.rms / self.expected
 
 
-def pair_with_true_means(
-    recorded: Sequence[Mapping[str, Any]], released: Mapping[str, Mapping[str, Sequence[CellMean]]]
-) -> dict[SeriesCell, list[CellUtility]]:
-    """Return by series and cell the days with a recorded true mean, each with its published mean."""
-    true = {(line["series"], line["cell"], line["day"]): line["true_mean_kwh"] for line in recorded}
-    utilities: dict[SeriesCell, list[CellUtility]] = {}
-    for series, cells in released.items():
-        for cell, means in cells.items():
-            days = [mean for mean in means if (series, cell, mean.day) in true]
-            if days:
-                utilities[series, cell] = [CellUtility(mean.day, true[series, cell, mean.day], mean) for mean in days]
-    return utilities
+def compared_values(
+    recorded: pa.Table, rows: Sequence[ReleaseRecord], noise: Noise, *, name: str, wh_per_unit: float
+) -> dict[SeriesCell, Compared]:
+    """Return by series and cell the days with a recorded true value, each with its published value.
+
+    The table stays in columns: 2,000 cells over three years are 2.2 million counts, as Python rows 1 GB.
+
+    Args:
+        recorded: `table_schemas.TRUE_MEANS` or `TRUE_COUNTS`, by day.
+        rows: released rows.
+        noise: of the values.
+        name: ending of the columns, "mean_kwh" or "households".
+        wh_per_unit: what a unit of a value of one household has of what was drawn; 0 for a count.
+    """
+    newest = {(row.series, row.day): row.scale for row in rows if row.state == "released"}
+    compared: dict[SeriesCell, Compared] = {}
+    for series in pc.unique(recorded["series"]).to_pylist():
+        of_series = recorded.filter(pc.equal(recorded["series"], series))
+        days = of_series["day"].cast(pa.int32()).to_numpy() + _EPOCH
+        distinct, place = np.unique(days, return_inverse=True)
+        scales = [newest.get((series, f"{date.fromordinal(day)}")) for day in distinct.tolist()]
+        noises = [
+            (math.nan, math.nan) if one is None else (noise.deviation(one), noise.half_width(one)) for one in scales
+        ]
+        divisor = of_series["households"].to_numpy() * wh_per_unit if wh_per_unit else np.ones(len(days))
+        sd, half_width = (np.array(noises)[place, i] / divisor for i in (0, 1))
+        true, published = (of_series[f"{kind}_{name}"].to_numpy().astype(float) for kind in ("true", "released"))
+        everything = Compared(days, true, published, sd, half_width)
+        cells = of_series["cell"].combine_chunks().dictionary_encode()
+        codes = cells.indices.to_numpy()
+        for code, cell in enumerate(cells.dictionary.to_pylist()):
+            of_cell = everything.of((codes == code) & ~np.isnan(sd))
+            if len(of_cell.days):
+                compared[series, cell] = of_cell
+    return compared
 
 
-def utility(days: Sequence[CellUtility], *, age_days: int) -> Utility:
+def utility(days: Compared, *, age_days: int) -> Utility:
     """Return the utility over these days."""
-    error = np.array([day.error for day in days])
-    sd = np.array([day.published.sd for day in days])
-    inside = [day.published.low <= day.true <= day.published.high for day in days]
+    error = days.published - days.true
+    inside = float(np.mean(np.abs(error) <= days.half_width * (1 + 1e-12)))
     change, stale = _change(days, 1), _change(days, age_days) if age_days else 0.0
-    parts = [day.published.sd / math.sqrt(2) / abs(day.true) for day in days if day.true]
-    relative = float(np.mean(parts)) if parts else math.nan
-    return Utility(len(days), _rms(error), _rms(sd), relative, float(np.mean(inside)), change, stale)
+    is_used = days.true != 0
+    parts = days.sd[is_used] / math.sqrt(2) / np.abs(days.true[is_used])
+    relative = float(parts.mean()) if len(parts) else math.nan
+    return Utility(len(days.days), _rms(error), _rms(days.sd), relative, inside, change, stale)
 
 
-def _change(days: Sequence[CellUtility], gap: int) -> float:
-    true = {day.day.toordinal(): day.true for day in days}
+def _change(days: Compared, gap: int) -> float:
+    true = dict(zip(days.days.tolist(), days.true.tolist(), strict=True))
     changes = [true[number + gap] - value for number, value in true.items() if number + gap in true]
     return _rms(np.array(changes)) if changes else math.nan
 
 
-def _rms(values: np.ndarray[Any, np.dtype[np.float64]]) -> float:
+def _rms(values: Floats) -> float:
     return float(np.sqrt(np.mean(np.square(values))))
 
 
@@ -523,117 +499,13 @@ def _row(lines: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
 
 
 # --------------------------------------------------------------------------------------------------
-# TRUE COUNTS + LEDGER -> true and published counts of a distribution, in the confidential report. Confidential.
-# --------------------------------------------------------------------------------------------------
-
-_GROUPS = 12
-_COLUMNS = ("day", "series", "cell", "true_households")
-_UNKNOWN = -1
-
-
-class _TrueCounts:
-    """The true counts of one series; `of` returns those of a release in the order of its cells."""
-
-    def __init__(self, counts: pa.Table) -> None:
-        cells = counts["cell"].combine_chunks().dictionary_encode()
-        self._codes, self._values = cells.indices.to_numpy(), counts["true_households"].to_numpy()
-        self._place = {cell: code for code, cell in enumerate(cells.dictionary.to_pylist())}
-        self._days = counts["day"].cast(pa.int32()).to_numpy()  # the table is sorted by population, then by day
-        self._cells: dict[tuple[str, ...], Ints] = {}
-
-    def of(self, row: ReleaseRecord) -> Ints | None:
-        """Return the true counts of a release, None if some are not recorded."""
-        if row.cells not in self._cells:
-            codes = [self._place.get(cell, len(self._place)) for cell in row.cells]
-            self._cells[row.cells] = np.array(codes, np.int64)
-        day = date.fromisoformat(row.day).toordinal() - date(1970, 1, 1).toordinal()
-        of_day = slice(*np.searchsorted(self._days, (day, day + 1)).tolist())
-        by_code = np.full(len(self._place) + 1, _UNKNOWN, np.int64)
-        by_code[self._codes[of_day]] = self._values[of_day]
-        counts: Ints = by_code[self._cells[row.cells]]
-        return None if (counts == _UNKNOWN).any() else counts
-
-
-def count_parts(sources: InternalSources, rows: Sequence[ReleaseRecord]) -> Iterator[str]:
-    """Yield for each distribution of the run file true and published counts of its newest day, and all its errors."""
-    distributions = {name: series for name, series in sources.run.series.items() if isinstance(series, Distribution)}
-    if not distributions:
-        return
-    recorded = TRUE_COUNTS.read(Books(sources.paths.books), sources.population, columns=_COLUMNS)
-    for name, series in distributions.items():
-        true = _TrueCounts(recorded.filter(pc.equal(recorded["series"], name)))
-        series_rows = [
-            row for row in rows if row.series == name and row.state == "released" and series.holds(row.cells)
-        ]
-        recorded_rows = sorted((row for row in series_rows if true.of(row) is not None), key=lambda row: row.day)
-        if recorded_rows:
-            yield from _newest_charts(sources, name, series, recorded_rows[-1], true)
-            yield _error_table(sources, name, series, recorded_rows, true)
-        else:
-            yield paragraph(f"No true count of {name} is recorded yet.")
-
-
-def _newest_charts(
-    sources: InternalSources, name: str, series: Distribution, row: ReleaseRecord, true: _TrueCounts
-) -> Iterator[str]:
-    ranges, counts = len(series.ranges_kwh), true.of(row)
-    half_width = Noise(sources.run.output.interval).half_width(row.scale)
-    for start in range(0, min(len(row.cells), _GROUPS * ranges), ranges):
-        values = row.values[start : start + ranges]
-        true_counts = [] if counts is None else [float(count) for count in counts[start : start + ranges]]
-        label = ", ".join([name, *([series.read_cells(row.cells)[start].group] if series.by is not None else [])])
-        line_name = f"published, with the interval of its noise ({percent(sources.run.output.interval)})"
-        layers = [
-            whiskers(line_name, [float(value) for value in values], half_width, style=0),
-            svg.Line("true", [float(i) for i in range(ranges)], true_counts, letter="T", style=1),
-        ]
-        ends = [0.0, *true_counts, *(value + sign * half_width for value in values for sign in (-1, 1))]
-        worst = max(range(ranges), key=lambda i: abs(values[i] - true_counts[i]))
-        description = (
-            f"The largest error is {svg.format_number(values[worst] - true_counts[worst])} households, for "
-            f"{range_names(series)[worst]} kWh."
-        )
-        title = f"Published and true number of households by use on {row.day}: {label}"
-        x, y = ranges_axis(series), svg.linear_axis(ends, zero=True)
-        yield svg.chart(title, description, [*layers, ranges_hover(series)], x=x, y=y, y_title="households")
-
-
-def _error_table(
-    sources: InternalSources, name: str, series: Distribution, rows: Sequence[ReleaseRecord], true: _TrueCounts
-) -> str:
-    ranges, noise_of = len(series.ranges_kwh), Noise(sources.run.output.interval)
-    sums = np.zeros((4, ranges))  # of true counts, of squared errors and of variances; counts inside the interval
-    cells = 0
-    for row in rows:
-        counts = true.of(row)
-        if counts is not None:
-            errors = np.array(row.values, np.float64) - counts
-            is_inside = np.abs(errors) <= noise_of.half_width(row.scale)
-            variances = np.full(len(errors), noise_of.deviation(row.scale) ** 2)
-            of_row = [counts, errors**2, variances, is_inside]
-            sums += np.array(of_row, np.float64).reshape(4, -1, ranges).sum(axis=1)
-            cells += len(errors) // ranges
-    mean, squared_error, variance, inside = sums / cells
-    error, noise = squared_error**0.5, variance**0.5
-    columns_of_numbers = zip(mean, error, noise, error / noise, strict=True)
-    body = [
-        (name_of_range, *map(svg.format_number, numbers), svg.format_percent(share))
-        for name_of_range, numbers, share in zip(range_names(series), columns_of_numbers, inside, strict=True)
-    ]
-    columns = ("kWh", "true", "error", "noise", "error / noise", "inside")
-    return table(f"Households by use, means and root mean squares over {len(rows)} days: {name}", columns, body)
-
-
-# --------------------------------------------------------------------------------------------------
 # TRUE MEANS and COUNTS, COVERAGE, QUALITY, readings, goodness of fit + LEDGER -> the confidential report.
 # --------------------------------------------------------------------------------------------------
 
 REPORT = "report.html"
-_KWH = "kWh per household"
 _COUNTED = ("households", "usable", "clamped")
-_MOST_WIDE = 3
-"""Charts and tables that stand below one another."""
-
+_MOST_CHARTS, _MOST_CELLS = 6, 40
+_EPOCH = date(1970, 1, 1).toordinal()
 _SYNTHETIC_NOTE = "The households are synthetic: true values are theirs, and no reading was read."
 
 
@@ -643,26 +515,30 @@ def write_confidential_report(sources: InternalSources, rows: Sequence[ReleaseRe
     Returns:
         Notices of the parts that are missing because a file is damaged.
     """
+    books, noise = Books(sources.paths.books), Noise(sources.run.output.interval)
     released = sorted({date.fromisoformat(row.day) for row in rows if row.state == "released"})
-    utilities = _cell_utilities(sources, rows)
-    results = {
-        key: utility(cell_days, age_days=sources.run.promise.age_days or 0) for key, cell_days in utilities.items()
-    }
-    means = {series for series, _ in utilities}
-    mean_rows = [row for row in rows if row.series in means]
-    counted = COVERAGE.read(Books(sources.paths.books), sources.population)
+    columns = ("day", "series", "cell", "households")
+    names = {"mean_kwh": (TRUE_MEANS, _WH_PER_KWH), "households": (TRUE_COUNTS, 0.0)}
+    means, counts = (
+        compared_values(
+            of.read(books, sources.population, columns=(*columns, f"true_{name}", f"released_{name}")),
+            rows, noise, name=name, wh_per_unit=wh_per_unit,
+        )
+        for name, (of, wh_per_unit) in names.items()
+    )  # fmt: skip
+    age_days = sources.run.promise.age_days or 0
+    results = {key: utility(days, age_days=age_days) for key, days in (means | counts).items()}
+    counted = COVERAGE.read(books, sources.population)
     sums = counted.group_by(["series", "day"], use_threads=False).aggregate([(name, "sum") for name in _COUNTED])
     coverage_rows: list[dict[str, Any]] = sums.rename_columns({f"{name}_sum": name for name in _COUNTED}).to_pylist()
-    clamp_effects_by_series = clamp_effects(sources, released)
-    files = read_model_files(sources)
-    states = [*state_parts(sources)]
+    effects, files = clamp_effects(sources, released), read_model_files(sources)
+    states, mean_names = [*state_parts(sources)], {series for series, _ in means}
     parts_by_title = {
         "Published and true values": [
-            *_mean_parts(sources, utilities, results),
-            *signal_parts(mean_rows),
-            *count_parts(sources, rows),
+            *_value_parts(means, results, age_days, sources),
+            *signal_parts([row for row in rows if row.series in mean_names]),
         ],
-        "Coverage and clamp": [*_coverage_parts(coverage_rows), *clamp_parts(clamp_effects_by_series)],
+        "Coverage and clamp": [*_coverage_parts(coverage_rows), *clamp_parts(effects)],
         "States instead of readings": [*states, paragraph(_TEXTS.states_note, "soft")] if states else [],
         "Kept and rejected rows": [*_quality_parts(sources)],
         "The model": [*household_model_parts(sources, files, rows)],
@@ -671,25 +547,11 @@ def write_confidential_report(sources: InternalSources, rows: Sequence[ReleaseRe
         "confidential_report.html",
         title=f"{sources.run.output.title or sources.population}: published and true values",
         note="" if sources.run.schedule.reads_input else _SYNTHETIC_NOTE,
-        facts=[*_facts(sources, results, coverage_rows, clamp_effects_by_series, len(released))],
+        facts=[*_facts(sources, results, coverage_rows, effects, len(released))],
         sections=[PageSection(title, anchor_of(title), parts) for title, parts in parts_by_title.items() if parts],
     )
     atomic_files.write(sources.paths.folder / REPORT, page.encode())
     return files.notices
-
-
-def _cell_utilities(sources: InternalSources, rows: Sequence[ReleaseRecord]) -> dict[SeriesCell, list[CellUtility]]:
-    columns = ("day", "series", "cell", "true_mean_kwh")
-    true_means = TRUE_MEANS.read(Books(sources.paths.books), sources.population, columns=columns)
-    means = set(pc.unique(true_means["series"]).to_pylist())
-    by_series = {
-        name: cell_means([row for row in rows if row.series == name], coverage=sources.run.output.interval)
-        for name in dict.fromkeys(row.series for row in rows)
-        if name in means
-    }
-    cells = sorted({cell for cells in by_series.values() for cell in cells})  # the largest ones
-    shown = true_means.filter(pc.is_in(true_means["cell"], pa.array(cells, pa.string())))
-    return pair_with_true_means(shown.to_pylist(), by_series)
 
 
 def _facts(
@@ -700,14 +562,13 @@ def _facts(
     released: int,
 ) -> Iterator[tuple[str, str, str]]:
     recorded_days = max((result.days for result in results.values()), default=0)
-    yield "days released", f"{released:,}", f"true means of {recorded_days:,} are recorded"
+    yield "days released", f"{released:,}", f"true values of {recorded_days:,} are recorded"
     if results:
         key, first = next(iter(results.items()))
-        error = f"{svg.format_number(first.rms_kwh)}\u00a0kWh"
-        yield "error of a day's mean", error, f"root mean square, {', '.join(key)}"
+        yield "error of a value", svg.format_number(first.rms), f"root mean square, {', '.join(key)}"
         yield "error / noise", svg.format_number(first.in_sd), "1: the noise is the only error"
         expected = percent(sources.run.output.interval)
-        yield "true means inside", svg.format_percent(first.inside), f"the noise interval; {expected} expected"
+        yield "true values inside", svg.format_percent(first.inside), f"the noise interval; {expected} expected"
     if coverage_rows:
         series = coverage_rows[-1]["series"]  # each household-day once: other series and levels count the same ones
         households, usable, clamped_days = (
@@ -720,21 +581,19 @@ def _facts(
         yield "clamped energy", cut_text, f"per household and day, {effects[0].series}"
 
 
-def _mean_parts(
-    sources: InternalSources,
-    utilities: Mapping[SeriesCell, Sequence[CellUtility]],
-    results: Mapping[SeriesCell, Utility],
+def _value_parts(
+    means: Mapping[SeriesCell, Compared], results: Mapping[SeriesCell, Utility], age_days: int, sources: InternalSources
 ) -> Iterator[str]:
-    if not utilities:
-        if any(result.true_values == "means" for result in sources.run.series.values()):
-            yield paragraph("No true mean is recorded yet.")
+    """Yield charts of the first means, and the errors of all values, of means also by month."""
+    if not results:
+        if any(series.true_values for series in sources.run.series.values()):
+            yield paragraph("No true value is recorded yet.")
         return
     yield paragraph(_TEXTS.error_note, "soft")
-    if any(is_upper(series) for series, _ in utilities):
+    if any(is_upper(series) for series, _ in means):
         yield paragraph(_TEXTS.layers_note, "soft")
-    charts = [_true_chart(", ".join(key), cell_days) for key, cell_days in utilities.items()]
-    yield from charts if len(charts) <= _MOST_WIDE else [side_by_side(charts)]
-    age_days = sources.run.promise.age_days or 0
+    if charts := [_true_chart(", ".join(key), days) for key, days in [*means.items()][:_MOST_CHARTS]]:
+        yield side_by_side(charts)
     stale_column = [f"{age_days} d later"] if age_days else []
     columns = ["series, cell", "days", "error", "noise", "error / noise", "inside", "relative", "day to day"]
     columns += stale_column
@@ -742,79 +601,69 @@ def _mean_parts(
         (
             ", ".join(key),
             f"{result.days:,}",
-            *map(svg.format_number, (result.rms_kwh, result.expected_kwh, result.in_sd)),
+            *map(svg.format_number, (result.rms, result.expected, result.in_sd)),
             svg.format_percent(result.inside),
             "–" if math.isnan(result.relative) else svg.format_percent(result.relative),
-            *map(svg.number_or_dash, (result.change_kwh, result.stale_kwh)[: 1 + len(stale_column)]),
+            *map(svg.number_or_dash, (result.change, result.stale)[: 1 + len(stale_column)]),
         )
-        for key, result in results.items()
+        for key, result in [*results.items()][:_MOST_CELLS]
     ]
+    more = f"; the first {_MOST_CELLS} of {len(results):,}" if len(results) > _MOST_CELLS else ""
     caption = (
-        "Root mean squares, kWh per household: error and noise of a day's mean; change of the true mean from day to day"
-        + (f", and within {age_days} day{'s' * (age_days != 1)}" if age_days else "")
-        + ". Relative: expected error from the noise alone, as a share of the true mean, averaged over the days"
+        "Root mean squares, kWh per household, or households of a count: error and noise of a value; change of the "
+        f"true value from day to day. Relative: expected error from the noise alone, as a share of the true value{more}"
     )
     yield table(caption, columns, rows)
-    tables = [_month_table(", ".join(key), cell_days) for key, cell_days in utilities.items()]
-    yield from tables if len(tables) <= _MOST_WIDE else [closed("Each series and group by month", tables)]
+    if tables := [_month_table(", ".join(key), days) for key, days in [*means.items()][:_MOST_CHARTS]]:
+        yield closed("By month", tables)
 
 
-def _day_axis(shown_days: Sequence[date]) -> tuple[svg.Scale, list[float]]:
-    """Return the axis from the first to the last day, and the position of each day on it."""
-    numbers = range(min(shown_days).toordinal(), max(shown_days).toordinal() + 1)
-    return svg.date_axis(min(shown_days), max(shown_days)), [float(number) for number in numbers]
-
-
-def _true_chart(name: str, cell_days: Sequence[CellUtility]) -> str:
-    by_number = {float(cell_day.day.toordinal()): cell_day for cell_day in cell_days}
-    x, positions = _day_axis([cell_day.day for cell_day in cell_days])
-    values = [
-        (cell_day.true, cell_day.published.mean, cell_day.published.low, cell_day.published.high)
-        if (cell_day := by_number.get(number))
-        else (math.nan,) * 4
-        for number in positions
-    ]
-    true, published_means, low, high = map(list, zip(*values, strict=True))
+def _true_chart(name: str, days: Compared) -> str:
+    ordinals = range(int(days.days.min()), int(days.days.max()) + 1)
+    values = np.full((4, len(ordinals)), math.nan)
+    ends = (days.true, days.published, days.published - days.half_width, days.published + days.half_width)
+    values[:, days.days - ordinals[0]] = ends
+    positions, (true, published, low, high) = [float(day) for day in ordinals], values.tolist()
     lines = [
-        svg.Line("published, with the interval of its noise", positions, published_means, band=(low, high), letter="P"),
+        svg.Line("published, with the interval of its noise", positions, published, band=(low, high), letter="P"),
         svg.Line("true", positions, true, letter="T", style=1),
     ]
-    worst = max(cell_days, key=lambda cell_day: abs(cell_day.error))
-    description = (
-        f"{len(cell_days)} days; largest error {svg.format_number(worst.error)} kWh per household on {worst.day}, "
-        f"true {svg.format_number(worst.true)}, published {svg.format_number(worst.published.mean)}."
+    worst = int(np.abs(days.published - days.true).argmax())
+    about = (
+        f"{len(days.days)} days; largest error on {date.fromordinal(int(days.days[worst]))}, kWh per household: true "
+        f"{svg.format_number(days.true[worst])}, published {svg.format_number(days.published[worst])}."
     )
-    y = svg.linear_axis([*low, *high, *true])
+    x, y = svg.date_axis(*map(date.fromordinal, (ordinals[0], ordinals[-1]))), svg.linear_axis(np.ravel(ends).tolist())
+    unit = "kWh per household"
     title = f"Published and true mean by day: {name}"
-    hover = svg.Hover(svg.day_text, _KWH)
-    return svg.chart(title, description, [*lines, hover], x=x, y=y, y_title=_KWH)
+    return svg.chart(title, about, [*lines, svg.Hover(svg.day_text, unit)], x=x, y=y, y_title=unit)
 
 
-def _month_table(name: str, cell_days: Sequence[CellUtility]) -> str:
+def _month_table(name: str, days: Compared) -> str:
+    months = np.array([f"{date.fromordinal(day):%Y-%m}" for day in days.days.tolist()])
     rows = []
-    for month, month_days in svg.by_month(cell_days, lambda cell_day: cell_day.day).items():
-        result = utility(month_days, age_days=0)
-        pairs = [(cell_day.true, cell_day.published.mean) for cell_day in month_days]
-        means = (sum(values) / len(month_days) for values in zip(*pairs, strict=True))
-        numbers = map(svg.format_number, (*means, result.rms_kwh))
-        rows.append((month, f"{len(month_days)}", *numbers, svg.format_percent(result.inside)))
+    for month in np.unique(months).tolist():
+        of_month = days.of(months == month)
+        result = utility(of_month, age_days=0)
+        numbers = map(svg.format_number, (of_month.true.mean(), of_month.published.mean(), result.rms))
+        rows.append((month, f"{result.days}", *numbers, svg.format_percent(result.inside)))
     columns = ("month", "days", "true mean", "published", "error", "inside")
     return table(f"By month, kWh per household: {name}", columns, rows)
 
 
 def _coverage_parts(coverage_rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield for each series a table by month of the usable household-days, and of these above the clamp."""
     if not coverage_rows:
         yield paragraph("No coverage is recorded yet; it is recorded for days that are released from now on.")
         return
-    by_series: dict[str, dict[date, list[int]]] = {}
+    by_month: dict[tuple[str, str], list[Sequence[int]]] = {}
     for row in coverage_rows:
-        by_series.setdefault(row["series"], {})[row["day"]] = [row[name] for name in _COUNTED]
-    for name, by_day in by_series.items():
-        yield _coverage_chart(name, by_day)
-        months = svg.by_month(sorted(by_day), lambda day: day)
-        rows = [_coverage_row(month, [by_day[day] for day in month_days]) for month, month_days in months.items()]
+        counts = [row[name] for name in _COUNTED]
+        by_month.setdefault((row["series"], f"{row['day']:%Y-%m}"), []).append(counts)
+    for series in dict.fromkeys(series for series, _ in by_month):
+        rows = [_coverage_row(month, counts) for (of, month), counts in sorted(by_month.items()) if of == series]
         columns = ("month", "rows", "lowest usable", "usable", "clamped")
-        yield table(f"Household-days that are usable, and of these above the clamp: {name}", columns, rows)
+        yield table(f"Household-days that are usable, and of these above the clamp: {series}", columns, rows)
 
 
 def _coverage_row(month: str, day_counts: Sequence[Sequence[int]]) -> tuple[str, ...]:
@@ -823,38 +672,6 @@ def _coverage_row(month: str, day_counts: Sequence[Sequence[int]]) -> tuple[str,
     lowest = min(counts[1] / max(counts[0], 1) for counts in day_counts)
     shares = lowest, usable / max(households, 1), clamped / max(usable, 1)
     return (month, f"{len(day_counts)}", *map(svg.format_percent, shares))
-
-
-def _coverage_chart(name: str, by_day: Mapping[date, Sequence[int]]) -> str:
-    x, positions = _day_axis(list(by_day))
-    by_number = {float(day.toordinal()): counts for day, counts in by_day.items()}
-    usable, clamped = (
-        [
-            100 * by_number[number][i] / max(by_number[number][i - 1], 1) if number in by_number else math.nan
-            for number in positions
-        ]
-        for i in (1, 2)
-    )
-    lines = [
-        svg.Line("households with a usable day", positions, usable, letter="U"),
-        svg.Line("of these above the clamp", positions, clamped, letter="C", style=1),
-    ]
-    values_shown = [value for value in usable if not math.isnan(value)]
-    description = (
-        f"Usable: from {svg.format_number(min(values_shown))} to {svg.format_number(max(values_shown))} per cent of "
-        "the household-days on the roster."
-    )
-    shares = [svg.constant_value(value for value in line.values if not math.isnan(value)) for line in lines]
-    if None not in shares:
-        of_rows = "The only row has" if len(values_shown) == 1 else f"Each of the {len(values_shown):,} rows has"
-        usable_text, clamped_text = (svg.format_number(share or 0.0) for share in shares)
-        return paragraph(
-            f"{name}: {of_rows} {usable_text} % usable household-days, and {clamped_text} % of these are above the "
-            "clamp."
-        )
-    y, hover = svg.linear_axis([0.0, 100.0]), svg.Hover(svg.day_text, "%")
-    title = f"Coverage and clamp by day: {name}"
-    return svg.chart(title, description, [*lines, hover], x=x, y=y, y_title="per cent", height=170)
 
 
 def _quality_parts(sources: InternalSources) -> Iterator[str]:

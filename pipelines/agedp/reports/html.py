@@ -14,14 +14,11 @@ Decisions:
   and a closed section opens by its summary. Each chart can be chosen, but not each of its thousand values: those are
   in the table below it.
 * A closed section is not printed. Who wants it on paper opens it first.
-* The statement's Markdown has headings, lists with *, tables, **strong**, *emphasis* and `code`; anything else remains
-  text, so that neither links nor HTML can enter a page through a run file.
 * The page remains one file that requests nothing. A link to a Parquet file is relative, so it works in the release
   folder; the CSV file is in the link itself (a data: address), so it works wherever the page is.
-* A CSV file has at most `MOST_ROWS` rows, about 0.2 MB. Above that one line converts the Parquet file.
+* A CSV file has at most `MOST_ROWS` rows, about 0.2 MB. Above that the Parquet file alone has them.
 * A text that a spreadsheet would take for a formula, such as the group "=1+1", begins with an apostrophe (the rule
-  of OWASP); numbers do not. The command that converts a Parquet file, and the Parquet files, have the label
-  unchanged.
+  of OWASP); numbers do not. The Parquet files have the label unchanged.
 * Values in kWh are rounded to 0.000001 kWh; the Parquet file has all digits.
 """
 
@@ -30,16 +27,13 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markdown_it import MarkdownIt
-from markdown_it.rules_block import StateBlock, list_block
-from markdown_it.token import Token
 
 from agedp_data.messages import escape_controls
 from agedp_data.statement.note_texts import read_texts
@@ -68,16 +62,13 @@ _BRIEF, _TAG = 14, re.compile(r"<[^>]*>")
 class PageSection:
     """A section of a page with its heading: parts, which are HTML, then subsections.
 
-    `anchor` is the target of its link in the contents, `kind` a class of the style. A closed subsection shows its
-    heading until its reader opens it.
+    `anchor` is the target of its link in the contents.
     """
 
     title: str
     anchor: str
     parts: Sequence[str] = ()
     subsections: Sequence[PageSection] = ()
-    kind: str = ""
-    is_closed: bool = False
 
 
 def anchor_of(title: str) -> str:
@@ -100,9 +91,9 @@ def part(macro: str, *values: Any) -> str:  # noqa: ANN401  (whatever the macro 
     return html
 
 
-def paragraph(text: str, kind: str = "") -> str:
+def paragraph(text: str, kind: str = "", *, anchor: str = "") -> str:
     """Return a paragraph of plain text."""
-    return part("paragraph", text, kind)
+    return part("paragraph", text, kind, anchor)
 
 
 def closed(summary: str, parts: Sequence[str]) -> str:
@@ -110,21 +101,9 @@ def closed(summary: str, parts: Sequence[str]) -> str:
     return part("closed", summary, parts) if parts else ""
 
 
-def several(summary: str, tables: Sequence[str]) -> str:
-    """Return the only table, or several ones behind a summary that opens them."""
-    return closed(summary, tables) if len(tables) > 1 else tables[0]
-
-
 def side_by_side(parts: Sequence[str]) -> str:
-    """Return figures in two columns, one below the other on a narrow screen; the only one as it is."""
+    """Return figures in two columns, many in three, one below the other on a narrow screen; the only one as it is."""
     return part("side_by_side", parts) if len(parts) > 1 else parts[0]
-
-
-def hidden_groups(hidden: int, file: str = "") -> Iterator[str]:
-    """Yield the sentence on the groups that have no chart on a page, which the Parquet file has; none without any."""
-    if hidden:
-        where = f"in {file}" if file else "in the Parquet file"
-        yield paragraph(f"{hidden:,} more groups, of fewer households, are {where} only.", "soft")
 
 
 def table(caption: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -138,61 +117,6 @@ def text_table(caption: str, columns: Sequence[str], rows: Sequence[Sequence[str
     return part("text_table", caption, columns, rows, brief)
 
 
-_KEY = re.compile(r"[\w.]+ =")
-_TABLE = re.compile(r"^\| .* \|\n\|(?: --- \|)+\n(?:\| .* \|(?:\n|\Z))+", re.MULTILINE)
-
-
-def statement_to_html(markdown: str) -> str:
-    r"""Return the text of a statement as HTML below a heading of level 2, without its title.
-
-    A list that contains only keys is set in small type.
-
-    >>> statement_to_html("# T\n\n## A & B\n\n* **x**\n* y\n")
-    '<h3>A &amp; B</h3>\n<ul>\n<li><strong>x</strong></li>\n<li>y</li>\n</ul>\n'
-    """
-    return "".join(_statement_parts(markdown))
-
-
-def _statement_parts(markdown: str) -> Iterator[str]:
-    """Yield the tables of a statement and the text between them."""
-    start = 0
-    for match in _TABLE.finditer(markdown):
-        rows = (line.removeprefix("| ").removesuffix(" |").split(" | ") for line in match[0].splitlines())
-        header, _, *lines = rows
-        if all(len(line) == len(header) for line in lines):
-            yield _text_to_html(markdown[start : match.start()])
-            yield text_table("", header, lines)
-            start = match.end()
-    yield _text_to_html(markdown[start:])
-
-
-def _text_to_html(markdown: str) -> str:
-    parser = MarkdownIt("zero").enable(["heading", "list", "emphasis", "backticks"])
-    parser.block.ruler.at("list", _starred_list, {"alt": ["paragraph"]})
-    tokens = parser.parse(markdown)
-    if tokens and tokens[0].tag == "h1":
-        del tokens[:3]
-    for index, token in enumerate(tokens):
-        if token.type.startswith("heading"):
-            token.tag = f"h{min(6, int(token.tag[1]) + 1)}"
-        elif token.type == "bullet_list_open" and all(map(_KEY.match, _items(tokens[index:]))):
-            token.attrSet("class", "keys")
-    html: str = parser.renderer.render(tokens, parser.options, {})
-    return html
-
-
-def _starred_list(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """Parse a list whose items begin with "* ", not inside another; a line such as "2013. A year" remains text."""
-    is_item = state.src.startswith("* ", state.bMarks[start] + state.tShift[start])
-    return is_item and (silent or state.level == 0) and list_block(state, start, end, silent)
-
-
-def _items(tokens: Sequence[Token]) -> list[str]:
-    """Return the texts of the list that begins with the first token."""
-    end = next(index for index, token in enumerate(tokens) if token.type == "bullet_list_close")
-    return [token.content for token in tokens[:end] if token.type == "inline"]
-
-
 # --------------------------------------------------------------------------------------------------
 # Links below a chart: to the Parquet file beside the page, and the chart's values as a CSV file within the page.
 # --------------------------------------------------------------------------------------------------
@@ -201,7 +125,6 @@ MOST_ROWS = 2000
 """Rows of a CSV file within a page."""
 _DIGITS = 6
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
-_CONVERT = "python -c \"import pandas; pandas.read_parquet('{file}').to_csv('{stem}.csv', index=False)\""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +135,7 @@ class Values:
     rows: Sequence[tuple[object, ...]]
 
 
-def download_links(name: str, values: Values, file: str = "", *, holds: str = "") -> str:
+def download_links(name: str, values: Values, file: str = "") -> str:
     """Return one paragraph of links; "" without rows.
 
     Args:
@@ -220,15 +143,10 @@ def download_links(name: str, values: Values, file: str = "", *, holds: str = ""
         values: what the chart shows.
         file: the Parquet file in the folder of the page that has these values, or the folder of such files with a
             "/" at its end; "" without one.
-        holds: what the rows of the CSV file are, a part of the link text; "" for nothing.
     """
-    if not values.rows:
-        return ""
-    has_csv = len(values.rows) <= MOST_ROWS
+    has_csv = 0 < len(values.rows) <= MOST_ROWS
     address = f"data:text/csv;charset=utf-8,{quote(csv_text(values), safe=',.:+')}" if has_csv else ""
-    stem = file.removesuffix("/").removesuffix(".parquet")
-    command = "" if has_csv or not file else _CONVERT.format(file=file, stem=stem)
-    return part("downloads", file, address, f"{name.replace('/', '_')}.csv", f"{len(values.rows):,}", command, holds)
+    return part("downloads", file, address, f"{name.replace('/', '_')}.csv", f"{len(values.rows):,}")
 
 
 def csv_text(values: Values) -> str:

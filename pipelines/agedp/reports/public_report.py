@@ -1,124 +1,98 @@
 """LEDGER -> report.html: the release on one self-contained HTML page. Public.
 
-It opens with the three sentences of the statement, then shows what was released, then the guarantee, and ends with the
-whole statement. The page of an earlier statement is computed from the rows, promise and model of that time.
+It opens with the verdict: what the values are fit for, and what they reveal about one household. Then come the curve
+that a reader can use, the groups, the guarantee, and the files of the folder. The page of an earlier statement is
+computed from the rows, promise and model of that time.
+
+    Months: ±1.06 kWh; not single days (±5.76 kWh). One day of one household: 50 to 63 %; all days: no meaningful bound.
 
 Decisions:
 
 * The page depends on the statement, the ledger's rows and the model's public part only, and on the run file by the
   coverage of the intervals: the same ledger head and software give the same bytes, and no reading can influence it.
-* Numbers have three significant digits, those of losses rounded up; the bounds of the statement at the end are exact.
+* Numbers have three significant digits, those of losses rounded up; STATEMENT.md has all digits.
+* A span is fit by the rule of a first release (`planning.verdict`), applied to the noise of the newest released row of
+  the group with the least noise. The 90 % interval of a first release is that of the verdict, whatever the bands cover.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
 from decimal import Decimal
+from typing import Final
 
 from agedp.budget import series_by_contract
+from agedp.planning.verdict import SeriesNoise, SpanError, released_noises
 from agedp.release_folder.partitions import is_monthly, months_by_table, series_folder
-from agedp.release_folder.result_tables import list_published_series
+from agedp.release_folder.result_tables import closed_units, contract_terms, list_published_series, released_table
+from agedp.release_folder.span_bounds import span_losses
 from agedp.reports import loss_charts
-from agedp.reports.html import TEXTS, PageSection, anchor_of, paragraph, part, render_page, statement_to_html
-from agedp.reports.released_series import layer_label, released_sections, sum_noise_text
-from agedp.reports.report_data import ReleasedRows, ReportData, household_counts, released_means, series_names
-from agedp.reports.series_charts import percent
+from agedp.reports.html import TEXTS, PageSection, paragraph, part, render_page, table, text_table
+from agedp.reports.report_data import ReleasedRows
+from agedp.reports.series_charts import Lines, ShownSeries, percent, series_parts, signal_parts
 from agedp.reports.svg import with_powers
+from agedp.signal_against_noise import rows_of_means, three_digits
 from agedp.statement_facts import stated_comparison
-from agedp_data import mechanisms
 from agedp_data.config import RunFile
+from agedp_data.epsilon import round_nano
+from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.ledger import ContractRecord, ModelRecord, ReleaseRecord
+from agedp_data.messages import percent_text, sentence_start
 from agedp_data.model import Model
 from agedp_data.notions import NOTIONS
-from agedp_data.notions.notion import Promise, compared_accountants
-from agedp_data.notions.publication import share_of, total_charge
-from agedp_data.series.series import DERIVED_TABLES, AnySeries
-from agedp_data.series.series_terms import EnergySeries, mean_name
-from agedp_data.smoothing.signal_estimate import coverage_text
+from agedp_data.notions.notion import DAY_BOUND, TOTAL_BOUND, Accountant, compared_accountants
+from agedp_data.notions.publication import Publication
+from agedp_data.series.layered_mean import is_upper, series_text
+from agedp_data.series.result_table import DerivedTable, Noise
+from agedp_data.series.series import DERIVED_TABLES, RESULT_TABLES, AnySeries
+from agedp_data.series.series_terms import mean_name
 from agedp_data.statement.document import Statement
-from agedp_data.statement.markdown import lead_sentences, markdown
-from agedp_data.statement.note_texts import is_of_span, short_number, with_delta
+from agedp_data.statement.note_texts import NOTES, odds_percent, short_number, with_delta
+from agedp_data.yardstick import yardstick_name
 
 _TEXTS = TEXTS["public_report"]
-
-# --------------------------------------------------------------------------------------------------
-# Key facts of the public report: what was released, and the loss of a day and of all days. Public.
-#
-# A fact is a label, a value and a remark: ("loss of all days", "ε 182", "odds change by at most a factor of 80
-# digits").
-# --------------------------------------------------------------------------------------------------
-
-Fact = tuple[str, str, str]
 _ENDS = {"promise": "then the budget is used up", "period": "the last day of its period"}
 _ENDED = {
     "promise": "the budget is used up",
     "period": "the last day of its period",
     "broken": "a newer model stops it",
 }
+_MOST_VERDICTS: Final = 2
+"""Series whose verdict is a sentence; the table below the charts has all of them."""
+_OTHER_FILES: Final = (
+    ("STATEMENT.md", "the guarantee in words, all bounds and assumptions"),
+    ("statement.json", "the same for programs"),
+    ("datapackage.json", "columns, types and units of every table"),
+)
 
 
-def release_facts(report: ReportData) -> Iterator[Fact]:
-    """Yield days, households and noise of a release, and until when it goes on."""
-    days = report.statement.days
-    skipped = f"; {len(days.skipped):,} skipped" if days.skipped else ""
-    yield "days released", f"{days.released:,}", f"{days.first} to {days.last}{skipped}" if days.first else ""
-    counts = [*household_counts(report)]
-    if counts:
-        low, high = (end(number for number, _ in counts) for end in (min, max))
-        number, by_day = (f"{low:,}", "") if low == high else (f"{low:,} to {high:,}", ", by day")
-        yield "households counted", number, f"on the roster{by_day}"
-    yield from _noise_facts(report)
-    ending = report.statement.ending
-    if ending is not None and ending.last_day:
-        has_ended = report.statement.is_over
-        reason = (_ENDED if has_ended else _ENDS).get(ending.reason, "")
-        yield "ended with" if has_ended else "goes on until", ending.last_day, reason
+@dataclass(frozen=True, slots=True)
+class ReportData:
+    """Data of a page: the statement, its rows and contracts, and the accountants of all notions.
 
+    `files` are the Parquet files of the folder by kind of table and series, those of derived tables by ("month", ""),
+    or with the layout "monthly" their folders.
+    """
 
-def _noise_facts(report: ReportData) -> Iterator[Fact]:
-    released = released_means(report)
-    counts = [row for _, row in household_counts(report)]
-    if released:
-        newest = max(released, key=lambda row: (row.day, -row.seq))
-        half_width = mechanisms.interval(newest.scale, report.coverage) / (1000.0 * min(newest.households))
-        scope = f", {newest.series}" if len(series_names(report, "mean")) > 1 else ""
-        scope += ", smallest group" if len(newest.cells) > 1 else ""
-        layer = layer_label(report, mean_name(newest.series))
-        yield (
-            f"noise of {layer}" if layer else "noise of a day's mean",
-            f"±\u00a0{short_number(format(half_width, '.9f'))}\u00a0kWh",
-            f"{percent(report.coverage)} of the time, newest day{scope}",
-        )
-        if noise := sum_noise_text(report, mean_name(newest.series)):
-            yield "noise of a day's sum of layers", noise, f"standard deviation, newest day{scope}"
-    elif counts:
-        newest = max(counts, key=lambda row: (row.day, -row.seq))
-        half_width = mechanisms.interval(newest.scale, report.coverage)
-        when = f"{percent(report.coverage)} of the time, newest day"
-        yield "noise of a count", f"±\u00a0{half_width:,}\u00a0households", when
+    statement: Statement
+    released: ReleasedRows
+    contracts: Sequence[ContractRecord]
+    accountants: Sequence[Accountant]
+    leakage_bound: LeakageBound | None
+    coverage: Decimal
+    publication: Publication
+    files: Mapping[tuple[str, str], str]
 
+    @property
+    def rows(self) -> list[ReleaseRecord]:
+        """Return the released rows that are charted."""
+        return [row for row in self.released.charted if row.state == "released"]
 
-def loss_facts(report: ReportData, bounds: Sequence[loss_charts.LabelledBound]) -> Iterator[Fact]:
-    """Yield the assumption-free loss of a day and of all days, and the bounds with a delta that are promised."""
-    for bound in bounds:
-        if bound.stated.name in ("day", "total") and bound.stated.is_unconditional:
-            day = "loss of one published day" if report.statement.draws else "loss of one day"
-            scope = day if bound.stated.name == "day" else "loss of all days"
-            odds = f"odds change by at most {bound.factor}, " if bound.factor else ""
-            yield scope, f"ε\u00a0{bound.short}", f"{odds}{bound.stated.holds}"
-        if bound.stated.delta is not None and bound.stated.limit not in ("", "unlimited"):
-            span = "all days" if bound.stated.name.startswith("total") else bound.stated.name.partition(" (")[0]
-            epsilon = f"ε\u00a0{bound.short}{with_powers(with_delta(bound.stated.delta))}"
-            limit = f"promised: at most {bound.stated.limit}, {bound.stated.holds}"
-            yield f"loss of {span}, as promised", epsilon, limit
-
-
-# --------------------------------------------------------------------------------------------------
-# LEDGER -> report.html: the release on one self-contained HTML page. Public.
-# --------------------------------------------------------------------------------------------------
-
-_PAPER = "On paper: a closed section is printed once it is opened on the screen."
+    def series(self, row: ReleaseRecord) -> AnySeries:
+        """Return the series of a row, as its contract has it."""
+        return next(of.terms.series[row.series] for of in self.contracts if of.hash == row.contract)
 
 
 def public_report(
@@ -140,24 +114,16 @@ def public_report(
     }
     of_contracts = run_file.model_copy(update=terms)  # not those of the present run file
     run = of_contracts.following(series_of_contracts, statement.charges)
-    accountants = [promise, *compared_accountants(NOTIONS, run.comparison)]
-    days = len({row.day for row in released.history if row.state == "released"})
-    model_hash = contracts[-1].terms.model_hash
-    stored_models = {model.model: model.envelope for model in models}
+    stored_models, model_hash = {model.model: model.envelope for model in models}, contracts[-1].terms.model_hash
     report = ReportData(
         statement,
-        released.charted,
-        {contract.hash: contract.terms for contract in contracts},
-        accountants,
+        released,
+        contracts,
+        [promise, *compared_accountants(NOTIONS, run.comparison)],
         Model.from_text(stored_models[model_hash]).leakage_bound if model_hash in stored_models else None,
         run_file.output.interval,
-        promise,
-        promise.alternatives(max(days, 1)) if isinstance(promise, Promise) else {},
         run.publication,
         _files(released.history, contracts, file_names),
-        released.months,
-        released.history,
-        released.since,
     )
     return public_report_page(report).encode()
 
@@ -170,7 +136,7 @@ def _files(
     by_series = {
         (series.table.file, series.name): series_folder(series) if is_by_month else series.file for series in published
     }
-    by_series |= {(table.file, ""): table.file if is_by_month else f"{table.file}.parquet" for table in DERIVED_TABLES}
+    by_series |= {(of.file, ""): of.file if is_by_month else f"{of.file}.parquet" for of in DERIVED_TABLES}
     present = months_by_table(file_names) if is_by_month else file_names
     return {key: f"{name}/" if is_by_month else name for key, name in by_series.items() if name in present}
 
@@ -178,119 +144,236 @@ def _files(
 def public_report_page(report: ReportData) -> str:
     """Return the page of a report."""
     statement = report.statement
-    sections = [_released_section(report), _guarantee_section(report), *_model_sections(report)]
-    words = part("statement", statement_to_html(markdown(statement)))
-    text = PageSection("The full statement", "statement", [words], kind="annex")
+    of_series = released_noises(report.rows, report.contracts)
+    noises = sorted(of_series, key=lambda of: (of.unit != "kWh", min(error.ratio for error in of.errors())))
     return render_page(
         "public_report.html",
         title=statement.full_title,
         statement=statement,
-        lead=lead_sentences(statement),
-        sections=[*sections, text],
+        credits={key: value for key in ("source", "licence", "contact") if (value := getattr(statement, key))},
+        marks=[note for note in statement.notes if note in _marks(report)],
+        verdicts=[
+            f"{noise.label}: {verdict_text(noise)}" if len(noises) > 1 else sentence_start(verdict_text(noise))
+            for noise in noises[:_MOST_VERDICTS]
+        ],
+        privacy=privacy_text(statement),
+        sections=[*_value_sections(report, noises), _guarantee_section(report), _files_section(report)],
     )
 
 
-def _released_section(report: ReportData) -> PageSection:
-    """Return the section of the pictures: the first one, then key facts and what intervals cover, then all others."""
+def _marks(report: ReportData) -> tuple[str, str]:
+    """Return the notes that stand above the verdict: that of a rehearsal, and what a promise leaves out."""
+    return NOTES.rehearsal, report.contracts[-1].terms.promise.for_publication(report.publication).opening
+
+
+# --------------------------------------------------------------------------------------------------
+# The verdict.
+# --------------------------------------------------------------------------------------------------
+
+
+def verdict_text(noise: SeriesNoise) -> str:
+    """Return what a series is fit for: "months ±1.06 kWh; not single days (±5.76 kWh)"."""
+    errors = [*noise.errors()]
+    best = next((error for error in errors if error.grade == "fit"), None) or next(
+        (error for error in errors if error.grade), None
+    )
+    if best is None:
+        least = min(errors, key=lambda error: error.ratio)
+        part_text = percent_text(least.ratio)
+        return f"of no use yet; a {least.span} is ±{_size(least)}, {part_text} of usual use"
+    rough = ", roughly" if best.grade == "rough" else ""
+    shortest = errors[0]
+    hidden = "" if shortest is best else f"; not single {shortest.span}s (±{_size(shortest)})"
+    if shortest is not best and shortest.grade:
+        hidden = f"; single {shortest.span}s roughly (±{_size(shortest)})"
+    return f"{best.span}s ±{_size(best)}{rough}{hidden}"
+
+
+def _size(error: SpanError) -> str:
+    return f"{three_digits(error.half_width)}\u00a0{error.unit}"
+
+
+def privacy_text(statement: Statement) -> str:
+    """Return what an even chance about a household's day, and about all of them, becomes at most."""
+    bounds = {bound.name: bound for bound in statement.bounds if bound.is_unconditional}
+    odds = {
+        name: odds_percent(round_nano(Decimal(bounds[name].epsilon))).replace("50 to 100 %", "no meaningful bound")
+        for name in (DAY_BOUND, TOTAL_BOUND)
+    }
+    days = statement.days.released
+    text = f"An even chance about one day of one household becomes {odds[DAY_BOUND]}"
+    if days > 1:
+        text += f"; about all {days:,} days: {odds[TOTAL_BOUND]}"
+    promised = [
+        f" (epsilon {short_number(bound.epsilon)}{with_powers(with_delta(bound.delta))})"
+        for bound in statement.bounds
+        if bound.delta is not None and bound.limit not in ("", "unlimited")
+    ]
+    return f"{text}{''.join(promised[:1])}."
+
+
+# --------------------------------------------------------------------------------------------------
+# The values: each series with its charts, its groups and its files.
+# --------------------------------------------------------------------------------------------------
+
+
+def _value_sections(report: ReportData, noises: Sequence[SeriesNoise]) -> Iterator[PageSection]:
+    """Yield a section for the first series, with key facts below its charts, and one for all others."""
+    shown = [*_shown_series(report, noises)]
     facts = part("fact_list", [*release_facts(report)])
-    notes = [paragraph(_TEXTS.intervals, "soft")] if report.statement.days.released else []
-    subsections = [*released_sections(report)]
-    if series_names(report, "mean") and report.statement.days.released:
-        smoothing = paragraph(_TEXTS.smoothing.format(coverage_text()))
-        subsections.append(PageSection("Smoothed estimates", "smoothed-estimates", [smoothing]))
-    if any(section.is_closed for section in subsections):
-        notes.append(paragraph(_PAPER, "soft on-paper"))
-    if not subsections:
-        return PageSection("What was released", "released", [facts, *notes])
-    first = subsections[0]
-    subsections[0] = replace(first, parts=[*first.parts[:1], facts, *notes, *first.parts[1:]])
-    return PageSection("What was released", "released", subsections=subsections)
+    reading = paragraph(_TEXTS.reading.format(percent(report.coverage)), "soft")
+    if report.released.since:
+        facts += paragraph(f"The charts begin on {report.released.since}; the tables have the days before it.", "soft")
+    if not shown:
+        yield PageSection("Values", "values", [facts])
+        return
+    first, *others = shown
+    parts = [*series_parts(first, coverage=report.coverage)]
+    charts = 2 if parts[0].startswith("<ul") else 1
+    title = first.lines.chart.title if charts > 1 else "Values"
+    yield PageSection(title, "values", [*parts[:charts], facts, *parts[charts:], reading])
+    subsections = [
+        PageSection(of.label, f"series-{i}", [*series_parts(of, coverage=report.coverage)])
+        for i, of in enumerate(others)
+    ]
+    if subsections:
+        yield PageSection("Further series", "series", subsections=subsections)
+    if noises:
+        signals = [*signal_parts(rows_of_means(report.rows, report.contracts))]
+        smoothing = [paragraph(_TEXTS.smoothing)] if signals else []
+        yield PageSection("How exact the values are", "accuracy", [_accuracy_table(noises), *smoothing, *signals])
+
+
+def _accuracy_table(noises: Sequence[SeriesNoise]) -> str:
+    rows = [
+        (f"{error.series}, {error.span}", _size(error), percent_text(error.ratio), error.grade or "no")
+        for noise in noises
+        for error in noise.errors()
+    ]
+    caption = (
+        "Noise of the mean of a span in the group with the least of it, 90 % of the time; fit: up to 10 % of the "
+        f"mean use of {yardstick_name()}; rough: up to 25 %"
+    )
+    return table(caption, ("series and span", "±", "of usual use", "fit"), rows)
+
+
+def _shown_series(report: ReportData, noises: Sequence[SeriesNoise]) -> Iterator[ShownSeries]:
+    """Yield all published series, table by table and the coarse levels of a table first."""
+    noise, terms = Noise(report.coverage), contract_terms(report.contracts)
+    rows_of: dict[tuple[str, str], list[ReleaseRecord]] = {}
+    for row in report.rows:
+        rows_of.setdefault((report.series(row).table.file, row.series), []).append(row)
+    derived = {name: lines for of in DERIVED_TABLES if of.chart for name, lines in _derived_lines(report, of)}
+    labels = {name: series_text(name, report.series(of[-1])) for (_, name), of in rows_of.items()}
+    names = _ordered(report, noises, [*dict.fromkeys([*derived, *labels])])
+    fit_days = {noise.label for noise in noises if next(noise.errors()).grade == "fit"}
+    for name in names:
+        by_period, label = derived.get(name), labels.get(name, name) if len(names) > 1 else ""
+        of_name = [row for row in report.released.charted if row.series == name and row.state == "skipped"]
+        skipped = [date.fromisoformat(row.day) for row in of_name]
+        shown = [
+            Lines(released_table(kind, rows, terms, noise), kind.chart, _file(report, kind.file, name),
+                  noise.half_width(rows[-1].scale))
+            for kind in RESULT_TABLES
+            if kind.chart is not None and (rows := rows_of.get((kind.file, name)))
+        ]  # fmt: skip
+        for lines in shown:
+            has_periods = by_period is not None and lines.is_over_time and mean_name(name) not in fit_days
+            main, behind = (by_period, lines) if has_periods and by_period is not None else (lines, None)
+            yield ShownSeries(name, label, main, behind, skipped)
+        if by_period is not None and not shown:
+            yield ShownSeries(name, label, by_period)
+
+
+def _derived_lines(report: ReportData, of: DerivedTable) -> Iterator[tuple[str, Lines]]:
+    """Yield the lines of a derived table by series; of a series without a closed period those of its days so far."""
+    terms, noise = contract_terms(report.contracts), Noise(report.coverage)
+    if not of.has_source(terms) or of.chart is None:
+        return
+    rows = report.released.charted
+    closed = closed_units(of, rows, report.contracts)
+    names = {unit.series for unit in closed}
+    units = [*closed, *(unit for unit in of.units(rows, terms) if unit.series not in names)]
+    newest = {unit.series: unit.first_day for unit in units}  # units are in the order of days
+    for name in [name for name in newest if not is_upper(name)]:
+        is_over_time = of.chart.x == "first_day"
+        chosen = [unit for unit in units if unit.series == name and (is_over_time or unit.first_day == newest[name])]
+        yield name, Lines(of.lines(chosen, terms, noise), of.chart, _file(report, of.file))
+
+
+def _ordered(report: ReportData, noises: Sequence[SeriesNoise], names: Sequence[str]) -> list[str]:
+    """Return names of series table by table, the most exact one first, and the coarse levels of a table first."""
+    tables = [*dict.fromkeys(name.partition("/")[0] for name in [*(of.label for of in noises), *names])]
+    depths = {name: len(series.columns) for of in report.contracts for name, series in of.terms.series.items()}
+    return sorted(names, key=lambda name: (tables.index(name.partition("/")[0]), depths.get(name, 0), name))
+
+
+def _file(report: ReportData, kind: str, name: str = "") -> str:
+    """Return the Parquet file beside the page that has a series, "" without one; the levels of a series share one."""
+    return report.files.get((kind, name), report.files.get((kind, name.partition("/")[0]), ""))
+
+
+Fact = tuple[str, str, str]
+"""A label, a value and a remark."""
+
+
+def release_facts(report: ReportData) -> Iterator[Fact]:
+    """Yield days and households of a release, and until when it goes on."""
+    days = report.statement.days
+    skipped = f"; {len(days.skipped):,} skipped" if days.skipped else ""
+    yield "days released", f"{days.released:,}", f"{days.first} to {days.last}{skipped}" if days.first else ""
+    daily = [row for row in report.rows if not report.series(row).covers_periods]
+    of_first = [row for row in daily if row.series == daily[0].series]
+    if of_first:
+        counts = [sum(report.series(row).by_group(row.cells, row.households).values()) for row in of_first]
+        number = f"{min(counts):,}" if min(counts) == max(counts) else f"{min(counts):,} to {max(counts):,}"
+        yield "households counted", number, "on the roster" if min(counts) == max(counts) else "on the roster, by day"
+    ending = report.statement.ending
+    if ending is not None and ending.last_day:
+        has_ended = report.statement.is_over
+        reason = (_ENDED if has_ended else _ENDS).get(ending.reason, "")
+        yield "ended with" if has_ended else "goes on until", ending.last_day, reason
+
+
+# --------------------------------------------------------------------------------------------------
+# The guarantee, and the files.
+# --------------------------------------------------------------------------------------------------
 
 
 def _guarantee_section(report: ReportData) -> PageSection:
     statement = report.statement
-    bounds, exception = loss_charts.labelled_bounds(statement), _exception(statement)
-    delta = f" {_TEXTS.delta}" if any(bound.stated.delta is not None for bound in bounds) else ""
-    parts = [
-        part("fact_list", [*loss_facts(report, bounds)]),
-        paragraph(f"{_TEXTS.odds.format(exception)}{delta}"),
-        paragraph(_TEXTS.bars, "soft"),
-    ]
-    newest = max(released_means(report), key=lambda row: (row.day, -row.seq), default=None)
-    sd = None if newest is None else mechanisms.standard_deviation(newest.scale) / (1000.0 * min(newest.households))
-    layer, factors = "", dict[loss_charts.BoundKey, float | None]()
-    if newest is not None:
-        layer = layer_label(report, mean_name(newest.series))
-        factors = loss_charts.noise_factors(report.accountants, report.all_rows, report.leakage_bound)
-    parts += loss_charts.bounds_table(bounds, factors, sd_kwh=sd, layer=layer)
-    return PageSection("The guarantee", "guarantee", parts, [*_guarantee_subsections(report, bounds, newest)])
-
-
-def _guarantee_subsections(
-    report: ReportData, bounds: Sequence[loss_charts.LabelledBound], newest: ReleaseRecord | None
-) -> Iterator[PageSection]:
-    curves = loss_charts.losses_over_time(report.accountants, report.all_rows, report.leakage_bound)
-    curves |= loss_charts.spans_over_time(report.statement.bounds, report.all_rows, report.publication)
-    deltas = [bound.delta for bound in report.statement.bounds if is_of_span(bound)]
-    shown = report.statement.contract.promise.delta or next(iter(deltas), None)
-    promise, delta = report.statement.contract.promise, None if shown is None else Decimal(shown)
-    clamps = [_clamp_wh(series) for contract in report.contracts.values() for series in contract.series.values()]
-    full_wh = max(clamps) or 1000  # without a clamp (coverage alone) a change of any size counts the same
-    parts_by_title = {
-        "Noise under other schedules": [_schedules(report, newest)]
-        if newest is not None and report.noise_means
-        else [],
-        "How the bounds grew": [*loss_charts.growth_parts(bounds, curves)],
-        "Small changes of a day's use": [
-            *loss_charts.size_parts(report.accountants, report.all_rows, report.publication, full_wh=full_wh)
-        ],
-        "Loss by day": [*loss_charts.spending_parts(report.all_rows, promise, report.publication, delta)],
-    }
-    for title, parts in parts_by_title.items():
-        if parts:
-            yield PageSection(title, anchor_of(title), parts)
-
-
-def _model_sections(report: ReportData) -> Iterator[PageSection]:
-    """Yield the sections of the loss by age and of temporal leakage, where there is a model."""
-    bound, promise = report.leakage_bound, report.statement.contract.terms.promise
-    if bound is None:
-        return
-    days, events = report.publication.parted(report.all_rows)
-    charge = total_charge(events)
-    nothing = "bounded by it, and for the others these curves say nothing"
-    share = f"; {bound.share} {nothing}" if bound.share else ""  # a part of a sentence
-    if parts := [*loss_charts.model_parts(bound, days, charge)]:
-        note = paragraph(_TEXTS.ageing.format(share), "soft")
-        yield PageSection("Privacy loss by age under the model", "age", [note, *parts])
-    if parts := [*loss_charts.leakage_parts(bound, days, promise, charge)]:
-        note = paragraph(_TEXTS.correlation.format(share), "soft")
-        yield PageSection("Temporal leakage under the model", "leakage", [note, *parts])
-
-
-def _exception(statement: Statement) -> str:
-    """Return what no bound of the page counts, a part of the sentences with bounds; "" for nothing."""
-    days = statement.model_days
-    if not days:
-        return ""
-    return (
+    bounds, days = loss_charts.labelled_bounds(statement), statement.model_days
+    exception = (
         f"; the published model, estimated without noise from the days {days}, is in none of them, and with it none "
         "is unconditional about these days or days like them"
+        if days
+        else ""
     )
+    spans = [*span_losses(statement.bounds, report.publication)]
+    rows = report.released.history or report.released.charted
+    curves = loss_charts.losses_over_time([*report.accountants, *spans], rows, report.leakage_bound)
+    parts = [
+        paragraph(_TEXTS.odds, "soft"),
+        *loss_charts.growth_chart(bounds, curves),
+        loss_charts.bounds_table(bounds),
+        paragraph(_TEXTS.bounds.format(exception), "soft"),
+        *(paragraph(note, "soft") for note in statement.notes if note not in _marks(report)),
+        paragraph(_TEXTS.statement),
+    ]
+    return PageSection("The guarantee", "guarantee", parts)
 
 
-def _schedules(report: ReportData, newest: ReleaseRecord) -> str:
-    *_, current = report.contracts.values()
-    series = current.series.get(newest.series, report.contracts[newest.contract].series[newest.series])
-    return loss_charts.schedules_table(
-        loss_charts.schedule_noise_kwh(
-            report.noise_means,
-            clamp_wh=_clamp_wh(series),
-            share=float(report.promise.part_of_day(newest.series, share_of(series))),
-            households=min(newest.households),
-        )
-    )
-
-
-def _clamp_wh(series: AnySeries) -> int:
-    return series.clamp_wh if isinstance(series, EnergySeries) else 0
+def _files_section(report: ReportData) -> PageSection:
+    """Return the section of all files, each with what it contains."""
+    abouts = {kind.file: f"released values by {kind.line_of}" for kind in RESULT_TABLES}
+    abouts |= {of.file: f"{of.about}, derived from released values" for of in DERIVED_TABLES}
+    labels: dict[tuple[str, str], dict[str, None]] = {}
+    for row in report.rows:
+        series = report.series(row)
+        labels.setdefault((series.table.file, row.series.partition("/")[0]), {})[series_text(row.series, series)] = None
+    tables = [
+        (file, ": ".join(filter(None, [abouts[kind], "; ".join(labels.get((kind, name), [name]))])))
+        for (kind, name), file in report.files.items()
+    ]
+    rows = [(part("file_link", file), about) for file, about in [*tables, *_OTHER_FILES]]
+    return PageSection("Files", "files", [text_table("", ("file", "contains"), rows)])

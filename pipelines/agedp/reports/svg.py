@@ -10,6 +10,7 @@ Decisions:
 * Lines differ by dash and by a letter at their end, not by colour alone. Every chart describes its content in words
   (`about`), and the caller adds a table of its numbers.
 * A chart of values at the pointer whose values never change becomes a sentence (`constant_sentence`).
+* Charts side by side, of groups, have one legend above them (`legend`).
 * A heat map draws shares in [0, 1] as opacity of one colour in steps of 5 %: a dark page, a light page and paper show
   the same order. Cells of one opacity are one path: a 12 x 12 matrix takes about 4 kB.
 * An area has the height of the drawing, so that any place above or below a point shows the point's value.
@@ -259,7 +260,7 @@ def _times_power(digits: str, power: int) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# Layers of a chart: lines, bars, points, levels, marks and values at the pointer.
+# Layers of a chart: lines, points, marks and values at the pointer.
 # --------------------------------------------------------------------------------------------------
 
 
@@ -281,16 +282,6 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Bars:
-    """Bars from 0 by x, each as wide as the smallest distance between two of them."""
-
-    name: str
-    x: Sequence[float]
-    values: Sequence[float]
-    style: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class Points:
     """Points by x, NaN where a value is missing, each with a whisker from `low` to `high`."""
 
@@ -299,14 +290,6 @@ class Points:
     values: Sequence[float]
     whiskers: tuple[Sequence[float], Sequence[float]]
     style: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Level:
-    """A horizontal line, such as a cap."""
-
-    name: str
-    value: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,7 +318,7 @@ class Hover:
     name: str = ""
 
 
-Layer = Line | Points | Bars | Level | Marks | Hover
+Layer = Line | Points | Marks | Hover
 
 
 # --------------------------------------------------------------------------------------------------
@@ -402,7 +385,7 @@ def hover_areas(
     places = sorted(by_place)
     if not places:
         return
-    measured = (value for values in by_place.values() for value in _without_repeats(values) if value.value is not None)
+    measured = (value for values in by_place.values() for value in values if value.value is not None)
     is_single = len({value.name for value in measured}) <= 1
     count = positions_per_area(len(places), hover.most)
     edges = _edges([across(place) for place in places], size[0])
@@ -410,7 +393,7 @@ def hover_areas(
     for start in range(0, len(places), count):
         shown = places[start : start + count]
         left, right = edges[start][0], edges[start + len(shown) - 1][1]
-        of_places = [value for place in shown for value in _without_repeats(by_place[place])]
+        of_places = [value for place in shown for value in by_place[place]]
         yield area(left, 0, max(right - left, 1), size[1], _text(shown, of_places, hover, is_single=is_single))
     yield "</g>"
 
@@ -427,20 +410,10 @@ def _values(layer: Layer) -> Iterator[_Value]:
             for i, value in enumerate(values):
                 if not math.isnan(value):
                     yield _Value(x[i], name, value, None if ends is None else (ends[0][i], ends[1][i]))
-        case Bars():
-            for place, value in zip(layer.x, layer.values, strict=True):
-                if not math.isnan(value):
-                    yield _Value(place, layer.name, value)
         case Marks():
             yield from (_Value(place, layer.name, None) for place in layer.x)
         case _:
             pass
-
-
-def _without_repeats(values: Sequence[_Value]) -> list[_Value]:
-    """Return the values at one position; a bar whose whisker is a layer of its own is left out."""
-    with_interval = {value.value for value in values if value.interval is not None}
-    return [value for value in values if value.interval is not None or value.value not in with_interval]
 
 
 def _edges(places: Sequence[int], width: int) -> list[tuple[int, int]]:
@@ -509,7 +482,7 @@ def constant_sentence(title: str, layers: Sequence[Layer], hover: Hover) -> str:
         layers: its layers.
         hover: names of its positions and values.
     """
-    drawn = [layer for layer in layers if isinstance(layer, Line | Points | Bars)]
+    drawn = [layer for layer in layers if isinstance(layer, Line | Points)]
     values = [[*_values(layer)] for layer in drawn]
     if any(len({(value.value, value.interval) for value in of_layer}) > 1 for of_layer in values):
         return ""
@@ -517,7 +490,6 @@ def constant_sentence(title: str, layers: Sequence[Layer], hover: Hover) -> str:
     if not places:
         return f"{title}: no value."
     parts = [f"{of_layer[0].name}: {_layer_text(of_layer[:1], hover)}" for of_layer in values if of_layer]
-    parts += [layer.name for layer in layers if isinstance(layer, Level)]
     parts += [f"{len(layer.x):,} {layer.name}" for layer in layers if isinstance(layer, Marks)]
     first, last = hover.place(places[0]), hover.place(places[-1])
     where = first if len(places) == 1 else f"{len(places):,} equal values, the first at {first}, the last at {last}"
@@ -532,23 +504,34 @@ _MAX_DOTS = 45
 _LETTER_PX = 17
 
 
-def chart(
-    title: str, about: str, layers: Sequence[Layer], *, x: Scale, y: Scale, y_title: str = "", height: int = 220
+def chart(  # noqa: PLR0913  (all but three have a name)
+    title: str,
+    about: str,
+    layers: Sequence[Layer],
+    *,
+    x: Scale,
+    y: Scale,
+    y_title: str = "",
+    height: int = 220,
+    has_legend: bool = True,
+    anchor: str = "",
 ) -> str:
     """Return a figure: title, legend if needed, drawing and axis labels; a sentence if no value changes.
 
     Args:
         title: subject of the chart, different from every other title of the page.
         about: description for a reader who cannot see the chart.
-        layers: lines, bars, levels and marks, the lowest layer first.
+        layers: lines, points and marks, the lowest layer first.
         x: horizontal axis.
         y: vertical axis.
         y_title: quantity and unit of the vertical axis.
         height: height of the drawing [px].
+        has_legend: whether the chart names its layers itself; charts side by side share one `legend`.
+        anchor: target of links to the chart, "" for none.
     """
     hover = next((layer for layer in layers if isinstance(layer, Hover)), None)
     if hover is not None and (text := constant_sentence(title, layers, hover)):
-        return paragraph(text)
+        return paragraph(text, anchor=anchor)
     sheet = _DrawingArea(x, y, 2000, 2 * height)
     drawing = [
         *(f'<path class="grid" d="M0 {sheet.down(value)}H{sheet.width}"/>' for value, _ in y.ticks),
@@ -558,8 +541,17 @@ def chart(
     ]
     lettered = [layer for layer in layers if isinstance(layer, Line) and layer.letter]
     labels, letters = [*_axis_labels(x, y, y_title)], [*_end_letters(lettered, sheet, height)]
-    legend, size = [_legend_entry(layer) for layer in layers if layer.name], (sheet.width, sheet.height)
-    return part("figure", title, about, height, size, "\n".join(drawing), labels, legend, letters)
+    entries, size = _legend_entries(layers) if has_legend else [], (sheet.width, sheet.height)
+    return part("figure", title, about, height, size, "\n".join(drawing), labels, entries, letters, anchor)
+
+
+def legend(layers: Sequence[Layer]) -> str:
+    """Return the legend of charts side by side whose layers have these names."""
+    return part("legend", _legend_entries(layers))
+
+
+def _legend_entries(layers: Sequence[Layer]) -> list[tuple[str, int, str, str]]:
+    return [_legend_entry(layer) for layer in layers if layer.name]
 
 
 @dataclass(frozen=True, slots=True)
@@ -584,10 +576,6 @@ def _layer_paths(layer: Layer, sheet: _DrawingArea) -> Iterator[str]:
             yield from _line_paths(layer, sheet)
         case Points():
             yield from _point_paths(layer, sheet)
-        case Bars():
-            yield from _bar_paths(layer, sheet)
-        case Level():
-            yield f'<path class="level" d="M0 {sheet.down(layer.value)}H{sheet.width}"/>'
         case Hover():
             pass
         case Marks():
@@ -617,11 +605,13 @@ def _band_paths(line: Line, band: tuple[Sequence[float], Sequence[float]], sheet
     areas, alone = [], []
     for run in _runs([a + b for a, b in zip(low, high, strict=True)]):
         upper = [(sheet.across(line.x[i]), sheet.down(high[i])) for i in run]
-        lower = [(sheet.across(line.x[i]), sheet.down(low[i])) for i in reversed(run)]
+        lower = [(sheet.across(line.x[i]), sheet.down(low[i])) for i in run]
+        if line.steps:
+            upper, lower = _step_corners(upper), _step_corners(lower)
         if len(run) == 1:
             alone.append(f"M{upper[0][0]} {upper[0][1]}V{lower[0][1]}")
         else:
-            areas.append(_path([*upper, *lower]) + "z")
+            areas.append(_path([*upper, *reversed(lower)]) + "z")
     if areas:
         yield f'<path class="band s{line.style}" d="{"".join(areas)}"/>'
     if alone:
@@ -648,19 +638,6 @@ def _beyond_arrows(points: Points, sheet: _DrawingArea, present: Sequence[int]) 
             yield f"M{x - 8} 10l8-10 8 10"
         if low[i] < sheet.y.low:
             yield f"M{x - 8} {sheet.height - 10}l8 10 8-10"
-
-
-def _bar_paths(bars: Bars, sheet: _DrawingArea) -> Iterator[str]:
-    if bars.x:
-        positions = sorted(sheet.across(value) for value in bars.x)
-        narrowest = min((b - a for a, b in pairwise(positions) if b > a), default=sheet.width // 8)
-        half, floor = max(1, round(0.4 * narrowest)), sheet.down(max(sheet.y.low, 0.0))
-        shapes = [
-            f"M{sheet.across(x) - half} {floor}V{sheet.down(value)}h{2 * half}V{floor}z"
-            for x, value in zip(bars.x, bars.values, strict=True)
-            if not math.isnan(value)
-        ]
-        yield f'<path class="bar s{bars.style}" d="{"".join(shapes)}"/>'
 
 
 def _runs(values: Sequence[float]) -> list[list[int]]:
@@ -705,10 +682,6 @@ def _legend_entry(layer: Layer) -> tuple[str, int, str, str]:
             sample = f'{band}<path class="line s{style}" d="M1 6h26"/>'
         case Points():
             sample = f'<path class="noise s{style}" d="M14 0v12"/><path class="point s{style}" d="M14 6h0"/>'
-        case Bars():
-            sample = f'<path class="bar s{style}" d="M4 1h20v10h-20z"/>'
-        case Level():
-            sample = '<path class="level" d="M1 6h26"/>'
         case Marks():
             sample = '<path class="skip" d="M8 1v10M14 1v10M20 1v10"/>'
         case Hover():
@@ -767,7 +740,7 @@ def heat_map(title: str, about: str, shares: Sequence[Sequence[float]], *, x_tit
     edge = len(shares) * _CELL
     drawing = "\n".join([*_cells(shares), f'<path class="grid" d="M0 0H{edge}V{edge}H0z"/>'])
     labels = [*_labels(len(shares), x_title, y_title)]
-    return part("figure", title, about, _MAP_HEIGHT, (edge, edge), drawing, labels, (), ())
+    return part("figure", title, about, _MAP_HEIGHT, (edge, edge), drawing, labels, (), (), "")
 
 
 def _cells(shares: Sequence[Sequence[float]]) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 Decisions:
 
-* One chart for each series and group, all with the scale of their own values; at most `MAX_CELLS` groups of a series,
+* One chart for each series and group, all with the scale of their own values; at most `MOST_GROUPS` groups of a series,
   the largest. The table has all of them.
 * Intervals of points cover the noise and nothing else, those of the line assume the model.
 """
@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from agedp.reports import svg
 from agedp.reports.html import paragraph, render_page, side_by_side, table
-from agedp.reports.series_charts import MAX_CELLS
+from agedp.reports.series_charts import MOST_GROUPS
 from agedp_data.roster import ALL
 from agedp_data.smoothing.public_calendar import WITHOUT_HOLIDAYS
 
@@ -163,7 +163,7 @@ def _charts(rows: Sequence[_Row], layers: Mapping[str, Sequence[str]]) -> Iterat
     for name, cells in by_series.items():
         sum_text = f", sum of layers up to {layers[name][-1]} kWh" if name in layers else ""
         is_alone = len(by_series) == 1
-        shown = {_title(name, group, is_alone=is_alone) + sum_text: cell for group, cell in cells[:MAX_CELLS]}
+        shown = {_title(name, group, is_alone=is_alone) + sum_text: cell for group, cell in cells[:MOST_GROUPS]}
         charts = [_chart(title, cell, charts=len(shown)) for title, cell in shown.items()]
         yield side_by_side(charts) if len(shown) > 1 else charts[0]
         if len(cells) > len(shown):

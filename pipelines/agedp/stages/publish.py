@@ -35,7 +35,6 @@ from agedp.release_folder.folder_writer import (
     unchanged_partitions,
     write_release_files,
 )
-from agedp.release_folder.result_tables import whole_table
 from agedp.release_verification import ReleaseFolder, open_release
 from agedp.reports.report_data import ReleasedRows, charted_rows
 from agedp.run_context import RunContext
@@ -279,8 +278,7 @@ def folder_content(
         rows = tuple(row for row in export.rows if isinstance(row, ReleaseRecord))
         history = [*rows]
         content = release_content(statement, export, words, noise, derived)
-    months = whole_table(AVERAGES_BY["month"], {}, rows, contracts, noise)
-    released = ReleasedRows(rows, history, months)
+    released = ReleasedRows(rows, history)
     report = public_report(run, ledger.models(), statement, released, contracts, file_names=content.paths)
     # the data package lists all other files, so it comes last
     return content.with_files({REPORT: report}).with_package(statement)

@@ -80,7 +80,7 @@ def test_windows_of_small_changes_hold_by_the_scales_of_the_draws(homes, spend):
     assert "A *share* is of each day's loss about a change by at most 2 kWh;" in words
     report = (release.path / "report.html").read_text()
     assert faults_of(report) == []
-    assert "Privacy loss of a day by size of the change, kWh" in Page(report).text
+    assert "change of 30 kWh" in Page(report).text
 
 
 def test_the_scale_is_that_of_the_small_change(homes):

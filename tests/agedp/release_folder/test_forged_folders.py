@@ -187,7 +187,7 @@ def test_no_text_of_another_ledger_is_taken_and_no_sentence_edited(published, cl
     text = (classical / name).read_text()
     edits = {
         "STATEMENT.md": ("at most", "never"),
-        "report.html": ("Privacy", "Perfect privacy"),
+        "report.html": ("privacy loss", "loss"),
         "datapackage.json": ("not protected", "protected"),
     }
     old, new = edits[name]

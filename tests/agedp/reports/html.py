@@ -114,10 +114,10 @@ class Page(HTMLParser):
 
 
 def is_download(link: dict[str, str | None]) -> bool:
-    """Return whether a link saves something: values within the page, or a Parquet file in the same folder."""
+    """Return whether a link saves something: values within the page, or a file in the same folder."""
     address = link.get("href") or ""
     is_within = address.startswith("data:text/csv;charset=utf-8,") and (link["download"] or "").endswith(".csv")
-    return "download" in link and (is_within or re.fullmatch(r"[\w-]+\.parquet", address) is not None)
+    return "download" in link and (is_within or re.fullmatch(r"[\w-]+\.(parquet|json|md)", address) is not None)
 
 
 def faults_of(text: str) -> list[str]:
@@ -136,3 +136,10 @@ def faults_of(text: str) -> list[str]:
     if re.search(r"f+(\||$)", behind):  # the numbers of figures that stand together stand behind them
         found.append("a figure without its numbers")
     return found
+
+
+def prose(page: str) -> list[str]:
+    """Return the words of a page outside tables and pictures, folded ones included."""
+    body = page.partition("<body>")[2] or page
+    text = re.sub(r"<(table|figure|svg)\b.*?</\1>", " ", body, flags=re.DOTALL)
+    return re.sub(r"<[^>]+>", "", text.replace("<p", " <p").replace("<d", " <d").replace("<li", " <li")).split()

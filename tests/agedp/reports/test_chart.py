@@ -12,8 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agedp.reports.svg import (
-    Bars,
-    Level,
     Line,
     Marks,
     Points,
@@ -151,7 +149,7 @@ def test_letters_at_the_ends_of_lines_never_overlap(ends):
 def test_every_text_is_escaped():
     bad = "<script>\"&'"
     html = chart(
-        bad, bad, [Line(bad, [0.0], [1.0], letter="<"), Level(bad, 1.0), Marks(bad, [0.0]), Bars(bad, [0.0], [1.0])],
+        bad, bad, [Line(bad, [0.0], [1.0], letter="<"), Marks(bad, [0.0])],
         x=named_axis({0.0: bad, 1.0: bad}), y=Scale(0, 1, ((0, bad),)), y_title=bad,
     )  # fmt: skip
     assert "<script" not in html + heat_map(bad, bad, SHARES, x_title=bad, y_title=bad)

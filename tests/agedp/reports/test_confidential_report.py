@@ -12,8 +12,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from agedp.reports.confidential_report import CellUtility, InternalSources, clamp_effects, utility
-from agedp.reports.series_charts import CellMean
+from agedp.reports.confidential_report import Compared, InternalSources, clamp_effects, utility
 from tests.agedp.reports.html import Page, faults_of
 
 FIRST, DAYS = date(2013, 3, 4), 12
@@ -117,21 +116,14 @@ def test_the_clamped_household_is_named_with_its_days(made):
     assert effects.cut_kwh == pytest.approx(3 * 22 / 4 / DAYS)
 
 
-def published(day, mean, half, sd):
-    return CellMean(FIRST + timedelta(days=day), 10, mean, mean - half, mean + half, sd)
-
-
 def test_utility_compares_errors_with_the_noise_day_by_day():
-    days = [
-        CellUtility(FIRST, 10.0, published(0, 13.0, 2.0, 1.0)),
-        CellUtility(FIRST + timedelta(days=1), 12.0, published(1, 8.0, 5.0, 2.0)),
-        CellUtility(FIRST + timedelta(days=3), 15.0, published(3, 15.0, 1.0, 2.0)),
-    ]
+    values = ([10.0, 12.0, 15.0], [13.0, 8.0, 15.0], [1.0, 2.0, 2.0], [2.0, 5.0, 1.0])
+    days = Compared(np.array([0, 1, 3]), *map(np.array, values))
     found = utility(days, age_days=2)
-    assert found.rms_kwh == pytest.approx(math.sqrt((9 + 16 + 0) / 3))
-    assert found.expected_kwh == pytest.approx(math.sqrt((1 + 4 + 4) / 3))
+    assert found.rms == pytest.approx(math.sqrt((9 + 16 + 0) / 3))
+    assert found.expected == pytest.approx(math.sqrt((1 + 4 + 4) / 3))
     assert found.in_sd == pytest.approx(math.sqrt(25 / 9))
     assert found.relative == pytest.approx((1 / 10 + 2 / 12 + 2 / 15) / 3 / math.sqrt(2))
     assert found.inside == pytest.approx(2 / 3)
-    assert (found.change_kwh, found.stale_kwh) == (pytest.approx(2.0), pytest.approx(3.0))
-    assert math.isnan(utility(days[:1], age_days=2).change_kwh)
+    assert (found.change, found.stale) == (pytest.approx(2.0), pytest.approx(3.0))
+    assert math.isnan(utility(days.of(slice(1)), age_days=2).change)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.agedp.reports.browser import Browser
 
-NAMES = ["aged", "one day", "counts", "confidential", "smoothed"]
+NAMES = ["aged", "one day", "counts", "every", "confidential", "smoothed"]
 
 LAYOUT = """(() => {
   document.querySelectorAll('details').forEach(section => { section.open = true; });
@@ -110,3 +110,11 @@ def test_the_pointer_finds_a_title_on_every_point(tab: Browser, pages: dict[str,
     })()"""
     titles = tab.run(at_point)
     assert all("kWh per household (" in title or title.endswith("skipped days") for title in titles)
+
+
+@pytest.mark.parametrize("name", ["aged", "counts", "every"])
+def test_the_first_chart_is_on_the_first_screen(tab: Browser, pages: dict[str, Path], name: str) -> None:
+    top = "document.querySelector('.plot').getBoundingClientRect().top"
+    for width, height in ((1280, 800), (390, 844)):
+        tab.look(pages[name], width=width)
+        assert tab.run(top) < height - 100

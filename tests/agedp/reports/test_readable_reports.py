@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from dataclasses import replace
-from datetime import date
-from decimal import Decimal
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agedp.reports.profile_charts import HeatMap, month_profile_parts, value_map
-from agedp.reports.report_data import period_rows
-from agedp.reports.series_charts import ShownPeriod, coverage_parts, monthly_parts, series_parts
 from agedp.reports.svg import (
-    Bars,
     Hover,
-    Level,
     Line,
     Points,
     chart,
@@ -28,12 +22,8 @@ from agedp.reports.svg import (
     format_rounded_up,
     linear_axis,
 )
-from tests.agedp.released_rows import Row
-from tests.agedp.reports.html import faults_of
+from tests.agedp.reports.html import faults_of, prose
 from tests.agedp.reports.test_values_at_the_pointer import figures_of, titles_of
-
-DRAWN = {"scale": 2_000.0, "cells": ("north", "south"), "households": (700, 1400)}
-SHARE = Decimal("0.9")
 
 
 @settings(max_examples=200)
@@ -64,7 +54,7 @@ def test_no_page_has_an_exponent_or_more_digits_than_three(pages: dict[str, Path
     text = pages[name].read_text()
     assert faults_of(text) == []
     body = re.sub(r"<(style|code).*?</\1>|<footer.*?</footer>|href=\"[^\"]*\"| d=\"[^\"]*\"", "", text, flags=re.DOTALL)
-    read = re.sub(r"<[^>]+>", " ", body.partition('id="statement"')[0])  # the statement has all digits
+    read = re.sub(r"<[^>]+>", " ", body)
     assert not re.search(r"\d[eE][-+]?\d", read)
     decimals = re.findall(r"(?<![\d.,-])\d*\.\d+(?![\d.])", read)
     assert [number for number in decimals if len(number.replace(".", "").lstrip("0")) > 3] == []
@@ -85,10 +75,10 @@ PLACES, NAN = [0.0, 1.0, 2.0], math.nan
     ("layers", "sentence"),
     [
         (
-            [Line("l", PLACES, [0.5] * 3), Level("cap 1", 1)],
-            "3 equal values, the first at 0, the last at 2. l: 0.5 kWh; cap 1.",
+            [Line("l", PLACES, [0.5] * 3)],
+            "3 equal values, the first at 0, the last at 2. l: 0.5 kWh.",
         ),
-        ([Bars("b", PLACES, [4.0, NAN, 4.0])], "2 equal values, the first at 0, the last at 2. b: 4 kWh."),
+        ([Line("b", PLACES, [4.0, NAN, 4.0])], "2 equal values, the first at 0, the last at 2. b: 4 kWh."),
         ([Points("p", [3.0], [4.0], ([3.0], [5.0]))], "3. p: 4 kWh (3 to 5)."),
         ([Line("l", PLACES, [NAN] * 3)], "t: no value."),
     ],
@@ -103,59 +93,24 @@ def test_a_constant_or_empty_chart_is_a_sentence(layers, sentence):
     assert ("<svg" in chart("t", "a", [*moved, Hover(str, "kWh")], x=X, y=Y)) != is_line
 
 
-def test_a_constant_map_is_a_sentence():
-    def text(cell: int, first: int, last: int) -> str:
-        return f"{cell} {first} {last}"
-
-    shown = HeatMap([[2.0, NAN], [2.0, 2.0]], [], [], "kWh", text, 10, (2.0, 2.0))
-    assert "t: 2 kWh in every cell." in value_map("t", "a", shown, height=9)
-    assert "<svg" in value_map("t", "a", replace(shown, values=[[2.0, NAN], [2.0, 3.0]]), height=9)
-
-
-def released(last_days: list[str], values: list[tuple[int, ...]]) -> list[Row]:
-    rows = [Row(day, value, **DRAWN) for day, value in zip(last_days, values, strict=True)]
-    for row in rows:
-        row.revision = 0
-    return rows
-
-
-def test_weeks_that_were_released_as_such_are_bars():
-    rows = released(["2013-02-10", "2013-02-17"], [(7_000_000, 7_000_000), (14_000_000, 7_000_000)])
-    periods = period_rows(rows, every="week", coverage=SHARE)
-    assert [(str(row["first_day"]), row["group"], row["mean_kwh"]) for row in periods] == [
-        ("2013-02-04", "north", 10.0), ("2013-02-04", "south", 5.0),
-        ("2013-02-11", "north", 20.0), ("2013-02-11", "south", 5.0),
-    ]  # fmt: skip
-    week = ShownPeriod("week", is_drawn=True)
-    html = "".join(monthly_parts("weeks", periods, coverage=SHARE, label="weeks", period=week))
-    [north] = figures_of(html).values()  # the mean of the south never changes
-    assert titles_of(north)[1].startswith("2013-02-11 to 2013-02-17")
-    assert "weeks, south. 2 equal values, the first at 2013-02-04 to 2013-02-10, the last at 2013-02-11" in html
-
-
-def test_a_published_count_is_called_noisy_and_its_roster_may_change():
-    rows = [
-        Row(day, (97,), scale=2.0, households=(number,)) for day, number in (("2013-01-01", 90), ("2013-01-02", 100))
-    ]
-    for row in rows:
-        row.revision = 0
-    html = "".join(coverage_parts("usable", rows, coverage=SHARE))
-    assert len(figures_of(html)) == 1  # 97 of 90 and of 100 are different shares
-    assert "had a usable day" not in html
-
-
-def test_numbers_of_groups_wait_behind_a_summary():
-    rows = released([str(date(2013, 1, i)) for i in (1, 2)], [(7_000_000, 7_000_000), (14_000_000, 7_100_000)])
-    for row in rows:
-        row.loss = 1
-    html = "".join(series_parts("m", rows, coverage=SHARE, label=""))
-    closed = html[html.index("<details") : html.index("</details>")]
-    assert closed.count("<table") == html.count("<table") == 2
-    assert [*month_profile_parts("p", [], terms={}, coverage=SHARE)] == ["<p>p: no month is released yet.</p>\n"]
-
-
 def test_each_scene_lists_its_sections(pages: dict[str, Path]) -> None:
     page = pages["aged"].read_text()
     listed = re.findall(r'<li><a href="#([\w-]+)">([^<]*)</a>', page)
-    headings = re.findall(r'id="([\w-]+)"[^>]*>(?:<summary>)?<h[23]>([^<]*)</h', page)
+    headings = re.findall(r'<section id="([\w-]+)"[^>]*><h2>([^<]*)</h', page)
     assert listed == headings
+
+
+SCENES = ["aged", "counts", "one day", "every"]
+
+
+@pytest.mark.parametrize("name", SCENES)
+def test_the_public_report_is_short_and_repeats_no_clause(pages: dict[str, Path], name: str) -> None:
+    words = prose(pages[name].read_text())
+    assert 100 < len(words) <= 1500
+    counts = Counter(tuple(words[i : i + 8]) for i in range(len(words) - 7))
+    assert [" ".join(eight) for eight, number in counts.items() if number > 2] == []
+
+
+def test_words_of_tables_and_pictures_are_no_prose() -> None:
+    page = "<p>a <b>b</b></p><table><tr><td>c</td></tr></table><figure>d<svg><path/></svg></figure><details>e</details>"
+    assert prose(page) == ["a", "b", "e"]

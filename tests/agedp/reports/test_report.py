@@ -12,15 +12,14 @@ from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from html import unescape
 
-import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from agedp.reports.loss_charts import losses_over_time, noise_factors
-from agedp.reports.public_report import public_report_page
-from agedp.reports.report_data import ReportData
-from agedp.reports.series_charts import cell_means
+from agedp.reports.loss_charts import losses_over_time
+from agedp.reports.public_report import ReportData, public_report_page
+from agedp.reports.report_data import ReleasedRows
 from agedp_data.epsilon import NANO
+from agedp_data.notions.publication import Publication
 from agedp_data.notions.w_event import WindowLoss
 from agedp_data.statement.document import read_statement
 from tests.agedp.reports.html import Page, faults_of
@@ -74,10 +73,9 @@ def data(made):
     with made.ledger() as ledger:
         rows, contracts = ledger.rows("homes"), ledger.contracts("homes")
         statement = read_statement(ledger.statements("homes")[-1].claim)
-    promise = contracts[-1].terms.enforced()
-    by_hash = {one.hash: one.terms for one in contracts}
-    bound = made.context().model.leakage_bound
-    return ReportData(statement, rows, by_hash, [promise, WindowLoss(7)], bound, Decimal("0.95"), promise, {})
+    promise, bound = contracts[-1].terms.enforced(), made.context().model.leakage_bound
+    released, accountants = ReleasedRows(rows, rows), [promise, WindowLoss(7)]
+    return ReportData(statement, released, contracts, accountants, bound, Decimal("0.95"), Publication(), {})
 
 
 def with_keys(statement, **keys):
@@ -101,15 +99,25 @@ def losses_by_day(rows):
     return losses
 
 
-def test_a_page_is_sound_and_contains_every_word_of_the_statement(made):
+def test_a_page_is_sound_and_opens_with_the_verdict(made):
     assert faults_of(report(made)) == []
     text = Page(report(made)).text
-    assert text.count('A <b>"title"</b> & more') == 3  # in the tab, as the heading, and in the first sentence
-    order = [text.index(words) for words in ("This folder contains daily averages", "What was released")]
-    order += [text.rindex("The guarantee"), text.rindex("The full statement"), text.rindex("Who made this")]
-    assert order == sorted(order)
-    words = re.sub(r"[*`|#_-]", " ", (made.folder / "release" / "STATEMENT.md").read_text()).split()
-    assert set(words) <= set(re.sub(r"[*`|#_-]", " ", text).split())
+    assert text.count('A <b>"title"</b> & more') == 2  # in the tab and as the heading
+    order = ["daily_mean: ", "An even chance about one day", "Values", "Further series", "The guarantee", "Files"]
+    places = [text.index(words) for words in order]
+    assert places == sorted(places)
+
+
+def test_the_verdict_is_that_of_the_noise_and_of_the_losses(made):
+    """Half-widths follow from the published deviations: ln 10 / sqrt 2 of them cover 90 % of Laplace noise."""
+    table = pq.read_table(made.folder / "release" / "daily_averages.parquet").to_pylist()
+    day_kwh = table[-1]["noise_sd_kwh"] * math.log(10) / math.sqrt(2)
+    text = Page(report(made)).text
+    [shown] = re.findall(r"daily_mean, day (\S+) kWh (\S+) % no", text.replace("\u00a0", " "))
+    assert float(shown[0]) == pytest.approx(day_kwh, rel=6e-3)
+    assert float(shown[1]) == pytest.approx(100 * day_kwh / 11.012, rel=2e-2)  # of the yardstick's mean
+    epsilon = float(made.release.statement["figures"][0]["epsilon"])
+    assert f"becomes 50 to {math.ceil(100 / (1 + math.exp(-epsilon)))} %" in text
 
 
 @pytest.mark.parametrize(
@@ -150,30 +158,9 @@ def test_each_bound_is_one_row_with_all_that_the_statement_contains(made):
         assert cells[-1].startswith(bound["about"].replace("1e-6", "10⁻⁶").replace("1e-9", "10⁻⁹"))
 
 
-def test_months_and_means_are_those_of_the_parquet_files(made, data):
-    rows = re.findall(r"<tr><th scope=\"row\" class=\"n\">(\d{4}-\d\d)</th>((?:<td>[^<]*</td>){5})</tr>", report(made))
-    shown = [(month, *re.findall(r"<td>([^<]*)</td>", cells)[:4]) for month, cells in rows]
-    for name, file in (("daily_mean", "daily_averages"), ("by_tariff", "daily_averages_by_tariff")):
-        means = cell_means([row for row in data.rows if row.series == name], coverage=Decimal("0.95"))
-        table = pq.read_table(made.folder / "release" / f"{file}.parquet").to_pylist()
-        for row in table:
-            [one] = [mean for mean in means[row["group"]] if mean.day == row["day"]]
-            expected = (row["mean_kwh"], row["low_kwh"], row["high_kwh"], row["noise_sd_kwh"], row["households"])
-            assert (one.mean, one.low, one.high, one.sd, one.households) == expected
-        for group in {row["group"] for row in table}:
-            for month in ("2013-01", "2013-02"):
-                of_month = [row["mean_kwh"] for row in table if (row["group"], f"{row['day']:%Y-%m}") == (group, month)]
-                expected = [sum(of_month) / len(of_month), min(of_month), max(of_month)]
-                assert any(
-                    (each, days.split(" ")[0]) == (month, str(len(of_month)))
-                    and np.allclose([float(cell.replace(",", "")) for cell in cells], expected, rtol=6e-3, atol=6e-4)
-                    for each, days, *cells in shown
-                ), (name, group, month)
-
-
 def test_a_loss_over_time_is_that_of_a_ledger_that_ends_there(data):
-    spent = losses_by_day(data.rows)
-    every = losses_over_time(data.accountants, data.rows, data.leakage_bound, points=DAYS)
+    spent = losses_by_day(data.released.charted)
+    every = losses_over_time(data.accountants, data.released.charted, data.leakage_bound, points=DAYS)
     found = {key.name: line for key, line in every.items()}
     assert found.keys() == {"day", "total", "risk", "window of 7 days"}
     assert list(found["total"].days) == sorted(map(str, spent))  # few enough to show them all
@@ -184,20 +171,8 @@ def test_a_loss_over_time_is_that_of_a_ledger_that_ends_there(data):
         assert {name: found[name].values[place] for name in expected} == expected
     stated = {bound.name: bound.epsilon for bound in data.statement.bounds}
     assert all(Fraction(line.values[-1], NANO) == Fraction(stated[name]) for name, line in found.items())
-    for line in losses_over_time(data.accountants, data.rows, data.leakage_bound, points=5).values():
+    for line in losses_over_time(data.accountants, data.released.charted, data.leakage_bound, points=5).values():
         assert (len(line.days), line.days[0], line.days[-1]) == (5, str(min(spent)), str(max(spent)))
-
-
-def test_a_noise_factor_brings_the_bound_to_one(data):
-    spent = losses_by_day(data.rows)
-    found = {key.name: times for key, times in noise_factors(data.accountants, data.rows, data.leakage_bound).items()}
-    assert found["total"] == pytest.approx(sum(spent.values()) / NANO, rel=3e-3)
-    assert found["day"] == pytest.approx(max(spent.values()) / NANO, rel=3e-3)
-    # the risk under a curve of a single release: ln(1 + TV (e^x - 1)) = 1 at x = ln(1 + (e - 1)/TV)
-    single = [row for row in data.rows if row.day == str(FIRST) and row.series == "daily_mean"]
-    times = {key.name: one for key, one in noise_factors(data.accountants, single, data.leakage_bound).items()}
-    expected = (single[0].loss / NANO) / math.log1p((math.e - 1) / 0.01)  # published after more than 20 days
-    assert times["risk"] == pytest.approx(expected, rel=3e-3)
 
 
 @pytest.mark.parametrize("is_released", [False, True])
@@ -208,13 +183,12 @@ def test_a_page_without_a_release_or_without_a_model_says_so(data, is_released):
     changed = replace(data, leakage_bound=None)
     if not is_released:
         empty = {"state": "skipped", "cells": (), "values": (), "households": (), "loss": 0}
-        skipped = [replace(data.rows[-1], **empty)]
+        skipped = [replace(data.released.charted[-1], **empty)]
         keys |= {"days": {"first": "", "last": "", "released": 0, "skipped": [row.day for row in skipped]}}
         keys |= {"published": {"first": "", "last": ""}}
-        changed = replace(changed, rows=skipped, accountants=data.accountants[1:])
+        changed = replace(changed, released=ReleasedRows(skipped, skipped), accountants=data.accountants[1:])
     html = public_report_page(replace(changed, statement=with_keys(data.statement, **keys)))
     assert faults_of(html) == []
     text = Page(html).text
-    assert ("C, risk (epsilon infinite)" in text) == is_released
     assert "infinite" in text
     assert ("contains no value yet" in text) == (not is_released)

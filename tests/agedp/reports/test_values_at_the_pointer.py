@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import re
-import subprocess
-import sys
 from datetime import date, timedelta
 from decimal import Decimal
 from html import unescape
@@ -16,12 +14,14 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
-from agedp.reports.html import MOST_ROWS, Values, csv_text, download_links
-from agedp.reports.series_charts import MAX_CELLS, monthly_parts, series_parts
-from agedp.reports.svg import MOST_IN_SERIES, Bars, Hover, Line, Points, chart, linear_axis
-from tests.agedp.released_rows import FIRST, Row
+from agedp.reports.html import Values, csv_text, download_links
+from agedp.reports.series_charts import MOST_GROUPS, Lines, ShownSeries, series_parts
+from agedp.reports.svg import MOST_IN_SERIES, Hover, Line, Points, chart, linear_axis
+from agedp_data.series.result_table import Chart
+from tests.agedp.released_rows import FIRST
 from tests.agedp.reports.html import faults_of
 from tests.agedp.reports.test_report import build
 
@@ -54,21 +54,13 @@ def page(made):
     return (made.folder / "release" / "report.html").read_text()
 
 
-@pytest.mark.parametrize(
-    ("file", "group", "title"),
-    [("daily_averages", "all", "daily_mean"), ("daily_averages_by_tariff", "Std", "by_tariff, Std")],
-)
-def test_a_title_has_the_value_of_the_parquet_file(made, page, file, group, title):
-    table = pd.read_parquet(made.folder / "release" / f"{file}.parquet")
-    of_group = table[table["group"] == group]
-    titles = titles_of(figures_of(page)[f"Mean daily use per household: {title}"])
-    assert len(titles) - len(of_group) == sum(title.endswith(": skipped days") for title in titles)
-    titles = [title for title in titles if not title.endswith(": skipped days")]
-    pattern = r"(\S+): (\S+) kWh per household \((\S+) to (\S+)\)"
-    shown = [re.fullmatch(pattern, text).groups() for text in titles]
-    assert [day for day, *_ in shown] == [str(day) for day in of_group["day"]]
-    numbers = [[float(text.replace(",", "")) for text in numbers] for _, *numbers in shown]
-    assert np.allclose(numbers, of_group[["mean_kwh", "low_kwh", "high_kwh"]], rtol=6e-3, atol=6e-4)
+def test_a_title_has_the_value_of_the_parquet_file(made, page):
+    table = pd.read_parquet(made.folder / "release" / "daily_averages_by_tariff.parquet")
+    of_group = table[table["group"] == "Std"]
+    titles = titles_of(figures_of(page)["by_tariff, Std"])
+    shown = dict(re.findall(r"(\S+)\nsingle days: (\S+) kWh per household", "\n".join(titles)))
+    assert [*shown] == [str(day) for day in of_group["day"]]
+    assert np.allclose([float(value) for value in shown.values()], of_group["mean_kwh"], rtol=6e-3, atol=6e-4)
 
 
 @pytest.mark.parametrize("name", ["daily_mean", "by_tariff"])
@@ -90,22 +82,10 @@ def test_every_link_is_within_the_page_or_the_folder(made, page):
     assert all(link.startswith(("data:text/csv", "#")) or link in files for link in links)
 
 
-def test_the_command_that_converts_a_table_does_so(made, tmp_path):
-    many = Values(("day",), [("x",)] * (MOST_ROWS + 1))
-    html = unescape(download_links("daily_mean", many, "daily_averages.parquet"))
-    assert "data:text/csv" not in html
-    [command] = re.findall(r"<code>python -c \"(.*)\"</code>", html)
-    content = (made.folder / "release" / "daily_averages.parquet").read_bytes()
-    (tmp_path / "daily_averages.parquet").write_bytes(content)
-    subprocess.run([sys.executable, "-c", command], cwd=tmp_path, check=True)
-    table = pd.read_parquet(tmp_path / "daily_averages.parquet")
-    assert np.array_equal(pd.read_csv(tmp_path / "daily_averages.csv")["mean_kwh"], table["mean_kwh"])
-
-
-def test_a_bar_and_its_whisker_have_one_title():
+def test_a_point_with_its_whisker_has_a_title():
     x, y, nan = linear_axis([0.0, 3.0]), linear_axis([0.0, 20.0]), float("nan")
     values, ends = [5.0, nan, 7.0], ([4.0, nan, 6.0], [6.0, nan, 9.0])
-    layers = [Bars("b", [0.0, 1.0, 3.0], values), Points("p", [0.0, 1.0, 3.0], values, ends)]
+    layers = [Points("p", [0.0, 1.0, 3.0], values, ends)]
     html = chart("t", "a", [*layers, Hover(lambda place: f"<{place:g}>", "kWh")], x=x, y=y)
     assert titles_of(html) == ["<0>: 5 kWh (4 to 6)", "<3>: 7 kWh (6 to 9)"]
     both = [Line("one, of two", [0.0, 1.0], [1.0, 2.0]), Line("two", [0.0, 1.0], [2.0, 2.0]), Hover(str, "")]
@@ -121,78 +101,54 @@ def test_areas_lie_on_their_points_side_by_side():
     assert all(left + width <= after for (left, width), (after, _) in pairwise(areas))
 
 
-def groups_of(days: int, groups: int) -> list[Row]:
-    cells = tuple(f"group {i:03d}" for i in range(groups))
-    households = tuple(100 + i for i in range(groups))
-    scale = {"scale": 5_000.0, "cells": cells, "households": households, "contract": "c"}
-    sums = [tuple((9_000 + i % 2) * n for n in households) for i in range(days)]
-    rows = [Row(str(FIRST + timedelta(days=i)), sums[i], **scale) for i in range(days)]
-    for row in rows:
-        row.revision, row.loss = 0, 10**9
-    return rows
+def lines_of(days: int, groups: int) -> Lines:
+    """Days of groups, the last one the largest, whose means change from day to day."""
+    names = [f"group {i:03d}" for i in range(groups)]
+    means = [9 + 0.1 * (day % 2) for day in range(days) for _ in names]
+    columns = {
+        "day": [FIRST + timedelta(days=day) for day in range(days) for _ in names],
+        "group": names * days,
+        "households": [100 + i for _ in range(days) for i in range(groups)],
+        "mean_kwh": means,
+        "low_kwh": [mean - 0.5 for mean in means],
+        "high_kwh": [mean + 0.5 for mean in means],
+    }
+    return Lines(pa.table(columns), Chart("mean_kwh", ("low_kwh", "high_kwh"), title="Use"), "m.parquet")
 
 
 def test_a_year_of_four_hundred_groups_is_a_bounded_page():
-    parts = [*series_parts("m", groups_of(365, 400), coverage=Decimal("0.95"), label="", file="m.parquet")]
-    html = "".join(parts)
+    html = "".join(series_parts(ShownSeries("m", "", lines_of(365, 400)), coverage=Decimal("0.95")))
     titles = titles_of(html)
     assert len(titles) <= MOST_IN_SERIES
-    assert titles[0] == "2013-01-01 to 2013-01-04: 9 to 9 kWh per household, 4 values"
+    assert titles[0] == "2013-01-01 to 2013-01-02: 9 to 9.1 kWh per household, 2 values"
     assert len(html) < 2_000_000
-    assert "4 days together" in html
-    assert "360 more groups, of fewer households, are in the Parquet file only." in html
-    shown = [*figures_of(html)]
-    assert shown == sorted(shown)
-    assert len(shown) == MAX_CELLS
+    assert [*figures_of(html)] == [f"group {i:03d}" for i in range(380, 400)]  # those of most households
+    assert f"{400 - MOST_GROUPS} smaller groups have no chart." in html
+    assert html.count('<ul class="key">') == 1
+    rows = re.findall(r'<tr><th scope="row"[^>]*>(.*?)</th><td>(\d+)</td><td>2013-12-31</td>', html)
+    assert len(rows) == 400
+    targets = set(re.findall(r'<figure class="chart" id="([^"]+)"', html))
+    assert {link for name, _ in rows for link in re.findall(r'href="#([^"]+)"', name)} == targets
 
 
-def months_of(groups: dict[str, int], months: int) -> list[dict[str, object]]:
-    firsts = [date(2012 + (5 + i) // 12, (5 + i) % 12 + 1, 1) for i in range(months)]
-    return [
-        {
-            "first_day": first, "group": group, "household_days": households * 30, "days_released": 30 - i % 2,
-            "days_in_period": 30, "is_complete": 1 - i % 2, "mean_kwh": 8 + i, "low_kwh": 7.5 + i, "high_kwh": 8.75 + i,
-            "noise_sd_kwh": 0.25,
-        }
-        for i, first in enumerate(firsts) for group, households in groups.items()
-    ]  # fmt: skip
-
-
-def test_months_are_bars_with_their_interval():
-    html = "".join(monthly_parts("m", months_of({"all": 5}, 14), coverage=Decimal("0.9"), file="x.parquet"))
-    [figure] = figures_of(html).values()
-    titles = titles_of(figure)
-    assert titles[0] == "2012-06: 8 kWh per household and day (7.5 to 8.75)" or titles[0].startswith("2012-06\n")
-    assert len(titles) == 14
-    assert "20 to 21.5" not in titles[12]
-    assert re.search(r"\(19\.5 to 20\.8\)", titles[12])
-    [bars] = re.findall(r'<path class="bar s2" d="([^"]*)"', figure.partition('class="plot"')[2])
-    assert bars.count("M") == 14
-    assert len(saved(html, "m_by_month")) == 14
-
-
-def test_groups_of_months_have_one_axis():
-    groups = {f"g{i:02d}": 100 - i for i in range(43)}
-    html = "".join(monthly_parts("m", months_of(groups, 2), coverage=Decimal("0.9")))
-    assert [*figures_of(html)] == [f"Mean use per household and day, by month: g{i:02d}" for i in range(40)]
-    assert "3 more groups" in html
+def test_groups_have_one_axis():
+    html = "".join(series_parts(ShownSeries("m", "", lines_of(9, 5)), coverage=Decimal("0.9")))
     axes = re.findall(r'(?:<span class="y" [^>]*>[^<]*</span>\s*)+', html)
-    assert len(set(axes)) == 1
+    assert (len(axes), len(set(axes))) == (5, 1)
 
 
-def test_one_month_is_a_sentence():
-    [text] = monthly_parts("m", months_of({"all": 5}, 1), coverage=Decimal("0.9"))
-    assert "Mean use in 2012-06: 8 kWh per household and day, 7.5 to 8.75 with the noise (90 %)" in text
-    assert [*monthly_parts("m", [], coverage=Decimal("0.9"))] == []
-
-
-def test_equal_losses_of_all_days_are_a_sentence(houses, tmp_path):
-    house = build(houses(tmp_path), promise=CLASSICAL, rest="", days=5)
-    page = (house.folder / "release" / "report.html").read_text()
-    assert faults_of(page) == []
-    assert "Each of the 5 released days has a loss of epsilon 0.5; the promise permits 0.7 per day." in page
-    assert "Loss of each day" not in figures_of(page)
-    assert "Composed loss so far" in figures_of(page)
+def test_months_are_steps_with_their_interval_before_the_days(made, page):
+    months = pd.read_parquet(made.folder / "release" / "averages_by_month.parquet")
+    months = months[months["series"] == "daily_mean"].set_index("first_day")
+    titles = titles_of(figures_of(page)["Mean use per household and day: daily_mean"])
+    shown = {}
+    for text in titles:
+        for day, numbers in re.findall(r"^(\S+)\n(?:.*\n)*month: (\S+ kWh per household \(\S+ to \S+)\)", text):
+            shown[day] = [float(number) for number in re.findall(r"-?\d+\.?\d*", numbers)]
+    assert len(shown) >= 30
+    for day, numbers in shown.items():
+        line = months.loc[date.fromisoformat(day).replace(day=1)]
+        assert np.allclose(numbers, line[["mean_kwh", "low_kwh", "high_kwh"]].astype(float), rtol=6e-3, atol=6e-4)
 
 
 def test_one_day_has_a_table_and_no_chart_of_days(houses, tmp_path):
@@ -200,7 +156,8 @@ def test_one_day_has_a_table_and_no_chart_of_days(houses, tmp_path):
     page = (house.folder / "release" / "report.html").read_text()
     assert faults_of(page) == []
     assert not figures_of(page)
-    assert "The released day has a loss of epsilon 0.5" in page
+    assert "<strong>Of no use yet; a day is ±" in page
+    assert "An even chance about one day of one household becomes 50 to 63 %." in page
 
 
 def test_names_of_any_characters_are_saved_unchanged():
