@@ -257,7 +257,11 @@ def _use(name: str, entries: Sequence[StatedAccuracy], statement: Statement) -> 
             cut = f"{percent_text(part.days)} of days, {percent_text(part.energy)} of energy"
     longest = max(statement.days.released, row_days)
     counts = {span: days // row_days for span, days in yardstick.SPANS.items() if row_days <= days <= longest}
-    errors = {span: yardstick.NORMAL_90 * deviation / sqrt(number) for span, number in counts.items()}
+    of_one = log(10) / sqrt(2) if len(entries) == 1 else yardstick.NORMAL_90  # of one draw 10 of 100 exceed log(10)
+    errors = {
+        span: (of_one if number == 1 else yardstick.NORMAL_90) * deviation / sqrt(number)
+        for span, number in counts.items()
+    }
     return _Use(name, errors, mean, unit, cut)
 
 
