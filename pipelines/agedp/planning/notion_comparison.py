@@ -53,7 +53,8 @@ from agedp_data.notions.notion import DAY_BOUND, LossBound, Notion
 from agedp_data.notions.publication import Alternative, share_of, total_charge, unavailable
 from agedp_data.roster import columns_text
 from agedp_data.series.layered_mean import is_upper, series_text
-from agedp_data.series.mean import Mean, is_daily_mean
+from agedp_data.series.mean import is_daily_mean
+from agedp_data.series.series import AnySeries
 from agedp_data.series.series_terms import layers_of
 
 _NEGLIGIBLE_NANO: Final = 1000
@@ -147,7 +148,7 @@ def can_compare(run: RunFile) -> bool:
     return bool(_daily_means(run))
 
 
-def _daily_means(run: RunFile) -> dict[str, Mean]:
+def _daily_means(run: RunFile) -> dict[str, AnySeries]:
     """Return the daily means of a run file by name, of layers the first."""
     return {name: series for name, series in run.series.items() if is_daily_mean(series) and not is_upper(name)}
 
