@@ -33,7 +33,7 @@ from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from pydantic import ValidationError
 
@@ -54,7 +54,6 @@ from agedp_data.notions.publication import Alternative, share_of, total_charge, 
 from agedp_data.roster import columns_text
 from agedp_data.series.layered_mean import is_upper, series_text
 from agedp_data.series.mean import is_daily_mean
-from agedp_data.series.series import AnySeries
 from agedp_data.series.series_terms import layers_of
 
 _NEGLIGIBLE_NANO: Final = 1000
@@ -148,7 +147,7 @@ def can_compare(run: RunFile) -> bool:
     return bool(_daily_means(run))
 
 
-def _daily_means(run: RunFile) -> dict[str, AnySeries]:
+def _daily_means(run: RunFile) -> dict[str, Any]:
     """Return the daily means of a run file by name, of layers the first."""
     return {name: series for name, series in run.series.items() if is_daily_mean(series) and not is_upper(name)}
 
