@@ -123,7 +123,7 @@ def release_description(statement: Statement) -> str:
     model = f"the model, estimated without noise from the days {statement.model_days}"
     counted = f" by the noisy releases (not by {model})" if statement.model_days else ""
     return (
-        f"{rehearsal}Electricity use of {statement.population} by day{span}: {statistics} with noise. STATEMENT.md "
+        f"{rehearsal}Electricity use of {statement.population}{span}: {statistics} with noise. STATEMENT.md "
         f"contains the bounds on the privacy loss of one household{counted}, and what is not protected."
     )
 

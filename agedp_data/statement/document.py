@@ -65,6 +65,15 @@ Amount = Annotated[str, Field(pattern=f"^{EPSILON}$"), AfterValidator(check_leng
 DeltaText = Annotated[str, Field(pattern=r"^0\.[0-9]*[1-9]$"), AfterValidator(check_length)]
 _Date = Annotated[IsoDate, Field(json_schema_extra={"format": "date"})]
 
+PERIOD_WORDS: Final = {
+    "day": "daily",
+    "week": "weekly",
+    "month": "monthly",
+    "weekday-month": "monthly",
+    "year": "yearly",
+}
+"""What rows about a period are called, the shortest first."""
+
 
 class StatedDraw(DocumentPart):
     """One draw from the readings of a whole period, by which a model or a figure of it was chosen."""
@@ -490,10 +499,11 @@ class Statement(DocumentPart):
     @property
     def full_title(self) -> str:
         """Return the title of a release: that of the run file, or its statistic and population."""
-        kinds = {series.statistic for series in self.contract.series.values()}
-        statistic = next(statistic for statistic in STATISTICS if statistic.KIND in kinds)
-        content = f"Daily {statistic.TITLE or statistic.CONTENT}"
-        return self.title or f"{content} of {self.population}"
+        series = self.contract.series.values()
+        statistic = next(statistic for statistic in STATISTICS if statistic.KIND in {of.statistic for of in series})
+        periods = {PERIOD_WORDS[of.every or "day"] for of in series if of.statistic == statistic.KIND}
+        shortest = next(word for word in PERIOD_WORDS.values() if word in periods)
+        return self.title or f"{shortest.capitalize()} {statistic.TITLE or statistic.CONTENT} of {self.population}"
 
     def text(self) -> str:
         """Return the statement as the ledger stores it: JSON with sorted keys."""

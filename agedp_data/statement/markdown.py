@@ -36,14 +36,13 @@ from agedp_data.series.series import BY_NAME, STATISTICS, level_column, table_na
 from agedp_data.series.series_terms import layer_number, layers_of, mean_name
 from agedp_data.statement import note_texts
 from agedp_data.statement.datapackage import table_dictionary
-from agedp_data.statement.document import StatedAccuracy, StatedBound, StatedContract, Statement
+from agedp_data.statement.document import PERIOD_WORDS, StatedAccuracy, StatedBound, StatedContract, Statement
 from agedp_data.statement.note_texts import INFINITE, WORDS, aside, is_useless_factor, short_factor, short_number
 
 if TYPE_CHECKING:
     from jinja2 import Template
 
 _THREE_DIGITS: Final = Context(prec=3, rounding=ROUND_CEILING)
-_PERIODS: Final = {"week": "weekly", "month": "monthly", "year": "yearly", "weekday-month": "monthly"}
 
 
 def markdown(statement: Statement) -> str:
@@ -143,7 +142,7 @@ def _what(statement: Statement) -> str:
 def _contents(statement: Statement) -> list[str]:
     """Return what the released series are, such as "daily averages"; only the first of a period names it."""
     contents = {
-        (place, _PERIODS.get(series.every or "day", "daily"), statistic.CONTENT)
+        (place, PERIOD_WORDS[series.every or "day"], statistic.CONTENT)
         for place, statistic in enumerate(STATISTICS)
         for stated in statement.stated_contracts
         for series in stated.series.values()
@@ -395,6 +394,7 @@ def _series_facts(contracts: Sequence[StatedContract]) -> dict[str, Any]:
         "columns": [_column_line(field) for field in fields.values()],
         "has_levels": any(len(series.columns) > 1 for series in parsed),
         "has_means": any(series.unit == "kWh" for series in parsed),
+        "has_days": not all(series.covers_periods for series in parsed),
         "has_periods": any(series.covers_periods for series in parsed),
         "covers_periods": {name for name, stated in released if stated.contract.terms.series[name].covers_periods},
         "reading": reading,
@@ -420,7 +420,7 @@ def _series_cells(name: str, contract: ContractDocument) -> tuple[str, ...]:
     """Return the row of a series, without its versions and days."""
     terms, series = contract.series[name], contract.terms.series[name]
     hours = contract.input.interval_minutes == 60
-    values = f"{_PERIODS.get(terms.every or 'day', 'daily')} {series.PLURAL}"
+    values = f"{PERIOD_WORDS[terms.every or 'day']} {series.PLURAL}"
     values += f" ({terms.form}): {', '.join(terms.bins_kwh)} kWh" if terms.bins_kwh else ""
     values += ", of states" if series.counts_states else ""
     clamps = [f"from {terms.above_kwh} to {terms.clamp_kwh}" if terms.above_kwh else terms.clamp_kwh]

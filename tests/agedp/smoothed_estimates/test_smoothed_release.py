@@ -282,7 +282,7 @@ def test_a_release_without_averages_is_refused_in_one_line(house):
          '[series.use]\nstatistic = "distribution"\nclamp_kwh = 50\nbins_kwh = [0, 10, 50]\n')
     )  # fmt: skip
     house.run(today=date(2026, 1, 1))
-    with pytest.raises(InputError, match="the release has distributions only; only daily averages are smoothed"):
+    with pytest.raises(InputError, match="the release has no daily averages, and only daily averages are smoothed"):
         agedp.smooth(house.release)
 
 
