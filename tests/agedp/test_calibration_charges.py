@@ -82,7 +82,9 @@ def test_days_and_windows_of_a_calibration_have_less_and_the_statement_lists_its
         r"any one published day \| 0.5 [^\n]+\n\| any one day from 2012-12-01 to 2013-01-02, [^|]+ \| 0.5", words
     )
     report = (homes.folder / "release" / "report.html").read_text()
-    assert "1.7 in total, calibration draws included" in report
+    [total] = re.findall(r"<tr><th[^>]*><b[^>]*>.</b> total</th>.*?</tr>", report, re.DOTALL)
+    assert "<strong>1.7</strong>" in total
+    assert "all its days of the calibration" in total
 
 
 @pytest.mark.parametrize("forged", ["draws", "day", "total"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import numpy as np
@@ -32,7 +31,7 @@ def rows_of(ledger: Path) -> tuple[ReleaseRecord, ...]:
     ("notion", "model"), [("temporal", KERNEL), ("age-dependent", KERNEL), ("age-dependent", DECLARED)]
 )
 def test_the_stated_leakage_is_that_of_the_kernel_itself(tmp_path, notion, model):
-    """And the report shows each side; a promise of another notion has one if its model looks ahead."""
+    """A promise of another notion has one too, if its model looks ahead."""
     promise = {"promise": PROMISE.format(horizon=6, budget="exact")} if notion == "temporal" else {"total": "2.5"}
     world = make(tmp_path / "world", mode="archive", model=model, **promise)
     world.agedp("run", "run.toml")
@@ -50,10 +49,6 @@ def test_the_stated_leakage_is_that_of_the_kernel_itself(tmp_path, notion, model
         assert bound["limit"] == ("1.5" if notion == "temporal" else "")
     if notion == "temporal":
         assert exact > 0.9 * 1.5
-        *_, row = re.findall(r'<tr><th scope="row"[^>]*>2013-02</th>((?:<td>[^<]*</td>){4})</tr>', html)
-        shown = [float(cell) for cell in re.findall(r"<td>([^<]*)</td>", row)]
-        sides = [exact, leakage.backward.max(), leakage.forward.max(), max(losses)]
-        np.testing.assert_allclose(shown, sides, rtol=0.1)
 
 
 @pytest.mark.parametrize(
