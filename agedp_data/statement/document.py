@@ -35,6 +35,7 @@ from agedp_data.config.contract_document import (
 )
 from agedp_data.epsilon import round_nano
 from agedp_data.foreign_files import parse_json
+from agedp_data.messages import sentence_start
 from agedp_data.notions.notion import ASSUMPTION_FREE
 from agedp_data.notions.publication import Event, Events
 from agedp_data.series.series import STATISTICS
@@ -503,7 +504,8 @@ class Statement(DocumentPart):
         statistic = next(statistic for statistic in STATISTICS if statistic.KIND in {of.statistic for of in series})
         periods = {PERIOD_WORDS[of.every or "day"] for of in series if of.statistic == statistic.KIND}
         shortest = next(word for word in PERIOD_WORDS.values() if word in periods)
-        return self.title or f"{shortest.capitalize()} {statistic.TITLE or statistic.CONTENT} of {self.population}"
+        content = sentence_start(f"{shortest} {statistic.TITLE or statistic.CONTENT}")
+        return self.title or f"{content} of {self.population}"
 
     def text(self) -> str:
         """Return the statement as the ledger stores it: JSON with sorted keys."""
