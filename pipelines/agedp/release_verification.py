@@ -105,6 +105,8 @@ class Verification:
     """Fingerprint of the key that signed the folder, "" for none. Who holds it is shown by no folder."""
     key_breaks: tuple[tuple[str, str], ...] = ()
     """Fingerprint and date of later keys that the key before them did not sign."""
+    newest_row: str = ""
+    """Hash of the newest ledger row in the folder, as `ReleaseFolder.newest_row`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,6 +252,7 @@ class ReleaseFolder(ResultSummary, FolderReader):
             kind = type(error).__name__
             raise InputError(f"its ledger rows or {STATEMENT} lack entries, or agedp has a fault ({kind})") from None
         verification = _verification(statement, expected, same_texts, self.checksums)
+        verification = replace(verification, newest_row=export.rows[-1].hash)
         if not signed_by:
             return verification
         compared = (*verification.compared, SIGNATURE)

@@ -299,7 +299,7 @@ def verify(  # noqa: PLR0913, PLR0917  (a parameter for each option)
         spans = folder_spans(release, span, delta)
         span_facts, spans_text = {"spans": spans_json(spans)}, span_lines(release, spans)
     lines = verification_lines(folder, verification, has_ledger=ledger is not None)
-    lines += signature_lines(verification, newest_row=release.newest_row, key=key)
+    lines += signature_lines(verification, key=key)
     if foreign_files := release.other_files():
         lines.append(f"not part of the release, and not checked: {', '.join(map(escape_text, foreign_files))}")
     advice = f"Read {escape_text(folder)}/STATEMENT.md: what the release reveals about one household."
@@ -309,7 +309,6 @@ def verify(  # noqa: PLR0913, PLR0917  (a parameter for each option)
             "verified": True,
             **chain_facts,
             **verification_json(verification, has_ledger=ledger is not None),
-            "newest_row": release.newest_row,
             "not_of_the_release": list(foreign_files),
             **span_facts,
         },

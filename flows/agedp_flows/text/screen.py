@@ -298,12 +298,11 @@ def verification_lines(folder: str | Path, verification: Verification, *, has_le
     ]
 
 
-def signature_lines(verification: Verification, *, newest_row: str, key: str) -> list[str]:
+def signature_lines(verification: Verification, *, key: str) -> list[str]:
     """Return who signed a folder, and by what a later one is known to be later, as lines for the terminal.
 
     Args:
         verification: of the folder.
-        newest_row: of the folder.
         key: the fingerprint that was asked for, "" for none.
     """
     if not verification.signed_by:
@@ -313,7 +312,7 @@ def signature_lines(verification: Verification, *, newest_row: str, key: str) ->
     return [
         f"signed by key {verification.signed_by}. {who}",
         *broken,
-        f"newest row {newest_row}: a later folder is checked with --not-before and this row",
+        f"newest row {verification.newest_row}: a later folder is checked with --not-before and this row",
     ]
 
 
@@ -325,6 +324,7 @@ def verification_json(verification: Verification, *, has_ledger: bool) -> dict[s
         "not_compared": list(not_compared),
         "signed_by": verification.signed_by,
         "key_breaks": [{"key": key, "date": at} for key, at in verification.key_breaks],
+        "newest_row": verification.newest_row,
     }
 
 
