@@ -31,13 +31,15 @@ class Ended(NamedTuple):
     err: str
 
 
-def agedp(*words: str | Path, folder: Path | None = None, answer: str = "") -> Ended:
-    """Run the command inside a folder with `answer` typed in."""
-    out, err, status = io.StringIO(), io.StringIO(), 0
+def agedp(
+    *words: str | Path, folder: Path | None = None, answer: str = "", terminal: type[io.StringIO] = io.StringIO
+) -> Ended:
+    """Run the command inside a folder with `answer` typed in; questions and answers use streams of `terminal`."""
+    out, err, status = io.StringIO(), terminal(), 0
     with contextlib.ExitStack() as stack:
         stack.enter_context(contextlib.chdir(folder or "."))
         stack.enter_context(mock.patch.object(sys, "argv", ["agedp", *map(str, words)]))
-        stack.enter_context(mock.patch.object(sys, "stdin", io.StringIO(answer)))
+        stack.enter_context(mock.patch.object(sys, "stdin", terminal(answer)))
         stack.enter_context(contextlib.redirect_stdout(out))
         stack.enter_context(contextlib.redirect_stderr(err))
         try:

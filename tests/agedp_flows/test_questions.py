@@ -13,13 +13,11 @@ import sys
 import tomllib
 from datetime import date
 from pathlib import Path
-from unittest import mock
 
 import pytest
 
 from agedp_data.datasets.synthetic import write_london
 from agedp_flows.cli import questions
-from agedp_flows.cli.app import main
 from tests.command import Ended, agedp
 from tests.source_path import source_path
 
@@ -53,18 +51,7 @@ def _plain_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def answered(*words: str | Path, answers: str, folder: Path) -> Ended:
     """Run the command in a folder on a terminal with these lines typed in."""
-    out, err, status = io.StringIO(), Terminal(), 0
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(contextlib.chdir(folder))
-        stack.enter_context(mock.patch.object(sys, "argv", ["agedp", *map(str, words)]))
-        stack.enter_context(mock.patch.object(sys, "stdin", Terminal(answers)))
-        stack.enter_context(contextlib.redirect_stdout(out))
-        stack.enter_context(contextlib.redirect_stderr(err))
-        try:
-            main()
-        except SystemExit as end:
-            status = int(end.code or 0)
-    return Ended(status, out.getvalue(), err.getvalue())
+    return agedp(*words, folder=folder, answer=answers, terminal=Terminal)
 
 
 def printed_command(err: str) -> list[str]:
