@@ -10,7 +10,6 @@ Decisions:
   of one day is that of the larger bound of a day: of published days, or of days of a calibration.
 * What a series counts is a row of a table for each contract by which it was released, so that each number stands beside
   the days that it holds for. The prose about a statistic is its own (`Series.stated`) and has no number.
-* A span is graded by the 90 % interval of its mean, by the normal law: of one Laplace noise that is 1 % too long.
 * Statements of earlier versions lack some keys; the text then leaves out the corresponding sentences.
 """
 
@@ -21,9 +20,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import ROUND_CEILING, Context, Decimal
 from functools import lru_cache
 from itertools import islice
-from math import log, sqrt
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from agedp_data import yardstick
 from agedp_data.config.contract_document import ContractDocument
@@ -36,8 +34,9 @@ from agedp_data.series.series import BY_NAME, STATISTICS, level_column, table_na
 from agedp_data.series.series_terms import layer_number, layers_of, mean_name
 from agedp_data.statement import note_texts
 from agedp_data.statement.datapackage import table_dictionary
-from agedp_data.statement.document import PERIOD_WORDS, StatedAccuracy, StatedBound, StatedContract, Statement
+from agedp_data.statement.document import PERIOD_WORDS, StatedBound, StatedContract, Statement
 from agedp_data.statement.note_texts import INFINITE, WORDS, aside, is_useless_factor, short_factor, short_number
+from agedp_data.statement.span_errors import SeriesNoise, purpose, stated_noises
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -72,13 +71,13 @@ def _template() -> Template:
 
 def _facts(statement: Statement) -> dict[str, Any]:
     bounds, model, second = statement.bounds, statement.model, statement.second_population
-    exception, uses = aside(statement.model_days), _uses(statement)
+    exception, uses = aside(statement.model_days), stated_noises(statement)
     holds, conditions = _conditions(bounds)
     recorded = "".join([statement.protects, *statement.warnings, *statement.not_protected])
     return {
         "s": statement,
         "lead": [*_purpose(uses), *lead_sentences(statement)],
-        "uses": [use.cells for use in uses],
+        "uses": [*map(_use_cells, uses)],
         "yardstick": yardstick,
         "losses": [*_losses(statement)],
         "together": note_texts.TOGETHER,
@@ -203,78 +202,23 @@ def _span(dates: Any) -> str:  # noqa: ANN401  (anything with a first and a last
 # --------------------------------------------------------------------------------------------------
 
 
-class _Use(NamedTuple):
-    """What the newest values of a series, or of all layers of a mean, are good for.
-
-    `errors` has for each span that the release contains the half-width of its 90 % interval [unit], a part of `mean`,
-    the yardstick's [unit].
-    """
-
-    name: str
-    errors: Mapping[str, float]
-    mean: float
-    unit: str
-    cut: str
-
-    @property
-    def grades(self) -> dict[str, yardstick.Grade]:
-        """Return the grade of each span."""
-        return {span: yardstick.grade(error / self.mean) for span, error in self.errors.items()}
-
-    @property
-    def cells(self) -> list[str]:
-        """Return the row of the table."""
-        errors = [
-            f"{_THREE_DIGITS.create_decimal(error):f} {self.unit} ({percent_text(error / self.mean)})" if error else ""
-            for error in (self.errors.get(span) for span in yardstick.SPANS)
-        ]
-        return [self.name, *errors, self.cut]
+def _use_cells(noise: SeriesNoise) -> list[str]:
+    """Return the row of a series, or of all layers of a mean, in the table of errors."""
+    errors = {error.span: f"{error.width} ({error.percent})" for error in noise.errors()}
+    cut = f"{percent_text(noise.cut.days)} of days, {percent_text(noise.cut.energy)} of energy"
+    return [noise.label, *(errors.get(span, "") for span in yardstick.SPANS), "" if noise.clamp_kwh is None else cut]
 
 
-def _uses(statement: Statement) -> list[_Use]:
-    by_mean: dict[str, list[StatedAccuracy]] = {}
-    for entry in statement.accuracy or []:
-        by_mean.setdefault(mean_name(entry.series), []).append(entry)
-    return [_use(name, entries, statement) for name, entries in by_mean.items()]
-
-
-def _use(name: str, entries: Sequence[StatedAccuracy], statement: Statement) -> _Use:
-    """Return the use of a series; the noise of its layers, and of the rows of a span, adds as squares."""
-    contract, unit = statement.contract, entries[0].unit
-    layers = [contract.series[entry.series] for entry in entries]
-    row_days = {**yardstick.SPANS, "weekday-month": yardstick.SPANS["month"]}[layers[0].every or "day"]
-    # the half-width of a Laplace law that 5 of 100 draws exceed is log(20) of its scale
-    deviation = sqrt(2) / log(20) * sqrt(sum(float(entry.within) ** 2 for entry in entries))
-    of_half_hours, cut = layers[0].half_hour_clamp_kwh is not None, ""
-    if unit == "households":
-        mean = entries[0].households / max(1, len(layers[0].bins_kwh or ()) - 1)
-    else:
-        hours = of_half_hours and contract.input.interval_minutes == 60
-        mean = yardstick.mean_kwh(half_hour=of_half_hours) * (1 + hours)
-        if not of_half_hours:
-            part = yardstick.cut_by(max(float(layer.clamp_kwh or 0) for layer in layers))
-            cut = f"{percent_text(part.days)} of days, {percent_text(part.energy)} of energy"
-    longest = max(statement.days.released, row_days)
-    counts = {span: days // row_days for span, days in yardstick.SPANS.items() if row_days <= days <= longest}
-    of_one = log(10) / sqrt(2) if len(entries) == 1 else yardstick.NORMAL_90  # of one draw 10 of 100 exceed log(10)
-    errors = {
-        span: (of_one if number == 1 else yardstick.NORMAL_90) * deviation / sqrt(number)
-        for span, number in counts.items()
-    }
-    return _Use(name, errors, mean, unit, cut)
-
-
-def _purpose(uses: Sequence[_Use]) -> Iterator[str]:
+def _purpose(noises: Sequence[SeriesNoise]) -> Iterator[str]:
     """Yield for what the release is fit, for what rough: the shortest such span of any series."""
-    grades = {span: {use.grades.get(span, "") for use in uses} for span in yardstick.SPANS}
-    fit = next((span for span, of_span in grades.items() if "fit" in of_span), "")
-    rough = next((span for span, of_span in grades.items() if of_span & {"fit", "rough"}), "")
-    words = [f"fit for {fit}s" if fit else "", f"rough for {rough}s" if rough != fit else ""]
-    has_days = any("day" in use.errors for use in uses)
-    words += ["of no use for single days" if has_days and rough != "day" else ""]
-    if uses:
-        text = ", ".join(filter(None, words)) if rough else "of no use: no span is fit or rough"
-        yield f"{sentence_start(text)}, by the yardstick below."
+    errors = [error for noise in noises for error in noise.errors()]
+    useful = purpose(errors)
+    if errors and not useful:
+        useful = "of no use: no span is fit or rough"
+    elif any(error.span == "day" for error in errors) and not re.search(r"\bdays\b", useful):
+        useful += ", of no use for single days"
+    if errors:
+        yield f"{sentence_start(useful)}, by the yardstick below."
 
 
 def _months(statement: Statement) -> dict[str, str]:

@@ -7,8 +7,8 @@ import json
 import numpy as np
 import pytest
 
-from agedp.planning.verdict import NORMAL_90
 from agedp_data import yardstick
+from agedp_data.yardstick import NORMAL_90
 from tests.real.yardstick import (
     CLAMPS,
     LAYERED,

@@ -33,8 +33,6 @@ from agedp.budget import ReleaseTerms, whole_periods
 from agedp.planning.verdict import (
     LARGEST_TOTAL,
     MOST_DAYS,
-    SeriesNoise,
-    SpanError,
     Verdict,
     judge_first_release,
     odds_text,
@@ -51,6 +49,7 @@ from agedp_data.notions.w_event import rows_of_a_window
 from agedp_data.roster import RosterCounts
 from agedp_data.series.series import AnySeries, SeriesTable, series_by_name, series_in
 from agedp_data.series.series_terms import EnergySeries, days_of, mean_name
+from agedp_data.statement.span_errors import SeriesNoise, SpanError
 from agedp_data.yardstick import FIT, ROUGH, SPANS
 
 Protected = Literal["day", "week", "month", "year", "all", "today"]
@@ -330,15 +329,13 @@ class _Plan:
             return
         of_a_kwh = mean.scales[0] / float(CLAMPS[-1])
         for clamp in CLAMPS:
-            cut = yardstick.cut_by(float(clamp)).energy * yardstick.mean_kwh()
-            single = replace(mean, scales=(of_a_kwh * float(clamp),), cut_kwh=cut)
+            single = replace(mean, scales=(of_a_kwh * float(clamp),), clamp_kwh=float(clamp))
             yield _Design((clamp,), [single, *others])
         if self.every == "day":
             layers = yardstick.layers()
             widths = tuple(of_a_kwh * (high - low) / share for low, high, share in layers)
-            cut = yardstick.cut_by(layers[-1][1]).energy * yardstick.mean_kwh()
             clamps = tuple(Decimal(str(high)) for _, high, _ in layers)
-            yield _Design(clamps, [replace(mean, scales=widths, cut_kwh=cut), *others])
+            yield _Design(clamps, [replace(mean, scales=widths, clamp_kwh=layers[-1][1]), *others])
 
 
 class _Design:

@@ -1,11 +1,9 @@
 """Run file + roster counts + model's public part -> VERDICT: what a first release is fit for, or why it is refused.
 
-Public: it uses no reading. It is made once, before the contract of a population is registered. Example: a mean of 40
-households at epsilon 0.5 a day and a clamp of 50 kWh has a 90 % interval of ±5.76 kWh on one day, and of ±1.06 kWh in
-the mean of a month: by the yardstick's 11.0 kWh it is FIT for months, and of no use for a single day.
+Public: it uses no reading. It is made once, before the contract of a population is registered.
 
-* A span (day, week, month, year, whole period) of a series is FIT if the half-width of its 90 % interval is at most
-  10 % of the yardstick's mean, and ROUGH up to 25 %. A promise is USELESS if no span of any series is either.
+* A span (day, week, month, year, whole period) of a series is fit, rough or neither (`statement.span_errors`). A
+  promise is USELESS if no span of any series is either, not even in the group with the least noise.
 * A promise CREDITS NOTHING if the notion's own bound, largest over all later instants, is at least 0.95 of the sum of
   the pure losses of the whole series. Classical promises that sum and is not judged.
 * A TOTAL is too large if the losses of the whole series add up to more than 20 without a delta. A promise over windows
@@ -17,12 +15,9 @@ Decisions:
   years; a last day that is farther away promises no shorter spans.
 * Where the sum of the losses exceeds the limit of the own bound far enough, the limit decides, and nothing is computed.
 * The losses of all rows count, by the root mean square of their noise; households and groups are those of the first,
-  middle and last day. Of groups the one with the least noise counts. If none of the three has enough households, others
-  are tried.
-* The interval covers the noise only, which is exact for rows of one scale (`consistency.sum_interval`). Of single days
-  of a mean it is that of the smoothed estimates (`agedp smooth`), by the yardstick, where these have less error.
-* The layers of a mean are judged by their sum. A profile is judged by the yardstick's half-hour, a count by the mean
-  number of households in a bin.
+  middle and last day. If none of the three has enough households, others are tried.
+* The interval of single days of a mean is that of the smoothed estimates (`agedp smooth`), by the yardstick, where
+  these have less error.
 * A rehearsal shows the verdict and is not refused: it has a ledger of its own, and its folder says what it is.
 * With `delta` the own bound is the promised (epsilon, delta) bound; the sum is always that of the pure losses.
 """
@@ -31,54 +26,55 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from decimal import Decimal
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any, Final
 
 from agedp.budget import ReleaseTerms, planned_row, row_cells, whole_periods
 from agedp.planning.forecast import SimulatedRelease, earliest_date, simulated_release
-from agedp.planning.row_noise import group_noises
+from agedp.planning.row_noise import GroupNoise, group_noises
 from agedp.signal_against_noise import three_digits
 from agedp.stage_values import DueDay
 from agedp_data import clock, mechanisms, yardstick
 from agedp_data.config import RunFile
-from agedp_data.datasets.validation import INTERVAL_MINUTES
 from agedp_data.epsilon import NANO, floor_nano, format_epsilon
-from agedp_data.ledger import ContractRecord, ReleaseRecord
 from agedp_data.messages import percent_text
 from agedp_data.notions.enforcement import own_bound_name
 from agedp_data.notions.notion import DAY_BOUND, TOTAL_BOUND, losses_about_days
 from agedp_data.notions.publication import share_of, total_charge
 from agedp_data.parameters import Acceptance
 from agedp_data.roster import RosterCounts
-from agedp_data.series.consistency import sum_interval
 from agedp_data.series.layered_mean import series_text
 from agedp_data.series.mean import is_daily_mean
 from agedp_data.series.series import AnySeries
-from agedp_data.series.series_terms import days_of, layer_number, layers_of, mean_name
+from agedp_data.series.series_terms import days_of, layers_of, mean_name
 from agedp_data.statement.note_texts import odds_percent
-from agedp_data.yardstick import FIT, NORMAL_90, ROUGH, SPANS, Grade
+from agedp_data.statement.span_errors import (
+    ROW_DAYS,
+    WHOLE,
+    SeriesNoise,
+    SpanError,
+    purpose,
+    rounded_up,
+    shortest,
+    span_counts,
+    usual_kwh,
+)
+from agedp_data.yardstick import FIT, ROUGH, SPANS
 
 NO_CREDIT: Final = Fraction(95, 100)
 """Part of the sum of the pure losses from which on a notion's own bound credits nothing; public."""
 LARGEST_TOTAL: Final = 20
 """Sum of the losses of a series up to which it needs no acceptance [epsilon]; public."""
-COVERAGE: Final = Fraction(9, 10)
-WHOLE: Final = "whole period"
 MOST_DAYS: Final = 3652
 """Days of a plan, from the first one on."""
 _MOST_PROBES: Final = 64
-_WH_PER_KWH: Final = 1000.0
 _NEGLIGIBLE: Final = 0.001
-_SCALE_UNITS: Final = 10**6
-"""An interval is computed in millionths of the largest scale."""
 Rows = list[tuple[date, int]]
 """Days, or the days that name a row, with the loss of the whole day [nano-epsilon]."""
-_ROW_DAYS: Final[Mapping[str, int]] = {**SPANS, "weekday-month": 30}
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,106 +111,6 @@ class Credit:
 
 
 @dataclass(frozen=True, slots=True)
-class SpanError:
-    """Half-width of the 90 % interval of the mean of a span of a series, and the yardstick's mean of it.
-
-    `is_smoothed` tells that it is the interval of smoothed estimates. `cut_kwh` is what the clamp takes off the
-    yardstick's mean; no interval covers it.
-    """
-
-    series: str
-    span: str
-    days: int
-    half_width: float
-    mean: float
-    unit: str
-    is_smoothed: bool = False
-    cut_kwh: float = 0.0
-
-    @property
-    def ratio(self) -> float:
-        """Return the half-width as a part of the yardstick's mean."""
-        return self.half_width / self.mean
-
-    @property
-    def grade(self) -> Grade:
-        """Return whether the span is fit, rough, or neither."""
-        return yardstick.grade(self.ratio)
-
-    @property
-    def text(self) -> str:
-        """Return the error in words.
-
-        >>> SpanError("daily_mean", "month", 30, 1.056, 11.012, "kWh").text
-        '±1.06 kWh (9.6 %) for a month'
-        """
-        article = "the" if self.span == WHOLE else "a"
-        smoothed = ", smoothed" if self.is_smoothed else ""
-        size = f"±{three_digits(self.half_width)} {self.unit} ({percent_text(self.ratio)}{smoothed})"
-        return f"{size} for {article} {self.span}"
-
-    @property
-    def purpose(self) -> str:
-        """Return what the error permits, such as "fit for months"."""
-        return f"{self.grade} for {f'the {self.span}' if self.span == WHOLE else f'{self.span}s'}"
-
-
-@lru_cache(maxsize=4096)
-def _unit_half_width(scales: tuple[float, ...], count: int) -> float:
-    """Return the half-width of the 90 % interval of the mean of so many rows, each a sum of noises with these scales.
-
-    Noise whose scale is many units is continuous for all purposes, so that its interval is proportional to its scale.
-    """
-    return sum_interval([scale * _SCALE_UNITS for scale in scales] * count, COVERAGE) / _SCALE_UNITS / count
-
-
-@dataclass(frozen=True, slots=True)
-class SeriesNoise:
-    """Noise of the planned rows of a series, or of a mean with all its layers.
-
-    Attributes:
-        label: the series, for people.
-        scales: noise scale of a row in its best group, of each layer [unit, per household]; a root mean square.
-        spans: number of rows of each span that the period contains, the shortest first.
-        row_days: days of a row [days].
-        mean: the yardstick's mean [unit].
-        unit: "kWh" or "households".
-        smoothed_days: length of the daily series whose days `agedp smooth` estimates [days], 0 of a live one; None
-            where the yardstick has no error of such estimates.
-        cut_kwh: what the clamp takes off the yardstick's mean [kWh].
-    """
-
-    label: str
-    scales: tuple[float, ...]
-    spans: Mapping[str, int]
-    row_days: int
-    mean: float
-    unit: str
-    smoothed_days: int | None = None
-    cut_kwh: float = 0.0
-
-    def errors(self) -> Iterator[SpanError]:
-        """Yield the error of each span, the shortest first."""
-        largest = max(self.scales)
-        ratios = tuple(round(scale / largest, 9) for scale in self.scales)
-        for span, count in self.spans.items():
-            half_width, is_smoothed = largest * _unit_half_width(ratios, count), False
-            smoothed = self._smoothed() if span == "day" else None
-            if smoothed is not None and smoothed < half_width:
-                half_width, is_smoothed = smoothed, True
-            days = count * self.row_days
-            yield SpanError(self.label, span, days, half_width, self.mean, self.unit, is_smoothed, self.cut_kwh)
-
-    def _smoothed(self) -> float | None:
-        """Return the half-width of the 90 % interval of a smoothed day by the yardstick, None where none is known."""
-        if self.smoothed_days is None:
-            return None
-        noise = math.sqrt(sum(2 * scale**2 for scale in self.scales))
-        error = yardstick.smoothed_error(noise, days=self.smoothed_days or None, layered=len(self.scales) > 1)
-        return None if error is None else NORMAL_90 * error
-
-
-@dataclass(frozen=True, slots=True)
 class Losses:
     """What the planned rows say about one household [nano-epsilon]: about its worst day, about a year and in all.
 
@@ -241,7 +137,8 @@ class Verdict:
 
     `limited` is the epsilon whose size is judged and what it is about, None where nothing is: a promise over windows is
     judged by its window, and one without a total accepts it. `accepted` are the words of [promise] accept, `remedy` is
-    the notion's about a lack of credit. A rehearsal is not refused: `is_release` is False.
+    the notion's about a lack of credit. `noises` are those of the group with the most noise; `least_noises`, where they
+    differ, of that with the least. A rehearsal is not refused: `is_release` is False.
     """
 
     notion: str
@@ -252,22 +149,28 @@ class Verdict:
     remedy: str
     accepted: tuple[Acceptance, ...] = ()
     is_release: bool = True
+    least_noises: tuple[SeriesNoise, ...] = ()
 
     @property
     def errors(self) -> tuple[SpanError, ...]:
         """Return the error of each span of each series."""
         return tuple(error for noise in self.noises for error in noise.errors())
 
-    def best(self, grade: Grade = "rough") -> SpanError | None:
-        """Return the error of the shortest span that is fit, or at least rough; of equal ones the smallest."""
-        of_use = [error for error in self.errors if error.grade in ("fit", grade)]
-        return min(of_use, key=lambda error: (error.days, error.ratio), default=None)
+    def best(self) -> SpanError | None:
+        """Return the error of the shortest span that is fit or at least rough; of equal ones the smallest."""
+        return shortest(self.errors, "fit", "rough")
+
+    @property
+    def _least_errors(self) -> list[SpanError]:
+        return [error for noise in self.least_noises or self.noises for error in noise.errors()]
 
     @property
     def purpose(self) -> str:
         """Return what the release is fit for, such as "rough for months, fit for years"; "of no use" for nothing."""
-        best = dict.fromkeys(filter(None, [self.best(), self.best("fit")]))
-        return ", ".join(error.purpose for error in best) or "of no use"
+        if of_most := purpose(self.errors):
+            return of_most
+        of_least = purpose(self._least_errors)
+        return f"of no use in the smallest group, {of_least} in the largest" if of_least else "of no use"
 
     @property
     def causes(self) -> tuple[Cause, ...]:
@@ -286,8 +189,9 @@ class Verdict:
                 "sense. Take a smaller epsilon or rows about longer periods."
             )
             causes.append(Cause("total", text))
-        if self.errors and self.best() is None:
-            smallest = min(self.errors, key=lambda error: error.ratio)
+        errors = self._least_errors
+        if errors and not purpose(errors):
+            smallest = min(errors, key=lambda error: error.ratio)
             factor = three_digits(math.ceil(100 * smallest.ratio / ROUGH) / 100)
             text = (
                 f"no span is of use: the 90 % interval of {smallest.series} is {smallest.text} at best; "
@@ -331,11 +235,11 @@ class Verdict:
         best = self.best() or min(self.errors, key=lambda error: error.ratio, default=None)
         facts = [self.purpose if self.errors else "no group has enough households to be judged"]
         if best is not None:
-            shortest = next(error for error in self.errors if error.series == best.series)
-            errors = ", ".join(error.text for error in dict.fromkeys([shortest, best]))
+            first = next(error for error in self.errors if error.series == best.series)
+            errors = ", ".join(error.text for error in dict.fromkeys([first, best]))
             facts.append(f"90 % interval of {best.series} {errors}, by {_mean_text(best)}")
             if best.cut_kwh >= _SHOWN_CUT * best.mean:
-                facts.append(f"the clamp cuts another {three_digits(best.cut_kwh)} kWh, which no interval covers")
+                facts.append(f"the clamp cuts another {rounded_up(best.cut_kwh)} kWh, which no interval covers")
         facts.append(f"one day of one household {odds_text(self.losses.day)}")
         is_of_window = self.limited is not None and self.limited[0] not in (self.losses.day, self.losses.whole)
         if self.limited is not None and is_of_window:
@@ -418,7 +322,10 @@ def judge_first_release(
         return None
     rows = _simulated_rows(terms, planned, today)
     tables = {mean_name(name): layers_of(name, run.series) for name in run.series}
-    noises = tuple(filter(None, (_series_noise(terms, roster, names, planned) for names in tables.values())))
+    noises, least_noises = (
+        tuple(filter(None, (_series_noise(terms, roster, names, planned, choose) for names in tables.values())))
+        for choose in (max, min)
+    )
     promise, losses = run.promise, _losses(run, rows)
     return Verdict(
         promise.notion,
@@ -429,6 +336,7 @@ def judge_first_release(
         promise.TEXT.credit_remedy,
         promise.accept or (),
         schedule.mode != "rehearsal",
+        () if least_noises == noises else least_noises,
     )
 
 
@@ -529,7 +437,7 @@ def _root_mean_square(values: Sequence[float]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _RowNoise:
-    """Noise scale of each layer of a row in its best group, and the yardstick's mean of it [unit of the series].
+    """Noise scale of each layer of a row in one group, and the yardstick's mean of it [unit of the series].
 
     `loss` is that of the whole day [nano-epsilon], to which noise is inverse.
     """
@@ -540,7 +448,11 @@ class _RowNoise:
 
 
 def _series_noise(
-    terms: ReleaseTerms, roster: RosterCounts, names: Sequence[str], planned: Mapping[str, Rows]
+    terms: ReleaseTerms,
+    roster: RosterCounts,
+    names: Sequence[str],
+    planned: Mapping[str, Rows],
+    choose: Callable[..., GroupNoise],
 ) -> SeriesNoise | None:
     """Return the noise of a series, or of the layers of a mean; None without a group or a whole row."""
     run, rows = terms.run, planned[names[0]]
@@ -550,7 +462,7 @@ def _series_noise(
     noises: list[_RowNoise] = []
     for probes in (first_middle_last, range(0, len(rows), max(1, len(rows) // _MOST_PROBES))):
         distinct = dict.fromkeys(rows[index] for index in probes)
-        noises = [noise for day, loss in distinct if (noise := _row_noise(terms, roster, names, day, loss))]
+        noises = [noise for day, loss in distinct if (noise := _row_noise(terms, roster, names, day, loss, choose))]
         if noises:
             break
     else:
@@ -558,65 +470,19 @@ def _series_noise(
     factors = [_root_mean_square([noise.loss / loss for loss in losses]) for noise in noises]
     layers = zip(*(noise.scales for noise in noises), strict=True)
     scales = tuple(_root_mean_square([*map(operator.mul, layer, factors)]) for layer in layers)
-    row_days = _ROW_DAYS[getattr(series, "every", "day")]
-    counts = _span_counts(row_days, len(rows))
+    row_days = ROW_DAYS[getattr(series, "every", "day")]
+    counts = span_counts(row_days, len(rows))
     if run.schedule.last_day is not None and run.schedule.last_day <= _period(run)[-1]:
         counts[WHOLE] = len(rows)
     label = series_text(names[0], series) if len(names) == 1 else mean_name(names[0])
+    layers_of_mean = [run.series[name] for name in names]
     smoothed_days = None
-    if can_smooth([run.series[name] for name in names]):
+    if can_smooth(layers_of_mean):
         smoothed_days = 0 if run.schedule.mode == "live" else len(rows)
-    cut = _cut_kwh(run, names)
-    return SeriesNoise(label, scales, counts, row_days, noises[0].mean, series.unit, smoothed_days, cut)
-
-
-def released_noises(rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]) -> tuple[SeriesNoise, ...]:
-    """Return the noise of each series, or of the layers of a mean, on its newest released day, in its best group.
-
-    Use it to say what a folder is fit for: it has no error of smoothed estimates, which are in no folder.
-
-    Args:
-        rows: released rows.
-        contracts: all contracts, oldest first.
-    """
-    of_contract = {contract.hash: contract.terms for contract in contracts}
-    tables: dict[str, dict[str, list[ReleaseRecord]]] = {}
-    for row in sorted(rows, key=lambda row: (row.day, row.seq)):
-        by_day = tables.setdefault(row.series if not layer_number(row.series) else mean_name(row.series), {})
-        by_day.setdefault(row.day, []).append(row)
-    noises = []
-    for label, by_day in tables.items():
-        *_, newest = by_day.values()
-        terms = of_contract[newest[0].contract]
-        scales, mean = list[float](), 0.0
-        for row in newest:
-            series = terms.series[row.series]
-            divisor, number = max(
-                (series.weight(part.kind) * number if series.unit == "kWh" else 1, number)
-                for part, number in series.by_part(row.cells, row.households).items()
-            )
-            scales.append(row.scale / (_WH_PER_KWH * divisor if series.unit == "kWh" else 1))
-            mean = number * len(series.by_part(row.cells, row.households)) / len(row.cells)
-        series = terms.series[newest[0].series]
-        if series.unit == "kWh":
-            mean = _usual_kwh(series, terms.layout.interval_minutes)
-        row_days = _ROW_DAYS[getattr(series, "every", "day")]
-        noises.append(
-            SeriesNoise(label, tuple(scales), _span_counts(row_days, len(by_day)), row_days, mean, series.unit)
-        )
-    return tuple(noises)
-
-
-def _span_counts(row_days: int, rows: int) -> dict[str, int]:
-    """Return the number of rows of each span that a series contains, the shortest first."""
-    return {span: length // row_days for span, length in SPANS.items() if row_days <= length <= row_days * rows}
-
-
-def _usual_kwh(series: AnySeries, interval_minutes: int) -> float:
-    """Return the yardstick's mean of a day, or of a reading of a series that reads half-hours [kWh]."""
-    if not series.reads_half_hours:
-        return yardstick.mean_kwh()
-    return yardstick.mean_kwh(half_hour=True) * max(1, interval_minutes // INTERVAL_MINUTES)
+    clamp_kwh = None
+    if series.unit == "kWh" and not series.reads_half_hours:
+        clamp_kwh = max(getattr(layer, "clamp_wh", 0) for layer in layers_of_mean) / 1000
+    return SeriesNoise(label, scales, counts, row_days, noises[0].mean, series.unit, smoothed_days, clamp_kwh)
 
 
 def can_smooth(layers: Sequence[AnySeries]) -> bool:
@@ -626,18 +492,15 @@ def can_smooth(layers: Sequence[AnySeries]) -> bool:
     return len(means) == len(layers) and (len(means) == 1 or clamps == [of[:2] for of in yardstick.layers()])
 
 
-def _cut_kwh(run: RunFile, names: Sequence[str]) -> float:
-    """Return what the clamp takes off the yardstick's mean of a day [kWh]; 0 for counts and profiles."""
-    clamps = [getattr(run.series[name], "clamp_wh", 0) / 1000 for name in names]
-    if run.series[names[0]].unit != "kWh" or run.series[names[0]].reads_half_hours:
-        return 0.0
-    return yardstick.cut_by(max(clamps)).energy * yardstick.mean_kwh()
-
-
 def _row_noise(
-    terms: ReleaseTerms, roster: RosterCounts, names: Sequence[str], day: date, loss: int
+    terms: ReleaseTerms,
+    roster: RosterCounts,
+    names: Sequence[str],
+    day: date,
+    loss: int,
+    choose: Callable[..., GroupNoise],
 ) -> _RowNoise | None:
-    """Return the noise of the rows of a day, one for each layer, in the best group; None without a group or loss."""
+    """Return the noise of the rows of a day, one for each layer, in the group that `choose` takes; None without any."""
     run, scales, mean = terms.run, list[float](), 0.0
     for name in names:
         series, part = run.series[name], int(_part(terms, name) * loss)
@@ -647,10 +510,12 @@ def _row_noise(
         due = DueDay(day, clock.format_instant(run.input.layout.day_end(day)), day, {name: cells}, (name,))
         row = planned_row(terms, due, name, part)
         groups = group_noises(row, series)
-        best = min(groups, key=lambda group: group.noise_sd / (group.households if series.unit == "households" else 1))
-        scales.append(row.scale * best.noise_sd / mechanisms.standard_deviation(row.scale))
-        bins = sum(cell.group == best.group for cell in series.read_cells(row.cells))
-        mean = best.households / bins
+        chosen = choose(
+            groups, key=lambda group: group.noise_sd / (group.households if series.unit == "households" else 1)
+        )
+        scales.append(row.scale * chosen.noise_sd / mechanisms.standard_deviation(row.scale))
+        bins = sum(cell.group == chosen.group for cell in series.read_cells(row.cells))
+        mean = chosen.households / bins
     if series.unit == "kWh":
-        mean = _usual_kwh(series, run.input.layout.interval_minutes)
+        mean = usual_kwh(series, run.input.layout.interval_minutes)
     return _RowNoise(tuple(scales), mean, loss)

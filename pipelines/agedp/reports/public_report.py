@@ -11,8 +11,8 @@ Decisions:
 * The page depends on the statement, the ledger's rows and the model's public part only, and on the run file by the
   coverage of the intervals: the same ledger head and software give the same bytes, and no reading can influence it.
 * Numbers have three significant digits, those of losses rounded up; STATEMENT.md has all digits.
-* A span is fit by the rule of a first release (`planning.verdict`), applied to the noise of the newest released row of
-  the group with the least noise. The 90 % interval of a first release is that of the verdict, whatever the bands cover.
+* A span is fit by the rule of a first release and of STATEMENT.md (`statement.span_errors`): by the stated noise of the
+  newest rows. Its interval covers 90 %, whatever the bands cover.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from decimal import Decimal
 from typing import Final
 
 from agedp.budget import series_by_contract
-from agedp.planning.verdict import SeriesNoise, SpanError, released_noises
 from agedp.release_folder.partitions import is_monthly, months_by_table, series_folder
 from agedp.release_folder.result_tables import closed_units, contract_terms, list_published_series, released_table
 from agedp.release_folder.span_bounds import span_losses
@@ -33,13 +32,13 @@ from agedp.reports.html import TEXTS, PageSection, paragraph, part, render_page,
 from agedp.reports.report_data import ReleasedRows
 from agedp.reports.series_charts import Lines, ShownSeries, percent, series_parts, signal_parts
 from agedp.reports.svg import with_powers
-from agedp.signal_against_noise import rows_of_means, three_digits
+from agedp.signal_against_noise import rows_of_means
 from agedp.statement_facts import stated_comparison
 from agedp_data.config import RunFile
 from agedp_data.epsilon import round_nano
 from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.ledger import ContractRecord, ModelRecord, ReleaseRecord
-from agedp_data.messages import percent_text, sentence_start
+from agedp_data.messages import sentence_start
 from agedp_data.model import Model
 from agedp_data.notions import NOTIONS
 from agedp_data.notions.notion import DAY_BOUND, TOTAL_BOUND, Accountant, compared_accountants
@@ -50,6 +49,7 @@ from agedp_data.series.series import DERIVED_TABLES, RESULT_TABLES, AnySeries
 from agedp_data.series.series_terms import mean_name
 from agedp_data.statement.document import Statement
 from agedp_data.statement.note_texts import NOTES, odds_percent, short_number, with_delta
+from agedp_data.statement.span_errors import SeriesNoise, SpanError, shortest, stated_noises
 from agedp_data.yardstick import yardstick_name
 
 _TEXTS = TEXTS["public_report"]
@@ -144,8 +144,9 @@ def _files(
 def public_report_page(report: ReportData) -> str:
     """Return the page of a report."""
     statement = report.statement
-    of_series = released_noises(report.rows, report.contracts)
-    noises = sorted(of_series, key=lambda of: (of.unit != "kWh", min(error.ratio for error in of.errors())))
+    noises = sorted(
+        stated_noises(statement), key=lambda of: (of.unit != "kWh", min(error.ratio for error in of.errors()))
+    )
     return render_page(
         "public_report.html",
         title=statement.full_title,
@@ -174,23 +175,20 @@ def _marks(report: ReportData) -> tuple[str, str]:
 def verdict_text(noise: SeriesNoise) -> str:
     """Return what a series is fit for: "months ±1.06 kWh; not single days (±5.76 kWh)"."""
     errors = [*noise.errors()]
-    best = next((error for error in errors if error.grade == "fit"), None) or next(
-        (error for error in errors if error.grade), None
-    )
+    best = shortest(errors, "fit") or shortest(errors, "rough")
     if best is None:
         least = min(errors, key=lambda error: error.ratio)
-        part_text = percent_text(least.ratio)
-        return f"of no use yet; a {least.span} is ±{_size(least)}, {part_text} of usual use"
+        return f"of no use yet; a {least.span} is ±{_size(least)}, {least.percent} of usual use"
     rough = ", roughly" if best.grade == "rough" else ""
-    shortest = errors[0]
-    hidden = "" if shortest is best else f"; not single {shortest.span}s (±{_size(shortest)})"
-    if shortest is not best and shortest.grade:
-        hidden = f"; single {shortest.span}s roughly (±{_size(shortest)})"
+    first = errors[0]
+    hidden = "" if first is best else f"; not single {first.span}s (±{_size(first)})"
+    if first is not best and first.grade:
+        hidden = f"; single {first.span}s roughly (±{_size(first)})"
     return f"{best.span}s ±{_size(best)}{rough}{hidden}"
 
 
 def _size(error: SpanError) -> str:
-    return f"{three_digits(error.half_width)}\u00a0{error.unit}"
+    return error.width.replace(" ", "\u00a0")
 
 
 def privacy_text(statement: Statement) -> str:
@@ -246,12 +244,12 @@ def _value_sections(report: ReportData, noises: Sequence[SeriesNoise]) -> Iterat
 
 def _accuracy_table(noises: Sequence[SeriesNoise]) -> str:
     rows = [
-        (f"{error.series}, {error.span}", _size(error), percent_text(error.ratio), error.grade or "no")
+        (f"{error.series}, {error.span}", _size(error), error.percent, error.grade or "no")
         for noise in noises
         for error in noise.errors()
     ]
     caption = (
-        "Noise of the mean of a span in the group with the least of it, 90 % of the time; fit: up to 10 % of the "
+        "Noise of the mean of a span in the group with the most of it, 90 % of the time; fit: up to 10 % of the "
         f"mean use of {yardstick_name()}; rough: up to 25 %"
     )
     return table(caption, ("series and span", "±", "of usual use", "fit"), rows)

@@ -61,7 +61,9 @@ def judged(promise, model=None, *, days=10, homes=40, today=None, **tables):
     schedule = {"last_day": last, **tables.pop("schedule", {})}
     needed = {"model": MODEL} if model is not None else {}
     run = parse(run_file(promise=promise, schedule=schedule, **needed, **tables), base=Path("/srv"), name="run.toml")
-    roster = RosterCounts(np.array([0]), np.array([10**6]), np.array([homes]), {})
+    sizes = homes if isinstance(homes, dict) else {"all": homes}
+    period = [np.full(len(sizes), day) for day in (0, 10**6)]
+    roster = RosterCounts(*period, np.array([*sizes.values()]), {"tariff": [*sizes]})
     return judge_first_release(ReleaseTerms(run, model), roster, today or last + timedelta(days=2))
 
 
@@ -73,7 +75,7 @@ def test_classical_is_never_judged_for_credit():
     verdict = judged({"epsilon_per_day": Decimal("0.5")}, days=1)
     assert (verdict.credit, words(verdict)) == (None, ["useless"])  # ln(10) 50/(0.5 x 40) = 5.76 kWh
     assert verdict.lines[0] == (
-        "Verdict before the first release: of no use; 90 % interval of daily_mean ±5.76 kWh (52 %) for a day, by the "
+        "Verdict before the first release: of no use; 90 % interval of daily_mean ±5.76 kWh (53 %) for a day, by the "
         "11 kWh of the yardstick (40 households of the Low Carbon London trial, 2013); one day of one household 50 to "
         "63 % (epsilon 0.5)."
     )
@@ -202,7 +204,7 @@ def test_the_mean_of_many_rows_has_the_error_of_a_normal_law():
 def test_an_error_of_no_use_in_any_span_is_refused():
     verdict = judged({"epsilon_per_day": Decimal("0.5")}, homes=2, days=1)
     assert verdict.refusal("Of use is nothing. ") == (
-        '[promise] notion = "classical": no span is of use: the 90 % interval of daily_mean is ±115 kWh (1000 %) for '
+        '[promise] notion = "classical": no span is of use: the 90 % interval of daily_mean is ±116 kWh (1100 %) for '
         "a day at best; 25 % of the 11 kWh of the yardstick (40 households of the Low Carbon London trial, 2013) is "
         "rough, 10 % fit. An epsilon, or a number of households, 41.8 times as large makes it rough. Of use is "
         'nothing. To release it knowingly, write accept = ["useless"] (command line: --accept useless). '
@@ -216,6 +218,21 @@ def test_an_error_of_no_use_in_any_span_is_refused():
     fit = judged(promise, homes=10, days=1, **several)
     assert {error.series: bool(error.grade) for error in fit.errors} == {"daily_mean": False, "usable": True}
     assert words(fit) == []
+
+
+def test_of_groups_the_smallest_is_named_and_the_largest_decides():
+    """A day has ln(10) 50/(1 n) kWh: 2.88 of 40 homes (26 %), 0.23 of 500 (2.1 %), 1.92 of 60 (17 %)."""
+    promise = {"epsilon_per_day": Decimal(1), "max_day_epsilon": 1, "epsilon_total": "unlimited"}
+    by = {"series.daily_mean": {"by": "tariff"}}
+    both, rough, neither = (
+        judged(promise, homes={"Std": small, "ToU": large}, days=1, **by)
+        for small, large in ((40, 500), (60, 500), (6, 8))
+    )
+    assert both.purpose == "of no use in the smallest group, fit for days in the largest"
+    assert "90 % interval of daily_mean ±2.88 kWh (27 %) for a day" in both.text
+    assert (rough.purpose, words(both), words(rough)) == ("rough for days", [], [])
+    assert (neither.purpose, words(neither)) == ("of no use", ["useless"])
+    assert "daily_mean is ±14.4 kWh" in neither.refusal()  # of the largest, which 25 % needs least for
 
 
 def test_202_kwh_a_day_is_of_no_use_and_refused():
@@ -363,7 +380,7 @@ def test_the_command_shows_the_verdict_before_the_draw_and_refuses(house):
     accepted = agedp("run", house.run_file, "--quiet", "--accept", "total", "--accept", "useless")
     assert (accepted.status, accepted.out) == (0, "")
     first, second = accepted.err.splitlines()
-    assert first.startswith("agedp: Verdict before the first release: of no use; 90 % interval of daily_mean ±115 kWh")
+    assert first.startswith("agedp: Verdict before the first release: of no use; 90 % interval of daily_mean ±116 kWh")
     assert second.startswith('agedp: Accepted in writing by "useless": no span is of use: ')
     again = agedp("run", house.run_file, "--quiet")
     assert (again.status, again.err) == (0, "")
