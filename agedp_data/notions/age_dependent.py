@@ -429,6 +429,7 @@ class AgeDependent(EnforcedPromise):
         own_bound=OwnBound(RISK, "risk at {age_days} days"),
         proposals={"secret": '"day"'},
         credit_remedy="a model that mixes faster",
+        past="Ageing protects the present only.",
     )
 
     notion: Literal["age-dependent"]

@@ -277,6 +277,7 @@ class Discounted(EnforcedPromise):
         typed=("discount", "rate"),
         proposals={"discount": '"exponential"', "epsilon": "1", "clock": '"data-day"'},
         credit_remedy="a discount that falls faster",
+        past="Discounting gives old losses a smaller weight and does not undo them.",
     )
 
     notion: Literal["discounted"]

@@ -72,7 +72,7 @@ class NotionText:
     own keys; a key without one is proposed by its type. `option_help` is the help of the
     option of a key that no other notion has. `takes_delta`: a promised delta applies to the notion's own bound, and not
     to `epsilon_total` alone. `credit_remedy` says what to change where the own bound is hardly below the sum of the
-    losses of all days.
+    losses of all days. `past` is a sentence on what the notion does not undo, "" for none.
     """
 
     epsilon_key: str
@@ -82,6 +82,7 @@ class NotionText:
     option_help: Mapping[str, str] = field(default_factory=dict)
     takes_delta: bool = False
     credit_remedy: str = "another bound"
+    past: str = ""
 
 
 def name_at_delta(name: str, delta: Decimal | None) -> str:

@@ -498,6 +498,15 @@ class Statement(DocumentPart):
         return bool(last) and last <= max([self.days.last, *self.days.skipped])
 
     @property
+    def citation(self) -> str:
+        """Return how a release is cited."""
+        ends = dict.fromkeys((self.days.first, self.days.last))
+        days = f", {' to '.join(ends)}" if self.days.released else ""
+        published = f", published {self.published.last}" if self.published.last else ""
+        head = f"differentially private release of agedp, ledger head {self.ledger.head[:16]}"
+        return f"{self.full_title}{days}{published}, {head}."
+
+    @property
     def full_title(self) -> str:
         """Return the title of a release: that of the run file, or its statistic and population."""
         series = self.contract.series.values()

@@ -191,9 +191,11 @@ def _protects(facts: StatementFacts) -> str:
 
 def _not_protected(facts: StatementFacts) -> list[str]:
     days = facts.envelope_days
+    past, habits, moved_out, *others = FACTS.several("not_protected")
+    undone = dict.fromkeys(contract.terms.promise.TEXT.past for contract in facts.contracts)
+    past = " ".join(filter(None, [past, *undone]))
     if not days:
-        return list(FACTS.several("not_protected"))
-    past, _, _, *others = FACTS.several("not_protected")
+        return [past, habits, moved_out, *others]
     beside = (NOTES.habits_beside_envelope, NOTES.moved_out_beside_envelope)
     return [past, *beside, *others, NOTES.not_protected_from_envelope.format(days=days)]
 

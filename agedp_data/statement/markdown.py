@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import date
 from decimal import ROUND_CEILING, Context, Decimal
 from functools import lru_cache
 from itertools import islice
@@ -31,16 +32,18 @@ from agedp_data.notions.notion import CALIBRATION_DAY_BOUND, DAY_BOUND, TOTAL_BO
 from agedp_data.roster import PATH_SEPARATOR, columns_of, columns_text
 from agedp_data.series.consistency import Columns, next_coarser, totals_with_groups
 from agedp_data.series.series import BY_NAME, STATISTICS, level_column, table_name
-from agedp_data.series.series_terms import layer_number, layers_of, mean_name
+from agedp_data.series.series_terms import days_of, layer_number, layers_of, mean_name
 from agedp_data.statement import note_texts
 from agedp_data.statement.datapackage import table_dictionary
-from agedp_data.statement.document import PERIOD_WORDS, StatedBound, StatedContract, Statement
+from agedp_data.statement.document import PERIOD_WORDS, StatedAccuracy, StatedBound, StatedContract, Statement
 from agedp_data.statement.note_texts import INFINITE, WORDS, aside, is_useless_factor, short_factor, short_number
 from agedp_data.statement.span_errors import SeriesNoise, purpose, stated_noises
 
 if TYPE_CHECKING:
     from jinja2 import Template
 
+_MOST_PURPOSES: Final = 4
+"""Series that the first sentence names each, where some are of no use."""
 _THREE_DIGITS: Final = Context(prec=3, rounding=ROUND_CEILING)
 
 
@@ -77,7 +80,8 @@ def _facts(statement: Statement) -> dict[str, Any]:
     return {
         "s": statement,
         "lead": [*_purpose(uses), *lead_sentences(statement)],
-        "uses": [*map(_use_cells, uses)],
+        "uses": _uses_table(uses, statement) if uses else None,
+        "accuracy": [_accuracy_cells(entry, statement) for entry in statement.accuracy or ()],
         "yardstick": yardstick,
         "losses": [*_losses(statement)],
         "together": note_texts.TOGETHER,
@@ -202,11 +206,41 @@ def _span(dates: Any) -> str:  # noqa: ANN401  (anything with a first and a last
 # --------------------------------------------------------------------------------------------------
 
 
-def _use_cells(noise: SeriesNoise) -> list[str]:
-    """Return the row of a series, or of all layers of a mean, in the table of errors."""
-    errors = {error.span: f"{error.width} ({error.percent})" for error in noise.errors()}
-    cut = f"{percent_text(noise.cut.days)} of days, {percent_text(noise.cut.energy)} of energy"
-    return [noise.label, *(errors.get(span, "") for span in yardstick.SPANS), "" if noise.clamp_kwh is None else cut]
+def _uses_table(noises: Sequence[SeriesNoise], statement: Statement) -> dict[str, Any]:
+    """Return heading and rows of the table of errors: each series, or all layers of a mean, and each span of a row."""
+    spans = [span for span in yardstick.SPANS if any(span in noise.spans for noise in noises)]
+    has_cut = any(noise.clamp_kwh is not None for noise in noises)
+    households = {mean_name(entry.series): _households(entry, statement) for entry in statement.accuracy or ()}
+    rows = []
+    for noise in noises:
+        errors = {of.span: f"{of.width} ({of.percent}{of.grade and f', {of.grade}'})" for of in noise.errors()}
+        cut = f"{percent_text(noise.cut.days)} of days, {percent_text(noise.cut.energy)} of energy"
+        cuts = [cut if noise.clamp_kwh is not None else ""] if has_cut else []
+        rows.append([noise.label, households[noise.label], *(errors.get(span, "") for span in spans), *cuts])
+    return {
+        "head": ["series", "households", *(f"± a {span}" for span in spans), *["clamp cuts"] * has_cut],
+        "rows": rows,
+    }
+
+
+def _accuracy_cells(entry: StatedAccuracy, statement: Statement) -> list[str]:
+    days = _covered(entry, statement)
+    of_row = [entry.day] if len(days) == 1 else [days[0].isoformat(), entry.day]
+    within = f"{short_number(entry.within)} {entry.unit}"
+    return [entry.series, entry.group or "all", _households(entry, statement), " to ".join(of_row), within]
+
+
+def _households(entry: StatedAccuracy, statement: Statement) -> str:
+    """Return the households of a group; of a row about several days their mean number on those of its kind."""
+    series = statement.contract.terms.series[entry.series]
+    kind = entry.group.rpartition(" ")[2]  # that of a profile of months
+    days = [day for day in _covered(entry, statement) if series.kind_of(day) in ("", kind)]
+    return f"{entry.households / len(days):,.1f}".removesuffix(".0")
+
+
+def _covered(entry: StatedAccuracy, statement: Statement) -> tuple[date, ...]:
+    series = statement.contract.terms.series[entry.series]
+    return days_of(*series.covered_days(date.fromisoformat(entry.day)))
 
 
 def _purpose(noises: Sequence[SeriesNoise]) -> Iterator[str]:
@@ -215,6 +249,9 @@ def _purpose(noises: Sequence[SeriesNoise]) -> Iterator[str]:
     useful = purpose(errors)
     if errors and not useful:
         useful = "of no use: no span is fit or rough"
+    elif 1 < len(noises) <= _MOST_PURPOSES and any(not purpose([*noise.errors()]) for noise in noises):
+        of_each = ((noise.label, purpose([*noise.errors()]) or "of no use") for noise in noises)
+        useful = "; ".join(f"{label} {text}" for label, text in of_each)
     elif any(error.span == "day" for error in errors) and not re.search(r"\bdays\b", useful):
         useful += ", of no use for single days"
     if errors:
@@ -340,7 +377,6 @@ def _series_facts(contracts: Sequence[StatedContract]) -> dict[str, Any]:
         "has_means": any(series.unit == "kWh" for series in parsed),
         "has_days": not all(series.covers_periods for series in parsed),
         "has_periods": any(series.covers_periods for series in parsed),
-        "covers_periods": {name for name, stated in released if stated.contract.terms.series[name].covers_periods},
         "reading": reading,
         "methods": [text.replace("{reading}", reading) for text in methods],
         "shares": _by_version(contracts, _share_texts),

@@ -74,6 +74,8 @@ INFINITE: Final = "infinite"
 """Epsilon of a bound without a limit."""
 _THREE_DIGITS_DOWN = Context(prec=3, rounding=ROUND_FLOOR)
 _CERTAIN: Final = 30
+_NEARLY: Final = 99
+"""Chances above it are in tenths of a percent [%]."""
 TOGETHER: Final = (2, 5, 10)
 """Numbers of households whose pure losses together are stated: so many times those of one."""
 _USELESS, _HUGE = 10**6, 10**12
@@ -120,12 +122,13 @@ def is_useless_factor(epsilon: str) -> bool:
 def odds_percent(nano_epsilon: int) -> str:
     """Return what a loss does to an even chance, rounded up.
 
-    >>> odds_percent(500_000_000), odds_percent(182_500_000_000)
-    ('50 to 63 %', '50 to 100 %')
+    >>> odds_percent(500_000_000), odds_percent(5_000_000_000), odds_percent(182_500_000_000)
+    ('50 to 63 %', '50 to 99.4 %', '50 to 100 %')
     """
     loss = nano_epsilon / NANO
-    percent = math.ceil(100 / (1 + math.exp(-loss)) - 1e-9) if loss < _CERTAIN else 100
-    return f"50 to {percent} %"
+    chance = 100 / (1 + math.exp(-loss)) if loss < _CERTAIN else 100.0
+    digits = 1 if chance > _NEARLY else 10
+    return f"50 to {math.ceil(chance * 10 / digits - 1e-9) * digits / 10:g} %"
 
 
 def short_number(value: str) -> str:

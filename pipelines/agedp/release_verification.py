@@ -283,6 +283,8 @@ def _check_signed(folder: ReleaseFolder, statement: Statement, export: LedgerExp
     if fingerprint != keys.newest:
         named = f"name key {keys.newest}" if keys.newest else "name none"
         raise InputError(f"{SIGNATURE} is by key {fingerprint}, and its ledger rows {named}. {_ADVICE}")
+    if key and not re.fullmatch("[0-9a-fA-F]{64}", key):
+        raise InputError(f"{key!r} is no fingerprint of a key: it has 64 digits and letters a to f")
     if key and not keys.trusts(key.lower()):
         why = "; key {} of {} was not signed by the one before".format(*keys.breaks[-1]) if keys.breaks else ""
         raise InputError(f"{SIGNATURE} is by key {fingerprint}, which is not the key that you name{why}")

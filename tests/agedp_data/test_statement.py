@@ -271,7 +271,7 @@ def test_the_words_say_for_which_spans_a_release_is_fit(within, purpose):
     entry = StatedAccuracy(series="use", day=days[-1], group="Std", households=30, unit="kWh", within=within)
     text = words(days=days, accuracy=[entry])
     assert text.splitlines()[2] == f"* {purpose}"
-    half_width, share = re.search(r"\| use \| ([0-9.]+) kWh \(([0-9.]+) %\) \|", text).groups()
+    half_width, share = re.search(r"\| use \| 30 \| ([0-9.]+) kWh \(([0-9.]+) %(?:, fit|, rough)?\) \|", text).groups()
     expected = float(within) * math.log(10) / math.log(20)
     assert expected <= float(half_width) <= 1.01 * expected  # three digits, rounded up
     assert 100 * expected / 11.012 <= float(share) <= 1.1 * 100 * expected / 11.012  # two digits, rounded up

@@ -189,7 +189,7 @@ def test_bad_input_files_are_one_line_and_release_nothing(world: World) -> None:
 
 def test_verify_names_further_files_and_refuses_a_url(released: World) -> None:
     (released.folder / "out" / "release" / "notes.txt").write_text("my own")
-    lines = ["out/release: what was compared follows from its ledger rows"]
+    lines = ["out/release: verified. What was compared follows from its ledger rows"]
     lines += ["not part of the release, and not checked: notes.txt"]
     assert released.succeed("verify", "out/release").splitlines()[:4:3] == lines
     assert released.load("verify", "out/release")["not_of_the_release"] == ["notes.txt"]

@@ -14,7 +14,7 @@ from agedp_data import clock
 from agedp_data.config import load
 from agedp_data.epsilon import exact_text, format_delta, format_epsilon
 from agedp_data.errors import LedgerError, RunFileError
-from agedp_data.ledger import Ledger, ReleaseRecord
+from agedp_data.ledger import Ledger
 from agedp_data.ledger.backends.backend import REPAIR_HINT
 from agedp_data.ledger.backends.connect import database_at
 from agedp_data.ledger.lifecycle import LEDGER_FORM, LEDGER_NEEDS
@@ -202,8 +202,7 @@ def span_lines(folder: ReleaseFolder, spans: Sequence[SpanBound]) -> list[str]:
     """Return (epsilon, delta) bounds of spans as lines for the terminal, with what they mean."""
     if not spans:
         return []
-    releases = (row for row in folder.ledger_rows().rows if isinstance(row, ReleaseRecord))
-    days = len({row.day for row in releases if row.state == "released"})
+    days = folder.read_statement().days.released
     longest = max(span.days or 0 for span in spans)
     short = [f"the folder has {count_text(days, 'day')}"] if days < longest else []
     lines = [

@@ -290,11 +290,12 @@ def verification_lines(folder: str | Path, verification: Verification, *, has_le
         has_ledger: whether the folder equals a ledger.
     """
     if has_ledger:
-        return [f"{folder}: as it was published, and it equals the ledger"]
+        return [f"{folder}: verified. It is as it was published, and equals the ledger"]
+    signed = "signed, not compared with the rows" if verification.signed_by else "not compared"
     return [
-        f"{folder}: what was compared follows from its ledger rows",
+        f"{folder}: verified. What was compared follows from its ledger rows",
         f"compared: {', '.join(verification.compared)}",
-        f"not compared: {'; '.join(verification.not_compared)}",
+        f"{signed}: {'; '.join(verification.not_compared)}",
     ]
 
 

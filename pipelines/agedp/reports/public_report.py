@@ -154,8 +154,9 @@ def public_report_page(report: ReportData) -> str:
         credits={key: value for key in ("source", "licence", "contact") if (value := getattr(statement, key))},
         marks=[note for note in statement.notes if note in _marks(report)],
         verdicts=[
-            f"{noise.label}: {verdict_text(noise)}" if len(noises) > 1 else sentence_start(verdict_text(noise))
+            f"{noise.label}: {text}" if len(noises) > 1 else sentence_start(text)
             for noise in noises[:_MOST_VERDICTS]
+            for text in [verdict_text(noise, is_over=statement.is_over)]
         ],
         privacy=privacy_text(statement),
         sections=[*_value_sections(report, noises), _guarantee_section(report), _files_section(report)],
@@ -172,13 +173,13 @@ def _marks(report: ReportData) -> tuple[str, str]:
 # --------------------------------------------------------------------------------------------------
 
 
-def verdict_text(noise: SeriesNoise) -> str:
+def verdict_text(noise: SeriesNoise, *, is_over: bool = False) -> str:
     """Return what a series is fit for: "months ±1.06 kWh; not single days (±5.76 kWh)"."""
     errors = [*noise.errors()]
     best = shortest(errors, "fit") or shortest(errors, "rough")
     if best is None:
         least = min(errors, key=lambda error: error.ratio)
-        return f"of no use yet; a {least.span} is ±{_size(least)}, {least.percent} of usual use"
+        return f"of no use{'' if is_over else ' yet'}; a {least.span} is ±{_size(least)}, {least.percent} of usual use"
     rough = ", roughly" if best.grade == "rough" else ""
     first = errors[0]
     hidden = "" if first is best else f"; not single {first.span}s (±{_size(first)})"
@@ -373,5 +374,7 @@ def _files_section(report: ReportData) -> PageSection:
         (file, ": ".join(filter(None, [abouts[kind], "; ".join(labels.get((kind, name), [name]))])))
         for (kind, name), file in report.files.items()
     ]
-    rows = [(part("file_link", file), about) for file, about in [*tables, *_OTHER_FILES]]
+    is_signed = report.statement.signed_by
+    others = [*_OTHER_FILES, *([("SIGNATURE.json", f"the signature by key {is_signed}")] if is_signed else [])]
+    rows = [(part("file_link", file), about) for file, about in [*tables, *others]]
     return PageSection("Files", "files", [text_table("", ("file", "contains"), rows)])

@@ -118,6 +118,11 @@ class Lines:
         first = row[self.date_column]
         return first, first if self.date_column == "day" else row.get("last_day") or row["day"]
 
+    def ordinals(self, row: _Row) -> range:
+        """Return the ordinal numbers of the days that a line is about."""
+        first, last = self.period(row)
+        return range(first.toordinal(), last.toordinal() + 1)
+
     def period_name(self, row: _Row) -> str:
         """Return "day", "week", "month" or "year"."""
         first, last = self.period(row)
@@ -260,17 +265,13 @@ def _time_layers(
     layers.append(_line(shown.lines, rows, name, style=0, has_band=shown.lines.chart.band is not None))
     if shown.skipped:
         layers.append(svg.Marks("skipped days", [float(day.toordinal()) for day in shown.skipped]))
-    return [*layers, svg.Hover(svg.day_text, shown.lines.unit, most=most)]
+    names = {} if days else {day: shown.lines.period_text(row) for row in rows for day in shown.lines.ordinals(row)}
+    return [*layers, svg.Hover(lambda x: names.get(round(x)) or svg.day_text(x), shown.lines.unit, most=most)]
 
 
 def _line(lines: Lines, rows: Sequence[_Row], name: str, *, style: int, has_band: bool) -> svg.Line:
     """Return the line of lines of one group, NaN on days without one; of two lines of a day the later one."""
-    by_day = {
-        number: row
-        for row in rows
-        for first, last in [lines.period(row)]
-        for number in range(first.toordinal(), last.toordinal() + 1)
-    }
+    by_day = {number: row for row in rows for number in lines.ordinals(row)}
     numbers = range(min(by_day), max(by_day) + 1)
     empty = (math.nan, math.nan, math.nan)
     ends = [lines.ends(by_day[number]) if number in by_day else empty for number in numbers]

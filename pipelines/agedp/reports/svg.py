@@ -308,7 +308,7 @@ MOST_AREAS = 1000
 class Hover:
     """Values at the pointer, of all other layers: how a chart names a position and a value, and its number of areas.
 
-    Of losses, `number` rounds up.
+    Neighbouring positions of the same name share an area. Of losses, `number` rounds up.
     """
 
     place: Callable[[float], str]
@@ -387,12 +387,13 @@ def hover_areas(
         return
     measured = (value for values in by_place.values() for value in values if value.value is not None)
     is_single = len({value.name for value in measured}) <= 1
-    count = positions_per_area(len(places), hover.most)
-    edges = _edges([across(place) for place in places], size[0])
+    named = [[*of_name] for _, of_name in groupby(places, hover.place)]
+    count = positions_per_area(len(named), hover.most)
+    edges = dict(zip(places, _edges([across(place) for place in places], size[0]), strict=True))
     yield '<g class="hit">'
-    for start in range(0, len(places), count):
-        shown = places[start : start + count]
-        left, right = edges[start][0], edges[start + len(shown) - 1][1]
+    for start in range(0, len(named), count):
+        shown = [place for of_name in named[start : start + count] for place in of_name]
+        left, right = edges[shown[0]][0], edges[shown[-1]][1]
         of_places = [value for place in shown for value in by_place[place]]
         yield area(left, 0, max(right - left, 1), size[1], _text(shown, of_places, hover, is_single=is_single))
     yield "</g>"
@@ -434,7 +435,7 @@ def _edges(places: Sequence[int], width: int) -> list[tuple[int, int]]:
 
 def _text(places: Sequence[float], values: Sequence[_Value], hover: Hover, *, is_single: bool) -> str:
     first, last = hover.place(places[0]), hover.place(places[-1])
-    where = first if len(places) == 1 else f"{first} to {last}"
+    where = first if first == last else f"{first} to {last}"
     names = dict.fromkeys(value.name for value in values)
     lines = [_layer_text([value for value in values if value.name == name], hover) for name in names]
     if is_single and len(lines) == 1:
@@ -450,7 +451,7 @@ def _layer_text(values: Sequence[_Value], hover: Hover) -> str:
     if not numbers:
         return ""
     unit = f" {hover.unit}" if hover.unit else ""
-    if len(values) > 1:
+    if len({(value.value, value.interval) for value in values}) > 1:
         return f"{hover.number(min(numbers))} to {hover.number(max(numbers))}{unit}, {len(values)} values"
     interval = values[0].interval
     ends = "" if interval is None else f" ({hover.number(interval[0])} to {hover.number(interval[1])})"

@@ -245,7 +245,7 @@ def test_texts_of_another_version_are_named_and_its_figures_compared(tmp_path, c
 def test_the_command_says_what_it_compared(classical):
     lines = agedp("verify", str(classical)).out.splitlines()
     texts = "checksums, tables, statement.json, STATEMENT.md, report.html, datapackage.json"
-    assert lines[:2] == [f"{classical}: what was compared follows from its ledger rows", f"compared: {texts}"]
+    assert lines[:2] == [f"{classical}: verified. What was compared follows from its ledger rows", f"compared: {texts}"]
     assert lines[2].startswith("not compared: the ledger rows with the data holder's ledger; title, source, licence ")
     answer = json.loads(agedp("verify", str(classical), "--json").out)
     assert (answer["compared"], len(answer["not_compared"])) == (texts.split(", "), 5)

@@ -96,7 +96,8 @@ def test_a_signature_is_of_the_checksums_and_the_head(house, layout):
     assert SIGNATURE not in (folder / SUMS).read_text()
     assert verify_folder(folder, key=fingerprint).signed_by == fingerprint
     assert json.loads((folder / "statement.json").read_bytes())["signed_by"] == fingerprint
-    assert f"The key with the fingerprint `{fingerprint}` signs this folder" in (folder / "STATEMENT.md").read_text()
+    signs_it = f"The key with the fingerprint `{fingerprint}` (the SHA-256 of the key) signs this folder"
+    assert signs_it in (folder / "STATEMENT.md").read_text()
 
 
 def test_a_second_night_signs_again_and_a_quiet_one_writes_nothing(signed):

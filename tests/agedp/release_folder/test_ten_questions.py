@@ -120,7 +120,7 @@ def test_how_exact_the_value_of_3_march_is(sections):
     section = sections["How exact a value is"]
     assert f"| daily_mean | all | 3 | 2013-03-05 | {rounded_up(within)} kWh |" in section
     half_width = CLAMP_KWH / EPSILON * math.log(10) / HOUSEHOLDS  # of a Laplace law, which 10 of 100 draws exceed
-    [shown] = re.findall(r"\| daily_mean \| ([0-9.]+) kWh \(", sections["How good the numbers are"])
+    [shown] = re.findall(r"\| daily_mean \| 3 \| ([0-9.]+) kWh \(", sections["How good the numbers are"])
     assert half_width <= float(shown) <= 1.02 * half_width
     q = math.exp(-EPSILON / (1000 * CLAMP_KWH))
     deviation = math.sqrt(2 * q) / (1 - q) / HOUSEHOLDS / 1000
