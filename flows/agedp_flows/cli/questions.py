@@ -48,6 +48,7 @@ from agedp_data.errors import AgedpError
 from agedp_data.messages import escape_text
 from agedp_data.statement.note_texts import odds_percent
 from agedp_flows.cli import options as options_module
+from agedp_flows.text.run_text import shared_lines
 from agedp_flows.text.screen import StyledLine, has_colours, screen_width, shown
 
 Answers = dict[str, Any]
@@ -139,7 +140,7 @@ def confirm_release(run_file: Path, accept: Iterable[str]) -> bool:
     verdict = find_verdict(session, find_due_days(session))
     if verdict is None or verdict.refused:
         return True
-    say(["", *verdict.lines])
+    say(["", *verdict.lines, *shared_lines(session)])
     return _read("Release now? [y/N]").lower() in _YES
 
 

@@ -49,7 +49,7 @@ def plan(  # noqa: PLR0913, PLR0917  (a parameter for each option)
     from agedp.run_context import RunContext
     from agedp_data.config.withdrawn import FRONTIER
     from agedp_flows.text.plan_text import plan_json, plan_lines
-    from agedp_flows.text.run_text import after_plan, verdict_lines
+    from agedp_flows.text.run_text import after_plan, shared_lines, verdict_lines
 
     if frontier:
         raise RunFileError(FRONTIER)
@@ -65,7 +65,8 @@ def plan(  # noqa: PLR0913, PLR0917  (a parameter for each option)
     if as_json:
         options.print_text(json.dumps(facts, indent=1))
     else:
-        options.print_lines([*lines, *verdict_lines(session.run), *after_plan(session, run_file, lines)])
+        lines += [*verdict_lines(session.run), *shared_lines(session)]
+        options.print_lines([*lines, *after_plan(session, run_file, lines)])
 
 
 @app.command(rich_help_panel=options.TO_BEGIN)

@@ -268,8 +268,17 @@ def household_lines(run_file: Path) -> list[str]:
 def shared_lines(session: LedgerSession) -> list[str]:
     """Return lines about the populations that share a household with that of a run; none if there are none."""
     accounts = session.accounts
-    if accounts is None or session.ledger is None or session.ledger.household_account(session.run.population) is None:
+    if accounts is None:
         return []
+    if session.ledger is None or session.ledger.household_account(session.run.population) is None:
+        others = [] if session.history.rows else accounts.counted_elsewhere()
+        total = format_loss(sum(of.charged_total for of in others))
+        text = (
+            f"households of this roster are released elsewhere: {count_text(len(others), 'population')}, epsilon "
+            f"{total} about all days of one of them; a further release adds its losses to that. To refuse it: "
+            '[population] shared_households = "refuse"'
+        )
+        return [warning(text)] if others else []
     overview = accounts.overview(session.ledger)
     return [] if overview is None or not overview.sharing else _sharing_lines(overview)
 

@@ -243,6 +243,23 @@ class PopulationAccounts:
 
         return database.read(work)
 
+    def counted_elsewhere(self) -> tuple[AccountedPopulation, ...]:
+        """Return the populations that count a household of the roster, before this one is entered; writes nothing.
+
+        Raises:
+            LedgerError: the accounts or their key cannot be read.
+        """
+        database, key = self.place.open()
+        if key is None:
+            return ()
+
+        def work(rows: AccountRows) -> tuple[AccountedPopulation, ...]:
+            own = set(key.households(self.roster.rows.ids))
+            charged = (of for of in rows.populations() if of.charged_total > 0)
+            return tuple(of for of in charged if not own.isdisjoint(rows.digests([of.id])))
+
+        return database.read(work) or ()
+
     def _write(self, work: Callable[[AccountRows, HouseholdKey], _Result]) -> _Result:
         database, key = self.place.open_or_create()
         return database.write(lambda rows: work(rows, key), seal=key.seal)

@@ -134,6 +134,9 @@ def test_a_renamed_population_is_counted_and_stated_or_refused(house: House) -> 
     lines = household_lines(house.run_file)
     assert lines[-1].startswith("Other populations that share a household: not known to these accounts since ")
     name_population(house, "two")
+    before = "households of this roster are released elsewhere: 1 population, epsilon 2 about all days of one of them; "
+    [line] = shared_lines(house.session(today=after(2)))
+    assert line.startswith(before)
     summary = house.run(today=after(2))
     assert (halves(house, "one"), halves(house, "two")) == ((1, 4), (2, 6))
     assert shared_lines(summary.session)[0].startswith("Other populations that share a household: 1, known to these")

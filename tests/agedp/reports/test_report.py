@@ -102,7 +102,7 @@ def losses_by_day(rows):
 def test_a_page_is_sound_and_opens_with_the_verdict(made):
     assert faults_of(report(made)) == []
     text = Page(report(made)).text
-    assert text.count('A <b>"title"</b> & more') == 2  # in the tab and as the heading
+    assert text.count('A <b>"title"</b> & more') == 3  # in the tab, as the heading, and in the citation
     order = ["daily_mean: ", "An even chance about one day", "Values", "Further series", "The guarantee", "Files"]
     places = [text.index(words) for words in order]
     assert places == sorted(places)

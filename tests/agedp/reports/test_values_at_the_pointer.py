@@ -156,7 +156,7 @@ def test_one_day_has_a_table_and_no_chart_of_days(houses, tmp_path):
     page = (house.folder / "release" / "report.html").read_text()
     assert faults_of(page) == []
     assert not figures_of(page)
-    assert "<strong>Of no use yet; a day is ±" in page
+    assert "<strong>Of no use; a day is ±" in page
     assert "An even chance about one day of one household becomes 50 to 63 %." in page
 
 
