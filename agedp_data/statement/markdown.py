@@ -246,12 +246,13 @@ def _covered(entry: StatedAccuracy, statement: Statement) -> tuple[date, ...]:
 def _purpose(noises: Sequence[SeriesNoise]) -> Iterator[str]:
     """Yield for what the release is fit, for what rough: the shortest such span of any series."""
     errors = [error for noise in noises for error in noise.errors()]
-    useful = purpose(errors)
+    useful, purposes = purpose(errors), {noise.label: purpose([*noise.errors()]) for noise in noises}
     if errors and not useful:
         useful = "of no use: no span is fit or rough"
-    elif 1 < len(noises) <= _MOST_PURPOSES and any(not purpose([*noise.errors()]) for noise in noises):
-        of_each = ((noise.label, purpose([*noise.errors()]) or "of no use") for noise in noises)
-        useful = "; ".join(f"{label} {text}" for label, text in of_each)
+    elif 1 < len(noises) <= _MOST_PURPOSES and not all(purposes.values()):
+        of_each = sorted((not text, f"{label} is {text or 'of no use'}") for label, text in purposes.items())
+        yield f"By the yardstick below, {'; '.join(text for _, text in of_each)}."
+        return
     elif any(error.span == "day" for error in errors) and not re.search(r"\bdays\b", useful):
         useful += ", of no use for single days"
     if errors:

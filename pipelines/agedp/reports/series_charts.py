@@ -20,6 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
+from itertools import islice
 from typing import Any, Final
 
 import pyarrow as pa
@@ -298,10 +299,9 @@ def _periods_table(shown: ShownSeries, coverage: Decimal) -> str:
     lines, rows = shown.lines, shown.lines.table.to_pylist()[-_MOST_ROWS:]
     period = lines.period_name(rows[-1])
     days = [f"{row['days_released']} of {row['days_in_period']}" for row in rows] if "days_released" in rows[0] else []
-    body = [
-        (lines.period_text(row), *([days[i]] if days else []), *map(svg.format_number, lines.ends(row)))
-        for i, row in enumerate(rows)
-    ]
+    texts = svg.format_column(end for row in rows for end in lines.ends(row))
+    ends = zip(texts, texts, texts, strict=True)  # one iterator: value, low and high of each row
+    body = [(lines.period_text(row), *days[i : i + 1], *next(ends)) for i, row in enumerate(rows)]
     newest = f", the newest {len(rows)}" if len(rows) < lines.table.num_rows else ""
     caption = f"{_caption(shown, 'all', 1)}, {lines.unit}{newest}; low to high: {percent(coverage)} of the noise"
     return table(caption, (period, *(["days"] if days else []), "value", "low", "high"), body)
@@ -419,7 +419,7 @@ def _groups_table(shown: ShownSeries, drawn: Sequence[str], coverage: Decimal) -
         group: _households(rows) for group, rows in days.items()
     }
     numbers = counts if any(counts.values()) else {}
-    body = []
+    body, all_ends = list[tuple[str, ...]](), list[float]()
     for group, rows in newest.items():
         row = max(rows, key=lambda of: lines.ends(of)[0]) if not lines.is_over_time else rows[-1]
         place = [] if lines.is_over_time else [_place_text(lines, row)]
@@ -427,8 +427,8 @@ def _groups_table(shown: ShownSeries, drawn: Sequence[str], coverage: Decimal) -
         ends = [lines.ends(row), *behind]
         anchor = _anchor(shown, group, drawn) if group in drawn else ""
         name = part("links", [(group, f"#{anchor}")]) if anchor else group
-        texts = (svg.format_number(end) for of in ends for end in of)
-        body.append((name, *numbers.get(group, []), lines.period_text(row), *place, *texts))
+        all_ends += [end for of in ends for end in of]
+        body.append((name, *numbers.get(group, []), lines.period_text(row), *place))
     period = lines.period_name(next(iter(newest.values()))[0])
     heads = ["value", "low", "high"] + (["newest day", "low", "high"] if days else [])
     where = [] if lines.is_over_time else ["highest at"]
@@ -437,12 +437,18 @@ def _groups_table(shown: ShownSeries, drawn: Sequence[str], coverage: Decimal) -
         f"{percent(coverage)} of the noise"
     )
     households_column = ["households"] if numbers else []
-    return table(caption, ("group", *households_column, period, *where, *heads), body)
+    texts = svg.format_column(all_ends)
+    rows_with_ends = [(*cells, *islice(texts, len(heads))) for cells in body]
+    return table(caption, ("group", *households_column, period, *where, *heads), rows_with_ends)
 
 
 def _households(rows: Sequence[_Row]) -> list[str]:
     """Return the number of households of a group's newest lines; nothing without such a column."""
-    return [f"{rows[-1][name]:,}" for name in ("households", "most_households") if name in rows[-1]]
+    row = rows[-1]
+    if {"household_days", "first_day", "day"} <= {*row}:
+        days = (row["day"] - row["first_day"]).days + 1
+        return [f"{row['household_days'] / days:,.1f}".removesuffix(".0")]
+    return [f"{row[name]:,}" for name in ("households", "most_households") if name in row]
 
 
 # --------------------------------------------------------------------------------------------------

@@ -174,6 +174,20 @@ def _tick_text(value: float) -> str:
     return _without_zeros(f"{value:,.{max(0, 2 - size)}f}")
 
 
+def format_column(values: Iterable[float]) -> Iterator[str]:
+    """Yield numbers of one column: all with the decimals that the largest has in three significant digits.
+
+    >>> [*format_column([13.0, 9.514, -0.26])], [*format_column([2500.0, 12.0])]
+    (['13.0', '9.5', '−0.3'], ['2,500', '12'])
+    """
+    numbers = list(values)
+    largest = max((abs(number) for number in numbers if math.isfinite(number)), default=0.0)
+    decimals = 2 - math.floor(math.log10(largest)) if 0.001 < largest < 1000 else 0
+    for number in numbers:
+        text = f"{number:.{decimals}f}".replace("-", "−")
+        yield text if decimals and math.isfinite(number) else format_number(number)
+
+
 def format_number(value: float) -> str:
     """Return a number for people in three significant digits, rounded to the nearest.
 
