@@ -106,6 +106,8 @@ def plan(session: LedgerSession) -> DueDays:
     if due_days.due:
         check_corrections_declared(run.run_file, contracts)
         check_model_accepted(run.run_file, contracts)
+        if not contracts:
+            check_enough_households(run.run_file, run.roster.counts, due_days.due)
         if (verdict := find_verdict(session, due_days)) is not None:
             if refusal := verdict_refusal(verdict, session.terms(), run):  # a cause that [promise] accept does not name
                 raise Refused(refusal)
@@ -158,6 +160,21 @@ def check_corrections_declared(run: RunFile, contracts: Sequence[ContractRecord]
             f"{run.name}: [input] corrections is missing: a new live population needs a rule for conflicting "
             'readings from two files. Write corrections = "later-file" (file_order defines which file is later), or '
             '"set-aside", which keeps neither'
+        )
+
+
+def check_enough_households(run: RunFile, roster: RosterCounts, due: Sequence[DueDay]) -> None:
+    """Refuse a first release of which no row has enough households.
+
+    Raises:
+        RunFileError: none has [population] min_households.
+    """
+    if due and not any(cells for due_day in due for cells in due_day.cells.values()):
+        cells = (cell for of in due for series in run.series.values() for cell in roster.cells(of.day, series.by))
+        fewest, largest = run.population.min_households, max((number for _, number in cells), default=0)
+        raise RunFileError(
+            f"{run.name}: [population] min_households = {fewest}: no due day has {fewest} households on the roster; "
+            f"the largest group has {largest:,}. Lower min_households or correct the roster"
         )
 
 

@@ -20,7 +20,7 @@ from agedp.budget import RELEASED, PlannedRelease, ReleaseTerms, covered_by, pla
 from agedp.ledger_session import LedgerSession
 from agedp.stage_values import BeforeDraw, Cells, DailySum, DailySums, DueDay, DueDays
 from agedp.stages.calibration_draws import register_model
-from agedp.stages.plan import plan_due_days
+from agedp.stages.plan import check_enough_households, plan_due_days
 from agedp_data import mechanisms
 from agedp_data.datasets.validation import Ints
 from agedp_data.errors import AgedpError, InputError, LedgerError, Refused, RunFileError
@@ -143,12 +143,7 @@ def _record_rosters(session: LedgerSession) -> None:
 def _check_first_release(session: LedgerSession, due_days: DueDays) -> None:
     """Check, before a contract is registered, that it permits a first release of at least one household."""
     run, due = session.run.run_file, due_days.due
-    if not any(cells for due_day in due for cells in due_day.cells.values()):
-        min_households = run.population.min_households
-        raise RunFileError(
-            f"{run.name}: [population] min_households = {min_households}: no due day has {min_households} "
-            "households on the roster. Lower min_households or correct the roster"
-        )
+    check_enough_households(run, session.run.roster.counts, due)
     if all(due_day.skipped for due_day in due) and run.schedule.mode == "archive":
         raise RunFileError("[schedule] skip_days: lists every day of the period. Remove the days to be released.")
     first = next((due_day for due_day in due if due_day.is_drawn), due[0])
