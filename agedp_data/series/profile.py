@@ -706,8 +706,8 @@ class Profile(EnergySeries):
         "watt-hours. One without a reading counts 0 kWh; what counts for a whole missing day is spread evenly. Noise "
         "is added to the sum of each {reading}, in whole watt-hours. The sensitivity is that of all {reading}s of a "
         "day together, twice the clamp of the day, or all clamps of its {reading}s if these are less: a household "
-        "that moves its use to another time lowers some sums and raises others. Each noisy sum is divided by the "
-        "number of households on the roster. A day on which the clock goes forward by an hour lacks the {reading}s "
+        "that moves its use to another time lowers some sums and raises others. Published are the sums by household on"
+        " the roster. A day on which the clock goes forward by an hour lacks the {reading}s "
         "that it skips. Where the clock goes back, those that occur twice are counted together, under the same clamp."
     )
     stated_of_periods = (
