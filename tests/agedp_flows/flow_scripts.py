@@ -95,15 +95,14 @@ def functions(name: str) -> None:
 
 def demonstration() -> None:
     """Run `agedp demo` on few households, and again on London alone for machines; print the digests after each."""
-    from agedp.demo import demo_folder
     from agedp_flows import demonstration as module
     from agedp_flows.cli.app import main as agedp
     from agedp_flows.prefect_server import running_server
 
-    small = demo_folder.Size(households=3, calibration_days=12, released_days=2, seed=3, min_visits=5)
-    demo_folder.Size = lambda: small
+    small = module.Size(households=3, model_days=24, released_days=2, min_visits=5, seed=3)
+    module.Size = lambda: small
     with running_server(Path("server")):
-        for words, datasets in (([], demo_folder.DATASETS), (["--json"], demo_folder.DATASETS[:1])):
+        for words, datasets in (([], module.DATASETS), (["--json"], module.DATASETS[:1])):
             module.DATASETS = datasets
             sys.argv = ["agedp", "demo", "out", *words]
             with contextlib.suppress(SystemExit):

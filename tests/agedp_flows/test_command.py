@@ -70,7 +70,7 @@ def test_importing_the_api_imports_nothing_heavy(tmp_path: Path) -> None:
 HEAVY = (
     "prefect", "distributed", "dask", "opendp", "scipy", "matplotlib", "holidays", "fsspec", "rich.console",
     "agedp.calibration_pipeline", "agedp.reports.confidential_report", "agedp.setup.init_run_file",
-    "agedp.smoothed_estimates", "agedp.demo", "agedp_data.audit", "agedp_data.datasets.synthetic",
+    "agedp.smoothed_estimates", "agedp_flows.demonstration", "agedp_data.audit", "agedp_data.datasets.synthetic",
     "agedp_data.accounting.discount_optimiser", "agedp_flows.release_flow",
 )  # fmt: skip
 """Modules that a night with nothing due must not import: each costs more than all it does, or none of them is asked."""

@@ -6,11 +6,17 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from agedp_data.markov.mixing import MIXING_NAMES
+import agedp
+from agedp.local_files.atomic_files import exclusive_lock
+from agedp_data.errors import Busy
+from agedp_flows import demonstration
+from tests.agedp.reports.html import Page, faults_of
 from tests.agedp_flows import flow_scripts
 from tests.agedp_flows.serving import environment
 from tests.command import CommandFolder
@@ -29,27 +35,65 @@ def test_a_demonstration_shows_everything_and_draws_once(tmp_path: Path) -> None
     shown, digests, again, digests_again, _ = done.stdout.split(flow_scripts.SEPARATOR)
     assert len(json.loads(digests)) >= 6 * 7
     assert json.loads(digests_again) == json.loads(digests)
-    for name in MIXING_NAMES.values():
-        assert name.lower() in shown.lower()
-    matrices = re.findall(r"^ +\d+((?: +(?:\.\d\d|\.|1\.00)){12})$", shown, re.M)
+    matrices = re.findall(r"^((?: +(?:[01]\.\d\d|\.)){12})$", shown, re.M)
     assert len(matrices) == 24  # 12 states, in both formats
     assert all(abs(sum(float(cell) for cell in row.split() if cell != ".") - 1) < 0.07 for row in matrices)
-    rows = re.findall(r"^(London|Ausgrid), (age-dependent|temporal|discounted) +2 ", shown, re.M)
+    rows = re.findall(r"^--- (London|Ausgrid), (age-dependent|temporal|discounted) privacy ---$", shown, re.M)
     assert len(set(rows)) == 6
+    tasks = re.findall(r"^Tasks: (?:\d+ agedp-[a-z-]+, )*\d+ agedp-[a-z-]+\. Scheduler: ", shown, re.M)
+    assert len(tasks) == 2 + 6  # two calibrations, six releases
     assert unlike(screen((ROOT / "README.md").read_text("utf-8")), shown) == ""
     assert (tmp_path / "out" / "index.html").stat().st_mode & 0o444 == 0o444
     assert not (tmp_path / "out" / "prefect").exists()  # PREFECT_API_URL was set
     releases = json.loads(again)["releases"]
-    assert [(release["dataset"].capitalize(), release["notion"]) for release in releases] == rows[:3]
-    for release in releases:
-        statement = json.loads((tmp_path / release["folder"] / "statement.json").read_text())
-        epsilons = {bound["name"]: bound["epsilon"] for bound in statement["figures"]}
-        assert (release["day_epsilon"], release["total_epsilon"]) == (epsilons["day"], epsilons["total"])
+    assert [("London", release["notion"]) for release in releases] == rows[:3]
+    page = (tmp_path / "out" / "index.html").read_text("utf-8")
+    assert [fault for fault in faults_of(page) if not fault.startswith("a href=")] == []
+    assert unresolved(Page(page).text) == []
+    assert "<script" not in page
+    assert "://" not in page
+    for words, number in (("transition matrix", 1), ("decay of dependence", 1), ("a day", 3)):
+        assert sum(words in title for title in Page(page).titles) == number
+    links = [link for link in re.findall(r'href="([^"]*)"', page) if not link.startswith(("data:,", "#"))]
+    assert len(links) == 6
+    assert all((tmp_path / "out" / link).is_file() for link in links)
 
 
-def test_a_foreign_dataset_folder_is_refused_in_one_line(tmp_path: Path) -> None:
-    (tmp_path / "london").mkdir()
-    (tmp_path / "london" / "notes.txt").write_text("mine")
+def test_states_of_the_demo_are_the_levels_that_were_drawn(tmp_path: Path) -> None:
+    """Equal-width states of a household seen in its highest level, from the files that the demo draws."""
+    size = demonstration.Size(households=3, model_days=6, released_days=2, seed=3)
+    demonstration._draw(tmp_path / "london", size)
+    frame = agedp.read(str(tmp_path / "london" / "input" / "*.csv"), dataset="london")
+    for number, mean_kwh in enumerate((6.5, 8.0, 9.5)):
+        energy = np.sort(frame[frame["household_id"] == f"MAC{900_001 + number}"]["energy_wh"].unique())
+        levels = np.rint(mean_kwh * 1000 / 48 * (2 * np.arange(12) + 1) / 12)
+        assert energy.tolist() == levels.tolist()
+        assert (energy * 12 // energy.max()).clip(max=11).tolist() == [*range(12)]
+        assert 48 * energy.max() / 1000 <= 20  # the clamp of the run files
+
+
+def make_page(place: Path) -> None:
+    place.write_text("<title>another page</title>")
+
+
+def make_folder(place: Path) -> None:
+    place.mkdir()
+    (place / "notes.txt").write_text("mine")
+
+
+@pytest.mark.parametrize(("name", "make"), [
+    ("london", make_folder), ("index.html", make_page), ("index.html", make_folder), ("prefect", make_folder),
+    ("prefect", make_page),
+])  # fmt: skip
+def test_a_file_of_the_user_is_refused_in_one_line(tmp_path: Path, name: str, make: Callable[[Path], None]) -> None:
+    make(tmp_path / name)
+    before = sorted(tmp_path.rglob("*"))
     line = CommandFolder(tmp_path).refuse("demo", tmp_path, status=2)
-    assert line.endswith("london: is not from this demonstration. Move it, or name another folder (make run OUT=DIR).")
-    assert [path.name for path in tmp_path.rglob("*")] == ["london", "notes.txt"]
+    assert line.endswith(f"{name}: is not from this demonstration. Move it, or name another folder (make run OUT=DIR).")
+    assert [path for path in before if not path.exists()] == []
+    assert not (tmp_path / "ausgrid").exists()
+
+
+def test_a_second_demonstration_in_a_folder_is_refused(tmp_path: Path) -> None:
+    with exclusive_lock(tmp_path), pytest.raises(Busy, match=r"^another demonstration works in this folder\."):
+        demonstration.run_demonstration(tmp_path, demonstration.Size(), None)

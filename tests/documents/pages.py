@@ -226,12 +226,12 @@ def screen(page: str) -> str:
 def unlike(text: str, printed: str) -> str:
     """Return the first line of a text that was not printed at any size, or not in this order; "" if all were.
 
-    Numbers, empty cells (".") and line breaks are free: they depend on how much is drawn.
+    Numbers, empty cells (".") and line breaks are free: they depend on how much is drawn. "..." stands for any words.
     """
     left = _shape(printed)
     for line in text.splitlines():
-        if line.strip(". "):
-            _, shape, rest = left.partition(_shape(line))
+        for words in filter(str.strip, line.split("...")):
+            _, shape, rest = left.partition(_shape(words))
             if not shape:
                 return line
             left = f" {rest}"

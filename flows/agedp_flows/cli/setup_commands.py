@@ -271,20 +271,14 @@ def demo(
 
     Example: agedp demo out
     """
-    from agedp.demo.demo_folder import Size
-    from agedp.demo.overview import DemoPage, Step
-    from agedp_flows.demonstration import demonstration_json, release_table_lines, run_demonstration, step_lines
+    from agedp_flows.demonstration import Size, run_demonstration
 
-    is_verbose, steps = not (as_json or quiet), list[Step]()
+    is_verbose = not (as_json or quiet)
     with options.progress_bars(enabled=is_verbose) as progress:
-        for step in run_demonstration(folder, Size(), progress=progress):
-            if is_verbose and isinstance(step, DemoPage):
-                options.print_lines(release_table_lines(steps))
-            if is_verbose:
-                options.print_lines(step_lines(step, folder))
-            steps.append(step)
+        show = options.print_lines if is_verbose else None
+        results = run_demonstration(folder, Size(), show, progress=progress)
     if as_json:
-        options.print_text(json.dumps(demonstration_json(steps)))
+        options.print_text(json.dumps(results))
 
 
 @app.command(rich_help_panel=options.TO_BEGIN)

@@ -11,6 +11,7 @@ from jinja2 import Template
 
 from agedp.local_files import atomic_files
 from agedp_data.datasets.synthetic import DeliveryAccount, write_ausgrid, write_london, write_roster
+from agedp_data.datasets.synthetic.households import Households
 from agedp_data.errors import InputError
 from agedp_data.messages import escape_text, suggest_name
 
@@ -39,10 +40,13 @@ class SampleFolder:
     message: str
 
 
-def sample(dataset: str, folder: Path, *, households: int, days: int, seed: int) -> SampleFolder:
+def sample(
+    dataset: str, folder: Path, *, households: int, days: int, seed: int, profiles: Households | None = None
+) -> SampleFolder:
     """Write a folder with synthetic input files, roster and run file.
 
-    A folder that contains the same sample is not changed.
+    A folder that contains the same sample is not changed. With `profiles` the households are these, as many as
+    `households`, and their readings follow their chains: neither time of day nor weather enters.
 
     Raises:
         InputError: an unknown dataset, or a folder with other content.
@@ -59,7 +63,10 @@ def sample(dataset: str, folder: Path, *, households: int, days: int, seed: int)
         raise InputError(f"{folder}: exists already and has other content; name another folder")
     with atomic_files.complete_folder(folder) as temporary:
         (temporary / "input").mkdir()
-        delivery = write(temporary / "input", households=households, first_day=first_day, days=days, seed=seed)
+        chosen = {"plain_chain": True, "profiles": profiles} if profiles is not None else {}
+        delivery = write(
+            temporary / "input", households=households, first_day=first_day, days=days, seed=seed, **chosen
+        )
         write_roster(temporary / "roster.csv", household_ids=delivery.household_ids, first_day=first_day)
         if dataset == "london":
             (temporary / "forgetting.csv").write_text(_CURVE, encoding="utf-8")
