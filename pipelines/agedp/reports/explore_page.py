@@ -1,0 +1,208 @@
+"""LEDGER -> explore.html: the published tables as charts that a reader zooms, pans and takes groups from. Public.
+
+The page shows what the Parquet files beside it contain, and the bounds of the statement as they grew. It works offline:
+its one script file is BokehJS, taken from the installed package, its values are JSON in the page.
+
+    {"label": "Mean use per household and day, month", "file": "averages_by_month.parquet", "groups": ["all"],
+     "periods": [[15706, 15736]], "lines": [[0, 0, 0]], "values": [[8.123457]], ...}
+
+Decisions:
+
+* The policy of the page permits the two scripts by their digest and nothing else: no network, no eval, no handler in an
+  attribute. Values are escaped so that no text ends their element; the script sets texts, never HTML.
+* A table is in the page only if its file is in the folder. A table with more than `MOST_VALUES` values loses its oldest
+  days or periods, and the page says so. A value has six digits after the point, the file has all.
+* Groups never reach BokehJS, which would take "$$" for mathematics: names are in the lists beside the charts.
+* Notions side by side are the bounds of one release under all notions that apply, by day of the data. Another promise
+  would have drawn other values, so no folder contains its values; `agedp compare` says what they would cost.
+* The same rows and versions of agedp and BokehJS give the same bytes. Who verifies with another BokehJS compares
+  everything but its script.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from base64 import b64encode
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import date
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from markupsafe import Markup
+
+from agedp.release_folder.result_tables import closed_units, contract_terms, released_table
+from agedp.reports.chart_library import ChartLibrary
+from agedp.reports.html import render_page
+from agedp.reports.loss_charts import BoundKey, LossOverTime, labelled_bounds
+from agedp.reports.public_report import ReportData, loss_curves
+from agedp.reports.series_charts import Lines, largest_groups, percent, place_texts, titled
+from agedp_data.ledger import ReleaseRecord
+from agedp_data.messages import escape_controls
+from agedp_data.series.layered_mean import is_upper, series_text
+from agedp_data.series.result_table import Noise
+from agedp_data.series.series import DERIVED_TABLES, RESULT_TABLES
+
+MOST_VALUES: Final = 250_000
+"""Values of a table in the page, about 30 bytes each with their interval."""
+_FIRST_GROUPS: Final = 3
+"""Groups that are drawn when the page opens, the largest ones."""
+_DIGITS: Final = 6
+_OWN: Final = (Path(__file__).with_name("templates") / "explore.js").read_text("utf-8")
+_EPOCH: Final = date(1970, 1, 1).toordinal()
+
+
+def explore_page(report: ReportData, library: ChartLibrary) -> bytes:
+    """Return explore.html of a report's data."""
+    values, losses = [*_value_tables(report)], _loss_tables(report)
+    data = {"values": values, "losses": losses}
+    text = json.dumps(data, separators=(",", ":"), ensure_ascii=True).replace("<", "\\u003c")
+    return render_page(
+        "explore.html",
+        title=f"{report.statement.full_title}: explore",
+        statement=report.statement,
+        coverage=percent(report.coverage),
+        since=report.released.since,
+        has_values=bool(values),
+        has_losses=bool(losses),
+        library=replace(library, script=Markup(library.script)),  # noqa: S704  (the script of the installed package)
+        own=Markup(_OWN),  # noqa: S704
+        data=Markup(text),  # noqa: S704  (escaped above)
+        digests=[b64encode(sha256(script.encode()).digest()).decode() for script in (library.script, _OWN)],
+    ).encode()
+
+
+# --------------------------------------------------------------------------------------------------
+# The published tables, each as lines by group, colour and place, over the same days or periods.
+# --------------------------------------------------------------------------------------------------
+
+
+def _value_tables(report: ReportData) -> Iterator[dict[str, Any]]:
+    shown = [*_published_lines(report)]
+    names = {label for label, _, _ in shown}
+    for label, lines, half_widths in shown:
+        yield _value_table(lines, label if len(names) > 1 else "", half_widths)
+
+
+def _published_lines(report: ReportData) -> Iterator[tuple[str, Lines, Mapping[date, float]]]:
+    """Yield label, lines and half-widths of the noise by day of each series in each file of the folder."""
+    noise, terms = Noise(report.coverage), contract_terms(report.contracts)
+    for kind in RESULT_TABLES:
+        rows_of: dict[str, list[ReleaseRecord]] = {}
+        for row in report.rows if kind.chart is not None else ():
+            if report.series(row).table is kind:
+                rows_of.setdefault(row.series, []).append(row)
+        for name, rows in rows_of.items():
+            if (file := report.file(kind.file, name)) and kind.chart is not None:
+                half_widths = {date.fromisoformat(row.day): float(noise.half_width(row.scale)) for row in rows}
+                label = series_text(name, report.series(rows[-1]))
+                yield label, Lines(released_table(kind, rows, terms, noise), kind.chart, file), half_widths
+    for of in DERIVED_TABLES:
+        file = report.file(of.file)
+        if of.chart is None or not file or not of.has_source(terms):
+            continue
+        first = date.fromisoformat(report.released.since or "0001-01-01")  # a period cut by it is another one
+        closed = [unit for unit in closed_units(of, report.released.charted, report.contracts) if unit.first_day >= first]
+        for name in dict.fromkeys(unit.series for unit in closed if not is_upper(unit.series)):
+            units = [unit for unit in closed if unit.series == name]
+            yield name, Lines(of.lines(units, terms, noise), of.chart, file), {}
+
+
+def _value_table(lines: Lines, label: str, half_widths: Mapping[date, float]) -> dict[str, Any]:
+    """Return a table as the page has it; of two values of a line and period the later one."""
+    table, chart = lines.table, lines.chart
+    starts = np.asarray(table[lines.date_column].cast(pa.int32()))
+    first_days, column = np.unique(starts, return_inverse=True)
+    places = [""] if lines.is_over_time else place_texts(lines, table.to_pylist())
+    of_place = ["" for _ in starts] if lines.is_over_time else [lines.place(row) for row in table.to_pylist()]
+    groups = table["group"].to_pylist()
+    colours = [str(of) for of in table[chart.colour].to_pylist()] if chart.colour else [""] * len(groups)
+    group_names, colour_names = [*dict.fromkeys(groups)], [*dict.fromkeys(colours)]
+    keys = [*zip(groups, colours, of_place, strict=True)]
+    number = {key: i for i, key in enumerate(dict.fromkeys(keys))}
+    row_of = np.array([number[key] for key in keys], np.int64)
+    most = max(1, MOST_VALUES // max(1, len(number)))
+
+    def cells(of_rows: Sequence[float]) -> list[list[float | None]]:
+        grid = np.full((len(number), len(first_days)), np.nan)
+        grid[row_of, column] = np.round(of_rows, _DIGITS)
+        return [[None if math.isnan(of) else of for of in line] for line in grid[:, -most:].tolist()]
+
+    drawn = np.asarray(table[chart.y]) * lines.factor
+    if chart.band is None:
+        widths = np.array([half_widths[date.fromordinal(_EPOCH + int(day))] for day in starts])
+        low, high = drawn - widths, drawn + widths
+    else:
+        low, high = (np.asarray(table[end]) * lines.factor for end in chart.band)
+    by_start = {row[lines.date_column]: lines.period(row)[1] for row in _of_days(lines)}
+    periods = [(int(day), by_start[date.fromordinal(_EPOCH + int(day))].toordinal() - _EPOCH) for day in first_days]
+    period = lines.period_name(table.slice(0, 1).to_pylist()[0])
+    sizes = lines.sizes()
+    return {
+        "label": escape_controls(titled(f"{chart.title or lines.file}, {period}", label)),
+        "file": lines.file,
+        "unit": lines.unit,
+        "period": period,
+        "groups": [*map(escape_controls, group_names)],
+        "start": [group_names.index(name) for name in largest_groups(sizes, _FIRST_GROUPS)],
+        "colours": [*map(escape_controls, colour_names)],
+        "places": places,
+        "periods": periods[-most:],
+        "isCut": len(periods) > most,
+        "lines": [[group_names.index(g), colour_names.index(c), places.index(p)] for g, c, p in number],
+        "values": cells(drawn),
+        "low": cells(low),
+        "high": cells(high),
+    }
+
+
+def _of_days(lines: Lines) -> list[dict[str, Any]]:
+    """Return one line of each day or period."""
+    columns = [name for name in (lines.date_column, "day", "last_day") if name in lines.table.column_names]
+    rows: list[dict[str, Any]] = lines.table.select([*dict.fromkeys(columns)]).to_pylist()
+    return rows
+
+
+# --------------------------------------------------------------------------------------------------
+# The privacy loss: each bound of the statement as it grew with the released days.
+# --------------------------------------------------------------------------------------------------
+
+
+def _loss_tables(report: ReportData) -> list[dict[str, Any]]:
+    curves = loss_curves(report)
+    bounds = [bound for bound in labelled_bounds(report.statement) if bound.key in curves]
+    if not bounds:
+        return []
+    days = sorted({day for bound in bounds for day in curves[bound.key].days})
+    numbers = [date.fromisoformat(day).toordinal() - _EPOCH for day in days]
+    values = [_by_day(curves, bound.key, days) for bound in bounds]
+    return [
+        {
+            "label": "Upper bounds on epsilon, by day of the data",
+            "file": "statement.json",
+            "unit": "epsilon",
+            "period": "day",
+            "groups": [f"{bound.letter}: {escape_controls(bound.name)}" for bound in bounds],
+            "notes": [escape_controls(f"{bound.stated.scope} · {bound.stated.holds}") for bound in bounds],
+            "start": [*range(min(6, len(bounds)))],
+            "colours": [""],
+            "places": [""],
+            "periods": [(day, day) for day in numbers],
+            "isCut": False,
+            "lines": [[i, 0, 0] for i in range(len(bounds))],
+            "values": values,
+            "low": values,
+            "high": values,
+        }
+    ]
+
+
+def _by_day(curves: Mapping[BoundKey, LossOverTime], key: BoundKey, days: Sequence[str]) -> list[float | None]:
+    """Return a bound by day, rounded up; None where it is infinite or not computed."""
+    curve = curves[key]
+    values = {day: value for day, value in zip(curve.days, curve.values, strict=True) if value is not None}
+    return [math.ceil(values[day] / 1000) / 10**_DIGITS if day in values else None for day in days]
