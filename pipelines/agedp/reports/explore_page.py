@@ -3,7 +3,7 @@
 The page shows what the Parquet files beside it contain, and the bounds of the statement as they grew. It works offline:
 its one script file is BokehJS, taken from the installed package, its values are JSON in the page.
 
-    {"label": "Mean use per household and day, month", "file": "averages_by_month.parquet", "groups": ["all"],
+    {"label": "Mean use per household and day, by month", "file": "averages_by_month.parquet", "groups": ["all"],
      "periods": [[15706, 15736]], "lines": [[0, 0, 0]], "values": [[8.123457]], ...}
 
 Decisions:
@@ -35,12 +35,14 @@ import numpy as np
 import pyarrow as pa
 from markupsafe import Markup
 
+from agedp.planning.verdict import released_noises
 from agedp.release_folder.result_tables import closed_units, contract_terms, released_table
 from agedp.reports.chart_library import ChartLibrary
 from agedp.reports.html import render_page
 from agedp.reports.loss_charts import BoundKey, LossOverTime, labelled_bounds
-from agedp.reports.public_report import ReportData, loss_curves
+from agedp.reports.public_report import ReportData, loss_curves, opening_notes
 from agedp.reports.series_charts import Lines, largest_groups, percent, place_texts, titled
+from agedp_data.arrays import Floats
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.messages import escape_controls
 from agedp_data.series.layered_mean import is_upper, series_text
@@ -59,16 +61,15 @@ _EPOCH: Final = date(1970, 1, 1).toordinal()
 def explore_page(report: ReportData, library: ChartLibrary) -> bytes:
     """Return explore.html of a report's data."""
     values, losses = [*_value_tables(report)], _loss_tables(report)
-    data = {"values": values, "losses": losses}
+    data = {"values": values, "losses": losses, "first": _first_table(report, values)}
     text = json.dumps(data, separators=(",", ":"), ensure_ascii=True).replace("<", "\\u003c")
     return render_page(
         "explore.html",
         title=f"{report.statement.full_title}: explore",
         statement=report.statement,
+        marks=opening_notes(report),
         coverage=percent(report.coverage),
         since=report.released.since,
-        has_values=bool(values),
-        has_losses=bool(losses),
         library=replace(library, script=Markup(library.script)),  # noqa: S704  (the script of the installed package)
         own=Markup(_OWN),  # noqa: S704
         data=Markup(text),  # noqa: S704  (escaped above)
@@ -82,34 +83,46 @@ def explore_page(report: ReportData, library: ChartLibrary) -> bytes:
 
 
 def _value_tables(report: ReportData) -> Iterator[dict[str, Any]]:
+    labels = {row.series: series_text(row.series, report.series(row)) for row in report.rows}
     shown = [*_published_lines(report)]
-    names = {label for label, _, _ in shown}
-    for label, lines, half_widths in shown:
-        yield _value_table(lines, label if len(names) > 1 else "", half_widths)
+    order = [*dict.fromkeys(name for name, _, _ in shown)]
+    for name, lines, half_widths in sorted(shown, key=lambda of: order.index(of[0])):
+        yield _value_table(lines, labels.get(name, name) if len(order) > 1 else "", half_widths)
+
+
+def _first_table(report: ReportData, tables: Sequence[Mapping[str, Any]]) -> int:
+    """Return the table that is drawn first: that of months, as in report.html, unless single days are fit for use."""
+    is_fit = any(next(noise.errors()).grade == "fit" for noise in released_noises(report.rows, report.contracts))
+    return next((i for i, table in enumerate(tables) if table["period"] == "month" and not is_fit), 0)
 
 
 def _published_lines(report: ReportData) -> Iterator[tuple[str, Lines, Mapping[date, float]]]:
-    """Yield label, lines and half-widths of the noise by day of each series in each file of the folder."""
+    """Yield name, lines and half-widths of the noise by day of each series in each file of the folder."""
     noise, terms = Noise(report.coverage), contract_terms(report.contracts)
     for kind in RESULT_TABLES:
+        if kind.chart is None:
+            continue
         rows_of: dict[str, list[ReleaseRecord]] = {}
-        for row in report.rows if kind.chart is not None else ():
-            if report.series(row).table is kind:
+        for row in report.rows:
+            if report.series(row).table is kind and report.file(kind.file, row.series):
                 rows_of.setdefault(row.series, []).append(row)
         for name, rows in rows_of.items():
-            if (file := report.file(kind.file, name)) and kind.chart is not None:
-                half_widths = {date.fromisoformat(row.day): float(noise.half_width(row.scale)) for row in rows}
-                label = series_text(name, report.series(rows[-1]))
-                yield label, Lines(released_table(kind, rows, terms, noise), kind.chart, file), half_widths
+            half_widths = {date.fromisoformat(row.day): float(noise.half_width(row.scale)) for row in rows}
+            table, file = released_table(kind, rows, terms, noise), report.file(kind.file, name)
+            yield name, Lines(table, kind.chart, file), half_widths
+    first = date.fromisoformat(report.released.since or "0001-01-01")  # a period that begins earlier is cut
     for of in DERIVED_TABLES:
         file = report.file(of.file)
         if of.chart is None or not file or not of.has_source(terms):
             continue
-        first = date.fromisoformat(report.released.since or "0001-01-01")  # a period cut by it is another one
-        closed = [unit for unit in closed_units(of, report.released.charted, report.contracts) if unit.first_day >= first]
-        for name in dict.fromkeys(unit.series for unit in closed if not is_upper(unit.series)):
-            units = [unit for unit in closed if unit.series == name]
-            yield name, Lines(of.lines(units, terms, noise), of.chart, file), {}
+        units = [
+            unit
+            for unit in closed_units(of, report.released.charted, report.contracts)
+            if unit.first_day >= first and not is_upper(unit.series)
+        ]
+        for name in dict.fromkeys(unit.series for unit in units):
+            table = of.lines([unit for unit in units if unit.series == name], terms, noise)
+            yield name, Lines(table, of.chart, file), {}
 
 
 def _value_table(lines: Lines, label: str, half_widths: Mapping[date, float]) -> dict[str, Any]:
@@ -127,10 +140,10 @@ def _value_table(lines: Lines, label: str, half_widths: Mapping[date, float]) ->
     row_of = np.array([number[key] for key in keys], np.int64)
     most = max(1, MOST_VALUES // max(1, len(number)))
 
-    def cells(of_rows: Sequence[float]) -> list[list[float | None]]:
+    def cells(of_rows: Floats) -> list[list[float | None]]:
         grid = np.full((len(number), len(first_days)), np.nan)
-        grid[row_of, column] = np.round(of_rows, _DIGITS)
-        return [[None if math.isnan(of) else of for of in line] for line in grid[:, -most:].tolist()]
+        grid[row_of, column] = of_rows
+        return [[None if math.isnan(of) else round(of, _DIGITS) for of in line] for line in grid[:, -most:].tolist()]
 
     drawn = np.asarray(table[chart.y]) * lines.factor
     if chart.band is None:
@@ -143,7 +156,7 @@ def _value_table(lines: Lines, label: str, half_widths: Mapping[date, float]) ->
     period = lines.period_name(table.slice(0, 1).to_pylist()[0])
     sizes = lines.sizes()
     return {
-        "label": escape_controls(titled(f"{chart.title or lines.file}, {period}", label)),
+        "label": escape_controls(titled(f"{chart.title or lines.file}, by {period}", label)),
         "file": lines.file,
         "unit": lines.unit,
         "period": period,
@@ -153,6 +166,7 @@ def _value_table(lines: Lines, label: str, half_widths: Mapping[date, float]) ->
         "places": places,
         "periods": periods[-most:],
         "isCut": len(periods) > most,
+        "isJoined": not isinstance(chart.x, tuple),
         "lines": [[group_names.index(g), colour_names.index(c), places.index(p)] for g, c, p in number],
         "values": cells(drawn),
         "low": cells(low),
@@ -193,6 +207,7 @@ def _loss_tables(report: ReportData) -> list[dict[str, Any]]:
             "places": [""],
             "periods": [(day, day) for day in numbers],
             "isCut": False,
+            "isJoined": True,
             "lines": [[i, 0, 0] for i in range(len(bounds))],
             "values": values,
             "low": values,

@@ -96,7 +96,6 @@ class ReportData:
         """Return the series of a row, as its contract has it."""
         return next(of.terms.series[row.series] for of in self.contracts if of.hash == row.contract)
 
-
     def file(self, kind: str, name: str = "") -> str:
         """Return the Parquet file beside the page that has a series, "" without one; levels of a series share one."""
         return self.files.get((kind, name), self.files.get((kind, name.partition("/")[0]), ""))
@@ -158,7 +157,7 @@ def public_report_page(report: ReportData) -> str:
         title=statement.full_title,
         statement=statement,
         credits={key: value for key in ("source", "licence", "contact") if (value := getattr(statement, key))},
-        marks=[note for note in statement.notes if note in _marks(report)],
+        marks=opening_notes(report),
         verdicts=[
             f"{noise.label}: {verdict_text(noise)}" if len(noises) > 1 else sentence_start(verdict_text(noise))
             for noise in noises[:_MOST_VERDICTS]
@@ -168,9 +167,10 @@ def public_report_page(report: ReportData) -> str:
     )
 
 
-def _marks(report: ReportData) -> tuple[str, str]:
+def opening_notes(report: ReportData) -> list[str]:
     """Return the notes that stand above the verdict: that of a rehearsal, and what a promise leaves out."""
-    return NOTES.rehearsal, report.contracts[-1].terms.promise.for_publication(report.publication).opening
+    opening = report.contracts[-1].terms.promise.for_publication(report.publication).opening
+    return [note for note in report.statement.notes if note in (NOTES.rehearsal, opening)]
 
 
 # --------------------------------------------------------------------------------------------------
@@ -363,7 +363,7 @@ def _guarantee_section(report: ReportData) -> PageSection:
         *loss_charts.growth_chart(bounds, loss_curves(report)),
         loss_charts.bounds_table(bounds),
         paragraph(_TEXTS.bounds.format(exception), "soft"),
-        *(paragraph(note, "soft") for note in statement.notes if note not in _marks(report)),
+        *(paragraph(note, "soft") for note in statement.notes if note not in opening_notes(report)),
         paragraph(_TEXTS.statement),
     ]
     return PageSection("The guarantee", "guarantee", parts)

@@ -381,8 +381,7 @@ def _places_table(shown: ShownSeries, coverage: Decimal) -> str:
     lines, [(group, rows)] = shown.lines, shown.lines.newest().items()
     by_colour = _by_colour(lines, rows)
     by_place = {
-        colour: {lines.place(row): lines.ends(row) for row in of_colour}
-        for colour, of_colour in by_colour.items()
+        colour: {lines.place(row): lines.ends(row) for row in of_colour} for colour, of_colour in by_colour.items()
     }
     body = [
         (

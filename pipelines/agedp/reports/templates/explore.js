@@ -18,7 +18,7 @@
     return picture;
   };
 
-  function panel(section, tables, {logarithmic}) {
+  function panel(section, tables, first, {logarithmic}) {
     const part = name => section.querySelector(`[data-of=${name}]`);
     let table, chosen, numbers, figure, view, pointer, lines = [], cursor = 0, drawing = 0;
 
@@ -112,8 +112,11 @@
       for (const line of lines) addLine(line);
       pointer = new Bokeh.Span({dimension: "height", line_color: ink("ink"), line_width: 1, location: first - 1e12});
       figure.add_layout(pointer);
-      figure.on_event("rangesupdate", () => afterZoom());
-      for (const event of ["mousemove", "tap"]) figure.on_event(event, ({x}) => point(nearest(x)));
+      figure.on_event("rangesupdate", afterZoom);
+      figure.on_event("reset", () => zoomTo(...ends()));
+      for (const event of ["mousemove", "tap"]) figure.on_event(event, ({x}) => {
+        if (nearest(x) !== cursor) point(nearest(x));
+      });
       const canvas = part("canvas"), target = make("div");
       const before = view;
       const made = await Bokeh.Plotting.show(figure, target);
@@ -136,11 +139,16 @@
       const pick = list => some.map(i => list[i]), left = some.map(i => all[i][0]), right = some.map(i => all[i][1]);
       const style = {line_color: colour, line_width: 2};
       if (!logarithmic) figure.quad({left, right, bottom: pick(line.low), top: pick(line.high), fill_color: colour, fill_alpha: 0.16, line_color: null});
-      const middles = all.map(([from, to]) => (from + to) / 2), gaps = line.values.map(value => value ?? NaN);
-      if (isOverTime() && table.period !== "day")
+      const middles = all.map(([from, to]) => (from + to) / 2), x = [], y = [];
+      all.forEach(([from], i) => {
+        if (logarithmic && line.values[i] === null) return;  // a bound is computed on some days; its line joins them
+        if (i && !logarithmic && from > all[i - 1][1]) x.push(from), y.push(NaN);
+        x.push(middles[i]), y.push(line.values[i] ?? NaN);
+      });
+      const isStep = isOverTime() ? table.period !== "day" : !table.isJoined;
+      if (isStep)
         figure.segment({x0: left, x1: right, y0: pick(line.values), y1: pick(line.values), ...style, line_width: 3});
-      // a bound is computed on some days, and its line joins them
-      figure.line(...(logarithmic ? [some.map(i => middles[i]), pick(line.values)] : [middles, gaps]), {...style, line_dash: DASHES[line.style]});
+      if (isOverTime() || table.isJoined) figure.line(x, y, {...style, line_dash: DASHES[line.style]});
       if (some.length <= 120) figure.scatter(some.map(i => middles[i]), pick(line.values), {size: 5, fill_color: colour, line_color: null});
     }
 
@@ -174,6 +182,7 @@
 
     function showGroups() {
       const list = part("groups");
+      list.classList.toggle("notes", "notes" in table);
       list.replaceChildren(...table.groups.map((name, group) => {
         const item = make("li"), label = make("label"), box = make("input", "", {type: "checkbox", checked: chosen.has(group), value: group});
         label.append(box, ` ${name}`);
@@ -229,7 +238,6 @@
 
     const listen = (name, event, what) => part(name).addEventListener(event, what);
     part("table").replaceChildren(...tables.map((of, value) => make("option", of.label, {value})));
-    part("table").parentElement.hidden = tables.length < 2;
     listen("table", "change", chooseTable);
     listen("place", "change", choosePlace);
     listen("period", "input", () => {
@@ -267,10 +275,12 @@
     });
     matchMedia("(prefers-color-scheme:dark)").addEventListener("change", () => draw({keepsZoom: true}));
     section.hidden = false;
+    part("table").value = first;
     chooseTable();
   }
 
+  Bokeh.set_log_level("warn");
   for (const name of ["values", "losses"])
-    if (data[name].length) panel(document.getElementById(name), data[name], {logarithmic: name === "losses"});
+    if (data[name].length) panel(document.getElementById(name), data[name], name === "values" ? data.first : 0, {logarithmic: name === "losses"});
   document.getElementById("plain").hidden = true;
 })();
