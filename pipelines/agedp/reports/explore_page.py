@@ -41,7 +41,7 @@ from agedp.reports.chart_library import ChartLibrary
 from agedp.reports.html import render_page
 from agedp.reports.loss_charts import BoundKey, LossOverTime, labelled_bounds
 from agedp.reports.public_report import ReportData, loss_curves, opening_notes
-from agedp.reports.series_charts import Lines, largest_groups, percent, place_texts, titled
+from agedp.reports.series_charts import Lines, largest_groups, percent, titled
 from agedp_data.arrays import Floats
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.messages import escape_controls
@@ -93,7 +93,8 @@ def _value_tables(report: ReportData) -> Iterator[dict[str, Any]]:
 def _first_table(report: ReportData, tables: Sequence[Mapping[str, Any]]) -> int:
     """Return the table that is drawn first: that of months, as in report.html, unless single days are fit for use."""
     is_fit = any(next(noise.errors()).grade == "fit" for noise in released_noises(report.rows, report.contracts))
-    return next((i for i, table in enumerate(tables) if table["period"] == "month" and not is_fit), 0)
+    by_month = (i for i, table in enumerate(tables) if table["period"] == "month" and table["places"] == [""])
+    return 0 if is_fit else next(by_month, 0)
 
 
 def _published_lines(report: ReportData) -> Iterator[tuple[str, Lines, Mapping[date, float]]]:
@@ -127,23 +128,27 @@ def _published_lines(report: ReportData) -> Iterator[tuple[str, Lines, Mapping[d
 
 def _value_table(lines: Lines, label: str, half_widths: Mapping[date, float]) -> dict[str, Any]:
     """Return a table as the page has it; of two values of a line and period the later one."""
-    table, chart = lines.table, lines.chart
+    all_starts = np.asarray(lines.table[lines.date_column].cast(pa.int32()))
+    days, counts = np.unique(all_starts, return_counts=True)
+    most = max(1, MOST_VALUES // int(counts.max()))
+    table, chart = lines.table.filter(pa.array(all_starts >= days[-most:][0])), lines.chart
     starts = np.asarray(table[lines.date_column].cast(pa.int32()))
-    first_days, column = np.unique(starts, return_inverse=True)
-    places = [""] if lines.is_over_time else place_texts(lines, table.to_pylist())
-    of_place = ["" for _ in starts] if lines.is_over_time else [lines.place(row) for row in table.to_pylist()]
+    _, index, column = np.unique(starts, return_index=True, return_inverse=True)
+    if lines.is_over_time:
+        of_place = [""] * table.num_rows
+    else:
+        of_place = [*map(lines.place, table.select([chart.x] if isinstance(chart.x, str) else [*chart.x]).to_pylist())]
     groups = table["group"].to_pylist()
     colours = [str(of) for of in table[chart.colour].to_pylist()] if chart.colour else [""] * len(groups)
-    group_names, colour_names = [*dict.fromkeys(groups)], [*dict.fromkeys(colours)]
+    group_names, colour_names, places = ([*dict.fromkeys(names)] for names in (groups, colours, of_place))
     keys = [*zip(groups, colours, of_place, strict=True)]
     number = {key: i for i, key in enumerate(dict.fromkeys(keys))}
     row_of = np.array([number[key] for key in keys], np.int64)
-    most = max(1, MOST_VALUES // max(1, len(number)))
 
     def cells(of_rows: Floats) -> list[list[float | None]]:
-        grid = np.full((len(number), len(first_days)), np.nan)
+        grid = np.full((len(number), len(index)), np.nan)
         grid[row_of, column] = of_rows
-        return [[None if math.isnan(of) else round(of, _DIGITS) for of in line] for line in grid[:, -most:].tolist()]
+        return [[None if math.isnan(of) else round(of, _DIGITS) for of in line] for line in grid.tolist()]
 
     drawn = np.asarray(table[chart.y]) * lines.factor
     if chart.band is None:
@@ -151,34 +156,26 @@ def _value_table(lines: Lines, label: str, half_widths: Mapping[date, float]) ->
         low, high = drawn - widths, drawn + widths
     else:
         low, high = (np.asarray(table[end]) * lines.factor for end in chart.band)
-    by_start = {row[lines.date_column]: lines.period(row)[1] for row in _of_days(lines)}
-    periods = [(int(day), by_start[date.fromordinal(_EPOCH + int(day))].toordinal() - _EPOCH) for day in first_days]
-    period = lines.period_name(table.slice(0, 1).to_pylist()[0])
-    sizes = lines.sizes()
+    one_each = table.take(index).to_pylist()
+    periods = [tuple(day.toordinal() - _EPOCH for day in lines.period(row)) for row in one_each]
+    period = lines.period_name(one_each[int(np.argmax(np.diff(periods)))])  # the schedule may cut the others
     return {
         "label": escape_controls(titled(f"{chart.title or lines.file}, by {period}", label)),
         "file": lines.file,
         "unit": lines.unit,
         "period": period,
         "groups": [*map(escape_controls, group_names)],
-        "start": [group_names.index(name) for name in largest_groups(sizes, _FIRST_GROUPS)],
+        "start": [group_names.index(name) for name in largest_groups(lines.sizes(), _FIRST_GROUPS)],
         "colours": [*map(escape_controls, colour_names)],
         "places": places,
-        "periods": periods[-most:],
-        "isCut": len(periods) > most,
+        "periods": periods,
+        "isCut": len(days) > most,
         "isJoined": not isinstance(chart.x, tuple),
         "lines": [[group_names.index(g), colour_names.index(c), places.index(p)] for g, c, p in number],
         "values": cells(drawn),
         "low": cells(low),
         "high": cells(high),
     }
-
-
-def _of_days(lines: Lines) -> list[dict[str, Any]]:
-    """Return one line of each day or period."""
-    columns = [name for name in (lines.date_column, "day", "last_day") if name in lines.table.column_names]
-    rows: list[dict[str, Any]] = lines.table.select([*dict.fromkeys(columns)]).to_pylist()
-    return rows
 
 
 # --------------------------------------------------------------------------------------------------

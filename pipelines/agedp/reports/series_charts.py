@@ -319,7 +319,7 @@ def _periods_table(shown: ShownSeries, coverage: Decimal) -> str:
 
 def _place_charts(shown: ShownSeries, drawn: Mapping[str, Sequence[_Row]]) -> Iterator[str]:
     lines, several = shown.lines, len(drawn) > 1
-    texts = place_texts(lines, next(iter(drawn.values())))
+    texts = _place_texts(lines, next(iter(drawn.values())))
     y = svg.linear_axis([end for rows in drawn.values() for row in rows for end in lines.ends(row)], zero=True)
     x, most = _place_axis(texts), svg.share_of_areas(len(drawn))
     hover = svg.Hover(lambda place: texts[round(place)], lines.unit, most=most)
@@ -364,7 +364,7 @@ def _by_colour(lines: Lines, rows: Sequence[_Row]) -> dict[str, list[_Row]]:
     return by_colour
 
 
-def place_texts(lines: Lines, rows: Sequence[_Row]) -> list[str]:
+def _place_texts(lines: Lines, rows: Sequence[_Row]) -> list[str]:
     """Return the places of lines in the order of their table."""
     return [*dict.fromkeys(lines.place(row) for row in rows)]
 
@@ -392,7 +392,7 @@ def _places_table(shown: ShownSeries, coverage: Decimal) -> str:
                 for end in of_places.get(text, (math.nan, math.nan, math.nan))
             ),
         )
-        for text in place_texts(lines, rows)
+        for text in _place_texts(lines, rows)
     ]
     caption = (
         f"{_caption(shown, group, 1)}, {lines.period_text(rows[0])}, {lines.unit}; low to high: "

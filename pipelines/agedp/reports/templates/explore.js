@@ -1,7 +1,7 @@
 "use strict";
 // The charts of explore.html: a panel draws the chosen lines of one of its tables by BokehJS. Texts are set, never HTML.
 (() => {
-  const DAY = 864e5, MOST = 6, DASHES = [[], [7, 3], [2, 3], [10, 3, 2, 3], [5, 2, 5, 6], [12, 5]];
+  const DAY = 864e5, MOST = 6, DASHES = ["solid", "7 3", "2 3", "10 3 2 3", "5 2 5 6", "12 5"];
   const data = JSON.parse(document.getElementById("data").textContent);
   const make = (tag, text = "", properties = {}) =>
     Object.assign(document.createElement(tag), {textContent: text}, properties);
@@ -118,15 +118,20 @@
         if (nearest(x) !== cursor) point(nearest(x));
       });
       const canvas = part("canvas"), target = make("div");
-      const before = view;
-      const made = await Bokeh.Plotting.show(figure, target);
-      if (number !== drawing) return;  // another drawing has begun
+      const made = await Bokeh.Plotting.show(figure, target), before = view;
+      if (number !== drawing) return discard(made);  // another drawing has begun
       view = made;
       canvas.replaceChildren(target);
-      if (before) before.remove();
+      if (before) discard(before);
       afterZoom();
       cursor = Math.min(cursor, spans().length - 1);
       point(cursor);
+    }
+
+    function discard(drawn) {
+      const number = Bokeh.documents.indexOf(drawn.model.document);
+      drawn.remove();
+      if (number >= 0) Bokeh.documents.splice(number, 1);
     }
 
     function shownPlaces() {
@@ -137,7 +142,6 @@
     function addLine(line) {
       const all = spans(), some = all.map((_, i) => i).filter(i => line.values[i] !== null), colour = ink(`s${line.style}`);
       const pick = list => some.map(i => list[i]), left = some.map(i => all[i][0]), right = some.map(i => all[i][1]);
-      const style = {line_color: colour, line_width: 2};
       if (!logarithmic) figure.quad({left, right, bottom: pick(line.low), top: pick(line.high), fill_color: colour, fill_alpha: 0.16, line_color: null});
       const middles = all.map(([from, to]) => (from + to) / 2), x = [], y = [];
       all.forEach(([from], i) => {
@@ -145,10 +149,9 @@
         if (i && !logarithmic && from > all[i - 1][1]) x.push(from), y.push(NaN);
         x.push(middles[i]), y.push(line.values[i] ?? NaN);
       });
-      const isStep = isOverTime() ? table.period !== "day" : !table.isJoined;
-      if (isStep)
-        figure.segment({x0: left, x1: right, y0: pick(line.values), y1: pick(line.values), ...style, line_width: 3});
-      if (isOverTime() || table.isJoined) figure.line(x, y, {...style, line_dash: DASHES[line.style]});
+      const dashed = {line_color: colour, line_width: 2, line_dash: DASHES[line.style]};
+      if (isOverTime() ? table.period === "day" : table.isJoined) figure.line(x, y, dashed);
+      else figure.segment({x0: left, x1: right, y0: pick(line.values), y1: pick(line.values), ...dashed, line_width: 3});
       if (some.length <= 120) figure.scatter(some.map(i => middles[i]), pick(line.values), {size: 5, fill_color: colour, line_color: null});
     }
 
