@@ -52,7 +52,7 @@ from agedp.release_folder.folder_files import (
 from agedp.release_folder.partitions import is_monthly, kind_of, partition_of
 from agedp.release_folder.release_folder import FolderReader, release_path
 from agedp.release_folder.verification import contracts_and_releases, interval_coverage
-from agedp.reports.chart_library import installed_library, library_in
+from agedp.reports.chart_library import ChartLibrary, installed_library, library_in
 from agedp.reports.report_data import ReleasedRows, charted_rows
 from agedp.result_summary import ResultSummary
 from agedp_data import foreign_files
@@ -501,7 +501,11 @@ def _explore_page(folder: FolderReader, rows: _FolderRows, terms: ReleaseTerms) 
     """Return explore.html of the rows with the chart library that the stored page contains."""
     from agedp.reports.explore_page import explore_page  # noqa: PLC0415  (charts and templates)
 
-    return explore_page(_report_data(folder, rows, terms), library_in((folder.path / EXPLORE).read_text("utf-8")))
+    return explore_page(_report_data(folder, rows, terms), _stored_library(folder))
+
+
+def _stored_library(folder: FolderReader) -> ChartLibrary:
+    return library_in((folder.path / EXPLORE).read_bytes().decode("utf-8", "replace"))
 
 
 def _has_installed_library(folder: FolderReader) -> bool:
@@ -511,7 +515,7 @@ def _has_installed_library(folder: FolderReader) -> bool:
         InputError: the page names the installed version, and its script is another.
     """
     try:
-        installed, stored = installed_library(), library_in((folder.path / EXPLORE).read_text("utf-8"))
+        installed, stored = installed_library(), _stored_library(folder)
     except InputError:
         return False
     if stored.version == installed.version and stored.script != installed.script:

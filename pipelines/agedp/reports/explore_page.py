@@ -68,6 +68,7 @@ def explore_page(report: ReportData, library: ChartLibrary) -> bytes:
         title=f"{report.statement.full_title}: explore",
         statement=report.statement,
         marks=opening_notes(report),
+        has_values=bool(values),
         coverage=percent(report.coverage),
         since=report.released.since,
         library=replace(library, script=Markup(library.script)),  # noqa: S704  (the script of the installed package)
@@ -85,7 +86,8 @@ def explore_page(report: ReportData, library: ChartLibrary) -> bytes:
 def _value_tables(report: ReportData) -> Iterator[dict[str, Any]]:
     labels = {row.series: series_text(row.series, report.series(row)) for row in report.rows}
     shown = [*_published_lines(report)]
-    order = [*dict.fromkeys(name for name, _, _ in shown)]
+    tables = [*dict.fromkeys(name.partition("/")[0] for name, _, _ in shown)]
+    order = sorted({name for name, _, _ in shown}, key=lambda name: (tables.index(name.partition("/")[0]), name))
     for name, lines, half_widths in sorted(shown, key=lambda of: order.index(of[0])):
         yield _value_table(lines, labels.get(name, name) if len(order) > 1 else "", half_widths)
 
