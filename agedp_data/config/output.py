@@ -56,6 +56,10 @@ class OutputSection(parameters.Section):
     """Whether the release folder has `deployment.json`: the release as an entry for the public registry of
     differential-privacy deployments, filled in from the statement. What no statement knows is `...`.
     """
+    explore: bool = False
+    """Whether the release folder has `explore.html`: its tables as charts to zoom, with groups to choose from, offline,
+    in a file of about 1.4 MB and 30 bytes for each value. Its script is BokehJS: `pip install 'agedp[explore]'`.
+    """
     title: parameters.Text | None = None
     """Title of the release, also in `datapackage.json`."""
     source: parameters.Text | None = None

@@ -338,7 +338,7 @@ AVERAGES_BY: Final[Mapping[Period, tables.DerivedTable]] = {
         order=("first_day", "series", "version"),
         rounded=("noise_sd_kwh",),
         kwh_of_wh=_kwh_of_household_day,
-        chart=_PERIOD_CHART if period == "month" else None,
+        chart=_PERIOD_CHART,
     )
     for period in PERIODS
 }

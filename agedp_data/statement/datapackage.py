@@ -61,6 +61,7 @@ _ABOUT: Final = {
     "ledger_rows.jsonl": "the ledger records that the values were published from, one JSON object per line",
     "deployment.json": "an entry for the registry of differential-privacy deployments; the publisher fills in each ...",
     "report.html": "the series, their noise, the privacy losses and the statement on one page",
+    "explore.html": "the tables as charts to zoom, and groups to choose from; the script in it is BokehJS",
     "smoothing.json": "what the estimates were computed from, the model, its amplitudes, and what they are not",
     "smoothed.html": "published values and estimates with their intervals on one page",
 }

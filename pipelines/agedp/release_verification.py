@@ -28,7 +28,7 @@ from decimal import Decimal
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -38,6 +38,7 @@ from agedp.budget import ReleaseTerms, models_in_force, series_by_contract
 from agedp.planning.forecast import ForecastView
 from agedp.release_folder.folder_files import (
     DEPLOYMENT,
+    EXPLORE,
     PACKAGE,
     REPORT,
     SIGNATURE,
@@ -51,6 +52,7 @@ from agedp.release_folder.folder_files import (
 from agedp.release_folder.partitions import is_monthly, kind_of, partition_of
 from agedp.release_folder.release_folder import FolderReader, release_path
 from agedp.release_folder.verification import contracts_and_releases, interval_coverage
+from agedp.reports.chart_library import ChartLibrary, installed_library, library_in
 from agedp.reports.report_data import ReleasedRows, charted_rows
 from agedp.result_summary import ResultSummary
 from agedp_data import foreign_files
@@ -72,6 +74,9 @@ from agedp_data.statement.document import StatedBound, Statement
 from agedp_data.statement.facts import StatementFacts, build_statement
 from agedp_data.statement.markdown import markdown
 from agedp_data.statement.note_texts import NOTES
+
+if TYPE_CHECKING:
+    from agedp.reports.public_report import ReportData
 
 _NO_ROSTER: Final = RosterCounts(*(np.empty(0, np.int64),) * 3, {})
 _TOLERANCE: Final = Decimal("1e-6")
@@ -468,6 +473,7 @@ def _check_texts(folder: FolderReader, rows: _FolderRows, terms: ReleaseTerms) -
         STATEMENT: (is_same, lambda: json_bytes(statement.content())),
         WORDS: (is_same, lambda: markdown(statement).encode()),
         REPORT: (is_same_software, lambda: _report(folder, rows, terms)),
+        EXPLORE: (is_same_software, lambda: _explore_page(folder, rows, terms)),
         PACKAGE: (is_same_software, lambda: json_bytes(_package(folder, statement))),
         DEPLOYMENT: (is_same, lambda: json_bytes(deployment(statement))),
     }
@@ -482,20 +488,52 @@ def _check_texts(folder: FolderReader, rows: _FolderRows, terms: ReleaseTerms) -
         if (folder.path / name).read_bytes() == content:
             same.add(name)
         elif is_required:
-            of_rows = "its ledger rows" if name == REPORT else STATEMENT
+            of_rows = "its ledger rows" if name in (REPORT, EXPLORE) else STATEMENT
             raise InputError(f"{name} differs from what agedp {_installed('agedp')} makes of {of_rows}. {_ADVICE}")
-    return same
+    return same - ({EXPLORE} if EXPLORE in same and not _has_installed_library(folder) else set())
 
 
 def _report(folder: FolderReader, rows: _FolderRows, terms: ReleaseTerms) -> bytes:
-    from agedp.reports.public_report import public_report  # noqa: PLC0415  (charts and templates)
+    from agedp.reports.public_report import public_report_page  # noqa: PLC0415  (charts and templates)
+
+    return public_report_page(_report_data(folder, rows, terms)).encode()
+
+
+def _explore_page(folder: FolderReader, rows: _FolderRows, terms: ReleaseTerms) -> bytes:
+    """Return explore.html of the rows with the chart library that the stored page contains."""
+    from agedp.reports.explore_page import explore_page  # noqa: PLC0415  (charts and templates)
+
+    return explore_page(_report_data(folder, rows, terms), _stored_library(folder))
+
+
+def _stored_library(folder: FolderReader) -> ChartLibrary:
+    return library_in((folder.path / EXPLORE).read_bytes().decode("utf-8", "replace"))
+
+
+def _has_installed_library(folder: FolderReader) -> bool:
+    """Return whether explore.html has the installed chart library; another version cannot be compared.
+
+    Raises:
+        InputError: the page names the installed version, and its script is another.
+    """
+    try:
+        installed, stored = installed_library(), _stored_library(folder)
+    except InputError:
+        return False
+    if stored.version == installed.version and stored.script != installed.script:
+        raise InputError(f"{EXPLORE}: its script differs from that of bokeh {installed.version}. {_ADVICE}")
+    return stored == installed
+
+
+def _report_data(folder: FolderReader, rows: _FolderRows, terms: ReleaseTerms) -> ReportData:
+    from agedp.reports.public_report import report_data  # noqa: PLC0415  (charts and templates)
 
     listed, statement, contracts = folder.checksums, rows.statement, rows.contracts
     charted, history = rows.releases, rows.releases
     if is_monthly(listed):
         charted, history = charted_rows(rows.releases), [*map(outline_of, rows.releases)]
     released = ReleasedRows(charted, history)
-    return public_report(terms.run, rows.models, statement, released, contracts, file_names={*listed})
+    return report_data(terms.run, rows.models, statement, released, contracts, file_names={*listed})
 
 
 def _package(folder: FolderReader, statement: Statement) -> dict[str, Any]:
@@ -516,7 +554,7 @@ def _verification(
     lacking = known - {bound.name for bound in statement.bounds}
     writer = f"written by agedp {escape_text(statement.software.get('agedp', '0.1'), 20)} or beside other software"
     keys = [key for key in statement.content() if key not in (*_FIGURES, "figures", "second_population")]
-    texts = (WORDS, REPORT, PACKAGE, *([DEPLOYMENT] if DEPLOYMENT in listed else []))
+    texts = (WORDS, REPORT, PACKAGE, *(name for name in (DEPLOYMENT, EXPLORE) if name in listed))
     other_texts = [name for name in texts if name not in same_texts]
     return Verification(
         ("checksums", "tables", STATEMENT, *(name for name in texts if name in same_texts)),

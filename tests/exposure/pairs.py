@@ -39,6 +39,7 @@ release = "out/release"
 confidential = "out/confidential"
 ledger = "sqlite:///out/ledger.sqlite"
 deployment = true
+explore = true
 {witness}[population]
 name = "homes"
 roster = "roster.csv"

@@ -90,7 +90,7 @@ wrong suffixes=["E*"] & read_off=["unit"]
 [output]
 never household_register="sqlite:///out/register.sqlite"
 free release="out/elsewhere" & title="Another" & source="Ours" & licence="CC0-1.0"
-free contact="us" & deployment=true & interval=0.5 & layout="monthly" | "single"
+free contact="us" & deployment=true & explore=true & interval=0.5 & layout="monthly" | "single"
 free averages_by=["year"] | ["week", "month"]
 amend witness="homes.witness" & sign=true
 never ledger="sqlite:///out/fresh.sqlite" & confidential="out/house"

@@ -21,7 +21,7 @@ from agedp_data.statement.document import Statement
 
 STATEMENT, WORDS, SUMS = "statement.json", "STATEMENT.md", partitions.SUMS_FILE
 ROWS, PACKAGE, REPORT = "ledger_rows.jsonl", "datapackage.json", "report.html"
-DEPLOYMENT = "deployment.json"
+DEPLOYMENT, EXPLORE = "deployment.json", "explore.html"
 SIGNATURE = "SIGNATURE.json"
 """Not listed in SHA256SUMS, which it signs."""
 _DERIVED = frozenset(table.file for table in DERIVED_TABLES)
@@ -44,7 +44,8 @@ def is_release_file(name: str) -> bool:
         return table == partitions.ROWS_TABLE or is_release_file(f"{table}.parquet")
     stem = name.removesuffix(".parquet")
     is_table = stem in _DERIVED or partitions.kind_of(stem) is not None
-    return (is_table and stem != name) or name in (STATEMENT, WORDS, ROWS, PACKAGE, DEPLOYMENT, SUMS, SIGNATURE, REPORT)
+    texts = (STATEMENT, WORDS, ROWS, PACKAGE, DEPLOYMENT, SUMS, SIGNATURE, REPORT, EXPLORE)
+    return (is_table and stem != name) or name in texts
 
 
 def max_bytes(name: str) -> int:

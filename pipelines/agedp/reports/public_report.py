@@ -24,6 +24,7 @@ from decimal import Decimal
 from typing import Final
 
 from agedp.budget import series_by_contract
+from agedp.release_folder.folder_files import EXPLORE
 from agedp.release_folder.partitions import is_monthly, months_by_table, series_folder
 from agedp.release_folder.result_tables import closed_units, contract_terms, list_published_series, released_table
 from agedp.release_folder.span_bounds import span_losses
@@ -84,6 +85,7 @@ class ReportData:
     coverage: Decimal
     publication: Publication
     files: Mapping[tuple[str, str], str]
+    has_explore_page: bool = False
 
     @property
     def rows(self) -> list[ReleaseRecord]:
@@ -94,8 +96,12 @@ class ReportData:
         """Return the series of a row, as its contract has it."""
         return next(of.terms.series[row.series] for of in self.contracts if of.hash == row.contract)
 
+    def file(self, kind: str, name: str = "") -> str:
+        """Return the Parquet file beside the page that has a series, "" without one; levels of a series share one."""
+        return self.files.get((kind, name), self.files.get((kind, name.partition("/")[0]), ""))
 
-def public_report(
+
+def report_data(
     run_file: RunFile,
     models: Sequence[ModelRecord],
     statement: Statement,
@@ -103,8 +109,8 @@ def public_report(
     contracts: Sequence[ContractRecord],
     *,
     file_names: Collection[str] = (),
-) -> bytes:
-    """Return report.html for a statement and its rows and contracts; `file_names` are the paths of the tables."""
+) -> ReportData:
+    """Return the data of the pages of a statement and its rows and contracts; `file_names` are the paths of tables."""
     series_of_contracts = series_by_contract(contracts)
     promise = contracts[-1].terms.enforced(series_of_contracts, statement.charges)
     terms = {
@@ -115,7 +121,7 @@ def public_report(
     of_contracts = run_file.model_copy(update=terms)  # not those of the present run file
     run = of_contracts.following(series_of_contracts, statement.charges)
     stored_models, model_hash = {model.model: model.envelope for model in models}, contracts[-1].terms.model_hash
-    report = ReportData(
+    return ReportData(
         statement,
         released,
         contracts,
@@ -124,8 +130,8 @@ def public_report(
         run_file.output.interval,
         run.publication,
         _files(released.history, contracts, file_names),
+        has_explore_page=EXPLORE in file_names,
     )
-    return public_report_page(report).encode()
 
 
 def _files(
@@ -152,7 +158,7 @@ def public_report_page(report: ReportData) -> str:
         title=statement.full_title,
         statement=statement,
         credits={key: value for key in ("source", "licence", "contact") if (value := getattr(statement, key))},
-        marks=[note for note in statement.notes if note in _marks(report)],
+        marks=opening_notes(report),
         verdicts=[
             f"{noise.label}: {text}" if len(noises) > 1 else sentence_start(text)
             for noise in noises[:_MOST_VERDICTS]
@@ -163,9 +169,10 @@ def public_report_page(report: ReportData) -> str:
     )
 
 
-def _marks(report: ReportData) -> tuple[str, str]:
+def opening_notes(report: ReportData) -> list[str]:
     """Return the notes that stand above the verdict: that of a rehearsal, and what a promise leaves out."""
-    return NOTES.rehearsal, report.contracts[-1].terms.promise.for_publication(report.publication).opening
+    opening = report.contracts[-1].terms.promise.for_publication(report.publication).opening
+    return [note for note in report.statement.notes if note in (NOTES.rehearsal, opening)]
 
 
 # --------------------------------------------------------------------------------------------------
@@ -262,7 +269,7 @@ def _shown_series(report: ReportData, noises: Sequence[SeriesNoise]) -> Iterator
     rows_of: dict[tuple[str, str], list[ReleaseRecord]] = {}
     for row in report.rows:
         rows_of.setdefault((report.series(row).table.file, row.series), []).append(row)
-    derived = {name: lines for of in DERIVED_TABLES if of.chart for name, lines in _derived_lines(report, of)}
+    derived = {name: lines for of in DERIVED_TABLES if of.span == "month" for name, lines in _derived_lines(report, of)}
     labels = {name: series_text(name, report.series(of[-1])) for (_, name), of in rows_of.items()}
     names = _ordered(report, noises, [*dict.fromkeys([*derived, *labels])])
     fit_days = {noise.label for noise in noises if next(noise.errors()).grade == "fit"}
@@ -271,7 +278,7 @@ def _shown_series(report: ReportData, noises: Sequence[SeriesNoise]) -> Iterator
         of_name = [row for row in report.released.charted if row.series == name and row.state == "skipped"]
         skipped = [date.fromisoformat(row.day) for row in of_name]
         shown = [
-            Lines(released_table(kind, rows, terms, noise), kind.chart, _file(report, kind.file, name),
+            Lines(released_table(kind, rows, terms, noise), kind.chart, report.file(kind.file, name),
                   noise.half_width(rows[-1].scale))
             for kind in RESULT_TABLES
             if kind.chart is not None and (rows := rows_of.get((kind.file, name)))
@@ -297,7 +304,7 @@ def _derived_lines(report: ReportData, of: DerivedTable) -> Iterator[tuple[str, 
     for name in [name for name in newest if not is_upper(name)]:
         is_over_time = of.chart.x == "first_day"
         chosen = [unit for unit in units if unit.series == name and (is_over_time or unit.first_day == newest[name])]
-        yield name, Lines(of.lines(chosen, terms, noise), of.chart, _file(report, of.file))
+        yield name, Lines(of.lines(chosen, terms, noise), of.chart, report.file(of.file))
 
 
 def _ordered(report: ReportData, noises: Sequence[SeriesNoise], names: Sequence[str]) -> list[str]:
@@ -305,11 +312,6 @@ def _ordered(report: ReportData, noises: Sequence[SeriesNoise], names: Sequence[
     tables = [*dict.fromkeys(name.partition("/")[0] for name in [*(of.label for of in noises), *names])]
     depths = {name: len(series.columns) for of in report.contracts for name, series in of.terms.series.items()}
     return sorted(names, key=lambda name: (tables.index(name.partition("/")[0]), depths.get(name, 0), name))
-
-
-def _file(report: ReportData, kind: str, name: str = "") -> str:
-    """Return the Parquet file beside the page that has a series, "" without one; the levels of a series share one."""
-    return report.files.get((kind, name), report.files.get((kind, name.partition("/")[0]), ""))
 
 
 Fact = tuple[str, str, str]
@@ -339,6 +341,13 @@ def release_facts(report: ReportData) -> Iterator[Fact]:
 # --------------------------------------------------------------------------------------------------
 
 
+def loss_curves(report: ReportData) -> dict[loss_charts.BoundKey, loss_charts.LossOverTime]:
+    """Return the bounds of the statement by day of the data."""
+    spans = [*span_losses(report.statement.bounds, report.publication)]
+    rows = report.released.history or report.released.charted
+    return loss_charts.losses_over_time([*report.accountants, *spans], rows, report.leakage_bound)
+
+
 def _guarantee_section(report: ReportData) -> PageSection:
     statement = report.statement
     bounds, days = loss_charts.labelled_bounds(statement), statement.model_days
@@ -348,15 +357,12 @@ def _guarantee_section(report: ReportData) -> PageSection:
         if days
         else ""
     )
-    spans = [*span_losses(statement.bounds, report.publication)]
-    rows = report.released.history or report.released.charted
-    curves = loss_charts.losses_over_time([*report.accountants, *spans], rows, report.leakage_bound)
     parts = [
         paragraph(_TEXTS.odds, "soft"),
-        *loss_charts.growth_chart(bounds, curves),
+        *loss_charts.growth_chart(bounds, loss_curves(report)),
         loss_charts.bounds_table(bounds),
         paragraph(_TEXTS.bounds.format(exception), "soft"),
-        *(paragraph(note, "soft") for note in statement.notes if note not in _marks(report)),
+        *(paragraph(note, "soft") for note in statement.notes if note not in opening_notes(report)),
         paragraph(_TEXTS.statement),
     ]
     return PageSection("The guarantee", "guarantee", parts)
@@ -374,7 +380,8 @@ def _files_section(report: ReportData) -> PageSection:
         (file, ": ".join(filter(None, [abouts[kind], "; ".join(labels.get((kind, name), [name]))])))
         for (kind, name), file in report.files.items()
     ]
+    pages = [(EXPLORE, "the tables as charts to zoom, and groups to choose from")] if report.has_explore_page else []
     is_signed = report.statement.signed_by
-    others = [*_OTHER_FILES, *([("SIGNATURE.json", f"the signature by key {is_signed}")] if is_signed else [])]
-    rows = [(part("file_link", file), about) for file, about in [*tables, *others]]
+    signature = [("SIGNATURE.json", f"the signature by key {is_signed}")] if is_signed else []
+    rows = [(part("file_link", file), about) for file, about in [*tables, *pages, *_OTHER_FILES, *signature]]
     return PageSection("Files", "files", [text_table("", ("file", "contains"), rows)])

@@ -87,6 +87,12 @@ class Lines:
         low, high = (self.factor * row[end] for end in self.chart.band)
         return value, low, high
 
+    def place(self, row: _Row) -> str:
+        """Return a place as charts name it: the time "18:30", or the range "2–4"."""
+        if isinstance(self.chart.x, tuple):
+            return "–".join(f"{row[end]:.10g}" for end in self.chart.x)
+        return f"{row[self.chart.x] // 60:02d}:{row[self.chart.x] % 60:02d}"
+
     def sizes(self) -> dict[str, int]:
         """Return the size of each group: its households, household-days or household-minutes on the newest day."""
         column = next((name for name in _SIZES if name in self.table.column_names), None)
@@ -325,7 +331,7 @@ def _place_charts(shown: ShownSeries, drawn: Mapping[str, Sequence[_Row]]) -> It
         highest = max(rows, key=lambda row: lines.ends(row)[0])
         about = (
             f"In {lines.period_text(rows[0])}, {lines.unit}: the highest of {len(rows)} values is "
-            f"{svg.format_number(lines.ends(highest)[0])} at {_place_text(lines, highest)}, noise included."
+            f"{svg.format_number(lines.ends(highest)[0])} at {lines.place(highest)}, noise included."
         )
         title = f"{_caption(shown, group, len(drawn))}, {lines.period_text(rows[0])}"
         charts.append(
@@ -341,7 +347,7 @@ def _place_layers(lines: Lines, rows: Sequence[_Row], texts: Sequence[str]) -> I
     """Yield a line for each kind of line by time of day, or the unconnected points of ranges."""
     noise = "bars: noise" if isinstance(lines.chart.x, tuple) else "band: noise"
     for style, (colour, of_colour) in enumerate(_by_colour(lines, rows).items()):
-        by_place = {_place_text(lines, row): lines.ends(row) for row in of_colour}
+        by_place = {lines.place(row): lines.ends(row) for row in of_colour}
         ends = [by_place.get(text, (math.nan, math.nan, math.nan)) for text in texts]
         values, low, high = map(list, zip(*ends, strict=True))
         positions, name = [float(place) for place in range(len(texts))], f"{colour or 'value'}, {noise}"
@@ -359,16 +365,9 @@ def _by_colour(lines: Lines, rows: Sequence[_Row]) -> dict[str, list[_Row]]:
     return by_colour
 
 
-def _place_text(lines: Lines, row: _Row) -> str:
-    """Return a place as charts name it: the time "18:30", or the range "2–4"."""
-    if isinstance(lines.chart.x, tuple):
-        return "–".join(f"{row[end]:.10g}" for end in lines.chart.x)
-    return f"{row[lines.chart.x] // 60:02d}:{row[lines.chart.x] % 60:02d}"
-
-
 def _place_texts(lines: Lines, rows: Sequence[_Row]) -> list[str]:
     """Return the places of lines in the order of their table."""
-    return [*dict.fromkeys(_place_text(lines, row) for row in rows)]
+    return [*dict.fromkeys(lines.place(row) for row in rows)]
 
 
 def _place_axis(texts: Sequence[str]) -> svg.Scale:
@@ -383,8 +382,7 @@ def _places_table(shown: ShownSeries, coverage: Decimal) -> str:
     lines, [(group, rows)] = shown.lines, shown.lines.newest().items()
     by_colour = _by_colour(lines, rows)
     by_place = {
-        colour: {_place_text(lines, row): lines.ends(row) for row in of_colour}
-        for colour, of_colour in by_colour.items()
+        colour: {lines.place(row): lines.ends(row) for row in of_colour} for colour, of_colour in by_colour.items()
     }
     body = [
         (
@@ -422,7 +420,7 @@ def _groups_table(shown: ShownSeries, drawn: Sequence[str], coverage: Decimal) -
     body, all_ends = list[tuple[str, ...]](), list[float]()
     for group, rows in newest.items():
         row = max(rows, key=lambda of: lines.ends(of)[0]) if not lines.is_over_time else rows[-1]
-        place = [] if lines.is_over_time else [_place_text(lines, row)]
+        place = [] if lines.is_over_time else [lines.place(row)]
         behind = [] if shown.behind is None or group not in days else [shown.behind.ends(days[group][-1])]
         ends = [lines.ends(row), *behind]
         anchor = _anchor(shown, group, drawn) if group in drawn else ""

@@ -34,6 +34,7 @@ from agedp.local_files import atomic_files
 from agedp.planning.advisor import advise
 from agedp.planning.forecast import Forecast, forecast
 from agedp.planning.verdict import Verdict, judge_first_release
+from agedp.reports.chart_library import installed_library
 from agedp.run_context import RunContext
 from agedp.stage_values import Cells, DueDay, DueDays, due_date
 from agedp.stages.amend import check_day_boundaries
@@ -114,6 +115,8 @@ def plan(session: LedgerSession) -> DueDays:
             due_days = replace(due_days, notices=tuple(verdict.lines))
         if session.remote_folder is not None:
             session.remote_folder.try_writing()
+        if run.run_file.output.explore:
+            installed_library()
         if run.run_file.output.sign:
             signing_key(run.paths.folder, keys_of(session.ledger))
         check_disk_space(run.release_folder, run.run_file.output.ledger)

@@ -26,7 +26,7 @@ from agedp.internal_records.bookkeeping import record_of, save_publication
 from agedp.internal_records.population_accounts import recorded_account
 from agedp.internal_records.signing_keys import keys_of, signing_key
 from agedp.ledger_session import LedgerSession, last_publication
-from agedp.release_folder.folder_files import DEPLOYMENT, REPORT, STATEMENT, SUMS, WORDS, json_bytes
+from agedp.release_folder.folder_files import DEPLOYMENT, EXPLORE, REPORT, STATEMENT, SUMS, WORDS, json_bytes
 from agedp.release_folder.folder_writer import (
     FolderContent,
     UnchangedPartitions,
@@ -36,6 +36,7 @@ from agedp.release_folder.folder_writer import (
     write_release_files,
 )
 from agedp.release_verification import ReleaseFolder, open_release
+from agedp.reports.chart_library import installed_library
 from agedp.reports.report_data import ReleasedRows, charted_rows
 from agedp.run_context import RunContext
 from agedp.stage_values import DueDays
@@ -97,6 +98,7 @@ def _digest_of_facts(run: RunContext, model: Model | None) -> str:
     """Return the digest of what the files of a release folder depend on beside the ledger."""
     facts = {
         "software": {name: version(name) for name in SOFTWARE},
+        "charts": installed_library().version if run.run_file.output.explore else "",
         "tzdata": tzdata_version(),
         "run file": repr(run.run_file),
         "model": "" if model is None else model.id,
@@ -262,7 +264,8 @@ def folder_content(
     unchanged: UnchangedPartitions,
 ) -> FolderContent:
     """Return a release folder without its checksums; of the run file it depends on [output]."""
-    from agedp.reports.public_report import public_report  # noqa: PLC0415  (charts and templates)
+    from agedp.reports.explore_page import explore_page  # noqa: PLC0415  (charts and templates)
+    from agedp.reports.public_report import public_report_page, report_data  # noqa: PLC0415  (charts and templates)
 
     noise, head, derived = Noise(run.output.interval), statement.ledger.head, _derived_tables(run, ledger)
     words = {STATEMENT: json_bytes(statement.content()), WORDS: markdown(statement).encode()}
@@ -279,9 +282,13 @@ def folder_content(
         history = [*rows]
         content = release_content(statement, export, words, noise, derived)
     released = ReleasedRows(rows, history)
-    report = public_report(run, ledger.models(), statement, released, contracts, file_names=content.paths)
+    file_names = {*content.paths, *([EXPLORE] if run.output.explore else [])}
+    report = report_data(run, ledger.models(), statement, released, contracts, file_names=file_names)
+    pages = {REPORT: public_report_page(report).encode()}
+    if run.output.explore:
+        pages[EXPLORE] = explore_page(report, installed_library())
     # the data package lists all other files, so it comes last
-    return content.with_files({REPORT: report}).with_package(statement)
+    return content.with_files(pages).with_package(statement)
 
 
 def _derived_tables(run: RunFile, ledger: Ledger) -> list[DerivedTable]:
@@ -351,7 +358,7 @@ def _as_published(run: RunFile, record: StatementRecord) -> RunFile:
     if not record.files:
         return run
     files = dict(record.files)
-    as_published: dict[str, Any] = {"layout": "monthly", "deployment": DEPLOYMENT in files}
+    as_published: dict[str, Any] = {"layout": "monthly", "deployment": DEPLOYMENT in files, "explore": EXPLORE in files}
     if SUMS not in files:  # `stated_checksums`; with the layout "monthly" it names no tables
         periods = tuple(period for period in PERIODS if f"{AVERAGES_BY[period].file}.parquet" in files)
         as_published |= {"layout": "single", "averages_by": periods}
