@@ -35,7 +35,6 @@ import numpy as np
 import pyarrow as pa
 from markupsafe import Markup
 
-from agedp.planning.verdict import released_noises
 from agedp.release_folder.result_tables import closed_units, contract_terms, released_table
 from agedp.reports.chart_library import ChartLibrary
 from agedp.reports.html import render_page
@@ -48,6 +47,7 @@ from agedp_data.messages import escape_controls
 from agedp_data.series.layered_mean import is_upper, series_text
 from agedp_data.series.result_table import Noise
 from agedp_data.series.series import DERIVED_TABLES, RESULT_TABLES
+from agedp_data.statement.span_errors import stated_noises
 
 MOST_VALUES: Final = 250_000
 """Values of a table in the page, about 30 bytes each with their interval."""
@@ -94,7 +94,7 @@ def _value_tables(report: ReportData) -> Iterator[dict[str, Any]]:
 
 def _first_table(report: ReportData, tables: Sequence[Mapping[str, Any]]) -> int:
     """Return the table that is drawn first: that of months, as in report.html, unless single days are fit for use."""
-    is_fit = any(next(noise.errors()).grade == "fit" for noise in released_noises(report.rows, report.contracts))
+    is_fit = any(next(noise.errors()).grade == "fit" for noise in stated_noises(report.statement))
     by_month = (i for i, table in enumerate(tables) if table["period"] == "month" and table["places"] == [""])
     return 0 if is_fit else next(by_month, 0)
 
