@@ -70,7 +70,7 @@ check-dist: dist ## installs dist/ and each extra in new environments and tries 
 	@$(BIN)/python -m twine check --strict dist/*
 	@$(BIN)/python -m tests.package.installed dist
 
-image: dist ## the container image of docs/container.md, with docker or podman
+image: dist ## the container image of docs/deploy.md, with docker or podman
 	@if command -v podman >/dev/null; then podman build --format docker --file container/Containerfile --tag agedp .; \
 	else docker build --file container/Containerfile --tag agedp .; fi
 

@@ -51,7 +51,7 @@ _ATTEMPTS: Final = 20
 _OUT_OF_DATE: Final = (
     "confirmed rows that this ledger lacks: the ledger is an older copy, or another copy of it is in use. Nothing was "
     "drawn. Put back the newest ledger, or restore it from the newest release folder (`agedp ledger recover`). "
-    "If neither exists, docs/recover.md explains how to continue without them"
+    "If neither exists, docs/operate.md explains how to continue without them"
 )
 _MISSING: Final = (
     "has no record, but the contract requires a witness. Nothing was drawn. Put back the record, or remove "

@@ -205,7 +205,7 @@ def test_the_command_s_json_names_no_path(made, houses, tmp_path):
 
 
 def test_the_pages_show_the_same_files_and_no_flow_uses_them():
-    for name, path in PAGES.items():
+    for name, path in (("operate", PAGES["erase"]), ("privacy", PAGES["impact-assessment"])):
         link = f"[The template](../{path.relative_to(ROOT)}) <!-- the page itself -->"
         assert link in (ROOT / "docs" / f"{name}.md").read_text().splitlines()
     flows = ROOT / "flows" / "agedp_flows"

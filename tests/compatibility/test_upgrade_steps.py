@@ -1,4 +1,4 @@
-"""The steps of docs/upgrading.md: versions and names on that page, and what may follow on a folder of 0.1."""
+"""Upgrades: versions and names of the change log, and what may follow on a folder of 0.1."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_the_newest_entry_of_the_changelog_is_the_version() -> None:
 
 
 def test_every_successor_of_a_name_of_0_1_exists() -> None:
-    rows = _ROW.findall((ROOT / "docs" / "upgrading.md").read_text("utf-8"))
+    rows = _ROW.findall((ROOT / "CHANGELOG.md").read_text("utf-8"))
     assert len(rows) > 20
     for name in re.findall(r"`([\w.]+)`", " ".join(rows)):
         module, _, attribute = name.rpartition(".")

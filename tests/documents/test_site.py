@@ -21,8 +21,8 @@ build = pytest.importorskip("sphinx.cmd.build", reason="no Sphinx to build the p
 pytestmark = pytest.mark.xdist_group("site")
 
 LOADED = re.compile(r"""<(?:script|img|link|iframe|source)\b[^>]*?\b(?:src|href)=["'](?P<to>[^"']+)""")
-LOOKED_AT = ["index", "tutorial", "notions", "chains", "errata", "run-file", "commands", "mathematics", "notebook"]
-LOOKED_AT += ["api", "gallery", "accuracy"]
+LOOKED_AT = ["index", "start", "notions", "chains", "papers", "run-file", "commands", "mathematics", "notebook"]
+LOOKED_AT += ["api", "choose", "operate", "python", "written"]
 UNRENDERED = re.compile(r"\\[a-zA-Z{}]|\$")
 """A command of TeX, or a sign before or behind one."""
 FLOWS = "release_flow.release calibrate_flow.calibrate verify_flow.verify audit_flow.audit"

@@ -13,7 +13,7 @@ from agedp_data.datasets.synthetic import write_ausgrid, write_london
 from tests.command import CommandFolder
 from tests.documents.pages import ROOT, blocks
 
-PAGE = (ROOT / "docs" / "own-data.md").read_text("utf-8")
+PAGE = (ROOT / "docs" / "your-files.md").read_text("utf-8")
 FILES = "'incoming/*.csv' "
 [ARCHIVE] = [block.text for block in blocks(PAGE) if "way=archive" in block.marks.split()]
 ARCHIVES = ARCHIVE.splitlines()
@@ -39,7 +39,7 @@ def test_a_way_has_few_commands_and_characters():
 
 
 def test_no_line_of_the_first_pages_is_longer():
-    for page in ("own-data", "choose", "tutorial"):
+    for page in ("your-files", "choose", "start"):
         for block in blocks((ROOT / "docs" / f"{page}.md").read_text("utf-8")):
             for line in CONTINUED.sub(" ", block.text).splitlines():
                 words = line.removeprefix("$ ").split(maxsplit=3)

@@ -43,7 +43,7 @@ _NEEDED: Final = {
         "agedp_data/statement/deployment.toml",
         "agedp_data/statement/texts.toml",
     ),
-    "gz": ("LICENSE", "PKG-INFO", "README.md", "constraints.txt", "container/Containerfile", "docs/upgrading.md"),
+    "gz": ("LICENSE", "PKG-INFO", "README.md", "constraints.txt", "container/Containerfile", "docs/operate.md"),
 }
 RELEASE: Final = (
     ("sample", "london", "s", "--households", "30", "--days", "6"),

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 CONTAINER = ROOT / "container"
 COMPOSE = yaml.safe_load((CONTAINER / "compose.yaml").read_text("utf-8"))
 CONTAINERFILE = (CONTAINER / "Containerfile").read_text("utf-8").replace("\\\n", " ")
-PAGE = (ROOT / "docs" / "container.md").read_text("utf-8")
+PAGE = (ROOT / "docs" / "deploy.md").read_text("utf-8")
 
 
 def test_the_image_has_extras_that_exist_and_files_that_the_context_contains():

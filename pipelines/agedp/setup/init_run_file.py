@@ -307,7 +307,7 @@ def _no_reading_error(delivery: Delivery, store: Store, patterns: Sequence[str])
         return InputError(problem, private=f"{problem}. Rows rejected: {reason}, {number:,}" if number else problem)
     return InputError(
         "the files contain no reading: values exceed max_half_hour_kwh. The unit is wrong, or they are registers of "
-        "a meter (docs/own-data.md, Cumulative registers)"
+        "a meter (docs/your-files.md, Cumulative registers)"
     )
 
 

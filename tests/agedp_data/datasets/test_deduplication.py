@@ -25,7 +25,7 @@ def rows_of(found: list[Row], files: list[int], order: list[int], width: int) ->
 
 
 def by_hand(found: list[Row], files: list[int], complete, width: int, *, later_wins: bool) -> tuple[dict, dict]:
-    """Return {(household, time): Wh} and {(file, row): reason}, by the rules that docs/own-data.md words."""
+    """Return {(household, time): Wh} and {(file, row): reason}, by the rules that docs/your-files.md words."""
     groups: dict[tuple[int, int, int], list[int]] = defaultdict(list)
     for i, (household, channel, time, _) in enumerate(found):
         groups[household, channel, time].append(i)

@@ -107,7 +107,7 @@ def test_what_cannot_keep_a_ledger_is_refused(server, own):
 
 def on_the_page(number, role):
     """Return the statements of the n-th block of SQL on the how-to page, for another role."""
-    text = (ROOT / "docs" / "postgresql.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "operate.md").read_text(encoding="utf-8")
     block = re.findall(r"```sql\n(.*?)```", text, re.DOTALL)[number]
     lines = [line for line in block.splitlines() if not line.startswith("--")]
     return [each.strip() for each in re.sub(r"\bagedp", role, " ".join(lines)).split(";") if each.strip()]
