@@ -56,6 +56,7 @@ def plan(  # noqa: PLR0913, PLR0917  (a parameter for each option)
     if notions or risk is not None or error_kwh is not None:  # as 0.2 had the command
         compare(run_file, as_of=as_of, risk=risk, error_kwh=error_kwh, as_json=as_json)
         return
+    end_pandas_search()
     with options.progress_bars(enabled=not as_json) as progress:
         session = LedgerSession.open(RunContext.load(run_file, as_of=as_of, progress=progress))
         if as_json:
@@ -90,6 +91,7 @@ def compare(
     from agedp_flows.text.comparison_text import parse_target, promises_json, promises_lines
     from agedp_flows.text.run_text import verdict_lines
 
+    end_pandas_search()
     target = parse_target(risk, error_kwh)
     session = LedgerSession.open(RunContext.load(run_file, as_of=as_of))
     if as_json:
@@ -115,6 +117,7 @@ def status(
     from agedp.run_context import RunContext
     from agedp_flows.text.status_text import read_status, status_json, status_lines
 
+    end_pandas_search()
     series_status = read_status(LedgerSession.open(RunContext.load(run_file, as_of=as_of)))
     if as_json:
         options.print_text(json.dumps(status_json(series_status), indent=1))
@@ -247,6 +250,7 @@ def publish(
     """
     from agedp_flows.text.run_text import publish_folder
 
+    end_pandas_search()
     facts, text = publish_folder(run_file, as_of, statement=statement)
     options.print_answer(facts, [text], as_json=as_json, quiet=quiet)
 
@@ -286,6 +290,7 @@ def verify(  # noqa: PLR0913, PLR0917  (a parameter for each option)
     from agedp.release_verification import open_release
     from agedp_flows.text.screen import signature_lines, verification_json, verification_lines
 
+    end_pandas_search()
     release = open_release(folder)
     verification = release.verify(key=key, not_before=not_before)
     chain_facts, span_facts, spans_text = {}, {}, []
