@@ -177,21 +177,19 @@ class LongColumns(parameters.Section):
     """
 
     household: parameters.Text
-    """Column of the household's identifier; "*", with energy = "*", if the table has a column for each household;
-    "file:meter-*.csv" if the name of the file has it in place of the star, "line:2" if it is the first cell of the
-    second line of the file. Of several stars the first is the household, the others stand for what a delivery changes,
-    such as "file:meter_*_2024-*.csv".
+    """Column of the household's identifier; "*", with energy = "*", if the table has a column for each;
+    "file:meter-*.csv" if the file's name has it in place of the star; "line:2" if it is the first cell of the second
+    line. Of several stars the first is the household, the others what a delivery changes: "file:meter_*_2024-*.csv".
     """
     time: Annotated[str | tuple[str, ...], PlainValidator(_times), _ONE_OR_TWO]
     """Column of the timestamp; a list such as ["date", "time"] if date and time of day stand apart. With
     `period_minutes` the last column has the number of the interval within its day.
     """
     time_format: parameters.Text = "%Y-%m-%d %H:%M:%S"
-    """Format of the timestamp, as for `strptime` (`%z` for an offset or Z, with zone = "UTC"); "iso", where an offset
-    may be written or not; "epoch" or "epoch-ms" for seconds or milliseconds since 1970. Of columns apart the format is
-    that of their texts with a blank between them, of rows of days and of periods that of the date. With `*` at its end
-    what follows is not read: "%H:%M*" reads the first time of 00:00 - 00:30. 24:00 is the midnight that ends a day, a
-    date alone the one that begins it.
+    """Format of the timestamp, as for `strptime` (`%z` for an offset or Z, with zone = "UTC"); "iso", with or without
+    an offset; "epoch" or "epoch-ms" for seconds or milliseconds since 1970. Columns apart are joined by a blank; rows
+    of days and of periods have the format of the date. "%H:%M*" reads the first time of 00:00 - 00:30. 24:00 is the
+    midnight that ends a day, a date alone the one that begins it.
     """
     stamp: Literal["end", "start"]
     """Whether the timestamp is the end or the start of its interval; not used for rows of days and for periods."""
@@ -322,9 +320,9 @@ class LongInput(InputSection):
 
     dataset: Literal["long"]
     read_off: Annotated[tuple[str, ...], PlainValidator(_keys_of_columns), _KEYS, parameters.LATER] = ()
-    """Keys of [input.columns] whose values were chosen by looking at readings, such as ["negative", "unit"]: choices
-    that no bound counts, so the statement lists them. `agedp init` writes those that it read off the first rows; remove
-    a key that documentation of the files decides.
+    """Keys of [input.columns] whose values were chosen by looking at readings, such as ["negative", "unit"]. No bound
+    counts such choices, so the statement lists them. `agedp init` writes those that it read off; remove a key that
+    documentation of the files decides.
     """
     columns: LongColumns
 

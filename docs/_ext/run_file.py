@@ -67,8 +67,8 @@ _VALIDATOR_TEXTS = {
     "_draw_epsilon": "epsilon above 0",
     "_delta": 'between 0 and 1, a number or text such as `"1e-6"`',
     "_total": 'epsilon above 0, or `"unlimited"`',
-    "kwh": "kWh, three decimals at most",
-    "positive_kwh": "kWh above 0, three decimals at most",
+    "kwh": "kWh",
+    "positive_kwh": "kWh above 0",
     "text": "text",
     "_group_columns": "text, or list of 2 to 6 texts",
     "_zone": "time zone",
@@ -135,12 +135,18 @@ def _table_lines(table: str, sections: tuple[type[Section], ...]) -> Iterator[st
         if all(_is_same_key(key, section, sections[0]) for section in sections[1:])
     ]
     yield from _keys(sections, shared)
+    earlier: dict[str, tuple[type[Section], str]] = {}
     for section in sections if len(sections) > 1 else ():
         own_keys = [key for key in section.model_fields if key not in shared]
         choice = next(key for key in own_keys if get_origin(section.model_fields[key].annotation) is Literal)
-        value = get_args(section.model_fields[choice].annotation)[0]
-        yield from (f'### {choice} = "{value}"', "")
-        yield from list(_keys((section,), [key for key in own_keys if key != choice])) or ["No further keys.", ""]
+        heading = f'{choice} = "{get_args(section.model_fields[choice].annotation)[0]}"'
+        again = [key for key in own_keys if key in earlier and _is_same_key(key, section, earlier[key][0])]
+        yield from (f"### {heading}", "")
+        if again:
+            yield from (f"`{'`, `'.join(again)}`: as for {earlier[again[0]][1]}.", "")
+        new = [key for key in own_keys if key not in (choice, *again)]
+        yield from list(_keys((section,), new)) or ([] if again else ["No further keys.", ""])
+        earlier |= {key: (section, heading) for key in new if key not in earlier}
 
 
 def _is_same_key(key: str, section: type[Section], reference: type[Section]) -> bool:
@@ -215,7 +221,7 @@ def _annotation_text(annotation: Any, bounds: tuple[str, str] = ("", "")) -> str
         return f"list of {_annotation_text(parts[0])}"
     low, high = bounds
     type_name = {bool: "`true`, `false`", int: "whole number", str: "text", date: "date", Decimal: "number"}[annotation]
-    return f"{type_name} from {low} to {int(high):,}" if high else f"{type_name} from {low}" if low else type_name
+    return f"{low} to {int(high):,}" if high else f"{type_name} from {low}" if low else type_name
 
 
 def _annotated_text(parts: tuple[Any, ...]) -> str:
