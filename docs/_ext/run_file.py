@@ -162,12 +162,13 @@ def _keys(sections: tuple[type[Section], ...], keys: Iterable[str]) -> Iterator[
     named = [key for key in keys if not _is_table(first_section.model_fields[key])]
     if not named:
         return
-    yield from (KEY_TABLE, "|---|---|---|---|")
+    yield from (KEY_TABLE, "|---|---|---|")
     for key in named:
         fields = [section.model_fields[key] for section in sections]
         default = next((_default(field) for field in fields if not field.is_required()), "**must**")
+        values = ", ".join(text for text in (_values(fields[0]), default) if text)
         free = " *Free.*" if FREE in fields[0].metadata or first_section in _FREE_SECTIONS else ""
-        yield f"| `{key}` | {_values(fields[0])} | {default} | {key_meaning(first_section, key)}{free} |"
+        yield f"| `{key}` | {values} | {key_meaning(first_section, key)}{free} |"
     yield ""
 
 
@@ -179,8 +180,8 @@ def _default(field: FieldInfo) -> str:
     if field.is_required():
         return "**must**"
     if field.default is PydanticUndefined or field.default is None or field.default == ():
-        return "–"
-    return f"`{_written(field.default)}`"
+        return ""
+    return f"default `{_written(field.default)}`"
 
 
 def _written(value: object) -> str:

@@ -13,7 +13,7 @@ PAGES: Final = {
     "temporal leakage": "mathematics.md#temporal-leakage",
     "discounting": "mathematics.md#discounting",
     "neighbourhoods": "mathematics.md#neighbourhoods",
-    "sensitivity": "notions.md#definitions-that-all-notions-share",
+    "sensitivity": "mathematics.md#sensitivities",
     "errata": "papers.md",
 }
 """Page of each name that claims and errata have in brackets."""

@@ -1,4 +1,4 @@
-"""Measure, and draw the chart of docs/papers.md: `python -m docs.papers.accuracy [--chart]`."""
+"""Measure, and draw the chart docs/accuracy.svg: `python -m docs.papers.accuracy [--chart]`."""
 
 from __future__ import annotations
 

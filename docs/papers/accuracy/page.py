@@ -24,14 +24,12 @@ def expected_95(epsilon: float, households: int, clamp_kwh: float) -> float:
 
 
 def accuracy_section() -> str:
-    """Return the chart, the root mean square errors by promise and number of households, and how they were measured."""
+    """Return the root mean square errors by promise and number of households, and how they were measured."""
     figures = read_measured()
     return f"""## Errors of published means, measured
 
-![Error of a daily mean against the number of households, for an epsilon of 10 a year](accuracy.svg)
-
 Root mean square error of a daily mean, in kWh per household, as published and after `agedp smooth`. [Choose a
-promise](choose.md) has the rule that the published errors follow.
+promise](choose.md) has the picture, and the rule that the published errors follow.
 
 {chr(10).join(_rows())}
 
