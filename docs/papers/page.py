@@ -88,7 +88,7 @@ def page_of(papers: Sequence[Paper]) -> str:
         measured = [claim for claim in paper.claims if "London" in claim.rests_on]
         if measured:
             blocks.append(f"### Claims judged on households: {paper.title}\n\n" + "\n".join(_rows(measured)))
-        blocks.append(f"### Unsafe errors: {paper.title}\n\n" + "\n".join(_errors(paper.name)))
+        blocks.append(f"### Errors: {paper.title}\n\n" + "\n".join(_errors(paper.name)))
     return "\n\n".join([*blocks, accuracy_section(), _WRITING]) + "\n"
 
 
@@ -140,11 +140,11 @@ def _errors(paper: str) -> Iterator[str]:
     rows = [row for row in read_errata() if row["paper"] == paper]
     unsafe, others = [row for row in rows if row["unsafe"]], [row for row in rows if not row["unsafe"]]
     if unsafe:
-        yield from ("| where | as printed | what holds |", "|---|---|---|")
+        yield from ("| where | unsafe as printed | what holds |", "|---|---|---|")
         yield from (f"| {row['where']} | {row['printed']} | {row['holds']} |" for row in unsafe)
         yield ""
-    places = ", ".join(dict.fromkeys(row["where"] for row in others))
-    yield f"{len(others)} errors are not unsafe: {places}."
+    places = "; ".join(dict.fromkeys(row["where"] for row in others))
+    yield f"{'Further errors' if unsafe else 'Errors'}, without danger to privacy: {places}."
 
 
 def read_errata() -> list[dict[str, str]]:
