@@ -98,8 +98,8 @@ class InputSection(parameters.Section):
     unless written.
     """
     interval_minutes: Annotated[Literal[5, 10, 15, 30, 60], parameters.LATER] = 30
-    """Minutes between two readings of a household. Shorter readings are added up to half-hours; readings of hours count
-    for days only, not for states or chains of half-hours. The publishers' datasets have 30.
+    """Minutes between two readings of a household. Shorter readings are added up to half-hours; hours count for days
+    only, not for states or chains of half-hours. The publishers' datasets have 30.
     """
     max_half_hour_kwh: Annotated[parameters.PositiveKwh, EITHER] = parameters.exact(50)
     """A reading above this is rejected and counted; the same power for readings of other intervals."""
@@ -109,11 +109,11 @@ class InputSection(parameters.Section):
     """
     preflight: Annotated[Literal["refuse", "report"], parameters.FREE] = "refuse"
     """What follows if the files make a first release meaningless: the run is refused before anything is registered, or
-    only reports it. After the first release it only reports.
+    only reports it, as every later run does.
     """
     accept: Annotated[parameters.AcceptedFindings, parameters.LATER] = ()
-    """Findings about the files, by their names in the report of the preflight, that are accepted knowingly: a first
-    release is not refused for them.
+    """Findings about the files, by their names in the preflight's report, that are accepted knowingly at a first
+    release.
     """
 
     @property
@@ -182,8 +182,8 @@ class LongColumns(parameters.Section):
     line. Of several stars the first is the household, the others what a delivery changes: "file:meter_*_2024-*.csv".
     """
     time: Annotated[str | tuple[str, ...], PlainValidator(_times), _ONE_OR_TWO]
-    """Column of the timestamp; a list such as ["date", "time"] if date and time of day stand apart. With
-    `period_minutes` the last column has the number of the interval within its day.
+    """Column of the timestamp; ["date", "time"] if date and time of day stand apart. With `period_minutes` the last
+    column has the number of the interval within its day.
     """
     time_format: parameters.Text = "%Y-%m-%d %H:%M:%S"
     """Format of the timestamp, as for `strptime` (`%z` for an offset or Z, with zone = "UTC"); "iso", with or without
@@ -233,7 +233,7 @@ class LongColumns(parameters.Section):
     """
     add: Annotated[str, PlainValidator(_text_or_none), parameters.TEXT, parameters.LATER] = ""
     """Column that tells the meters or channels of a household apart, whose energies are added up; "" if there is none.
-    A half-hour that lacks one of those that the household has on that day is missing.
+    A half-hour that lacks one of those of that day is missing.
     """
     negative: Annotated[Literal["reject", "zero", "net"], parameters.LATER] = "reject"
     """A negative energy is rejected, counts as 0, or is netted: a day then counts within [0, clamp] after its sum."""

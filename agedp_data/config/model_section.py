@@ -28,8 +28,8 @@ class ModelSection(parameters.Section):
     source: str
     """Stated by you, or counted from readings by `agedp calibrate`."""
     assume: Literal["curve", "markov"]
-    """Assumption: "curve" states a total variation for each age and nothing else; "markov" states a Markov chain, from
-    which bounds on several releases follow.
+    """"curve" states a total variation for each age and nothing else; "markov" a Markov chain, from which bounds on
+    several releases follow.
     """
 
     @property
@@ -204,7 +204,7 @@ class EstimatedModel(ModelSection):
     """Probability with which fewer households do; for "private", and required."""
     family: OptionalLocation = None
     """CSV file of the family: `age_days`, then the total variations of each member; for "private". Without it, ten
-    members decay with 1/4, 1/2, 1, ..., 64 days, and not at all.
+    members decay with 1/4, 1/2, ..., 64 days, and not at all.
     """
     quantiles: Annotated[
         tuple[QuantileQuestion, ...] | None, PlainValidator(_quantiles), _QUANTILES, parameters.LATER

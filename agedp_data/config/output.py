@@ -51,8 +51,8 @@ class OutputSection(parameters.Section):
     FINGERPRINT` then refuses every edit. In the contract: from then on a folder without a signature is refused.
     """
     deployment: bool = False
-    """Whether the release folder has `deployment.json`: the release as an entry for the public registry of
-    differential-privacy deployments, filled in from the statement. What no statement knows is `...`.
+    """Whether the release folder has `deployment.json`: an entry for the public registry of differential-privacy
+    deployments, filled in from the statement. What no statement knows is `...`.
     """
     title: parameters.Text | None = None
     """Title of the release, also in `datapackage.json`."""
@@ -65,7 +65,7 @@ class OutputSection(parameters.Section):
     interval: parameters.Fraction01 = Decimal("0.95")
     """Probability with which a published interval covers the noise."""
     layout: FolderLayout = "single"
-    """Files of the release folder: each table in one file, or `"monthly"`: a file for each month of publication, never
+    """Files of the release folder: each table in one file, or `"monthly"`: one for each month of publication, never
     written again once a later month has begun. A change writes the folder anew.
     """
     averages_by: Annotated[tuple[Period, ...], PlainValidator(_averages_by), _PERIODS] | None = None
@@ -130,8 +130,7 @@ class AlertsSection(parameters.Section):
     """
 
     min_coverage: parameters.Fraction01 | None = None
-    """A due day on which a smaller share of the roster has a usable day raises an alert; without it, a day on which
-    nobody has one.
+    """A due day on which a smaller share of the roster is usable raises an alert; without it, a day on which nobody is.
     """
 
 

@@ -77,8 +77,8 @@ class ScheduleSection(Section):
     last_day: Annotated[Day | None, END] = None
     """Last day of the series; required for an archive."""
     skip_days: SkipDays | None = None
-    """Days of the period that are skipped: no draw, nothing spent. Chosen before the first release and never changed.
-    If they are chosen by looking at the files, they publish what the files show.
+    """Days that are skipped: no draw, nothing spent. Chosen before the first release, never changed; chosen by looking
+    at the files, they publish what the files show.
     """
 
     @property

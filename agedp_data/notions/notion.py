@@ -280,7 +280,7 @@ class Promise(Section):
     """Cap on the sum of epsilon over all days, at which the series ends."""
     delta: Annotated[Delta | None, LATER, DELTA] = None
     """Probability in the bounds over several days (`epsilon_total`, `epsilon_per_window` of w-event, `alpha`), which
-    are (epsilon, delta) bounds with it; the caps of a day stay without exception.
+    are (epsilon, delta) bounds with it; the caps of a day stay pure.
     """
     accept: Annotated[Acceptances | None, FREE] = None
     """Causes that refuse a first release, accepted in writing: "no-credit" (the notion's bound is at least 0.95 of the

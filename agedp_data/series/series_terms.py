@@ -274,8 +274,8 @@ class Series(Section):
     statistic: str
     """Published statistic of a day."""
     share: Annotated[DayShare | None, SHARE] = None
-    """Share of each day's epsilon (under "neighbourhood": of its epsilon for small changes). Required with several
-    series; the shares add up to 1. With a list of clamps, or of columns in `by`: a list, one share for each.
+    """Share of each day's epsilon (under "neighbourhood": for small changes). Required with several series; the shares
+    add up to 1. A list, one for each, with a list of clamps or of columns in `by`.
     """
     by: Annotated[Annotated[str | tuple[str, ...], PlainValidator(_group_columns), _COLUMNS] | None, EITHER] = None
     """Group column of the roster: one value per group and day. A list of 2 to 6 columns, the finest first, such as

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from typer.core import TyperCommand
 
 _EXAMPLE = "Example:"
+_PLAIN_TYPE = re.compile(r" <(?:list\[\w+\]|path|str|int range)>")
 _MANY = 4
 """An argument or option of so many commands is described once."""
 
@@ -112,7 +114,9 @@ def _panels(command: TyperCommand, context: Context) -> Iterator[Panel]:
     panels: dict[str, list[tuple[str, str]]] = {"": []}
     for parameter in command.get_params(context):
         if parameter.name != "help" and (record := parameter.get_help_record(context)) is not None:
-            panels.setdefault(getattr(parameter, "rich_help_panel", None) or "", []).append(record)
+            name, about = record
+            panel = getattr(parameter, "rich_help_panel", None) or ""
+            panels.setdefault(panel, []).append((_PLAIN_TYPE.sub("", name), about))
     yield from ((title, tuple(records)) for title, records in panels.items() if records)
 
 

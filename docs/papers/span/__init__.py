@@ -69,7 +69,7 @@ def _choices() -> Iterable[tuple[str, ...]]:
 
 
 def _accounts() -> Iterable[tuple[str, ...]]:
-    spans = [(loss, YEAR) for loss in (0.01, 0.05, 0.1, 0.5)] + [(0.1, 5 * YEAR + 1), (0.5, 60)]
+    spans = [(loss, YEAR) for loss in (0.01, 0.1, 0.5)] + [(0.1, 5 * YEAR + 1), (0.5, 60)]
     for loss, days in spans:
         figures = (loss * days, *(span_epsilon(loss, days, delta) for delta in (MILLIONTH, BILLIONTH)))
         largest = any_mechanism_epsilon(loss, days, MILLIONTH)
