@@ -2,7 +2,7 @@
 
 Decisions:
 
-* A picture contains its data and its erratum, so the page does not repeat them.
+* A picture contains its finding, its data and its erratum, so the page does not repeat them.
 * All claims are rows of a table of their own, `papers/claims.csv`; the errors are rows of `papers/errata.csv`, which is
   written by hand, each with the test that computes its number.
 """
@@ -100,13 +100,8 @@ def _counted(claims: Iterable[PaperClaim]) -> str:
 
 def section(paper: Paper, figure: PaperFigure) -> str:
     """Return heading, picture and sentence of a figure."""
-    return "\n\n".join(
-        [
-            f"### {figure.title}",
-            f"![{figure.shows}](papers/{picture(paper, figure)})",
-            f"{figure.shows}. {figure.sentence}",
-        ]
-    )
+    shown = f"![{figure.title}](papers/{picture(paper, figure)})"
+    return f"### {figure.shows}\n\n{shown}\n\n{figure.sentence}"
 
 
 def claims_table(papers: Sequence[Paper]) -> str:
