@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import typer
-from table_heads import OPTION_TABLE
 
 from agedp_flows.cli.app import app
 
@@ -74,9 +73,9 @@ def _common_records(commands: list[tuple[str, TyperCommand]]) -> dict[tuple[str,
 
 
 def _common(common: dict[tuple[str, str], str]) -> Iterator[str]:
-    """Yield the table of what many commands share."""
+    """Yield what many commands share."""
     yield from ("Many commands share these; their sections name them only:", "")
-    yield from _table(common)
+    yield from _listed(common)
 
 
 def _context(path: str, command: TyperCommand) -> Context:
@@ -99,14 +98,14 @@ def _lines(
             shared[title, records] = path
             yield from (f"**{title}**", "")
         own = [record for record in records if record not in common]
-        yield from _table(own)
+        yield from _listed(own)
         if len(own) < len(records):
             yield from (f"Also {', '.join(f'`{common[record]}`' for record in records if record in common)}.", "")
 
 
-def _table(records: Iterable[tuple[str, str]]) -> Iterator[str]:
-    rows = [f"| `{_cell(name)}` | {_cell(_plain(about))} |" for name, about in records]
-    yield from (OPTION_TABLE, "|---|---|", *rows, "") if rows else ()
+def _listed(records: Iterable[tuple[str, str]]) -> Iterator[str]:
+    lines = [f"* `{name}`: {_plain(about)}" for name, about in records]
+    yield from (*lines, "") if lines else ()
 
 
 def _panels(command: TyperCommand, context: Context) -> Iterator[Panel]:
@@ -132,10 +131,6 @@ def _example_lines(example: str) -> list[str]:
 
 def _anchor(path: str) -> str:
     return path.replace(" ", "-")
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
 
 
 def _plain(text: str) -> str:
