@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import typer
+from run_file import without_emphasis
 
 from agedp_flows.cli.app import app
 
@@ -135,4 +136,4 @@ def _anchor(path: str) -> str:
 
 def _plain(text: str) -> str:
     """Return a text on one line, escaped for Markdown."""
-    return " ".join(text.split()).replace("[", "\\[")
+    return without_emphasis(" ".join(text.split()).replace("[", "\\["))

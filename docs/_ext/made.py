@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from myst_parser.parsers.sphinx_ import MystParser
-from table_heads import KEY_TABLE
 
 if TYPE_CHECKING:
     from docutils.nodes import document
@@ -28,7 +27,7 @@ _SITE_PAGES = {
 }
 """Pages outside of docs/, with the place of each on the site."""
 
-_CLASSES = {KEY_TABLE: "{.keys .three}", "| where |": "{.keys .erratum}"}
+_CLASSES = {"| where |": "{.keys .erratum}"}
 """First line of a table, and its classes in the site's style sheet; the pages themselves are plain Markdown."""
 _PAGE = re.compile(r"^\[.*\]\(\.\./(?P<path>[\w./-]+)\) <!-- the page itself -->$", re.MULTILINE)
 _LINK = re.compile(r"(?<=\]\()(?P<to>(?!https?:)[\w./-]+(?:#[\w-]+)?)")

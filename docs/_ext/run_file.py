@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 import textwrap
 import types
 from collections.abc import Iterable, Iterator
@@ -16,7 +17,6 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic import PlainValidator
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
-from table_heads import KEY_TABLE
 
 from agedp_data.config.input import INPUTS, LongColumns
 from agedp_data.config.model_section import DeclaredModel, EstimatedModel
@@ -162,14 +162,22 @@ def _keys(sections: tuple[type[Section], ...], keys: Iterable[str]) -> Iterator[
     named = [key for key in keys if not _is_table(first_section.model_fields[key])]
     if not named:
         return
-    yield from (KEY_TABLE, "|---|---|---|")
     for key in named:
         fields = [section.model_fields[key] for section in sections]
         default = next((_default(field) for field in fields if not field.is_required()), "**must**")
         values = ", ".join(text for text in (_values(fields[0]), default) if text)
         free = " *Free.*" if FREE in fields[0].metadata or first_section in _FREE_SECTIONS else ""
-        yield f"| `{key}` | {values} | {key_meaning(first_section, key)}{free} |"
+        yield f"* `{key}` ({values}): {without_emphasis(key_meaning(first_section, key))}{free}"
     yield ""
+
+
+def without_emphasis(text: str) -> str:
+    r"""Return a text in which a star is a star, as in a name of files.
+
+    >>> without_emphasis('"*" or "m-*.csv", not `*`')
+    '"\\*" or "m-\\*.csv", not `*`'
+    """
+    return "".join(part if part.startswith("`") else part.replace("*", r"\*") for part in re.split(r"(`[^`]*`)", text))
 
 
 def _is_table(field: FieldInfo) -> bool:
@@ -193,7 +201,7 @@ def _written(value: object) -> str:
 def _values(field: FieldInfo) -> str:
     """Return the values of a key as text."""
     if get_origin(field.annotation) is Literal:
-        items = (str(item).replace("\t", "\\t").replace("|", "\\|") for item in get_args(field.annotation))
+        items = (str(item).replace("\t", "\\t") for item in get_args(field.annotation))
         return ", ".join(f'`"{item}"`' for item in items)
     return _validator_text(field.metadata) or _annotation_text(field.annotation, _bounds(field.metadata))
 
