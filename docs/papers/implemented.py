@@ -1,4 +1,4 @@
-"""What the project implements of each paper, and where it differs: the first table of each part of papers.md."""
+"""What the project implements of each paper, and where it differs: the beginning of each part of papers.md."""
 
 from __future__ import annotations
 
@@ -40,16 +40,15 @@ _PAPERS: Final = {
     "discounted": ("F", "discounted", _DISCOUNTED),
     "neighbourhood": ("D", "neighbourhood", _NEIGHBOURHOOD),
 }
-"""Letter of each paper in the glossary, its notion, and its table."""
+"""Letter of each paper in the glossary, its notion, and what is implemented."""
 
 
 def implemented(name: str) -> str:
-    """Return the reference of a paper and its table as Markdown.
+    """Return the letter of a paper and what is implemented of it as Markdown.
 
     >>> implemented("age").splitlines()[2]
-    '| of the paper | in the project | difference |'
+    '* Definitions 4, 10: notion `age-dependent`; unit: one household-day; ages count from the end of the day'
     """
     letter, notion, rows = _PAPERS[name]
-    table = ["| of the paper | in the project | difference |", "|---|---|---|"]
     reference = f"Paper [{letter}](glossary.md#papers), notion [`{notion}`](notions.md#{notion})."
-    return "\n".join([reference, "", *table, *(f"| {' | '.join(row)} |" for row in rows)])
+    return "\n".join([reference, "", *(f"* {place}: {here}; {difference}" for place, here, difference in rows)])

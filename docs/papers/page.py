@@ -46,9 +46,8 @@ _WRITING = """## Write it again
     pip install '.[papers]'
     python -m docs.papers all --out papers --docs docs
 
-`--london FILES` and `--ausgrid FILES` name open data; synthetic households stand in for what is not named, and the
-pictures report it. The folder `papers` then has each figure as SVG, PNG and Parquet, and the claims as JSON and
-Parquet."""
+`--london FILES` and `--ausgrid FILES` name open data; synthetic households stand in for what is not named. The folder
+`papers` then has each figure as SVG, PNG and Parquet, and the claims as JSON and Parquet."""
 
 
 def write_page(papers: Sequence[Paper], docs: Path, *, out: Path) -> Path:
