@@ -27,7 +27,7 @@ _SITE_PAGES = {
 }
 """Pages outside of docs/, with the place of each on the site."""
 
-_CLASSES = {"| where |": "{.keys .erratum}"}
+_CLASSES = {"| where | unsafe": "{.keys .erratum}", "| where | claim": "{.keys .claim}"}
 """First line of a table, and its classes in the site's style sheet; the pages themselves are plain Markdown."""
 _PAGE = re.compile(r"^\[.*\]\(\.\./(?P<path>[\w./-]+)\) <!-- the page itself -->$", re.MULTILINE)
 _LINK = re.compile(r"(?<=\]\()(?P<to>(?!https?:)[\w./-]+(?:#[\w-]+)?)")
