@@ -29,7 +29,7 @@ extensions = [
     "mathml",
     "made",
 ]
-exclude_patterns = ["_build", "examples"]
+exclude_patterns = ["_build", "examples", "papers"]
 myst_enable_extensions = ["dollarmath", "deflist", "attrs_block"]
 myst_heading_anchors = 4
 myst_number_code_blocks: list[str] = []

@@ -98,8 +98,8 @@ class InputSection(parameters.Section):
     unless written.
     """
     interval_minutes: Annotated[Literal[5, 10, 15, 30, 60], parameters.LATER] = 30
-    """Minutes between two readings of a household. Shorter readings are added up to half-hours; readings of hours count
-    for days only, not for states or chains of half-hours. The publishers' datasets have 30.
+    """Minutes between two readings of a household. Shorter readings are added up to half-hours; hours count for days
+    only, not for states or chains of half-hours. The publishers' datasets have 30.
     """
     max_half_hour_kwh: Annotated[parameters.PositiveKwh, EITHER] = parameters.exact(50)
     """A reading above this is rejected and counted; the same power for readings of other intervals."""
@@ -109,11 +109,11 @@ class InputSection(parameters.Section):
     """
     preflight: Annotated[Literal["refuse", "report"], parameters.FREE] = "refuse"
     """What follows if the files make a first release meaningless: the run is refused before anything is registered, or
-    only reports it. After the first release it only reports.
+    only reports it, as every later run does.
     """
     accept: Annotated[parameters.AcceptedFindings, parameters.LATER] = ()
-    """Findings about the files, by their names in the report of the preflight, that are accepted knowingly: a first
-    release is not refused for them.
+    """Findings about the files, by their names in the preflight's report, that are accepted knowingly at a first
+    release.
     """
 
     @property
@@ -177,21 +177,19 @@ class LongColumns(parameters.Section):
     """
 
     household: parameters.Text
-    """Column of the household's identifier; "*", with energy = "*", if the table has a column for each household;
-    "file:meter-*.csv" if the name of the file has it in place of the star, "line:2" if it is the first cell of the
-    second line of the file. Of several stars the first is the household, the others stand for what a delivery changes,
-    such as "file:meter_*_2024-*.csv".
+    """Column of the household's identifier; "*", with energy = "*", if the table has a column for each;
+    "file:meter-*.csv" if the file's name has it in place of the star; "line:2" if it is the first cell of the second
+    line. Of several stars the first is the household, the others what a delivery changes: "file:meter_*_2024-*.csv".
     """
     time: Annotated[str | tuple[str, ...], PlainValidator(_times), _ONE_OR_TWO]
-    """Column of the timestamp; a list such as ["date", "time"] if date and time of day stand apart. With
-    `period_minutes` the last column has the number of the interval within its day.
+    """Column of the timestamp; ["date", "time"] if date and time of day stand apart. With `period_minutes` the last
+    column has the number of the interval within its day.
     """
     time_format: parameters.Text = "%Y-%m-%d %H:%M:%S"
-    """Format of the timestamp, as for `strptime` (`%z` for an offset or Z, with zone = "UTC"); "iso", where an offset
-    may be written or not; "epoch" or "epoch-ms" for seconds or milliseconds since 1970. Of columns apart the format is
-    that of their texts with a blank between them, of rows of days and of periods that of the date. With `*` at its end
-    what follows is not read: "%H:%M*" reads the first time of 00:00 - 00:30. 24:00 is the midnight that ends a day, a
-    date alone the one that begins it.
+    """Format of the timestamp, as for `strptime` (`%z` for an offset or Z, with zone = "UTC"); "iso", with or without
+    an offset; "epoch" or "epoch-ms" for seconds or milliseconds since 1970. Columns apart are joined by a blank; rows
+    of days and of periods have the format of the date. "%H:%M*" reads the first time of 00:00 - 00:30. 24:00 is the
+    midnight that ends a day, a date alone the one that begins it.
     """
     stamp: Literal["end", "start"]
     """Whether the timestamp is the end or the start of its interval; not used for rows of days and for periods."""
@@ -235,7 +233,7 @@ class LongColumns(parameters.Section):
     """
     add: Annotated[str, PlainValidator(_text_or_none), parameters.TEXT, parameters.LATER] = ""
     """Column that tells the meters or channels of a household apart, whose energies are added up; "" if there is none.
-    A half-hour that lacks one of those that the household has on that day is missing.
+    A half-hour that lacks one of those of that day is missing.
     """
     negative: Annotated[Literal["reject", "zero", "net"], parameters.LATER] = "reject"
     """A negative energy is rejected, counts as 0, or is netted: a day then counts within [0, clamp] after its sum."""
@@ -322,9 +320,9 @@ class LongInput(InputSection):
 
     dataset: Literal["long"]
     read_off: Annotated[tuple[str, ...], PlainValidator(_keys_of_columns), _KEYS, parameters.LATER] = ()
-    """Keys of [input.columns] whose values were chosen by looking at readings, such as ["negative", "unit"]: choices
-    that no bound counts, so the statement lists them. `agedp init` writes those that it read off the first rows; remove
-    a key that documentation of the files decides.
+    """Keys of [input.columns] whose values were chosen by looking at readings, such as ["negative", "unit"]. No bound
+    counts such choices, so the statement lists them. `agedp init` writes those that it read off; remove a key that
+    documentation of the files decides.
     """
     columns: LongColumns
 

@@ -28,8 +28,8 @@ class ModelSection(parameters.Section):
     source: str
     """Stated by you, or counted from readings by `agedp calibrate`."""
     assume: Literal["curve", "markov"]
-    """Assumption: "curve" states a total variation for each age and nothing else; "markov" states a Markov chain, from
-    which bounds on several releases follow.
+    """"curve" states a total variation for each age and nothing else; "markov" a Markov chain, from which bounds on
+    several releases follow.
     """
 
     @property
@@ -194,7 +194,7 @@ class EstimatedModel(ModelSection):
     """Ages and gaps at which the leakage bound is tabulated and the chain is tested."""
     publish: Literal["envelope", "private"]
     """What is published: "envelope" acknowledges that the leakage bound is computed from readings and published without
-    noise; "private" publishes the member of a public family of bounds that a private selection chooses.
+    noise; "private" publishes the member of a public family that a private selection chooses.
     """
     selection_epsilon: Annotated[parameters.DrawEpsilon | None, parameters.LATER] = None
     """Privacy loss of the selection, about all readings of a household in the period; for "private", and required."""
@@ -204,7 +204,7 @@ class EstimatedModel(ModelSection):
     """Probability with which fewer households do; for "private", and required."""
     family: OptionalLocation = None
     """CSV file of the family: `age_days`, then the total variations of each member; for "private". Without it, ten
-    members decay with 1/4, 1/2, 1, ..., 64 days, and not at all.
+    members decay with 1/4, 1/2, ..., 64 days, and not at all.
     """
     quantiles: Annotated[
         tuple[QuantileQuestion, ...] | None, PlainValidator(_quantiles), _QUANTILES, parameters.LATER
@@ -212,8 +212,8 @@ class EstimatedModel(ModelSection):
     """Withdrawn with 0.3: only a population that 0.2 began goes on, under its stored model; its draws stay charged."""
 
     accept_unverified_model: Annotated[Literal[True] | None, PlainValidator(_acceptance), _TRUE, parameters.FREE] = None
-    """`true` accepts that `risk` or `alpha` rests on chains that one dataset can contradict but never verify. It is
-    required when such a promise is first registered, or amended to another estimated model; refused without one.
+    """`true` accepts that `risk` or `alpha` rests on chains that one dataset can contradict but never verify. Required
+    when such a promise is first registered or amended to another estimated model; refused without one.
     """
 
     @property

@@ -36,25 +36,23 @@ class OutputSection(parameters.Section):
     ledger: LedgerUrl
     """URL of the ledger, without a password. Back it up, never edit it."""
     household_register: RegisterUrl = None
-    """URL of the accounts of populations, without a password, where several machines or users share them. Unless
-    written they are in the folder of the user's data (`$XDG_DATA_HOME/agedp`, or `~/.local/share/agedp`) if that is
-    permanent and writable, else in the confidential folder; a population stays where it began. The key of a file,
-    `household_register.key`, is beside it; that of a server is in the confidential folder: copy it into each one that
-    uses the server.
+    """URL of the accounts of populations, without a password, where machines or users share them. Unless written they
+    are in the user's data (`$XDG_DATA_HOME/agedp` or `~/.local/share/agedp`) if permanent and writable, else in the
+    confidential folder; a population stays where it began. A file's key, `household_register.key`, is beside it; a
+    server's is in the confidential folder: copy it into each.
     """
     witness: Annotated[WitnessLocation, WITNESS] = None
-    """Where the newest head of the ledger is confirmed: a file on another disk, or an object (`s3://`). A ledger that
-    was restored from a snapshot is then refused. The place may change; that a witness is used is in the contract, and
-    only `agedp ledger amend` removes it. A row (`postgresql://`) is for populations that 0.2 began.
+    """Where the newest head of the ledger is confirmed: a file on another disk, or an object (`s3://`). A ledger
+    restored from a snapshot is then refused. The place may change; only `agedp ledger amend` removes a witness. A row
+    (`postgresql://`) is for populations that 0.2 began.
     """
     sign: Annotated[bool, SIGN] = False
-    """Whether the release folder is signed (`SIGNATURE.json`) with the key that `agedp key create` writes into the
-    confidential folder. `agedp verify --key FINGERPRINT` then refuses every edit. In the contract: from then on a
-    folder without a signature is refused.
+    """Whether the release folder is signed (`SIGNATURE.json`) with the key of `agedp key create`. `agedp verify --key
+    FINGERPRINT` then refuses every edit. In the contract: from then on a folder without a signature is refused.
     """
     deployment: bool = False
-    """Whether the release folder has `deployment.json`: the release as an entry for the public registry of
-    differential-privacy deployments, filled in from the statement. What no statement knows is `...`.
+    """Whether the release folder has `deployment.json`: an entry for the public registry of differential-privacy
+    deployments, filled in from the statement. What no statement knows is `...`.
     """
     explore: bool = False
     """Whether the release folder has `explore.html`: its tables as charts to zoom, with groups to choose from, offline,
@@ -71,13 +69,12 @@ class OutputSection(parameters.Section):
     interval: parameters.Fraction01 = Decimal("0.95")
     """Probability with which a published interval covers the noise."""
     layout: FolderLayout = "single"
-    """Files of the release folder: each table in one file, or `"monthly"`: a file for each month of publication, never
+    """Files of the release folder: each table in one file, or `"monthly"`: one for each month of publication, never
     written again once a later month has begun. A change writes the folder anew.
     """
     averages_by: Annotated[tuple[Period, ...], PlainValidator(_averages_by), _PERIODS] | None = None
-    """Derived averages that are written, such as `["week", "month", "year"]`. Only those of months unless written; a
-    population that 0.1 or 0.2 began keeps all three. Recipients compute the others from the daily values
-    (`ReleaseFolder.period_averages`).
+    """Derived averages that are written, such as `["week", "month", "year"]`. Months unless written; a population that
+    0.1 or 0.2 began keeps all three. Recipients compute the others (`ReleaseFolder.period_averages`).
     """
 
 
@@ -92,14 +89,13 @@ class PopulationSection(parameters.Section):
     """
     meters: Annotated[OptionalLocation, parameters.LATER] = None
     """CSV file with the columns `meter,household,from,to`: the meters of each household, which are added up. The ids of
-    the input files are then meters; those that are not in this file count for nobody. A day that lacks a meter is
-    missing.
+    the input files are then meters; others count for nobody. A day that lacks a meter is missing.
     """
     min_households: Annotated[int, Field(ge=1, le=1_000_000_000), RAISE]
     """A day or a group with fewer households on the roster is never released."""
     shared_households: Annotated[Literal["count", "refuse"], parameters.LATER, APART] = "count"
-    """What follows if a household on the roster is counted in another population, ledger or rehearsal over readings as
-    well: the losses of both are added up and stated, or the day is refused before it is drawn.
+    """What follows if a household is counted in another population, ledger or rehearsal over readings too: the losses
+    of both are added up and stated, or the day is refused before it is drawn.
     """
 
     @property
@@ -138,8 +134,7 @@ class AlertsSection(parameters.Section):
     """
 
     min_coverage: parameters.Fraction01 | None = None
-    """A due day on which a smaller share of the roster has a usable day raises an alert; without it, a day on which
-    nobody has one.
+    """A due day on which a smaller share of the roster is usable raises an alert; without it, a day on which nobody is.
     """
 
 

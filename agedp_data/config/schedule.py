@@ -77,8 +77,8 @@ class ScheduleSection(Section):
     last_day: Annotated[Day | None, END] = None
     """Last day of the series; required for an archive."""
     skip_days: SkipDays | None = None
-    """Days of the period that are skipped: no draw, nothing spent. Chosen before the first release and never changed.
-    If they are chosen by looking at the files, they publish what the files show.
+    """Days that are skipped: no draw, nothing spent. Chosen before the first release, never changed; chosen by looking
+    at the files, they publish what the files show.
     """
 
     @property
@@ -130,7 +130,7 @@ class Archive(ScheduleSection):
     """Last day of the series; required for an archive."""
     absent_days: Annotated[Literal["refuse", "missing"], FREE] = "refuse"
     """What follows if no household has a usable reading on some days of a first run: the run is refused and lists them,
-    or every household counts as missing on them, so that they are published as noise around `missing_kwh`.
+    or every household counts as missing, so that they are published as noise around `missing_kwh`.
     """
 
 
@@ -143,8 +143,8 @@ class Rehearsal(ScheduleSection):
 
     mode: Literal["rehearsal"]
     rehearsal_on: Annotated[Literal["synthetic", "readings"] | None, LATER, Absent("readings")] = None
-    """The households whose use is summed: "synthetic" ones, one for each household on the roster, so that no input file
-    is read; or those of the "readings", whose losses then count like those of releases. A new rehearsal must write it.
+    """The households whose use is summed: "synthetic" ones, one for each on the roster, so that no input file is read;
+    or those of the "readings", whose losses count like those of releases. A new rehearsal must write it.
     """
     wait_for: Annotated[DayMarker | None, EITHER] = None
     """Marker file of a complete delivery, `{day}` standing for the date; without this key age alone decides."""

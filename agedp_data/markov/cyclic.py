@@ -76,7 +76,7 @@ def merge_phases(counts: ArrayLike, *, min_visits: int) -> tuple[Ints, bool]:
     groups have `min_visits` transitions into and out of each of their states, or one group remains: a time-homogeneous
     chain. A single state all day counts as too few: the mixing of another state is unknown.
 
-    Source: a rule of this package; [A] has no chain that depends on the time of day (docs/errata.md).
+    Source: a rule of this package; [A] has no chain that depends on the time of day (docs/papers.md).
 
     Args:
         counts: transitions by phase, shape (p, k, k) [transitions].

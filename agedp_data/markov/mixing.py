@@ -5,7 +5,7 @@ Example: for P = [[.9, .1], [.1, .9]] the second eigenvalue is .8, the spectral 
 Decisions:
 
 * All values are those of the REVERSED chain: ageing and backward leakage lead from the present back to the reading.
-  The forward kernel understates the risk of non-reversible chains (docs/errata.md).
+  The forward kernel understates the risk of non-reversible chains (docs/papers.md).
 * Bounds carry an upward slack (5e-15 on the eigenvalue or singular value, 1e-15 on the result), so that rounding
   never puts a bound below the exact Delta(t).
 """

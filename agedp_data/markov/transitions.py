@@ -671,7 +671,7 @@ def ascending_products(kernels: ArrayLike, steps: ArrayLike, *, direction: str) 
         ChainError: steps that are not integers >= 0.
 
     References:
-        [A] eq. 12 with products in place of powers (docs/errata.md). https://doi.org/10.1109/TIT.2023.3340147
+        [A] eq. 12 with products in place of powers (docs/papers.md). https://doi.org/10.1109/TIT.2023.3340147
 
     >>> swap, stay = [[0.0, 1.0], [1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]]
     >>> [kernel[0].tolist() for _, kernel in ascending_products([swap, stay], [2, 4], direction="backward")]

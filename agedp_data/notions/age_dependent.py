@@ -442,10 +442,9 @@ class AgeDependent(EnforcedPromise):
     within the caps.
     """
     method: Method
-    """How the bound is computed. "tight": the exact leakage function of the chains, the sharpest. "total_variation":
-    from the total variation alone. "spectral": from the spectral-gap bound (reversible chains).
-    "reversibilised": from the spectral-gap bound of the reversibilised chain (every chain). A declared curve allows
-    "total_variation" only.
+    """How the bound is computed. "tight": the exact leakage function of the chains. "total_variation": from the total
+    variation alone, all that a declared curve allows. "spectral", "reversibilised": from the spectral-gap bound of
+    reversible chains, of the reversibilised chain (every chain).
     """
     secret: Secret
     """What the bound is about: the total of the current day, or one half-hour."""

@@ -281,11 +281,12 @@ class Promise(Section):
     """Cap on the sum of epsilon over all days, at which the series ends."""
     delta: Annotated[Delta | None, LATER, DELTA] = None
     """Probability in the bounds over several days (`epsilon_total`, `epsilon_per_window` of w-event, `alpha`), which
-    are (epsilon, delta) bounds with it; the caps of a day stay without exception."""
+    are (epsilon, delta) bounds with it; the caps of a day stay pure.
+    """
     accept: Annotated[Acceptances | None, FREE] = None
-    """Causes that refuse a first release, accepted in writing: "no-credit" (the notion's own bound is at least 0.95 of
-    the sum of the losses of all days), "useless" (no span has a 90 % interval below 25 % of the yardstick's mean), and
-    "total" (the sum of all losses, or the epsilon of a window, is above 20). Read at the first registration only.
+    """Causes that refuse a first release, accepted in writing: "no-credit" (the notion's bound is at least 0.95 of the
+    sum of all losses), "useless" (no span has a 90 % interval below 25 % of the yardstick's mean), "total" (the sum of
+    all losses, or the epsilon of a window, is above 20). Read at the first registration only.
     """
 
     _publication: Publication = PrivateAttr(default=Publication())

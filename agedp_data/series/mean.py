@@ -463,8 +463,8 @@ class Mean(series_terms.EnergySeries):
 
     statistic: Literal["mean"]
     every: Annotated[Literal["day", "week", "month", "year"], LATER] = "day"
-    """Days of a row: each day, or the days of a calendar week from Monday, month or year together. A row of a period
-    costs what one of its days has for this series, counts in every one of them, and has the noise of all of them.
+    """Days of a row: each day, or a calendar week from Monday, month or year. A period costs what one of its days has
+    for this series, counts in every one of them, and has the noise of all of them.
     """
 
     @property

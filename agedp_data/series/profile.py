@@ -723,12 +723,12 @@ class Profile(EnergySeries):
     statistic: Literal["profile"]
     half_hour_clamp_kwh: Annotated[PositiveKwh, EITHER]
     """Upper bound on a household's half-hour; a larger one counts as this, then the day is reduced in proportion to
-    `clamp_kwh`. Public, never derived from the data. Of hourly readings an hour has twice this bound.
+    `clamp_kwh`. Public, never derived from the data. An hourly reading has twice this bound.
     """
     every: Annotated[Literal["day", "weekday-month"], LATER] = "day"
-    """Days of a row: each day, or the weekdays and the weekends of a calendar month, each kind with a profile of its
-    own. A row of a month costs what one of its days has for this series, counts in every one of them, and has the noise
-    of all of them. Public holidays count by their day of the week.
+    """Days of a row: each day, or the weekdays and the weekends of a calendar month, each with a profile of its own. A
+    month costs what one of its days has for this series, counts in every one of them, and has the noise of all of them.
+    Holidays count by their day of the week.
     """
 
     @property

@@ -274,13 +274,13 @@ class Series(Section):
     statistic: str
     """Published statistic of a day."""
     share: Annotated[DayShare | None, SHARE] = None
-    """Share of each day's epsilon (under "neighbourhood": of its epsilon for small changes). Required with several
-    series; the shares add up to 1. With a list of clamps, or of columns in `by`: a list, one share for each.
+    """Share of each day's epsilon (under "neighbourhood": for small changes). Required with several series; the shares
+    add up to 1. A list, one for each, with a list of clamps or of columns in `by`.
     """
     by: Annotated[Annotated[str | tuple[str, ...], PlainValidator(_group_columns), _COLUMNS] | None, EITHER] = None
-    """Group column of the roster; the series then has one value per group and day. A list of 2 to 6 columns, the
-    finest first, such as ["feeder", "substation", "area"], is a hierarchy: each column is a level, a series with a
-    share of its own, and groups are named by their path, "north/S1/F12".
+    """Group column of the roster: one value per group and day. A list of 2 to 6 columns, the finest first, such as
+    ["feeder", "substation", "area"], is a hierarchy: each is a level, a series with a share of its own; groups have the
+    names of their paths, "north/S1/F12".
     """
     max_missing: Annotated[Missing, EITHER] = 2
     """A household-day that lacks more readings than this counts as missing: of half-hours, or of hours where [input]
@@ -516,9 +516,8 @@ class EnergySeries(Series):
     """
 
     clamp_kwh: Annotated[PositiveKwh, EITHER]
-    """Upper bound on a household's daily total; a larger total counts as this. Public, never derived from the data.
-    Only with statistic = "mean" and every = "day", a list of 2 to 4 ascending bounds cuts the day into layers, each a
-    series with a share of its own.
+    """Upper bound on a household's daily total; a larger total counts as this. Public, never derived from the data. For
+    daily means, a list of 2 to 4 ascending bounds cuts the day into layers, each a series with a share of its own.
     """
     missing_kwh: Annotated[Kwh, EITHER] = exact(0)
     """Value of a missing household-day."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import typer
-from table_heads import OPTION_TABLE
+from run_file import without_emphasis
 
 from agedp_flows.cli.app import app
 
@@ -16,6 +18,9 @@ if TYPE_CHECKING:
     from typer.core import TyperCommand
 
 _EXAMPLE = "Example:"
+_PLAIN_TYPE = re.compile(r" <(?:list\[\w+\]|path|str|int range)>")
+_MANY = 4
+"""An argument or option of so many commands is described once."""
 
 
 Panel = tuple[str, tuple[tuple[str, str], ...]]
@@ -23,11 +28,12 @@ Panel = tuple[str, tuple[tuple[str, str], ...]]
 
 
 def commands_page() -> str:
-    """Return every command with its usage, arguments, options and example."""
+    """Return every command with its arguments, options and example; what many of them share stands first."""
     commands = list(every_command())
-    lines, shared = list(_overview(commands)), dict[Panel, str]()
+    common = _common_records(commands)
+    lines, shared = [*_overview(), *_common(common)], dict[Panel, str]()
     for path, command in commands:
-        lines += _lines(path, command, shared)
+        lines += _lines(path, command, common, shared)
     return "\n".join(lines)
 
 
@@ -46,35 +52,61 @@ def _below(path: str, command: TyperCommand) -> Iterator[tuple[str, TyperCommand
             yield from _below(f"{path} {name}", child)
 
 
-def _overview(commands: list[tuple[str, TyperCommand]]) -> Iterator[str]:
-    """Yield a table of all commands, each with the first sentence of its help and a link to its section."""
-    yield from ("| command | purpose |", "|---|---|")
-    for path, command in commands:
-        purpose = inspect.cleandoc(command.help or "").partition("\n\n")[0]
-        yield f"| [`{path}`](#{_anchor(path)}) | {_cell(_plain(purpose))} |"
+def _overview() -> Iterator[str]:
+    """Yield a table of the groups of commands, each command with a link to its section."""
+    yield from ("| group | commands |", "|---|---|")
+    grouped: dict[str, list[str]] = {}
+    root = typer.main.get_command(app)
+    for name, command in root.commands.items():  # type: ignore[attr-defined]
+        paths = [path for path, _ in _below(f"agedp {name}", command) if not command.hidden]
+        grouped.setdefault(command.rich_help_panel, []).extend(paths)
+    for group, paths in grouped.items():
+        yield f"| {group} | {', '.join(f'[`{path}`](#{_anchor(path)})' for path in paths)} |"
     yield ""
 
 
-def _lines(path: str, command: TyperCommand, shared: dict[Panel, str]) -> Iterator[str]:
+def _common_records(commands: list[tuple[str, TyperCommand]]) -> dict[tuple[str, str], str]:
+    """Return the arguments and options that many commands share, each with its name alone."""
+    counted: Counter[tuple[str, str]] = Counter()
+    for path, command in commands:
+        counted.update(record for _, records in _panels(command, _context(path, command)) for record in records)
+    return {record: record[0].partition(" ")[0] for record, count in counted.items() if count >= _MANY}
+
+
+def _common(common: dict[tuple[str, str], str]) -> Iterator[str]:
+    """Yield what many commands share."""
+    yield from ("Many commands share these; their sections name them only:", "")
+    yield from _listed(common)
+
+
+def _context(path: str, command: TyperCommand) -> Context:
+    return command.make_context(path, [], resilient_parsing=True)
+
+
+def _lines(
+    path: str, command: TyperCommand, common: dict[tuple[str, str], str], shared: dict[Panel, str]
+) -> Iterator[str]:
     """Yield the section of a command; `shared` has the titled panels of earlier commands, listed once."""
-    context = command.make_context(path, [], resilient_parsing=True)
     purpose, *examples = inspect.cleandoc(command.help or "").split(_EXAMPLE)
-    usage = " ".join(piece for piece in command.collect_usage_pieces(context) if piece)
-    yield from (f"## {path}", "", purpose.strip(), "", "```text", f"{path} {usage}", "```", "")
-    for title, records in _panels(command, context):
+    yield from (f"## {path}", "", purpose.strip(), "")
+    for example in examples:
+        yield from ("```sh", *_example_lines(example), "```", "")
+    for title, records in _panels(command, _context(path, command)):
         if first_command := shared.get((title, records)):
             yield from (f"**{title}**: as for [`{first_command}`](#{_anchor(first_command)}).", "")
             continue
         if title:
             shared[title, records] = path
             yield from (f"**{title}**", "")
-        yield from (OPTION_TABLE, "|---|---|")
-        yield from (f"| `{_cell(name)}` | {_cell(_plain(about))} |" for name, about in records)
-        yield ""
-    if examples:
-        yield from ("For example:", "")
-    for example in examples:
-        yield from ("```sh", *_example_lines(example), "```", "")
+        own = [record for record in records if record not in common]
+        yield from _listed(own)
+        if len(own) < len(records):
+            yield from (f"Also {', '.join(f'`{common[record]}`' for record in records if record in common)}.", "")
+
+
+def _listed(records: Iterable[tuple[str, str]]) -> Iterator[str]:
+    lines = [f"* `{name}`: {_plain(about)}" for name, about in records]
+    yield from (*lines, "") if lines else ()
 
 
 def _panels(command: TyperCommand, context: Context) -> Iterator[Panel]:
@@ -82,7 +114,9 @@ def _panels(command: TyperCommand, context: Context) -> Iterator[Panel]:
     panels: dict[str, list[tuple[str, str]]] = {"": []}
     for parameter in command.get_params(context):
         if parameter.name != "help" and (record := parameter.get_help_record(context)) is not None:
-            panels.setdefault(getattr(parameter, "rich_help_panel", None) or "", []).append(record)
+            name, about = record
+            panel = getattr(parameter, "rich_help_panel", None) or ""
+            panels.setdefault(panel, []).append((_PLAIN_TYPE.sub("", name), about))
     yield from ((title, tuple(records)) for title, records in panels.items() if records)
 
 
@@ -100,10 +134,6 @@ def _anchor(path: str) -> str:
     return path.replace(" ", "-")
 
 
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
-
-
 def _plain(text: str) -> str:
     """Return a text on one line, escaped for Markdown."""
-    return " ".join(text.split()).replace("[", "\\[")
+    return without_emphasis(" ".join(text.split()).replace("[", "\\["))

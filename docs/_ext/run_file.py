@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 import textwrap
 import types
 from collections.abc import Iterable, Iterator
@@ -16,7 +17,6 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic import PlainValidator
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
-from table_heads import KEY_TABLE
 
 from agedp_data.config.input import INPUTS, LongColumns
 from agedp_data.config.model_section import DeclaredModel, EstimatedModel
@@ -67,8 +67,8 @@ _VALIDATOR_TEXTS = {
     "_draw_epsilon": "epsilon above 0",
     "_delta": 'between 0 and 1, a number or text such as `"1e-6"`',
     "_total": 'epsilon above 0, or `"unlimited"`',
-    "kwh": "kWh, three decimals at most",
-    "positive_kwh": "kWh above 0, three decimals at most",
+    "kwh": "kWh",
+    "positive_kwh": "kWh above 0",
     "text": "text",
     "_group_columns": "text, or list of 2 to 6 texts",
     "_zone": "time zone",
@@ -135,12 +135,18 @@ def _table_lines(table: str, sections: tuple[type[Section], ...]) -> Iterator[st
         if all(_is_same_key(key, section, sections[0]) for section in sections[1:])
     ]
     yield from _keys(sections, shared)
+    earlier: dict[str, tuple[type[Section], str]] = {}
     for section in sections if len(sections) > 1 else ():
         own_keys = [key for key in section.model_fields if key not in shared]
         choice = next(key for key in own_keys if get_origin(section.model_fields[key].annotation) is Literal)
-        value = get_args(section.model_fields[choice].annotation)[0]
-        yield from (f'### {choice} = "{value}"', "")
-        yield from list(_keys((section,), [key for key in own_keys if key != choice])) or ["No further keys.", ""]
+        heading = f'{choice} = "{get_args(section.model_fields[choice].annotation)[0]}"'
+        again = [key for key in own_keys if key in earlier and _is_same_key(key, section, earlier[key][0])]
+        yield from (f"### {heading}", "")
+        if again:
+            yield from (f"`{'`, `'.join(again)}`: as for {earlier[again[0]][1]}.", "")
+        new = [key for key in own_keys if key not in (choice, *again)]
+        yield from list(_keys((section,), new)) or ([] if again else ["No further keys.", ""])
+        earlier |= {key: (section, heading) for key in new if key not in earlier}
 
 
 def _is_same_key(key: str, section: type[Section], reference: type[Section]) -> bool:
@@ -156,13 +162,22 @@ def _keys(sections: tuple[type[Section], ...], keys: Iterable[str]) -> Iterator[
     named = [key for key in keys if not _is_table(first_section.model_fields[key])]
     if not named:
         return
-    yield from (KEY_TABLE, "|---|---|---|---|")
     for key in named:
         fields = [section.model_fields[key] for section in sections]
         default = next((_default(field) for field in fields if not field.is_required()), "**must**")
+        values = ", ".join(text for text in (_values(fields[0]), default) if text)
         free = " *Free.*" if FREE in fields[0].metadata or first_section in _FREE_SECTIONS else ""
-        yield f"| `{key}` | {_values(fields[0])} | {default} | {key_meaning(first_section, key)}{free} |"
+        yield f"* `{key}` ({values}): {without_emphasis(key_meaning(first_section, key))}{free}"
     yield ""
+
+
+def without_emphasis(text: str) -> str:
+    r"""Return a text in which a star is a star, as in a name of files.
+
+    >>> without_emphasis('"*" or "m-*.csv", not `*`')
+    '"\\*" or "m-\\*.csv", not `*`'
+    """
+    return "".join(part if part.startswith("`") else part.replace("*", r"\*") for part in re.split(r"(`[^`]*`)", text))
 
 
 def _is_table(field: FieldInfo) -> bool:
@@ -173,8 +188,8 @@ def _default(field: FieldInfo) -> str:
     if field.is_required():
         return "**must**"
     if field.default is PydanticUndefined or field.default is None or field.default == ():
-        return "–"
-    return f"`{_written(field.default)}`"
+        return ""
+    return f"default `{_written(field.default)}`"
 
 
 def _written(value: object) -> str:
@@ -186,7 +201,7 @@ def _written(value: object) -> str:
 def _values(field: FieldInfo) -> str:
     """Return the values of a key as text."""
     if get_origin(field.annotation) is Literal:
-        items = (str(item).replace("\t", "\\t").replace("|", "\\|") for item in get_args(field.annotation))
+        items = (str(item).replace("\t", "\\t") for item in get_args(field.annotation))
         return ", ".join(f'`"{item}"`' for item in items)
     return _validator_text(field.metadata) or _annotation_text(field.annotation, _bounds(field.metadata))
 
@@ -215,7 +230,7 @@ def _annotation_text(annotation: Any, bounds: tuple[str, str] = ("", "")) -> str
         return f"list of {_annotation_text(parts[0])}"
     low, high = bounds
     type_name = {bool: "`true`, `false`", int: "whole number", str: "text", date: "date", Decimal: "number"}[annotation]
-    return f"{type_name} from {low} to {int(high):,}" if high else f"{type_name} from {low}" if low else type_name
+    return f"{low} to {int(high):,}" if high else f"{type_name} from {low}" if low else type_name
 
 
 def _annotated_text(parts: tuple[Any, ...]) -> str:

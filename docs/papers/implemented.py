@@ -1,4 +1,4 @@
-"""What the project implements of each paper, and where it differs: the first table of each part of papers.md."""
+"""What the project implements of each paper, and where it differs: the beginning of each part of papers.md."""
 
 from __future__ import annotations
 
@@ -10,25 +10,20 @@ _AGE: _Rows = (
     ("Definitions 4, 10", "notion `age-dependent`", "unit: one household-day; ages count from the end of the day"),
     ("Definition 7, eq. 12", "`markov.mixing.total_variation`", "always of the reversed chain"),
     ("Theorem 1, eq. 14", "`accounting.ageing.risk`, `total_variation`", "method `tight` is exact and smaller"),
-    ("Theorem 2", "`accounting.ageing.risk` with infinite loss", "justifies no release: caps hold beside it"),
     ("Theorem 3, eq. 25", "`accounting.ageing.compose`", "inputs sorted by time, any overlap of ages"),
     ("Proposition 3, eq. 30", "`accounting.ageing.peak`", "supremum of the tight recursion; eq. 30 is a method"),
     ("Algorithms 1, 2", "`accounting.ageing.plan_ageing`", "exact search over whole steps"),
     ("eq. 55", "`markov.mixing.spectral_bound`", "reversible chains only; `reversibilised_bound` for every chain"),
-    ("Definition 5", "`accounting.ageing.age_artificially`", "a function; no release uses it"),
 )
 _TEMPORAL: _Rows = (
     ("Definitions 5 to 8, eq. 11", "`accounting.temporal_leakage.temporal`", "upper bound; both kernels of one chain"),
     ("Algorithms 1 to 5, eq. 24", "`leakage.function.leakage`", "one sort for each pair of rows, no overflow"),
     ("Theorem 11, Algorithm 6", "`leakage.function.supremum`", "all pairs and prefixes, strict case, stable root"),
-    ("Theorem 3, Corollary 1", "`temporal_leakage.window`, `user_level`", "none"),
     ("Algorithms 7, 8", "`temporal_allocation.allocate`", "even shares and a local optimum beside them"),
-    ("eq. 28", "`markov.transitions.transition_matrix`", "experiments only: smoothing lowers a bound"),
     ("one kernel for each step", "`accounting.temporal_recursion`", "days of 48 half-hours, with two kernels"),
 )
 _DISCOUNTED: _Rows = (
     ("Definitions 9, 10, 13, 14", "notion `discounted`", '"for every t" is part of the definition'),
-    ("Corollary 8", "`schedule`, method `classical`", "even shares of a known horizon"),
     ("Corollary 12", "`schedule`, method `paper`", "`renewal` and `optimal` have less noise"),
     ("Corollary 16", "`schedule`, method `paper`", "certified constant; the printed one is refused where too small"),
     ("time of the experiment", "`clock`", "`data-day` or `publication-day`, named in the statement"),
@@ -37,42 +32,23 @@ _NEIGHBOURHOOD: _Rows = (
     ("δ-neighbours", "`delta_neighbourhood.distance`", "one household's day moves by at most δ"),
     ("shifted histograms", "`series.sensitivity.shifted_histograms`", "releases take cumulative counts: less noise"),
     ("dynamic datasets, offline", '`window_budgets`, `spend = "offline"`', "least mean noise, a convex programme"),
-    ("dynamic datasets, online", '`spend = "fraction"`, `"per-request"`', "losses of any window sum to at most ε"),
     ("2δ costs 2ε", "notion `neighbourhood`", "exact for Laplace noise on a sum; the full-range loss is capped too"),
 )
 _PAPERS: Final = {
-    "age": (
-        "M. Zhang, E. Wei, R. Berry, J. Huang: [Age-Dependent Differential"
-        " Privacy](https://doi.org/10.1109/TIT.2023.3340147), IEEE Transactions on Information Theory, 2024: [A]."
-        " Notion [`age-dependent`](notions.md#age-dependent).",
-        _AGE,
-    ),
-    "temporal": (
-        "Y. Cao, M. Yoshikawa, Y. Xiao, L. Xiong: [Quantifying Differential Privacy in Continuous Data Release Under"
-        " Temporal Correlations](https://doi.org/10.1109/TKDE.2018.2824328), IEEE Transactions on Knowledge and Data"
-        " Engineering 31(7), 2019: [T]. Notion [`temporal`](notions.md#temporal).",
-        _TEMPORAL,
-    ),
-    "discounted": (
-        "F. Farokhi: [Temporally Discounted Differential Privacy for Evolving Datasets on an Infinite"
-        " Horizon](https://doi.org/10.48550/arXiv.1908.03995), ICCPS, 2020: [F]. Notion"
-        " [`discounted`](notions.md#discounted).",
-        _DISCOUNTED,
-    ),
-    "neighbourhood": (
-        "C. Fang, E.-C. Chang: Differential Privacy with δ-Neighbourhood for Spatial and Dynamic Datasets, slides,"
-        " 2014: [D]. Notion [`neighbourhood`](notions.md#neighbourhood).",
-        _NEIGHBOURHOOD,
-    ),
+    "age": ("A", "age-dependent", _AGE),
+    "temporal": ("T", "temporal", _TEMPORAL),
+    "discounted": ("F", "discounted", _DISCOUNTED),
+    "neighbourhood": ("D", "neighbourhood", _NEIGHBOURHOOD),
 }
+"""Letter of each paper in the glossary, its notion, and what is implemented."""
 
 
 def implemented(name: str) -> str:
-    """Return the reference of a paper and its table as Markdown.
+    """Return the letter of a paper and what is implemented of it as Markdown.
 
     >>> implemented("age").splitlines()[2]
-    '| of the paper | in the project | difference |'
+    '* Definitions 4, 10: notion `age-dependent`; unit: one household-day; ages count from the end of the day'
     """
-    reference, rows = _PAPERS[name]
-    table = ["| of the paper | in the project | difference |", "|---|---|---|"]
-    return "\n".join([reference, "", *table, *(f"| {' | '.join(row)} |" for row in rows)])
+    letter, notion, rows = _PAPERS[name]
+    reference = f"Paper [{letter}](glossary.md#papers), notion [`{notion}`](notions.md#{notion})."
+    return "\n".join([reference, "", *(f"* {place}: {here}; {difference}" for place, here, difference in rows)])

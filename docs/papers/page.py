@@ -1,52 +1,57 @@
-"""The page of all figures: one sentence each, the data it rests on, and the table of claims; written by the command."""
+"""The page of the papers: figures with one sentence each, errors, and the claims that rest on households.
+
+Decisions:
+
+* A picture contains its finding, its data and its erratum, so the page does not repeat them.
+* All claims are rows of a table of their own, `papers/claims.csv`; the errors are rows of `papers/errata.csv`, which is
+  written by hand, each with the test that computes its number.
+"""
 
 from __future__ import annotations
 
-import re
+import csv
+import io
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import get_args
 
 from agedp.local_files import atomic_files
+from docs.papers.accuracy.page import accuracy_section
 from docs.papers.implemented import implemented
-from docs.papers.references import linked
-from docs.papers.results import PUBLISHED, Paper, PaperClaim, PaperFigure, Verdict
+from docs.papers.references import cited
+from docs.papers.results import Paper, PaperClaim, PaperFigure, Verdict
 from docs.papers.writing import writable
 
 _READABLE = 0o644
+_ERRATA = Path(__file__).parent / "errata.csv"
 
 _INTRODUCTION = """# The papers, reproduced
 
-The project implements four papers. This page lists for each what is implemented and where the project differs,
-repeats the paper's experiments with the code that makes the releases, and judges every claim.
+Four [papers](glossary.md#papers) stand behind the notions. For each this page states what agedp implements and where it
+differs, repeats the figures with the code that makes the releases, and lists the unsafe errors.
 
-* *Figures.* The paper's curve is vermilion and broken, with hollow marks. The project's is blue and solid. Green is
-  counted on readings, dotted grey a reference. Each figure names its data. Where a figure cannot be reproduced, an
-  erratum follows.
-* *Verdicts.* *Reproduced*: true as printed, or under a reading that the row names. *Sharpened*: true, and a stronger
-  statement holds. *Refuted*: false as printed, with a number. *Not judged*: the data at hand, or the paper's own words,
-  do not decide it.
-* *Refutations.* Each names its ground. *Every open value*: the claim is false for every value tried of what the paper
-  leaves open. *Own case*: it is false on the paper's own data and parameters, or in a case that meets its conditions.
-* *Measured households.* A verdict on readings is a verdict on these households. Their number is small: each row states
-  how far its numbers differ over random halves of them.
-* *Tests.* Each claim names a test under `tests/` that computes it. [Errata](errata.md) lists the errors alone, the
-  unsafe ones first.
+* *Figures.* The paper's curve is vermilion and broken, the project's blue and solid. Green is counted on readings,
+  dotted grey a reference. The line below a picture names its data.
+* *Errors.* *Unsafe*: a release that follows the equation as printed is less private than it claims. The code computes
+  the corrected form, or refuses the case. [errata.csv](papers/errata.csv) has all errors, what holds, and their tests.
+* *Claims.* [claims.csv](papers/claims.csv) has every claim with the number found, its data and its test. *Reproduced*:
+  true as printed, or under a named reading. *Sharpened*: true, and more is. *Refuted*: false, for *every open value*
+  tried of what the paper leaves open, or in its *own case*. *Not judged*: the data at hand do not decide it.
+* *Households.* A verdict on readings is one on these households. They are few; rows have the spread over random
+  halves."""
 
-Unless a row says otherwise, a claim rests on the paper's published parameters and no data. A command writes this
-page:
+_WRITING = """## Write it again
 
     pip install '.[papers]'
     python -m docs.papers all --out papers --docs docs
 
-`--london FILES` and `--ausgrid FILES` name open data. Without them synthetic households take their place, and the
-page reports it. The folder `papers` then contains every figure as SVG, PNG and Parquet, and the claims as JSON and
-Parquet."""
+`--london FILES` and `--ausgrid FILES` name open data; synthetic households stand in for what is not named. The folder
+`papers` then has each figure as SVG, PNG and Parquet, and the claims as JSON and Parquet."""
 
 
 def write_page(papers: Sequence[Paper], docs: Path, *, out: Path) -> Path:
-    """Write papers.md, copy each figure's SVG from `out` into papers/, and return the page.
+    """Write papers.md and papers/claims.csv, copy each figure's SVG from `out` into papers/, and return the page.
 
     Raises:
         RunFileError: it cannot be written.
@@ -62,6 +67,7 @@ def _write_page(papers: Sequence[Paper], docs: Path, out: Path) -> Path:
         for figure in paper.figures:
             drawn = (out / paper.name / f"{figure.name}.svg").read_bytes()
             atomic_files.write(folder / picture(paper, figure), drawn, mode=_READABLE)
+    atomic_files.write(folder / "claims.csv", claims_table(papers).encode(), mode=_READABLE)
     page = docs / "papers.md"
     atomic_files.write(page, page_of(papers).encode(), mode=_READABLE)
     return page
@@ -74,43 +80,67 @@ def picture(paper: Paper, figure: PaperFigure) -> str:
 
 def page_of(papers: Sequence[Paper]) -> str:
     """Return the page as Markdown."""
-    verdicts = Counter(claim.verdict for paper in papers for claim in paper.claims)
-    counted = ", ".join(f"{verdicts[verdict]} {verdict}" for verdict in get_args(Verdict) if verdicts[verdict])
-    blocks = [_INTRODUCTION, f"Of {verdicts.total()} claims: {counted}."]
+    blocks = [_INTRODUCTION, f"Of {_counted(claim for paper in papers for claim in paper.claims)}."]
     for paper in papers:
-        blocks += [f"## {paper.title}", implemented(paper.name)]
+        blocks += [f"## {paper.title}", implemented(paper.name), f"Of {_counted(paper.claims)}."]
         blocks += [section(paper, figure) for figure in paper.figures]
-        blocks.append(f"### Claims and verdicts: {paper.title}\n\n" + "\n".join(_rows(paper.claims)))
-    return "\n\n".join(blocks) + "\n"
+        measured = [claim for claim in paper.claims if "London" in claim.rests_on]
+        if measured:
+            blocks.append(f"### Claims judged on households: {paper.title}\n\n" + "\n".join(_rows(measured)))
+        blocks.append(f"### Errors: {paper.title}\n\n" + "\n".join(_errors(paper.name)))
+    return "\n\n".join([*blocks, accuracy_section(), _WRITING]) + "\n"
+
+
+def _counted(claims: Iterable[PaperClaim]) -> str:
+    verdicts = Counter(claim.verdict for claim in claims)
+    counts = ", ".join(f"{verdicts[verdict]} {verdict}" for verdict in get_args(Verdict) if verdicts[verdict])
+    return f"{verdicts.total()} claims: {counts}"
 
 
 def section(paper: Paper, figure: PaperFigure) -> str:
-    """Return heading, picture and sentences of a figure."""
-    paragraphs = [
-        f"### {figure.shows}: {figure.title}",
-        f"![{figure.title}](papers/{picture(paper, figure)})",
-        figure.sentence,
-        f"*Rests on {figure.rests_on}.*",
-    ]
-    return "\n\n".join(paragraphs + [f"*Erratum: {linked(figure.erratum)}*"] * bool(figure.erratum))
+    """Return heading, picture and sentence of a figure."""
+    shown = f"![{figure.title}](papers/{picture(paper, figure)})"
+    return f"### {figure.shows}\n\n{shown}\n\n{figure.sentence}"
 
 
-def short_source(rests_on: str) -> str:
-    """Return the name of the data; the section of the figure has their size and period.
-
-    >>> short_source("Low Carbon London (open data): 40 households")
-    'Low Carbon London'
-    """
-    return re.split(r":| \(", rests_on)[0]
+def claims_table(papers: Sequence[Paper]) -> str:
+    """Return all claims as CSV, the table that the page links."""
+    written = io.StringIO()
+    table = csv.writer(written, lineterminator="\n")
+    table.writerow(("paper", "where", "claim", "verdict", "of", "found", "rests on", "correct form", "test"))
+    for paper in papers:
+        for claim in paper.claims:
+            of_verdict = claim.ground or claim.reading
+            facts = (claim.found, claim.rests_on, cited(claim.correct_form), claim.test)
+            table.writerow((paper.name, claim.place, claim.claim, claim.verdict, of_verdict, *facts))
+    return written.getvalue()
 
 
 def _rows(claims: Sequence[PaperClaim]) -> Iterator[str]:
-    yield "| where | claim | verdict | found | correct form | test |"
-    yield "|---|---|---|---|---|---|"
+    yield "| where | claim | verdict | found | test |"
+    yield "|---|---|---|---|---|"
     for claim in claims:
-        found = claim.found if claim.rests_on == PUBLISHED else f"{claim.found} *({short_source(claim.rests_on)})*"
-        test = f"`{claim.test.partition('::')[2]}`"
         of_verdict = f" ({claim.ground or claim.reading})" if claim.ground or claim.reading else ""
-        verdict = f"**{claim.verdict}**{of_verdict}"
-        cells = (claim.place, claim.claim, verdict, found, linked(claim.correct_form), test)
+        cells = (claim.place, claim.claim, f"**{claim.verdict}**{of_verdict}", claim.found, f"`{_test_name(claim)}`")
         yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _test_name(claim: PaperClaim) -> str:
+    return claim.test.partition("::")[2]
+
+
+def _errors(paper: str) -> Iterator[str]:
+    """Yield the table of a paper's unsafe errors, and where the others are."""
+    rows = [row for row in read_errata() if row["paper"] == paper]
+    unsafe, others = [row for row in rows if row["unsafe"]], [row for row in rows if not row["unsafe"]]
+    if unsafe:
+        yield from ("| where | unsafe as printed | what holds |", "|---|---|---|")
+        yield from (f"| {row['where']} | {row['printed']} | {row['holds']} |" for row in unsafe)
+        yield ""
+    places = "; ".join(dict.fromkeys(row["where"] for row in others))
+    yield f"{'Further errors' if unsafe else 'Errors'}, without danger to privacy: {places}."
+
+
+def read_errata() -> list[dict[str, str]]:
+    """Return the errors of all papers, each with its tests."""
+    return list(csv.DictReader(_ERRATA.read_text("utf-8").splitlines()))

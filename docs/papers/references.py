@@ -8,13 +8,13 @@ from typing import Final
 PAGES: Final = {
     "leakage": "mathematics.md#leakage-of-a-kernel",
     "chains": "chains.md#bound",
-    "goodness of fit": "goodness-of-fit.md",
+    "goodness of fit": "chains.md#goodness-of-fit",
     "ageing": "mathematics.md#ageing",
     "temporal leakage": "mathematics.md#temporal-leakage",
     "discounting": "mathematics.md#discounting",
     "neighbourhoods": "mathematics.md#neighbourhoods",
-    "sensitivity": "notions.md#definitions-that-all-notions-share",
-    "errata": "errata.md",
+    "sensitivity": "mathematics.md#sensitivities",
+    "errata": "papers.md",
 }
 """Page of each name that claims and errata have in brackets."""
 _NAMED: Final = re.compile(rf"\[({'|'.join(PAGES)})\]")
@@ -24,7 +24,7 @@ def linked(text: str) -> str:
     """Return a text for a page of docs/, in which names in brackets are links.
 
     >>> linked("[errata], reference value")
-    '[errata](errata.md), reference value'
+    '[errata](papers.md), reference value'
     """
     return _NAMED.sub(lambda name: f"[{name[1]}]({PAGES[name[1]]})", text)
 
@@ -33,6 +33,6 @@ def cited(text: str) -> str:
     """Return a text for a picture or a table, in which names in brackets are files of the repository.
 
     >>> cited("drawn repaired ([errata])")
-    'drawn repaired (docs/errata.md)'
+    'drawn repaired (docs/papers.md)'
     """
     return _NAMED.sub(lambda name: f"docs/{PAGES[name[1]]}", text)

@@ -124,7 +124,7 @@ class AgeDependent(PromiseKeys):
 
     .. math:: \varepsilon(t) \le \ln\left(1 + \Delta(t)\,(e^{\varepsilon} - 1)\right)
 
-    Source: [A] Theorem 1, with the errata of docs/errata.md.
+    Source: [A] Theorem 1, with the errata of docs/papers.md.
 
     Attributes:
         age_days: days between the end of a day and its publication [days].
@@ -185,7 +185,7 @@ class Discounted(PromiseKeys):
     .. math:: \sum_{k \le t} a(t-k)\,\varepsilon_k \le \varepsilon \text{ for every day } t, \qquad
        a(j) = r^j \text{ or } \frac{1}{1 + r j}
 
-    Source: [F] Definitions 10 and 14, with the errata of docs/errata.md.
+    Source: [F] Definitions 10 and 14, with the errata of docs/papers.md.
 
     Attributes:
         discount: "exponential" or "hyperbolic".
@@ -219,7 +219,7 @@ class Neighbourhood(PromiseKeys):
 
     .. math:: \varepsilon(x) = \varepsilon\, x / \delta, \qquad \delta \le x \le U
 
-    Source: [D] "Proposed formulation", with the errata of docs/errata.md.
+    Source: [D] "Proposed formulation", with the errata of docs/papers.md.
 
     Attributes:
         delta_kwh: change of a household's day that is protected [kWh].

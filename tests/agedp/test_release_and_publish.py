@@ -125,7 +125,7 @@ def test_the_aged_risk_never_exceeds_its_promise(homes, assume):
 
 
 def risk_by_curve(known):
-    """min over j of L_j(e_j) + the sum of the others (docs/goodness-of-fit.md), d = .5 from 2 days on, .2 from 7."""
+    """min over j of L_j(e_j) + the sum of the others (docs/chains.md), d = .5 from 2 days on, .2 from 7."""
     newest = max(known)
     distance = {one: 0.2 if (newest - one).days + 2 >= 7 else 0.5 for one in known}
     return min(math.log1p(distance[one] * math.expm1(loss)) + sum(known.values()) - loss for one, loss in known.items())

@@ -216,7 +216,7 @@ def test_a_delta_is_written_and_its_total_proposed():
     text = drafted(**year, epsilon_per_day="0.1").text()
     assert 'delta           = "1e-6"' in text
     assert "# decide: epsilon_total = 10.75 # composed loss of all days, at delta" in " ".join(text.split())
-    filled = drafted(**year, epsilon_total="10")  # docs/spans.md: a year of (10, 1e-6) permits 0.0939 a day
+    filled = drafted(**year, epsilon_total="10")  # docs/notions.md: a year of (10, 1e-6) permits 0.0939 a day
     assert re.findall(r"# decide: (\w+_epsilon|epsilon_\w+) *= ([\d.]+)", filled.text()) == [
         ("epsilon_per_day", "0.0939"), ("max_day_epsilon", "0.0939"),
     ]  # fmt: skip

@@ -102,7 +102,7 @@ def test_the_reversed_and_not_the_forward_kernel_decides(tmp_path):
     assert (found.steps_per_day, found.has_both_directions) == (1, True)
     exact = float(leakage(np.transpose(CYCLE), 1.0))  # the uniform law is stationary, so Bayes gives the transpose
     assert exact <= float(found(1, 1.0, direction="backward", method="tight")) <= exact * 1.01
-    # docs/errata.md: to 0 or up with even chances; forward total variation .5, .25 after 1, 2 steps, reversed 1, 1
+    # docs/papers.md: to 0 or up with even chances; forward total variation .5, .25 after 1, 2 steps, reversed 1, 1
     rows = [[0.5 * (j == 0) + 0.5 * (j == min(i + 1, 11)) for j in range(12)] for i in range(12)]
     found = kernel(tmp_path, rows)
     for age in (1, 2):

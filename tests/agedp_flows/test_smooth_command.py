@@ -87,7 +87,7 @@ def test_holidays_need_the_extra_and_weekdays_do_not(reader: CommandFolder, monk
     ended = reader.agedp("smooth", "received", "--out", "out")
     assert (ended.status, ended.out) == (2, "")
     assert 'pip install --constraint constraints.txt ".[smooth]"' in ended.err
-    assert 'pip install --constraint constraints.txt ".[smooth]"' in (ROOT / "docs" / "smooth.md").read_text("utf-8")
+    assert 'pip install --constraint constraints.txt ".[smooth]"' in (ROOT / "docs" / "written.md").read_text("utf-8")
     assert "--region none" in ended.err
     reader.succeed("smooth", "received", "--out", "out", "--region", "none")
 

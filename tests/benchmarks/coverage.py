@@ -21,7 +21,7 @@ from agedp_data.markov.memory_check import markov_goodness_of_fit
 from tests.source_path import ROOT
 
 LAGS = np.array([1, 2, 7, 14, 28])
-PAGE = ROOT / "docs" / "goodness-of-fit.md"
+PAGE = ROOT / "docs" / "papers" / "intervals.md"
 TABLE = "| days | sojourn |"
 """The table begins with it; the text before it is the page's own."""
 

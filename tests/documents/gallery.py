@@ -1,8 +1,8 @@
-"""Draws the pictures of docs/gallery.md by the lines of Python on that page.
+"""Draws the pictures of the pages by the lines of docs/gallery/plots.py.
 
     python -m tests.documents.gallery    writes docs/gallery/*.svg, from an empty folder
 
-The figure that a block leaves open is the picture that follows it.
+The figure that the lines below `# picture: NAME` leave open is docs/gallery/NAME.svg.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -18,37 +17,40 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 
 from tests.documents.notebook import STYLE, open_figures, svg
-from tests.documents.pages import ROOT, blocks
+from tests.documents.pages import ROOT
 
-PAGE = ROOT / "docs" / "gallery.md"
-PICTURE = re.compile(r"^!\[(?P<alt>[^\]]+)\]\((?P<path>gallery/[\w-]+\.svg)\)$", re.MULTILINE)
-
-
-def pictures() -> Iterator[tuple[str, str]]:
-    """Yield path and alternative text of each picture of the page."""
-    for picture in PICTURE.finditer(PAGE.read_text("utf-8")):
-        yield picture["path"], picture["alt"]
+GALLERY = ROOT / "docs" / "gallery"
+_NAMED = re.compile(r"^# picture: ([\w-]+)$", re.MULTILINE)
+_SHOWN = re.compile(r"^!\[(?P<alt>[^\]]+)\]\(gallery/(?P<name>[\w-]+)\.svg\)$", re.MULTILINE)
 
 
-def drawn() -> Iterator[str]:
-    """Yield each figure of the page as SVG, drawn in the folder in hand."""
+def shown() -> Iterator[tuple[str, str]]:
+    """Yield name and alternative text of each picture on the pages."""
+    for page in sorted((ROOT / "docs").glob("*.md")):
+        for picture in _SHOWN.finditer(page.read_text("utf-8")):
+            yield picture["name"], picture["alt"]
+
+
+def drawn() -> Iterator[tuple[str, str]]:
+    """Yield name and SVG of each picture, drawn in the folder in hand."""
     known: dict[str, Any] = {"__name__": "__main__"}
     plt.close("all")
     plt.switch_backend("agg")
+    first, *parts = _NAMED.split((GALLERY / "plots.py").read_text("utf-8"))
     with mpl.rc_context(STYLE | {"font.size": 12, "figure.constrained_layout.use": True}):
-        for block in blocks(PAGE.read_text("utf-8")):
-            if "plot" in block.marks.split():
-                exec(compile("\n" * block.line + block.text, "gallery", "exec"), known)  # noqa: S102
-                yield from (svg(figure)["image/svg+xml"] for figure in open_figures())
+        exec(compile(first, "plots", "exec"), known)  # noqa: S102
+        for name, lines in zip(parts[::2], parts[1::2], strict=True):
+            exec(compile(lines, name, "exec"), known)  # noqa: S102
+            [figure] = open_figures()
+            yield name, svg(figure)["image/svg+xml"]
 
 
 def main() -> None:
     """Draw the pictures."""
     with TemporaryDirectory() as folder, contextlib.chdir(folder):
-        texts = list(drawn())
-    (ROOT / "docs" / "gallery").mkdir(exist_ok=True)
-    for (path, _), text in zip(pictures(), texts, strict=True):
-        Path(ROOT / "docs" / path).write_text(text, "utf-8")
+        texts = dict(drawn())
+    for name, text in texts.items():
+        (GALLERY / f"{name}.svg").write_text(text, "utf-8")
 
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ from agedp_data import mechanisms
 from agedp_flows.cli import app
 
 ROOT = Path(__file__).parents[2]
-NOISY = frozenset({"README.md", "recipient.md", "smooth.md"})
+NOISY = frozenset({"README.md", "recipient.md", "written.md"})
 """A published mean is what the first is about, and the error of one the second; a smoothed interval follows from it."""
 _FENCE = re.compile(r"^(?P<tick>`{3,})(?P<language>\w*)(?P<marks>[^\n]*)\n(?P<text>.*?)^(?P=tick)$", re.M | re.S)
 _CELL = re.compile(r"[0-9]*\.?[0-9][0-9,.]*(?<![,.])")

@@ -60,7 +60,7 @@ def test_every_page_is_built_and_none_loads_anything_from_elsewhere(site):
     assert notions.count("<math ") > 20
     assert re.findall(r"<script[^>]*mathjax", notions, re.IGNORECASE) == []
     assert ("max_day_epsilon" in keys, "agedp ledger amend" in commands) == (True, True)
-    assert min(keys.count('<table class="keys four'), commands.count('<table class="keys ')) > 10
+    assert min(keys.count("<li>"), commands.count("<li>")) > 80
     listed = (site / "outside_links.txt").read_text("utf-8").splitlines()
     assert "https://doi.org/10.1109/TKDE.2018.2824328" in listed
     assert all(re.fullmatch(r"https?://[^\s)]+", link) for link in listed)
@@ -68,7 +68,7 @@ def test_every_page_is_built_and_none_loads_anything_from_elsewhere(site):
 
 def test_every_public_name_has_an_entry_and_a_line_in_a_table_that_links_it(site):
     reference = (site / "api.html").read_text("utf-8")
-    entries = set(re.findall(r'id="(agedp[\w.]+)"', reference + (site / "mathematics.html").read_text("utf-8")))
+    entries = set(re.findall(r'id="(agedp[\w.]+)"', reference))
     public = {f"{module}.{path}" for module, path, _ in public_calls()} | {
         name.replace(":", ".") for name in ATTRIBUTES
     }

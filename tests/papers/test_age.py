@@ -64,7 +64,7 @@ def test_eq_40_is_what_a_search_over_all_splits_finds(loss: float) -> None:
 @pytest.mark.parametrize("allowed", [0.084, 0.0995])
 def test_two_intervals_that_take_turns_are_no_better_than_one(allowed: float) -> None:
     alone, turns = periodic_and_alternating(allowed)
-    assert alone == pytest.approx({0.084: 4.454, 0.0995: 1.581}[allowed], abs=1e-3)  # docs/errata.md
+    assert alone == pytest.approx({0.084: 4.454, 0.0995: 1.581}[allowed], abs=1e-3)  # docs/papers.md
     assert alone <= turns < np.inf
 
 

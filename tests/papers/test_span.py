@@ -1,4 +1,4 @@
-"""The page of spans: what the code gives, with values that other methods give."""
+"""The tables about spans: what the code gives, with values that other methods give."""
 
 from __future__ import annotations
 
@@ -8,20 +8,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from docs.papers.span import choice_table, levels, page
+from docs.papers.span import choice_table, levels, page, section
 from docs.papers.span.spans import MILLIONTH, exact_gaussian_noise, gaussian_noise
 
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-def test_the_page_and_the_table_of_the_question_are_what_the_code_gives() -> None:
-    written = page()
-    assert (DOCS / "spans.md").read_text("utf-8") == written, "run `python -m docs.papers.span` and commit"
+def test_the_tables_of_the_pages_are_what_the_code_gives() -> None:
+    notions = (DOCS / "notions.md").read_text("utf-8")
+    assert notions == page(notions), "run `python -m docs.papers.span` and commit"
     assert choice_table() in (DOCS / "choose.md").read_text("utf-8")
-    assert choice_table() in written
     # reference values: a year of 0.1, any mechanism, its histograms, the privacy-loss distribution
-    for value in ("10.75", "10.31", "7.36", "10.13", "81.66", "22.98", "0.0939"):
-        assert value in written
+    for value in ("10.75", "10.31", "7.36", "10.13", "81.66", "22.98"):
+        assert value in section()
+    assert "0.0939" in choice_table()
+    with pytest.raises(LookupError, match="no generated part"):
+        page("# A page")
 
 
 def test_gaussian_noise_is_that_of_other_accountants() -> None:
@@ -57,20 +59,6 @@ def test_no_strategy_is_better_on_blocks_than_independent_days() -> None:
             assert variance >= least * (1 - 1e-9)
             if strategy.shape == (days, days) and (strategy == np.eye(days)).all():
                 assert variance == pytest.approx(least)
-
-
-def test_the_noise_of_levels_is_that_of_least_squares(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(levels, "DAYS", 8)
-    monkeypatch.setattr(levels, "BLOCKS", (1, 2, 8))
-    shares = {1: 0.5, 2: 0.3, 8: 0.2}
-    # noise of level m: variance T m / w, with 2 rho = U^2 = 1
-    information = sum(
-        share / (8 * block) * block_sums(8, block).T @ block_sums(8, block) for block, share in shares.items()
-    )
-    for block in (1, 2, 8):
-        mean = block_sums(8, block) / block
-        variance = np.trace(mean @ np.linalg.inv(information) @ mean.T) / len(mean)
-        assert levels.noise(shares, block) == pytest.approx((variance / 8) ** 0.5)
 
 
 def test_a_total_beside_groups_is_least_squares() -> None:

@@ -1,4 +1,4 @@
-"""Measured decay of dependence in the readings of the 40 real London households (docs/goodness-of-fit.md), as medians.
+"""Measured decay of dependence in the readings of the 40 real London households (docs/chains.md), as medians.
 
 Conventions: days with more than four missing readings left out; each household's own states; half-hourly states with
 fewer than 200 visits merged into the nearest frequent one; a household without readings for a value is left out of it.

@@ -1,4 +1,4 @@
-"""Measured errors -> the chart of docs/accuracy.md, as SVG: the same bytes for the same figures."""
+"""Measured errors -> the chart docs/accuracy.svg: the same bytes for the same figures."""
 
 from __future__ import annotations
 

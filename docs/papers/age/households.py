@@ -207,14 +207,14 @@ def figure_7(data: PaperReadings) -> PaperFigure:
         "figure_7",
         "Figure 7",
         title(risk, those) if judged else "Memory of chains and of households; these households do not decide it",
-        f"With {OWN_RANGE} a loss of 2 that is 18 hours old is {risk.tight[two, hour[18]]:.2f} by the chains,"
-        f" {risk.printed[two, hour[18]]:.2f} by eq. 55, and {risk.counted[two, hour[18]]:.2f}"
-        f" counted directly; after 24 hours {risk.tight[two, hour[24]]:.3f}, {risk.printed[two, hour[24]]:.2f} and"
-        f" {risk.counted[two, hour[24]]:.2f}. Eq. 55 helps {_begins(risk, OWN_RANGE, AS_COUNTED)}, with {COMMON_RANGE}"
-        f" and {IN_BALANCE} {_begins(risk, COMMON_RANGE, IN_BALANCE)}. The error is {drift[hour[12]]:.4f} kWh² from"
-        f" drift at 12 hours and"
-        f" {drift[hour[24]]:.4f} at 24{', for the same hour of the next day is alike' if returns else ''}."
-        + ("" if judged else f" A verdict takes {MIN_HOUSEHOLDS} measured households and {MIN_DAYS} days."),
+        f"Of {those} a loss of 2 that is 18 hours old is {risk.tight[two, hour[18]]:.2f} by the chains,"
+        f" {risk.printed[two, hour[18]]:.2f} by eq. 55, and {risk.counted[two, hour[18]]:.2f} counted directly, with"
+        f" {OWN_RANGE}; the error from drift is {drift[hour[12]]:.4f} kWh² at 12 hours and {drift[hour[24]]:.4f} at 24."
+        + (
+            " The table below has the spread over random halves."
+            if judged
+            else f" A verdict takes {MIN_HOUSEHOLDS} measured households and {MIN_DAYS} days."
+        ),
         f"{households.name}; half-hours clipped to {CLAMP_WH / 1000:g} kWh",
         (
             _error_panel(households, drift, noise),
@@ -225,11 +225,6 @@ def figure_7(data: PaperReadings) -> PaperFigure:
         parts={**_numbers(risk, drift, number, those, half), "reading": _paper_reading(risk)},
         verdicts=_verdicts(households, risk, drift) if judged else dict.fromkeys(_ASKED, "not judged"),
     )
-
-
-def _begins(risk: HouseholdRisk, intervals: str, fit: str) -> str:
-    first = float(risk.helps_from[f"{intervals}, {fit}"].max())
-    return f"from {first:g} hours on" if np.isfinite(first) else "at no age up to a week"
 
 
 def _paper_reading(risk: HouseholdRisk) -> str:

@@ -76,7 +76,7 @@ def figure_6a(data: PaperReadings) -> PaperFigure:
         "Figure 6(a), Algorithms 1 and 2",
         "More error allowed does buy a smaller peak risk: there is a trade-off",
         f"{trade}; the paper denies such a trade. The tight peak is lower throughout, and finite"
-        f" where eq. 30 diverges. At {2 / AGENTS:g} and above any age keeps the bound, and the peak tends to 0.",
+        " where eq. 30 diverges.",
         _RESTS_ON,
         panels,
         "Corollary 3 does not apply to the mean square error, so the paper's single best pair does not exist;"

@@ -158,8 +158,7 @@ def figure_2(data: PaperReadings) -> PaperFigure:
         f"Mean noise scale for a discounted loss of {EPSILON:g}: exponential {costs[gentle, 'paper']:.2f} by Corollary"
         f" 12, {costs[gentle, 'renewal']:.2f} by renewal, {costs[gentle, 'optimal']:.2f} at best; hyperbolic"
         f" {float((1 / printed(slow, count)).mean()):.1f} by Corollary 16, {costs[slow, 'paper']:.1f} with the"
-        f" certified constant, {costs[slow, 'renewal']:.1f} by renewal, {costs[slow, 'optimal']:.1f} at best."
-        f" Undiscounted the year comes to {_total(gentle, count):.1f} and {_total(slow, count):.1f} (renewal).",
+        f" certified constant, {costs[slow, 'renewal']:.1f} by renewal, {costs[slow, 'optimal']:.1f} at best.",
         f"{data.ausgrid_households.name}; bound {CLAMP_KWH:g} kWh, ε = {EPSILON:g}",
         tuple(panels),
         f"under hyperbolic discounting the noise does grow within the year, {_growth(slow, count):.0f}-fold under"
@@ -201,8 +200,7 @@ def figure_3(data: PaperReadings) -> PaperFigure:
         "Stronger discounting lowers the error, and better schedules lower it further",
         f"At β = {betas[-1]:g} the best schedule has {1 / gain:.0%} of the error of Corollary 16; for slow exponential"
         f" discounting (α = {alphas[-1]:g}) the optimum of the year has"
-        f" {float(of_alpha[-1].y[-1] / of_alpha[0].y[-1]):.0%} of the error of Corollary 12, for a year is short"
-        " beside it.",
+        f" {float(of_alpha[-1].y[-1] / of_alpha[0].y[-1]):.0%} of the error of Corollary 12.",
         f"{data.ausgrid_households.name}; bound {CLAMP_KWH:g} kWh, ε = {EPSILON:g}",
         (
             Panel("Exponential", "discounted per day, 1 - α [-]", f"average {ERROR}", tuple(of_alpha), log="xy"),
@@ -219,10 +217,6 @@ def _average(discounts: Sequence[Discount], method: str, means: Floats, househol
         except ChainError:
             averages.append(float("nan"))
     return averages
-
-
-def _total(discount: Discount, count: int) -> float:
-    return float(year(discount, "renewal", count).sum())
 
 
 def _growth(discount: Hyperbolic, count: int) -> float:

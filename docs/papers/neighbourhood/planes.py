@@ -70,10 +70,9 @@ def two_dimensions(data: PaperReadings) -> PaperFigure:
         "In the plane shifted histograms pay for large squares only",
         f"Counting households in a square of {side} cells a side (ε = {EPSILON:g}): standard deviation"
         f" {deviations[0][side - 1]:.1f} by one histogram of cells,"
-        f" {deviations[3][side - 1]:.1f} by 4 × 4 shifted ones,"
-        f" {deviations.min(axis=0)[side - 1]:.1f} with the best number; in a square of 2 cells"
-        f" {deviations[0][1]:.1f} and"
-        f" {deviations[3][1]:.1f}. Shifts pay from a side of {int(SIDES[best > 0][0])} cells on.",
+        f" {deviations[3][side - 1]:.1f} by 4 × 4 shifted ones;"
+        f" in one of 2 cells {deviations[0][1]:.1f} and {deviations[3][1]:.1f}."
+        f" Shifts pay from a side of {int(SIDES[best > 0][0])} cells on.",
         f"{households.name}, one day, use before and from 3 p.m. (the simulated points); the curves follow from the"
         " method alone",
         (

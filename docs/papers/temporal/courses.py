@@ -59,9 +59,8 @@ def figure_3() -> PaperFigure:
         "Figure 3",
         "The total leakage of a release grows with time in both directions",
         "Ten releases of loss .1 under moderate correlation: backward leakage ends at"
-        f" {backward(DRIFT, losses)[-1]:.7f}, the total leakage is at most {total.max():.7f}, of a release in"
-        " the middle. Eq. 10 adds the worst of each direction; if both are about the same two values the chain of"
-        f" three states leaks {sharper.max():.3f} and not {added.max():.3f}.",
+        f" {backward(DRIFT, losses)[-1]:.7f}, the total leakage is at most {total.max():.7f}."
+        f" About the same two values the chain of three states leaks {sharper.max():.3f}, by eq. 10 {added.max():.3f}.",
         "(a) to (c), the paper's published parameters; the chain of three states is ours; no data",
         tuple(panels),
         "eqs. 5, 10 and 11 are bounds and no equalities; the moderate chain leaves its first place for good, so no"
@@ -86,8 +85,7 @@ def figure_4() -> PaperFigure:
         "Figure 4, Example 4",
         "What passes through a kernel is the largest of a few smooth pieces",
         f"L is {', '.join(f'{value:.4f}' for value in values)} at .1, .5, 1, 2 and 5. One sort for each pair of rows"
-        " finds the pieces that are ever the largest; here they take over at"
-        f" {', '.join(f'{turn:.3f}' for turn in turns)}.",
+        " finds the pieces that are ever the largest.",
         PUBLISHED,
         (
             Panel("Example 4", "loss before, α [-]", "L(α) [-]", (*lines, full_curve), bottom=0),
@@ -117,8 +115,8 @@ def figure_5() -> PaperFigure:
         "Whether leakage has a limit is decided by all pairs and sets, not by the worst of today",
         f"Releases without end come to "
         f"{temporal_supremum(DRIFT, None, 0.1):.10f} for q = .8, d = 0 and loss .1, and grow for ever"
-        " at loss .3. For the kernel on the right Theorem 11, read at the worst pair of one release, gives"
-        f" {printed:.4f}; a hundred releases have come to {grown[-1]:.2f}, and there is no limit.",
+        f" at loss .3. For the kernel on the right Theorem 11 gives {printed:.4f}; a hundred"
+        f" releases have come to {grown[-1]:.2f}, and there is no limit.",
         "left, the paper's published parameters; right, a kernel of ours; no data",
         (
             Panel("Backward leakage and its supremum", "release [-]", f"BPL, {LEAKAGE}", tuple(lines), log="y"),

@@ -11,7 +11,7 @@ from docs.papers.results import Floats
 def algorithm_1(kernel: Floats, loss: float) -> float:
     """Return L(loss) by [T] Algorithm 1: for each row all others at once, columns dropped until none is too small.
 
-    Numerator and denominator scaled by e^-loss, so that e^loss does not overflow (docs/errata.md).
+    Numerator and denominator scaled by e^-loss, so that e^loss does not overflow (docs/papers.md).
     """
     scale, best = np.exp(-loss), 1.0
     for row in kernel:

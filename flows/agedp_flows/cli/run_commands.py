@@ -281,7 +281,7 @@ def verify(  # noqa: PLR0913, PLR0917  (a parameter for each option)
     holder of the key can sign. Ask the publisher for its fingerprint by another
     way than the folder.
 
-    With --span and --delta it also prints what so many days, and all days, reveal
+    With --span and --delta it also prints what such a span, and all days, reveal
     about one household, from the folder's rows alone; folders of every version
     have them.
 

@@ -1,6 +1,6 @@
 """Output of `agedp compare`, as text and as JSON: every notion that meets a target.
 
-The text shows each notion with its noise and its end; docs/plan.md describes the keys of the JSON output.
+The text shows each notion with its noise and its end; docs/written.md describes the keys of the JSON output.
 """
 
 from __future__ import annotations

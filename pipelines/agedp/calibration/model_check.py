@@ -288,7 +288,7 @@ def _series_of_table(table: Table) -> dict[str, Floats]:
 LAGS_DAYS: Final = (1, 2, 3, 7, 14, 28, 60)
 YEAR_WARNING: Final = (
     "Less than two years cannot separate season from habit, so these counts are lower bounds: simulated households "
-    "that remember 0.16 at 28 days show 0.11 in one year. More figures: docs/goodness-of-fit.md."
+    "that remember 0.16 at 28 days show 0.11 in one year. More figures: docs/chains.md."
 )
 
 _DECISIVE_DAYS = (7, 14, 28)

@@ -52,7 +52,7 @@ def enumerated_epsilon(loss, days, *, sensitivity, delta):
     return (days * renyi + np.log1p(-1 / order) - np.log(delta * order) / (order - 1)).min()
 
 
-# docs/spans.md: the loss of a day by the privacy-loss distribution, and by the sum
+# docs/notions.md: the loss of a day by the privacy-loss distribution, and by the sum
 TABLE = [
     ("1e-6", 1, 0.0125, 0.0027), ("1e-6", 3, 0.0343, 0.0082), ("1e-6", 10, 0.0986, 0.0274), ("1e-6", 36.5, 0.282, 0.1),
     ("1e-9", 1, 0.0096, 0.0027), ("1e-9", 3, 0.0273, 0.0082), ("1e-9", 10, 0.0824, 0.0274), ("1e-9", 36.5, 0.249, 0.1),

@@ -1,4 +1,4 @@
-"""(epsilon, delta) bounds straight from ledger rows: all outcomes of each draw added up by numpy (docs/spans.md).
+"""(epsilon, delta) bounds straight from ledger rows: all outcomes of each draw added up by numpy (docs/notions.md).
 
 Nothing of the product is used. Its curves are of the same 64 orders, which are a part of the definition.
 """

@@ -1,7 +1,7 @@
 """Numbers of a statement recomputed from the published Parquet and the ledger's rows, by fractions and plain loops.
 
 Nothing of the notions, their mathematics or the statement's own code is used: only
-docs/goodness-of-fit.md and docs/mathematics.md.
+docs/chains.md and docs/mathematics.md.
 """
 
 from __future__ import annotations

@@ -117,7 +117,7 @@ def test_the_constant_is_the_largest_of_all_sums_taken_term_by_term(beta):
 def test_below_a_ten_thousandth_it_is_the_sum_at_the_worst_release():
     beta = 9.9e-5
     sums = []
-    for t in np.linspace(2.2, 2.35, 31) / beta:  # docs/errata.md: at about release 2.28/beta
+    for t in np.linspace(2.2, 2.35, 31) / beta:  # docs/papers.md: at about release 2.28/beta
         k = np.arange(1.0, round(t) + 1)
         sums.append(float((1 / ((1 + beta * (round(t) - k)) * np.sqrt(k))).sum()))
     assert max(sums) * (1 - 1e-12) <= certified_constant(beta) <= max(sums) * (1 + 1e-6)
@@ -128,7 +128,7 @@ def test_below_a_ten_thousandth_it_is_the_sum_at_the_worst_release():
 
 
 def test_where_corollary_16_is_wrong_its_constant_breaks_the_promise_and_is_refused():
-    # docs/errata.md: below S(1) = 1 for every beta above 3.653847577...; for tiny beta at about release 2.28/beta
+    # docs/papers.md: below S(1) = 1 for every beta above 3.653847577...; for tiny beta at about release 2.28/beta
     def paper(beta):
         angles = math.atanh(1 / math.sqrt(3)) + math.atanh(math.sqrt(beta / (1 + beta)))
         return 2 * angles / math.sqrt(beta * (beta + 1))

@@ -1,4 +1,4 @@
-"""What [T] prints, taken literally, beside what holds: each trap of docs/errata.md with a case in which it matters."""
+"""What [T] prints, taken literally, beside what holds: each trap of docs/papers.md with a case in which it matters."""
 
 from __future__ import annotations
 

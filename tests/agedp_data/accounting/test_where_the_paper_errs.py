@@ -1,4 +1,4 @@
-"""docs/errata.md, the age-dependent paper, row by row: each test fails if the paper's form is used instead.
+"""docs/papers.md, the age-dependent paper, row by row: each test fails if the paper's form is used instead.
 
 The first words of a test name the row: an equation, a figure, an algorithm of [A].
 """

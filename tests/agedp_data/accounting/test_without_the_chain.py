@@ -1,4 +1,4 @@
-"""docs/goodness-of-fit.md: the counter-examples to taking the chain for true, each as exact as it can be written."""
+"""docs/chains.md: the counter-examples to taking the chain for true, each as exact as it can be written."""
 
 from __future__ import annotations
 

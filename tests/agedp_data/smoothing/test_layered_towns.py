@@ -2,7 +2,7 @@
 
 A household has its own response to weekdays and heating, shares a residual of the day with all others, and has a
 residual of its own that lasts a week. Its use is log-normal, such that a clamp of 30 kWh cuts .28 kWh off the mean.
-The noise is that of epsilon 10 for a household's year at delta 1e-6, which grants 0.0943 a day (docs/spans.md),
+The noise is that of epsilon 10 for a household's year at delta 1e-6, which grants 0.0943 a day (docs/notions.md),
 divided .77 to .23. The bias is expected over the noise: one year's draw of layer 2 moves the mean of a year by .03 kWh.
 """
 

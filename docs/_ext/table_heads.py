@@ -1,4 +1,0 @@
-"""First lines of the generated tables, by which the site knows them. It imports nothing: a site needs no agedp."""
-
-KEY_TABLE = "| key | value | default | meaning |"
-OPTION_TABLE = "| argument or option | meaning |"
