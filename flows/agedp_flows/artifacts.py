@@ -36,6 +36,7 @@ from agedp.compute.engine_settings import Progress
 from agedp.ledger_session import LedgerSession
 from agedp.local_files.atomic_files import FileNotice
 from agedp.pipeline import RunSummary
+from agedp.planning.row_noise import noise_deviation
 from agedp.planning.verdict import judge_first_release
 from agedp.release_folder.folder_files import REPORT
 from agedp.release_verification import ReleaseFolder
@@ -243,7 +244,7 @@ def released_table(run: RunContext, rows: Sequence[ReleaseRecord]) -> list[dict[
     lines: list[dict[str, Any]] = []
     for row in rows:
         series = run.run_file.series[row.series]
-        noise, unit = run_text.noise_deviation(row, series)
+        noise, unit = noise_deviation(row, series)
         day: dict[str, Any] = {"day": row.day, "series": row.series}
         cost = {"epsilon": format_epsilon(row.loss), "published on": row.published_on}
         if not series.has_one_mean():
@@ -303,7 +304,7 @@ def released_text(released: ReleaseResult) -> str:
     loss = max(losses_about_days(rows, publication).values())  # a row counts in full on each day that it covers
     noise: dict[str, tuple[float, str]] = {}
     for row in rows:
-        sd, unit = run_text.noise_deviation(row, released.session.run.run_file.series[row.series])
+        sd, unit = noise_deviation(row, released.session.run.run_file.series[row.series])
         noise[row.series] = max(noise.get(row.series, (0.0, unit)), (sd, unit))
     noises = ", ".join(f"{sd:.3g} {_UNITS[unit]} ({series})" for series, (sd, unit) in noise.items())
     return f"{text} Epsilon per day: at most {format_epsilon(loss)}. Noise standard deviation: at most {noises}."

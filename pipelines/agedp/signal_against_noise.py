@@ -36,7 +36,7 @@ from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +51,7 @@ from agedp_data.series.series_terms import layer_number, mean_name
 from agedp_data.smoothing.signal_estimate import SPANS, SignalEstimate, Verdict, estimate_change
 
 if TYPE_CHECKING:
+    from agedp_data.config import RunFile
     from agedp_data.ledger import Ledger
 
 
@@ -142,6 +143,18 @@ class SpanSignal:
         """Return whether neighbouring spans can be told apart, None without an estimate."""
         return None if self.estimate is None else self.estimate.verdict(self.noise_kwh)
 
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Return the span as JSON."""
+        return {
+            "days": self.days,
+            "pairs": self.pairs,
+            "noise_sd_kwh": self.noise_kwh,
+            "change_kwh": self.estimate and self.estimate.change,
+            "change_error_kwh": self.estimate and self.estimate.standard_error,
+            "comparison": self.verdict or "unknown",
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class SeriesSignal:
@@ -157,6 +170,12 @@ class SeriesSignal:
     def daily(self) -> SpanSignal:
         """Return the signal of single days."""
         return self.spans[0]
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Return the signal as JSON, with its sentence."""
+        names = {"series": self.series, "group": self.group, "households": self.households}
+        return {**names, "spans": [span.facts for span in self.spans], "text": signal_text(self)}
 
 
 def signals_by_group(
@@ -236,6 +255,13 @@ def smallest_group_signal(rows: Iterable[ReleaseRecord], series: str) -> SeriesS
     """Return the signal of the group that speaks for a series, None without a released row."""
     signals = signals_by_group(rows, series, most=0)
     return smallest_of(signals) if signals else None
+
+
+def released_signals(ledger: Ledger | None, run: RunFile) -> tuple[SeriesSignal, ...]:
+    """Return the signal of the smallest group of each mean in the run file that has a released row."""
+    rows = [] if ledger is None else read_mean_rows(ledger, run.population.name)
+    means = mean_names(name for name, series in run.series.items() if is_daily_mean(series))
+    return tuple(filter(None, (smallest_group_signal(rows, name) for name in means)))
 
 
 def smallest_of(signals: Sequence[SeriesSignal]) -> SeriesSignal:

@@ -12,6 +12,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from agedp.plan_facts import read_plan
 from agedp.signal_against_noise import (
     SeriesSignal,
     SpanSignal,
@@ -25,7 +26,7 @@ from agedp.signal_against_noise import (
 )
 from agedp_data.ledger import ContractRecord, canonical
 from agedp_data.smoothing.signal_estimate import SignalEstimate
-from agedp_flows.text.plan_text import plan_json, plan_lines
+from agedp_flows.text.plan_text import plan_lines
 from agedp_flows.text.run_text import result_json, result_lines
 from tests.agedp.released_rows import Row, alternating, noisy_rows, rows_of
 
@@ -211,7 +212,7 @@ def test_plan_run_and_both_reports_print_the_same_figures(house):
     assert sentence in result_lines(summary)
     session = house.session()
     assert sentence in plan_lines(session)
-    [as_json] = plan_json(session)["signal"]
+    [as_json] = read_plan(session).facts["signal"]
     assert as_json == json.loads(json.dumps(result_json(summary)["signal"]))[0]
     assert as_json["text"] == sentence
     assert as_json["spans"][0]["comparison"] == (signal.daily.verdict or "unknown")

@@ -36,6 +36,7 @@ _NEEDED: Final = {
         "agedp/preflight/causes.toml",
         "agedp/setup/run_file_options.json",
         "agedp_data/statement/template.md",
+        "agedp_flows/text/templates/plan.txt",
         "agedp/setup/templates/erase.md",
         "agedp/setup/templates/impact-assessment.md",
         "agedp_data/schemas/deployment-1.json",

@@ -16,13 +16,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, Final
+from typing import Final
 
 from agedp import signal_against_noise
 from agedp.planning.row_noise import GroupNoise, smallest_group
 from agedp.signal_against_noise import three_digits
 from agedp_data.config import RunFile
-from agedp_data.ledger import Ledger, ReleaseRecord
+from agedp_data.ledger import ReleaseRecord
 from agedp_data.notions.age_dependent import ASSUMED, NO_MODEL
 from agedp_data.notions.notion import DAY_BOUND, RESULTS, TOTAL_BOUND
 from agedp_data.roster import ALL, RosterCounts, columns_of
@@ -156,45 +156,6 @@ def level_lines(run: RunFile, roster: RosterCounts) -> list[str]:
                     f"{coarser_labels}, but the finest column comes first. Reverse the order"
                 )
     return lines
-
-
-def _released_signals(ledger: Ledger | None, run: RunFile) -> list[signal_against_noise.SeriesSignal]:
-    """Return the signal of the smallest group of each mean in the run file that has a released row."""
-    means = [name for name, series in run.series.items() if is_daily_mean(series)]
-    rows = [] if ledger is None else signal_against_noise.read_mean_rows(ledger, run.population.name)
-    signals = (
-        signal_against_noise.smallest_group_signal(rows, name) for name in signal_against_noise.mean_names(means)
-    )
-    return [signal for signal in signals if signal is not None]
-
-
-def signal_lines(ledger: Ledger | None, run: RunFile) -> list[str]:
-    """Return one sentence for each released mean: its noise, its change, and which spans can be told apart."""
-    return [signal_against_noise.signal_text(signal) for signal in _released_signals(ledger, run)]
-
-
-def signal_json(ledger: Ledger | None, run: RunFile) -> list[dict[str, Any]]:
-    """Return the same as JSON: functions of released rows only."""
-    return [
-        {
-            "series": signal.series,
-            "group": signal.group,
-            "households": signal.households,
-            "spans": [
-                {
-                    "days": span.days,
-                    "pairs": span.pairs,
-                    "noise_sd_kwh": span.noise_kwh,
-                    "change_kwh": span.estimate and span.estimate.change,
-                    "change_error_kwh": span.estimate and span.estimate.standard_error,
-                    "comparison": span.verdict or "unknown",
-                }
-                for span in signal.spans
-            ],
-            "text": signal_against_noise.signal_text(signal),
-        }
-        for signal in _released_signals(ledger, run)
-    ]
 
 
 _EARLIER_ASSUMPTIONS = {

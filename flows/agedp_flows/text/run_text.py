@@ -31,14 +31,13 @@ from agedp.internal_records.bookkeeping import read_verdict
 from agedp.internal_records.population_accounts import AccountOverview
 from agedp.ledger_session import LedgerSession
 from agedp.pipeline import RunSummary
-from agedp.planning.forecast import Skip
 from agedp.planning.notion_comparison import can_compare
-from agedp.planning.row_noise import group_noises, sum_noise_line
+from agedp.planning.row_noise import sum_noise_line
 from agedp.preflight.input_checks import Finding, first_refusal
 from agedp.release_folder.result_tables import METADATA_KEY
 from agedp.release_verification import ReleaseFolder
 from agedp.run_context import RunContext
-from agedp.signal_against_noise import mean_names, three_digits
+from agedp.signal_against_noise import mean_names, released_signals, signal_text, three_digits
 from agedp.stage_values import DueDays, due_date, last_due_date
 from agedp.stages import input_check, plan, publish, report
 from agedp.statement_facts import read_newest_rows
@@ -54,7 +53,6 @@ from agedp_data.notions.enforcement import is_total_at_delta, own_bound_name
 from agedp_data.notions.notion import Notion
 from agedp_data.roster import ALL
 from agedp_data.series.layered_mean import series_text
-from agedp_data.series.series import AnySeries
 from agedp_data.series.series_terms import layer_number
 from agedp_data.statement.document import StatedBound
 from agedp_data.statement.markdown import markdown
@@ -353,7 +351,7 @@ def result_json(summary: RunSummary) -> dict[str, Any]:
         ],
         "waiting": [day.isoformat() for day in summary.due_days.waiting],
         "skipped": [{"series": row.series, "day": row.day} for row in summary.released if row.state == "skipped"],
-        "signal": noise_text.signal_json(summary.session.ledger, run),
+        "signal": [signal.facts for signal in released_signals(summary.session.ledger, run)],
         "folder": format_path(run.output.release),
         "reports": report.format_reports_status(summary.report),
     }
@@ -387,7 +385,7 @@ def published_lines(session: LedgerSession, *, verbose: bool = False) -> list[st
     for name in mean_names([name for name in run.series if layer_number(name)]):
         lines += sum_noise_line([] if ledger is None else ledger.rows(run.population.name), name)
     newest = [] if ledger is None else read_newest_rows(ledger, run.population.name)
-    lines += [*noise_text.signal_lines(ledger, run), *noise_text.noise_lines(newest, run)]
+    lines += [*map(signal_text, released_signals(ledger, run)), *noise_text.noise_lines(newest, run)]
     lines += noise_text.layer_lines(run.series) if verbose else []
     return [*lines, *_bound_lines(run, folder.read_statement().bounds, verbose=verbose)]
 
@@ -453,29 +451,6 @@ def skips_count_text(rows: Sequence[ReleaseRecord]) -> str:
     return of_same_days + (f" and {count_text(len(days), 'other day')}" if days else "")
 
 
-def skips_text(skips: Sequence[Skip]) -> str:
-    """Return the days that will be skipped as text: adjacent days as a period, days of one series with its name.
-
-    >>> skips_text([(date(2013, 1, 4), ""), (date(2013, 1, 5), ""), (date(2013, 1, 8), "n")])
-    '2013-01-04 to 2013-01-05, n of 2013-01-08'
-    """
-    periods: list[tuple[str, date, date]] = []
-    for day, series in sorted(skips, key=lambda skip: (skip[1], skip[0])):
-        if periods and periods[-1][0] == series and (day - periods[-1][2]).days == 1:
-            periods[-1] = (series, periods[-1][1], day)
-        else:
-            periods.append((series, day, day))
-    return ", ".join(
-        (f"{series} of " if series else "") + (f"{first} to {last}" if last > first else f"{first}")
-        for series, first, last in periods
-    )
-
-
-def skips_json(skips: Sequence[Skip]) -> list[dict[str, str]]:
-    """Return the days that will be skipped as JSON."""
-    return [{"day": day.isoformat()} | ({"series": series} if series else {}) for day, series in skips]
-
-
 def promised_bound_lines(notion: Notion, bounds: Mapping[str, StatedBound], *, when: str = "") -> list[str]:
     """Return the bounds that a promise limits in addition to a day's loss and the pure total, with their limits.
 
@@ -490,15 +465,6 @@ def promised_bound_lines(notion: Notion, bounds: Mapping[str, StatedBound], *, w
         text = f"{label}{when}: {epsilon} of at most {bound.limit}{exception}. Scope: {scope}."
         lines.append(" ".join(filter(None, [text, noise_text.assumption_text(bound.assumption)])))
     return lines
-
-
-def noise_deviation(row: ReleaseRecord, series: AnySeries) -> tuple[float, str]:
-    """Return the standard deviation of a planned day's noise, and its unit.
-
-    For a mean, or each half-hour of a profile: that of its smallest group [kWh]. For counts: that of each [households].
-    """
-    sd = max(of.noise_sd for of in group_noises(row, series))
-    return sd, "kwh" if series.unit == "kWh" else "households"
 
 
 def publish_folder(run_file: Path, day: date | None, *, statement: int | None = None) -> tuple[dict[str, Any], str]:

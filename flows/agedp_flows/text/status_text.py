@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from agedp.ledger_session import LedgerSession
 from agedp.planning.forecast import Skip, upcoming_days
+from agedp.planning.row_noise import noise_deviation
 from agedp.release_folder.folder_files import STATEMENT
 from agedp.release_verification import ReleaseFolder
 from agedp.signal_against_noise import three_digits
@@ -27,8 +28,18 @@ from agedp_data.ledger import ReleaseRecord
 from agedp_data.ledger.records import AnyRelease
 from agedp_data.statement.document import StatedBound
 from agedp_data.statement.facts import state_bound
-from agedp_flows.text import noise_text, plan_text, run_text
-from agedp_flows.text.screen import count_text, format_bound, format_loss, heading, refusal_line, table_lines, warning
+from agedp_flows.text import noise_text, run_text
+from agedp_flows.text.screen import (
+    count_text,
+    format_bound,
+    format_loss,
+    heading,
+    refusal_line,
+    skips_text,
+    table_lines,
+    warning,
+)
+from agedp_flows.text.template_lines import render_lines
 
 _SOON: Final = timedelta(days=30)
 _LATE: Final = timedelta(days=2)
@@ -83,7 +94,7 @@ def read_status(session: LedgerSession) -> SeriesStatus:
 def status_json(status: SeriesStatus) -> dict[str, Any]:
     """Return a status as JSON: public facts only."""
     plan, run = status.plan, status.plan.run.run_file
-    refusals = plan_text.refusals(plan)
+    refusals = plan.refusals
     storage = [] if status.storage is None else [str(status.storage)]
     return {
         "population": run.population.name,
@@ -93,7 +104,7 @@ def status_json(status: SeriesStatus) -> dict[str, Any]:
         "next": None if status.next_day is None else _next_json(plan, status.next_day),
         "last": [_row_json(row, plan) for row in status.newest],
         "budget": [_bound_json(bound) for bound in status.bounds],
-        "ended": plan_text.ended_reason(plan),
+        "ended": plan.ended,
         "refused": next(iter(refusals), str(plan.now.refused or "")),
         "warnings": [*status.warnings, *storage],
     }
@@ -104,7 +115,7 @@ def _next_json(plan: RunForecast, day: date) -> dict[str, str]:
 
 
 def _row_json(row: ReleaseRecord, plan: RunForecast) -> dict[str, Any]:
-    sd, unit = run_text.noise_deviation(row, plan.run.run_file.series[row.series])
+    sd, unit = noise_deviation(row, plan.run.run_file.series[row.series])
     names = {"day": row.day, "series": row.series, "published_on": row.published_on}
     return {**names, "epsilon": format_epsilon(row.loss), f"noise_sd_{unit}": sd}
 
@@ -117,15 +128,15 @@ def status_lines(status: SeriesStatus) -> list[str]:
     """Return a status as lines for the terminal, the warnings last."""
     plan, run = status.plan, status.plan.run.run_file
     due = status.due
-    number = f"{count_text(len(due), 'day')} {'is' if len(due) == 1 else 'are'} due: {run_text.skips_text(due)}"
+    number = f"{count_text(len(due), 'day')} {'is' if len(due) == 1 else 'are'} due: {skips_text(due)}"
     return [
         heading(f"{run.population.name} ({run.schedule.mode}): {number if due else 'nothing is due'}"),
         *_next_lines(status),
         *(_row_line(row, plan) for row in status.newest),
         *([] if status.newest else ["No day is released yet."]),
         *_bound_lines(status.bounds),
-        *plan_text.end_lines(plan),
-        *map(refusal_line, plan_text.refusals(plan)),
+        *render_lines("ends", plan=plan),
+        *map(refusal_line, plan.refusals),
         *([] if plan.verdict is None else plan.verdict.lines),
         *run_text.waiting_lines(plan.due_days.waiting),
         *map(warning, status.warnings),
@@ -142,7 +153,7 @@ def _next_lines(status: SeriesStatus) -> Iterator[str]:
 
 
 def _row_line(row: ReleaseRecord, plan: RunForecast) -> str:
-    sd, unit = run_text.noise_deviation(row, plan.run.run_file.series[row.series])
+    sd, unit = noise_deviation(row, plan.run.run_file.series[row.series])
     noise = f"{three_digits(sd)} {'kWh per household' if unit == 'kwh' else 'households'}"
     epsilon = format_bound(format_epsilon(row.loss))
     return (

@@ -30,7 +30,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from agedp.signal_against_noise import ASSUMED_CHANGE_KWH, newest_sum_noise, smallest_group_signal, three_digits
 from agedp_data import mechanisms
@@ -77,6 +77,15 @@ def smallest_group(row: ReleaseRecord, series: AnySeries) -> tuple[GroupNoise, .
     return tuple(of for of in noises if of.group == smallest)
 
 
+def noise_deviation(row: ReleaseRecord, series: AnySeries) -> tuple[float, str]:
+    """Return the standard deviation of a planned day's noise, and its unit.
+
+    For a mean, or each half-hour of a profile: that of its smallest group [kWh]. For counts: that of each [households].
+    """
+    sd = max(of.noise_sd for of in group_noises(row, series))
+    return sd, "kwh" if series.unit == "kWh" else "households"
+
+
 def value_range(series: AnySeries, households: int, interval_minutes: int) -> float:
     """Return the most that a published value can be without noise [unit of its noise].
 
@@ -111,6 +120,16 @@ class ChangeYardstick:
         if self.estimate is not None:
             return self.estimate.verdict(noise_kwh)
         return "visible" if noise_kwh <= self.kwh else "hidden"
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Return the change as JSON; without a standard error it is assumed."""
+        estimate = self.estimate if self.is_estimated else None
+        return {
+            "change_kwh": self.kwh,
+            "change_error_kwh": estimate and estimate.standard_error,
+            "change_from": "published series" if estimate else "yardstick",
+        }
 
 
 def change_yardstick(rows: Iterable[ReleaseRecord], series: str) -> ChangeYardstick:

@@ -13,6 +13,7 @@ import pytest
 
 import agedp as library
 from agedp.budget import ReleaseTerms
+from agedp.plan_facts import read_plan
 from agedp.planning.verdict import judge_first_release
 from agedp.setup.run_file_options import toml_of
 from agedp.stages.amend import amend
@@ -21,7 +22,7 @@ from agedp_data.config.loading import parse
 from agedp_data.errors import Refused, RunFileError
 from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.roster import RosterCounts
-from agedp_flows.text.plan_text import plan_json, plan_lines
+from agedp_flows.text.plan_text import plan_lines
 from tests.agedp.conftest import CLASSICAL
 from tests.command import agedp
 from tests.laws.promises import Line
@@ -350,9 +351,9 @@ def test_a_first_run_is_refused_before_anything_is_read(houses, tmp_path):
         assert not list((house.folder / "confidential").rglob("*.parquet"))
     [text] = texts
     assert text.startswith('run.toml: [promise] notion = "classical": no span is of use: the 90 % interval of ')
-    assert text == plan_json(house.session())["refused"]
+    assert text == read_plan(house.session()).facts["refused"]
     assert plan_lines(house.session())[0] == f"Will be refused: {text}"
-    assert plan_json(house.session())["verdict"]["refused"] == ["useless"]
+    assert read_plan(house.session()).facts["verdict"]["refused"] == ["useless"]
 
 
 def test_a_running_series_is_not_judged_nor_one_that_is_added(house):
@@ -362,7 +363,7 @@ def test_a_running_series_is_not_judged_nor_one_that_is_added(house):
     assert len(house.run(today=FIRST + timedelta(days=1)).released) == 1
     house.edit(('accept = ["useless", "no-credit", "total"]\n', ""))
     session = house.session(today=FIRST + timedelta(days=2))
-    assert "verdict" not in plan_json(session)
+    assert "verdict" not in read_plan(session).facts
     house.edit(("clamp_kwh = 50", 'clamp_kwh = 50\nshare = 0.5\n[series.counts]\nstatistic = "coverage"\nshare = 0.5'))
     amend(house.context(today=FIRST + timedelta(days=2)))
     assert len(house.run(today=FIRST + timedelta(days=2)).released) == 2
@@ -393,7 +394,7 @@ def test_a_rehearsal_shows_the_verdict_and_is_not_refused(house, of):
     ended = agedp("run", house.run_file, "--quiet", "--as-of", f"{FIRST + timedelta(days=3)}")
     assert (ended.status, ended.out) == (0, "")
     assert 'A rehearsal passes, a release will be refused unless "useless" is accepted: no span' in ended.err
-    assert plan_json(house.session())["refused"] == ""
+    assert read_plan(house.session()).facts["refused"] == ""
 
 
 def test_a_table_takes_the_words_by_keyword_and_with_its_promise(house):
