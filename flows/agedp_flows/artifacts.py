@@ -61,6 +61,7 @@ from agedp_flows.stage_tasks import State
 from agedp_flows.text import run_text
 from agedp_flows.text.plan_text import plan_table
 from agedp_flows.text.screen import count_text, shown
+from agedp_flows.text.template_lines import render_lines
 
 
 def artifact_key(kind: str, population: str) -> str:
@@ -217,7 +218,7 @@ def record_release(released: ReleaseResult) -> None:
     if (run.release_folder / REPORT).exists():
         record(lambda: _record_report(released.session))
     if table:
-        facts = run_text.result_json(RunSummary(released.session, released=released.rows))
+        facts = RunSummary(released.session, released=released.rows).facts
         payload = {name: facts[name] for name in ("population", "mode", "released", "folder")}
         resource = {"prefect.resource.id": asset_key(run), "prefect.resource.name": run.population}
         record(lambda: emit_event(EVENT, resource=resource, payload=payload))
@@ -290,7 +291,7 @@ def due_text(due_days: DueDays) -> str:
     """Return which days are due."""
     days = [due.day for due in due_days.due]
     text = f"{count_text(len(days), 'day')} due: {days[0]} to {days[-1]}." if days else "No day is due."
-    return " ".join([text, *(f"{line}." for line in run_text.waiting_lines(due_days.waiting))])
+    return " ".join([text, *(f"{line}." for line in render_lines("waiting", waiting=due_days.waiting))])
 
 
 def released_text(released: ReleaseResult) -> str:
@@ -312,7 +313,7 @@ def released_text(released: ReleaseResult) -> str:
 
 def published_text(run: RunContext, folder: ReleaseFolder | None) -> str:
     """Return the path of the release folder."""
-    location = run_text.format_path(run.run_file.output.release)
+    location = filesystem.format_path(run.run_file.output.release)
     return "Nothing was due yet." if folder is None else f"Release folder: {location}"
 
 

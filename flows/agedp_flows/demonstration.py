@@ -30,11 +30,11 @@ from agedp.demo.demo_folder import (
     write_dataset,
 )
 from agedp.local_files import atomic_files
+from agedp_data.datasets.filesystem import format_path
 from agedp_data.datasets.synthetic.households import Floats
 from agedp_data.messages import sentence_start
 from agedp_data.model import PUBLIC_FILE
 from agedp_flows.prefect_server import running_server
-from agedp_flows.text.run_text import format_path
 from agedp_flows.text.screen import StyledLine, count_text, heading, screen_width, table_lines
 
 _READABLE = 0o644

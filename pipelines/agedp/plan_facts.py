@@ -104,7 +104,8 @@ class PlanFacts:
     @property
     def facts(self) -> dict[str, Any]:
         """Return the plan as JSON."""
-        plan, run, expected, means = self.plan, self.plan.run.run_file, self.plan.forecast, self.mean_noises
+        plan, run, expected, ended = self.plan, self.plan.run.run_file, self.plan.forecast, self.plan.ended
+        means = self.mean_noises
         last_day = expected.last_day.isoformat() if expected.last_day and expected.ended_by_promise else ""
         return {
             "population": run.population.name,
@@ -114,8 +115,8 @@ class PlanFacts:
             "refused": plan.refused,
             **({} if plan.verdict is None else {"verdict": plan.verdict.facts}),
             "spent": format_epsilon(plan.spent),
-            "last_possible_day": plan.last_released_day if plan.ended else last_day,
-            "ended": plan.ended,
+            "last_possible_day": plan.last_released_day if ended else last_day,
+            "ended": ended,
             "signal": [signal.facts for signal in self.signals],
             **self.span_facts,
             **({"mean_noise_by_schedule": means} if means else {}),
@@ -157,14 +158,9 @@ def read_plan(session: LedgerSession) -> PlanFacts:
 
 def _planned_facts(planned: PlannedRelease, series: AnySeries) -> dict[str, Any]:
     row = planned.row
-    facts = {
-        "day": row.day,
-        "series": row.series,
-        "state": row.state,
-        "publish_on": row.published_on,
-        "households": {of.group: of.households for of in group_noises(row, series)},
-        "epsilon": format_epsilon(row.loss),
-    }
+    facts: dict[str, Any] = {"day": row.day, "series": row.series, "state": row.state, "publish_on": row.published_on}
+    facts["households"] = {of.group: of.households for of in group_noises(row, series)}
+    facts["epsilon"] = format_epsilon(row.loss)
     if row.state != "released":
         return facts | {"why": planned.skip_reason}
     sd, unit = noise_deviation(row, series)
@@ -173,13 +169,8 @@ def _planned_facts(planned: PlannedRelease, series: AnySeries) -> dict[str, Any]
 
 
 def _price_facts(price: SpanPrice) -> dict[str, Any]:
-    return {
-        "key": price.key,
-        "epsilon": format_epsilon(price.epsilon),
-        "delta": exact_text(price.delta),
-        "days": price.days,
-        "epsilon_a_day": format_epsilon(price.loss),
-        "pure_total": format_epsilon(price.pure_total),
-        "epsilon_a_day_without_delta": format_epsilon(price.pure_loss),
-        "noise_ratio_without_delta": finite_or_none(price.noise_ratio),
-    }
+    bound = {"key": price.key, "epsilon": format_epsilon(price.epsilon), "delta": exact_text(price.delta)}
+    losses = {"epsilon_a_day": format_epsilon(price.loss), "pure_total": format_epsilon(price.pure_total)}
+    without = {"epsilon_a_day_without_delta": format_epsilon(price.pure_loss)}
+    noise = {"noise_ratio_without_delta": finite_or_none(price.noise_ratio)}
+    return {**bound, "days": price.days, **losses, **without, **noise}

@@ -146,14 +146,10 @@ class SpanSignal:
     @property
     def facts(self) -> dict[str, Any]:
         """Return the span as JSON."""
-        return {
-            "days": self.days,
-            "pairs": self.pairs,
-            "noise_sd_kwh": self.noise_kwh,
-            "change_kwh": self.estimate and self.estimate.change,
-            "change_error_kwh": self.estimate and self.estimate.standard_error,
-            "comparison": self.verdict or "unknown",
-        }
+        estimate = self.estimate
+        change, error = (None, None) if estimate is None else (estimate.change, estimate.standard_error)
+        noise = {"days": self.days, "pairs": self.pairs, "noise_sd_kwh": self.noise_kwh}
+        return {**noise, "change_kwh": change, "change_error_kwh": error, "comparison": self.verdict or "unknown"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,21 +331,6 @@ def _spans_text(spans: Sequence[SpanSignal]) -> str:
 def _joined(texts: Sequence[str]) -> str:
     *before, last = texts
     return f"{', '.join(before)} and {last}" if before else last
-
-
-def planned_noise_text(noise_kwh: float) -> str:
-    """Return the sentence about the noise of planned days before any is released, against the assumed change.
-
-    >>> planned_noise_text(1.414).rpartition("; ")[2]
-    'at a day-to-day change of 1 kWh single days cannot be told apart.'
-    """
-    verb = "can" if noise_kwh <= ASSUMED_CHANGE_KWH else "cannot"
-    week, month = (three_digits(noise_kwh / math.sqrt(days)) for days in (7, 28))
-    return (
-        f"Noise {three_digits(noise_kwh)} kWh per household, {noise_kwh / _TYPICAL_DAY_KWH:.1%} of a day of 10 kWh; of "
-        f"a week's mean {week} kWh, of a month's {month} kWh. Not enough days to estimate the true change; at a "
-        f"day-to-day change of {ASSUMED_CHANGE_KWH:g} kWh single days {verb} be told apart."
-    )
 
 
 def three_digits(value: float) -> str:

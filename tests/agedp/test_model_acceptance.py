@@ -18,7 +18,7 @@ from agedp_data.audit.lower_bounds import AuditDatasets
 from agedp_data.config.model_section import accepted
 from agedp_data.errors import ContractChanged, Refused, RunFileError
 from agedp_flows.text.plan_text import plan_lines
-from agedp_flows.text.run_text import result_json, result_lines, verdict_lines
+from agedp_flows.text.run_text import result_lines, verdict_lines
 from tests.agedp.conftest import CLASSICAL
 from tests.model_tables import estimated_table
 
@@ -180,7 +180,7 @@ def test_plan_and_run_repeat_the_verdict_on_the_terminal(homes):
     assert verdict_lines(session.run) == [f"{label}: rejected. It is SECRET."]
     summary = homes.run(today=TODAY)
     assert verdict_lines(session.run)[0] in result_lines(summary)
-    public = [read_plan(homes.session(today=TODAY)).facts, result_json(summary), homes.release.statement]
+    public = [read_plan(homes.session(today=TODAY)).facts, summary.facts, homes.release.statement]
     assert not any("SECRET" in str(facts) or "rejected" in str(facts) for facts in public)
     for path in [*(homes.folder / "release").iterdir(), homes.folder / "ledger.sqlite"]:
         assert b"SECRET" not in path.read_bytes()

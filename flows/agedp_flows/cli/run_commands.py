@@ -154,10 +154,10 @@ def run(
     """
 
     def result() -> list[str]:
-        from agedp_flows.text.run_text import after_run, result_json, result_lines
+        from agedp_flows.text.run_text import after_run, result_lines
 
         if as_json:
-            return [json.dumps(result_json(summary))]
+            return [json.dumps(summary.facts)]
         return [*result_lines(summary, verbose=verbose), *after_run(summary, run_file)]
 
     words = options.split_words(accept)

@@ -11,8 +11,8 @@ import numpy as np
 from agedp.calibration.bound import Calibration
 from agedp.calibration.model_check import HALF_HOURS, LAGS_DAYS, MemoryCurves
 from agedp.reports import model_check_report
+from agedp_data.datasets.filesystem import format_path
 from agedp_data.messages import sentence_start
-from agedp_flows.text.run_text import format_path
 from agedp_flows.text.screen import format_loss, table_lines, warning
 
 _LOSS = 0.5

@@ -13,7 +13,7 @@ from agedp_data.epsilon import format_delta
 from agedp_data.errors import RunFileError
 from agedp_data.notions.notion import ASSUMPTION_FREE, DAY_BOUND, LossBound
 from agedp_data.parameters import LARGEST
-from agedp_flows.text.noise_text import assumption_text, exception_text, scope_text
+from agedp_flows.text.bound_text import scope_text
 from agedp_flows.text.template_lines import render_lines
 
 _NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
@@ -67,8 +67,6 @@ def comparison_lines(comparison: NotionComparison) -> list[str]:
         sum_times=" to ".join(dict.fromkeys(f"{ratio:.1f}" for ratio in ratios[:1] + ratios[-1:])),
         verdicts={comparison.change.verdict(cost.noise_kwh) for cost in costs},
         impossible=impossible,
-        assumption_text=assumption_text,
-        exception_text=exception_text,
     )
 
 

@@ -24,6 +24,7 @@ from agedp_data.errors import RunFileError
 from agedp_data.notions.notion import LossBound
 from agedp_data.series.series_terms import layer_number, mean_name
 from agedp_flows.text import noise_text, run_text
+from agedp_flows.text.bound_text import promised_bound_lines
 from agedp_flows.text.comparison_text import comparison_lines
 from agedp_flows.text.screen import format_loss, table_lines
 from agedp_flows.text.template_lines import render_lines
@@ -64,7 +65,7 @@ def plan_lines(session: LedgerSession, *, verbose: bool = False) -> list[str]:
         sum_noises=sum_noises(rows),
         reversed_levels=noise_text.level_lines(run, plan.run.roster.counts),
         noises=[*signals, *noise_text.noise_lines([*facts.newest, *rows], run)],
-        waiting=run_text.waiting_lines(plan.due_days.waiting),
+        waiting=plan.due_days.waiting,
         preflight=run_text.planned_preflight_lines(session, plan.due_days),
         bounds=_bound_lines(facts),
         days_near=DAYS_NEAR,
@@ -88,7 +89,7 @@ def _bound_lines(facts: PlanFacts) -> list[str]:
     """Return the bound that the promise limits, after these releases."""
     notion = facts.plan.terms.notion
     when = " after these releases"
-    return run_text.promised_bound_lines(notion, facts.bounds, when=when) if facts.plan.now.releases else []
+    return promised_bound_lines(notion, facts.bounds, when=when) if facts.plan.now.releases else []
 
 
 def _notion_lines(facts: PlanFacts) -> list[str]:

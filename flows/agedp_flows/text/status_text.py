@@ -7,7 +7,6 @@ exit status of its error. Everything else that needs attention is a warning.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any, Final
@@ -17,7 +16,6 @@ from agedp.planning.forecast import Skip, upcoming_days
 from agedp.planning.row_noise import noise_deviation
 from agedp.release_folder.folder_files import STATEMENT
 from agedp.release_verification import ReleaseFolder
-from agedp.signal_against_noise import three_digits
 from agedp.stage_values import due_date
 from agedp.stages import plan as plan_stage
 from agedp.stages.plan import RunForecast
@@ -28,16 +26,10 @@ from agedp_data.ledger import ReleaseRecord
 from agedp_data.ledger.records import AnyRelease
 from agedp_data.statement.document import StatedBound
 from agedp_data.statement.facts import state_bound
-from agedp_flows.text import noise_text, run_text
+from agedp_flows.text import run_text
 from agedp_flows.text.screen import (
     count_text,
-    format_bound,
     format_loss,
-    heading,
-    refusal_line,
-    skips_text,
-    table_lines,
-    warning,
 )
 from agedp_flows.text.template_lines import render_lines
 
@@ -94,7 +86,6 @@ def read_status(session: LedgerSession) -> SeriesStatus:
 def status_json(status: SeriesStatus) -> dict[str, Any]:
     """Return a status as JSON: public facts only."""
     plan, run = status.plan, status.plan.run.run_file
-    refusals = plan.refusals
     storage = [] if status.storage is None else [str(status.storage)]
     return {
         "population": run.population.name,
@@ -105,7 +96,7 @@ def status_json(status: SeriesStatus) -> dict[str, Any]:
         "last": [_row_json(row, plan) for row in status.newest],
         "budget": [_bound_json(bound) for bound in status.bounds],
         "ended": plan.ended,
-        "refused": next(iter(refusals), str(plan.now.refused or "")),
+        "refused": plan.refused,
         "warnings": [*status.warnings, *storage],
     }
 
@@ -126,48 +117,15 @@ def _bound_json(bound: StatedBound) -> dict[str, str]:
 
 def status_lines(status: SeriesStatus) -> list[str]:
     """Return a status as lines for the terminal, the warnings last."""
-    plan, run = status.plan, status.plan.run.run_file
-    due = status.due
-    number = f"{count_text(len(due), 'day')} {'is' if len(due) == 1 else 'are'} due: {skips_text(due)}"
-    return [
-        heading(f"{run.population.name} ({run.schedule.mode}): {number if due else 'nothing is due'}"),
-        *_next_lines(status),
-        *(_row_line(row, plan) for row in status.newest),
-        *([] if status.newest else ["No day is released yet."]),
-        *_bound_lines(status.bounds),
-        *render_lines("ends", plan=plan),
-        *map(refusal_line, plan.refusals),
-        *([] if plan.verdict is None else plan.verdict.lines),
-        *run_text.waiting_lines(plan.due_days.waiting),
-        *map(warning, status.warnings),
-        *([] if status.storage is None else [warning(status.storage.private)]),
-        *([warning(status.account)] if status.account else []),
-        *run_text.verdict_lines(plan.run),
-    ]
-
-
-def _next_lines(status: SeriesStatus) -> Iterator[str]:
-    if status.next_day is not None:
-        due_on = due_date(status.plan.run.run_file, status.next_day)
-        yield f"Next day: {status.next_day}, due on {due_on}."
-
-
-def _row_line(row: ReleaseRecord, plan: RunForecast) -> str:
-    sd, unit = noise_deviation(row, plan.run.run_file.series[row.series])
-    noise = f"{three_digits(sd)} {'kWh per household' if unit == 'kwh' else 'households'}"
-    epsilon = format_bound(format_epsilon(row.loss))
-    return (
-        f"Last release of {row.series}: {row.day}, published on {row.published_on}; epsilon {epsilon}, noise {noise}."
+    storage = "" if status.storage is None else status.storage.private
+    return render_lines(
+        "status",
+        facts=status_json(status),
+        plan=status.plan,
+        due=status.due,
+        warnings=filter(None, [*status.warnings, storage, status.account]),
+        check=run_text.verdict_lines(status.plan.run),
     )
-
-
-def _bound_lines(bounds: Sequence[StatedBound]) -> list[str]:
-    """Return a table of what the promise limits."""
-    rows = [
-        (noise_text.scope_text(bound.scope), format_bound(bound.epsilon, limit=bound.limit), bound.limit or "unlimited")
-        for bound in bounds
-    ]
-    return table_lines(["epsilon about", ">used", ">limit"], rows)
 
 
 def _next_day(plan: RunForecast) -> date | None:

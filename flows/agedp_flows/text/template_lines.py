@@ -25,9 +25,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from agedp.signal_against_noise import change_text, three_digits
+from agedp_data.datasets.filesystem import format_path
 from agedp_data.epsilon import format_delta, format_epsilon
 from agedp_data.messages import escape_controls
 from agedp_flows.text import screen
+from agedp_flows.text.bound_text import assumption_text, exception_text, scope_text
 from agedp_flows.text.screen import StyledLine
 
 if TYPE_CHECKING:
@@ -64,13 +66,15 @@ def _templates() -> Environment:
         loader=FileSystemLoader(Path(__file__).parent / "templates"), undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True, finalize=_escaped,
     )  # fmt: skip
-    marks = {style: _Escaped(mark) for mark, style in _STYLES.items()}
-    environment.globals |= {**marks, "blank": _Escaped(_BLANK), "row": _row}
+    environment.globals |= {style: _Escaped(mark) for mark, style in _STYLES.items()}
+    environment.globals |= {"blank": _Escaped(_BLANK), "row": _row, "step": _step}
     environment.filters |= {
         "table": _table, "line": _line, "wrapped": _wrapped, "lines": _lines,
-        "count": screen.count_text, "skips": screen.skips_text, "change": change_text,
+        "count": screen.count_text, "scope": scope_text, "assumption": assumption_text,
+        "exception": exception_text, "skips": screen.skips_text, "change": change_text,
         "loss": screen.format_loss, "budget": screen.format_budget, "bound": _bound, "epsilon": format_epsilon,
-        "digits": three_digits, "kwh": _kwh, "delta": format_delta, "plain": "{:f}".format,
+        "digits": three_digits, "kwh": _kwh, "delta": format_delta, "plain": "{:f}".format, "integer": "{:,}".format,
+        "path": format_path, "clock": lambda minutes: f"{minutes // 60:02d}:{minutes % 60:02d}",
     }  # fmt: skip
     return environment
 
@@ -89,6 +93,10 @@ def _kwh(value: float) -> str:
 
 def _row(*cells: object) -> _Escaped:
     return _Escaped(_CELL_END.join(map(_escaped, cells)))
+
+
+def _step(purpose: str, *words: str | Path) -> _Escaped:
+    return _lines([screen.command_step(purpose, *words)])
 
 
 def _table(text: str, *headings: str, **layout: Any) -> str:  # noqa: ANN401  (as `table_lines`)

@@ -96,12 +96,8 @@ class Remedies:
     @property
     def facts(self) -> dict[str, Any]:
         """Return the remedies as JSON."""
-        return {
-            "households": self.households_needed,
-            "epsilon_a_day": format_epsilon(self.epsilon),
-            "bounds": None if self.bound is None else exact_text(self.bound),
-            "last_day": self.last_day and self.last_day.isoformat(),
-        }
+        end = {"bounds": _exact_or_none(self.bound), "last_day": self.last_day and self.last_day.isoformat()}
+        return {"households": self.households_needed, "epsilon_a_day": format_epsilon(self.epsilon), **end}
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,22 +129,18 @@ class SeriesCost:
 
     def facts(self, change_kwh: float) -> dict[str, Any]:
         """Return the cost as JSON, its noise also as a multiple of a change [kWh per household]."""
+        losses = {"first": self.losses[0], "least": min(self.losses), "largest": max(self.losses), "mean": self.epsilon}
+        noises = {"sd": self.noise_kwh, "sd_of_sum": self.sum_noise_kwh, "sd_worst_day": self.worst_kwh}
+        days = {"unusable_days": self.unusable_days, "released_days": len(self.losses), "skipped_days": self.skipped}
+        period = {"first_day": self.first_day.isoformat(), "last_day": self.last_day.isoformat()}
+        published = {"first_published_on": self.published[0], "last_published_on": self.published[1]}
         return {
-            "epsilon_first_day": format_epsilon(self.losses[0]),
-            "epsilon_least_day": format_epsilon(min(self.losses)),
-            "epsilon_largest_day": format_epsilon(max(self.losses)),
-            "epsilon_mean_day": format_epsilon(self.epsilon),
-            "noise_sd_kwh": finite_or_none(self.noise_kwh),
-            "noise_sd_of_sum_kwh": finite_or_none(self.sum_noise_kwh),
-            "noise_sd_worst_day_kwh": finite_or_none(self.worst_kwh),
+            **{f"epsilon_{name}_day": format_epsilon(loss) for name, loss in losses.items()},
+            **{f"noise_{name}_kwh": finite_or_none(noise_kwh) for name, noise_kwh in noises.items()},
             "noise_of_change": finite_or_none(self.noise_kwh / change_kwh),
-            "unusable_days": self.unusable_days,
-            "released_days": len(self.losses),
-            "skipped_days": self.skipped,
-            "first_day": self.first_day.isoformat(),
-            "last_day": self.last_day.isoformat(),
-            "first_published_on": self.published[0],
-            "last_published_on": self.published[1],
+            **days,
+            **period,
+            **published,
             "ended_by": self.ended_by,
             "goes_on": self.beyond,
         }
@@ -178,21 +170,16 @@ class ComparisonEntry:
 
     def facts(self, change: ChangeYardstick) -> dict[str, Any]:
         """Return the offer as JSON, its noise compared with a change."""
-        series, bound = self.series, self.bound
+        names, series, bound = {"notion": self.notion, "method": self.method}, self.series, self.bound
         if series is None or bound is None:
-            return {"notion": self.notion, "method": self.method, "lacking": self.reason}
+            return {**names, "lacking": self.reason}
+        reached = None if series.reaches is None else format_epsilon(series.reaches)
+        scope = {"about": bound.about, "class": bound.kind, "assumption": bound.assumption}
         return {
-            "notion": self.notion,
-            "method": self.method,
+            **names,
             "promise": self.keys,
-            "bounds": None if self.epsilon is None else exact_text(self.epsilon),
-            "figure": {
-                "name": bound.name,
-                "epsilon": None if series.reaches is None else format_epsilon(series.reaches),
-                "about": bound.about,
-                "class": bound.kind,
-                "assumption": bound.assumption,
-            },
+            "bounds": _exact_or_none(self.epsilon),
+            "figure": {"name": bound.name, "epsilon": reached, **scope},
             **series.facts(change.kwh),
             "usable": _USABLE[change.verdict(series.noise_kwh)],
             **({} if self.needs is None else {"needs": self.needs.facts}),
@@ -201,6 +188,10 @@ class ComparisonEntry:
             "kept": self.meets_target,
             "cheapest": self.cheapest,
         }
+
+
+def _exact_or_none(epsilon: Decimal | None) -> str | None:
+    return None if epsilon is None else exact_text(epsilon)
 
 
 _USABLE: Final[Mapping[Verdict, bool | None]] = {"visible": True, "hidden": False, "uncertain": None}

@@ -32,7 +32,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any, Final, NamedTuple
 
-from agedp.signal_against_noise import ASSUMED_CHANGE_KWH, newest_sum_noise, smallest_group_signal, three_digits
+from agedp.signal_against_noise import ASSUMED_CHANGE_KWH, smallest_group_signal
 from agedp_data import mechanisms
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.series.series import AnySeries
@@ -96,13 +96,6 @@ def value_range(series: AnySeries, households: int, interval_minutes: int) -> fl
     return float(households * most) if series.unit == "households" else most / _WH_PER_KWH
 
 
-def sum_noise_line(rows: Iterable[ReleaseRecord], name: str) -> list[str]:
-    """Return one line on the noise of the sum of a mean's layers on its newest day, nothing without layers."""
-    if (newest := newest_sum_noise(rows, name)) is None:
-        return []
-    return [f"{name}, sum of the layers: noise {three_digits(newest[1])} kWh per household on {newest[0]}"]
-
-
 @dataclass(frozen=True, slots=True)
 class ChangeYardstick:
     """Change that planned noise is compared with [kWh per household], and its `estimate`, None without enough days."""
@@ -125,11 +118,9 @@ class ChangeYardstick:
     def facts(self) -> dict[str, Any]:
         """Return the change as JSON; without a standard error it is assumed."""
         estimate = self.estimate if self.is_estimated else None
-        return {
-            "change_kwh": self.kwh,
-            "change_error_kwh": estimate and estimate.standard_error,
-            "change_from": "published series" if estimate else "yardstick",
-        }
+        source = "published series" if estimate else "yardstick"
+        error = estimate and estimate.standard_error
+        return {"change_kwh": self.kwh, "change_error_kwh": error, "change_from": source}
 
 
 def change_yardstick(rows: Iterable[ReleaseRecord], series: str) -> ChangeYardstick:
