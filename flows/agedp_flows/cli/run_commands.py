@@ -49,8 +49,8 @@ def plan(  # noqa: PLR0913, PLR0917  (a parameter for each option)
     from agedp.plan_facts import read_plan
     from agedp.run_context import RunContext
     from agedp_data.config.withdrawn import FRONTIER
-    from agedp_flows.text.plan_text import plan_lines
-    from agedp_flows.text.run_text import after_plan, verdict_lines
+    from agedp_flows.text.plan_text import after_plan, plan_lines
+    from agedp_flows.text.run_text import verdict_lines
 
     if frontier:
         raise RunFileError(FRONTIER)
@@ -154,10 +154,10 @@ def run(
     """
 
     def result() -> list[str]:
-        from agedp_flows.text.run_text import after_run, result_lines
-
         if as_json:
             return [json.dumps(summary.facts)]
+        from agedp_flows.text.run_text import after_run, result_lines
+
         return [*result_lines(summary, verbose=verbose), *after_run(summary, run_file)]
 
     words = options.split_words(accept)

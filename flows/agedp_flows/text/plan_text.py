@@ -8,15 +8,17 @@ verdict, and each bound under both contracts.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agedp.budget import DAYS_NEAR, PlannedRelease
 from agedp.ledger_session import LedgerSession
 from agedp.plan_facts import PlanFacts, read_plan
 from agedp.planning.forecast import Forecast, Skip
+from agedp.planning.notion_comparison import can_compare
 from agedp.planning.row_noise import GroupNoise, group_noises, noise_deviation, smallest_group
 from agedp.signal_against_noise import signal_text, sum_noises, three_digits
 from agedp_data.config import RunFile
@@ -26,7 +28,7 @@ from agedp_data.series.series_terms import layer_number, mean_name
 from agedp_flows.text import noise_text, run_text
 from agedp_flows.text.bound_text import promised_bound_lines
 from agedp_flows.text.comparison_text import comparison_lines
-from agedp_flows.text.screen import format_loss, table_lines
+from agedp_flows.text.screen import WILL_BE_REFUSED, command_step, format_loss, table_lines
 from agedp_flows.text.template_lines import render_lines
 
 if TYPE_CHECKING:
@@ -100,6 +102,20 @@ def _notion_lines(facts: PlanFacts) -> list[str]:
         return ["", *comparison_lines(facts.notions()), ""]
     except RunFileError as error:
         return [str(error)]
+
+
+def after_plan(session: LedgerSession, run_file: Path, lines: Iterable[str]) -> list[str]:
+    """Return the next steps of a plan with these lines before the first release, unless that would be refused."""
+    if session.history.rows:
+        return []
+    run = session.run.run_file
+    until = run_text.until_option(run, session.run.as_of)
+    steps = []
+    if can_compare(run):
+        steps.append(command_step("the noise of every notion at the same bound", "compare", run_file, *until))
+    if not any(line.startswith(WILL_BE_REFUSED) for line in lines):
+        steps.append(command_step("release what is due; the promise is then fixed", "run", run_file, *until))
+    return steps
 
 
 class _RowTexts(NamedTuple):

@@ -19,7 +19,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -30,7 +30,6 @@ import pyarrow.compute as pc
 from agedp.internal_records.bookkeeping import read_verdict
 from agedp.ledger_session import LedgerSession
 from agedp.pipeline import RunSummary
-from agedp.planning.notion_comparison import can_compare
 from agedp.preflight.alerts import Alert
 from agedp.preflight.input_checks import Finding, first_refusal
 from agedp.release_folder.result_tables import METADATA_KEY
@@ -56,8 +55,6 @@ from agedp_data.statement.note_texts import is_of_span
 from agedp_data.table_schemas import LEVEL
 from agedp_flows.text import bound_text, noise_text
 from agedp_flows.text.screen import (
-    WILL_BE_REFUSED,
-    command_step,
     count_text,
     format_column,
     heading,
@@ -365,21 +362,7 @@ def publish_folder(run_file: Path, day: date | None, *, statement: int | None = 
     return {"same_bytes": is_identical}, text if has_rows else "nothing is released yet; nothing was written"
 
 
-def after_plan(session: LedgerSession, run_file: Path, lines: Iterable[str]) -> list[str]:
-    """Return the next steps of a plan with these lines before the first release, unless that would be refused."""
-    if session.history.rows:
-        return []
-    run = session.run.run_file
-    until = _until(run, session.run.as_of)
-    steps = []
-    if can_compare(run):
-        steps.append(command_step("the noise of every notion at the same bound", "compare", run_file, *until))
-    if not any(line.startswith(WILL_BE_REFUSED) for line in lines):
-        steps.append(command_step("release what is due; the promise is then fixed", "run", run_file, *until))
-    return steps
-
-
-def _until(run: RunFile, as_of: date | None) -> list[str]:
+def until_option(run: RunFile, as_of: date | None) -> list[str]:
     """Return the option with the simulated date of a rehearsal: without it all days of the period are due."""
     is_rehearsal = run.schedule.mode == "rehearsal"
     return ["--as-of", str(as_of)] if is_rehearsal and as_of is not None and as_of != last_due_date(run) else []
@@ -405,5 +388,5 @@ def after_run(summary: RunSummary, run_file: Path) -> list[str]:
         is_complete=last is not None and newest >= last and not waiting,
         next_day=None if summary.refusal is not None or waiting or has_periods else day,
         due_on=due_date(run, day),
-        until=_until(run, due_date(run, day)),
+        until=until_option(run, due_date(run, day)),
     )

@@ -31,7 +31,6 @@ from agedp.budget import PlannedRelease, ReleaseTerms
 from agedp.internal_records.signing_keys import keys_of, signing_key
 from agedp.ledger_session import LedgerSession, PopulationHistory
 from agedp.local_files import atomic_files
-from agedp.planning.advisor import advise
 from agedp.planning.forecast import Forecast, Skip, forecast
 from agedp.planning.verdict import Verdict, judge_first_release
 from agedp.run_context import RunContext
@@ -191,6 +190,8 @@ def verdict_refusal(verdict: Verdict | None, terms: ReleaseTerms, run: RunContex
     """Return why the verdict refuses a first release, with the advisor's best rows; "" if it does not."""
     if verdict is None or not verdict.refused:
         return ""
+    from agedp.planning.advisor import advise  # noqa: PLC0415  (a refused first release alone needs advice)
+
     return f"{run.run_file.name}: {verdict.refusal(advise(terms, run.roster.counts, run.today).best())}"
 
 
