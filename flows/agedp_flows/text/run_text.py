@@ -7,7 +7,7 @@ run also what to do next: commands to copy, who may see what, and when the next 
 Decisions:
 
 * Everything is a function of the run file, the public part of the model and the ledger. Counts of input rows appear on
-  the terminal only (`_quality_lines`), never in `--json`, a log or an artifact.
+  the terminal only (`run.txt`), never in `--json`, a log or an artifact.
 * The preflight of the input files is for the operator's terminal alone: it names counts and days.
 * So is the verdict on an estimated model, which comes from readings: neither `--json`, Prefect, the ledger nor the
   release folder contain it, and nothing depends on it.
@@ -263,7 +263,6 @@ def statement_markdown(folder: ReleaseFolder) -> str:
 def result_lines(summary: RunSummary, *, verbose: bool = False) -> list[str]:
     """Return the result of a run as lines for the terminal; with `verbose` with the layers and the bounds of spans."""
     run, session = summary.run.run_file, summary.session
-    has_periods = any(series.covers_periods for series in run.series.values())  # rows count then, not days
     is_published = (summary.run.release_folder / "statement.json").exists()
     return render_lines(
         "run",
@@ -271,9 +270,7 @@ def result_lines(summary: RunSummary, *, verbose: bool = False) -> list[str]:
         verbose=verbose,
         synthetic=_SYNTHETIC,
         preflight=preflight_lines(summary.checked),
-        released=count_text(len(summary.drawn), "row")
-        if has_periods
-        else count_text(len({row.day for row in summary.drawn}), "day"),
+        has_periods=any(series.covers_periods for series in run.series.values()),  # rows count then, not days
         skipped=skips_count_text(summary.released),
         waiting=summary.due_days.waiting,
         delta_warnings=delta_warning_lines(run),
