@@ -527,7 +527,7 @@ class _PromiseSearch:
             if epsilon is None:
                 return ComparisonEntry(notion.name, candidate.method, self._no_epsilon_reason(target.error_kwh or 0))
             entry = self._priced_entry(*self._priced(notion, candidate, epsilon), candidate, target)
-            if entry.series is None or entry.series.noise_kwh <= self.days.change.kwh:
+            if entry.series is None or not self.days.change.kwh < entry.series.noise_kwh < math.inf:
                 return entry
             return replace(entry, needs=self._remedies(notion, candidate, entry.series, epsilon))
         except AgedpError as error:
@@ -538,7 +538,7 @@ class _PromiseSearch:
         candidate, change = self._first(), self.days.change.kwh
         series = self.days.simulate(self.run, _bound_name(self.run.notion, candidate))
         entry = self._priced_entry(self.run, series, candidate, target)
-        if series is not None and series.noise_kwh > change:
+        if series is not None and change < series.noise_kwh < math.inf:
             needs = Remedies(self._households_needed(series), self.days.loss_for(change), None, None)
             with suppress(AgedpError):
                 needs = self._remedies(type(self.run.promise), candidate, series, entry.epsilon)
