@@ -26,8 +26,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agedp.signal_against_noise import change_text, three_digits
 from agedp_data.datasets.filesystem import format_path
-from agedp_data.epsilon import format_delta, format_epsilon
-from agedp_data.messages import escape_controls
+from agedp_data.epsilon import exact_text, format_delta, format_epsilon
+from agedp_data.messages import escape_controls, percent_text
+from agedp_data.statement.note_texts import odds_percent
 from agedp_flows.text import screen
 from agedp_flows.text.bound_text import assumption_text, exception_text, scope_text
 from agedp_flows.text.screen import StyledLine
@@ -70,17 +71,21 @@ def _templates() -> Environment:
     environment.globals |= {"blank": _Escaped(_BLANK), "row": _row, "step": _step}
     environment.filters |= {
         "table": _table, "line": _line, "wrapped": _wrapped, "lines": _lines,
-        "count": screen.count_text, "scope": scope_text, "assumption": assumption_text,
-        "exception": exception_text, "skips": screen.skips_text, "change": change_text,
         "loss": screen.format_loss, "budget": screen.format_budget, "bound": _bound, "epsilon": format_epsilon,
-        "digits": three_digits, "kwh": _kwh, "delta": format_delta, "plain": "{:f}".format, "integer": "{:,}".format,
-        "path": format_path, "clock": lambda minutes: f"{minutes // 60:02d}:{minutes % 60:02d}",
+        "digits": three_digits, "kwh": _kwh, "delta": format_delta, "exact": exact_text, "plain": "{:f}".format,
+        "integer": "{:,}".format, "percent": percent_text, "odds": odds_percent, "count": screen.count_text,
+        "scope": scope_text, "assumption": assumption_text, "exception": exception_text, "change": change_text,
+        "skips": screen.skips_text, "path": format_path, "clock": _clock,
     }  # fmt: skip
     return environment
 
 
 def _escaped(value: object) -> str:
     return value if isinstance(value, _Escaped) else escape_controls(str(value))
+
+
+def _clock(minute: int) -> str:
+    return f"{minute // 60:02d}:{minute % 60:02d}"
 
 
 def _bound(epsilon: Decimal | str | None, limit: str | None = None) -> str:
