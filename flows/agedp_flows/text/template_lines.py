@@ -2,7 +2,7 @@
 
 A template gets the value that `--json` is made of. Its language is Jinja's, with
 
-* a mark at the start of a line, `{{ heading }}`, `{{ warning }}` or `{{ blank }}`: its style, or an empty line;
+* a mark at the start of a line, `{{ heading }}` or `{{ warning }}`: its style; `{{ step(...) }}` is a next step;
 * a table, `{% filter table("day", ">epsilon") %}` to `{% endfilter %}`, with a `{{ row(...) }}` for each of its rows;
 * a sentence on several lines of the template, from `{% filter line %}`, or `{% filter wrapped("=  ") %}`, to its end;
 * numbers as people read them: `{{ nano_epsilon | loss }}`, `{{ days | count("day") }}`.
@@ -11,7 +11,7 @@ Decisions:
 
 * Control characters of every inserted value are escaped, line feeds as well: no value begins a line, styles one or
   ends a cell. Only lines that other functions made are inserted as they are (`| lines`).
-* An empty line of a template prints nothing, so templates can be laid out freely.
+* An empty line of a template prints nothing, so templates can be laid out freely; one of `| lines` is printed.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _templates() -> Environment:
         lstrip_blocks=True, finalize=_escaped,
     )  # fmt: skip
     environment.globals |= {style: _Escaped(mark) for mark, style in _STYLES.items()}
-    environment.globals |= {"blank": _Escaped(_BLANK), "row": _row, "step": _step}
+    environment.globals |= {"row": _row, "step": _step}
     environment.filters |= {
         "table": _table, "line": _line, "wrapped": _wrapped, "lines": _lines,
         "loss": screen.format_loss, "budget": screen.format_budget, "bound": _bound, "epsilon": format_epsilon,
