@@ -1,4 +1,7 @@
-"""Output of `agedp compare`: every notion that meets a target; docs/plan.md describes the keys of its JSON output."""
+"""Output of `agedp compare`, as text and as JSON: every notion that meets a target.
+
+The text shows each notion with its noise and its end; docs/plan.md describes the keys of the JSON output.
+"""
 
 from __future__ import annotations
 
