@@ -12,6 +12,7 @@ Example: epsilon 0.5 is 500,000,000 nano-epsilon.
 
 from __future__ import annotations
 
+import math
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -153,6 +154,11 @@ def format_delta(delta: Decimal) -> str:
     exponent = delta.adjusted()
     digits = f"{delta.scaleb(-exponent).normalize():f}"
     return f"{digits}e{exponent}"
+
+
+def finite_or_none(value: float) -> float | None:
+    """Return a number as JSON has it: an infinite one is null."""
+    return value if math.isfinite(value) else None
 
 
 def to_float(nano_epsilon: int) -> float:

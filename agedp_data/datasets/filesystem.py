@@ -289,6 +289,13 @@ def read_bytes(location: str, label: str) -> bytes:
         return bytes(system.cat_file(path))
 
 
+def format_path(location: str) -> str:
+    """Return a path relative to the current folder if it is below it; a URL without user and query."""
+    path = Path(location)
+    is_below = not is_url(location) and path.is_relative_to(Path.cwd())
+    return str(path.relative_to(Path.cwd())) if is_below else format_location(location)
+
+
 def format_location(location: str) -> str:
     """Return a location for messages, without user and query of a URL: they may be credentials.
 

@@ -143,9 +143,9 @@ class SeriesNoise:
     def errors(self) -> Iterator[SpanError]:
         """Yield the error of each span, the shortest first."""
         largest, cut_kwh = max(self.scales), self.cut.energy * self.mean
-        ratios = tuple(round(scale / largest, 9) for scale in self.scales)
+        ratios = tuple(round(scale / largest, 9) for scale in self.scales if largest)
         for span, count in self.spans.items():
-            half_width, is_smoothed = largest * _unit_half_width(ratios, count), False
+            half_width, is_smoothed = largest * (_unit_half_width(ratios, count) if ratios else 0), False
             smoothed = self._smoothed() if span == "day" else None
             if smoothed is not None and smoothed < half_width:
                 half_width, is_smoothed = smoothed, True

@@ -36,6 +36,7 @@ from agedp.compute.engine_settings import Progress
 from agedp.ledger_session import LedgerSession
 from agedp.local_files.atomic_files import FileNotice
 from agedp.pipeline import RunSummary
+from agedp.planning.row_noise import noise_deviation
 from agedp.planning.verdict import judge_first_release
 from agedp.release_folder.folder_files import REPORT
 from agedp.release_verification import ReleaseFolder
@@ -60,6 +61,7 @@ from agedp_flows.stage_tasks import State
 from agedp_flows.text import run_text
 from agedp_flows.text.plan_text import plan_table
 from agedp_flows.text.screen import count_text, shown
+from agedp_flows.text.template_lines import render_lines
 
 
 def artifact_key(kind: str, population: str) -> str:
@@ -216,7 +218,7 @@ def record_release(released: ReleaseResult) -> None:
     if (run.release_folder / REPORT).exists():
         record(lambda: _record_report(released.session))
     if table:
-        facts = run_text.result_json(RunSummary(released.session, released=released.rows))
+        facts = RunSummary(released.session, released=released.rows).facts
         payload = {name: facts[name] for name in ("population", "mode", "released", "folder")}
         resource = {"prefect.resource.id": asset_key(run), "prefect.resource.name": run.population}
         record(lambda: emit_event(EVENT, resource=resource, payload=payload))
@@ -243,7 +245,7 @@ def released_table(run: RunContext, rows: Sequence[ReleaseRecord]) -> list[dict[
     lines: list[dict[str, Any]] = []
     for row in rows:
         series = run.run_file.series[row.series]
-        noise, unit = run_text.noise_deviation(row, series)
+        noise, unit = noise_deviation(row, series)
         day: dict[str, Any] = {"day": row.day, "series": row.series}
         cost = {"epsilon": format_epsilon(row.loss), "published on": row.published_on}
         if not series.has_one_mean():
@@ -289,7 +291,7 @@ def due_text(due_days: DueDays) -> str:
     """Return which days are due."""
     days = [due.day for due in due_days.due]
     text = f"{count_text(len(days), 'day')} due: {days[0]} to {days[-1]}." if days else "No day is due."
-    return " ".join([text, *(f"{line}." for line in run_text.waiting_lines(due_days.waiting))])
+    return " ".join([text, *(f"{line}." for line in render_lines("waiting", waiting=due_days.waiting))])
 
 
 def released_text(released: ReleaseResult) -> str:
@@ -303,7 +305,7 @@ def released_text(released: ReleaseResult) -> str:
     loss = max(losses_about_days(rows, publication).values())  # a row counts in full on each day that it covers
     noise: dict[str, tuple[float, str]] = {}
     for row in rows:
-        sd, unit = run_text.noise_deviation(row, released.session.run.run_file.series[row.series])
+        sd, unit = noise_deviation(row, released.session.run.run_file.series[row.series])
         noise[row.series] = max(noise.get(row.series, (0.0, unit)), (sd, unit))
     noises = ", ".join(f"{sd:.3g} {_UNITS[unit]} ({series})" for series, (sd, unit) in noise.items())
     return f"{text} Epsilon per day: at most {format_epsilon(loss)}. Noise standard deviation: at most {noises}."
@@ -311,7 +313,7 @@ def released_text(released: ReleaseResult) -> str:
 
 def published_text(run: RunContext, folder: ReleaseFolder | None) -> str:
     """Return the path of the release folder."""
-    location = run_text.format_path(run.run_file.output.release)
+    location = filesystem.format_path(run.run_file.output.release)
     return "Nothing was due yet." if folder is None else f"Release folder: {location}"
 
 

@@ -33,6 +33,7 @@ from agedp.local_files import atomic_files
 from agedp.reports import svg
 from agedp.reports.html import render_page, table
 from agedp.setup.sample import sample
+from agedp_data.datasets.filesystem import format_path
 from agedp_data.datasets.synthetic.households import STATES, HouseholdChains, Households, kernel, stationary
 from agedp_data.datasets.validation import SLOTS
 from agedp_data.errors import Busy, InputError
@@ -43,7 +44,7 @@ from agedp_data.model import PUBLIC_FILE
 from agedp_data.statement.note_texts import FACTS
 from agedp_flows.prefect_server import running_server
 from agedp_flows.text.calibration_text import calibration_lines
-from agedp_flows.text.run_text import format_path, result_json, result_lines
+from agedp_flows.text.run_text import result_lines
 from agedp_flows.text.screen import heading
 
 DATASETS: Final = ("london", "ausgrid")
@@ -198,7 +199,7 @@ def _release(place: Path, notion: str, progress: ProgressReporter) -> tuple[list
     summary.check_not_refused()
     title = heading(f"--- {sentence_start(place.name)}, {notion} privacy ---")
     tasks = filter(None, [task_summary(summary.run.engine)])
-    return ["", title, *result_lines(summary), *tasks], {"notion": notion, **result_json(summary)}
+    return ["", title, *result_lines(summary), *tasks], {"notion": notion, **summary.facts}
 
 
 def _section(place: Path, printed: Sequence[str]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ import logging
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from agedp.compute.engine_settings import Scheduler
 from agedp.ledger_session import LedgerSession
@@ -26,6 +26,7 @@ from agedp.local_files.atomic_files import FileNotice
 from agedp.preflight.alerts import Alert
 from agedp.release_verification import ReleaseFolder
 from agedp.run_context import RunContext
+from agedp.signal_against_noise import released_signals
 from agedp.stage_values import Delivery, DueDays, StageCaller, call_stage
 from agedp.stages.aggregate import aggregate_days
 from agedp.stages.ingest import read_files
@@ -34,6 +35,8 @@ from agedp.stages.plan import plan
 from agedp.stages.publish import publish_folder
 from agedp.stages.release import release_days
 from agedp.stages.report import ReportOutcome, format_reports_status, write_reports
+from agedp_data.datasets.filesystem import format_path
+from agedp_data.epsilon import format_epsilon
 from agedp_data.errors import PreflightFailed, Refused, RunFileError
 from agedp_data.ledger import ReleaseRecord
 
@@ -91,6 +94,22 @@ class RunSummary:
     def failures(self) -> tuple[FileNotice, ...]:
         """Return the notices about the steps of the report that failed."""
         return self.report.failures if self.report is not None else ()
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Return the result as JSON: public facts only."""
+        run = self.run.run_file
+        drawn = [{"series": row.series, "day": row.day, "epsilon": format_epsilon(row.loss)} for row in self.drawn]
+        return {
+            "population": run.population.name,
+            "mode": run.schedule.mode,
+            "released": drawn,
+            "waiting": [day.isoformat() for day in self.due_days.waiting],
+            "skipped": [{"series": row.series, "day": row.day} for row in self.released if row.state == "skipped"],
+            "signal": [signal.facts for signal in released_signals(self.session.ledger, run)],
+            "folder": format_path(run.output.release),
+            "reports": format_reports_status(self.report),
+        }
 
 
 STAGES: Final = ("plan", "ingest", "aggregate", "release", "publish", "report")

@@ -36,7 +36,7 @@ from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +51,7 @@ from agedp_data.series.series_terms import layer_number, mean_name
 from agedp_data.smoothing.signal_estimate import SPANS, SignalEstimate, Verdict, estimate_change
 
 if TYPE_CHECKING:
+    from agedp_data.config import RunFile
     from agedp_data.ledger import Ledger
 
 
@@ -142,6 +143,14 @@ class SpanSignal:
         """Return whether neighbouring spans can be told apart, None without an estimate."""
         return None if self.estimate is None else self.estimate.verdict(self.noise_kwh)
 
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Return the span as JSON."""
+        estimate = self.estimate
+        change, error = (None, None) if estimate is None else (estimate.change, estimate.standard_error)
+        noise = {"days": self.days, "pairs": self.pairs, "noise_sd_kwh": self.noise_kwh}
+        return {**noise, "change_kwh": change, "change_error_kwh": error, "comparison": self.verdict or "unknown"}
+
 
 @dataclass(frozen=True, slots=True)
 class SeriesSignal:
@@ -157,6 +166,12 @@ class SeriesSignal:
     def daily(self) -> SpanSignal:
         """Return the signal of single days."""
         return self.spans[0]
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Return the signal as JSON, with its sentence."""
+        names = {"series": self.series, "group": self.group, "households": self.households}
+        return {**names, "spans": [span.facts for span in self.spans], "text": signal_text(self)}
 
 
 def signals_by_group(
@@ -238,6 +253,13 @@ def smallest_group_signal(rows: Iterable[ReleaseRecord], series: str) -> SeriesS
     return smallest_of(signals) if signals else None
 
 
+def released_signals(ledger: Ledger | None, run: RunFile) -> tuple[SeriesSignal, ...]:
+    """Return the signal of the smallest group of each mean in the run file that has a released row."""
+    rows = [] if ledger is None else read_mean_rows(ledger, run.population.name)
+    means = mean_names(name for name, series in run.series.items() if is_daily_mean(series))
+    return tuple(filter(None, (smallest_group_signal(rows, name) for name in means)))
+
+
 def smallest_of(signals: Sequence[SeriesSignal]) -> SeriesSignal:
     """Return the signal of the smallest of the groups."""
     return min(signals, key=lambda signal: (signal.households, signal.group))
@@ -309,21 +331,6 @@ def _spans_text(spans: Sequence[SpanSignal]) -> str:
 def _joined(texts: Sequence[str]) -> str:
     *before, last = texts
     return f"{', '.join(before)} and {last}" if before else last
-
-
-def planned_noise_text(noise_kwh: float) -> str:
-    """Return the sentence about the noise of planned days before any is released, against the assumed change.
-
-    >>> planned_noise_text(1.414).rpartition("; ")[2]
-    'at a day-to-day change of 1 kWh single days cannot be told apart.'
-    """
-    verb = "can" if noise_kwh <= ASSUMED_CHANGE_KWH else "cannot"
-    week, month = (three_digits(noise_kwh / math.sqrt(days)) for days in (7, 28))
-    return (
-        f"Noise {three_digits(noise_kwh)} kWh per household, {noise_kwh / _TYPICAL_DAY_KWH:.1%} of a day of 10 kWh; of "
-        f"a week's mean {week} kWh, of a month's {month} kWh. Not enough days to estimate the true change; at a "
-        f"day-to-day change of {ASSUMED_CHANGE_KWH:g} kWh single days {verb} be told apart."
-    )
 
 
 def three_digits(value: float) -> str:

@@ -15,7 +15,6 @@ from agedp.stage_values import Delivery
 from agedp.stages.report import is_report_current, note_report
 from agedp_data.errors import InputError
 from agedp_flows.artifacts import report_text, warning_text
-from agedp_flows.text.run_text import result_json
 from tests.books import forget, spoil
 from tests.command import agedp
 
@@ -77,14 +76,14 @@ def test_a_failing_report_is_a_warning_and_made_up_for(homes, monkeypatch, place
     with monkeypatch.context() as patch:
         patch.setattr(place, error)
         work = run(homes)
-    facts = result_json(work)
+    facts = work.facts
     assert [row.day for row in work.released] == ["2013-01-02"]
     assert facts["reports"].startswith("published; internal report failed: ")
     public = f"{facts} {report_text(work.report)} {warning_text((*work.notices, *work.failures))}"
     assert not any(text in public for text in ("secret", "home A"))
     before = homes.files()
     again = run(homes)
-    assert (again.released, result_json(again)["reports"], homes.files()) == ((), "written", before)
+    assert (again.released, again.facts["reports"], homes.files()) == ((), "written", before)
     days = [FIRST, FIRST + timedelta(days=1)]
     assert records(homes) == (days, days, [("2013-01-02", 2, 3)])
     assert "true values of 2 are recorded" in (homes.folder / "confidential" / "report.html").read_text()

@@ -12,12 +12,13 @@ import agedp
 from agedp import privacy_audit
 from agedp.calibration_pipeline import calibrate
 from agedp.internal_records.bookkeeping import ModelVerdict, read_verdict, write_verdict
+from agedp.plan_facts import read_plan
 from agedp.stages.amend import amend, preview_amendment
 from agedp_data.audit.lower_bounds import AuditDatasets
 from agedp_data.config.model_section import accepted
 from agedp_data.errors import ContractChanged, Refused, RunFileError
-from agedp_flows.text.plan_text import plan_json, plan_lines
-from agedp_flows.text.run_text import result_json, result_lines, verdict_lines
+from agedp_flows.text.plan_text import plan_lines
+from agedp_flows.text.run_text import result_lines, verdict_lines
 from tests.agedp.conftest import CLASSICAL
 from tests.model_tables import estimated_table
 
@@ -80,9 +81,9 @@ def test_a_new_risk_on_an_estimated_model_needs_acceptance(homes):
     assert str(error.value) == f"run.toml: {MISSING}"
     assert before == {path: path.read_bytes() for path in homes.folder.rglob("*") if path.is_file()}
     assert plan_lines(homes.session(today=TODAY))[0] == f"Will be refused: run.toml: {MISSING}"
-    assert plan_json(homes.session(today=TODAY))["refused"] == f"run.toml: {MISSING}"
+    assert read_plan(homes.session(today=TODAY)).facts["refused"] == f"run.toml: {MISSING}"
     write(homes, model=ACCEPTED)
-    assert plan_json(homes.session(today=TODAY))["refused"] == ""
+    assert read_plan(homes.session(today=TODAY)).facts["refused"] == ""
     assert not any("accept_unverified_model" in line for line in plan_lines(homes.session(today=TODAY)))
     assert len(homes.run(today=TODAY).released) == 4
 
@@ -124,10 +125,10 @@ def test_an_acceptance_without_use_is_refused(homes):
 def test_a_series_that_began_without_the_key_goes_on(homes):
     write(homes, model=ACCEPTED, last=LAST - timedelta(days=1))
     assert len(homes.run(today=TODAY).released) == 3
-    contract = plan_json(homes.session(today=TODAY))["contract"]
+    contract = read_plan(homes.session(today=TODAY)).facts["contract"]
     assert "accept_unverified_model" not in contract["model"]
     write(homes, last=LAST - timedelta(days=1))  # as an earlier version wrote it
-    assert plan_json(homes.session(today=TODAY))["contract"] == contract
+    assert read_plan(homes.session(today=TODAY)).facts["contract"] == contract
     assert homes.run(today=TODAY).released == ()
     write(homes)
     with pytest.raises(ContractChanged):
@@ -179,7 +180,7 @@ def test_plan_and_run_repeat_the_verdict_on_the_terminal(homes):
     assert verdict_lines(session.run) == [f"{label}: rejected. It is SECRET."]
     summary = homes.run(today=TODAY)
     assert verdict_lines(session.run)[0] in result_lines(summary)
-    public = [plan_json(homes.session(today=TODAY)), result_json(summary), homes.release.statement]
+    public = [read_plan(homes.session(today=TODAY)).facts, summary.facts, homes.release.statement]
     assert not any("SECRET" in str(facts) or "rejected" in str(facts) for facts in public)
     for path in [*(homes.folder / "release").iterdir(), homes.folder / "ledger.sqlite"]:
         assert b"SECRET" not in path.read_bytes()

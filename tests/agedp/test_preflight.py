@@ -9,9 +9,9 @@ from random import Random
 
 import pytest
 
-from agedp.preflight.alerts import format_alerts
 from agedp.stages import aggregate
 from agedp_data.errors import REFUSED_INPUT, ContractChanged, PreflightFailed, RunFileError
+from agedp_flows.text.run_text import alert_lines
 
 FIRST = date(2013, 1, 1)
 HOMES, TWELVE = "ABC", "ABCDEFGHIJKL"
@@ -300,5 +300,5 @@ def test_a_bad_file_of_a_later_night_is_named_to_the_operator(house, second, kin
     assert (alert["alert"], findings(house)[check][0], "c.csv" in str(alert["about"])) == (kind, "warning", True)
     if second:
         assert (alert["day"], alert["part"], alert["whole"]) == ("2013-01-02", 288, 576)
-        [line] = format_alerts(work.alerts)
+        [line] = alert_lines(work.alerts)
         assert line.startswith("warning: more than 5% of the rows of 1 input file are rejected: ")

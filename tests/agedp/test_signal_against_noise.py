@@ -12,11 +12,11 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from agedp.plan_facts import read_plan
 from agedp.signal_against_noise import (
     SeriesSignal,
     SpanSignal,
     change_text,
-    planned_noise_text,
     rows_of_means,
     signal_text,
     signals_by_group,
@@ -25,8 +25,9 @@ from agedp.signal_against_noise import (
 )
 from agedp_data.ledger import ContractRecord, canonical
 from agedp_data.smoothing.signal_estimate import SignalEstimate
-from agedp_flows.text.plan_text import plan_json, plan_lines
-from agedp_flows.text.run_text import result_json, result_lines
+from agedp_flows.text.plan_text import plan_lines
+from agedp_flows.text.run_text import result_lines
+from agedp_flows.text.template_lines import render_lines
 from tests.agedp.released_rows import Row, alternating, noisy_rows, rows_of
 
 
@@ -81,8 +82,9 @@ def test_before_a_release_the_noise_is_set_against_the_assumed_change():
     change = "Not enough days to estimate the true change; at a day-to-day change of 1 kWh single days"
     week_and_month = "of a week's mean 0.535 kWh, of a month's 0.267 kWh"
     start = f"Noise 1.41 kWh per household, 14.1% of a day of 10 kWh; {week_and_month}"
-    assert planned_noise_text(1.4142) == f"{start}. {change} cannot be told apart."
-    assert planned_noise_text(1.0).endswith(f"{change} can be told apart.")
+    lines = [render_lines("planned_noise", label="use", noise=noise, change_kwh=1.0) for noise in (1.4142, 1.0)]
+    assert lines[0] == [f"use: {start}. {change} cannot be told apart."]
+    assert lines[1][0].endswith(f"{change} can be told apart.")
 
 
 @pytest.mark.parametrize("sd_kwh", [0.2, 0.7, 2.5])
@@ -211,8 +213,8 @@ def test_plan_run_and_both_reports_print_the_same_figures(house):
     assert sentence in result_lines(summary)
     session = house.session()
     assert sentence in plan_lines(session)
-    [as_json] = plan_json(session)["signal"]
-    assert as_json == json.loads(json.dumps(result_json(summary)["signal"]))[0]
+    [as_json] = read_plan(session).facts["signal"]
+    assert as_json == json.loads(json.dumps(summary.facts["signal"]))[0]
     assert as_json["text"] == sentence
     assert as_json["spans"][0]["comparison"] == (signal.daily.verdict or "unknown")
     assert "verdict" not in as_json["spans"][0]

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agedp_data.datasets.filesystem import format_path
 from agedp_data.epsilon import floor_nano, format_epsilon
 from agedp_data.notions.notion import LossBound, scope_at_delta
 from agedp_data.statement.facts import state_bound
-from agedp_flows.text.noise_text import labelled_bound, scope_text
-from agedp_flows.text.run_text import format_path, promised_bound_lines
+from agedp_flows.text.bound_text import labelled_bound, promised_bound_lines, scope_text
 from tests.laws.promises import Line, bounds, kept, models, promises
 
 

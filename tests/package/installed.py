@@ -24,6 +24,7 @@ ROOT = Path(__file__).parents[2]
 _OF_A_WORKING_COPY = re.compile(
     r"(^|/)(out|dist|build|incoming|secrets|\.venv[^/]*|__pycache__|\.git|\.[a-z]+_cache)/|\.sqlite$|\.key$|\.pyc$"
 )
+_TEMPLATES = ROOT / "flows" / "agedp_flows" / "text" / "templates"
 _NEEDED: Final = {
     "whl": (
         "agedp/__init__.py",
@@ -37,6 +38,7 @@ _NEEDED: Final = {
         "agedp/preflight/causes.toml",
         "agedp/setup/run_file_options.json",
         "agedp_data/statement/template.md",
+        *sorted(f"agedp_flows/text/templates/{path.name}" for path in _TEMPLATES.iterdir()),
         "agedp/setup/templates/erase.md",
         "agedp/setup/templates/impact-assessment.md",
         "agedp_data/schemas/deployment-1.json",

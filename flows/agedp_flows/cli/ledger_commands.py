@@ -146,7 +146,7 @@ def amend(
     from agedp.ledger_session import LedgerSession
     from agedp.run_context import RunContext
     from agedp.stages.amend import check_amendment_allowed, preview_amendment, record_amendment
-    from agedp_flows.text.plan_text import amendment_json, amendment_lines
+    from agedp_flows.text.plan_text import amendment_lines
 
     session = LedgerSession.open_existing(RunContext.load(run_file))
     amendment = preview_amendment(session)
@@ -157,7 +157,7 @@ def amend(
     if is_accepted:
         record_amendment(session, amendment)
     if as_json:
-        options.print_text(json.dumps(amendment_json(amendment, recorded=is_accepted), indent=1))
+        options.print_text(json.dumps(amendment.facts | {"recorded": is_accepted}, indent=1))
     elif amendment.changes:
         options.print_text("recorded" if is_accepted else "not recorded; nothing has changed")
 

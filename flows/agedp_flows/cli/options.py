@@ -267,7 +267,6 @@ def end_run(
         Refused: the promise does not permit a day; what was released before it stays released and is printed.
         PreflightFailed: the input files make a first release senseless.
     """
-    from agedp.preflight.alerts import format_alerts
     from agedp.stages.report import format_report_warnings
 
     error, checked = summary.refusal, summary.checked
@@ -282,7 +281,11 @@ def end_run(
         print_lines(preflight_lines(checked))
     unseen = checked.findings if quiet and checked is not None and checked.sums.is_first else ()
     findings = [f"warning: {finding.name}: {finding.text}" for finding in unseen if finding.verdict == "warning"]
-    warnings = [*findings, *format_alerts(summary.alerts)] if warns else []
+    warnings = findings if warns else []
+    if warns and summary.alerts:
+        from agedp_flows.text.run_text import alert_lines
+
+        warnings = [*findings, *alert_lines(summary.alerts)]
     for line in (*format_report_warnings(summary.notices, summary.failures), *warnings):
         print_error(f"agedp: {escape_text(line, 1000)}", is_warning=True)
     summary.check_not_refused()

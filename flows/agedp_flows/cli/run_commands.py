@@ -46,10 +46,11 @@ def plan(  # noqa: PLR0913, PLR0917  (a parameter for each option)
     Example: agedp plan london.toml
     """
     from agedp.ledger_session import LedgerSession
+    from agedp.plan_facts import read_plan
     from agedp.run_context import RunContext
     from agedp_data.config.withdrawn import FRONTIER
-    from agedp_flows.text.plan_text import plan_json, plan_lines
-    from agedp_flows.text.run_text import after_plan, shared_lines, verdict_lines
+    from agedp_flows.text.plan_text import after_plan, plan_lines
+    from agedp_flows.text.run_text import shared_lines, verdict_lines
 
     if frontier:
         raise RunFileError(FRONTIER)
@@ -60,7 +61,7 @@ def plan(  # noqa: PLR0913, PLR0917  (a parameter for each option)
     with options.progress_bars(enabled=not as_json) as progress:
         session = LedgerSession.open(RunContext.load(run_file, as_of=as_of, progress=progress))
         if as_json:
-            facts = plan_json(session)
+            facts = read_plan(session).facts
         else:
             lines = plan_lines(session, verbose=verbose)
     if as_json:
@@ -86,18 +87,20 @@ def compare(
 
     Example: agedp compare london.toml --risk 0.5
     """
-    from agedp.ledger_session import LedgerSession
+    from agedp.ledger_session import LedgerSession, comparison_view
+    from agedp.planning.notion_comparison import compare_promises
     from agedp.run_context import RunContext
-    from agedp_flows.text.comparison_text import parse_target, promises_json, promises_lines
+    from agedp_flows.text.comparison_text import comparison_lines, parse_target
     from agedp_flows.text.run_text import verdict_lines
 
     end_pandas_search()
     target = parse_target(risk, error_kwh)
     session = LedgerSession.open(RunContext.load(run_file, as_of=as_of))
+    comparison = compare_promises(session.terms(), comparison_view(session), target)
     if as_json:
-        options.print_text(json.dumps(promises_json(session, target), indent=1))
+        options.print_text(json.dumps(comparison.facts, indent=1))
     else:
-        options.print_lines([*promises_lines(session, target), *verdict_lines(session.run)])
+        options.print_lines([*comparison_lines(comparison), *verdict_lines(session.run)])
 
 
 @app.command(rich_help_panel=options.NIGHTLY)
@@ -155,10 +158,10 @@ def run(
     """
 
     def result() -> list[str]:
-        from agedp_flows.text.run_text import after_run, result_json, result_lines
-
         if as_json:
-            return [json.dumps(result_json(summary))]
+            return [json.dumps(summary.facts)]
+        from agedp_flows.text.run_text import after_run, result_lines
+
         return [*result_lines(summary, verbose=verbose), *after_run(summary, run_file)]
 
     words = options.split_words(accept)

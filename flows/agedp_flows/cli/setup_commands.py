@@ -214,7 +214,7 @@ def sanitise(
     """
     from agedp.one_off import confidential_folder, release_files
     from agedp_flows.text.calibration_text import calibration_lines
-    from agedp_flows.text.run_text import after_run, result_json, result_lines
+    from agedp_flows.text.run_text import after_run, result_lines
 
     asks = options.can_ask(yes=yes, as_json=as_json, quiet=quiet)
     keys, begun = _confirmed_release(files, out, set_key) if asks else (_given_keys(set_key), None)
@@ -225,7 +225,7 @@ def sanitise(
     def output() -> list[str]:
         model = result.run.session.model
         if as_json:
-            return [json.dumps(result_json(result.run) | ({} if model is None else {"model": model.id}))]
+            return [json.dumps(result.run.facts | ({} if model is None else {"model": model.id}))]
         confidential = confidential_folder(Path(out))
         location = Path(out).parent / confidential.name if Path(out).name else confidential  # --out . has no name
         hint = f"run file, ledger and confidential folder: {escape_text(str(location))} (keep it)"

@@ -6,8 +6,9 @@ from typing import Any
 
 from agedp.privacy_audit import CONFIDENCE, FALSE_ALARM, AuditResult
 from agedp.signal_against_noise import three_digits
+from agedp_data.epsilon import finite_or_none
 from agedp_data.errors import AgedpError
-from agedp_flows.text.screen import finite_or_none, table_lines, warning
+from agedp_flows.text.screen import table_lines, warning
 
 
 class PromiseBroken(AgedpError):

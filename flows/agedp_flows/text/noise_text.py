@@ -1,4 +1,4 @@
-"""Sentences of `agedp plan` and `agedp run` on the noise of series and on the bounds of a statement, as lines and JSON.
+"""Sentences of `agedp plan` and `agedp run` on the noise of series.
 
 A released mean has its signal against noise. A profile, coverage, or a mean of periods has one sentence: the noise of
 its smallest group against a public example figure. Both are functions of planned or released rows and the run file;
@@ -7,32 +7,24 @@ nothing is decided by them.
 Decisions:
 
 * The estimate of a signal and its sentence are those of `agedp.signal_against_noise`, which both reports use as well.
-* A bound is shown in the terms of the field. Ledgers and statements keep their stored texts of scope and assumption,
-  which are hashed; a text that is not listed here is shown as stored.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, Final
+from typing import Final
 
-from agedp import signal_against_noise
 from agedp.planning.row_noise import GroupNoise, smallest_group
-from agedp.signal_against_noise import three_digits
+from agedp.signal_against_noise import ASSUMED_CHANGE_KWH, three_digits
 from agedp_data.config import RunFile
-from agedp_data.ledger import Ledger, ReleaseRecord
-from agedp_data.notions.age_dependent import ASSUMED, NO_MODEL
-from agedp_data.notions.notion import DAY_BOUND, RESULTS, TOTAL_BOUND
+from agedp_data.ledger import ReleaseRecord
 from agedp_data.roster import ALL, RosterCounts, columns_of
 from agedp_data.series.layered_mean import is_upper, layer_range, series_text
 from agedp_data.series.mean import is_daily_mean
 from agedp_data.series.series import AnySeries, table_name
 from agedp_data.series.series_terms import layer_number, mean_name
-from agedp_data.statement.document import StatedBound
-from agedp_data.statement.note_texts import with_delta
-from agedp_flows.text.screen import format_bound
+from agedp_flows.text.template_lines import render_lines
 
 _TYPICAL_HALF_HOUR_KWH: Final = 0.3
 """A mean half-hour of a household has 0.2 to 0.4 kWh."""
@@ -47,7 +39,9 @@ def planned_mean_lines(rows: Iterable[ReleaseRecord], series: Mapping[str, AnySe
     if not smallest:
         return []
     noise, name, of = max(smallest)
-    return [f"{_label(name, series[name], of)}: {signal_against_noise.planned_noise_text(noise)}"]
+    return render_lines(
+        "planned_noise", label=_label(name, series[name], of), noise=noise, change_kwh=ASSUMED_CHANGE_KWH
+    )
 
 
 def noise_lines(rows: Iterable[ReleaseRecord], run: RunFile) -> list[str]:
@@ -156,141 +150,3 @@ def level_lines(run: RunFile, roster: RosterCounts) -> list[str]:
                     f"{coarser_labels}, but the finest column comes first. Reverse the order"
                 )
     return lines
-
-
-def _released_signals(ledger: Ledger | None, run: RunFile) -> list[signal_against_noise.SeriesSignal]:
-    """Return the signal of the smallest group of each mean in the run file that has a released row."""
-    means = [name for name, series in run.series.items() if is_daily_mean(series)]
-    rows = [] if ledger is None else signal_against_noise.read_mean_rows(ledger, run.population.name)
-    signals = (
-        signal_against_noise.smallest_group_signal(rows, name) for name in signal_against_noise.mean_names(means)
-    )
-    return [signal for signal in signals if signal is not None]
-
-
-def signal_lines(ledger: Ledger | None, run: RunFile) -> list[str]:
-    """Return one sentence for each released mean: its noise, its change, and which spans can be told apart."""
-    return [signal_against_noise.signal_text(signal) for signal in _released_signals(ledger, run)]
-
-
-def signal_json(ledger: Ledger | None, run: RunFile) -> list[dict[str, Any]]:
-    """Return the same as JSON: functions of released rows only."""
-    return [
-        {
-            "series": signal.series,
-            "group": signal.group,
-            "households": signal.households,
-            "spans": [
-                {
-                    "days": span.days,
-                    "pairs": span.pairs,
-                    "noise_sd_kwh": span.noise_kwh,
-                    "change_kwh": span.estimate and span.estimate.change,
-                    "change_error_kwh": span.estimate and span.estimate.standard_error,
-                    "comparison": span.verdict or "unknown",
-                }
-                for span in signal.spans
-            ],
-            "text": signal_against_noise.signal_text(signal),
-        }
-        for signal in _released_signals(ledger, run)
-    ]
-
-
-_EARLIER_ASSUMPTIONS = {
-    "each household forgets at least as fast as the model says, by a Markov chain, and on its own": ASSUMED["markov"],
-    "each household forgets at least as fast as the model says, and on its own": ASSUMED["curve"],
-}
-_SCOPES = {
-    "any one day of one household, released or not, by all days released so far": (
-        "any one day of one household, released or not, from all days released so far"
-    )
-}
-_LABELS = {
-    (DAY_BOUND, "any one day of one household"): "Largest epsilon of any one day of one household",
-    (TOTAL_BOUND, "all published days of one household"): (
-        "Cumulative epsilon per household (sequential composition of all published days)"
-    ),
-}
-_DISCOUNTED = re.compile(
-    r"all published days of one household, a loss j (?P<ago>days of [a-z ]+) ago counted (?P<weight>.+?)"
-    r"(?P<draws>, the calibration draws counted in full)?(?P<worst>, on the worst day)?"
-)
-_EXPONENTIAL, _HYPERBOLIC = re.compile(r"(.+)\^j"), re.compile(r"1/\(1 \+ (.+) j\)")
-
-
-def labelled_bound(bound: StatedBound) -> str:
-    """Return a bound of a statement as one line: its label and its value.
-
-    >>> days = "all published days of one household"
-    >>> labelled_bound(StatedBound(name="total", epsilon="182.5", about=days, kind="assumption-free", assumption=""))
-    'Cumulative epsilon per household (sequential composition of all published days): 182.5'
-    """
-    at_delta = with_delta(bound.delta)
-    label = _LABELS.get((bound.name, bound.scope)) or f"Epsilon{at_delta} of {scope_text(bound.scope)}"
-    return f"{label}: {format_bound(bound.epsilon, limit=bound.limit)}{exception_text(bound.conditional_days)}"
-
-
-def exception_text(envelope_days: str | None) -> str:
-    """Return what bounds leave out beside a model that is published without noise, a part of their sentence.
-
-    >>> exception_text("2012-01-01 to 2012-12-31")[:65]
-    ', of the noisy releases alone; with the published model, estimate'
-    """
-    if not envelope_days:
-        return ""
-    return (
-        f", of the noisy releases alone; with the published model, estimated without noise from the days "
-        f"{envelope_days}, not about these days nor about days like them"
-    )
-
-
-def exception_once(lines: Sequence[str], envelope_days: str | None) -> list[str]:
-    """Return lines with bounds in which the first alone explains the exception of `exception_text`.
-
-    >>> text = exception_text("2012-01-01 to 2012-12-31")
-    >>> exception_once([f"Day: 1{text}", f"Total: 3{text}"], "2012-01-01 to 2012-12-31")[1]
-    'Total: 3, of the noisy releases alone'
-    """
-    text = exception_text(envelope_days)
-    if not text:
-        return list(lines)
-    first = next((i for i, line in enumerate(lines) if text in line), 0)
-    return [line if i <= first else line.replace(text, text.partition(";")[0]) for i, line in enumerate(lines)]
-
-
-def scope_text(about: str) -> str:
-    """Return the scope of a bound, a discounted sum with the name and rate of its discount.
-
-    What a delta means is left out: the delta is named beside the epsilon.
-
-    >>> scope_text("all published days of one household, a loss j days of publication ago counted 1/(1 + 2 j)")
-    'discounted sum of all published days of one household, hyperbolic discounting with rate 2 per day of publication'
-    """
-    about = about.partition(RESULTS)[0]
-    discounted = _DISCOUNTED.fullmatch(about)
-    if discounted is None:
-        return _SCOPES.get(about, about)
-    weight, unit = discounted["weight"], discounted["ago"].replace("days", "day", 1)
-    if exponential := _EXPONENTIAL.fullmatch(weight):
-        discount = f"exponential discounting with rate {exponential[1]}"
-    elif hyperbolic := _HYPERBOLIC.fullmatch(weight):
-        discount = f"hyperbolic discounting with rate {hyperbolic[1]}"
-    else:
-        discount = f"weight {weight} of a loss j days old"
-    scope = f"discounted sum of all published days of one household, {discount} per {unit}{discounted['draws'] or ''}"
-    return f"{scope}; maximum over days" if discounted["worst"] else scope
-
-
-def assumption_text(assumption: str) -> str:
-    """Return the assumption of a conditional bound as a sentence, "" without one.
-
-    >>> assumption_text("each household forgets at least as fast as the model says, and on its own (method tight)")
-    'Assumption: each household is independent of the others and mixes at least as fast as the model (method tight).'
-    """
-    if not assumption:
-        return ""
-    if assumption == NO_MODEL:
-        return "The bound needs a model, and the run file has none."
-    stored, method, rest = assumption.partition(" (method")
-    return f"Assumption: {_EARLIER_ASSUMPTIONS.get(stored, stored)}{method}{rest}."

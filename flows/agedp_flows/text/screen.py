@@ -26,6 +26,7 @@ import sys
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import date
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from itertools import zip_longest
 from pathlib import Path
@@ -375,11 +376,6 @@ def format_budget(nano_epsilon: int) -> str:
     return exact_text(_DOWN.create_decimal(Decimal(nano_epsilon) / NANO))
 
 
-def finite_or_none(value: float) -> float | None:
-    """Return a number as JSON has it: an infinite one is null."""
-    return value if math.isfinite(value) else None
-
-
 def count_text(number: int, noun: str) -> str:
     """Return a number with its noun.
 
@@ -399,3 +395,21 @@ def format_column(values: Iterable[float]) -> list[str]:
     largest = max(map(abs, numbers), default=0.0)
     decimals = max(0, _DIGITS - 1 - math.floor(math.log10(largest))) if largest else 0
     return [f"{number:.{decimals}f}" for number in numbers]
+
+
+def skips_text(skips: Sequence[tuple[date, str]]) -> str:
+    """Return the days that will be skipped as text: adjacent days as a period, days of one series with its name.
+
+    >>> skips_text([(date(2013, 1, 4), ""), (date(2013, 1, 5), ""), (date(2013, 1, 8), "n")])
+    '2013-01-04 to 2013-01-05, n of 2013-01-08'
+    """
+    periods: list[tuple[str, date, date]] = []
+    for day, series in sorted(skips, key=lambda skip: (skip[1], skip[0])):
+        if periods and periods[-1][0] == series and (day - periods[-1][2]).days == 1:
+            periods[-1] = (series, periods[-1][1], day)
+        else:
+            periods.append((series, day, day))
+    return ", ".join(
+        (f"{series} of " if series else "") + (f"{first} to {last}" if last > first else f"{first}")
+        for series, first, last in periods
+    )

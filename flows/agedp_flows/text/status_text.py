@@ -7,16 +7,15 @@ exit status of its error. Everything else that needs attention is a warning.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any, Final
 
 from agedp.ledger_session import LedgerSession
 from agedp.planning.forecast import Skip, upcoming_days
+from agedp.planning.row_noise import noise_deviation
 from agedp.release_folder.folder_files import STATEMENT
 from agedp.release_verification import ReleaseFolder
-from agedp.signal_against_noise import three_digits
 from agedp.stage_values import due_date
 from agedp.stages import plan as plan_stage
 from agedp.stages.plan import RunForecast
@@ -27,8 +26,12 @@ from agedp_data.ledger import ReleaseRecord
 from agedp_data.ledger.records import AnyRelease
 from agedp_data.statement.document import StatedBound
 from agedp_data.statement.facts import state_bound
-from agedp_flows.text import noise_text, plan_text, run_text
-from agedp_flows.text.screen import count_text, format_bound, format_loss, heading, refusal_line, table_lines, warning
+from agedp_flows.text import run_text
+from agedp_flows.text.screen import (
+    count_text,
+    format_loss,
+)
+from agedp_flows.text.template_lines import render_lines
 
 _SOON: Final = timedelta(days=30)
 _LATE: Final = timedelta(days=2)
@@ -83,7 +86,6 @@ def read_status(session: LedgerSession) -> SeriesStatus:
 def status_json(status: SeriesStatus) -> dict[str, Any]:
     """Return a status as JSON: public facts only."""
     plan, run = status.plan, status.plan.run.run_file
-    refusals = plan_text.refusals(plan)
     storage = [] if status.storage is None else [str(status.storage)]
     return {
         "population": run.population.name,
@@ -93,8 +95,8 @@ def status_json(status: SeriesStatus) -> dict[str, Any]:
         "next": None if status.next_day is None else _next_json(plan, status.next_day),
         "last": [_row_json(row, plan) for row in status.newest],
         "budget": [_bound_json(bound) for bound in status.bounds],
-        "ended": plan_text.ended_reason(plan),
-        "refused": next(iter(refusals), str(plan.now.refused or "")),
+        "ended": plan.ended,
+        "refused": plan.refused,
         "warnings": [*status.warnings, *storage],
     }
 
@@ -104,7 +106,7 @@ def _next_json(plan: RunForecast, day: date) -> dict[str, str]:
 
 
 def _row_json(row: ReleaseRecord, plan: RunForecast) -> dict[str, Any]:
-    sd, unit = run_text.noise_deviation(row, plan.run.run_file.series[row.series])
+    sd, unit = noise_deviation(row, plan.run.run_file.series[row.series])
     names = {"day": row.day, "series": row.series, "published_on": row.published_on}
     return {**names, "epsilon": format_epsilon(row.loss), f"noise_sd_{unit}": sd}
 
@@ -115,48 +117,15 @@ def _bound_json(bound: StatedBound) -> dict[str, str]:
 
 def status_lines(status: SeriesStatus) -> list[str]:
     """Return a status as lines for the terminal, the warnings last."""
-    plan, run = status.plan, status.plan.run.run_file
-    due = status.due
-    number = f"{count_text(len(due), 'day')} {'is' if len(due) == 1 else 'are'} due: {run_text.skips_text(due)}"
-    return [
-        heading(f"{run.population.name} ({run.schedule.mode}): {number if due else 'nothing is due'}"),
-        *_next_lines(status),
-        *(_row_line(row, plan) for row in status.newest),
-        *([] if status.newest else ["No day is released yet."]),
-        *_bound_lines(status.bounds),
-        *plan_text.end_lines(plan),
-        *map(refusal_line, plan_text.refusals(plan)),
-        *([] if plan.verdict is None else plan.verdict.lines),
-        *run_text.waiting_lines(plan.due_days.waiting),
-        *map(warning, status.warnings),
-        *([] if status.storage is None else [warning(status.storage.private)]),
-        *([warning(status.account)] if status.account else []),
-        *run_text.verdict_lines(plan.run),
-    ]
-
-
-def _next_lines(status: SeriesStatus) -> Iterator[str]:
-    if status.next_day is not None:
-        due_on = due_date(status.plan.run.run_file, status.next_day)
-        yield f"Next day: {status.next_day}, due on {due_on}."
-
-
-def _row_line(row: ReleaseRecord, plan: RunForecast) -> str:
-    sd, unit = run_text.noise_deviation(row, plan.run.run_file.series[row.series])
-    noise = f"{three_digits(sd)} {'kWh per household' if unit == 'kwh' else 'households'}"
-    epsilon = format_bound(format_epsilon(row.loss))
-    return (
-        f"Last release of {row.series}: {row.day}, published on {row.published_on}; epsilon {epsilon}, noise {noise}."
+    storage = "" if status.storage is None else status.storage.private
+    return render_lines(
+        "status",
+        facts=status_json(status),
+        plan=status.plan,
+        due=status.due,
+        warnings=filter(None, [*status.warnings, storage, status.account]),
+        check=run_text.verdict_lines(status.plan.run),
     )
-
-
-def _bound_lines(bounds: Sequence[StatedBound]) -> list[str]:
-    """Return a table of what the promise limits."""
-    rows = [
-        (noise_text.scope_text(bound.scope), format_bound(bound.epsilon, limit=bound.limit), bound.limit or "unlimited")
-        for bound in bounds
-    ]
-    return table_lines(["epsilon about", ">used", ">limit"], rows)
 
 
 def _next_day(plan: RunForecast) -> date | None:

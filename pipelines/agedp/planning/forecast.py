@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from fractions import Fraction
 from itertools import islice
+from typing import Any
 
 from agedp.budget import EffectivePromise, ReleaseTerms, closed_days, whole_periods
 from agedp_data import clock, mechanisms
 from agedp_data.config import RunFile
 from agedp_data.datasets.layout import Layout
-from agedp_data.epsilon import NANO
+from agedp_data.epsilon import NANO, format_epsilon
 from agedp_data.errors import Refused
 from agedp_data.ledger import ContractRecord
 from agedp_data.ledger.records import AnyRelease
@@ -52,6 +53,26 @@ class Forecast:
     refusal: str
     bounds: tuple[LossBound, ...]
     history: tuple[HistoryRow, ...]
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Return the forecast as JSON."""
+        values = [(of.name, "infinite" if of.value is None else format_epsilon(of.value)) for of in self.bounds]
+        return {
+            "next_day": self.next_day.isoformat() if self.next_day else "",
+            "epsilon": format_epsilon(self.loss),
+            "noise_sd_kwh": dict(self.noise_sd_kwh),
+            "last_day": self.last_day.isoformat() if self.last_day else "",
+            "ended_by_promise": self.ended_by_promise,
+            "skipped": skip_facts(self.skipped),
+            "stopped": self.stopped,
+            "figures": [{"name": name, "epsilon": epsilon} for name, epsilon in values],
+        }
+
+
+def skip_facts(skips: Iterable[Skip]) -> list[dict[str, str]]:
+    """Return the days that will be skipped as JSON."""
+    return [{"day": day.isoformat()} | ({"series": series} if series else {}) for day, series in skips]
 
 
 @dataclass(frozen=True, slots=True)

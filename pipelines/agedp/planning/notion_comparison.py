@@ -37,16 +37,18 @@ from typing import Any, Final, NamedTuple
 
 from pydantic import ValidationError
 
-from agedp.budget import DISTANT_DAY, ReleaseTerms
+from agedp.budget import DISTANT_DAY, ReleaseTerms, estimation_periods
 from agedp.planning.forecast import ForecastView, simulate_days, smallest_group_size, upcoming_days
 from agedp.planning.row_noise import ChangeYardstick, change_yardstick
 from agedp.signal_against_noise import rows_of_means
 from agedp_data import mechanisms
 from agedp_data.config import RunFile
 from agedp_data.config.contract import contract_value
+from agedp_data.config.model_section import ModelSection
 from agedp_data.config.run_file import applies_to_a_bound
-from agedp_data.epsilon import NANO, ceil_nano, floor_nano
+from agedp_data.epsilon import NANO, ceil_nano, exact_text, finite_or_none, floor_nano, format_epsilon
 from agedp_data.errors import AgedpError, RunFileError
+from agedp_data.ledger import ContractRecord
 from agedp_data.notions import NOTIONS, Promise
 from agedp_data.notions.enforcement import own_bound_name
 from agedp_data.notions.notion import DAY_BOUND, LossBound, Notion
@@ -55,6 +57,7 @@ from agedp_data.roster import columns_text
 from agedp_data.series.layered_mean import is_upper, series_text
 from agedp_data.series.mean import is_daily_mean
 from agedp_data.series.series_terms import layers_of
+from agedp_data.smoothing.signal_estimate import Verdict
 
 _NEGLIGIBLE_NANO: Final = 1000
 _MAX_SIMULATED_DAYS: Final = 366
@@ -90,6 +93,12 @@ class Remedies:
     bound: Decimal | None
     last_day: date | None
 
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Return the remedies as JSON."""
+        end = {"bounds": _exact_or_none(self.bound), "last_day": self.last_day and self.last_day.isoformat()}
+        return {"households": self.households_needed, "epsilon_a_day": format_epsilon(self.epsilon), **end}
+
 
 @dataclass(frozen=True, slots=True)
 class SeriesCost:
@@ -118,6 +127,24 @@ class SeriesCost:
         """Return the mean loss of a released day [1e-9], rounded up."""
         return -(-sum(self.losses) // len(self.losses))
 
+    def facts(self, change_kwh: float) -> dict[str, Any]:
+        """Return the cost as JSON, its noise also as a multiple of a change [kWh per household]."""
+        losses = {"first": self.losses[0], "least": min(self.losses), "largest": max(self.losses), "mean": self.epsilon}
+        noises = {"sd": self.noise_kwh, "sd_of_sum": self.sum_noise_kwh, "sd_worst_day": self.worst_kwh}
+        days = {"unusable_days": self.unusable_days, "released_days": len(self.losses), "skipped_days": self.skipped}
+        period = {"first_day": self.first_day.isoformat(), "last_day": self.last_day.isoformat()}
+        published = {"first_published_on": self.published[0], "last_published_on": self.published[1]}
+        return {
+            **{f"epsilon_{name}_day": format_epsilon(loss) for name, loss in losses.items()},
+            **{f"noise_{name}_kwh": finite_or_none(noise_kwh) for name, noise_kwh in noises.items()},
+            "noise_of_change": finite_or_none(self.noise_kwh / change_kwh),
+            **days,
+            **period,
+            **published,
+            "ended_by": self.ended_by,
+            "goes_on": self.beyond,
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class ComparisonEntry:
@@ -141,6 +168,39 @@ class ComparisonEntry:
     cheapest: bool = False
     ahead: Decimal | None = None
 
+    def facts(self, change: ChangeYardstick) -> dict[str, Any]:
+        """Return the offer as JSON, its noise compared with a change."""
+        names, series, bound = {"notion": self.notion, "method": self.method}, self.series, self.bound
+        if series is None or bound is None:
+            return {**names, "lacking": self.reason}
+        reached = None if series.reaches is None else format_epsilon(series.reaches)
+        scope = {"about": bound.about, "class": bound.kind, "assumption": bound.assumption}
+        return {
+            **names,
+            "promise": self.keys,
+            "bounds": _exact_or_none(self.epsilon),
+            "figure": {"name": bound.name, "epsilon": reached, **scope},
+            **series.facts(change.kwh),
+            "usable": _USABLE[change.verdict(series.noise_kwh)],
+            **({} if self.needs is None else {"needs": self.needs.facts}),
+            **({} if self.ahead is None else {"bounds_ahead": exact_text(self.ahead)}),
+            "promised": self.promised,
+            "kept": self.meets_target,
+            "cheapest": self.cheapest,
+        }
+
+
+def _exact_or_none(epsilon: Decimal | None) -> str | None:
+    return None if epsilon is None else exact_text(epsilon)
+
+
+_USABLE: Final[Mapping[Verdict, bool | None]] = {"visible": True, "hidden": False, "uncertain": None}
+
+
+def model_days(model: ModelSection | None, contracts: Sequence[ContractRecord]) -> str:
+    """Return the periods of the models that contracts or run file publish without noise, in words; "" for none."""
+    return " and ".join(estimation_periods([*(contract.terms.model for contract in contracts), model]))
+
 
 def can_compare(run: RunFile) -> bool:
     """Return whether notions can be compared for a run file, by the noise of a daily mean."""
@@ -156,7 +216,8 @@ def _daily_means(run: RunFile) -> dict[str, Any]:
 class NotionComparison:
     """All offers for a target: the series that decides, the requested `days`, the households of its smallest group.
 
-    `label` is the name of the series for people: of a layer, with its number and clamp.
+    `label` is the name of the series for people: of a layer, with its number and clamp. `delta` is that of the promise,
+    `model_days` the periods of the models that are published without noise, in words, "" for none.
     """
 
     target: ComparisonTarget
@@ -168,6 +229,24 @@ class NotionComparison:
     days: tuple[date, ...]
     endless: bool
     change: ChangeYardstick
+    delta: Decimal | None
+    model_days: str
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Return the comparison as JSON."""
+        target = self.target
+        asked = {"error_kwh": target.error_kwh} if target.risk is None else {"risk": exact_text(target.risk)}
+        return {
+            "target": {**asked, "from": "the run file's promise" if target.from_run_file else "asked for"},
+            "series": self.series,
+            "noise_of": self.label,
+            "by": self.groups,
+            "households": self.households,
+            "days": len(self.days),
+            **self.change.facts,
+            "offers": [entry.facts(self.change) for entry in self.entries],
+        }
 
 
 def marked(entries: Sequence[ComparisonEntry], target: ComparisonTarget) -> Iterator[ComparisonEntry]:
@@ -412,6 +491,8 @@ class _PromiseSearch:
             days=tuple(days.households),
             endless=days.is_endless,
             change=days.change,
+            delta=self.run.promise.delta,
+            model_days=model_days(self.run.model, days.view.contracts),
         )
 
     def _target(self, requested: ComparisonTarget) -> ComparisonTarget:
@@ -446,7 +527,7 @@ class _PromiseSearch:
             if epsilon is None:
                 return ComparisonEntry(notion.name, candidate.method, self._no_epsilon_reason(target.error_kwh or 0))
             entry = self._priced_entry(*self._priced(notion, candidate, epsilon), candidate, target)
-            if entry.series is None or entry.series.noise_kwh <= self.days.change.kwh:
+            if entry.series is None or not self.days.change.kwh < entry.series.noise_kwh < math.inf:
                 return entry
             return replace(entry, needs=self._remedies(notion, candidate, entry.series, epsilon))
         except AgedpError as error:
@@ -457,7 +538,7 @@ class _PromiseSearch:
         candidate, change = self._first(), self.days.change.kwh
         series = self.days.simulate(self.run, _bound_name(self.run.notion, candidate))
         entry = self._priced_entry(self.run, series, candidate, target)
-        if series is not None and series.noise_kwh > change:
+        if series is not None and change < series.noise_kwh < math.inf:
             needs = Remedies(self._households_needed(series), self.days.loss_for(change), None, None)
             with suppress(AgedpError):
                 needs = self._remedies(type(self.run.promise), candidate, series, entry.epsilon)

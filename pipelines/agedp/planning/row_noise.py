@@ -30,9 +30,9 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from agedp.signal_against_noise import ASSUMED_CHANGE_KWH, newest_sum_noise, smallest_group_signal, three_digits
+from agedp.signal_against_noise import ASSUMED_CHANGE_KWH, smallest_group_signal
 from agedp_data import mechanisms
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.series.series import AnySeries
@@ -77,6 +77,15 @@ def smallest_group(row: ReleaseRecord, series: AnySeries) -> tuple[GroupNoise, .
     return tuple(of for of in noises if of.group == smallest)
 
 
+def noise_deviation(row: ReleaseRecord, series: AnySeries) -> tuple[float, str]:
+    """Return the standard deviation of a planned day's noise, and its unit.
+
+    For a mean, or each half-hour of a profile: that of its smallest group [kWh]. For counts: that of each [households].
+    """
+    sd = max(of.noise_sd for of in group_noises(row, series))
+    return sd, "kwh" if series.unit == "kWh" else "households"
+
+
 def value_range(series: AnySeries, households: int, interval_minutes: int) -> float:
     """Return the most that a published value can be without noise [unit of its noise].
 
@@ -85,13 +94,6 @@ def value_range(series: AnySeries, households: int, interval_minutes: int) -> fl
     """
     most = series.most(interval_minutes)
     return float(households * most) if series.unit == "households" else most / _WH_PER_KWH
-
-
-def sum_noise_line(rows: Iterable[ReleaseRecord], name: str) -> list[str]:
-    """Return one line on the noise of the sum of a mean's layers on its newest day, nothing without layers."""
-    if (newest := newest_sum_noise(rows, name)) is None:
-        return []
-    return [f"{name}, sum of the layers: noise {three_digits(newest[1])} kWh per household on {newest[0]}"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +113,14 @@ class ChangeYardstick:
         if self.estimate is not None:
             return self.estimate.verdict(noise_kwh)
         return "visible" if noise_kwh <= self.kwh else "hidden"
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Return the change as JSON; without a standard error it is assumed."""
+        estimate = self.estimate if self.is_estimated else None
+        source = "published series" if estimate else "yardstick"
+        error = estimate and estimate.standard_error
+        return {"change_kwh": self.kwh, "change_error_kwh": error, "change_from": source}
 
 
 def change_yardstick(rows: Iterable[ReleaseRecord], series: str) -> ChangeYardstick:

@@ -24,11 +24,9 @@ from typing import Any, Final, Literal
 
 from agedp.local_files import atomic_files
 from agedp.local_files.atomic_files import FileKind, FileNotice, read_content
-from agedp.preflight.input_checks import MAX_CONFLICT_SHARE, Finding, findings_json, format_count
+from agedp.preflight.input_checks import MAX_CONFLICT_SHARE, Finding, findings_json
 from agedp.preflight.input_facts import MAX_REJECTED_SHARE, InputFacts
 from agedp.stage_values import DailySum
-
-_MAX_NAMED: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,57 +83,6 @@ def _coverage_alerts(
         usable, households = min(counts[day])
         if usable == 0 or (min_coverage is not None and usable < min_coverage * households):
             yield Alert("coverage", day, usable, households, min_coverage or 0.0)
-
-
-def format_alerts(alerts: Sequence[Alert]) -> list[str]:
-    """Return one line per kind of alert, for the operator's terminal.
-
-    At most five days or files are named, first the days with the smallest coverage or the most conflicts. The lines are
-    confidential.
-    """
-    few, lost = ([alert for alert in alerts if alert.kind == kind] for kind in ("coverage", "conflicts"))
-    few.sort(key=lambda alert: alert.share)
-    lost.sort(key=lambda alert: -alert.share)
-    lines = []
-    if few:
-        below = f"below [alerts] min_coverage = {few[0].limit:g}" if few[0].limit else "0"
-        named = _format_shares(few, "usable of")
-        lines.append(
-            f"warning: usable households {below} on {format_count(len(few), 'due day')}: {named}. "
-            "alerts.jsonl lists every day."
-        )
-    if lost:
-        named = _format_shares(lost, "readings lost of")
-        lines.append(
-            f"warning: more than {MAX_CONFLICT_SHARE:.0%} of the readings lost to conflicting rows on "
-            f"{format_count(len(lost), 'due day')}: {named}. alerts.jsonl lists every day."
-        )
-    return [*lines, *_file_lines(alerts)]
-
-
-def _file_lines(alerts: Sequence[Alert]) -> Iterator[str]:
-    rejecting = sorted((alert for alert in alerts if alert.kind == "rejected"), key=lambda alert: -alert.share)
-    unreadable = [alert for alert in alerts if alert.kind == "unreadable"]
-    if rejecting:
-        named = _join_texts([f"{alert.about} ({alert.part:,} of {alert.total:,})" for alert in rejecting])
-        yield (
-            f"warning: more than {MAX_REJECTED_SHARE:.0%} of the rows of {format_count(len(rejecting), 'input file')} "
-            f"are rejected: {named}. quality.parquet counts the reasons; was the interval or the format changed?"
-        )
-    if unreadable:
-        named = _join_texts([alert.about for alert in unreadable])
-        are = "is" if len(unreadable) == 1 else "are"
-        problem = f"{format_count(len(unreadable), 'input file')} cannot be parsed and {are} rejected as a whole"
-        yield f"warning: {problem}: {named}. Correct the files and deliver them again."
-
-
-def _join_texts(texts: Sequence[str]) -> str:
-    return "; ".join(texts[:_MAX_NAMED]) + ("; ..." if len(texts) > _MAX_NAMED else "")
-
-
-def _format_shares(alerts: Sequence[Alert], unit: str) -> str:
-    listed = ", ".join(f"{alert.day} ({alert.part:,} {unit} {alert.total:,})" for alert in alerts[:_MAX_NAMED])
-    return listed + (", ..." if len(alerts) > _MAX_NAMED else "")
 
 
 PREFLIGHT: Final = "preflight.json"

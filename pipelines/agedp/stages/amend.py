@@ -12,8 +12,9 @@ moves no unreleased day, nothing is reported.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import date, timedelta
+from typing import Any
 
 from agedp.budget import ReleaseTerms, check_charges_fit, models_in_force, series_by_contract
 from agedp.ledger_session import LedgerSession, PopulationHistory
@@ -102,6 +103,12 @@ class Amendment:
     def refused(self) -> tuple[ContractChange, ...]:
         """Return the changes that relax the promise, or that the released rows already break."""
         return tuple(change for change in self.changes if change.verdict == "refused")
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Return the amendment as JSON: every change, and the forecast under both contracts."""
+        changes = [asdict(change) for change in self.changes]
+        return {"changes": changes, "before": self.before.facts, "after": self.after.facts}
 
 
 def amend(run: RunContext) -> ContractRecord:

@@ -31,8 +31,7 @@ from agedp.budget import PlannedRelease, ReleaseTerms
 from agedp.internal_records.signing_keys import keys_of, signing_key
 from agedp.ledger_session import LedgerSession, PopulationHistory
 from agedp.local_files import atomic_files
-from agedp.planning.advisor import advise
-from agedp.planning.forecast import Forecast, forecast
+from agedp.planning.forecast import Forecast, Skip, forecast
 from agedp.planning.verdict import Verdict, judge_first_release
 from agedp.reports.chart_library import installed_library
 from agedp.run_context import RunContext
@@ -211,6 +210,8 @@ def verdict_refusal(verdict: Verdict | None, terms: ReleaseTerms, run: RunContex
     """Return why the verdict refuses a first release, with the advisor's best rows; "" if it does not."""
     if verdict is None or not verdict.refused:
         return ""
+    from agedp.planning.advisor import advise  # noqa: PLC0415  (a refused first release alone needs advice)
+
     return f"{run.run_file.name}: {verdict.refusal(advise(terms, run.roster.counts, run.today).best())}"
 
 
@@ -377,6 +378,52 @@ class RunForecast:
     def spent(self) -> int:
         """Return the loss that is spent, calibration draws included [nano-epsilon]."""
         return sum(row.loss for row in self.history.rows) + total_charge(self.terms.notion.charges)
+
+    @property
+    def refusals(self) -> list[str]:
+        """Return why a first run refuses the run file, before it draws anything."""
+        refusals, run, contracts = list[str](), self.run.run_file, self.history.contracts
+        for check in (check_corrections_declared, check_model_accepted):
+            try:
+                check(run, contracts)
+            except RunFileError as error:
+                refusals.append(str(error))
+        if not contracts:
+            try:
+                check_enough_households(run, self.run.roster.counts, self.due_days.due)
+            except RunFileError as error:
+                refusals.append(str(error))
+        return [*refusals, *filter(None, [verdict_refusal(self.verdict, self.terms, self.run)])]
+
+    @property
+    def refused(self) -> str:
+        """Return the first reason why the next run, or a day of it, is refused, "" if nothing is."""
+        return next(iter(self.refusals), str(self.now.refused or ""))
+
+    @property
+    def ended(self) -> str:
+        """Return why the series has ended, "" if it continues or has not begun."""
+        expected, rows = self.forecast, self.history.rows
+        if not rows or self.now.releases:
+            return ""
+        if self.now.refused is not None:
+            return str(self.now.refused)
+        if expected.next_day is None:
+            return f"its period ended with {self.run.run_file.schedule.last_day}"
+        if expected.last_day is None and expected.ended_by_promise:
+            return expected.stopped or expected.refusal or budget.format_end_reason(self.terms, rows)
+        return ""
+
+    @property
+    def last_released_day(self) -> str:
+        """Return the newest released day, "none" without one."""
+        return max((row.day for row in self.history.rows if row.state == "released"), default="none")
+
+    @property
+    def skipped_ahead(self) -> list[Skip]:
+        """Return the days that will be skipped once they are due, if every day is released then."""
+        due = max((release.row.day for release in self.now.planned), default="")
+        return [(day, series) for day, series in self.forecast.skipped if day.isoformat() > due and not series]
 
 
 def forecast_run(session: LedgerSession) -> RunForecast:

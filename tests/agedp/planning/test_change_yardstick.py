@@ -12,8 +12,8 @@ from agedp.ledger_session import comparison_view
 from agedp.planning.notion_comparison import ComparisonTarget, compare_promises
 from agedp.planning.row_noise import ChangeYardstick, change_yardstick
 from agedp_data.smoothing.signal_estimate import SignalEstimate
-from agedp_flows.text import comparison_text
-from agedp_flows.text.comparison_text import yardstick_json, yardstick_text
+from agedp_flows.text.comparison_text import comparison_lines
+from agedp_flows.text.template_lines import render_lines
 from tests.agedp.released_rows import FIRST, Row, alternating, noisy_rows, rows_of
 
 SWING = [1_000_000 + 50_000 * (i % 2) for i in range(60)]
@@ -83,8 +83,8 @@ def test_noise_within_two_standard_errors_is_uncertain(noise, estimated, assumed
     ],
 )
 def test_the_source_of_the_change_is_shown(change, text, values):
-    assert yardstick_text(change) == text
-    found = yardstick_json(change)
+    assert render_lines("change", change=change) == [text]
+    found = change.facts
     assert (found["change_kwh"], found["change_error_kwh"]) == values
     assert found["change_from"] == ("yardstick" if values[1] is None else "published series")
 
@@ -103,21 +103,18 @@ def test_the_source_of_the_change_is_shown(change, text, values):
         ),
     ],
 )
-def test_a_plan_marks_noise_that_the_estimate_leaves_open(
-    house, monkeypatch, change_kwh, error_kwh, mark, usable, text
-):
+def test_a_plan_marks_noise_that_the_estimate_leaves_open(house, change_kwh, error_kwh, mark, usable, text):
     house.roster([(f"home-{i}", FIRST, None) for i in range(100)])
     house.write(FIRST, FIRST + timedelta(days=9))  # noise of 50 kWh / (0.5 x 100 homes) x sqrt 2 = 1.414 kWh
     session = house.session()
     found = compare_promises(session.terms(), comparison_view(session), ComparisonTarget())
     change = ChangeYardstick(change_kwh, SignalEstimate(1, 60, 2.0, 1.0, change_kwh, error_kwh))
-    for module in (comparison_text, comparison_text):
-        monkeypatch.setattr(module, "compare_promises", lambda *_: replace(found, change=change))
-    lines = comparison_text.promises_lines(session, ComparisonTarget())
+    comparison = replace(found, change=change)
+    lines = comparison_lines(comparison)
     cells = ["1.41", f"{1.41421 / change_kwh:.3g}", *mark.split()]
     assert sum(" ".join(cells) in " ".join(line.split()) for line in lines) == 1
     assert sum(line.startswith(text) for line in lines) == 1  # other notions have more noise
-    entries = comparison_text.promises_json(session, ComparisonTarget())["offers"]
+    entries = comparison.facts["offers"]
     assert {
         entry["usable"] for entry in entries if entry.get("noise_sd_kwh", 0) == pytest.approx(1.41421, rel=1e-4)
     } == {usable}

@@ -8,10 +8,11 @@ from fractions import Fraction
 
 import pytest
 
+from agedp.plan_facts import read_plan
 from agedp.stages.amend import amend, preview_amendment
 from agedp.stages.publish import write_folder_as_of
 from agedp_data.errors import Refused
-from agedp_flows.text.plan_text import plan_json, plan_lines
+from agedp_flows.text.plan_text import plan_lines
 from tests.agedp.reports.html import Page, faults_of
 
 FIRST, DAYS = date(2013, 1, 1), 9
@@ -88,7 +89,7 @@ def test_the_scale_is_that_of_the_small_change(homes):
     [line] = [line for line in plan_lines(homes.session(), verbose=True) if line.startswith("mean noise scale")]
     # .4 in 4 days are .1 a day for 2 kWh, 2.5 for 50 kWh: the scale is .4 of the clamp
     assert "per-request 0.4," in line
-    assert plan_json(homes.session())["mean_noise_by_schedule"]["per-request"] == pytest.approx(0.4)
+    assert read_plan(homes.session()).facts["mean_noise_by_schedule"]["per-request"] == pytest.approx(0.4)
     homes.run(today=TODAY)
     assert [row.scale for row in homes.rows()] == pytest.approx([2000 / 0.1] * DAYS)
     assert {row.loss for row in homes.rows()} == {2_500_000_000}

@@ -9,9 +9,10 @@ from datetime import date, timedelta
 import pytest
 
 import agedp
+from agedp.plan_facts import read_plan
 from agedp_data.errors import RunFileError
 from agedp_flows.text.plan_text import _shown_lines as shown_lines
-from agedp_flows.text.plan_text import plan_json, plan_lines
+from agedp_flows.text.plan_text import plan_lines
 from agedp_flows.text.run_text import result_lines
 
 FIRST = date(2013, 2, 1)
@@ -64,7 +65,7 @@ def sentence(lines, start):
 def month(houses, tmp_path_factory):
     house = fill(houses(tmp_path_factory.mktemp("month")), rest=MONTHS)
     session = house.session(today=TODAY)
-    planned = plan_lines(session), plan_json(session), agedp.plan(house.run_file).table
+    planned = plan_lines(session), read_plan(session).facts, agedp.plan(house.run_file).table
     return house, *planned, result_lines(house.run(today=TODAY))
 
 
@@ -113,7 +114,7 @@ def test_profiles_and_coverage_have_a_sentence_and_names(houses, tmp_path):
     house = fill(houses(tmp_path), DAYS[:2], rest=SHORT)
     name = "shape_of_the_whole_day"
     session = house.session(today=TODAY)
-    planned, due = plan_lines(session), {row["series"]: row for row in plan_json(session)["due"]}
+    planned, due = plan_lines(session), {row["series"]: row for row in read_plan(session).facts["due"]}
     ran = result_lines(house.run(today=TODAY))
     # a household moves a profile by twice its clamp of 9 kWh; 2 households of the smallest group
     noise = math.sqrt(2) * 18 / float(due[name]["epsilon"]) / 2

@@ -7,10 +7,10 @@ from datetime import date, timedelta
 
 import pytest
 
+from agedp.plan_facts import read_plan
 from agedp.stages.amend import amend, preview_amendment
 from agedp.stages.plan import end_within_30_days, plan
 from agedp_data.errors import Refused
-from agedp_flows.text.plan_text import plan_json
 from tests.agedp.conftest import ended_in_draw
 
 FIRST = date(2013, 1, 1)
@@ -69,9 +69,9 @@ def test_days_whose_window_is_full_are_skipped(homes):
     assert (preview.after.last_day, preview.after.ended_by_promise) == (day(9), False)
     session, early = homes.session(as_of=day(7)), homes.session(as_of=day(5))
     plan(session)
-    assert [row["state"] for row in plan_json(session)["due"]] == ["skipped", "skipped", "released"]
+    assert [row["state"] for row in read_plan(session).facts["due"]] == ["skipped", "skipped", "released"]
     plan(early)
-    assert plan_json(early)["skipped_ahead"] == [{"day": "2013-01-05"}]
+    assert read_plan(early).facts["skipped_ahead"] == [{"day": "2013-01-05"}]
     run(homes, 7)
     assert rows(homes, since=3) == [mean(3, 0), mean(4, 0), *(mean(i, HALF // 2) for i in (5, 6, 7))]
     homes.release.verify()

@@ -20,7 +20,7 @@ from agedp_data.accounting.ageing import peak
 from agedp_data.errors import RunFileError
 from agedp_data.notions import NOTIONS, Classical
 from agedp_data.notions.publication import Alternative
-from agedp_flows.text.comparison_text import parse_target
+from agedp_flows.text.comparison_text import comparison_lines, parse_target
 from tests.command import CommandFolder
 
 FIRST = date(2013, 1, 1)
@@ -54,6 +54,19 @@ def begun(
 def offers(session, **target):
     found = compare_promises(session.terms(), comparison_view(session), ComparisonTarget(**target))
     return found, {(entry.notion, entry.method): entry for entry in found.entries}
+
+
+def test_a_share_too_small_for_a_draw_has_noise_without_end_and_no_remedy(house):
+    promise = 'notion = "w-event"\nwindow_days = 40\nepsilon_per_window = 1\nspend = "remaining"\n'
+    begun(house, promise=f'{promise}max_day_epsilon = 1\nepsilon_total = "unlimited"\n', rest="", days=40)
+    house.edit(("clamp_kwh = 20\n", "clamp_kwh = 20\nshare = 0.2\n"))
+    more = '[series.counts]\nstatistic = "distribution"\nclamp_kwh = 20\nbins_kwh = [0, 5, 20]\nshare = 0.8\n'
+    house.run_file.write_text(house.run_file.read_text() + more)
+    found, _ = offers(house.session(), risk=Decimal(1))  # half of what is left each day: below 1e-9 of epsilon
+    [entry] = [entry for entry in found.entries if entry.promised]
+    assert (entry.series.noise_kwh, entry.needs) == (math.inf, None)
+    assert entry.facts(found.change)["noise_sd_kwh"] is None
+    assert any("no end" in line for line in comparison_lines(found))
 
 
 @pytest.fixture(scope="module")

@@ -11,13 +11,14 @@ from scipy.special import logsumexp
 
 import agedp
 from agedp.ledger_session import comparison_view
+from agedp.plan_facts import read_plan
 from agedp.planning.notion_comparison import ComparisonTarget, compare_promises
 from agedp.planning.span_price import span_prices
 from agedp.stages.plan import forecast_run
 from agedp_data.config.run_file import delta_warning
 from agedp_data.notions import Classical
 from agedp_data.statement.note_texts import NOTES
-from agedp_flows.text.plan_text import plan_lines, span_json, span_lines
+from agedp_flows.text.plan_text import plan_lines, span_lines
 from agedp_flows.text.run_text import result_lines
 from docs.papers.age.frontier import permitted_days
 
@@ -87,7 +88,7 @@ def test_days_of_a_rolling_year_get_what_enumeration_permits(promised):
     session = promised(YEARLY, days=3, clamp="1")
     plan = forecast_run(session)
     [loss] = {round(planned.loss * 10**9) for planned in plan.now.planned}
-    [price] = span_json(plan)["price_of_delta"]
+    [price] = read_plan(session).span_facts["price_of_delta"]
     assert price == {
         "key": "epsilon_per_window", "epsilon": "10", "delta": "0.000001", "days": 365,
         "epsilon_a_day": f"0.0{loss}", "pure_total": f"{Decimal(365 * loss).scaleb(-9).normalize():f}",
@@ -109,7 +110,7 @@ def test_sixty_days_fit_where_the_reference_says_so(promised):
 
 def test_plan_says_what_fills_the_total_and_what_a_period_comes_to(promised):
     session = promised(DAILY.format(0.02, 10, "1e-6"))
-    lines = span_lines(forecast_run(session))
+    lines = span_lines(read_plan(session))
     assert "permits epsilon 0.0939 on each of them, 34.3 by their pure sum" in lines[-4]
     assert lines[-3:] == [
         "epsilon_per_day = 0.0939 would fill epsilon_total over 365 days",
@@ -122,13 +123,13 @@ def test_plan_says_what_fills_the_total_and_what_a_period_comes_to(promised):
 def test_a_cap_that_limits_the_day_is_named(promised):
     capped = YEARLY.replace("365", "30").replace("max_day_epsilon = 1", "max_day_epsilon = 0.1")
     session = promised(capped, days=3, clamp="1")
-    [line] = (line for line in span_lines(forecast_run(session)) if line.startswith("delta = 1e-6"))
+    [line] = (line for line in span_lines(read_plan(session)) if line.startswith("delta = 1e-6"))
     assert "1e-6: max_day_epsilon = 0.1 limits the day, 30 days to 3 by their pure sum; epsilon_per_window" in line
     alone = float(line.partition("alone permits ")[2].partition(". ")[0])
     known = {"sensitivity": 1000, "delta": 1e-6}
     assert enumerated_epsilon(alone, 30, **known) <= 10 < enumerated_epsilon(alone * 1.002, 30, **known)
     session = promised(DAILY.format(0.01, 30, "1e-6").replace("max_day_epsilon = 1", "max_day_epsilon = 0.1"))
-    assert not any("would fill" in line for line in span_lines(forecast_run(session)))
+    assert not any("would fill" in line for line in span_lines(read_plan(session)))
 
 
 def test_bounds_with_a_delta_have_their_names_and_the_sum_no_cap(promised, house):
@@ -147,7 +148,7 @@ def test_a_pure_promise_shows_both_deltas_and_a_short_one_none(promised):
     pure = DAILY.format(0.1, 100, "").replace('delta = ""\n', "")
     for days, told in ((40, ["0.000001", "0.000000001"]), (7, None)):
         session = promised(pure, days=days)
-        found = span_json(forecast_run(session))
+        found = read_plan(session).span_facts
         assert "price_of_delta" not in found
         assert [each["delta"] for each in found["period"]["totals"]] == told if told else found == {}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from datetime import date, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 import agedp as library
 from agedp.budget import ReleaseTerms
+from agedp.plan_facts import read_plan
 from agedp.planning.verdict import judge_first_release
 from agedp.setup.run_file_options import toml_of
 from agedp.stages.amend import amend
@@ -21,7 +23,7 @@ from agedp_data.config.loading import parse
 from agedp_data.errors import Refused, RunFileError
 from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.roster import RosterCounts
-from agedp_flows.text.plan_text import plan_json, plan_lines
+from agedp_flows.text.plan_text import plan_lines
 from tests.agedp.conftest import CLASSICAL
 from tests.command import agedp
 from tests.laws.promises import Line
@@ -235,6 +237,16 @@ def test_of_groups_the_smallest_is_named_and_the_largest_decides():
     assert "daily_mean is ±14.4 kWh" in neither.refusal()  # of the largest, which 25 % needs least for
 
 
+def test_too_few_households_are_refused_before_anything_is_read(house):
+    house.fill([FIRST])
+    house.write(FIRST, FIRST, promise=CLASSICAL, least=7)
+    (house.folder / "input").rename(house.folder / "elsewhere")
+    text = "[population] min_households = 7: no due day has 7 households on the roster; the largest group has 3. "
+    with pytest.raises(RunFileError, match=re.escape(text)):
+        house.run(today=FIRST + timedelta(days=3))
+    assert text in read_plan(house.session(today=FIRST + timedelta(days=3))).facts["refused"]
+
+
 def test_202_kwh_a_day_is_of_no_use_and_refused():
     """A loss e has sqrt(2) 50/(40 e) kWh: 202 for 0.00875, which a constant schedule has for epsilon 0.00875 S(n)."""
     for days in (365, 14):
@@ -350,9 +362,9 @@ def test_a_first_run_is_refused_before_anything_is_read(houses, tmp_path):
         assert not list((house.folder / "confidential").rglob("*.parquet"))
     [text] = texts
     assert text.startswith('run.toml: [promise] notion = "classical": no span is of use: the 90 % interval of ')
-    assert text == plan_json(house.session())["refused"]
+    assert text == read_plan(house.session()).facts["refused"]
     assert plan_lines(house.session())[0] == f"Will be refused: {text}"
-    assert plan_json(house.session())["verdict"]["refused"] == ["useless"]
+    assert read_plan(house.session()).facts["verdict"]["refused"] == ["useless"]
 
 
 def test_a_running_series_is_not_judged_nor_one_that_is_added(house):
@@ -362,7 +374,7 @@ def test_a_running_series_is_not_judged_nor_one_that_is_added(house):
     assert len(house.run(today=FIRST + timedelta(days=1)).released) == 1
     house.edit(('accept = ["useless", "no-credit", "total"]\n', ""))
     session = house.session(today=FIRST + timedelta(days=2))
-    assert "verdict" not in plan_json(session)
+    assert "verdict" not in read_plan(session).facts
     house.edit(("clamp_kwh = 50", 'clamp_kwh = 50\nshare = 0.5\n[series.counts]\nstatistic = "coverage"\nshare = 0.5'))
     amend(house.context(today=FIRST + timedelta(days=2)))
     assert len(house.run(today=FIRST + timedelta(days=2)).released) == 2
@@ -393,7 +405,7 @@ def test_a_rehearsal_shows_the_verdict_and_is_not_refused(house, of):
     ended = agedp("run", house.run_file, "--quiet", "--as-of", f"{FIRST + timedelta(days=3)}")
     assert (ended.status, ended.out) == (0, "")
     assert 'A rehearsal passes, a release will be refused unless "useless" is accepted: no span' in ended.err
-    assert plan_json(house.session())["refused"] == ""
+    assert read_plan(house.session()).facts["refused"] == ""
 
 
 def test_a_table_takes_the_words_by_keyword_and_with_its_promise(house):
