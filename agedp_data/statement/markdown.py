@@ -217,10 +217,9 @@ def _uses_table(noises: Sequence[SeriesNoise], statement: Statement) -> dict[str
         cut = f"{percent_text(noise.cut.days)} of days, {percent_text(noise.cut.energy)} of energy"
         cuts = [cut if noise.clamp_kwh is not None else ""] if has_cut else []
         rows.append([noise.label, households[noise.label], *(errors.get(span, "") for span in spans), *cuts])
-    return {
-        "head": ["series", "households", *(f"± a {span}" for span in spans), *["clamp cuts"] * has_cut],
-        "rows": rows,
-    }
+    has_months = any(noise.row_days == 1 and "month" in noise.spans for noise in noises)
+    head = ["series", "households", *(f"± a {span}" for span in spans), *["clamp cuts"] * has_cut]
+    return {"head": head, "rows": rows, "has_months": has_months}
 
 
 def _accuracy_cells(entry: StatedAccuracy, statement: Statement) -> list[str]:
@@ -260,19 +259,23 @@ def _purpose(noises: Sequence[SeriesNoise]) -> Iterator[str]:
 
 
 def _months(statement: Statement) -> dict[str, str]:
-    """Return which difference of two days, and which error of a month, may be noise alone [kWh]; nothing for others."""
+    """Return which difference of two days, and which error of a month, may be noise alone [kWh]; nothing for others.
+
+    They are those of the mean of days with the least noise.
+    """
     terms = statement.contract.series
     daily = [
-        Decimal(entry.within)
+        (Decimal(entry.within), entry.series)
         for entry in statement.accuracy or []
         if terms[entry.series].every in (None, "day") and BY_NAME[terms[entry.series].statistic].has_one_mean()
     ]
     if not daily:
         return {}
-    change = max(daily) * Decimal(2).sqrt()  # of two days, whose noise is independent
+    within, series = min(daily)
+    change = within * Decimal(2).sqrt()  # of two days, whose noise is independent
     # 1.96 standard deviations contain 95 % of a mean of many values; of one value 2.118 do
-    month = _THREE_DIGITS.plus(max(daily) * Decimal("1.96") / Decimal("2.118") / Decimal(30).sqrt())
-    return {"day": short_number(f"{change:f}"), "month": f"{month:f}"}
+    month = _THREE_DIGITS.plus(within * Decimal("1.96") / Decimal("2.118") / Decimal(30).sqrt())
+    return {"series": series, "day": short_number(f"{change:f}"), "month": f"{month:f}"}
 
 
 # --------------------------------------------------------------------------------------------------

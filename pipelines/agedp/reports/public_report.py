@@ -50,7 +50,7 @@ from agedp_data.series.series import DERIVED_TABLES, RESULT_TABLES, AnySeries
 from agedp_data.series.series_terms import mean_name
 from agedp_data.statement.document import Statement
 from agedp_data.statement.note_texts import NOTES, odds_percent, short_number, with_delta
-from agedp_data.statement.span_errors import SeriesNoise, SpanError, shortest, stated_noises
+from agedp_data.statement.span_errors import SeriesNoise, SpanError, purpose, shortest, stated_noises
 from agedp_data.yardstick import yardstick_name
 
 _TEXTS = TEXTS["public_report"]
@@ -273,6 +273,7 @@ def _shown_series(report: ReportData, noises: Sequence[SeriesNoise]) -> Iterator
     labels = {name: series_text(name, report.series(of[-1])) for (_, name), of in rows_of.items()}
     names = _ordered(report, noises, [*dict.fromkeys([*derived, *labels])])
     fit_days = {noise.label for noise in noises if next(noise.errors()).grade == "fit"}
+    useless = {noise.label for noise in noises if not purpose([*noise.errors()])}
     for name in names:
         by_period, label = derived.get(name), labels.get(name, name) if len(names) > 1 else ""
         of_name = [row for row in report.released.charted if row.series == name and row.state == "skipped"]
@@ -286,9 +287,10 @@ def _shown_series(report: ReportData, noises: Sequence[SeriesNoise]) -> Iterator
         for lines in shown:
             has_periods = by_period is not None and lines.is_over_time and mean_name(name) not in fit_days
             main, behind = (by_period, lines) if has_periods and by_period is not None else (lines, None)
-            yield ShownSeries(name, label, main, behind, skipped)
+            months = by_period if lines.is_over_time and main is lines else None
+            yield ShownSeries(name, label, main, behind, skipped, months, mean_name(name) not in useless)
         if by_period is not None and not shown:
-            yield ShownSeries(name, label, by_period)
+            yield ShownSeries(name, label, by_period, is_of_use=mean_name(name) not in useless)
 
 
 def _derived_lines(report: ReportData, of: DerivedTable) -> Iterator[tuple[str, Lines]]:

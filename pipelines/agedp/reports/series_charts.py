@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
 from itertools import islice
@@ -110,10 +110,14 @@ class Lines:
         return {group: rows for group, rows in by_group.items() if rows}
 
     def newest(self) -> dict[str, list[_Row]]:
-        """Return the lines of each group on its newest day, or of its newest period."""
-        last = self.table.group_by("group").aggregate([(self.date_column, "max")])
+        """Return the lines of each group on its newest day, or of its newest period: a complete one if all have one."""
+        table = self.table
+        if "is_complete" in table.column_names:
+            complete = table.filter(pc.equal(table["is_complete"], 1))
+            table = complete if {*complete["group"].to_pylist()} == {*table["group"].to_pylist()} else table
+        last = table.group_by("group").aggregate([(self.date_column, "max")])
         dates = dict(zip(last["group"].to_pylist(), last[f"{self.date_column}_max"].to_pylist(), strict=True))
-        recent = self.table.filter(pc.is_in(self.table[self.date_column], pa.array({*dates.values()}, pa.date32())))
+        recent = table.filter(pc.is_in(table[self.date_column], pa.array({*dates.values()}, pa.date32())))
         by_group: dict[str, list[_Row]] = {}
         for row in recent.to_pylist():
             if row[self.date_column] == dates[row["group"]]:
@@ -144,13 +148,18 @@ class Lines:
 
 @dataclass(frozen=True, slots=True)
 class ShownSeries:
-    """A published series: its name and label, its lines, the noisy days behind them, and its skipped days."""
+    """A published series: its name and label, its lines, the noisy days behind them, and its skipped days.
+
+    `periods` are the months of days that are drawn themselves. `is_of_use` tells whether some span is fit or rough.
+    """
 
     name: str
     label: str
     lines: Lines
     behind: Lines | None = None
     skipped: Sequence[date] = ()
+    periods: Lines | None = None
+    is_of_use: bool = True
 
 
 def largest_groups(sizes: Mapping[str, int], most: int) -> list[str]:
@@ -192,17 +201,31 @@ def series_parts(shown: ShownSeries, *, coverage: Decimal) -> Iterator[str]:
     draw = _time_charts if lines.is_over_time else _place_charts
     charts = [*draw(shown, drawn)]
     yield from charts
+    if not shown.is_of_use:
+        yield paragraph(TEXTS["series_charts"].of_no_use, "soft")
     if hidden := len(sizes) - len(drawn):
         yield paragraph(f"{hidden:,} smaller groups have no chart.", "soft")
     if len(sizes) > 1:
         yield _groups_table(shown, [*drawn] if charts else [], coverage)
     else:
         yield (_periods_table if lines.is_over_time else _places_table)(shown, coverage)
+    if shown.periods is not None:
+        of_periods = replace(shown, lines=shown.periods, behind=None)
+        yield _groups_table(of_periods, [], coverage) if len(sizes) > 1 else _periods_table(of_periods, coverage)
+        yield _links(_csv_name(of_periods), of_periods.lines)
     for part_name, of_part in ((shown.name, shown.behind), (_csv_name(shown), lines)):
         if of_part is not None:
-            columns = tuple(of_part.table.column_names)
-            rows = [tuple(row.values()) for row in of_part.table.to_pylist()] if of_part.table.num_rows < 2001 else []
-            yield download_links(part_name, Values(columns, rows), of_part.file)
+            yield _links(part_name, of_part)
+
+
+def _links(name: str, lines: Lines) -> str:
+    """Return the links to a table, and to a CSV of what the page has of it."""
+    columns = tuple(lines.table.column_names)
+    rows = [tuple(row.values()) for row in lines.table.to_pylist()] if lines.table.num_rows < _MOST_LINKED else []
+    return download_links(name, Values(columns, rows), lines.file)
+
+
+_MOST_LINKED: Final = 2001
 
 
 def _csv_name(shown: ShownSeries) -> str:
