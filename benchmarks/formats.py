@@ -2,7 +2,8 @@
 
 Each contender releases or reads end to end, in a process of its own. A Dask frame is the form that `agedp.read`
 returns, with a partition for each row group (small, a million rows) or file (large, five million). A run file
-releases one day more than a frame, whose period is that of its complete days. The table prints time and memory, and their ratios to CSV.
+releases one day more than a frame, whose period is that of its complete days. The table prints time and memory, and
+their ratios to CSV.
 """
 
 from __future__ import annotations

@@ -82,7 +82,8 @@ def test_nights_and_forms_release_what_is_due(tmp_path: Path) -> None:
         assert one.found["released"] == 1
     forms = formats(tmp_path, rows=30_000)
     assert [one.failed for one in forms] == [""] * len(FORMATS)
-    assert [one.found.get("days") for one in forms] == [629, 629, 628, 628, None, None]  # a frame has no part of a day at its end
+    # a frame ends with its last complete day
+    assert [one.found.get("days") for one in forms] == [629, 629, 628, 628, None, None]
     assert len({one.found.get("kept") for one in forms[4:]}) == 1
 
 
