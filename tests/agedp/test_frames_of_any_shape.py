@@ -46,43 +46,21 @@ COLUMNS = st.one_of(
 
 
 @pytest.mark.filterwarnings("ignore::agedp.InputWarning")
-@given(frame=st.tuples(*[COLUMNS] * 4), keys=st.sampled_from(SHAPES), minutes=st.sampled_from([5, 30, 60]))
-@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_a_frame_ends_in_readings_or_in_one_line(frame, keys, minutes):
-    table = pd.DataFrame(dict(zip(("meter", "at", "kwh", "part"), map(list, frame), strict=True)))
-    try:
-        readings, refusal = agedp.read(table, columns=KEYS | keys, interval_minutes=minutes), ""
-    except AgedpError as error:
-        readings, refusal = None, str(error)
-    if readings is None:
-        assert "\n" not in refusal
-        return
-    rows = readings.attrs["rows"]
-    assert rows["read"] == rows["kept"] + sum(rows["rejected"].values())
-    assert keys.get("household") == "*" or rows["read"] == len(table)
+@pytest.mark.parametrize("examples", [40, pytest.param(1000, marks=pytest.mark.long)])
+def test_a_frame_ends_in_readings_or_in_one_line(examples):
+    @settings(max_examples=examples, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @given(frame=st.tuples(*[COLUMNS] * 4), keys=st.sampled_from(SHAPES), minutes=st.sampled_from([5, 30, 60]))
+    def check(frame, keys, minutes):
+        table = pd.DataFrame(dict(zip(("meter", "at", "kwh", "part"), map(list, frame), strict=True)))
+        try:
+            readings, refusal = agedp.read(table, columns=KEYS | keys, interval_minutes=minutes), ""
+        except AgedpError as error:
+            readings, refusal = None, str(error)
+        if readings is None:
+            assert "\n" not in refusal
+            return
+        rows = readings.attrs["rows"]
+        assert rows["read"] == rows["kept"] + sum(rows["rejected"].values())
+        assert keys.get("household") == "*" or rows["read"] == len(table)
 
-
-@pytest.mark.parametrize(
-    ("column", "slots"),
-    [
-        ([1704672000, 1704673800], [0, 1]),
-        ([1704672000.0, 1704673800.0], [0, 1]),
-        (["1704672000", "1704673800"], [0, 1]),
-    ],
-)
-def test_seconds_are_numbers_of_any_type(column, slots):
-    table = pd.DataFrame({"meter": "A", "at": column, "kwh": [1, 2]})
-    readings = agedp.read(table, columns=KEYS | {"time_format": "epoch"})
-    assert readings["interval_start"].dt.hour.mul(2).add(readings["interval_start"].dt.minute // 30).tolist() == slots
-
-
-def test_dates_and_times_of_day_are_of_any_type():
-    table = pd.DataFrame({"meter": "A", "day": [date(2024, 1, 8)] * 2, "clock": [time(0), time(0, 30)], "kwh": [1, 2]})
-    readings = agedp.read(table, columns=KEYS | {"time": ["day", "clock"]})
-    assert readings["energy_wh"].tolist() == [1000, 2000]
-
-
-def test_a_row_of_a_day_of_a_frame_has_its_half_hours():
-    table = pd.DataFrame({"meter": ["A"], "at": [pd.Timestamp("2024-01-08")], **{f"h{i}": [i] for i in range(48)}})
-    readings = agedp.read(table, columns=KEYS | {"energy": ["h0", "h47"]})
-    assert readings["energy_wh"].tolist() == [1000 * i for i in range(48)]
+    check()

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from agedp.compute.engine_settings import Engine
 from agedp.stage_values import Delivery
 from agedp.stages import ingest as reading
-from agedp.stages.ingest import ingest, read_readings
+from agedp.stages.ingest import ingest
 from agedp.store import file_identity
 from agedp.store.daily_totals import read_daily_totals
 from agedp.store.month_reader import load_month_readings
-from agedp.store.store import FileOrder, Store, order_contents
+from agedp.store.store import Store
 from agedp_data.datasets import filesystem
 from agedp_data.datasets.validation import ReadingRules
 from agedp_data.errors import REFUSED_INPUT, InputError, PreflightFailed
@@ -201,13 +201,6 @@ def test_the_same_bytes_given_twice_are_noted_and_ignored(tmp_path: Path) -> Non
     assert noted == ["b.csv"]
 
 
-def test_a_file_that_comes_again_under_a_later_name_keeps_its_place() -> None:
-    store = Store(Path("store"), "london", ReadingRules(), FileOrder("name", keeps_unlisted=True))
-    places = [("first", "9.csv", 5), ("corrected", "10.csv", 6), ("first", "11.csv", 7)]
-    assert order_contents(places, store.order) == ("first", "corrected")
-    assert order_contents(places[1:], store.order) == ("corrected", "first")  # nothing is known of an earlier place
-
-
 QUIRKS = [line("B", i, f" 0.{i:03d} ") for i in (3, 1, 2, 60, 100)]
 QUIRKS += [line("A", 1), line("A", 1), b"x\n", b"caf\xe9,y,z\n"]
 QUIRKS += [b'"B,""1""",2013-01-30 00:30:00,1\n', b'"B,""1""",2013-01-30 00:30:00,2\n', line("C", 9, "Null")]
@@ -249,19 +242,6 @@ def test_random_files_are_accounted_to_the_row(
         said.append((delivery, told(store, delivery)))
         assert len(said[-1][1]) == delivery.rows_kept
     assert said[0] == said[1] == said[2]
-
-
-def test_readings_as_a_frame_are_the_rows_and_leave_nothing_behind(tmp_path: Path) -> None:
-    folder = write(tmp_path / "in", a=HEADER + line("B", 1) + line("A", 0, "0.5"), b=HEADER)
-    frame = read_readings([folder], dataset="london")
-    assert [tuple(row) for row in frame.astype({"day": str}).itertuples(index=False)] == [
-        ("A", "2013-01-29", 47, 500),
-        ("B", "2013-01-30", 0, 100),
-    ]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["in"]
-    assert read_readings([folder / "b.csv"], dataset="london").empty
-    with pytest.raises(InputError, match='"paris" is not one of london, ausgrid'):
-        read_readings([folder], dataset="paris")
 
 
 def contents_below(folder: Path) -> dict[str, bytes | list[dict[str, object]]]:

@@ -35,16 +35,6 @@ def proposed(found: LongTable) -> dict[str, str]:
     return {line.key: line.toml.strip('"') for line in found.lines if not line.decided}
 
 
-def test_columns_format_and_unit_of_a_plain_table_are_decided():
-    found = shown()
-    assert decided(found) == {
-        "household": "meter_id", "time": "read_at", "time_format": "iso", "stamp": "end", "energy": "energy_kwh",
-        "unit": "kWh",
-    }  # fmt: skip
-    assert proposed(found) == {"zone": "UTC", "day_zone": "UTC"}
-    assert found.unreadable == {}
-
-
 TYPO = ["a,13/01/2013 00:30,1"]
 DECIDED = {  # rows, options, what is decided
     "day first": (rows(DMY), {}, {"time_format": DMY}),
@@ -83,11 +73,6 @@ def test_ambiguous_dates_are_not_guessed(table, candidates):
     assert "time_format" not in {line.key for line in found.lines}
 
 
-def test_a_household_that_may_be_cut_off_only_proposes_a_stamp():
-    assert proposed(shown(table=rows(homes=("a",)), complete=False))["stamp"] == "end"
-    assert proposed(shown(table=rows(first="2013-01-20 00:00")))["stamp"] == "start"
-
-
 @pytest.mark.parametrize(
     ("name", "kwh", "unit", "sure"),
     [
@@ -118,33 +103,9 @@ def test_a_header_with_another_unit_is_refused_with_that_unit(name):
     assert decided(shown(f"meter_id,read_at,{name}", unit="Wh"))["unit"] == "Wh"
 
 
-def with_column(values):
-    """Put a column before those of a table: one value for each row."""
-    return [f"{value},{row}" for value, row in zip(values, rows(), strict=True)]
-
-
-@pytest.mark.parametrize(
-    ("first", "values"),
-    [
-        ("id", range(192)),  # the number of the record
-        ("tariff", ["Std"] * 96 + ["ToU"] * 96),
-        ("feeder", [7] * 192),  # whole numbers may be identifiers
-    ],
-)
-@pytest.mark.parametrize("second", ["home", "dwelling no"])
-def test_a_second_possible_household_column_is_a_candidate(first, second, values):
-    found = shown(f"{first},{second},time,kwh", with_column(values))
-    assert {key: set(names) for key, names in found.unreadable.items()} == {"household": {first, second}}
-
-
 RECORDS = [f"{number},{row.partition(',')[2]}" for number, row in enumerate(rows())]
 DAYS = [f"{row.split(',')[1][8:10]},{row.partition(',')[2]}" for row in rows(homes=("a",), days=10)]
 ONE_STAMP = rows(homes=[f"m{number}" for number in range(50)])[::96]
-
-
-def test_a_column_with_one_value_for_all_homes_is_the_last_candidate():
-    found = shown("site,meter,read_at,energy_kwh", with_column(["S7"] * 192))
-    assert found.unreadable == {"household": ("meter", "site")}
 
 
 @pytest.mark.parametrize(
@@ -169,22 +130,9 @@ def test_an_option_that_names_no_column_lists_those_of_the_header(key):
     assert caught.value.private.endswith('columns: "meter_id", "read_at", "energy_kwh"')
 
 
-def test_readings_of_twenty_minutes_are_refused_in_one_line():
-    with pytest.raises(InputError, match=r"^the readings are 20 minutes apart; deliver readings of 5, 10, 15, 30 or 6"):
-        shown(table=rows(minutes=20))
-
-
 def written(folder, lines):
     (folder / "m.csv").write_text("\n".join(["meter_id,read_at,use", *lines]) + "\n")
     return [str(folder / "m.csv")]
-
-
-def test_a_roster_is_written_before_zone_stamp_and_unit_are_decided(tmp_path):
-    made = init(written(tmp_path, rows(DMY, days=3, kwh="250")), folder=tmp_path)
-    assert made.roster.read_text().splitlines()[2:] == [f"{home},2013-01-20,2013-01-22" for home in ("a", "b")]
-    assert {key for of, key in made.undecided if of == "input.columns"} == {"zone", "day_zone", "unit"}
-    assert '# decide: unit        = "Wh"' in made.run_file.read_text()
-    assert list((tmp_path / "out" / "confidential").iterdir()) == []  # what was read under a proposal is not kept
 
 
 def test_an_ambiguous_table_writes_nothing_and_names_the_option(tmp_path):

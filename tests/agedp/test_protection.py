@@ -36,11 +36,25 @@ def written(folder: Path) -> dict[str, dict[str, object]]:
 @pytest.mark.parametrize(
     ("options", "promise"),
     [
-        ("--protect day --epsilon 0.5", {"notion": "classical", "epsilon_per_day": 0.5, "epsilon_total": "unlimited"}),
-        ("--protect week --epsilon 2", {"notion": "w-event", "window_days": 7, "epsilon_per_window": 2}),
+        pytest.param(
+            "--protect day --epsilon 0.5",
+            {"notion": "classical", "epsilon_per_day": 0.5, "epsilon_total": "unlimited"},
+            marks=pytest.mark.long,
+        ),
+        pytest.param(
+            "--protect week --epsilon 2",
+            {"notion": "w-event", "window_days": 7, "epsilon_per_window": 2},
+            marks=pytest.mark.long,
+        ),
         ("--protect month --epsilon 5 --delta 1e-6", {"notion": "w-event", "window_days": 31, "delta": 0.000001}),
-        ("--protect year --epsilon 10", {"notion": "w-event", "window_days": 366, "epsilon_total": "unlimited"}),
-        ("--protect all --epsilon 10", {"notion": "classical", "epsilon_total": 10}),
+        pytest.param(
+            "--protect year --epsilon 10",
+            {"notion": "w-event", "window_days": 366, "epsilon_total": "unlimited"},
+            marks=pytest.mark.long,
+        ),
+        pytest.param(
+            "--protect all --epsilon 10", {"notion": "classical", "epsilon_total": 10}, marks=pytest.mark.long
+        ),
         ("--protect month --epsilon 5 --mode live", {"notion": "w-event", "window_days": 31, "age_days": 2}),
     ],
 )
@@ -58,7 +72,9 @@ def test_two_answers_decide_a_run_file(files, tmp_path, options, promise):
     assert json.loads(planned.out)["refused"] == ""
 
 
-@pytest.mark.parametrize("notion", ["classical", "discounted", "age-dependent"])
+@pytest.mark.parametrize(
+    "notion", ["age-dependent", *(pytest.param(name, marks=pytest.mark.long) for name in ("classical", "discounted"))]
+)
 def test_accepted_proposals_are_refused_with_a_row_that_works(month, tmp_path, notion):
     agedp("init", month, "--in", tmp_path, "--quiet", "--notion", notion)
     run_file = tmp_path / "run.toml"
@@ -77,15 +93,33 @@ def test_accepted_proposals_are_refused_with_a_row_that_works(month, tmp_path, n
 @pytest.mark.parametrize(
     ("options", "promise"),
     [
-        ("discounted --epsilon 3 --discount exponential --rate .9", {"epsilon": 3, "schedule": "optimal"}),
-        ("discounted --epsilon 3 --discount hyperbolic --rate 1 --mode live", {"schedule": "renewal"}),
-        ("temporal --epsilon 3 --kernel {}/kernel.csv --basis b", {"alpha": 3, "horizon_days": 45, "budget": "best"}),
+        pytest.param(
+            "discounted --epsilon 3 --discount exponential --rate .9",
+            {"epsilon": 3, "schedule": "optimal"},
+            marks=pytest.mark.long,
+        ),
+        pytest.param(
+            "discounted --epsilon 3 --discount hyperbolic --rate 1 --mode live",
+            {"schedule": "renewal"},
+            marks=pytest.mark.long,
+        ),
+        pytest.param(
+            "temporal --epsilon 3 --kernel {}/kernel.csv --basis b",
+            {"alpha": 3, "horizon_days": 45, "budget": "best"},
+            marks=pytest.mark.long,
+        ),
         (
             "temporal --epsilon 3 --kernel {}/kernel.csv --basis b --mode live --max-day-epsilon 2",
             {"horizon_days": "unlimited", "budget": "supremum", "max_day_epsilon": 2},
         ),
-        ("age-dependent --epsilon 3 --kernel {}/kernel.csv --basis b", {"epsilon_per_day": 3, "method": "tight"}),
-        ("w-event --epsilon 3 --window-days 9", {"epsilon_per_window": 3, "window_days": 9}),
+        pytest.param(
+            "age-dependent --epsilon 3 --kernel {}/kernel.csv --basis b",
+            {"epsilon_per_day": 3, "method": "tight"},
+            marks=pytest.mark.long,
+        ),
+        pytest.param(
+            "w-event --epsilon 3 --window-days 9", {"epsilon_per_window": 3, "window_days": 9}, marks=pytest.mark.long
+        ),
         ("neighbourhood --epsilon 3 --window-days 9 --delta-kwh 2", {"epsilon_per_window": 3, "delta_kwh": 2}),
     ],
 )
@@ -104,9 +138,11 @@ def test_the_epsilon_of_a_notion_decides_a_run_file(month, tmp_path, options, pr
     ("options", "to_decide"),
     [
         ("discounted", ["[promise] discount", "[promise] rate"]),
-        ("w-event", ["[promise] window_days"]),
-        ("temporal", ["[model] step", "[model] publish", "[model] accept_unverified_model"]),
-        ("temporal --kernel kernel.csv", ["[model] basis"]),
+        pytest.param("w-event", ["[promise] window_days"], marks=pytest.mark.long),
+        pytest.param(
+            "temporal", ["[model] step", "[model] publish", "[model] accept_unverified_model"], marks=pytest.mark.long
+        ),
+        pytest.param("temporal --kernel kernel.csv", ["[model] basis"], marks=pytest.mark.long),
         ("age-dependent --step day --selection-epsilon 1", ["[model] coverage", "[model] failure_probability"]),
     ],
 )
@@ -127,14 +163,6 @@ def test_one_command_releases_what_is_of_use(files, tmp_path):
     assert agedp("verify", out, "--quiet").status == 0
     again = agedp("sanitise", files, "--out", out, "--protect", "year", "--epsilon", "5", "--quiet")
     assert (again.status, "--protect was month and is year" in again.err) == (3, True)
-
-
-def test_what_is_given_stays_as_it_is_given(files, tmp_path):
-    given = ["--clamp-kwh", "25", "--every", "week", "--min-households", "7", "--set", "output.layout=monthly"]
-    agedp("init", files, "--in", tmp_path, "--quiet", "--protect", "month", "--epsilon", "5", *given)
-    run = written(tmp_path)
-    assert run["series"]["daily_mean"] == {"statistic": "mean", "clamp_kwh": 25, "every": "week"}
-    assert (run["population"]["min_households"], run["output"]["layout"]) == (7, "monthly")
 
 
 @pytest.mark.parametrize(
@@ -165,16 +193,6 @@ def test_what_cannot_be_is_refused_in_one_line(files, tmp_path, options, message
     assert message in ended.err
     assert len(ended.err.splitlines()) == 1
     assert not (tmp_path / "run.toml").exists()
-
-
-def test_what_publishes_without_noise_is_left_to_decide(files, tmp_path):
-    ended = agedp(
-        "init", files, "--in", tmp_path, "--json", *["--protect", "today", "--epsilon", "0.1", "--mode", "live"]
-    )
-    assert ended.status == 0, ended.err
-    assert json.loads(ended.out)["to_decide"] == [
-        "[model] step", "[model] publish", "[model] accept_unverified_model",
-    ]  # fmt: skip
 
 
 def test_an_undecided_run_file_is_written_anew_and_kept(files, tmp_path):

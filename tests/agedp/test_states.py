@@ -18,8 +18,7 @@ from agedp.compute.engine_settings import Engine
 from agedp.stages.aggregate import aggregate
 from agedp.stages.amend import amend, preview_amendment
 from agedp.stages.ingest import ingest
-from agedp.store.daily_totals import compute_state_days, state_days_path
-from agedp.store.month_reader import stored_groups
+from agedp.store.daily_totals import compute_state_days
 from agedp.store.store import Store
 from agedp_data import mechanisms
 from agedp_data.datasets.validation import ReadingRules
@@ -105,22 +104,6 @@ def test_sums_and_counts_are_those_of_a_plain_reader_of_the_files(house, step, s
     assert len({by_group(one)["all"] for (_, name), one in found.items() if name == "lenient"}) > 1
 
 
-def test_other_cuts_are_another_table_and_the_same_are_counted_once(house, monkeypatch):
-    roster = made_up(house)
-    first = values(summed(house, roster, "half-hour"))
-    store, delivery = house.read()
-    cuts = [RepresentativeValues("half-hour", edges) for edges in ((1, 60), (1, 61), (1, 60, 300))]
-    (group,) = stored_groups(store, "2013-01", delivery.contents)
-    assert len({state_days_path(store, "2013-01", group, each) for each in cuts}) == 3
-    with monkeypatch.context() as patch:
-        patch.setattr(RepresentativeValues, "represent", None)
-        assert values(summed(house, roster, "half-hour")) == first
-    monkeypatch.setitem(EDGES, "half-hour", [100, 500])
-    assert values(summed(house, roster, "half-hour")) != first
-    with pytest.raises(ValueError, match="counts states"):
-        aggregate(store, delivery, roster, days=EVERY, series=SERIES)
-
-
 @pytest.mark.parametrize(("step", "seed"), [("half-hour", 0), ("half-hour", 1), ("half-hour", 2), ("day", 3)])
 def test_one_households_day_moves_that_day_by_at_most_the_sensitivity(house, step, seed):
     roster = made_up(house, seed)
@@ -197,18 +180,6 @@ def counted_by_hand(house, number, edges):
     cuts = [int(1000 * float(edge)) for edge in edges.split(", ")]
     keys = {"edges": cuts, "step": "half-hour", "clamp": 20_000, "missing": 0, "lacking": 2}
     return sum(recounted.day(of.get((home, day(number)), {}), **keys) for home in "ABC")
-
-
-def test_layers_of_states_add_up_to_the_clamped_sum(homes):
-    write(homes, "states")
-    homes.edit(("clamp_kwh = 20\n", "clamp_kwh = [5, 20]\nshare = [0.7, 0.3]\n"))
-    calibrate(homes.run_file)
-    homes.run(today=day(3))
-    homes.release.verify()
-    sums_wh = dict.fromkeys((day(0), day(1)), 0)
-    for line in homes.records("true_means"):
-        sums_wh[line["day"]] += round(1000 * line["true_mean_kwh"] * line["households"])
-    assert sums_wh == {day(number): counted_by_hand(homes, number, COARSE) for number in (0, 1)}
 
 
 def test_recipients_are_told_what_is_counted_and_what_not(homes):

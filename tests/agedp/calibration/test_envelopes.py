@@ -125,21 +125,6 @@ def test_a_household_without_a_reliable_clock_ends_all_credit(tmp_path, name, co
     assert [row["forgets"] for row in table] == [True, name == "two halves", True]
 
 
-def test_counts_by_phase_are_stored_with_their_groups(tmp_path):
-    counts = of_the_clock(3, 2, 4)
-    counts[0, 10:14] //= 300  # fewer than min_visits: merged with their neighbours
-    made(tmp_path, counts, chain="cyclic", min_visits=200)
-    rows = pq.read_table(tmp_path / "model" / "transitions.parquet").to_pylist()
-    places = [(row["household_id"], row["phase"]) for row in rows]
-    assert places == [(f"SECRET{i}", p) for i in range(3) for p in range(48)]
-    stored = [[row[f"from_{i}_to_{j}"] for i in range(2) for j in range(2)] for row in rows]
-    assert np.array(stored).reshape(counts.shape).tolist() == counts.tolist()
-    assert len({row["group"] for row in rows[10:14]}) == 1
-    assert [row["group"] for row in rows[48:96]] == list(range(48))
-    groups = [row["groups_of_phases"] for row in pq.read_table(tmp_path / "model" / "households.parquet").to_pylist()]
-    assert groups[0] < 48 == groups[1] == groups[2]
-
-
 def test_with_confidence_the_envelope_is_the_sampling_bound(tmp_path):
     chance = np.random.default_rng(3)
     counts = (np.eye(2, dtype=int) * 9000 + chance.integers(900, 1500, (6, 2, 2))).astype(int)
@@ -174,27 +159,6 @@ def test_a_state_that_is_entered_seldom_has_too_few_visits():
     found = mixing_households(np.array([often, seldom]), min_visits=50)
     assert found.tolist() == [True, False]
     assert mixing_households(np.array([seldom]), min_visits=7).tolist() == [True]
-
-
-def test_an_envelope_has_both_directions_and_daily_steps(tmp_path):
-    counts = of_the_clock(4, 3, 8)
-    found = made(tmp_path / "clock", counts, chain="cyclic").model.leakage_bound
-    assert found.ages.tolist() == [1, 48, 96, 289, 336]
-    for steps in (1, 48):
-        kernels = np.array([kernels_over(own, steps, ahead=True) for own in counts])
-        for loss in LOSS_GRID[[40, 120, 150]]:
-            exact = leakage(kernels, loss).max()
-            assert exact <= float(found(steps, loss, direction="forward", method="tight")) <= exact + 2e-9
-    # One kernel for all hours, and days: each direction has its own.
-    flow = np.array([[[700, 200, 100], [50, 800, 150], [250, 0, 750]]])
-    once = {"forward": flow[0] / flow[0].sum(axis=1, keepdims=True), "backward": (flow[0] / flow[0].sum(axis=0)).T}
-    for step, day in (("half-hour", 48), ("day", 1)):
-        plain = made(tmp_path / step, flow, step=step).model.leakage_bound
-        for direction, kernel in once.items():
-            for steps in (1, day, 2 * day):
-                exact = leakage(np.linalg.matrix_power(kernel, steps), 1.0)
-                claimed = float(plain(steps, 1.0, direction=direction, method="tight"))
-                assert exact - 1e-12 <= claimed <= exact * 1.03 + 2e-9
 
 
 @pytest.mark.parametrize("chain", ["homogeneous", "cyclic"])

@@ -55,27 +55,6 @@ def answers(roster):
     )
 
 
-def test_an_unchanged_file_is_not_read_again(tmp_path, monkeypatch):
-    location = write(tmp_path / "r.csv", text(ROWS))
-    first = load(tmp_path, location)
-    with monkeypatch.context() as patch:
-        patch.setattr(roster_history.rosters, "read_roster_bytes", None)
-        again = load(tmp_path, location)
-        assert answers(again) == answers(first)
-        assert (again.has_rows, first.file_digest) == (False, again.file_digest)
-    assert (list(again.rows.ids), again.rows.last.tolist()) == (list(first.rows.ids), first.rows.last.tolist())
-
-
-def test_another_version_reads_the_roster_again(tmp_path, monkeypatch):
-    location = write(tmp_path / "r.csv", text(ROWS))
-    load(tmp_path, location)
-    with monkeypatch.context() as patch:
-        patch.setattr(roster_history, "version", lambda _: "99.1")
-        assert load(tmp_path, location).has_rows
-        assert not load(tmp_path, location).has_rows
-    assert load(tmp_path, location).has_rows
-
-
 @pytest.mark.parametrize("damage", ["times", "content", "spoiled", "gone"])
 def test_the_cache_follows_the_file(tmp_path, damage):
     location = write(tmp_path / "r.csv", text(ROWS))
@@ -91,14 +70,6 @@ def test_the_cache_follows_the_file(tmp_path, damage):
         assert answers(load(tmp_path, location)) == answers(read_roster(location))
 
 
-def test_a_file_that_just_changed_is_read_again(tmp_path, monkeypatch):
-    monkeypatch.setattr(roster_history, "SETTLING_NS", 10**18)
-    location = write(tmp_path / "r.csv", text(ROWS))
-    load(tmp_path, location)
-    write(tmp_path / "r.csv", text([*ROWS, ("D", FIRST, "", "n")]))
-    assert answers(load(tmp_path, location)) == answers(read_roster(location))
-
-
 def test_a_cached_roster_that_is_replaced_is_not_half_read(tmp_path):
     location = write(tmp_path / "r.csv", text(ROWS))
     load(tmp_path, location)
@@ -106,21 +77,6 @@ def test_a_cached_roster_that_is_replaced_is_not_half_read(tmp_path):
     write(tmp_path / "r.csv", text(ROWS[:1]))
     with pytest.raises(InputError, match="changed while it was read; run again"):
         _ = cached.rows
-
-
-def test_errors_are_those_of_the_file(tmp_path):
-    location = write(tmp_path / "r.csv", text([("A", FIRST, "", "n/s")]))
-    load(tmp_path, location)
-    for columns, problem in ((["area"], 'contains "/"'), (["area"], 'contains "/"')):
-        with pytest.raises(InputError, match=problem):
-            load(tmp_path, location, columns)
-    write(tmp_path / "r.csv", "household_id\n")
-    with pytest.raises(InputError, match="must begin with"):
-        load(tmp_path, location)
-    (tmp_path / "r.csv").unlink()
-    for missing in (location, str(tmp_path)):
-        with pytest.raises(InputError, match="agedp init"):
-            load(tmp_path, missing)
 
 
 def test_day_digests_are_those_of_sorted_json_lines(tmp_path):

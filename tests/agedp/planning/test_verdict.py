@@ -14,7 +14,6 @@ import pytest
 import agedp as library
 from agedp.budget import ReleaseTerms
 from agedp.planning.verdict import judge_first_release
-from agedp.setup.run_file_options import toml_of
 from agedp.stages.amend import amend
 from agedp_data.config import contract_part
 from agedp_data.config.loading import parse
@@ -22,7 +21,6 @@ from agedp_data.errors import Refused, RunFileError
 from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.roster import RosterCounts
 from agedp_flows.text.plan_text import plan_json, plan_lines
-from tests.agedp.conftest import CLASSICAL
 from tests.command import agedp
 from tests.laws.promises import Line
 from tests.minimal import run_file
@@ -369,16 +367,6 @@ def test_the_command_shows_the_verdict_before_the_draw_and_refuses(house):
     assert (again.status, again.err) == (0, "")
 
 
-@pytest.mark.parametrize("of", ["synthetic", "readings"])
-def test_a_rehearsal_shows_the_verdict_and_is_not_refused(house, of):
-    useless(house, mode="rehearsal", promise=f"age_days = 1\n{CLASSICAL}")
-    house.edit(('rehearsal_on = "readings"', f'rehearsal_on = "{of}"'))
-    ended = agedp("run", house.run_file, "--quiet", "--as-of", f"{FIRST + timedelta(days=3)}")
-    assert (ended.status, ended.out) == (0, "")
-    assert 'A rehearsal passes, a release will be refused unless "useless" is accepted: no span' in ended.err
-    assert plan_json(house.session())["refused"] == ""
-
-
 def test_a_table_takes_the_words_by_keyword_and_with_its_promise(house):
     useless(house)
     frame = library.read([house.folder / "input" / "a.csv"], dataset="london")
@@ -408,12 +396,6 @@ def test_sanitise_takes_the_words_also_when_it_continues(house):
     assert accepted.status == 0
     assert 'Accepted in writing by "useless"' in accepted.err
     assert agedp(*words_given).status == 0  # the words are free: the same call without them continues
-
-
-def test_options_write_the_words_into_the_run_file():
-    assert toml_of({"accept": ["useless", "total"]}) == {("promise", "accept"): '["useless", "total"]'}
-    assert toml_of({"accept": ["useless,total"]}) == toml_of({"accept": ["useless", "total"]})
-    assert toml_of({"accept": None}) == toml_of({"accept": []}) == {}
 
 
 @pytest.mark.parametrize(

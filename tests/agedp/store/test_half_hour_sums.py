@@ -7,24 +7,21 @@ import random
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from datetime import date, datetime, timedelta
-from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from agedp.compute.engine_settings import Engine
-from agedp.stages.aggregate import aggregate
 from agedp.stages.ingest import ingest
-from agedp.store import half_hour_sums, month_reader
+from agedp.store import half_hour_sums
 from agedp.store.half_hour_sums import sum_half_hours
 from agedp.store.store import Store
 from agedp_data.datasets.synthetic import write_ausgrid, write_london
-from agedp_data.datasets.validation import NamedColumns, ReadingRules
+from agedp_data.datasets.validation import ReadingRules
 from agedp_data.errors import ChainError
 from agedp_data.markov.states import RepresentativeValues
 from agedp_data.roster import read_roster
-from agedp_data.series.mean import Mean
 from agedp_data.series.profile import Profile, profile_sensitivity
 from agedp_data.series.series_terms import days_of
 from tests.exact_sums import by_group, profile_of
@@ -164,22 +161,6 @@ def test_sums_are_those_of_plain_dictionaries(tmp_path, dataset):
     assert {len(one.slots) for (day, _), one in sums.items() if day != SPRING} == {48}
 
 
-def test_sums_of_wide_clamps_add_up_to_the_daily_sum(tmp_path):
-    account = write_london(tmp_path / "in", households=20, first_day=FIRST, days=9, seed=6)
-    roster = roster_of(tmp_path, [f"{household},{FIRST},,a" for household in account.household_ids])
-    store, delivery = stored(tmp_path, account.files)
-    profiles = {"p": profile_of(10**5, 10**6, 4_321, 2)}
-    sums = sum_half_hours(store, delivery, roster, days=account.days(), series=profiles, engine=INLINE)
-    mean = Mean(statistic="mean", clamp_kwh=Decimal(1000), missing_kwh=Decimal("4.321"))
-    daily = aggregate(store, delivery, roster, days=account.days(), series={"p": mean})
-    assert {key: int(one.exact.sum()) for key, one in sums.items()} == {
-        key: int(one.exact.sum()) for key, one in daily.items()
-    }
-    assert {key: one.usable.tolist() for key, one in sums.items()} == {
-        key: one.usable.tolist() for key, one in daily.items()
-    }
-
-
 def test_no_partition_or_order_of_files_changes_a_sum(tmp_path, monkeypatch):
     account = write_london(tmp_path / "in", households=9, first_day=FIRST, days=6, seed=2, per_file=500)
     roster = roster_of(
@@ -276,88 +257,3 @@ def test_half_hours_count_as_the_values_of_their_states(tmp_path):
     assert [by_group(sums[FIRST, name], "clamped") for name in profiles] == [{"all": 0}, {"all": 2}]
     with pytest.raises(ChainError, match="states of half-hours, not of days"):
         half_hour_sums.half_hour_states(profiles, RepresentativeValues("day", (100, 300)))
-
-
-COLUMNS = NamedColumns("home", "at", "iso", "start", "Europe/London", "Europe/London", "wh", "Wh", ("",))
-
-
-@pytest.mark.parametrize(
-    ("minutes", "sums"),
-    [
-        (15, [(0, 200), (1, 200), (4, 200), (5, 200)]),
-        (30, [(0, 100), (1, 100), (4, 100), (5, 100)]),
-        (60, [(0, 100), (4, 100)]),
-    ],
-)
-def test_hours_have_every_second_slot_and_twice_the_clamp(tmp_path, minutes, sums):
-    """The clock goes forward at 1:00 on 31 March 2013: slots 2 and 3, one hour, do not exist."""
-    day = date(2013, 3, 31)
-    starts = [datetime(2013, 3, 31) + timedelta(minutes=minutes * step) for step in range(24 * 60 // minutes)]
-    rows = [f"A,{at},{100 + 900 * (at.hour == 20)}" for at in starts if at.hour != 1]
-    path = tmp_path / "a.csv"
-    path.write_text("\n".join(["home,at,wh", *rows]) + "\n")
-    rules = ReadingRules(columns=COLUMNS, interval_minutes=minutes)
-    store, delivery = stored(tmp_path, [path], dataset="long", rules=rules)
-    profiles = {"p": profile_of(300, 10**5, 0, 0)}
-    result = sum_half_hours(
-        store, delivery, roster_of(tmp_path, [f"A,{day},,x"]), days=[day], series=profiles, engine=INLINE
-    )[day, "p"]
-    by_slot = dict(zip(result.slots, result.exact[0].tolist(), strict=True))
-    assert list(by_slot.items())[: len(sums)] == sums
-    assert (len(by_slot), by_slot[40]) == ((46, 300) if minutes < 60 else (23, 600))
-    assert result.counts.tolist() == [[1, 1, 1, 0, 0]]
-
-
-def test_the_repeated_hour_is_in_its_two_half_hours(tmp_path):
-    day = date(2013, 4, 7)  # Sydney's clock goes back at 3:00: slots 4 and 5 are two half-hours each
-    account = write_ausgrid(tmp_path / "in", households=5, first_day=date(2013, 4, 5), days=4, seed=1, quirks=False)
-    use = ausgrid_use(account.files)
-    roster = roster_of(tmp_path, [f"{household},2013-04-01,,x" for household in account.household_ids])
-    store, delivery = stored(tmp_path, account.files, dataset="ausgrid")
-    profiles = {"p": profile_of(10**5, 10**6, 0, 0)}
-    result = sum_half_hours(store, delivery, roster, days=[day], series=profiles, engine=INLINE)[day, "p"]
-    by_hand = [sum(use[household, day][slot] for household in account.household_ids) for slot in range(48)]
-    assert (len(result.slots), result.exact[0].tolist()) == (48, by_hand)
-
-
-def test_only_parts_with_the_requested_days_are_opened(tmp_path, monkeypatch):
-    days = days_of(date(2013, 1, 1), date(2013, 1, 5))
-    chance = random.Random(1)  # noqa: S311 - made-up readings
-    base = {(home, day): [chance.randrange(900) for _ in range(48)] for home in "AB" for day in days}
-    files = [
-        write_days(tmp_path / "in" / f"{day}.csv", {key: values for key, values in base.items() if key[1] == day})
-        for day in days
-    ]
-    again = write_days(tmp_path / "in" / "again.csv", {("A", days[0]): [1] * 24 + list(base["A", days[0]])[24:]})
-    store, delivery = stored(tmp_path, [*files, again])
-    roster = roster_of(tmp_path, [f"A,{days[0]},,x", f"B,{days[0]},,y"])
-    every_day = sum_half_hours(store, delivery, roster, days=days, series=PROFILES, engine=INLINE)
-    opened, real = [], month_reader.load_part_rows
-
-    def load(*arguments, **keys):
-        opened.append(arguments[1].file_index)
-        return real(*arguments, **keys)
-
-    monkeypatch.setattr(month_reader, "load_part_rows", load)
-    by_day: dict[tuple[date, str], object] = {}
-    for number, day in enumerate(days):
-        opened.clear()
-        by_day |= as_lists(sum_half_hours(store, delivery, roster, days=[day], series=PROFILES, engine=INLINE))
-        assert len(set(opened)) == (2 if number == 0 else 1)  # the first day was delivered twice, and disagrees
-    assert by_day == as_lists(every_day)
-
-
-def test_days_without_readings_are_missing_and_no_day_is_no_sum(tmp_path):
-    store, delivery = stored(tmp_path, [write_days(tmp_path / "in" / "a.csv", {("A", FIRST): [5] * 48})])
-    roster = roster_of(tmp_path, ["A,2012-01-01,,x", "B,2012-12-01,,y"])
-    profiles = {"p": profile_of(100, 500, 96, 2, by="area")}
-    days = [date(2012, 5, 31), date(2012, 12, 1), FIRST]
-    sums = sum_half_hours(store, delivery, roster, days=days, series=profiles, engine=INLINE)
-    assert [{group: {*wh} for group, wh in by_group(one).items()} for one in sums.values()] == [
-        {"x": {2}},
-        {"x": {2}, "y": {2}},
-        {"x": {5}, "y": {2}},
-    ]
-    assert [by_group(one, "usable") for one in sums.values()] == [{"x": 0}, {"x": 0, "y": 0}, {"x": 1, "y": 0}]
-    assert sum_half_hours(store, delivery, roster, days=[], series=profiles, engine=INLINE) == {}
-    assert sum_half_hours(store, delivery, roster, days=days, series={}, engine=INLINE) == {}

@@ -11,7 +11,7 @@ import pytest
 from agedp.setup.init_run_file import init
 from agedp.setup.run_file_options import toml_of
 from agedp_data.config import load
-from agedp_data.errors import ContractChanged, PreflightFailed, RunFileError
+from agedp_data.errors import ContractChanged, RunFileError
 from tests import minimal
 
 FIRST = date(2013, 3, 30)
@@ -87,15 +87,6 @@ def test_readings_of_an_interval_come_to_their_daily_sums(house, minutes):
     assert found == by_hand(minutes)
     findings = json.loads((house.folder / "confidential" / "preflight.json").read_text())["findings"]
     assert {each["check"]: each["verdict"] for each in findings}["readings"] == "ok"
-
-
-@pytest.mark.parametrize(("minutes", "declared"), [(60, 30), (15, 30), (30, 60), (30, 15), (15, 60), (60, 15)])
-def test_another_interval_than_declared_is_refused(house, minutes, declared):
-    prepare(house, minutes, declared=declared)
-    with pytest.raises(PreflightFailed) as caught:
-        house.run()
-    assert f"readings are {minutes} minutes apart, not {declared}; write " in caught.value.private
-    assert not (house.folder / "ledger.sqlite").exists()
 
 
 def test_the_interval_is_registered_and_silence_means_30(house):

@@ -13,11 +13,10 @@ import pytest
 
 from agedp.compute.engine_settings import Engine
 from agedp.local_files.atomic_files import checked_json
-from agedp.local_files.books import Books
 from agedp.stage_values import Delivery
 from agedp.stages.ingest import ingest
 from agedp.store import store as stores
-from agedp.store.store import FileOrder, Manifest, Store, StoredSizes, read_manifests, write_retained_from
+from agedp.store.store import FileOrder, Manifest, Store, StoredSizes, read_manifests
 from agedp_data.datasets.synthetic import write_london
 from agedp_data.datasets.validation import ReadingRules
 from agedp_data.errors import InputError
@@ -63,14 +62,6 @@ def read_one_by_one(store: Store) -> dict[str, Manifest]:
     return {content: manifest for content, manifest in manifests.items() if manifest is not None}
 
 
-def test_an_unchanged_manifest_is_not_parsed_again(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = read_one_by_one(store)
-    assert len(expected) == 3
-    monkeypatch.setattr(stores.Store, "manifest", lambda *_: pytest.fail("a manifest was parsed"))
-    monkeypatch.setattr(Books, "put", lambda *_, **__: pytest.fail("the index was written"))
-    assert read_manifests(store).manifests == expected
-
-
 def spoil(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-9])
 
@@ -101,15 +92,6 @@ def test_the_manifest_is_the_truth(store: Store, damage: Callable[[Path], None])
         assert stored.damaged == ({first.stem} if first.exists() else set())
 
 
-def test_a_manifest_that_comes_back_counts_again(store: Store, tmp_path: Path) -> None:
-    first = manifest_paths(store)[0]
-    first.rename(tmp_path / "aside.json")
-    assert len(read_manifests(store).manifests) == 2
-    (tmp_path / "aside.json").rename(first)
-    assert read_manifests(store).manifests == read_one_by_one(store)
-    assert len(read_manifests(store).manifests) == 3
-
-
 @pytest.mark.parametrize(
     "damage",
     [
@@ -138,35 +120,6 @@ def test_a_manifest_of_a_later_version_counts_after_the_upgrade(store: Store, mo
         assert read_manifests(store).damaged == {first.stem}
     monkeypatch.undo()
     assert read_manifests(store).manifests == expected
-
-
-def test_a_stale_index_costs_the_new_files_only(
-    store: Store, filled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    written = write_london(tmp_path / "late", households=2, first_day=date(2013, 2, 5), days=2, seed=9)
-    written.files[0].rename(store.folder.parents[1] / "input" / "late.csv")
-    stale = store.books.path.read_bytes()
-    deliver(store)
-    store.books.path.write_bytes(stale)
-    parsed: list[str] = []
-    parse = stores.Store.manifest
-    monkeypatch.setattr(
-        stores.Store, "manifest", lambda store, content: parsed.append(content) or parse(store, content)
-    )
-    manifests = read_manifests(store).manifests
-    assert len(parsed) == 1
-    monkeypatch.undo()
-    assert manifests == read_one_by_one(store)
-    assert len(manifests) == 4
-
-
-def test_a_second_delivery_reads_no_manifest_and_writes_nothing(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = deliver(store)
-    states = {path: path.stat().st_mtime_ns for path in store.folder.parent.rglob("*") if path.is_file()}
-    monkeypatch.setattr(stores.Store, "manifest", lambda *_: pytest.fail("a manifest was parsed"))
-    assert deliver(store) == first
-    changed = {path.name for path, time in states.items() if path.stat().st_mtime_ns != time}
-    assert changed <= {"quarantine_settled.parquet"}
 
 
 @pytest.mark.parametrize("damage", [spoil, flip_and_keep_times, Path.unlink, lambda path: path.write_bytes(b"")])
@@ -208,15 +161,6 @@ def test_a_part_of_another_size_is_not_stored(store: Store, table: str, damage: 
     found = {content for content, manifest in manifests.items() if sizes.contains(content, manifest)}
     assert found == manifests.keys() - {damaged}
     assert not sizes.contains(damaged, None)
-
-
-def test_parts_of_removed_months_are_not_expected(store: Store) -> None:
-    manifests = read_manifests(store).manifests
-    removed = [shutil.rmtree(folder) for folder in store.folder.glob("month=*") if folder.name[-7:] == "2013-01"]
-    assert removed
-    assert not all(StoredSizes(store).contains(*item) for item in manifests.items())
-    write_retained_from(store.folder, "2013-02")
-    assert all(StoredSizes(store).contains(*item) for item in manifests.items())
 
 
 def test_unlisted_readings_that_are_lost_are_an_error(store: Store) -> None:

@@ -271,13 +271,6 @@ def test_a_slip_is_marked_by_the_schema_for_editors(old, new):
     assert not SCHEMA.is_valid(as_editors_see(text.replace(old, new, 1)))
 
 
-@pytest.mark.parametrize("periods", ['"week"', '["week", "year"]'])
-def test_editors_and_loader_take_the_same_averages(periods):
-    text = TEXTS["london"].replace("[output]", f"[output]\naverages_by = {periods}", 1)
-    SCHEMA.validate(as_editors_see(text))
-    assert "week" in parse(text, base=EXAMPLES, name="run.toml").output.averages_by
-
-
 def test_the_schema_for_editors_describes_every_key():
     jsonschema.Draft202012Validator.check_schema(run_file_schema())
     for name, section in run_file_schema()["$defs"].items():

@@ -12,7 +12,6 @@ import pytest
 from agedp_data.datasets.layout import common_interval, expected_readings, times_of_rows
 from agedp_data.datasets.registry import layout_of
 from agedp_data.datasets.validation import NamedColumns, ReadingRules, RejectionReason
-from agedp_data.errors import InputError
 from tests.agedp_data.datasets import parsing
 
 COLUMNS = NamedColumns("meter", "at", "%Y-%m-%d %H:%M", "start", "UTC", "Europe/London", "wh", "Wh", ("",))
@@ -75,12 +74,6 @@ def test_an_interval_that_lies_in_two_slots_is_off_the_grid(minutes, zone):
     assert set(reasons(replace(COLUMNS, day_zone=zone), minutes, rows)) == {OFF_GRID}
 
 
-@pytest.mark.parametrize(("minutes", "most"), [(15, 500), (30, 1000), (60, 2000)])
-def test_bound_and_grid_follow_the_interval(minutes, most):
-    rows = [f"A,{PLAIN} 01:00,{most}", f"A,{PLAIN} 02:00,{most + 1}", f"A,{PLAIN} 03:{minutes // 2:02d},1"]
-    assert reasons(COLUMNS, minutes, rows) == [KEPT, ABOVE_BOUND, OFF_GRID]
-
-
 @pytest.mark.parametrize("minutes", [1, 15, 30, 60, 240])
 @pytest.mark.parametrize("households", [1, 7])
 def test_the_interval_is_read_off_consecutive_timestamps(minutes, households):
@@ -89,8 +82,3 @@ def test_the_interval_is_read_off_consecutive_timestamps(minutes, households):
     header = layout_of("long", COLUMNS).recognise(["meter,at,wh"])
     assert common_interval(times_of_rows([*rows, "H1,tomorrow,1", 'H1,"2013', ""], header)) == minutes
     assert common_interval(times_of_rows(rows[:households], header)) is None
-
-
-def test_only_a_long_table_has_another_interval():
-    with pytest.raises(InputError, match=r'interval_minutes = 60 goes with dataset = "long"'):
-        layout_of("london", None, 60)

@@ -17,7 +17,6 @@ from agedp_data.markov.memory_check import (
     daily_residuals,
     fit_hidden_regimes,
     predicted_pairs,
-    quartile_symbols,
     signed_memory,
 )
 
@@ -143,12 +142,6 @@ def test_a_fit_recovers_the_model_that_made_the_symbols():
     np.testing.assert_allclose(signed_memory(predicted_pairs(fit, (1, 7, 14))).mean(axis=0), expected, atol=0.02)
 
 
-def test_white_noise_has_no_predicted_memory():
-    symbols = np.random.default_rng(11).integers(0, 4, (60, 365))
-    memory = signed_memory(predicted_pairs(fit_hidden_regimes(symbols, n_symbols=4), (1, 7, 28)))
-    np.testing.assert_array_less(np.abs(memory.mean(axis=0)), [0.04, 0.01, 0.01])  # one day is fitted, and overfitted
-
-
 def test_a_household_does_not_depend_on_its_batch():
     symbols = simulated(LASTING, households=5, days=60, seed=1)
     together = fit_hidden_regimes(symbols.reshape(5, 1, 60), n_symbols=4)
@@ -156,12 +149,6 @@ def test_a_household_does_not_depend_on_its_batch():
     assert together.transition.shape == (5, 1, 5, 5)
     np.testing.assert_allclose(together.transition[3, 0], alone.transition, rtol=1e-9, atol=1e-15)
     np.testing.assert_allclose(log_likelihood(symbols[3], alone), alone.log_likelihood, rtol=1e-12)
-
-
-def test_missing_days_alone_say_nothing():
-    fit = fit_hidden_regimes(np.full((2, 30), -1), n_symbols=4)
-    assert fit.log_likelihood == pytest.approx([0, 0], abs=1e-9)
-    assert fit_hidden_regimes(np.zeros((0, 30), int), n_symbols=4).transition.shape == (0, 5, 5)
 
 
 def test_a_chain_of_visible_states_predicts_its_powers():
@@ -201,11 +188,3 @@ def test_season_scale_and_weekdays_leave_no_residual():
     assert np.isnan(again[0, 5:9]).all()
     assert np.isnan(again[1]).all()
     assert not np.isnan(again[2:]).any()
-
-
-def test_quartiles_are_a_quarter_of_the_days_each():
-    symbols = quartile_symbols(np.random.default_rng(4).normal(size=(3, 200)))
-    assert [np.bincount(row).tolist() for row in symbols] == [[50] * 4] * 3
-    assert daily_residuals([[5, 7, -1]], [0, 0, 0]).tolist()[0][:2] == pytest.approx([-1 / 6, 1 / 6])  # nobody else
-    with pytest.raises(ChainError, match="by household and day"):
-        daily_residuals([1, 2], [0, 0])

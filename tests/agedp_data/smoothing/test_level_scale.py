@@ -18,7 +18,6 @@ from agedp_data.smoothing.structural_model import (
     level_scales,
     log_likelihoods,
     most_probable,
-    scaled_prior,
     state_precision,
     whitened_products,
 )
@@ -84,17 +83,6 @@ def test_the_factor_is_that_of_the_level_so_far_and_1_where_noise_hides_it():
     assert level_scales(np.full(6, 40.0), np.full(6, 900.0), DAILY_MEAN).tolist() == [1, 1, 1, 1, 4, 4]
     assert level_scales(np.array([14.0, 14.0]), np.full(2, 1e-6), DAILY_MEAN).tolist() == [1, 1]
     assert level_scales(figures, np.full(6, 0.01), Prior()).tolist() == [1] * 6
-
-
-def test_figures_that_come_late_count_from_the_day_on_which_they_are_known():
-    figures, late = np.array([40.0, 40.0, 900.0, 40.0]), np.array([2, 1, 4, 3])
-    assert level_scales(figures, np.full(4, 0.01), DAILY_MEAN, known_from=late).tolist() == [1, 4, 4, 4]
-
-
-def test_a_prior_of_four_times_the_level_has_all_its_sizes_times_four():
-    prior = scaled_prior(DAILY_MEAN, 4)
-    assert (prior.constant_kwh, prior.constant_sd_kwh) == (40, 40)
-    np.testing.assert_allclose(np.exp(prior.amplitudes.logarithms() - PRIOR.logarithms()), 4)
 
 
 @pytest.mark.parametrize("size", [1, 8])
