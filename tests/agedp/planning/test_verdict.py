@@ -186,17 +186,6 @@ def test_an_interval_is_judged_by_the_yardsticks_mean(series, moved, mean):
         assert words(verdict) == ([] if error.grade else ["useless"])
 
 
-def test_the_mean_of_many_rows_has_the_error_of_a_normal_law():
-    """A mean of n Laplace draws has a standard deviation of sqrt(2/n) b, and 1.645 of them at 90 %."""
-    verdict = judged({"epsilon_per_day": Decimal("0.5")}, days=365)
-    by_span = {error.span: error.half_width for error in verdict.errors}
-    scale = 50 / (0.5 * 40)
-    assert by_span["month"] == pytest.approx(1.645 * scale * math.sqrt(2 / 30), rel=0.01)
-    assert by_span["whole period"] == by_span["year"] == pytest.approx(1.645 * scale * math.sqrt(2 / 365), rel=0.002)
-    assert by_span["day"] < LN_10 * scale / 2  # smoothed: less than half
-    assert verdict.purpose == "rough for days, fit for months"
-
-
 def test_an_error_of_no_use_in_any_span_is_refused():
     verdict = judged({"epsilon_per_day": Decimal("0.5")}, homes=2, days=1)
     assert verdict.refusal("Of use is nothing. ") == (
@@ -214,17 +203,6 @@ def test_an_error_of_no_use_in_any_span_is_refused():
     fit = judged(promise, homes=10, days=1, **several)
     assert {error.series: bool(error.grade) for error in fit.errors} == {"daily_mean": False, "usable": True}
     assert words(fit) == []
-
-
-def test_202_kwh_a_day_is_of_no_use_and_refused():
-    """A loss e has sqrt(2) 50/(40 e) kWh: 202 for 0.00875, which a constant schedule has for epsilon 0.00875 S(n)."""
-    for days in (365, 14):
-        weight = (1 - 0.99**days) / 0.01
-        epsilon = Decimal(f"{0.00875 * weight:.9f}")
-        verdict = judged(DISCOUNTED | {"epsilon": epsilon, "horizon_days": days, "accept": ["no-credit"]}, days=days)
-        half_widths = {error.span: error.half_width for error in verdict.errors}
-        assert half_widths["day"] == pytest.approx(LN_10 * 202.03 / math.sqrt(2), abs=0.1)
-        assert [cause.word for cause in verdict.refused] == ["useless"]
 
 
 @pytest.mark.parametrize(
@@ -249,19 +227,6 @@ def test_a_promise_over_windows_is_judged_by_its_window():
     for epsilon, expected in ((20, []), (21, ["total"])):
         keys = {"epsilon_per_window": epsilon, "max_day_epsilon": 5, "epsilon_total": 3000}
         assert words(judged(W_EVENT | keys, days=365)) == expected
-
-
-def test_the_layers_of_a_mean_are_judged_by_their_sum():
-    """Scales of 20/0.77 and 55/0.23 over epsilon and households; their sum is not Laplace."""
-    layers = {"clamp_kwh": [20, 75], "share": [Decimal("0.77"), Decimal("0.23")]}
-    verdict = judged({"epsilon_per_day": Decimal("0.5")}, days=40, **{"series.daily_mean": layers})
-    by_span = {error.span: error for error in verdict.errors}
-    scales = np.array([20 / 0.77, 55 / 0.23]) / (0.5 * 40)
-    rng = np.random.default_rng(7)
-    drawn = np.abs(rng.laplace(0, scales, (400_000, 2)).sum(axis=1))
-    assert {error.series for error in verdict.errors} == {"daily_mean"}
-    assert by_span["day"].half_width == pytest.approx(np.quantile(drawn, 0.9), rel=0.01)
-    assert by_span["month"].half_width == pytest.approx(1.645 * math.sqrt(2 / 30) * np.hypot(*scales), rel=0.02)
 
 
 def test_each_word_accepts_its_own_cause_only():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from datetime import date
 
 import numpy as np
@@ -35,17 +34,6 @@ def some_rows(count: int) -> list[tuple[str, int, int, str]]:
         if i % 4 == 0:
             rows.append((f"household é{i}", first + length + 2, 40, "east"))
     return rows
-
-
-def test_files_of_the_last_used_rosters_are_kept(tmp_path):
-    sizes = (5, 6, 7, 8, 5, 9)
-    stored = []
-    for size in sizes:
-        stored.append(write_bucketed_roster(tmp_path, roster_of(some_rows(size)), 2))
-        time.sleep(0.01)  # times of folders are exact to some milliseconds
-    assert stored[0] == stored[4]
-    folders = {path for path in stored[0].folder.parent.iterdir() if path.is_dir()}
-    assert folders == {of_size.folder for of_size in stored[2:]}
 
 
 @pytest.mark.parametrize("damage", ["one bit", "missing"])

@@ -66,13 +66,6 @@ def test_a_missing_column_is_named_and_the_header_stays_private(header, name, ti
     assert caught.value.private == f"{caught.value}; columns found: {found}"
 
 
-@pytest.mark.parametrize("odd", ["2013-01-05 01:00", "13/01/2013 01:00", "31.02.2013 01:00", "05.01.13 01:00", ""])
-def test_a_timestamp_of_another_format_rejects_its_own_row(odd):
-    columns = replace(LONDON, time_format="%d.%m.%Y %H:%M")
-    assert reasons(columns, f"A,{odd},1", "A,05.01.2013 01:00,1") == [DATE, KEPT]
-    assert reasons(columns, "A,05.01.2013 01:00,1", f"A,{odd},1") == [KEPT, DATE]
-
-
 def test_an_iso_timestamp_with_an_offset_is_an_instant():
     """Summer time in London: 00:00 to 00:30 UTC on 1 July is 01:00 to 01:30 there, slot 2."""
     for at in ("2013-07-01T00:30Z", "2013-07-01 02:30:00+02", "2013-06-30T20:30:00.000-0400", "2013-07-01 01:30"):
@@ -119,12 +112,6 @@ def test_a_timestamp_is_read_by_its_pattern(pattern, stamp):
     assert readings(replace(UTC, time_format=pattern), [f"A,{stamp},0.25"]) == {("A", step(date(2013, 1, 5), 1)): 250}
 
 
-def test_watt_hours_are_rounded_to_the_nearest():
-    rows = [f"A,2013-01-05 0{i}:00:00,{cell}" for i, cell in enumerate(("250", "1452.9999", "0", "50001"), 1)]
-    assert list(readings(replace(LONDON, unit="Wh"), rows).values()) == [250, 1453, 0]
-    assert reasons(replace(LONDON, unit="Wh"), *rows)[3] is RejectionReason.ABOVE_BOUND
-
-
 @pytest.mark.parametrize("odd", [[], ["A,2013-01-05 02:00:00,abc"], ["A,never,1"]])
 @pytest.mark.parametrize("cell", ["-9", " -9 ", "-9.0", "n/a", " n/a ", "NaN", "nan"])
 def test_a_padded_word_for_missing_is_missing_beside_any_row(cell, odd):
@@ -136,13 +123,6 @@ def test_a_padded_word_for_missing_is_missing_beside_any_row(cell, odd):
 def test_an_empty_cell_is_text_unless_declared_missing():
     rows = ("A,2013-01-05 01:00:00,", "A,2013-01-05 01:00:00,Null")
     assert reasons(replace(LONDON, missing=("Null",)), *rows) == [RejectionReason.TEXT, RejectionReason.MISSING]
-
-
-@pytest.mark.parametrize("lost", [2, 4])
-def test_a_slot_with_one_pass_missing_is_a_missing_reading(lost):
-    ends = [datetime(2013, 10, 26, 23, 30) + timedelta(minutes=30 * i) for i in range(50)]
-    found = readings(UTC, [f"A,{end},0.1" for i, end in enumerate(ends) if i != lost])
-    assert set(range(48)) - {time % 48 for _, time in found} == {2}
 
 
 SUM = {("A", step(AUTUMN, 2)): 300}

@@ -126,14 +126,6 @@ def test_parts_are_not_rounded_before_they_are_added_up():
     assert set(kept(parse(block(minutes=5), day(["0.0004"] * 288))).values()) == {2400}
 
 
-def test_blocks_of_one_file_may_differ():
-    lines = [
-        block("A", minutes=5), day(["0.001"] * 288), block("B", unit="Wh"), day(["7"] * 48), block("A", minutes=15),
-        day(["0.002"] * 96, on="20240109"),
-    ]  # fmt: skip
-    assert energies(parse(*lines)) == [6] * 48 + [7] * 48 + [4] * 48
-
-
 @pytest.mark.parametrize("part", range(6))
 def test_a_half_hour_that_lacks_a_part_is_missing(part):
     values = ["0.001"] * 288
@@ -166,10 +158,6 @@ def test_the_bound_of_five_minutes_is_a_sixth_of_that_of_a_half_hour():
 @pytest.mark.parametrize("quality", ["A", "S14", "E52", "F", "V", "", "a"])
 def test_every_quality_but_null_is_kept(quality):
     assert counts(parse(block(), day(after=f",{quality},,,,"))) == {"KEPT": 48}
-
-
-def test_a_day_may_end_after_its_values():
-    assert counts(parse(block(), day(after=""), day(on="20240109", after=",A"))) == {"KEPT": 96}
 
 
 def test_quality_null_is_a_missing_day():
