@@ -502,7 +502,7 @@ def by_python(folder: Path, kind: Kind, form: Form, tables: Tables) -> tuple[dic
 
 
 DOORS = {"command line": by_command_line, "run file": by_run_file, "Python": by_python}
-FAST = {("01", 0), ("03", 1), ("07", 0), ("09", 1), ("17", 0), ("21", 0)}
+FAST = {("01", 0), ("03", 1), ("07", 0), ("09", 1), ("17", 0), ("19", 0), ("21", 0)}
 CASES = [
     pytest.param(name, twin, id=f"{name}{', twin' * twin}", marks=[] if (name[:2], twin) in FAST else pytest.mark.long)
     for name in KINDS for twin in (0, 1)

@@ -8,7 +8,6 @@ from datetime import date, timedelta
 from typing import TYPE_CHECKING
 
 from agedp.setup.init_run_file import read_layout
-from agedp.store.month_reader import load_month_readings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,25 +19,6 @@ HOMES = ("61001", "61002", "61003")
 PROMISE = (
     'notion = "classical"\nage_days = 1\nepsilon_per_day = 0.5\nmax_day_epsilon = 0.5\nepsilon_total = "unlimited"\n'
 )
-AGED = (
-    'notion = "age-dependent"\nage_days = 1\nrisk = 3\nmethod = "total_variation"\nsecret = "half-hour"\n'
-    'max_day_epsilon = 5\nepsilon_total = "unlimited"\n'
-)
-MODEL = """[model]
-source = "estimated"
-assume = "markov"
-file = "model"
-period = [2024-04-05, 2024-04-24]
-step = "half-hour"
-states = 12
-edges = "quantile"
-chain = "homogeneous"
-min_visits = 1
-confidence = "plug-in"
-ages_days = [1]
-publish = "envelope"
-accept_unverified_model = true
-"""
 
 
 def deliver(house, name: str, homes: Sequence[str], days: Sequence[date]) -> dict[date, int]:
@@ -77,18 +57,3 @@ def test_nights_release_the_use_of_all_channels_and_count_a_late_file(house):
     means = {line["day"]: line["true_mean_kwh"] for line in house.records("true_means")}
     assert means == {day: use[day] / 3000 for day in days[:3]}
     house.release.verify()
-
-
-def test_no_cut_of_a_file_changes_a_reading(house):
-    """A part of a file begins at a 200 record, and a part of several batches carries it on."""
-    use = deliver(house, "a.csv", HOMES, [FIRST + number * NIGHT for number in range(5)])
-    found = []
-    for name, block_bytes in (("whole", 2**24), ("parts", 1500)):
-        store, delivery = house.read("nem12", store=name, block_bytes=block_bytes)
-        readings = load_month_readings(store, "2024-04", delivery.contents)
-        found.append(
-            (delivery.rows_kept, readings.household.tolist(), readings.time.tolist(), readings.energy_wh.tolist())
-        )
-    assert found[0] == found[1]
-    assert sum(found[0][3]) == sum(use.values())
-    assert found[0][0] == 3 * 5 * 2 * 48

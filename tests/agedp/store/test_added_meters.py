@@ -156,22 +156,3 @@ def test_three_nights_count_the_meters_that_any_file_of_a_day_has(house):
     house.run(today=first + timedelta(days=4))
     means = {row["day"]: row["true_mean_kwh"] for row in house.records("true_means")}
     assert means == {first + timedelta(days=day): pytest.approx(48 * kwh) for day, kwh in enumerate((0.3, 0.4, 0.5))}
-
-
-def test_five_minutes_in_watts_of_two_meters_are_released_as_half_hours_of_their_sum(house):
-    """6 x 60 W of 5 minutes are 30 Wh a half-hour, and 6 x -12 W are -6 Wh."""
-    first = FIRST.date()
-    house.roster([(name, first, None) for name in "AB"])
-    keys = columns_of(unit="W", negative="net").keys | {"missing": [""]}
-    text = "\n".join(f"{key} = {value!r}" for key, value in keys.items())
-    house.write(first, first, dataset="long", rest=f"[input.columns]\n{text}\n")
-    house.edit(('dataset = "long"', 'dataset = "long"\ninterval_minutes = 5'))
-    starts = [FIRST + timedelta(minutes=5 * step) for step in range(288)]
-    lines = [
-        f"{name},{meter},{at},{watts}" for name in "AB" for at in starts for meter, watts in (("in", 60), ("out", -12))
-    ]
-    (house.folder / "input").mkdir()
-    (house.folder / "input" / "a.csv").write_text("\n".join(["home,meter,at,use", *lines]) + "\n")
-    house.run()
-    assert [row["true_mean_kwh"] for row in house.records("true_means")] == [pytest.approx(48 * 0.024)]
-    assert house.release.statement["contract"]["input"]["interval_minutes"] == 5
