@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -257,11 +256,11 @@ def _draw(path: Path, found: Sequence[Measured]) -> None:
     )
     names = [name for name in _FILES if any(name in own for own in sizes.values())]
     for (label, value), panel in zip(values, panels, strict=True):
-        for name, marker, color in zip(names, "osv^D<>p", (f"C{number}" for number in chain(range(10))), strict=False):
+        for number, name in enumerate(names):
             points = [(own[name].rows / 1e6, value(own[name])) for own in sizes.values() if name in own]
             ours = name.startswith("agedp")
             style = {"lw": 2 if ours else 1, "ls": "-" if ours else "--"}
-            panel.plot(*zip(*points, strict=True), marker=marker, color=color, label=name, **style)
+            panel.plot(*zip(*points, strict=True), marker="osv^D<>p"[number], color=f"C{number}", label=name, **style)
         panel.set(xscale="log", yscale="log", xlabel="million rows", title=label)
         panel.grid(visible=True, which="both", alpha=0.3)
     panels[2].legend(loc="center left", bbox_to_anchor=(1.02, 0.5), frameon=False)
