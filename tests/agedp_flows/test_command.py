@@ -61,6 +61,12 @@ def test_help_imports_nothing_heavy(tmp_path: Path) -> None:
     assert python("-c", code, folder=tmp_path).splitlines()[-1] == "heavy: []"
 
 
+def test_importing_the_api_imports_nothing_heavy(tmp_path: Path) -> None:
+    names = "{name.partition('.')[0] for name in set(sys.modules) - before} - sys.stdlib_module_names"
+    code = f"import sys; before = set(sys.modules); import agedp; print({names})"
+    assert python("-c", code, folder=tmp_path) == "{'agedp'}\n"
+
+
 HEAVY = (
     "prefect", "distributed", "dask", "opendp", "scipy", "matplotlib", "holidays", "fsspec", "rich.console",
     "agedp.calibration_pipeline", "agedp.reports.confidential_report", "agedp.setup.init_run_file",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import re
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,10 +13,21 @@ from agedp_flows.text import screen
 from agedp_flows.text.screen import (
     format_bound,
     format_loss,
+    heading,
+    next_step,
+    shown,
     table_lines,
+    warning,
 )
 
 NUMBER = re.compile(r"-?\d+(\.\d+)?")
+
+
+class Screen(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
 
 
 @st.composite
@@ -37,6 +50,34 @@ def test_a_table_fits_the_terminal_and_loses_no_number(table: tuple[list[str], l
     body = [line for line in lines if not isinstance(line, screen.StyledLine)]
     found = sorted(word for line in body for word in line.split() if NUMBER.fullmatch(word))
     assert found == sorted(row[i] for row in rows for i in range(len(headings)) if headings[i][0] == ">")
+
+
+@pytest.mark.parametrize(
+    ("is_terminal", "variables", "coloured"),
+    [
+        (True, {"TERM": "xterm"}, True),
+        (True, {"TERM": "xterm", "NO_COLOR": "1"}, False),
+        (True, {"TERM": "xterm", "NO_COLOR": ""}, True),  # https://no-color.org: "when present and not an empty string"
+        (True, {"TERM": "dumb"}, False),
+        (False, {"TERM": "xterm"}, False),
+    ],
+)
+def test_colours_need_a_terminal_that_wants_them(
+    is_terminal: bool, variables: dict[str, str], coloured: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert screen.has_colours(Screen() if is_terminal else io.StringIO()) is coloured
+
+
+def test_a_line_is_broken_at_words_and_a_command_never() -> None:
+    assert shown("  one two three", width=11, coloured=False) == "  one two\n    three"
+    step = next_step("agedp plan run.toml", "what is due, and with which epsilon")
+    assert "\n" not in shown(step, width=20, coloured=False)
+    for line in (heading("day"), warning("careful"), step):
+        assert re.sub(r"\x1b\[\d*m", "", shown(line, width=None, coloured=True)) == line
+        assert "\x1b" not in shown(line, width=80, coloured=False)
 
 
 @given(st.integers(0, 10**13))
