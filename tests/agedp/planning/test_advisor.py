@@ -173,17 +173,3 @@ def test_the_errors_are_those_of_the_mechanism(notion, mode, homes, tmp_path):
     for span, count in (("day", 1), ("week", 7), ("month", 30)):
         means = noise[:, : 30 // count * count].reshape(-1, count).mean(axis=1) / homes
         assert errors[span].half_width == pytest.approx(np.quantile(np.abs(means), 0.9), rel=0.05), span
-
-
-def test_a_row_about_a_period_has_the_error_of_the_mechanism():
-    terms, roster = given(homes=40)
-    for protected, epsilon, every, span, count in (
-        ("month", 10, "month", "month", 1), ("all", 10, "month", "whole period", 12), ("week", 5, "week", "month", 4),
-    ):  # fmt: skip
-        row = row_for(terms, roster, TODAY, Asked(protected, Decimal(epsilon), every=every, clamps_kwh=(Decimal(40),)))
-        [error] = [error for error in row.verdict.errors if error.span == span]
-        loss = Decimal(row.verdict.losses.day) / 10**9
-        days = {"week": 7, "month": 31}[every]
-        noise = mechanisms.discrete_laplace(np.zeros(6000 * count, int), sensitivity=40_000 * days, loss=loss)
-        kwh = noise.reshape(6000, count).sum(axis=1) / 1000 / 40 / count / days
-        assert error.half_width == pytest.approx(np.quantile(np.abs(kwh), 0.9), rel=0.07)

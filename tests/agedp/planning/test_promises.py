@@ -155,17 +155,6 @@ def test_for_an_error_each_row_has_the_smallest_four_digit_bound(house, rest):
     assert float(rows["w-event", "5 days, even"].epsilon) == pytest.approx(5 * math.sqrt(2) * 20 / 250, rel=1e-3)
 
 
-def test_the_smallest_number_of_households_makes_a_release_usable(compared):
-    _, rows = compared(risk="0.6", homes=3, rest=FEW)
-    for key in (("classical", "each day"), ("discounted", "exponential 0.9, renewal")):
-        entry = rows[key]
-        assert entry.series.noise_kwh > 1
-        assert entry.series.unusable_days == DAYS
-        for fewer in (0, 1):
-            more = compared(risk="0.6", homes=entry.needs.households_needed - fewer, rest=FEW)[1][key]
-            assert (more.series.noise_kwh <= 1) == (more.needs is None) == (not fewer)
-
-
 def test_without_a_target_the_bound_of_the_run_file_is_the_target(house, compared):
     found, rows = compared(rest="")
     assert found.target == ComparisonTarget(risk=Decimal(1), from_run_file=True)
@@ -177,25 +166,6 @@ def test_without_a_target_the_bound_of_the_run_file_is_the_target(house, compare
     risk = float(peak(CHAIN, 0.2, age=1, interval=1, method="tight"))
     assert float(found.target.risk) == pytest.approx(risk, rel=0.1)
     assert rows["age-dependent", "as the run file says"].meets_target
-
-
-def test_what_cannot_be_had_says_why(house, compared):
-    _, rows = offers(begun(house, rest=""), risk=Decimal(1))
-    assert "needs a [model]" in rows["age-dependent", "tight"].reason
-    assert "[compare]" in rows["discounted", ""].reason
-    live = house.run_file.read_text().replace('"archive"', '"live"').replace("notion =", "age_days = 1\nnotion =")
-    house.run_file.write_text("\n".join(line for line in live.splitlines() if not line.startswith("last_day")))
-    found, rows = offers(house.session(), risk=Decimal(1))
-    assert "last_day" in rows["classical", "all days alike"].reason
-    assert found.endless
-    assert rows["classical", "each day"].series.beyond
-    promise = WEEKLY.replace("window = 1", "window = 0.01")
-    daily = compared(error_kwh=0.001, cap="0.01", promise=promise, rest="")[1]["classical", "each day"]
-    assert "max_day_epsilon = 0.01: a day would need epsilon 56.57" in daily.reason  # 20 sqrt 2/(500 x .001)
-    with pytest.raises(RunFileError, match="min_households = 600"):
-        compared(risk="1", least=600, rest="")
-    capped = compared(risk="1000000", cap="0.5", rest="")[1]["classical", "all days alike"]
-    assert capped.epsilon == Decimal("0.5") * DAYS
 
 
 def test_days_that_are_released_count_and_bind(house):

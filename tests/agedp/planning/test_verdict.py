@@ -35,10 +35,6 @@ DISCOUNTED = {
     "notion": "discounted", "discount": "exponential", "rate": Decimal("0.99"), "epsilon": 1, "schedule": "constant",
     "clock": "data-day", **CAPS,
 }  # fmt: skip
-NEIGHBOURS = {
-    "notion": "neighbourhood", "delta_kwh": 50, "window_days": 7, "epsilon_per_window": 7, "spend": "per-request",
-    **CAPS,
-}  # fmt: skip
 
 
 def forgetting(distance: float, days: int = 1) -> LeakageBound:
@@ -86,16 +82,6 @@ def test_a_window_credits_the_days_outside_of_it(days, ratio):
     assert ("no-credit" in words(verdict)) == (ratio >= 0.95)
 
 
-def test_an_endless_series_is_judged_over_ten_years():
-    schedule = {"mode": "live", "last_day": None}
-    live = {"input": {"corrections": "set-aside"}, "schedule": schedule}
-    verdict = judged(W_EVENT | {"age_days": 1, "window_days": 366, "epsilon_per_window": 366}, **live)
-    assert (verdict.credit.bound, verdict.credit.total) == (366 * 10**9, 3652 * 10**9)
-    assert [error.span for error in verdict.errors] == ["day", "week", "month", "year"]
-    capped = judged(W_EVENT | {"age_days": 1, "epsilon_total": 7}, **live)  # it ends after one window
-    assert (capped.credit.bound, capped.credit.total, words(capped)) == (7 * 10**9, 7 * 10**9, ["no-credit"])
-
-
 @pytest.mark.parametrize(("days", "refused"), [(11, True), (12, False)])
 def test_a_discount_close_to_one_credits_nothing(days, refused):
     """A constant loss e has e (1 - a^n)/(1 - a) = 1; for a = 0.99 that is 0.9515 of n e for 11 days, 0.9468 for 12."""
@@ -109,13 +95,6 @@ def test_days_of_one_publication_date_are_not_discounted():
     verdict = judged(DISCOUNTED | {"schedule": "renewal", "clock": "publication-day"})
     assert (verdict.credit.bound, verdict.credit.total, verdict.credit.number) == (10**9, 10**9, 1)
     assert "no-credit" in words(verdict)
-
-
-def test_a_change_of_the_whole_clamp_is_credited_the_days_outside_of_the_window():
-    assert "no-credit" in words(judged(NEIGHBOURS, days=7))
-    assert "no-credit" not in words(judged(NEIGHBOURS, days=8))
-    tenth = judged(NEIGHBOURS | {"delta_kwh": 5, "epsilon_per_window": Decimal("0.7"), "max_day_epsilon": 1}, days=7)
-    assert tenth.credit.bound / tenth.credit.total == pytest.approx(0.1)
 
 
 def test_a_chain_that_never_changes_credits_nothing_and_one_without_memory_all_other_days():
@@ -221,12 +200,6 @@ def test_a_total_above_20_needs_its_acceptance(keys, days, refused):
     assert ("total" in [cause.word for cause in verdict.refused]) == refused
     if refused:
         assert f"epsilon {days / 2:g} about all {days} days of one household is more than 20" in verdict.refusal()
-
-
-def test_a_promise_over_windows_is_judged_by_its_window():
-    for epsilon, expected in ((20, []), (21, ["total"])):
-        keys = {"epsilon_per_window": epsilon, "max_day_epsilon": 5, "epsilon_total": 3000}
-        assert words(judged(W_EVENT | keys, days=365)) == expected
 
 
 def test_each_word_accepts_its_own_cause_only():

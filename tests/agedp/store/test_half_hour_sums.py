@@ -19,8 +19,6 @@ from agedp.store.half_hour_sums import sum_half_hours
 from agedp.store.store import Store
 from agedp_data.datasets.synthetic import write_ausgrid, write_london
 from agedp_data.datasets.validation import ReadingRules
-from agedp_data.errors import ChainError
-from agedp_data.markov.states import RepresentativeValues
 from agedp_data.roster import read_roster
 from agedp_data.series.profile import Profile, profile_sensitivity
 from agedp_data.series.series_terms import days_of
@@ -239,21 +237,3 @@ def test_one_households_day_moves_a_profile_by_at_most_its_sensitivity(tmp_path,
     ]
     assert max(change for day, change in changes if day == touched[1]) == bound > day_clamp
     assert {change for day, change in changes if day != touched[1]} == {0}
-
-
-def test_half_hours_count_as_the_values_of_their_states(tmp_path):
-    readings = [0, 99, 100, 5_000] * 12
-    days = {("A", FIRST): readings, ("B", FIRST): readings[:47]}
-    store, delivery = stored(tmp_path, [write_days(tmp_path / "in" / "a.csv", days)])
-    roster = roster_of(tmp_path, [f"A,{FIRST},,x", f"B,{FIRST},,x"])
-    profiles = {
-        "states": profile_of(10**4, 10**6, 0, 2, values="states"),
-        "clamped": profile_of(150, 10**6, 0, 2, values="states"),
-    }
-    states = RepresentativeValues("half-hour", (100, 300))
-    sums = sum_half_hours(store, delivery, roster, days=[FIRST], series=profiles, states=states, engine=INLINE)
-    assert sums[FIRST, "states"].exact.tolist() == [[100, 100, 400, 800] * 11 + [100, 100, 400, 400]]
-    assert sums[FIRST, "clamped"].exact.tolist() == [[100, 100, 300, 300] * 11 + [100, 100, 300, 150]]
-    assert [by_group(sums[FIRST, name], "clamped") for name in profiles] == [{"all": 0}, {"all": 2}]
-    with pytest.raises(ChainError, match="states of half-hours, not of days"):
-        half_hour_sums.half_hour_states(profiles, RepresentativeValues("day", (100, 300)))

@@ -46,11 +46,6 @@ def without_model(example: str) -> str:
     return TEXTS[example].partition("\n[model]")[0] + "\n"
 
 
-@pytest.mark.parametrize("example", ["london-live", "ausgrid-full"])
-def test_a_promise_that_rests_on_a_model_needs_one(example):
-    assert re.search(r"notion = .*: needs a \[model\]", str(refusal(without_model(example))))
-
-
 def test_a_declared_model_is_a_curve_or_a_kernel():
     text = without_model("london-live") + '[model]\nsource = "declared"\nbasis = "open data"\nassume = "markov"\n'
     curve, kernel = 'curve = "c.csv"\n', 'kernel = "k.csv"\n'

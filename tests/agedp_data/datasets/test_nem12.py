@@ -88,15 +88,6 @@ def test_a_day_has_a_half_hour_for_each_value_from_midnight_on():
     assert sound(chunks) == 3
 
 
-def test_a_file_that_is_cut_off_has_no_record_of_its_end():
-    begun, ended = {"records that begin a file (100)": 1}, {"records that end a file (900)": 1}
-    of_blocks = {"records without readings (200, 400, 500, 600)": 2}
-    lines = [HEADER, block(), day(), block("NMI2"), day()]
-    assert [chunk.records.notes for chunk in parse(*lines)] == [begun | of_blocks, {}]
-    [*_, last] = parse(*lines, "900")
-    assert last.records.notes == ended
-
-
 def test_the_day_ends_at_midnight_of_the_market():
     """Eastern Standard Time is ten hours before UTC, in summer as well: 48 half-hours on the days of clock changes."""
     assert NEM12.day_end(date(2024, 1, 8)).isoformat() == "2024-01-08T14:00:00+00:00"
@@ -119,11 +110,6 @@ def test_the_day_ends_at_midnight_of_the_market():
 def test_unit_and_interval_are_those_of_the_block(minutes, unit, cell, wh):
     chunks = parse(block(unit=unit, minutes=minutes), day([cell] * (1440 // minutes)))
     assert energies(chunks) == [wh] * 48
-
-
-def test_parts_are_not_rounded_before_they_are_added_up():
-    """Six times 0.4 Wh are 2.4 Wh."""
-    assert set(kept(parse(block(minutes=5), day(["0.0004"] * 288))).values()) == {2400}
 
 
 @pytest.mark.parametrize("part", range(6))
@@ -248,10 +234,6 @@ def test_days_before_any_200_record_and_after_900_belong_to_nobody():
     assert counts(chunks) == {"KEPT": 48, "HOUSEHOLD": 96}
 
 
-def test_an_empty_line_is_a_rejected_row_and_ends_nothing():
-    assert counts(parse(block(), "", day(), "", day(on="20240109"))) == {"KEPT": 96, "LINE": 2}
-
-
 ALL = [
     *(line for suffix in ("E1", "E2", "B1", "Q1") for line in (block(suffix=suffix), day())),
     block(suffix="E1", serial="S2"), day(), block(suffix="K1", unit="kVArh", minutes=15), day(["1"] * 96),
@@ -280,12 +262,6 @@ def test_channels_are_chosen_by_suffix_and_told_apart_by_meter(suffixes, labels)
 def test_suffixes_that_do_not_add_up_are_refused(suffixes):
     with pytest.raises(ValidationError):
         Nem12Keys(suffixes=suffixes)
-
-
-def test_a_channel_that_nobody_asks_for_names_nobody_whatever_its_lines_contain():
-    chunks = parse(block("A", suffix="B1"), day(on="x"), day(HALF_HOURS[:5]), day(["x"] * 48))
-    assert {name for chunk in chunks for name in chunk.records.ids} == set()
-    assert set(counts(chunks)) == {"CATEGORY"}
 
 
 def test_line_ends_of_windows_and_quoted_cells_are_read_alike():

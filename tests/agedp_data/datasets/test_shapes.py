@@ -92,13 +92,6 @@ def test_midnights_are_understood_in_every_pattern(pattern, written, slot):
     }
 
 
-def test_date_and_time_of_day_stand_in_two_columns():
-    text = 'meter,day,clock,kwh\nA,01/08/2024,12:00:00 AM,1\n"A","01/08/2024","01:30:00 PM","2"\nA,,,3'
-    keys = {"time": ["day", "clock"], "time_format": "%m/%d/%Y %I:%M:%S %p"}
-    assert kept(text, **keys) == {("A", step(MONDAY)): 1000, ("A", step(MONDAY, 27)): 2000}
-    assert parsing.reasons(parsed(text, **keys)) == [KEPT, KEPT, DATE]
-
-
 def test_a_period_is_so_many_intervals_after_midnight_whatever_the_clock_shows():
     """The 23 hours of a day in March have 46 periods, the 25 hours of a day in October 50."""
     keys = {"time": ["day", "period"], "period_minutes": 30, **LONDON}
@@ -355,24 +348,11 @@ def test_rows_that_are_not_asked_for_name_nobody():
     assert parsing.reasons(both) == [KEPT, KEPT, DATE, DATE]
 
 
-def test_the_meters_of_a_household_have_labels():
-    records = parsed("meter,at,kwh,part\nA,2024-01-08 00:00,1,x\nA,2024-01-08 00:00,2,y\nB,2024-01-08 00:00,2,x",
-                     add="part").records  # fmt: skip
-    labels = records.label.tolist()
-    assert labels[0] == labels[2] != labels[1]
-
-
 @pytest.mark.parametrize(("negative", "energies"), [("reject", [-1, 2000]), ("zero", [0, 2000]), ("net", [-500, 2000])])
 def test_a_negative_energy_is_what_the_run_file_says(negative, energies):
     records = parsed("meter,at,kwh\nA,2024-01-08 00:00,-0.5\nA,2024-01-08 00:30,2", negative=negative).records
     assert records.energy_wh[:, 0].tolist() == energies
     assert (records.reason[0] == RejectionReason.NEGATIVE) == (negative == "reject")
-
-
-def test_the_first_header_of_a_table_with_a_column_per_meter_may_be_empty():
-    assert kept(",A,B\n2024-01-08 00:00,1,2", household="*", energy="*", time="") == {
-        ("A", step(MONDAY)): 1000, ("B", step(MONDAY)): 2000
-    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
