@@ -348,6 +348,13 @@ def test_rows_that_are_not_asked_for_name_nobody():
     assert parsing.reasons(both) == [KEPT, KEPT, DATE, DATE]
 
 
+def test_the_meters_of_a_household_have_labels():
+    records = parsed("meter,at,kwh,part\nA,2024-01-08 00:00,1,x\nA,2024-01-08 00:00,2,y\nB,2024-01-08 00:00,2,x",
+                     add="part").records  # fmt: skip
+    labels = records.label.tolist()
+    assert labels[0] == labels[2] != labels[1]
+
+
 @pytest.mark.parametrize(("negative", "energies"), [("reject", [-1, 2000]), ("zero", [0, 2000]), ("net", [-500, 2000])])
 def test_a_negative_energy_is_what_the_run_file_says(negative, energies):
     records = parsed("meter,at,kwh\nA,2024-01-08 00:00,-0.5\nA,2024-01-08 00:30,2", negative=negative).records
