@@ -12,6 +12,7 @@ from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 import pytest
@@ -26,13 +27,14 @@ from agedp.stages.release import ReleaseResult
 from agedp_data.errors import InputError, Refused, Unavailable
 from agedp_data.markov.mixing import MIXING_NAMES
 from agedp_data.model import Model
-from agedp_flows import calibrate_flow, deployment_entrypoint, release_flow
+from agedp_flows import artifacts, calibrate_flow, deployment_entrypoint, release_flow
 from agedp_flows.artifacts import InputProgress, artifact_key, bounds_table, due_text, released_text, slug
 from agedp_flows.deployments import deployments_of
 from agedp_flows.prefect_server import _password
 from agedp_flows.scheduled_runs import ScheduledRun
 from agedp_flows.stage_tasks import (
     FlowObserver,
+    StageFailed,
     StageTasks,
     State,
     failed_state,
@@ -203,6 +205,29 @@ def test_deployments_offer_release_and_calibration(tmp_path: Path) -> None:
         path, _, name = (deployment.entrypoint or "").rpartition(":")
         assert path == "agedp_flows.deployment_entrypoint"
         assert getattr(deployment_entrypoint, name).name == deployment.flow_name
+
+
+def test_progress_of_input_is_shown_in_tenths_and_hides_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    updates: list[float] = []
+    monkeypatch.setattr(artifacts, "create_progress_artifact", lambda percent, **_: updates.append(percent) or uuid4())
+    monkeypatch.setattr(artifacts, "update_progress_artifact", lambda _, percent: updates.append(percent))
+    seen: list[tuple[str, int, int]] = []
+
+    def read(until: int) -> State:
+        for done in range(1, until + 1):
+            progress("open", done, 40)
+            progress("read", done, 40)
+        if until < 40:
+            raise StageFailed("the seventh file")
+        return None
+
+    progress = InputProgress(lambda *step: seen.append(step))
+    progress.during(lambda: read(40), "homes")()
+    assert (updates, len(seen)) == ([0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100], 80)
+    updates.clear()
+    with pytest.raises(StageFailed):
+        progress.during(lambda: read(7), "homes")()
+    assert updates == [0, 10, 100]
 
 
 def test_artifact_keys_differ_by_population() -> None:
