@@ -55,6 +55,27 @@ def answers(roster):
     )
 
 
+def test_an_unchanged_file_is_not_read_again(tmp_path, monkeypatch):
+    location = write(tmp_path / "r.csv", text(ROWS))
+    first = load(tmp_path, location)
+    with monkeypatch.context() as patch:
+        patch.setattr(roster_history.rosters, "read_roster_bytes", None)
+        again = load(tmp_path, location)
+        assert answers(again) == answers(first)
+        assert (again.has_rows, first.file_digest) == (False, again.file_digest)
+    assert (list(again.rows.ids), again.rows.last.tolist()) == (list(first.rows.ids), first.rows.last.tolist())
+
+
+def test_another_version_reads_the_roster_again(tmp_path, monkeypatch):
+    location = write(tmp_path / "r.csv", text(ROWS))
+    load(tmp_path, location)
+    with monkeypatch.context() as patch:
+        patch.setattr(roster_history, "version", lambda _: "99.1")
+        assert load(tmp_path, location).has_rows
+        assert not load(tmp_path, location).has_rows
+    assert load(tmp_path, location).has_rows
+
+
 @pytest.mark.parametrize("damage", ["times", "content", "spoiled", "gone"])
 def test_the_cache_follows_the_file(tmp_path, damage):
     location = write(tmp_path / "r.csv", text(ROWS))
@@ -68,6 +89,14 @@ def test_the_cache_follows_the_file(tmp_path, damage):
         spoil(tmp_path, "rosters")
     for _ in range(2):
         assert answers(load(tmp_path, location)) == answers(read_roster(location))
+
+
+def test_a_file_that_just_changed_is_read_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(roster_history, "SETTLING_NS", 10**18)
+    location = write(tmp_path / "r.csv", text(ROWS))
+    load(tmp_path, location)
+    write(tmp_path / "r.csv", text([*ROWS, ("D", FIRST, "", "n")]))
+    assert answers(load(tmp_path, location)) == answers(read_roster(location))
 
 
 def test_a_cached_roster_that_is_replaced_is_not_half_read(tmp_path):
