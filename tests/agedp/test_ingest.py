@@ -20,7 +20,7 @@ from agedp.stages.ingest import ingest
 from agedp.store import file_identity
 from agedp.store.daily_totals import read_daily_totals
 from agedp.store.month_reader import load_month_readings
-from agedp.store.store import Store
+from agedp.store.store import FileOrder, Store, order_contents
 from agedp_data.datasets import filesystem
 from agedp_data.datasets.validation import ReadingRules
 from agedp_data.errors import REFUSED_INPUT, InputError, PreflightFailed
@@ -199,6 +199,13 @@ def test_the_same_bytes_given_twice_are_noted_and_ignored(tmp_path: Path) -> Non
     quality = quality_of(store)
     noted = [row["input"][-5:] for row in quality if row["note"] == "same bytes as an earlier input, ignored"]
     assert noted == ["b.csv"]
+
+
+def test_a_file_that_comes_again_under_a_later_name_keeps_its_place() -> None:
+    store = Store(Path("store"), "london", ReadingRules(), FileOrder("name", keeps_unlisted=True))
+    places = [("first", "9.csv", 5), ("corrected", "10.csv", 6), ("first", "11.csv", 7)]
+    assert order_contents(places, store.order) == ("first", "corrected")
+    assert order_contents(places[1:], store.order) == ("corrected", "first")  # nothing is known of an earlier place
 
 
 QUIRKS = [line("B", i, f" 0.{i:03d} ") for i in (3, 1, 2, 60, 100)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar
@@ -290,3 +291,10 @@ def test_an_epsilon_of_float_arithmetic_is_cut_and_named(fortnight, caplog):
     assert released.statement["contract"]["promise"]["epsilon_total"] == "3"
     for key in ("epsilon_per_day", "max_day_epsilon"):
         assert f"release: [promise] {key} = 0.8999999999999999: counts as 0.899999999, " in caplog.text
+
+
+def test_the_signature_shows_every_keyword_and_no_default_of_what_decides():
+    for function in (agedp.release, agedp.sanitise, agedp.plan, agedp.compare):
+        shown = inspect.signature(function).parameters
+        assert all(shown[name].default is inspect.Parameter.empty for name in ("clamp_kwh", "min_households"))
+        assert (shown["max_missing"].default, shown["population"].default) == (2, "households")

@@ -73,6 +73,11 @@ def test_ambiguous_dates_are_not_guessed(table, candidates):
     assert "time_format" not in {line.key for line in found.lines}
 
 
+def test_a_household_that_may_be_cut_off_only_proposes_a_stamp():
+    assert proposed(shown(table=rows(homes=("a",)), complete=False))["stamp"] == "end"
+    assert proposed(shown(table=rows(first="2013-01-20 00:00")))["stamp"] == "start"
+
+
 @pytest.mark.parametrize(
     ("name", "kwh", "unit", "sure"),
     [
@@ -103,9 +108,33 @@ def test_a_header_with_another_unit_is_refused_with_that_unit(name):
     assert decided(shown(f"meter_id,read_at,{name}", unit="Wh"))["unit"] == "Wh"
 
 
+def with_column(values):
+    """Put a column before those of a table: one value for each row."""
+    return [f"{value},{row}" for value, row in zip(values, rows(), strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("first", "values"),
+    [
+        ("id", range(192)),  # the number of the record
+        ("tariff", ["Std"] * 96 + ["ToU"] * 96),
+        ("feeder", [7] * 192),  # whole numbers may be identifiers
+    ],
+)
+@pytest.mark.parametrize("second", ["home", "dwelling no"])
+def test_a_second_possible_household_column_is_a_candidate(first, second, values):
+    found = shown(f"{first},{second},time,kwh", with_column(values))
+    assert {key: set(names) for key, names in found.unreadable.items()} == {"household": {first, second}}
+
+
 RECORDS = [f"{number},{row.partition(',')[2]}" for number, row in enumerate(rows())]
 DAYS = [f"{row.split(',')[1][8:10]},{row.partition(',')[2]}" for row in rows(homes=("a",), days=10)]
 ONE_STAMP = rows(homes=[f"m{number}" for number in range(50)])[::96]
+
+
+def test_a_column_with_one_value_for_all_homes_is_the_last_candidate():
+    found = shown("site,meter,read_at,energy_kwh", with_column(["S7"] * 192))
+    assert found.unreadable == {"household": ("meter", "site")}
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,8 @@ from agedp.compute.engine_settings import Engine
 from agedp.stages.aggregate import aggregate
 from agedp.stages.amend import amend, preview_amendment
 from agedp.stages.ingest import ingest
-from agedp.store.daily_totals import compute_state_days
+from agedp.store.daily_totals import compute_state_days, state_days_path
+from agedp.store.month_reader import stored_groups
 from agedp.store.store import Store
 from agedp_data import mechanisms
 from agedp_data.datasets.validation import ReadingRules
@@ -102,6 +103,22 @@ def test_sums_and_counts_are_those_of_a_plain_reader_of_the_files(house, step, s
         (day, name): by_hand(house, name, day, step) for day in EVERY for name in SERIES
     }
     assert len({by_group(one)["all"] for (_, name), one in found.items() if name == "lenient"}) > 1
+
+
+def test_other_cuts_are_another_table_and_the_same_are_counted_once(house, monkeypatch):
+    roster = made_up(house)
+    first = values(summed(house, roster, "half-hour"))
+    store, delivery = house.read()
+    cuts = [RepresentativeValues("half-hour", edges) for edges in ((1, 60), (1, 61), (1, 60, 300))]
+    (group,) = stored_groups(store, "2013-01", delivery.contents)
+    assert len({state_days_path(store, "2013-01", group, each) for each in cuts}) == 3
+    with monkeypatch.context() as patch:
+        patch.setattr(RepresentativeValues, "represent", None)
+        assert values(summed(house, roster, "half-hour")) == first
+    monkeypatch.setitem(EDGES, "half-hour", [100, 500])
+    assert values(summed(house, roster, "half-hour")) != first
+    with pytest.raises(ValueError, match="counts states"):
+        aggregate(store, delivery, roster, days=EVERY, series=SERIES)
 
 
 @pytest.mark.parametrize(("step", "seed"), [("half-hour", 0), ("half-hour", 1), ("half-hour", 2), ("day", 3)])

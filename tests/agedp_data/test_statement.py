@@ -15,8 +15,10 @@ import pytest
 from agedp_data.config.contract_document import ContractDocument
 from agedp_data.notions.notion import LossBound
 from agedp_data.notions.publication import Event
+from agedp_data.statement import note_texts
 from agedp_data.statement.document import (
     SCHEMA,
+    AddedLoss,
     ContractVersion,
     StatedDraw,
     read_statement,
@@ -25,7 +27,7 @@ from agedp_data.statement.document import (
 from agedp_data.statement.facts import AccountFacts, SeriesEnd, StatementFacts, build_statement
 from agedp_data.statement.markdown import markdown
 from agedp_data.statement.note_texts import FACTS as TEXTS
-from agedp_data.statement.note_texts import NOTES, odds_factor
+from agedp_data.statement.note_texts import NOTES, odds_factor, share_text
 
 CHECK = jsonschema.Draft202012Validator(schema())
 CONTRACT = {
@@ -168,6 +170,12 @@ def test_a_privately_selected_model_bounds_a_share_and_its_draws_are_in_the_figu
     assert "each household" not in text
     assert "query" not in text
     assert read_statement(json.dumps(stated)).charges == (Event("2012-01-01", "2012-12-31", 10**9),)
+
+
+def test_a_small_failure_probability_is_not_rounded_to_certainty():
+    public = {"publish": "private", "coverage": "0.95", "households": 9, "period": ["2012-01-01", "2012-01-31"]}
+    tiny = public | {"failure_probability": f"0.{'0' * 40}1"}
+    assert f"0.{'9' * 41} at least 95 %" in share_text(tiny)
 
 
 @pytest.mark.parametrize(
@@ -326,3 +334,17 @@ def test_no_key_may_be_missing_misspelt_or_of_another_kind():
 )  # fmt: skip
 def test_values_out_of_range_are_found(path, values):
     assert not any(CHECK.is_valid(with_value(path, value)) for value in values)
+
+
+@pytest.mark.parametrize(
+    ("day", "total", "together"),
+    [
+        ("0.5", "20", " Both together then come to at most epsilon 1 about a day and 40 about all days."),
+        ("0.25", "unlimited", " Both together then come to at most epsilon 0.5 about a day."),
+        ("unlimited", "20", " Both together then come to at most epsilon 40 about all days."),
+        ("unlimited", "unlimited", ""),
+    ],
+)
+def test_two_populations_come_to_twice_each_cap(day, total, together):
+    added = f"Under the same promise it may add {day} to the bound *day* and {total} to the bound *total*."
+    assert note_texts.added_losses((), AddedLoss(day=day, total=total), "") == added + together

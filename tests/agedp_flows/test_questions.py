@@ -149,6 +149,13 @@ def test_a_release_is_confirmed_after_its_verdict(files: Path, tmp_path: Path) -
     assert (again.status, again.err) == (0, "")  # nothing is due, so that nothing is asked
 
 
+def test_a_refused_promise_is_refused_and_not_offered(files: Path, tmp_path: Path) -> None:
+    words = ("sanitise", files, "--out", "out", "--protect", "all", "--epsilon", "0.01")
+    ended = answered(*words, answers="y\n", folder=tmp_path)
+    assert (ended.status, "Release now?" in ended.err) in {(3, False), (2, False)}
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_private_model_is_drawn_only_after_a_yes(monkeypatch: pytest.MonkeyPatch) -> None:
     private = {("model", "selection_epsilon"): "0.7"}
     for typed, is_confirmed in (("\n", False), ("n\n", False), ("yes\n", True)):

@@ -161,6 +161,27 @@ def test_a_state_that_is_entered_seldom_has_too_few_visits():
     assert mixing_households(np.array([seldom]), min_visits=7).tolist() == [True]
 
 
+def test_an_envelope_has_both_directions_and_daily_steps(tmp_path):
+    counts = of_the_clock(4, 3, 8)
+    found = made(tmp_path / "clock", counts, chain="cyclic").model.leakage_bound
+    assert found.ages.tolist() == [1, 48, 96, 289, 336]
+    for steps in (1, 48):
+        kernels = np.array([kernels_over(own, steps, ahead=True) for own in counts])
+        for loss in LOSS_GRID[[40, 120, 150]]:
+            exact = leakage(kernels, loss).max()
+            assert exact <= float(found(steps, loss, direction="forward", method="tight")) <= exact + 2e-9
+    # One kernel for all hours, and days: each direction has its own.
+    flow = np.array([[[700, 200, 100], [50, 800, 150], [250, 0, 750]]])
+    once = {"forward": flow[0] / flow[0].sum(axis=1, keepdims=True), "backward": (flow[0] / flow[0].sum(axis=0)).T}
+    for step, day in (("half-hour", 48), ("day", 1)):
+        plain = made(tmp_path / step, flow, step=step).model.leakage_bound
+        for direction, kernel in once.items():
+            for steps in (1, day, 2 * day):
+                exact = leakage(np.linalg.matrix_power(kernel, steps), 1.0)
+                claimed = float(plain(steps, 1.0, direction=direction, method="tight"))
+                assert exact - 1e-12 <= claimed <= exact * 1.03 + 2e-9
+
+
 @pytest.mark.parametrize("chain", ["homogeneous", "cyclic"])
 def test_a_level_holds_for_what_lies_ahead_too(tmp_path, chain):
     counts = of_the_clock(3, 2, 9, days=4000, stay=0.9)

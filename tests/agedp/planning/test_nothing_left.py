@@ -131,6 +131,14 @@ def test_a_half_released_day_has_the_remaining_budget(half, epsilon, shares, sma
     assert half.release.statement["days"] == days
 
 
+def test_the_rest_of_a_half_released_day_stays_within_the_total(half):
+    preview = amend_to(half, CLASSICAL.format(1, 1.9), shares=("0.7", "0.3"))
+    assert (preview.after.skipped, preview.after.ended_by_promise) == ((), True)
+    with pytest.raises(Refused, match=r"1\.7 is spent, epsilon_total = 1\.9"):
+        run(half, 2)
+    assert rows(half, since=1) == [mean(1, 700_000_000)]
+
+
 def test_an_added_series_has_no_part_in_a_half_released_day(half):
     third = '0.3\n[series.third]\nstatistic = "mean"\nclamp_kwh = 5\nshare = 0.2'
     amend_to(half, CLASSICAL.format(1, 90), shares=("0.5", third))

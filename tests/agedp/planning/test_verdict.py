@@ -21,6 +21,7 @@ from agedp_data.errors import Refused, RunFileError
 from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.roster import RosterCounts
 from agedp_flows.text.plan_text import plan_json, plan_lines
+from tests.agedp.conftest import CLASSICAL
 from tests.command import agedp
 from tests.laws.promises import Line
 from tests.minimal import run_file
@@ -34,6 +35,10 @@ TEMPORAL = {"notion": "temporal", "alpha": 1, "horizon_days": 10, "budget": "eve
 DISCOUNTED = {
     "notion": "discounted", "discount": "exponential", "rate": Decimal("0.99"), "epsilon": 1, "schedule": "constant",
     "clock": "data-day", **CAPS,
+}  # fmt: skip
+NEIGHBOURS = {
+    "notion": "neighbourhood", "delta_kwh": 50, "window_days": 7, "epsilon_per_window": 7, "spend": "per-request",
+    **CAPS,
 }  # fmt: skip
 
 
@@ -82,6 +87,16 @@ def test_a_window_credits_the_days_outside_of_it(days, ratio):
     assert ("no-credit" in words(verdict)) == (ratio >= 0.95)
 
 
+def test_an_endless_series_is_judged_over_ten_years():
+    schedule = {"mode": "live", "last_day": None}
+    live = {"input": {"corrections": "set-aside"}, "schedule": schedule}
+    verdict = judged(W_EVENT | {"age_days": 1, "window_days": 366, "epsilon_per_window": 366}, **live)
+    assert (verdict.credit.bound, verdict.credit.total) == (366 * 10**9, 3652 * 10**9)
+    assert [error.span for error in verdict.errors] == ["day", "week", "month", "year"]
+    capped = judged(W_EVENT | {"age_days": 1, "epsilon_total": 7}, **live)  # it ends after one window
+    assert (capped.credit.bound, capped.credit.total, words(capped)) == (7 * 10**9, 7 * 10**9, ["no-credit"])
+
+
 @pytest.mark.parametrize(("days", "refused"), [(11, True), (12, False)])
 def test_a_discount_close_to_one_credits_nothing(days, refused):
     """A constant loss e has e (1 - a^n)/(1 - a) = 1; for a = 0.99 that is 0.9515 of n e for 11 days, 0.9468 for 12."""
@@ -95,6 +110,13 @@ def test_days_of_one_publication_date_are_not_discounted():
     verdict = judged(DISCOUNTED | {"schedule": "renewal", "clock": "publication-day"})
     assert (verdict.credit.bound, verdict.credit.total, verdict.credit.number) == (10**9, 10**9, 1)
     assert "no-credit" in words(verdict)
+
+
+def test_a_change_of_the_whole_clamp_is_credited_the_days_outside_of_the_window():
+    assert "no-credit" in words(judged(NEIGHBOURS, days=7))
+    assert "no-credit" not in words(judged(NEIGHBOURS, days=8))
+    tenth = judged(NEIGHBOURS | {"delta_kwh": 5, "epsilon_per_window": Decimal("0.7"), "max_day_epsilon": 1}, days=7)
+    assert tenth.credit.bound / tenth.credit.total == pytest.approx(0.1)
 
 
 def test_a_chain_that_never_changes_credits_nothing_and_one_without_memory_all_other_days():
@@ -202,6 +224,25 @@ def test_a_total_above_20_needs_its_acceptance(keys, days, refused):
         assert f"epsilon {days / 2:g} about all {days} days of one household is more than 20" in verdict.refusal()
 
 
+def test_a_promise_over_windows_is_judged_by_its_window():
+    for epsilon, expected in ((20, []), (21, ["total"])):
+        keys = {"epsilon_per_window": epsilon, "max_day_epsilon": 5, "epsilon_total": 3000}
+        assert words(judged(W_EVENT | keys, days=365)) == expected
+
+
+def test_the_layers_of_a_mean_are_judged_by_their_sum():
+    """Scales of 20/0.77 and 55/0.23 over epsilon and households; their sum is not Laplace."""
+    layers = {"clamp_kwh": [20, 75], "share": [Decimal("0.77"), Decimal("0.23")]}
+    verdict = judged({"epsilon_per_day": Decimal("0.5")}, days=40, **{"series.daily_mean": layers})
+    by_span = {error.span: error for error in verdict.errors}
+    scales = np.array([20 / 0.77, 55 / 0.23]) / (0.5 * 40)
+    rng = np.random.default_rng(7)
+    drawn = np.abs(rng.laplace(0, scales, (400_000, 2)).sum(axis=1))
+    assert {error.series for error in verdict.errors} == {"daily_mean"}
+    assert by_span["day"].half_width == pytest.approx(np.quantile(drawn, 0.9), rel=0.01)
+    assert by_span["month"].half_width == pytest.approx(1.645 * math.sqrt(2 / 30) * np.hypot(*scales), rel=0.02)
+
+
 def test_each_word_accepts_its_own_cause_only():
     both = {**W_EVENT, "window_days": 1, "epsilon_per_window": Decimal("0.5")}
     assert words(judged(both, homes=2, days=1)) == ["no-credit", "useless"]
@@ -303,6 +344,16 @@ def test_the_command_shows_the_verdict_before_the_draw_and_refuses(house):
     assert second.startswith('agedp: Accepted in writing by "useless": no span is of use: ')
     again = agedp("run", house.run_file, "--quiet")
     assert (again.status, again.err) == (0, "")
+
+
+@pytest.mark.parametrize("of", ["synthetic", "readings"])
+def test_a_rehearsal_shows_the_verdict_and_is_not_refused(house, of):
+    useless(house, mode="rehearsal", promise=f"age_days = 1\n{CLASSICAL}")
+    house.edit(('rehearsal_on = "readings"', f'rehearsal_on = "{of}"'))
+    ended = agedp("run", house.run_file, "--quiet", "--as-of", f"{FIRST + timedelta(days=3)}")
+    assert (ended.status, ended.out) == (0, "")
+    assert 'A rehearsal passes, a release will be refused unless "useless" is accepted: no span' in ended.err
+    assert plan_json(house.session())["refused"] == ""
 
 
 def test_a_table_takes_the_words_by_keyword_and_with_its_promise(house):

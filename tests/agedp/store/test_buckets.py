@@ -5,13 +5,17 @@ from __future__ import annotations
 import random
 import shutil
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import date, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
+from agedp.compute import engine as engine_module
 from agedp.compute.engine_settings import Engine
 from agedp.stage_values import Delivery
 from agedp.stages.aggregate import aggregate
@@ -138,6 +142,48 @@ def test_sums_are_the_same_in_buckets_processes_and_any_order(tmp_path, delivere
             counted = sum(min(totals[key][0], 25_000) for key in usable if key[1] == day and key[0] in members)
             assert int(daily_sum.exact.sum()) == counted
             assert [*daily_sum.parts] == sorted(daily_sum.parts)
+
+
+def test_results_that_reach_the_client_do_not_grow_with_households(tmp_path, monkeypatch):
+    """Every value that the engine returns is as long for 120 households as for 20."""
+    sizes: list[list[int]] = []
+    stream = engine_module.stream_items
+
+    def observed(*args: Any, **keywords: Any) -> Iterator[Any]:
+        for result in stream(*args, **keywords):
+            sizes[-1].append(numbers_in(result))
+            yield result
+
+    monkeypatch.setattr(engine_module, "stream_items", observed)
+    for households in (20, 120):
+        folder = tmp_path / str(households)
+        folder.mkdir()
+        ids = [f"H{number}" for number in range(households)]
+        ends = [datetime(2013, 1, 29, 0, 30) + timedelta(minutes=30 * slot) for slot in range(96)]
+        write_rows(folder / "a.csv", [(one, end, 100) for one in ids for end in ends])
+        write_rows(folder / "b.csv", [(one, end, 100 + (one == "H3")) for one in ids for end in ends[:48]])
+        (folder / "roster").write_text("household_id,from,to\n" + "".join(f"{one},2013-01-01,\n" for one in ids))
+        store = Store(folder / "c" / "store", "london", ReadingRules(), buckets=3)
+        sizes.append([])
+        delivery = ingest(store, [str(folder / "*.csv")], engine=INLINE)
+        series = {name: SERIES[name] for name in ("coverage",)}
+        series["mean"] = series_in({"statistic": "mean", "clamp_kwh": 25})
+        aggregate(store, delivery, read_roster(folder / "roster"), days=DAYS, series=series, engine=INLINE)
+    assert max(sizes[1]) <= max(sizes[0]) + 8
+
+
+def numbers_in(value: object) -> int:
+    """Return how many numbers and texts a result contains."""
+    if isinstance(value, Mapping):
+        return sum(map(numbers_in, value.values()))
+    if isinstance(value, list | tuple | set):
+        return sum(map(numbers_in, value))
+    if isinstance(value, np.ndarray):
+        return value.size
+    if isinstance(value, pa.Table):
+        return value.num_rows * value.num_columns
+    names = getattr(value, "__dataclass_fields__", None)
+    return sum(numbers_in(getattr(value, name)) for name in names) if names else 1
 
 
 def test_a_store_keeps_its_number_of_buckets(tmp_path, delivered):

@@ -6,6 +6,7 @@ from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from agedp.compute.engine_settings import Engine
 from agedp.stages.ingest import ingest
 from agedp.store import daily_totals
-from agedp.store.month_reader import group_parts
+from agedp.store.month_reader import group_parts, stored_groups
 from agedp.store.store import FileOrder, PartMonth, PartSpan, Store
 from agedp_data.datasets.timestamps import day_number
 from agedp_data.datasets.validation import ReadingRules
@@ -96,3 +97,16 @@ def test_a_correction_of_an_earlier_night_changes_its_days(tmp_path):
         delivery = ingest(store, [str(folder)], engine=INLINE)
         assert stored_totals(store, delivery) == totals_of(readings)
     assert delivery.rejected == {"corrected by a later file": 5 * 48}
+
+
+def test_groups_of_a_file_in_other_parts_have_other_names(tmp_path):
+    names: set[str] = set()
+    (tmp_path / "in").mkdir()
+    write_rows(tmp_path / "in" / "a.csv", [row for number in range(8) for row in night(number)])
+    for size in (5_000, 17_000):
+        store = store_in(tmp_path / f"{size}")
+        delivery = ingest(store, [str(tmp_path / "in")], engine=Engine("synchronous", 1, size, 1))
+        groups = {group.name for month in delivery.months for group in stored_groups(store, month, delivery.contents)}
+        assert not names & groups
+        names |= groups
+    assert np.array(sorted(names)).size > 2

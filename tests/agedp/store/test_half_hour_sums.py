@@ -18,7 +18,7 @@ from agedp.store import half_hour_sums
 from agedp.store.half_hour_sums import sum_half_hours
 from agedp.store.store import Store
 from agedp_data.datasets.synthetic import write_ausgrid, write_london
-from agedp_data.datasets.validation import ReadingRules
+from agedp_data.datasets.validation import NamedColumns, ReadingRules
 from agedp_data.roster import read_roster
 from agedp_data.series.profile import Profile, profile_sensitivity
 from agedp_data.series.series_terms import days_of
@@ -237,3 +237,45 @@ def test_one_households_day_moves_a_profile_by_at_most_its_sensitivity(tmp_path,
     ]
     assert max(change for day, change in changes if day == touched[1]) == bound > day_clamp
     assert {change for day, change in changes if day != touched[1]} == {0}
+
+
+COLUMNS = NamedColumns("home", "at", "iso", "start", "Europe/London", "Europe/London", "wh", "Wh", ("",))
+
+
+@pytest.mark.parametrize(
+    ("minutes", "sums"),
+    [
+        (15, [(0, 200), (1, 200), (4, 200), (5, 200)]),
+        (30, [(0, 100), (1, 100), (4, 100), (5, 100)]),
+        (60, [(0, 100), (4, 100)]),
+    ],
+)
+def test_hours_have_every_second_slot_and_twice_the_clamp(tmp_path, minutes, sums):
+    """The clock goes forward at 1:00 on 31 March 2013: slots 2 and 3, one hour, do not exist."""
+    day = date(2013, 3, 31)
+    starts = [datetime(2013, 3, 31) + timedelta(minutes=minutes * step) for step in range(24 * 60 // minutes)]
+    rows = [f"A,{at},{100 + 900 * (at.hour == 20)}" for at in starts if at.hour != 1]
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join(["home,at,wh", *rows]) + "\n")
+    rules = ReadingRules(columns=COLUMNS, interval_minutes=minutes)
+    store, delivery = stored(tmp_path, [path], dataset="long", rules=rules)
+    profiles = {"p": profile_of(300, 10**5, 0, 0)}
+    result = sum_half_hours(
+        store, delivery, roster_of(tmp_path, [f"A,{day},,x"]), days=[day], series=profiles, engine=INLINE
+    )[day, "p"]
+    by_slot = dict(zip(result.slots, result.exact[0].tolist(), strict=True))
+    assert list(by_slot.items())[: len(sums)] == sums
+    assert (len(by_slot), by_slot[40]) == ((46, 300) if minutes < 60 else (23, 600))
+    assert result.counts.tolist() == [[1, 1, 1, 0, 0]]
+
+
+def test_the_repeated_hour_is_in_its_two_half_hours(tmp_path):
+    day = date(2013, 4, 7)  # Sydney's clock goes back at 3:00: slots 4 and 5 are two half-hours each
+    account = write_ausgrid(tmp_path / "in", households=5, first_day=date(2013, 4, 5), days=4, seed=1, quirks=False)
+    use = ausgrid_use(account.files)
+    roster = roster_of(tmp_path, [f"{household},2013-04-01,,x" for household in account.household_ids])
+    store, delivery = stored(tmp_path, account.files, dataset="ausgrid")
+    profiles = {"p": profile_of(10**5, 10**6, 0, 0)}
+    result = sum_half_hours(store, delivery, roster, days=[day], series=profiles, engine=INLINE)[day, "p"]
+    by_hand = [sum(use[household, day][slot] for household in account.household_ids) for slot in range(48)]
+    assert (len(result.slots), result.exact[0].tolist()) == (48, by_hand)

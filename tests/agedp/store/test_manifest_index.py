@@ -12,7 +12,7 @@ from agedp.compute.engine_settings import Engine
 from agedp.stage_values import Delivery
 from agedp.stages.ingest import ingest
 from agedp.store import store as stores
-from agedp.store.store import FileOrder, Manifest, Store, read_manifests
+from agedp.store.store import FileOrder, Manifest, Store, StoredSizes, read_manifests, write_retained_from
 from agedp_data.datasets.synthetic import write_london
 from agedp_data.datasets.validation import ReadingRules
 from agedp_data.errors import InputError
@@ -75,6 +75,15 @@ def test_a_manifest_of_a_later_version_counts_after_the_upgrade(store: Store, mo
     assert read_manifests(store).manifests == expected
 
 
+def test_a_second_delivery_reads_no_manifest_and_writes_nothing(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = deliver(store)
+    states = {path: path.stat().st_mtime_ns for path in store.folder.parent.rglob("*") if path.is_file()}
+    monkeypatch.setattr(stores.Store, "manifest", lambda *_: pytest.fail("a manifest was parsed"))
+    assert deliver(store) == first
+    changed = {path.name for path, time in states.items() if path.stat().st_mtime_ns != time}
+    assert changed <= {"quarantine_settled.parquet"}
+
+
 def test_a_renamed_file_counts_once_and_one_that_is_gone_still_counts(store: Store) -> None:
     first = deliver(store)
     folder = store.folder.parents[1] / "input"
@@ -82,6 +91,23 @@ def test_a_renamed_file_counts_once_and_one_that_is_gone_still_counts(store: Sto
     (folder / "1.csv").unlink()
     later = deliver(store)
     assert (later.rows_read, later.files_new, set(later.contents)) == (first.rows_read, 0, set(first.contents))
+
+
+def test_a_changed_file_is_read_again(store: Store) -> None:
+    path = store.folder.parents[1] / "input" / "0.csv"
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[:-1]))
+    assert deliver(store).files_new == 1
+    assert len(read_manifests(store).manifests) == 4
+
+
+def test_parts_of_removed_months_are_not_expected(store: Store) -> None:
+    manifests = read_manifests(store).manifests
+    removed = [shutil.rmtree(folder) for folder in store.folder.glob("month=*") if folder.name[-7:] == "2013-01"]
+    assert removed
+    assert not all(StoredSizes(store).contains(*item) for item in manifests.items())
+    write_retained_from(store.folder, "2013-02")
+    assert all(StoredSizes(store).contains(*item) for item in manifests.items())
 
 
 def test_unlisted_readings_that_are_lost_are_an_error(store: Store) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from agedp.setup.init_run_file import init
 from agedp.stages.amend import amend
 from agedp.store import store as store_module
 from agedp_data.errors import InputError
@@ -120,6 +121,15 @@ def test_files_whose_readings_were_removed_are_not_asked_for_again(nights):
     deliver(nights, 33)
     deliver(nights, 34)
     assert sums(nights.run(today=day(37))) == {day(34): LOW}
+
+
+def test_a_first_run_under_another_bound_than_init_reads_anew(nights):
+    init([str(nights.folder / "input")], folder=nights.folder / "made")
+    write(nights, 0.75)
+    nights.edit(('confidential = "confidential"', 'confidential = "made/out/confidential"'))
+    work = nights.run(today=day(3))
+    assert sums(work) == {day(0): LOW}
+    assert work.delivery.rows_read == 3 * ROWS
 
 
 def test_a_wrong_unit_of_a_rehearsal_is_corrected_by_a_new_ledger_alone(nights):

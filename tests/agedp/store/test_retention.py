@@ -15,7 +15,7 @@ from agedp.local_files.atomic_files import group_names
 from agedp.stage_values import Delivery
 from agedp.stages.ingest import ingest
 from agedp.store.retention import remove_old_months
-from agedp.store.store import FileOrder, Store
+from agedp.store.store import FileOrder, Store, read_retained_from
 from agedp_data.datasets.validation import ReadingRules
 from agedp_data.errors import InputError
 
@@ -79,6 +79,14 @@ def test_rows_without_a_date_leave_with_the_last_month_of_their_file(store, line
     deliver(store, "ODD,later,0.1", name="b.csv", modified=APRIL)
     let_go(store, APRIL)
     assert naming(store, "ODD") == 1
+
+
+def test_what_was_removed_stays_so_when_more_is_kept_later(store):
+    deliver(store, GOOD.format("A", 2))
+    let_go(store, APRIL)
+    deliver(store, GOOD.format("A", 1), name="late.csv")
+    let_go(store, APRIL, keep_days=30)  # January goes, nothing of March remains
+    assert read_retained_from(store.folder) == "2013-04"
 
 
 def test_a_year_is_removed_month_by_month_and_a_late_row_does_not_return(store):

@@ -93,6 +93,19 @@ def test_a_usual_format_is_proposed_in_private(stamps, meant):
     assert str(error).endswith('matches [input.columns] time_format = "%Y/%m/%d %H.%M"')
 
 
+@pytest.mark.parametrize("odd", [[], ["A,2013-01-05 02:00:00,abc"], ["A,never,1"]])
+@pytest.mark.parametrize("cell", ["-9", " -9 ", "-9.0", "n/a", " n/a ", "NaN", "nan"])
+def test_a_padded_word_for_missing_is_missing_beside_any_row(cell, odd):
+    columns = replace(LONDON, missing=("-9", " n/a", "nan"))
+    found = reasons(columns, f"A,2013-01-05 01:00:00,{cell}", *odd, "B,2013-01-05 01:00:00,1")
+    assert (found[0], found[-1]) == (RejectionReason.MISSING, KEPT)
+
+
+def test_an_empty_cell_is_text_unless_declared_missing():
+    rows = ("A,2013-01-05 01:00:00,", "A,2013-01-05 01:00:00,Null")
+    assert reasons(replace(LONDON, missing=("Null",)), *rows) == [RejectionReason.TEXT, RejectionReason.MISSING]
+
+
 SUM = {("A", step(AUTUMN, 2)): 300}
 ONE, TWO, THREE = (f"A,2013-10-27 01:30:00,0.{i}" for i in (1, 2, 3))
 FIRST_PASS, SECOND_PASS = "A,2013-10-27 00:30:00,0.1", "A,2013-10-27 01:30:00,0.2"

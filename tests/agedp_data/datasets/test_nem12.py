@@ -112,6 +112,11 @@ def test_unit_and_interval_are_those_of_the_block(minutes, unit, cell, wh):
     assert energies(chunks) == [wh] * 48
 
 
+def test_parts_are_not_rounded_before_they_are_added_up():
+    """Six times 0.4 Wh are 2.4 Wh."""
+    assert set(kept(parse(block(minutes=5), day(["0.0004"] * 288))).values()) == {2400}
+
+
 @pytest.mark.parametrize("part", range(6))
 def test_a_half_hour_that_lacks_a_part_is_missing(part):
     values = ["0.001"] * 288
@@ -262,6 +267,12 @@ def test_channels_are_chosen_by_suffix_and_told_apart_by_meter(suffixes, labels)
 def test_suffixes_that_do_not_add_up_are_refused(suffixes):
     with pytest.raises(ValidationError):
         Nem12Keys(suffixes=suffixes)
+
+
+def test_a_channel_that_nobody_asks_for_names_nobody_whatever_its_lines_contain():
+    chunks = parse(block("A", suffix="B1"), day(on="x"), day(HALF_HOURS[:5]), day(["x"] * 48))
+    assert {name for chunk in chunks for name in chunk.records.ids} == set()
+    assert set(counts(chunks)) == {"CATEGORY"}
 
 
 def test_line_ends_of_windows_and_quoted_cells_are_read_alike():

@@ -64,6 +64,11 @@ def test_the_factor_is_that_of_the_level_so_far_and_1_where_noise_hides_it():
     assert level_scales(figures, np.full(6, 0.01), Prior()).tolist() == [1] * 6
 
 
+def test_figures_that_come_late_count_from_the_day_on_which_they_are_known():
+    figures, late = np.array([40.0, 40.0, 900.0, 40.0]), np.array([2, 1, 4, 3])
+    assert level_scales(figures, np.full(4, 0.01), DAILY_MEAN, known_from=late).tolist() == [1, 4, 4, 4]
+
+
 @pytest.mark.parametrize("size", [1, 8])
 def test_later_days_never_revise_the_factor(size):
     figures = size * draw(np.random.default_rng(4), covariates(60), PRIOR, 1.0)[1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import date, timedelta
 
+import numpy as np
 import pytest
 
 from agedp_data.errors import InputError
@@ -20,6 +21,21 @@ def test_bank_holidays_of_england_in_2013():
     assert {(day.month, day.day) for day, flag in zip(YEAR, holiday, strict=True) if flag} == by_hand
 
 
+@pytest.mark.parametrize(
+    ("region", "day", "expected"),
+    [
+        ("AU-NSW", date(2013, 1, 28), True),  # Australia Day, in lieu
+        ("AU-NSW", date(2013, 11, 5), False),  # Melbourne Cup
+        ("DE", date(2013, 11, 1), False),
+        ("DE-BY", date(2013, 11, 1), True),  # All Saints, in Bavaria
+        ("none", date(2013, 12, 25), False),
+    ],
+)
+def test_holidays_differ_by_region(region, day, expected):
+    pytest.importorskip("holidays")
+    assert covariates([day], region=region).holiday.tolist() == [expected]
+
+
 def test_special_days_are_holidays_and_the_year_end():
     known = covariates(YEAR, region="none")
     assert known.special.sum() == 11
@@ -27,6 +43,14 @@ def test_special_days_are_holidays_and_the_year_end():
     assert not known.special[[1, 354]].any()
     assert known.weekday[:3].tolist() == [1, 2, 3]  # 1 January 2013 was a Tuesday
     assert known.heating is None
+
+
+def test_heating_counts_degrees_below_the_base():
+    warm = covariates(YEAR[:3], region="none", temperature_c=np.array([20.0, 15.5, 5.5]))
+    assert warm.heating.tolist() == [0, 0, 2]
+    for table in (np.array([1.0, np.nan, 2.0]), np.ones(2)):
+        with pytest.raises(InputError, match="temperature for each day"):
+            covariates(YEAR[:3], region="none", temperature_c=table)
 
 
 NEAR = {
