@@ -90,6 +90,20 @@ def test_a_day_that_lacks_a_meter_of_its_household_is_missing(house):
     assert means(house) == [0.04, 0.04, 0.07, 0.07]
 
 
+def test_channels_of_several_meters_add_up(house):
+    """Meter 1 has channels 1 and 2, and so has meter 2, whose names are the channels' names."""
+    prepare(house)
+    write_meters(house, f"1,A,{FIRST},", f"2,A,{FIRST},")
+    house.edit(('unit = "kWh"', 'unit = "kWh"\nadd = "channel"'))
+    starts = [datetime.combine(FIRST, time()) + step * timedelta(minutes=30) for step in range(4 * 48)]
+    kwh = {("1", "1"): 0.01, ("1", "2"): 0.02, ("2", "1"): 0.04, ("2", "2"): 0.08}
+    lines = [f"{meter},{channel},{at},{use}" for (meter, channel), use in kwh.items() for at in starts]
+    (house.folder / "input").mkdir()
+    (house.folder / "input" / "a.csv").write_text("\n".join(["meter,channel,at,use", *lines]) + "\n")
+    house.run()
+    assert means(house) == [0.15] * 4
+
+
 def test_a_store_that_is_divided_by_the_ids_of_files_is_refused(house):
     prepare(house)
     deliver(house, "a.csv", DAYS)

@@ -200,6 +200,13 @@ def test_a_file_is_a_household_by_its_name_or_a_line(tmp_path):
         by_file(tmp_path, "PRM;x\n;y\nat;kwh\n2024-01-08 00:00;1\n", **keys, household="line:2")
 
 
+def test_two_homes_with_equal_files_are_two_homes(tmp_path):
+    for home in ("1", "2"):
+        (tmp_path / f"m{home}.csv").write_text("at,kwh\n2024-01-08 00:00,1\n")
+    frame = read_readings(tmp_path / "*.csv", dataset="long", columns=KEYS | {"household": "file:m*.csv"})
+    assert frame["household_id"].tolist() == ["1", "2"]
+
+
 @pytest.mark.parametrize("encoding", ["utf-8", "latin-1", "cp1252", "utf-16"])
 def test_a_file_is_read_in_its_encoding(tmp_path, encoding):
     text = "zähler;at;kwh\nÄ1;2024-01-08 00:00;1,5\n"

@@ -52,6 +52,14 @@ def test_without_noise_the_bin_is_that_of_the_household(form, households):
         assert ranges.low_kwh[i] <= ranges.value_kwh[i] <= ranges.high_kwh[i]
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_uniform_use_gives_the_quantiles_themselves(form):
+    edges = np.linspace(0, 10, 6)
+    uses = (np.arange(1_000) + 0.5) / 100
+    noisy = counts_of(exact_counts(uses, form, edges), 1_000, scale=NO_NOISE, form=form, edges=edges)
+    assert quantile_ranges(noisy, SHARES, coverage=0.95).value_kwh == pytest.approx([10 * share for share in SHARES])
+
+
 def test_fitted_histograms_are_the_nearest_possible_ones():
     """At the least-squares point all positive counts were moved equally, and no zero count less than that."""
     rng = np.random.default_rng(5)
@@ -111,6 +119,56 @@ def test_intervals_hold_for_every_small_population(form):
             truth = np.array([uses[0], uses[1], uses[2], uses[2]])
             holds = (ranges.low_kwh <= truth) & (truth <= ranges.high_kwh)
             assert (probability @ holds >= coverage).all()
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_groups_together_are_the_groups_alone(form):
+    rng = np.random.default_rng(7)
+    values = rng.integers(0, 60, (5, 8 if form == "histogram" else 7))
+    households = rng.integers(100, 300, 5)
+    together = quantile_ranges(
+        noisy_counts(values, households=households, edges_kwh=EDGES, scale=9.0, form=form), SHARES, coverage=0.9
+    )
+    for i in range(5):
+        alone = quantile_ranges(
+            noisy_counts(values[i], households=households[i], edges_kwh=EDGES, scale=9.0, form=form),
+            SHARES,
+            coverage=0.9,
+        )
+        for column in ("value_kwh", "low_kwh", "high_kwh"):
+            assert getattr(alone, column).tolist() == getattr(together, column)[i].tolist()
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_reversed_counts_have_mirrored_intervals(form):
+    """Household 26 of 101 from below is household 76 from above."""
+    values, edges = np.array([3, 30, 7, 1, 44, 11, 4, 1]), np.linspace(0, 8, 9)
+    mirrored = values[::-1] if form == "histogram" else 101 - values[:-1].cumsum()[::-1]
+    values = values if form == "histogram" else values[:-1].cumsum()
+    ranges, reversed_ranges = (
+        quantile_ranges(counts_of(counts, 101, scale=3.0, form=form, edges=edges), [share], coverage=0.9)
+        for counts, share in ((values, 0.25), (mirrored, 0.75))
+    )
+    assert ranges.low_kwh == 8 - reversed_ranges.high_kwh
+    assert ranges.high_kwh == 8 - reversed_ranges.low_kwh
+
+
+def test_the_largest_use_is_in_the_last_occupied_bin():
+    """The fitted counts 4 1/3, 34 1/3, 0, 13 1/3 add up to 52 households but for the last digit of a float."""
+    noisy = counts_of([69, 99, 37, 78, -300, -300], 52, scale=9.0, form="histogram", edges=np.arange(7.0))
+    assert quantile_ranges(noisy, [1], coverage=0.9).value_kwh == pytest.approx(4.0)
+
+
+def test_the_peak_is_a_bin_that_is_occupied_for_certain():
+    clear = counts_of([900, 400, 300, 200, 100, 80, 0, 3], 1_983, scale=2.0, form="histogram")
+    ranges = quantile_ranges(clear, [1], coverage=0.95)
+    assert (ranges.low_kwh.item(), ranges.high_kwh.item()) == (12.0, 50.0)  # 3 of noise 2 may be nobody, 83 may not
+
+
+def test_noise_larger_than_the_population_leaves_the_whole_range():
+    noisy = counts_of([5, -80, 60, 2, 0, 9, -4, 12], 20, scale=500.0, form="histogram")
+    ranges = quantile_ranges(noisy, [0.5], coverage=0.95)
+    assert (ranges.low_kwh.item(), ranges.high_kwh.item()) == (0.0, 50.0)
 
 
 @pytest.mark.parametrize(
