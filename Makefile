@@ -52,14 +52,14 @@ lowest: ## tests with the lowest versions that pyproject.toml admits
 	@$(LOWEST)/bin/agedp run $(OUT)/lowest/ausgrid/ausgrid.toml
 	@$(LOWEST)/bin/python -m pytest -q -p no:cacheprovider -W default tests/agedp/test_ingest.py tests/agedp/test_release_and_publish.py tests/agedp_data/ledger tests/agedp_data/config tests/statistics tests/laws tests/agedp_flows/test_command.py
 
-# Measures everything that docs/benchmarks.md and docs/scale.md print: about half an hour on a machine that does nothing else.
-benchmarks: $(VENV)/.bench ## docs/benchmarks.md and docs/scale.md: half an hour on an idle machine
-	@$(BIN)/python -m tests.benchmarks --all
+# Measures everything that docs/benchmarks.md prints: about half an hour on a machine that does nothing else.
+benchmarks: $(VENV)/.bench ## docs/benchmarks.md: half an hour on an idle machine
+	@$(BIN)/python -m benchmarks --all
 
 # The commit BASE against HEAD, on this machine: fails if a measurement became 10 % slower. Six minutes. BASE is the commit
 # before HEAD: the main branch as it was, after a merge. On a branch: make compare BASE=main. After a release: BASE=v0.2.0.
 compare: $(VENV)/.bench ## speed of HEAD against BASE (HEAD~1): fails if a measurement became 10 % slower
-	@$(BIN)/python -m tests.benchmarks.compare $(BASE)
+	@$(BIN)/python -m benchmarks.compare $(BASE)
 
 # The distributions: built, their content and README checked, then each extra installed outside of the clone and tried.
 dist: $(VENV)/.dist ## wheel and source distribution: dist/

@@ -218,7 +218,7 @@ def pick_uniformly(values: Ints, start: Ints, number: Ints, random: NDArray[np.u
 # Intervals of the lagged counts are basic (reflected) bootstrap intervals over whole weeks. They describe the sampling
 # error given the regimes seen and are no confidence bounds for the memory: for a year of regimes of 30 to 180 days a
 # nominal 95 % interval covered the truth for 92 % of the households at one day and for 73 to 80 % at 28 days, missing
-# mostly below it (measured by `tests/benchmarks/coverage.py`).
+# mostly below it (measured by `benchmarks/coverage.py`).
 # --------------------------------------------------------------------------------------------------
 
 Table = np.recarray[Any, Any]

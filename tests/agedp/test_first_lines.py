@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 import agedp
-from agedp.setup.init_run_file import read_layout
-from agedp.setup.long_columns import TABLE, LongTable, OtherFiles, read_columns
+from agedp.setup.long_columns import LongTable, OtherFiles, read_columns
 from agedp.setup.run_file_options import toml_of
 from agedp_data.datasets.table_text import encoding_of, text_lines
 from agedp_data.errors import InputError, PreflightFailed
@@ -236,25 +235,6 @@ def test_the_encoding_is_read_off_the_first_bytes(encoding, key):
     assert {"encoding": key, "household": '"zähler_id"'}.items() <= keys_of(found).items()
 
 
-def test_more_skipped_lines_than_the_file_has_are_the_cause_that_is_named():
-    with pytest.raises(InputError, match="--skip-lines 99 skips all of the 3 lines"):
-        read_columns(["meter,at,kwh", "M1,2024-01-08 00:30,1", ""], {(TABLE, "skip_lines"): "99"}, complete=True)
-
-
-@pytest.mark.parametrize("number", [25, 50, 100])
-def test_columns_for_a_day_of_25_hours_are_the_cause_that_is_named(number):
-    header = ["meter", "date", *(f"h{i}" for i in range(1, number + 1))]
-    table = ",".join(header) + "\n" + days(lambda home, on: f"{home},{on:%Y-%m-%d}" + ",0.5" * number)
-    with pytest.raises(InputError, match=f"a row of a day has {number} columns .* 25 hours"):
-        shown(table)
-
-
-def test_nem12_in_another_encoding_is_named(tmp_path):
-    (tmp_path / "a.csv").write_text("100,NEM12,202401010000,A,B\n200,N1,E1,1,E1,N1,M1,kWh,30,\n900\n", "utf-16")
-    with pytest.raises(InputError, match='of dataset "nem12", but not in UTF-8; save it as UTF-8'):
-        read_layout([str(tmp_path / "a.csv")], {})
-
-
 ONE_HOME = "Horodate;Valeur\n" + rows(
     lambda _, t, __: f"{t:%Y-%m-%dT%H:%M:%S}+01:00;290", homes=("",), first=FROM_MIDNIGHT
 )
@@ -274,23 +254,6 @@ def test_files_of_the_same_days_are_households_of_their_names():
     later = ONE_HOME.replace("2024-01", "2024-02")
     asked = shown(ONE_HOME, others=OtherFiles(["jan.csv", "feb.csv"], [later.split("\n")]))
     assert asked.unreadable == {"household": ("file:*.csv",)}  # perhaps two months of one home
-
-
-def test_whole_numbers_beside_three_decimals_leave_the_mark_open():
-    table = "meter,at,wh\n" + rows(
-        lambda home, t, i: f"{home},{t:%Y-%m-%d %H:%M},{('987', chr(34) + '1,234' + chr(34))[i % 2]}"
-    )
-    assert shown(table).unreadable == {"thousands": (",",), "decimal": (",",)}
-    assert shown(table, thousands=",").unreadable == {}
-    assert keys_of(shown(table, thousands=",")).get("decimal") is None
-
-
-def test_columns_that_are_not_named_alike_are_no_households_unasked():
-    table = "time,aggregate,fridge,kettle\n" + rows(lambda _, t, __: f"{t:%Y-%m-%d %H:%M},5,2,3", homes=("",))
-    assert shown(table).unreadable["energy"] == ("aggregate", "fridge", "kettle", "*")
-    assert "energy" in shown(table.replace("aggregate,fridge,kettle", "L1,L2,L3")).unreadable
-    wide = keys_of(shown(table, household_column="*", energy_column=["*"]))
-    assert wide["household"] == wide["energy"] == '"*"'
 
 
 REFUSED = {
@@ -380,12 +343,3 @@ def test_decimal_commas_in_quotes_stand_between_commas(tmp_path):
     readings = agedp.read(str(tmp_path / "a.csv"), columns=PLAIN | {"decimal": ","})
     assert readings["energy_wh"].sum() == 96 * 250
     assert set(readings["household_id"]) == {'="01"'}
-
-
-def test_hours_by_number_are_read_in_python(tmp_path):
-    """Two days of 24 hours of 0.5 kWh in two homes."""
-    lines = rows(lambda home, t, i: f"{home};{t:%d/%m/%Y};{i % 24 + 1};0,5", minutes=60, days=2, first=FROM_MIDNIGHT)
-    (tmp_path / "a.csv").write_text(f"cups;fecha;hora;kwh\n{lines}")
-    keys = {"household": "cups", "time": ["fecha", "hora"], "time_format": "%d/%m/%Y", "period_minutes": 60}
-    columns = PLAIN | keys | {"separator": ";", "decimal": ","}
-    assert agedp.read(str(tmp_path / "a.csv"), columns=columns, interval_minutes=60)["energy_wh"].sum() == 2 * 48 * 500

@@ -134,13 +134,13 @@ def check_seed(seed: int) -> None:
     require_same(frame, ["half-hour", "day"][seed // len(KINDS) % 2])
 
 
-@pytest.mark.parametrize("seed", range(14))
+@pytest.mark.parametrize("seed", range(7))
 def test_a_table_in_memory_is_that_of_the_store(seed):
     check_seed(seed)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("seed", range(14, 400))
+@pytest.mark.parametrize("seed", range(7, 400))
 def test_many_tables_in_memory_are_those_of_the_store(seed):
     check_seed(seed)
 

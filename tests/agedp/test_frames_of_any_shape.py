@@ -46,20 +46,24 @@ COLUMNS = st.one_of(
 
 
 @pytest.mark.filterwarnings("ignore::agedp.InputWarning")
-@given(frame=st.tuples(*[COLUMNS] * 4), keys=st.sampled_from(SHAPES), minutes=st.sampled_from([5, 30, 60]))
-@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_a_frame_ends_in_readings_or_in_one_line(frame, keys, minutes):
-    table = pd.DataFrame(dict(zip(("meter", "at", "kwh", "part"), map(list, frame), strict=True)))
-    try:
-        readings, refusal = agedp.read(table, columns=KEYS | keys, interval_minutes=minutes), ""
-    except AgedpError as error:
-        readings, refusal = None, str(error)
-    if readings is None:
-        assert "\n" not in refusal
-        return
-    rows = readings.attrs["rows"]
-    assert rows["read"] == rows["kept"] + sum(rows["rejected"].values())
-    assert keys.get("household") == "*" or rows["read"] == len(table)
+@pytest.mark.parametrize("examples", [40, pytest.param(1000, marks=pytest.mark.long)])
+def test_a_frame_ends_in_readings_or_in_one_line(examples):
+    @settings(max_examples=examples, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @given(frame=st.tuples(*[COLUMNS] * 4), keys=st.sampled_from(SHAPES), minutes=st.sampled_from([5, 30, 60]))
+    def check(frame, keys, minutes):
+        table = pd.DataFrame(dict(zip(("meter", "at", "kwh", "part"), map(list, frame), strict=True)))
+        try:
+            readings, refusal = agedp.read(table, columns=KEYS | keys, interval_minutes=minutes), ""
+        except AgedpError as error:
+            readings, refusal = None, str(error)
+        if readings is None:
+            assert "\n" not in refusal
+            return
+        rows = readings.attrs["rows"]
+        assert rows["read"] == rows["kept"] + sum(rows["rejected"].values())
+        assert keys.get("household") == "*" or rows["read"] == len(table)
+
+    check()
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from agedp.compute.engine_settings import Engine
 from agedp.stage_values import Delivery
 from agedp.stages import ingest as reading
-from agedp.stages.ingest import ingest, read_readings
+from agedp.stages.ingest import ingest
 from agedp.store import file_identity
 from agedp.store.daily_totals import read_daily_totals
 from agedp.store.month_reader import load_month_readings
@@ -249,19 +249,6 @@ def test_random_files_are_accounted_to_the_row(
         said.append((delivery, told(store, delivery)))
         assert len(said[-1][1]) == delivery.rows_kept
     assert said[0] == said[1] == said[2]
-
-
-def test_readings_as_a_frame_are_the_rows_and_leave_nothing_behind(tmp_path: Path) -> None:
-    folder = write(tmp_path / "in", a=HEADER + line("B", 1) + line("A", 0, "0.5"), b=HEADER)
-    frame = read_readings([folder], dataset="london")
-    assert [tuple(row) for row in frame.astype({"day": str}).itertuples(index=False)] == [
-        ("A", "2013-01-29", 47, 500),
-        ("B", "2013-01-30", 0, 100),
-    ]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["in"]
-    assert read_readings([folder / "b.csv"], dataset="london").empty
-    with pytest.raises(InputError, match='"paris" is not one of london, ausgrid'):
-        read_readings([folder], dataset="paris")
 
 
 def contents_below(folder: Path) -> dict[str, bytes | list[dict[str, object]]]:

@@ -20,7 +20,6 @@ from agedp_data.config import load
 from agedp_data.datasets.synthetic import write_ausgrid, write_london
 from agedp_data.errors import AgedpError, InputError, RunFileError
 from agedp_data.roster import read_roster
-from agedp_flows.text.init_text import initial_lines
 
 WRITERS = {"london": write_london, "ausgrid": write_ausgrid}
 FIRST = date(2013, 1, 1)
@@ -69,13 +68,6 @@ def test_a_fresh_run_file_asks_for_each_decision_in_one_line(tmp_path, london):
         path.write_text(path.read_text().replace(f"# decide: {key} ", f"{key} "))
     assert asked == {"min_households", "clamp_kwh", "epsilon_per_day", "max_day_epsilon", "epsilon_total"}
     load(path)
-
-
-def test_an_estimated_model_is_calibrated_before_the_plan(tmp_path, london):
-    for notion, steps in (("classical", ["plan"]), ("age-dependent", ["calibrate", "plan"])):
-        initial = init([str(tmp_path / "in")], folder=tmp_path / notion, options=toml_of({"notion": notion}))
-        lines = [line for line in initial_lines(initial) if line.startswith("Next: ")]
-        assert [line.split()[2] for line in lines] == steps
 
 
 def test_the_run_file_names_its_schema_and_keeps_an_existing_one(tmp_path, london):
@@ -128,14 +120,6 @@ def test_groups_need_a_roster_that_has_their_column(tmp_path, london):
     path = init([str(tmp_path / "in")], folder=tmp_path, options=given).run_file
     assert (tmp_path / "roster.csv").read_text().endswith(rows)
     assert set(sanitise(decided(path)).table()["group"]) == {"T0", "T1"}
-
-
-def test_files_without_readings_make_no_roster(tmp_path):
-    (tmp_path / "in").mkdir()
-    (tmp_path / "in" / "a.csv").write_text("LCLid,tstp,energy(kWh/hh)\n")
-    with pytest.raises(InputError, match="the roster would be empty"):
-        init([str(tmp_path / "in")], folder=tmp_path)
-    assert not (tmp_path / "run.toml").exists()
 
 
 @pytest.mark.parametrize("dataset", WRITERS)

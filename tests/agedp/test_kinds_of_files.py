@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import io
 import json
+import random
 import re
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
@@ -26,13 +27,13 @@ from agedp.setup.run_file_options import OPTIONS
 from agedp_data import clock
 from agedp_data.errors import InputError
 from tests.agedp.conftest import House
-from tests.agedp.test_shapes_by_night import Cells, cells_of
 from tests.command import agedp as command
 from tests.exposure.pairs import with_fixed_noise
+from tests.fuzz.run_files import toml_value
 
 HOMES = [str(1_200_000_000_000 + number) for number in range(12)]
 SOLAR = HOMES[:4]
-WEEK, SPRING = date(2024, 1, 8), date(2024, 3, 29)
+WEEK, SPRING, AUTUMN = date(2024, 1, 8), date(2024, 3, 29), date(2024, 10, 26)
 PROMISE = 'notion = "classical"\nepsilon_per_day = 200000\nmax_day_epsilon = 200000\nepsilon_total = "unlimited"\n'
 ACCEPT = ["useless", "total", "no-credit"]
 TERMS = "--notion classical --epsilon-per-day 200000 --max-day-epsilon 200000 --epsilon-total unlimited"
@@ -40,6 +41,21 @@ TERMS += " --clamp-kwh 1000 --min-households 10 --accept useless,total,no-credit
 NOISE_KWH = 0.01
 """The standard deviation of a mean's noise is 0.6 Wh."""
 Tables = dict[str, bytes]
+Cells = list[tuple[str, datetime, int, int]]
+"""Household, instant at which an interval begins, its number within the day from 0, energy in tenths of a Wh."""
+
+
+def cells_of(homes: Sequence[str], days: Sequence[date], *, zone: ZoneInfo, interval: timedelta) -> Cells:
+    """Return the intervals of days by the clock of a zone; of a day of 25 hours there are 50 half-hours."""
+    found = []
+    for home in homes:
+        for day in days:
+            following = day + timedelta(days=1)
+            start, end = (datetime(at.year, at.month, at.day, tzinfo=zone).astimezone(UTC) for at in (day, following))
+            of = random.Random(f"{home}{day}")  # noqa: S311 - made-up readings
+            number = int((end - start) / interval)
+            found += [(home, start + i * interval, i, 10 * of.randrange(2_000)) for i in range(number)]
+    return found
 
 
 @dataclass(frozen=True)
@@ -260,6 +276,31 @@ def since_1970(form: Form, cells: Cells) -> Tables:
     return form.table([form.household, form.time, form.energy], rows)
 
 
+def by_period(form: Form, cells: Cells) -> Tables:
+    rows = [
+        [home, f"{start.astimezone(ZoneInfo(form.zone)):%d/%m/%Y}", str(number + 1), form.number(energy)]
+        for home, start, number, energy in cells
+    ]
+    return form.table([form.household, "day", "period", form.energy], rows)
+
+
+def of_registers(form: Form, cells: Cells) -> Tables:
+    """Return ranges of times of two registers, of which one is use."""
+    rows = []
+    for home, at, number in form.rows(cells):
+        rows += [[home, "use", f"{at} - later", number], [home, "export", f"{at} - later", form.number(9)]]
+    return form.table([form.household, "register", form.time, form.energy], rows)
+
+
+def of_two_meters(form: Form, cells: Cells) -> Tables:
+    """Return rows of two meters of each home: the second has a tenth of its energy, in Wh."""
+    rows = []
+    for home, start, _, energy in cells:
+        at = str(int(start.timestamp()))
+        rows += [[home, "a", at, f"{energy * 9 / 100!r}"], [home, "b", at, f"{energy / 100!r}"]]
+    return form.table([form.household, "part", form.time, form.energy], rows)
+
+
 def of_excel(form: Form, cells: Cells) -> Tables:
     head = [form.household, form.time, form.energy]
     return form.table(head, form.rows(cells), f"sep={form.separator}")
@@ -345,6 +386,18 @@ KINDS: dict[str, Kind] = {
         since_1970, lambda form: {"stamp": "start"},
         forms=(replace(ENGLISH, pattern="epoch"), replace(GERMAN, pattern="epoch-ms")),
     ),
+    "21 date and period": Kind(
+        by_period, lambda form: {"time": ["day", "period"], "time_format": "%d/%m/%Y", "stamp": "start",
+                                 "period_minutes": form.minutes},
+        forms=(ENGLISH, HOURLY), first=AUTUMN,
+    ),
+    "22 ranges and registers": Kind(
+        of_registers, lambda form: {"time_format": f"{form.pattern}*", "where": {"register": ["use"]}},
+    ),
+    "23 five minutes of two meters": Kind(
+        of_two_meters, lambda form: {"time_format": "epoch", "stamp": "start", "unit": "Wh", "add": "part"},
+        forms=(replace(ENGLISH, minutes=5), replace(HOURLY, decimal=".")),
+    ),
     "13 sep line": Kind(of_excel, forms=(replace(ENGLISH, separator=";"), replace(GERMAN, separator="\t"))),
     "14 London saved again": Kind(
         london, dataset="london",
@@ -388,6 +441,13 @@ def minutes_of(kind: Kind, form: Form) -> int | None:
     return form.minutes if kind.dataset == "long" and form.minutes != 30 else None
 
 
+def given(value: Any) -> list[Any]:
+    """Return the values of an option that is given for each of them."""
+    if isinstance(value, dict):
+        return [f"{name}={text}" for name, texts in value.items() for text in texts]
+    return value if isinstance(value, list) else [value]
+
+
 def by_command_line(folder: Path, kind: Kind, form: Form, tables: Tables) -> tuple[dict[str, float], str]:
     """Sanitise with the options of the keys."""
     keys = {("input.columns", name): value for name, value in kind.columns(form).items()}
@@ -395,7 +455,7 @@ def by_command_line(folder: Path, kind: Kind, form: Form, tables: Tables) -> tup
     words = [
         word
         for option in OPTIONS if (value := keys.get(option.key)) is not None
-        for one in (value if isinstance(value, list) else [value]) for word in (option.flag, str(one))
+        for one in given(value) for word in (option.flag, str(one))
     ]  # fmt: skip
     files = deliver(folder / "input", tables)
     ended = command("sanitise", *files, "--out", "out", *TERMS.split(), *words, folder=folder)
@@ -408,7 +468,7 @@ def write_run(house: House, kind: Kind, form: Form, days: list[date], *, mode: s
     age = "age_days = 1\n" if mode == "live" else ""
     house.roster([(home, days[0], None) for home in HOMES])
     house.write(days[0], days[-1], mode=mode, dataset=kind.dataset, clamp="1000", promise=age + PROMISE, least=10)
-    columns = [f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in kind.columns(form).items()]
+    columns = [f"{name} = {toml_value(value)}" for name, value in kind.columns(form).items()]
     minutes = [f"interval_minutes = {minutes_of(kind, form)}"] if minutes_of(kind, form) else []
     table = "\n".join([*minutes, *(["[input.columns]"] if columns else []), *columns, "[output]"])
     house.edit(
@@ -442,7 +502,7 @@ def by_python(folder: Path, kind: Kind, form: Form, tables: Tables) -> tuple[dic
 
 
 DOORS = {"command line": by_command_line, "run file": by_run_file, "Python": by_python}
-FAST = {("01", 0), ("03", 1), ("09", 1), ("17", 0)}
+FAST = {("01", 0), ("03", 1), ("07", 0), ("09", 1), ("17", 0), ("19", 0), ("21", 0)}
 CASES = [
     pytest.param(name, twin, id=f"{name}{', twin' * twin}", marks=[] if (name[:2], twin) in FAST else pytest.mark.long)
     for name in KINDS for twin in (0, 1)

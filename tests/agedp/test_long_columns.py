@@ -35,16 +35,6 @@ def proposed(found: LongTable) -> dict[str, str]:
     return {line.key: line.toml.strip('"') for line in found.lines if not line.decided}
 
 
-def test_columns_format_and_unit_of_a_plain_table_are_decided():
-    found = shown()
-    assert decided(found) == {
-        "household": "meter_id", "time": "read_at", "time_format": "iso", "stamp": "end", "energy": "energy_kwh",
-        "unit": "kWh",
-    }  # fmt: skip
-    assert proposed(found) == {"zone": "UTC", "day_zone": "UTC"}
-    assert found.unreadable == {}
-
-
 TYPO = ["a,13/01/2013 00:30,1"]
 DECIDED = {  # rows, options, what is decided
     "day first": (rows(DMY), {}, {"time_format": DMY}),
@@ -169,22 +159,9 @@ def test_an_option_that_names_no_column_lists_those_of_the_header(key):
     assert caught.value.private.endswith('columns: "meter_id", "read_at", "energy_kwh"')
 
 
-def test_readings_of_twenty_minutes_are_refused_in_one_line():
-    with pytest.raises(InputError, match=r"^the readings are 20 minutes apart; deliver readings of 5, 10, 15, 30 or 6"):
-        shown(table=rows(minutes=20))
-
-
 def written(folder, lines):
     (folder / "m.csv").write_text("\n".join(["meter_id,read_at,use", *lines]) + "\n")
     return [str(folder / "m.csv")]
-
-
-def test_a_roster_is_written_before_zone_stamp_and_unit_are_decided(tmp_path):
-    made = init(written(tmp_path, rows(DMY, days=3, kwh="250")), folder=tmp_path)
-    assert made.roster.read_text().splitlines()[2:] == [f"{home},2013-01-20,2013-01-22" for home in ("a", "b")]
-    assert {key for of, key in made.undecided if of == "input.columns"} == {"zone", "day_zone", "unit"}
-    assert '# decide: unit        = "Wh"' in made.run_file.read_text()
-    assert list((tmp_path / "out" / "confidential").iterdir()) == []  # what was read under a proposal is not kept
 
 
 def test_an_ambiguous_table_writes_nothing_and_names_the_option(tmp_path):

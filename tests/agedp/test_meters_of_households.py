@@ -7,8 +7,6 @@ from datetime import date, datetime, time, timedelta
 
 import pytest
 
-from agedp.one_off import release_files
-from agedp.release_verification import open_release
 from agedp.setup.init_run_file import init
 from agedp.setup.run_file_options import toml_of
 from agedp.store.store import record_buckets
@@ -18,7 +16,6 @@ from tests.agedp.conftest import CLASSICAL
 
 FIRST = date(2013, 3, 30)
 DAYS = [FIRST + timedelta(days=i) for i in range(4)]
-ACCEPT = ["useless", "no-credit", "total"]
 KWH = {"M1": "0.01", "M2": "0.02", "M3": "0.04", "M4": "0.08", "M9": "0.16"}
 METERS = {"M1": "A", "M2": "A", "M3": "B", "M4": "C"}
 COLUMNS = """[input.columns]
@@ -60,14 +57,6 @@ def means(house) -> list[float]:
 def test_the_meters_of_a_household_add_up_and_one_of_nobody_does_not_count(house):
     prepare(house)
     deliver(house, "a.csv", DAYS)
-    house.run()
-    assert means(house) == [0.15] * 4
-
-
-def test_meters_in_files_of_their_own_add_up_as_in_one_file(house):
-    prepare(house)
-    for meter in KWH:
-        deliver(house, f"{meter}.csv", DAYS, [meter])
     house.run()
     assert means(house) == [0.15] * 4
 
@@ -163,21 +152,6 @@ def test_a_first_roster_has_the_households_of_the_meters(house, monkeypatch):
     assert first_roster(house) == [f"A,{FIRST},{DAYS[3]}", f"B,{FIRST},{DAYS[3]}", f"C,{FIRST},{DAYS[1]}"]
     run_file = tomllib.loads((house.folder / "run.toml").read_text())
     assert run_file["population"]["meters"] == str(file_of_meters)
-
-
-def test_a_dataset_of_meters_is_released_in_one_go(house):
-    """On each day A has 1.44, B 1.92 and C 3.84 kWh: the clamp of 2 kWh cuts C, and the noise is far below."""
-    deliver(house, "a.csv", DAYS)
-    write_meters(house, *(f"{meter},{household},{FIRST}," for meter, household in METERS.items()))
-    keys = {"stamp": "start", "zone": "UTC", "day_zone": "UTC", "unit": "kWh", "notion": "classical"}
-    terms = {"epsilon_per_day": "100000", "max_day_epsilon": "100000", "epsilon_total": "unlimited", "clamp_kwh": "2"}
-    given = toml_of(
-        {**keys, **terms, "min_households": "3", "meters": str(house.folder / "meters.csv"), "accept": ACCEPT}
-    )
-    result = release_files([str(house.folder / "input")], out=house.folder / "out", options=given)
-    result.run.check_not_refused()
-    averages = open_release(house.folder / "out").table()
-    assert [round(mean, 2) for mean in averages["mean_kwh"]] == [round((1.44 + 1.92 + 2) / 3, 2)] * 4
 
 
 def test_init_refuses_a_file_of_meters_and_writes_nothing(house):

@@ -8,10 +8,8 @@ from decimal import Decimal
 from functools import cache
 from itertools import product
 
-import pandas as pd
 import pytest
 
-import agedp
 from agedp.run_context import store_for
 from agedp.stages.aggregate import aggregate
 from agedp.stages.ingest import ingest
@@ -190,18 +188,6 @@ def test_the_statement_of_a_net_input_says_that_an_export_counts_as_0(house, neg
     house.run()
     assert (NOTES.net_exports in house.release.statement["notes"]) == is_noted
     assert (house.folder / "release" / "STATEMENT.md").read_text().count(NOTES.net_exports) == is_noted
-
-
-def test_half_hours_of_python_are_netted_and_below_0_in_the_lowest_state():
-    """One home feeds back by day; 24 half-hours of 0 and -500 Wh are together in the lowest of two states."""
-    at = [datetime.combine(DAY, time()) + slot * timedelta(minutes=30) for slot in range(48)]
-    use = {"in": [100] * 24 + [300] * 24, "out": [-100, -600] * 12 + [0] * 24}
-    rows = [("A", meter, moment, wh) for meter in use for moment, wh in zip(at, use[meter], strict=True)]
-    frame = pd.DataFrame(rows, columns=["home", "meter", "at", "wh"])
-    readings = agedp.read(frame, dataset="long", columns=COLUMNS | {"negative": "net"})
-    assert readings["energy_wh"].tolist() == [0, -500] * 12 + [300] * 24
-    states = agedp.quantize(readings, states=2, edges=[0.1])
-    assert states.frame["state"].tolist() == [0] * 24 + [1] * 24
 
 
 @pytest.mark.parametrize(("unit", "add", "most"), [("kWh", "meter", 1_789), ("W", "", 1_789)])

@@ -7,13 +7,7 @@ from collections import defaultdict
 from datetime import date, timedelta
 from typing import TYPE_CHECKING
 
-import pyarrow.parquet as pq
-import pytest
-
-from agedp.calibration_pipeline import calibrate
 from agedp.setup.init_run_file import read_layout
-from agedp.store.month_reader import load_month_readings
-from agedp_data.errors import PreflightFailed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,25 +19,6 @@ HOMES = ("61001", "61002", "61003")
 PROMISE = (
     'notion = "classical"\nage_days = 1\nepsilon_per_day = 0.5\nmax_day_epsilon = 0.5\nepsilon_total = "unlimited"\n'
 )
-AGED = (
-    'notion = "age-dependent"\nage_days = 1\nrisk = 3\nmethod = "total_variation"\nsecret = "half-hour"\n'
-    'max_day_epsilon = 5\nepsilon_total = "unlimited"\n'
-)
-MODEL = """[model]
-source = "estimated"
-assume = "markov"
-file = "model"
-period = [2024-04-05, 2024-04-24]
-step = "half-hour"
-states = 12
-edges = "quantile"
-chain = "homogeneous"
-min_visits = 1
-confidence = "plug-in"
-ages_days = [1]
-publish = "envelope"
-accept_unverified_model = true
-"""
 
 
 def deliver(house, name: str, homes: Sequence[str], days: Sequence[date]) -> dict[date, int]:
@@ -82,55 +57,3 @@ def test_nights_release_the_use_of_all_channels_and_count_a_late_file(house):
     means = {line["day"]: line["true_mean_kwh"] for line in house.records("true_means")}
     assert means == {day: use[day] / 3000 for day in days[:3]}
     house.release.verify()
-
-
-def test_no_cut_of_a_file_changes_a_reading(house):
-    """A part of a file begins at a 200 record, and a part of several batches carries it on."""
-    use = deliver(house, "a.csv", HOMES, [FIRST + number * NIGHT for number in range(5)])
-    found = []
-    for name, block_bytes in (("whole", 2**24), ("parts", 1500)):
-        store, delivery = house.read("nem12", store=name, block_bytes=block_bytes)
-        readings = load_month_readings(store, "2024-04", delivery.contents)
-        found.append(
-            (delivery.rows_kept, readings.household.tolist(), readings.time.tolist(), readings.energy_wh.tolist())
-        )
-    assert found[0] == found[1]
-    assert sum(found[0][3]) == sum(use.values())
-    assert found[0][0] == 3 * 5 * 2 * 48
-
-
-@pytest.mark.parametrize("line", ["777", "550,N,,A,", "400,x,48,A,,"])
-def test_a_damaged_line_costs_at_most_the_rest_of_its_block(house, line):
-    """One of the two days of 12 kWh of the first home is left, and all days of the others."""
-    use = deliver(house, "a.csv", HOMES[1:], [FIRST, FIRST + NIGHT])
-    path = house.folder / "input" / "a.csv"
-    head, *rest = path.read_text().splitlines()
-    values = ",".join(["0.25"] * 48)
-    days = [f"300,{day:%Y%m%d},{values},A,,,20240501000000," for day in (FIRST, FIRST + NIGHT)]
-    damaged = ["200,61001,B1E1E2,1,E1,N1,M61001,kWh,30,", days[0], "500,O,S1,,", line, days[1]]
-    path.write_text("\n".join([head, *damaged, *rest, ""]))
-    store, delivery = house.read("nem12")
-    readings = load_month_readings(store, "2024-04", delivery.contents)
-    assert readings.energy_wh.sum() == sum(use.values()) + 12_000
-    assert delivery.rows_kept == 48 + 2 * 2 * 2 * 48
-
-
-def test_a_file_without_a_valid_block_is_refused_before_a_first_release(house):
-    deliver(house, "a.csv", HOMES, [FIRST])
-    path = house.folder / "input" / "a.csv"
-    path.write_text(path.read_text().replace(",kWh,", ",kWh,1"))  # intervals of 115 and 130 minutes
-    with pytest.raises(PreflightFailed) as refusal:
-        house.read("nem12")
-    assert "5, 15 or 30 minutes" in refusal.value.private
-
-
-def test_a_folder_of_nem12_has_chains_of_twelve_states(house):
-    """Days of the market have 48 half-hours when clocks change as well: twenty days have 959 pairs of neighbours."""
-    days = [FIRST + number * NIGHT for number in range(20)]
-    for number in range(2):
-        deliver(house, f"{number}.csv", HOMES, days[number::2])
-    house.roster([(home, FIRST, None) for home in HOMES])
-    house.write(FIRST, days[-1], dataset="nem12", promise=AGED, rest=MODEL)
-    calibrate(house.run_file)
-    rows = pq.read_table(house.folder / "model" / "transitions.parquet").to_pylist()
-    assert {row.pop("household_id"): (len(row), sum(row.values())) for row in rows} == dict.fromkeys(HOMES, (144, 959))

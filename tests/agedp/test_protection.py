@@ -36,11 +36,25 @@ def written(folder: Path) -> dict[str, dict[str, object]]:
 @pytest.mark.parametrize(
     ("options", "promise"),
     [
-        ("--protect day --epsilon 0.5", {"notion": "classical", "epsilon_per_day": 0.5, "epsilon_total": "unlimited"}),
-        ("--protect week --epsilon 2", {"notion": "w-event", "window_days": 7, "epsilon_per_window": 2}),
+        pytest.param(
+            "--protect day --epsilon 0.5",
+            {"notion": "classical", "epsilon_per_day": 0.5, "epsilon_total": "unlimited"},
+            marks=pytest.mark.long,
+        ),
+        pytest.param(
+            "--protect week --epsilon 2",
+            {"notion": "w-event", "window_days": 7, "epsilon_per_window": 2},
+            marks=pytest.mark.long,
+        ),
         ("--protect month --epsilon 5 --delta 1e-6", {"notion": "w-event", "window_days": 31, "delta": 0.000001}),
-        ("--protect year --epsilon 10", {"notion": "w-event", "window_days": 366, "epsilon_total": "unlimited"}),
-        ("--protect all --epsilon 10", {"notion": "classical", "epsilon_total": 10}),
+        pytest.param(
+            "--protect year --epsilon 10",
+            {"notion": "w-event", "window_days": 366, "epsilon_total": "unlimited"},
+            marks=pytest.mark.long,
+        ),
+        pytest.param(
+            "--protect all --epsilon 10", {"notion": "classical", "epsilon_total": 10}, marks=pytest.mark.long
+        ),
         ("--protect month --epsilon 5 --mode live", {"notion": "w-event", "window_days": 31, "age_days": 2}),
     ],
 )
@@ -58,7 +72,9 @@ def test_two_answers_decide_a_run_file(files, tmp_path, options, promise):
     assert json.loads(planned.out)["refused"] == ""
 
 
-@pytest.mark.parametrize("notion", ["classical", "discounted", "age-dependent"])
+@pytest.mark.parametrize(
+    "notion", ["age-dependent", *(pytest.param(name, marks=pytest.mark.long) for name in ("classical", "discounted"))]
+)
 def test_accepted_proposals_are_refused_with_a_row_that_works(month, tmp_path, notion):
     agedp("init", month, "--in", tmp_path, "--quiet", "--notion", notion)
     run_file = tmp_path / "run.toml"
@@ -77,15 +93,33 @@ def test_accepted_proposals_are_refused_with_a_row_that_works(month, tmp_path, n
 @pytest.mark.parametrize(
     ("options", "promise"),
     [
-        ("discounted --epsilon 3 --discount exponential --rate .9", {"epsilon": 3, "schedule": "optimal"}),
-        ("discounted --epsilon 3 --discount hyperbolic --rate 1 --mode live", {"schedule": "renewal"}),
-        ("temporal --epsilon 3 --kernel {}/kernel.csv --basis b", {"alpha": 3, "horizon_days": 45, "budget": "best"}),
+        pytest.param(
+            "discounted --epsilon 3 --discount exponential --rate .9",
+            {"epsilon": 3, "schedule": "optimal"},
+            marks=pytest.mark.long,
+        ),
+        pytest.param(
+            "discounted --epsilon 3 --discount hyperbolic --rate 1 --mode live",
+            {"schedule": "renewal"},
+            marks=pytest.mark.long,
+        ),
+        pytest.param(
+            "temporal --epsilon 3 --kernel {}/kernel.csv --basis b",
+            {"alpha": 3, "horizon_days": 45, "budget": "best"},
+            marks=pytest.mark.long,
+        ),
         (
             "temporal --epsilon 3 --kernel {}/kernel.csv --basis b --mode live --max-day-epsilon 2",
             {"horizon_days": "unlimited", "budget": "supremum", "max_day_epsilon": 2},
         ),
-        ("age-dependent --epsilon 3 --kernel {}/kernel.csv --basis b", {"epsilon_per_day": 3, "method": "tight"}),
-        ("w-event --epsilon 3 --window-days 9", {"epsilon_per_window": 3, "window_days": 9}),
+        pytest.param(
+            "age-dependent --epsilon 3 --kernel {}/kernel.csv --basis b",
+            {"epsilon_per_day": 3, "method": "tight"},
+            marks=pytest.mark.long,
+        ),
+        pytest.param(
+            "w-event --epsilon 3 --window-days 9", {"epsilon_per_window": 3, "window_days": 9}, marks=pytest.mark.long
+        ),
         ("neighbourhood --epsilon 3 --window-days 9 --delta-kwh 2", {"epsilon_per_window": 3, "delta_kwh": 2}),
     ],
 )
@@ -104,9 +138,11 @@ def test_the_epsilon_of_a_notion_decides_a_run_file(month, tmp_path, options, pr
     ("options", "to_decide"),
     [
         ("discounted", ["[promise] discount", "[promise] rate"]),
-        ("w-event", ["[promise] window_days"]),
-        ("temporal", ["[model] step", "[model] publish", "[model] accept_unverified_model"]),
-        ("temporal --kernel kernel.csv", ["[model] basis"]),
+        pytest.param("w-event", ["[promise] window_days"], marks=pytest.mark.long),
+        pytest.param(
+            "temporal", ["[model] step", "[model] publish", "[model] accept_unverified_model"], marks=pytest.mark.long
+        ),
+        pytest.param("temporal --kernel kernel.csv", ["[model] basis"], marks=pytest.mark.long),
         ("age-dependent --step day --selection-epsilon 1", ["[model] coverage", "[model] failure_probability"]),
     ],
 )

@@ -175,42 +175,6 @@ def test_options_of_columns_are_written_as_the_loader_takes_them():
         drafted(LONG, **COMMON | CLASSICAL, where=["E1"])
 
 
-@pytest.mark.parametrize(
-    ("options", "proposes"), [({"mode": "live"}, True), ({"mode": "live", "witness": "/mnt/w"}, False), ({}, False)]
-)
-def test_a_live_run_file_proposes_a_witness(options, proposes):
-    found = drafted(**options)
-    assert ('# witness = "' in found.text()) is proposes
-    assert ("output", "witness") not in found.undecided
-    uncommented = found.text(proposals=True).replace("# witness", "witness")
-    run, problems = validate_run_file(uncommented, base=Path("/srv"))
-    assert run is not None, problems
-    assert (run.output.witness is not None) is (proposes or "witness" in options)
-
-
-def test_what_no_option_says_is_proposed_or_left_to_decide():
-    found = drafted(**COMMON, notion="temporal", period="all", statistic="distribution")
-    assert "period = [2013-01-01, 2013-01-10]" in " ".join(found.text().split())
-    assert ("model", "period") not in found.undecided
-    assert (SERIES, "bins_kwh") in found.undecided
-    assert "# decide: bins_kwh  = [0, 15, 30]" in found.text()
-
-
-@pytest.mark.parametrize(
-    ("statistic", "heading", "undecided"),
-    [
-        ("profile", "[series.daily_profile]", {(SERIES, "clamp_kwh"), (SERIES, "half_hour_clamp_kwh")}),
-        ("coverage", "[series.daily_coverage]", set()),
-    ],
-)
-def test_a_series_is_named_by_its_statistic_and_asks_for_its_clamps(statistic, heading, undecided):
-    found = drafted(statistic=statistic)
-    assert heading in found.text().splitlines()
-    assert {key for key in found.undecided if key[0] == SERIES} == undecided
-    run, problems = validate_run_file(found.text(proposals=True), base=Path("/srv"))
-    assert run is not None, problems
-
-
 def test_a_delta_is_written_and_its_total_proposed():
     year = {"first_day": "2013-01-01", "last_day": "2013-12-31", "delta": "1e-6"}
     text = drafted(**year, epsilon_per_day="0.1").text()

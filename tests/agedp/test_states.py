@@ -199,18 +199,6 @@ def counted_by_hand(house, number, edges):
     return sum(recounted.day(of.get((home, day(number)), {}), **keys) for home in "ABC")
 
 
-def test_layers_of_states_add_up_to_the_clamped_sum(homes):
-    write(homes, "states")
-    homes.edit(("clamp_kwh = 20\n", "clamp_kwh = [5, 20]\nshare = [0.7, 0.3]\n"))
-    calibrate(homes.run_file)
-    homes.run(today=day(3))
-    homes.release.verify()
-    sums_wh = dict.fromkeys((day(0), day(1)), 0)
-    for line in homes.records("true_means"):
-        sums_wh[line["day"]] += round(1000 * line["true_mean_kwh"] * line["households"])
-    assert sums_wh == {day(number): counted_by_hand(homes, number, COARSE) for number in (0, 1)}
-
-
 def test_recipients_are_told_what_is_counted_and_what_not(homes):
     write(homes, "states")
     calibrate(homes.run_file)

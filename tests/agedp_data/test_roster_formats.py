@@ -9,7 +9,6 @@ import random
 from datetime import date, timedelta
 
 import fsspec
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -18,7 +17,7 @@ from hypothesis import strategies as st
 
 from agedp_data import roster as roster_module
 from agedp_data.errors import InputError
-from agedp_data.roster import READ_OFF_MARK, Roster, parse_roster, read_roster, sort_rows
+from agedp_data.roster import READ_OFF_MARK, parse_roster, read_roster, sort_rows
 
 FIRST = date(2013, 1, 1)
 Row = tuple[str, date, date | None, str, str]
@@ -113,11 +112,6 @@ def test_every_form_has_the_same_cells_and_members(form, seed):
                 )
 
 
-def test_the_counts_are_few_rows():
-    rows = [(f"{i}", FIRST, None, "F1", "NS"[i % 2]) for i in range(500)]
-    assert len(parse_roster("r.csv", as_text(rows)).counts.number) == 2
-
-
 def outcome(parse, content: bytes) -> object:
     """Return the sorted rows that a parser gives, or its error."""
     try:
@@ -135,11 +129,6 @@ def check_parsers_agree(content: bytes) -> bool:
     by_column = outcome(roster_module.parse_columns, content)
     assert by_column is None or by_column == outcome(lambda text: roster_module.parse_lines("r.csv", text), content)
     return by_column is not None
-
-
-@pytest.mark.parametrize("form", ["text", "quoted", "windows", "read off"])
-def test_well_formed_texts_are_parsed_by_columns(form):
-    assert check_parsers_agree(FORMS[form](some_rows(1)))
 
 
 CELLS = st.sampled_from(
@@ -242,20 +231,3 @@ def test_a_table_at_a_url_is_read_as_one_on_a_disk():
     fsspec.filesystem("memory").pipe("/roster-formats/r.parquet", table(**{**GOOD, "to": [None, "soon"]}))
     with pytest.raises(InputError, match=r"^\[population\] roster: column to, in a row: `to` must be a date"):
         read_roster("memory://roster-formats/r.parquet")
-
-
-def test_a_pandas_index_is_no_group():
-    columns = {**GOOD, "__index_level_0__": [5, 6]}
-    assert parse_roster("r.parquet", table(**columns)).rows.groups == {}
-
-
-def test_counts_alone_load_no_rows():
-    whole = parse_roster("r.csv", as_text(some_rows(3)))
-    calls = []
-    lazy = Roster(lambda: calls.append(1) or whole.rows, whole.counts, file_digest=whole.file_digest)
-    assert lazy.counts.cells(FIRST, ("feeder", "area")) == whole.counts.cells(FIRST, ("feeder", "area"))
-    assert (lazy.counts.has("area"), tuple(lazy.counts.groups), lazy.counts.households(FIRST), calls) == (
-        True, ("feeder", "area"), whole.counts.households(FIRST), []
-    )  # fmt: skip
-    assert np.array_equal(lazy.rows.household, whole.rows.household)
-    assert (list(lazy.rows.ids), calls) == (list(whole.rows.ids), [1])

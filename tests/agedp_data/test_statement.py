@@ -16,7 +16,6 @@ import pytest
 from agedp_data.config.contract_document import ContractDocument
 from agedp_data.notions.notion import LossBound
 from agedp_data.notions.publication import Event
-from agedp_data.smoothing.signal_estimate import coverage_text
 from agedp_data.statement import note_texts
 from agedp_data.statement.document import (
     SCHEMA,
@@ -95,26 +94,6 @@ def test_what_is_always_true_comes_first_and_nothing_twice():
     assert [figure["limit"] for figure in unlimited["figures"]] == ["0.000000009", "unlimited", ""]
     assert unlimited["ending"] == {"spent": "1.5", "left": "unlimited", "last_day": "", "because": ""}
     assert unlimited["second_population"]["adds"] == {"day": "0.000000009", "total": "unlimited"}
-
-
-def test_rows_of_an_estimated_model_name_its_days():
-    period, model = "2012-01-01 to 2012-12-31", {"source": "estimated", "assume": "markov", "ages_days": [1]}
-    plain = claim(model=model)
-    changed = {"model": {**model, "envelope": {}}, "estimated_from": [period]}
-    estimated, text = claim(**changed), words(**changed)
-    assert {figure.pop("conditional_days") for figure in estimated["figures"]} == {period}
-    assert (estimated["figures"], estimated["model"]) == (plain["figures"], plain["model"])
-    for part in (
-        estimated["protects"], estimated["not_protected"][-1], estimated["warnings"][0], estimated["warnings"][-2],
-    ):  # fmt: skip
-        assert period in part, part
-    rows = [line for line in text.splitlines() if line.startswith(("| day", "| total", "| risk"))]
-    assert [re.search(r"\| (always|if .), of the noisy releases alone \((.)\) \|", row).groups() for row in rows] == [
-        ("always", "A"), ("always", "A"), ("if B", "A"),
-    ]  # fmt: skip
-    assert f"* *A:* with the published model, estimated without noise from the days {period}" in text
-    for claimed in re.findall(r"[^.|]*\b(?:always|no assumption|unconditional)\b[^.|]*", text):
-        assert re.search(r"noise|noisy|\*always\*", claimed), claimed
 
 
 def test_a_bound_with_a_delta_is_no_bound_on_odds_and_the_promised_one_ends_the_series():
@@ -224,13 +203,6 @@ def test_warnings_follow_from_the_kind_of_model_and_what_is_counted(source, coun
     assert stated[1:] == [*warnings, NOTES.smoothing]
 
 
-def test_only_a_release_of_averages_speaks_of_smoothing():
-    contract = CLAIM["contract"]
-    counts = {"counts": {"statistic": "distribution", "clamp_kwh": "9", "share": "1", "bins_kwh": ["0", "2", "9"]}}
-    assert claim(contract={**contract, "series": counts})["warnings"].count(NOTES.smoothing) == 0
-    assert claim(contract=contract)["warnings"].count(NOTES.smoothing) == 1
-
-
 def test_the_words_give_every_figure_warning_and_date():
     text = words()
     for figure in CLAIM["figures"]:
@@ -275,19 +247,6 @@ def test_the_words_say_for_which_spans_a_release_is_fit(within, purpose):
     expected = float(within) * math.log(10) / math.log(20)
     assert expected <= float(half_width) <= 1.01 * expected  # three digits, rounded up
     assert 100 * expected / 11.012 <= float(share) <= 1.1 * 100 * expected / 11.012  # two digits, rounded up
-
-
-@pytest.mark.parametrize(
-    ("because", "message"),
-    [
-        ("promise", "2013-01-05 is the last day that the promise permits"),
-        ("period", "The period ends with 2013-01-05"),
-        ("broken", "nothing more will be released"),
-        ("", "The promise does not end within a year"),
-    ],
-)
-def test_the_words_say_what_ends_the_promise(because, message):
-    assert message in words(ending=SeriesEnd("2013-01-05" if because else "", because, None))
 
 
 @pytest.mark.parametrize("loss", [1, 10**6, 5 * 10**8, 6_907_755_278, 6_907_755_279, 10**11, 10**15])
@@ -397,25 +356,6 @@ def test_no_key_may_be_missing_misspelt_or_of_another_kind():
 )  # fmt: skip
 def test_values_out_of_range_are_found(path, values):
     assert not any(CHECK.is_valid(with_value(path, value)) for value in values)
-
-
-def test_every_key_says_what_it_means():
-    def described(part, name):
-        for key, inner in part.get("properties", {}).items():
-            given = schema()["$defs"][inner["$ref"].rpartition("/")[2]] if "$ref" in inner else inner
-            assert inner.get("description") or given.get("description") or key in {"mode", "statistic"}, f"{name}.{key}"
-            described(inner, f"{name}.{key}")
-            described(inner.get("items", {}), f"{name}.{key}[]")
-
-    for name, part in {"": schema(), **schema()["$defs"]}.items():
-        described(part, name)
-
-
-def test_the_note_on_estimates_has_the_measured_coverage():
-    assert coverage_text().startswith(NOTES.smoothing[NOTES.smoothing.index("on means") :].split(" they held ")[0])
-    for share in ("91 to 93 % of days", "91 to 93 % of holidays", "72 to 88 % of the tenth of days"):
-        assert share in NOTES.smoothing
-        assert share in coverage_text()
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import date, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -101,19 +100,3 @@ def released(folder: Path, *, schedule: str, clock: str, mode: str = "archive") 
     world = make(folder, mode=mode, promise=f'{PROMISE}schedule = "{schedule}"\nclock = "{clock}"\n{age}')
     world.succeed("run", "run.toml")
     return world
-
-
-@pytest.mark.parametrize(
-    ("clock", "days", "scope"),
-    [("data-day", 6, "by the day of the data"), ("publication-day", 2, "by the day of publication")],
-)
-def test_days_published_together_are_discounted_by_data_day_only(
-    tmp_path: Path, clock: str, days: int, scope: str
-) -> None:
-    world = released(tmp_path / "world", schedule="paper", clock=clock)
-    # half of epsilon each: on one date two fit, up to the rounding of the first, and the others are skipped
-    assert sum(row.loss > 400_000_000 for row in rows_of(world, "out/ledger.sqlite")) == days
-    release = world.folder / "out" / "release"
-    first = next(line for line in (release / "STATEMENT.md").read_text().splitlines() if line.startswith("**"))
-    assert first == f"**{json.loads((release / 'statement.json').read_text())['notes'][0]}**"
-    assert scope in first

@@ -13,17 +13,6 @@ from tests.command import CommandFolder
 
 COMMON = ("--max-day-epsilon", "1", "--epsilon-total", "4", "--clamp-kwh", "20", "--min-households", "2")
 SANITISE = (*COMMON, "--notion", "classical", "--epsilon-per-day", "0.5", "--out", "open", "--accept", "useless")
-KERNEL = ("--kernel", "kernel.csv", "--basis", "made up", "--assume", "markov", "--step", "day")
-NOTIONS = {
-    "classical": ("--epsilon-per-day 0.5", 0.5),
-    "w-event": ("--window-days 2 --epsilon-per-window 1 --spend even", 0.5),
-    "age-dependent": ("--epsilon-per-day 0.5 --age-days 1 --method tight --secret day", 0.5),
-    "temporal": ("--alpha 1 --horizon-days 4 --budget even", 0.25),
-    "discounted": ("--discount exponential --rate 0.9 --epsilon 1 --schedule constant --clock data-day", 0.1),
-    "neighbourhood": ("--delta-kwh 1 --window-days 2 --epsilon-per-window 0.1 --spend per-request", 1.0),
-}
-"""Options, and the loss of the first day by closed forms: half of a window of two days, a quarter of alpha, 1 - rate;
-of a window of 0.1, half is spent on a change of 1 kWh of 20."""
 
 
 @pytest.fixture(scope="module")
@@ -36,28 +25,6 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def here(tmp_path: Path) -> CommandFolder:
     return CommandFolder(tmp_path)
-
-
-def test_init_shows_the_advice_and_what_is_to_decide(files: Path, here: CommandFolder) -> None:
-    words = ("--notion", "age-dependent", "--clamp-kwh", "20", "--epsilon-per-day", "0.5")
-    shown = here.succeed("init", files, *words)
-    assert "london: 4 households, 4 days from 2013-01-01 to 2013-01-04" in shown
-    assert "What 4 households can publish over 4 days." in shown
-    assert "--mode rehearsal" in shown  # 2013 is years ago, where no bound by age means anything
-    to_decide = shown.partition("To decide:")[2]
-    assert ("--age-days" in to_decide, "--clamp-kwh" in to_decide) == (True, False)
-    assert '# mode = "rehearsal"' in (here.folder / "run.toml").read_text()
-    assert "archive" not in here.succeed("init", files, *words, "--mode", "rehearsal", "--in", "own")
-
-
-@pytest.mark.parametrize("notion", NOTIONS)
-def test_options_alone_write_and_plan_every_notion(notion: str, files: Path, here: CommandFolder) -> None:
-    (here.folder / "kernel.csv").write_text("0.9,0.1\n0.1,0.9\n")
-    options, loss = NOTIONS[notion]
-    model = KERNEL if notion in ("age-dependent", "temporal") else ()
-    words = (*COMMON, "--notion", notion, *options.split(), *model, "--in", "own")
-    assert here.load("init", files, *words)["to_decide"] == []
-    assert float(here.load("plan", "own/run.toml")["due"][0]["epsilon"]) == pytest.approx(loss, rel=1e-6)
 
 
 def test_sanitise_prints_what_run_prints_and_names_no_input_file(files: Path, here: CommandFolder) -> None:

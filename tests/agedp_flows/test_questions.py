@@ -73,15 +73,6 @@ def test_answers_end_in_the_run_file_as_options_do(files: Path, tmp_path: Path) 
     assert (tmp_path / "asked" / "run.toml").read_bytes() == (tmp_path / "given" / "run.toml").read_bytes()
 
 
-def test_the_advice_beside_the_epsilon_is_a_row_of_the_advice(files: Path, tmp_path: Path) -> None:
-    asked = answered("init", files, answers="month\n5\n", folder=tmp_path)
-    [line] = [line for line in asked.err.splitlines() if line.startswith("  The advice: ")]
-    options = line.partition("`")[2].partition("`")[0]
-    advised = agedp("advise", files, "--json").out
-    assert options.startswith("--protect month --epsilon ")
-    assert f'"options": "{options}"' in advised
-
-
 def test_a_wrong_answer_is_named_and_asked_again(files: Path, tmp_path: Path) -> None:
     asked = answered("init", files, answers="mnth\ntoday\nmonth\nmuch\n5\n", folder=tmp_path)
     assert asked.status == 0, asked

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from agedp_flows.text import screen
 from agedp_flows.text.screen import (
     format_bound,
-    format_column,
     format_loss,
     heading,
     next_step,
@@ -43,20 +42,6 @@ def tables(draw: st.DrawFn) -> tuple[list[str], list[list[str]]]:
     return headings, rows
 
 
-@given(tables())
-def test_numbers_of_a_column_end_below_each_other(table: tuple[list[str], list[list[str]]]) -> None:
-    headings, rows = table
-    lines = table_lines(headings, rows, width=10_000)
-    start = 0
-    for i, heading_text in enumerate(headings):
-        title = heading_text.removeprefix(">")
-        width = max(len(title), *(len(row[i]) for row in rows))
-        cells = [line[start : start + width].ljust(width) for line in lines]
-        expected = [title, *(row[i] for row in rows)]
-        assert cells == [text.ljust(width) if title == heading_text else text.rjust(width) for text in expected]
-        start += width + 2
-
-
 @given(tables(), st.integers(40, 130))
 def test_a_table_fits_the_terminal_and_loses_no_number(table: tuple[list[str], list[list[str]]], width: int) -> None:
     headings, rows = table
@@ -65,12 +50,6 @@ def test_a_table_fits_the_terminal_and_loses_no_number(table: tuple[list[str], l
     body = [line for line in lines if not isinstance(line, screen.StyledLine)]
     found = sorted(word for line in body for word in line.split() if NUMBER.fullmatch(word))
     assert found == sorted(row[i] for row in rows for i in range(len(headings)) if headings[i][0] == ">")
-
-
-def test_a_row_of_one_text_is_shown_once_in_a_divided_table() -> None:
-    headings = ["age", *(f">{age} d" for age in range(12))]
-    lines = table_lines(headings, [["..."], ["variation", *["0.0001"] * 12]], width=40)
-    assert (lines.count("..."), max(map(len, lines)) <= 40) == (1, True)
 
 
 @pytest.mark.parametrize(
@@ -115,8 +94,3 @@ def test_a_bound_within_its_limit_is_not_shown_above_it() -> None:
     assert format_bound("1.00391", limit="1.004") == "1.00391"  # 1.01 would exceed 1.004
     assert format_bound("1.00391", limit="2") == "1.01"
     assert format_bound("unlimited") == "unlimited"
-
-
-@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=5))
-def test_numbers_of_a_column_have_the_same_decimals(values: list[float]) -> None:
-    assert len({len(text.partition(".")[2]) for text in format_column(values)}) == 1

@@ -34,20 +34,6 @@ def reader(release: Path, tmp_path: Path) -> CommandFolder:
     return CommandFolder(tmp_path)
 
 
-def test_a_reader_is_shown_noise_estimates_sources_and_the_page(reader: CommandFolder) -> None:
-    lines = reader.succeed("smooth", "received", "--out", "out").splitlines()
-    assert lines[0] == "homes: 12 days from 2013-03-01 to 2013-03-12, 12 of them published"
-    noise, estimate = (float(word) for word in lines[3].split() if word.replace(".", "").isdigit())
-    assert noise == pytest.approx(100 * 2.302585 / 3, rel=0.01)  # 50 kWh / 0.5, ln 10, three homes
-    assert 0 < estimate < noise
-    assert "leaves out what the clamp cuts off" in lines[4]
-    assert lines[5].startswith("Calendar: GB-ENG, library holidays ")
-    assert lines[6].startswith("Written to out: smoothed.html shows the estimates beside the published values")
-    assert sorted(path.name for path in (reader.folder / "out").iterdir()) == [
-        "SHA256SUMS", "daily_average_smoothed.parquet", "datapackage.json", "smoothed.html", "smoothing.json",
-    ]  # fmt: skip
-
-
 def test_json_has_the_record_of_the_sources(reader: CommandFolder) -> None:
     words = ("smooth", "received", "--out", "out", "--weather", "weather.csv", "--temperature-column", "mean")
     printed = reader.load(*words, "--region", "none")
@@ -90,20 +76,6 @@ def test_holidays_need_the_extra_and_weekdays_do_not(reader: CommandFolder, monk
     assert 'pip install --constraint constraints.txt ".[smooth]"' in (ROOT / "docs" / "written.md").read_text("utf-8")
     assert "--region none" in ended.err
     reader.succeed("smooth", "received", "--out", "out", "--region", "none")
-
-
-def test_holidays_of_another_country_are_noticed(reader: CommandFolder) -> None:
-    notice = "Notice: the days of this release are usually of region GB-ENG; the holidays are those of US."
-    for region, expected in {"US": 1, "GB-SCT": 0, "none": 0}.items():
-        assert reader.succeed("smooth", "received", "--out", "out", "--region", region).count(notice) == expected
-
-
-def test_a_folder_of_estimates_is_not_taken_for_a_release(reader: CommandFolder) -> None:
-    reader.succeed("smooth", "received", "--out", "estimates")
-    for words in (("verify", "estimates"), ("smooth", "estimates", "--out", "again")):
-        ended = reader.agedp(*words)
-        assert (ended.status, ended.out, ended.err.count("\n")) == (2, "", 1)
-        assert "estimates contains estimates of agedp smooth, not a release. Check them in that folder" in ended.err
 
 
 def test_the_folder_around_a_release_is_named_as_such(reader: CommandFolder) -> None:

@@ -11,7 +11,6 @@ from unittest import mock
 import pytest
 
 from agedp_data import clock
-from tests.agedp_flows.test_command import HEAVY, python
 from tests.agedp_flows.worlds import World, make
 
 
@@ -53,15 +52,6 @@ def test_the_days_of_a_series_from_the_first_to_the_last(world: World) -> None:
         ended = world.load("status", "run.toml")
     assert (ended["due"], ended["next"]) == ([], None)
     assert ended["ended"] == "its period ended with 2013-02-07"
-
-
-def test_the_text_has_what_the_json_has(world: World) -> None:
-    with on(5):
-        world.succeed("run", "run.toml", "--quiet")
-    with on(6):
-        text = world.succeed("status", "run.toml")
-    assert text.startswith("homes (live): 1 day is due: 2013-02-04\nNext day: 2013-02-05, due on 2013-02-07.\n")
-    assert "Last release of daily_mean: 2013-02-03, published on 2013-02-05; epsilon 0.5, noise " in text
 
 
 def test_days_that_nobody_releases_are_a_warning(world: World) -> None:
@@ -142,23 +132,6 @@ def test_it_reads_no_reading_and_writes_no_release(world: World) -> None:
     with on(5):
         assert world.load("status", "run.toml")["due"] == ["2013-02-02", "2013-02-03"]
     assert not (world.folder / "out" / "ledger.sqlite").exists()
-
-
-def test_it_imports_nothing_that_runs_or_draws(world: World) -> None:
-    code = (
-        "import sys; sys.argv = ['agedp', 'status', 'run.toml']\n"
-        "from agedp_flows.__main__ import main\n"
-        "try: main()\nexcept SystemExit as end: assert not end.code\n"
-        f"print(sorted(set({HEAVY!r}) & set(sys.modules)))"
-    )
-    assert python("-c", code, folder=world.folder).splitlines()[-1] == "[]"
-
-
-def test_a_comparison_is_what_the_plan_compares(world: World) -> None:
-    for option in ((), ("--risk", "1"), ("--error-kwh", "3")):
-        earlier = world.load("plan", "run.toml", "--notions", *option)
-        assert world.load("compare", "run.toml", *option) == earlier
-        assert earlier["offers"]
 
 
 def test_a_second_release_of_the_same_households_is_told_and_a_run_states_it(unreleased: World, tmp_path: Path) -> None:

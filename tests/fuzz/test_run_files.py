@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import date
 from pathlib import Path
 
@@ -21,6 +21,16 @@ from agedp_data.errors import RunFileError
 from tests.fuzz.run_files import Key, Raw, blocks, keys, sound, toml
 
 KEYS = keys()
+CHANCE = random.Random(20261129)
+
+
+def swept(every: Sequence[Key], number: int) -> pytest.MarkDecorator:
+    """Return a sweep over keys: so many of them, chosen by a seed, in the fast run, and all others with the long tests."""
+    chosen = CHANCE.sample(every, number)
+    cases = [pytest.param(key, marks=() if key in chosen else pytest.mark.long) for key in every]
+    return pytest.mark.parametrize("key", cases, ids=str)
+
+
 JARGON = re.compile(
     r"Input should|type=|validation error|https?://|pydantic|Decimal\(|datetime\.|<class|literal_error|tuple|NoneType"
 )
@@ -113,7 +123,7 @@ def _takes_fractions(key: Key) -> bool:
 
 
 @pytest.mark.parametrize("share", [0.15, pytest.param(1, marks=pytest.mark.long)])
-@pytest.mark.parametrize("key", KEYS, ids=str)
+@swept(KEYS, 30)
 def test_what_a_key_cannot_be_is_refused_with_table_key_and_value(key, share):
     parse(toml(key.document()[0]), base=Path("/house"), name="r.toml")
     values, chance = list(wrong_values(key)), random.Random(str(key))
@@ -169,7 +179,7 @@ def test_an_odd_list_of_columns_is_refused(odd):
     assert "\n" not in line
 
 
-@pytest.mark.parametrize("key", [key for key in KEYS if key.literals and kind(key) == "text"], ids=str)
+@swept([key for key in KEYS if key.literals and kind(key) == "text"], 10)
 def test_a_misspelt_choice_is_answered_with_the_nearest_one(key):
     for literal in key.literals:
         wrong = literal[0] + literal[2:] if len(literal) > 3 else literal + "x"
@@ -179,7 +189,7 @@ def test_a_misspelt_choice_is_answered_with_the_nearest_one(key):
                 assert f'"{literal}"' in line or f"'{literal}'" in line, line
 
 
-@pytest.mark.parametrize("key", KEYS, ids=str)
+@swept(KEYS, 10)
 def test_a_misspelt_key_is_answered_with_the_key_itself(key):
     name = key.key
     swapped = name[0] + name[2] + name[1] + name[3:] if len(name) > 3 else name + "_"
@@ -196,7 +206,7 @@ def test_a_misspelt_key_is_answered_with_the_key_itself(key):
         assert listed or f"'{name}'" in line or f"{name}: is missing" in line, line
 
 
-@pytest.mark.parametrize("key", [key for key in KEYS if key.path], ids=str)
+@swept([key for key in KEYS if key.path], 10)
 def test_a_key_in_the_wrong_table_is_sent_to_its_own(key):
     own = {other.path for other in KEYS if other.key == key.key}
     for path in {(), ("output",), ("engine",)} - own:

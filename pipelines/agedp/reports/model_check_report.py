@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 COVERED_DAYS = (1, 2, 7, 14, 28)
 COVERAGE = (0.92, 0.91, 0.90, 0.89, 0.73)
 """Measured coverage of nominal 95 % intervals: 400 synthetic households, a year, regimes of 30 to 180 days,
-the worse of two kinds (`python -m tests.benchmarks.coverage`, docs/chains.md)."""
+the worse of two kinds (`python -m benchmarks.coverage`, docs/chains.md)."""
 
 _LOW_SHARE, _HIGH_SHARE = 0.1, 0.9
 CurveWithBand = tuple[Floats, tuple[Floats, Floats] | None]

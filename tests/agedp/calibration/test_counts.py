@@ -9,7 +9,6 @@ from datetime import date, timedelta
 import numpy as np
 import pytest
 
-from agedp.calibration import estimate as estimating
 from agedp.calibration import quantize as quantizing
 from agedp.calibration.estimate import estimate
 from agedp.calibration.model_check import households_with_readings
@@ -180,28 +179,3 @@ def test_a_day_of_46_half_hours_may_lack_two_of_them(house):
     period = Period(store, delivery, house.roster([("1", min(days), None)]).rows, min(days), max(days), step="day")
     found = estimate(period, np.array([[4500.0]]), n_states=2, engine=ENGINE)
     assert (found.readings.tolist(), found.counts[0].tolist()) == ([3], [[0, 1], [1, 0]])
-
-
-def test_chunks_schedulers_order_and_memory_change_no_bit(house, monkeypatch):
-    written = write_london(
-        house.folder / "input", households=3, first_day=date(2012, 12, 25), days=12, seed=5, per_file=500
-    )
-    roster = house.roster([(household, written.first_day, None) for household in written.household_ids])
-    found: dict[str, list[list[object]]] = {kind: [] for kind in KINDS}
-    for name, block_bytes, scheduler, room in (("one", 2**24, "threads", 2**28), ("two", 5000, "synchronous", 1)):
-        monkeypatch.setattr(estimating, "_TABLES_BYTES", room)
-        store, delivery = house.read(store=name, block_bytes=block_bytes)
-        for kind, (step, phases, every) in KINDS.items():
-            progress: list[tuple[str, int, int]] = []
-            engine = Engine(scheduler, 2, progress=lambda *one, progress=progress: progress.append(one))
-            period = Period(store, delivery, roster.rows, written.first_day, written.days()[-1], step=step)
-            edges = quantize(period, edges="quantile", n_states=3, engine=ENGINE)
-            one = estimate(period, edges, n_states=3, engine=engine, n_phases=phases, subsampling=every)
-            assert progress == [("counts", done, 2) for done in (1, 2)]
-            tables = (edges, one.counts, one.readings, one.gaps, *one.subsampled.values())
-            found[kind].append([table.tolist() for table in tables])
-        for i, path in enumerate(sorted((house.folder / "input").iterdir(), reverse=True)):
-            path.rename(path.with_name(f"x{i}.csv"))  # the second time they come in the opposite order
-    assert len(written.files) > 3
-    for one, two in found.values():
-        assert one == two

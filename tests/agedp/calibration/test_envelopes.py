@@ -125,21 +125,6 @@ def test_a_household_without_a_reliable_clock_ends_all_credit(tmp_path, name, co
     assert [row["forgets"] for row in table] == [True, name == "two halves", True]
 
 
-def test_counts_by_phase_are_stored_with_their_groups(tmp_path):
-    counts = of_the_clock(3, 2, 4)
-    counts[0, 10:14] //= 300  # fewer than min_visits: merged with their neighbours
-    made(tmp_path, counts, chain="cyclic", min_visits=200)
-    rows = pq.read_table(tmp_path / "model" / "transitions.parquet").to_pylist()
-    places = [(row["household_id"], row["phase"]) for row in rows]
-    assert places == [(f"SECRET{i}", p) for i in range(3) for p in range(48)]
-    stored = [[row[f"from_{i}_to_{j}"] for i in range(2) for j in range(2)] for row in rows]
-    assert np.array(stored).reshape(counts.shape).tolist() == counts.tolist()
-    assert len({row["group"] for row in rows[10:14]}) == 1
-    assert [row["group"] for row in rows[48:96]] == list(range(48))
-    groups = [row["groups_of_phases"] for row in pq.read_table(tmp_path / "model" / "households.parquet").to_pylist()]
-    assert groups[0] < 48 == groups[1] == groups[2]
-
-
 def test_with_confidence_the_envelope_is_the_sampling_bound(tmp_path):
     chance = np.random.default_rng(3)
     counts = (np.eye(2, dtype=int) * 9000 + chance.integers(900, 1500, (6, 2, 2))).astype(int)

@@ -95,7 +95,9 @@ def largest_daily_loss(readings):
     return low
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=pytest.mark.long if kind in ("plain", "bounded") else ()) for kind in KINDS]
+)
 def test_from_readings_to_a_verified_release(homes, readings, kind):
     write(homes, kind)
     made = calibrate(homes.run_file)

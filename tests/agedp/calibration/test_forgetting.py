@@ -15,7 +15,6 @@ import pytest
 from agedp.calibration import model_check
 from agedp.calibration.model_check import (
     GoodnessOfFit,
-    MemoryCurves,
     MemoryRequest,
     PeriodReadings,
     daily_totals_wh,
@@ -120,15 +119,6 @@ def test_a_large_roster_is_checked_on_a_sample_by_its_ids(delivered, tmp_path, m
     assert expected.sample.sentence == "All 3 households with readings were checked."
 
 
-def test_households_without_readings_take_no_place(delivered, tmp_path, monkeypatch):
-    before = measured(delivered, tmp_path / "before", last=date(2013, 2, 10))
-    monkeypatch.setattr(model_check, "MAX_CHECKED", 5)  # the roster has six, of which one has no reading
-    after = measured(delivered, tmp_path / "after", last=date(2013, 2, 10))
-    first, second = (pq.read_table(tmp_path / name / "forgetting/homes-a.parquet") for name in ("before", "after"))
-    assert str(first.to_pylist()) == str(second.to_pylist())
-    assert before.page.read_bytes() == after.page.read_bytes()
-
-
 def test_the_chain_of_day_totals_is_counted_as_by_hand(delivered, plain):
     curves, folder = plain
     rows = rows_of(folder, "chain of day totals")
@@ -150,17 +140,6 @@ def test_the_chain_of_day_totals_is_counted_as_by_hand(delivered, plain):
     assert clamped
     median = np.median([rows[household, 7]["direct"] for household in households])
     assert curves.median("chain of day totals", "direct")[1] == pytest.approx(median)
-
-
-def test_the_chain_of_half_hours_is_the_models(delivered, plain):
-    _, folder = plain
-    household = delivered[1][0]
-    state = {
-        48 * (day - FIRST).days + slot: (wh >= 100) + (wh >= 300) for day, slot, wh in readings_of(delivered, household)
-    }
-    assert min(Counter(state.values()).values()) >= 5
-    row = rows_of(folder, "chain of half-hours")[household, 7]
-    assert row["direct"] == pytest.approx(total_variation(state, 7 * 48), abs=1e-12)
 
 
 def test_chunks_and_schedulers_change_no_byte(delivered, plain, tmp_path):
@@ -204,12 +183,6 @@ def test_a_day_or_two_and_a_household_without_readings_are_not_tested(delivered,
 def test_a_rejection_needs_more_than_twice_what_chance_explains(checked, rejected, is_significant):
     # Binomial(40, .1): 11 or more with probability .0015, 12 or more with .0004; Binomial(2, .1): both with .01.
     assert GoodnessOfFit(checked, rejected).is_significant is is_significant
-
-
-def test_a_median_is_over_the_households_that_have_a_value(tmp_path):
-    values = np.array([[1.0, np.nan, 3.0], [2.0, np.nan, np.nan], [6.0, np.nan, 5.0]])
-    curves = MemoryCurves((1, 2, 3), {"x": {"direct": values}}, tmp_path)
-    np.testing.assert_array_equal(curves.median("x", "direct"), [2.0, np.nan, 4.0])
 
 
 def test_a_day_is_clamped_and_missing_as_in_a_release(tmp_path):

@@ -94,13 +94,3 @@ def test_a_year_warns_that_it_cannot_show_habits(tmp_path):
     page = memory_report_page(curves)
     assert all(text in page for text in ("Memory of days given season", YEAR_WARNING, "Verdict on the model"))
     assert RegimeCheck(check.direct, check.chain, check.regimes, 731).warning == ""
-
-
-def test_schedulers_and_missing_days_change_nothing_else():
-    values = totals("regimes", households=25, days=200)
-    values[3, 50:80], values[4], values[5, 60:] = -1, -1, -1
-    one = check_regimes(values, np.arange(200), engine=Engine(workers=1, scheduler="synchronous"))
-    two = check_regimes(values, np.arange(200), engine=Engine(workers=2))
-    assert one.direct.shape == (23, len(LAGS_DAYS))  # one household without readings, one with 60 days
-    for name in ("direct", "chain", "regimes"):
-        np.testing.assert_array_equal(getattr(one, name), getattr(two, name))

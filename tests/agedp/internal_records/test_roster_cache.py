@@ -108,21 +108,6 @@ def test_a_cached_roster_that_is_replaced_is_not_half_read(tmp_path):
         _ = cached.rows
 
 
-def test_errors_are_those_of_the_file(tmp_path):
-    location = write(tmp_path / "r.csv", text([("A", FIRST, "", "n/s")]))
-    load(tmp_path, location)
-    for columns, problem in ((["area"], 'contains "/"'), (["area"], 'contains "/"')):
-        with pytest.raises(InputError, match=problem):
-            load(tmp_path, location, columns)
-    write(tmp_path / "r.csv", "household_id\n")
-    with pytest.raises(InputError, match="must begin with"):
-        load(tmp_path, location)
-    (tmp_path / "r.csv").unlink()
-    for missing in (location, str(tmp_path)):
-        with pytest.raises(InputError, match="agedp init"):
-            load(tmp_path, missing)
-
-
 def test_day_digests_are_those_of_sorted_json_lines(tmp_path):
     """The form that every recorded roster history has."""
     rows = [(name, number % 3, 4 + number % 4, 'n"é'[number % 3]) for number, name in enumerate(NAMES)]

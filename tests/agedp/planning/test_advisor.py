@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from datetime import date, timedelta
 from decimal import Decimal
@@ -16,7 +15,7 @@ import pytest
 from agedp.budget import ReleaseTerms
 from agedp.planning.advisor import PROTECTED, Asked, advise, periods_under, promise_of, row_for
 from agedp.planning.verdict import judge_first_release
-from agedp_data import mechanisms, yardstick
+from agedp_data import mechanisms
 from agedp_data.config.loading import parse
 from agedp_data.errors import RunFileError
 from agedp_data.model import read_model
@@ -110,12 +109,6 @@ def test_rows_of_advice_hold_what_they_say_and_none_is_beaten():
             assert not any(all(x < y for x, y in zip(other, measured, strict=True)) for other in measures)
 
 
-def test_too_few_households_get_no_row():
-    advice = advise(*given(homes=1, days=10), TODAY)
-    assert advice.rows == ()
-    assert advice.best() == "No row of use was found for so few households. "
-
-
 CAPS = {"max_day_epsilon": 1, "epsilon_total": "unlimited", "epsilon_per_day": None}
 CHAIN = {"model": {"source": "declared", "kernel": "kernel.csv", "basis": "made up", "assume": "markov"}}
 DISCOUNT = {
@@ -180,30 +173,3 @@ def test_the_errors_are_those_of_the_mechanism(notion, mode, homes, tmp_path):
     for span, count in (("day", 1), ("week", 7), ("month", 30)):
         means = noise[:, : 30 // count * count].reshape(-1, count).mean(axis=1) / homes
         assert errors[span].half_width == pytest.approx(np.quantile(np.abs(means), 0.9), rel=0.05), span
-
-
-def test_a_row_about_a_period_has_the_error_of_the_mechanism():
-    terms, roster = given(homes=40)
-    for protected, epsilon, every, span, count in (
-        ("month", 10, "month", "month", 1), ("all", 10, "month", "whole period", 12), ("week", 5, "week", "month", 4),
-    ):  # fmt: skip
-        row = row_for(terms, roster, TODAY, Asked(protected, Decimal(epsilon), every=every, clamps_kwh=(Decimal(40),)))
-        [error] = [error for error in row.verdict.errors if error.span == span]
-        loss = Decimal(row.verdict.losses.day) / 10**9
-        days = {"week": 7, "month": 31}[every]
-        noise = mechanisms.discrete_laplace(np.zeros(6000 * count, int), sensitivity=40_000 * days, loss=loss)
-        kwh = noise.reshape(6000, count).sum(axis=1) / 1000 / 40 / count / days
-        assert error.half_width == pytest.approx(np.quantile(np.abs(kwh), 0.9), rel=0.07)
-
-
-def test_the_yardstick_cuts_less_with_a_larger_clamp_and_smooths_less_with_less_noise():
-    cuts = [yardstick.cut_by(clamp / 2) for clamp in range(1, 200)]
-    assert all(before >= after for before, after in pairwise(cuts))
-    assert cuts[-1] == (0.0, 0.0)
-    for days in (91, 200, 365, 1000, None):
-        for layered in (False, True):
-            noises = np.geomspace(0.01, 30, 100)
-            errors = [yardstick.smoothed_error(noise, days=days, layered=layered) for noise in noises]
-            assert all(0 < error <= noise for error, noise in zip(errors, noises, strict=True))
-    assert yardstick.smoothed_error(1.0, days=90) is None
-    assert math.isclose(yardstick.mean_kwh(half_hour=True) * 48, yardstick.mean_kwh(), rel_tol=0.01)

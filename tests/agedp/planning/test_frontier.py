@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 from datetime import date, timedelta
-from functools import partial
 
 import numpy as np
 import pytest
 
 from agedp.ledger_session import comparison_view
 from agedp_data.accounting.ageing import peak
-from agedp_data.errors import RunFileError
-from docs.papers.age.frontier import compute_frontier, frontier
+from docs.papers.age.frontier import compute_frontier
 
 FIRST = date(2013, 1, 1)
 CHAIN = np.array([[0.8, 0.2], [0.3, 0.7]])
@@ -27,8 +25,6 @@ epsilon_total = 40
 """
 KERNEL = '[model]\nsource = "declared"\nkernel = "kernel.csv"\nstep = "day"\nbasis = "made up"\nassume = "markov"\n'
 CURVE = '[model]\nsource = "declared"\ncurve = "curve.csv"\nbasis = "made up"\nassume = "curve"\n'
-CLASSICAL = 'notion = "classical"\nepsilon_per_day = 0.5\nmax_day_epsilon = 0.5\nepsilon_total = "unlimited"\n'
-ONE_WAY = np.array([[0.6, 0.4, 0.0], [0.0, 0.6, 0.4], [0.4, 0.0, 0.6]])
 
 
 def frontier_of_file(house):
@@ -104,16 +100,6 @@ def test_no_daily_schedule_is_cheaper_than_the_marked(house):
     assert best.error_kwh <= min(feasible)
 
 
-def test_a_risk_without_a_bound_is_the_sum_until_the_end(house):
-    own = promised(frontier_of(house, days=7))
-    assert (own.adds_up_to, own.ended_by) == (7.0, "last_day")
-    frontier_of(house, promise=AGED.replace("epsilon_total = 40", 'epsilon_total = "unlimited"'))
-    live = house.run_file.read_text().replace('mode = "archive"', 'mode = "live"')
-    house.run_file.write_text("\n".join(line for line in live.splitlines() if not line.startswith("last_day")))
-    own = promised(frontier_of_file(house))
-    assert (own.adds_up_to, own.ended_by) == (None, "")
-
-
 def test_under_a_curve_releases_add_up_but_for_the_oldest(house):
     own = promised(frontier_of(house, model=CURVE, days=5))
     # Five releases of 1; the oldest is 4 + 4 = 8 days old: the curve's .25 at 3 days holds until 10.
@@ -124,35 +110,3 @@ def test_under_a_curve_releases_add_up_but_for_the_oldest(house):
     assert own.days == 40
     by_risk = frontier_of(house, model=CURVE, promise=AGED.replace("epsilon_per_day = 1", "risk = 0.5"))
     assert not any(choice.promised for choice in by_risk.choices)  # the first day's loss cannot be spent again
-
-
-def test_a_promise_without_age_has_a_frontier_without_a_target(house):
-    found = frontier_of(house, promise=CLASSICAL)
-    assert found.target is None
-    assert {choice.days for choice in found.choices} == {None}
-    assert not any(choice.promised or choice.cheapest for choice in found.choices)
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"model": "", "promise": CLASSICAL}, r"without a \[model\]"),
-        ({"method": "spectral", "chain": ONE_WAY}, "'spectral': .* spectral bound needs .* reversible.* has .*tight"),
-    ],
-)
-def test_what_a_frontier_lacks_is_named(house, settings, message):
-    with pytest.raises(RunFileError, match=message):
-        frontier_of(house, **settings)
-
-
-def test_the_frontier_falls_as_more_error_is_allowed():
-    risk = partial(peak, np.array([[0.9, 0.1], [0.1, 0.9]]), method="tight")
-
-    def penalty(total, loss):
-        return 0.02 / loss**2 + 0.1 * (1 - 0.8**total)
-
-    plans = frontier(risk, penalty, max_penalties=[0.001, 0.05, 0.08, 0.2], horizon=5, max_loss=1e6)
-    assert plans[0] is None
-    risks = [plan.risk for plan in plans[1:]]
-    assert risks == sorted(risks, reverse=True)
-    assert frontier(risk, penalty, max_penalties=[0.09], horizon=1, max_loss=0.1) == [None]

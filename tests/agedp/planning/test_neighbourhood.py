@@ -8,7 +8,6 @@ from fractions import Fraction
 
 import pytest
 
-from agedp.plan_facts import read_plan
 from agedp.stages.amend import amend, preview_amendment
 from agedp.stages.publish import write_folder_as_of
 from agedp_data.errors import Refused
@@ -82,18 +81,6 @@ def test_windows_of_small_changes_hold_by_the_scales_of_the_draws(homes, spend):
     report = (release.path / "report.html").read_text()
     assert faults_of(report) == []
     assert "change of 30 kWh" in Page(report).text
-
-
-def test_the_scale_is_that_of_the_small_change(homes):
-    write(homes, promised("per-request"), rest="[compare]\ndelta_kwh = [30]\n")
-    [line] = [line for line in plan_lines(homes.session(), verbose=True) if line.startswith("mean noise scale")]
-    # .4 in 4 days are .1 a day for 2 kWh, 2.5 for 50 kWh: the scale is .4 of the clamp
-    assert "per-request 0.4," in line
-    assert read_plan(homes.session()).facts["mean_noise_by_schedule"]["per-request"] == pytest.approx(0.4)
-    homes.run(today=TODAY)
-    assert [row.scale for row in homes.rows()] == pytest.approx([2000 / 0.1] * DAYS)
-    assert {row.loss for row in homes.rows()} == {2_500_000_000}
-    assert bounds_of(homes.release)["change of 30 kWh"] == Decimal("1.5")
 
 
 def test_a_cap_that_binds_is_kept_and_the_plan_says_so(homes):

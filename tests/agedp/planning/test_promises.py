@@ -10,11 +10,9 @@ from typing import ClassVar, Literal
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from agedp.ledger_session import comparison_view
-from agedp.planning.notion_comparison import ComparisonTarget, compare_promises, epsilon_at, smallest_epsilon
+from agedp.planning.notion_comparison import ComparisonTarget, compare_promises
 from agedp.planning.row_noise import ChangeYardstick
 from agedp_data.accounting.ageing import peak
 from agedp_data.errors import RunFileError
@@ -170,38 +168,6 @@ def test_for_an_error_each_row_has_the_smallest_four_digit_bound(house, rest):
     assert float(rows["w-event", "5 days, even"].epsilon) == pytest.approx(5 * math.sqrt(2) * 20 / 250, rel=1e-3)
 
 
-def test_the_cheapest_row_of_each_kind_is_marked(compared):
-    found, _ = compared(risk="0.6", total="15")
-    for kind in ("assumption-free", "conditional"):
-        entries = [entry for entry in found.entries if entry.meets_target and entry.bound.kind == kind]
-        cheapest = min(entries, key=lambda entry: entry.series.noise_kwh)
-        assert [entry for entry in found.entries if entry.cheapest and entry.bound.kind == kind] == [cheapest]
-
-
-def test_the_smallest_number_of_households_makes_a_release_usable(compared):
-    _, rows = compared(risk="0.6", homes=3, rest=FEW)
-    for key in (("classical", "each day"), ("discounted", "exponential 0.9, renewal")):
-        entry = rows[key]
-        assert entry.series.noise_kwh > 1
-        assert entry.series.unusable_days == DAYS
-        for fewer in (0, 1):
-            more = compared(risk="0.6", homes=entry.needs.households_needed - fewer, rest=FEW)[1][key]
-            assert (more.series.noise_kwh <= 1) == (more.needs is None) == (not fewer)
-
-
-def test_the_epsilon_that_makes_a_release_usable_keeps_the_caps(compared):
-    _, rows = compared(risk="0.3", homes=40, cap="0.8", rest="")
-    for key in (("classical", "each day"), ("w-event", "5 days, even"), ("classical", "all days alike")):
-        needs = rows[key].needs
-        more = compared(risk=str(needs.bound), homes=40, cap="0.8", rest="")[1][key]
-        assert more.series.noise_kwh <= 1 < rows[key].series.noise_kwh
-        assert more.series.epsilon == needs.epsilon
-        # 40 households: sqrt 2 x 20/(40 e) = 1 at e = .7071
-        assert needs.epsilon / 1e9 == pytest.approx(math.sqrt(0.5), rel=2e-3)
-    low = [entry.needs for entry in compared(risk="0.3", homes=40, cap="0.7", rest="")[0].entries if entry.needs]
-    assert {(needs.bound, round(needs.epsilon / 1e9, 6)) for needs in low} == {(None, 0.707107)}
-
-
 def test_without_a_target_the_bound_of_the_run_file_is_the_target(house, compared):
     found, rows = compared(rest="")
     assert found.target == ComparisonTarget(risk=Decimal(1), from_run_file=True)
@@ -213,25 +179,6 @@ def test_without_a_target_the_bound_of_the_run_file_is_the_target(house, compare
     risk = float(peak(CHAIN, 0.2, age=1, interval=1, method="tight"))
     assert float(found.target.risk) == pytest.approx(risk, rel=0.1)
     assert rows["age-dependent", "as the run file says"].meets_target
-
-
-def test_what_cannot_be_had_says_why(house, compared):
-    _, rows = offers(begun(house, rest=""), risk=Decimal(1))
-    assert "needs a [model]" in rows["age-dependent", "tight"].reason
-    assert "[compare]" in rows["discounted", ""].reason
-    live = house.run_file.read_text().replace('"archive"', '"live"').replace("notion =", "age_days = 1\nnotion =")
-    house.run_file.write_text("\n".join(line for line in live.splitlines() if not line.startswith("last_day")))
-    found, rows = offers(house.session(), risk=Decimal(1))
-    assert "last_day" in rows["classical", "all days alike"].reason
-    assert found.endless
-    assert rows["classical", "each day"].series.beyond
-    promise = WEEKLY.replace("window = 1", "window = 0.01")
-    daily = compared(error_kwh=0.001, cap="0.01", promise=promise, rest="")[1]["classical", "each day"]
-    assert "max_day_epsilon = 0.01: a day would need epsilon 56.57" in daily.reason  # 20 sqrt 2/(500 x .001)
-    with pytest.raises(RunFileError, match="min_households = 600"):
-        compared(risk="1", least=600, rest="")
-    capped = compared(risk="1000000", cap="0.5", rest="")[1]["classical", "all days alike"]
-    assert capped.epsilon == Decimal("0.5") * DAYS
 
 
 def test_the_smallest_published_group_of_the_noisiest_mean_decides(house):
@@ -300,22 +247,6 @@ def test_a_new_notion_is_a_row(house, monkeypatch):
     _, rows = offers(begun(house, rest=""), risk=Decimal("0.6"))
     assert set(rows["doubled", "halves"].series.losses) == {300_000_000}
     assert rows["doubled", "halves"].keys["epsilon_per_day"] == "0.3"
-
-
-@settings(max_examples=40)
-@given(st.integers(100, 90_000), st.floats(0.2, 3), st.floats(1e-6, 1e4), st.booleans())
-def test_the_smallest_epsilon_is_that_of_a_walk_along_the_grid(place, power, guess, capped):
-    target = float(epsilon_at(place)) ** -power * (1 + 1e-12)
-    cap = float(epsilon_at(place + 50))
-
-    def noise_of(amount):
-        if amount < Decimal("0.00001"):
-            return None
-        return (min(float(amount), cap) if capped else float(amount)) ** -power
-
-    assert smallest_epsilon(noise_of, target, guess=guess) == epsilon_at(place) or float(epsilon_at(place)) < 1e-5
-    if capped:
-        assert smallest_epsilon(noise_of, cap**-power * 0.99, guess=guess) is None
 
 
 def test_the_command_needs_no_input_and_refuses_another_target(house):

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-import agedp
 from agedp.ledger_session import comparison_view
 from agedp.plan_facts import read_plan
 from agedp.planning.notion_comparison import ComparisonTarget, compare_promises
@@ -108,18 +107,6 @@ def test_sixty_days_fit_where_the_reference_says_so(promised):
     assert permitted_days(session.run.run_file, 500_000_000) == 60
 
 
-def test_plan_says_what_fills_the_total_and_what_a_period_comes_to(promised):
-    session = promised(DAILY.format(0.02, 10, "1e-6"))
-    lines = span_lines(read_plan(session))
-    assert "permits epsilon 0.0939 on each of them, 34.3 by their pure sum" in lines[-4]
-    assert lines[-3:] == [
-        "epsilon_per_day = 0.0939 would fill epsilon_total over 365 days",
-        "365 days, released and planned, together: epsilon 7.3 by their pure sum; 1.79 at delta = 1e-6, "
-        "2.27 at delta = 1e-9",
-        "   tighter, not enforced (privacy-loss distribution): 1.67 at delta = 1e-6",
-    ]
-
-
 def test_a_cap_that_limits_the_day_is_named(promised):
     capped = YEARLY.replace("365", "30").replace("max_day_epsilon = 1", "max_day_epsilon = 0.1")
     session = promised(capped, days=3, clamp="1")
@@ -130,27 +117,6 @@ def test_a_cap_that_limits_the_day_is_named(promised):
     assert enumerated_epsilon(alone, 30, **known) <= 10 < enumerated_epsilon(alone * 1.002, 30, **known)
     session = promised(DAILY.format(0.01, 30, "1e-6").replace("max_day_epsilon = 1", "max_day_epsilon = 0.1"))
     assert not any("would fill" in line for line in span_lines(read_plan(session)))
-
-
-def test_bounds_with_a_delta_have_their_names_and_the_sum_no_cap(promised, house):
-    session = promised(YEARLY.replace('"unlimited"', "50").replace("365", "20"), days=3)
-    lines = plan_lines(session, verbose=True)
-    assert any(line.endswith("the sum of the losses is not capped") for line in lines)
-    starts = [line.partition(" after these releases: ")[0] for line in lines if " of at most " in line]
-    assert starts == ["Total", "Window of 20 days"]
-    assert any(line.endswith("household, with delta 1e-6. Assumption-free.") for line in lines)
-    daily = plan_lines(promised(DAILY.format(0.02, 10, "1e-6"), days=3), verbose=True)
-    assert any(line.startswith("Notions that guarantee the same bound on one day as") for line in daily)
-    assert len(repr(agedp.plan(house.run_file))) < 5000
-
-
-def test_a_pure_promise_shows_both_deltas_and_a_short_one_none(promised):
-    pure = DAILY.format(0.1, 100, "").replace('delta = ""\n', "")
-    for days, told in ((40, ["0.000001", "0.000000001"]), (7, None)):
-        session = promised(pure, days=days)
-        found = read_plan(session).span_facts
-        assert "price_of_delta" not in found
-        assert [each["delta"] for each in found["period"]["totals"]] == told if told else found == {}
 
 
 def test_a_comparison_keeps_the_delta_where_it_applies(promised):
@@ -177,9 +143,3 @@ def test_a_delta_above_one_in_n_squared_is_a_warning(house):
     promise = summary.run.run_file.promise
     assert delta_warning(promise.model_copy(update={"delta": Decimal(1) / 9}), 3) == ""
     assert delta_warning(promise, 2) == ""
-
-
-def test_promises_of_the_library_take_a_delta():
-    caps = {"max_day_epsilon": 0.5, "epsilon_total": 10}
-    assert agedp.Classical(**caps, delta="1e-6", epsilon_per_day=0.5).keys()["delta"] == "1e-6"
-    assert "delta" not in set(agedp.Classical(**caps, epsilon_per_day=0.5).keys())

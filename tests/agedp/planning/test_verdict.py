@@ -16,7 +16,6 @@ import agedp as library
 from agedp.budget import ReleaseTerms
 from agedp.plan_facts import read_plan
 from agedp.planning.verdict import judge_first_release
-from agedp.setup.run_file_options import toml_of
 from agedp.stages.amend import amend
 from agedp_data.config import contract_part
 from agedp_data.config.loading import parse
@@ -190,17 +189,6 @@ def test_an_interval_is_judged_by_the_yardsticks_mean(series, moved, mean):
         assert error.ratio == pytest.approx(LN_10 * moved / (epsilon * homes) / mean, rel=0.02)
         assert error.grade == ("fit" if error.ratio <= 0.1 else "rough" if error.ratio <= 0.25 else "")
         assert words(verdict) == ([] if error.grade else ["useless"])
-
-
-def test_the_mean_of_many_rows_has_the_error_of_a_normal_law():
-    """A mean of n Laplace draws has a standard deviation of sqrt(2/n) b, and 1.645 of them at 90 %."""
-    verdict = judged({"epsilon_per_day": Decimal("0.5")}, days=365)
-    by_span = {error.span: error.half_width for error in verdict.errors}
-    scale = 50 / (0.5 * 40)
-    assert by_span["month"] == pytest.approx(1.645 * scale * math.sqrt(2 / 30), rel=0.01)
-    assert by_span["whole period"] == by_span["year"] == pytest.approx(1.645 * scale * math.sqrt(2 / 365), rel=0.002)
-    assert by_span["day"] < LN_10 * scale / 2  # smoothed: less than half
-    assert verdict.purpose == "rough for days, fit for months"
 
 
 def test_an_error_of_no_use_in_any_span_is_refused():
@@ -437,12 +425,6 @@ def test_sanitise_takes_the_words_also_when_it_continues(house):
     assert accepted.status == 0
     assert 'Accepted in writing by "useless"' in accepted.err
     assert agedp(*words_given).status == 0  # the words are free: the same call without them continues
-
-
-def test_options_write_the_words_into_the_run_file():
-    assert toml_of({"accept": ["useless", "total"]}) == {("promise", "accept"): '["useless", "total"]'}
-    assert toml_of({"accept": ["useless,total"]}) == toml_of({"accept": ["useless", "total"]})
-    assert toml_of({"accept": None}) == toml_of({"accept": []}) == {}
 
 
 @pytest.mark.parametrize(

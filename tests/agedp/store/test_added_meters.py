@@ -23,8 +23,6 @@ from agedp_data.datasets.validation import NamedColumns, ReadingRules
 from tests.agedp.conftest import CLASSICAL
 
 FIRST = datetime(2013, 3, 3)
-Row = tuple[str, str, datetime, str]
-"""Home, meter, beginning, kWh as text."""
 
 
 def columns_of(**keys) -> NamedColumns:
@@ -111,36 +109,6 @@ def home(meters, days=2, *, use=lambda meter, step: "0.2", missing=()):
     return [("A", meter, FIRST + timedelta(minutes=30 * step), use(meter, step)) for meter in meters for step in steps]
 
 
-def test_two_meters_of_a_home_add_up_and_rows_of_one_meter_do_not(tmp_path):
-    rows = home(["E1", "E2"])
-    half_hours, days, rejected = read(tmp_path, [[*rows, rows[0]]])
-    assert set(half_hours.values()) == {400}
-    assert set(days.values()) == {(48 * 400, 48)}
-    assert rejected == {"exact duplicate": 1}
-
-
-def test_a_contradiction_of_one_meter_leaves_the_half_hour_out(tmp_path):
-    rows = home(["E1", "E2"])
-    half_hours, _, rejected = read(tmp_path, [[*rows, (*rows[0][:3], "0.7")]])
-    assert len(half_hours) == 2 * 48 - 1
-    assert rejected == {"disagrees with another row about the same reading": 2}
-
-
-def test_a_half_hour_that_lacks_a_meter_of_its_day_is_missing_and_other_days_are_not(tmp_path):
-    """The second meter has one reading on the first day, and none on the second."""
-    half_hours, days, _ = read(tmp_path, [home(["E1"]), [("A", "E2", FIRST, "0.5")]])
-    assert half_hours == {("A", time_of(FIRST)): 700} | {("A", time_of(FIRST) + step): 200 for step in range(48, 96)}
-    assert days == {("A", date(2013, 3, 3)): (700, 1), ("A", date(2013, 3, 4)): (48 * 200, 48)}
-
-
-def test_energies_are_added_before_they_are_rounded(tmp_path):
-    """0.4 + 0.4 Wh is 1 Wh; 0.25 + 0.25 Wh is a half, which is rounded to the even 0."""
-    use = {"E1": ("0.0004", "0.00025"), "E2": ("0.0004", "0.00025")}
-    half_hours, days, _ = read(tmp_path, [home(["E1", "E2"], 1, use=lambda meter, step: use[meter][step % 2])])
-    assert [half_hours["A", time_of(FIRST) + step] for step in range(4)] == [1, 0, 1, 0]
-    assert days["A", date(2013, 3, 3)] == (24, 48)
-
-
 def test_powers_of_one_meter_are_rounded_once(tmp_path):
     """Half-hours of 1 and 3 W are 0.5 and 1.5 Wh: rounded to the even 0 and 2, sorted rows or not."""
     rows = home(["E1"], 1, use=lambda _, step: "13"[step % 2])
@@ -149,25 +117,6 @@ def test_powers_of_one_meter_are_rounded_once(tmp_path):
         half_hours, days, _ = read(folder, files, unit="W", add="")
         assert [half_hours["A", time_of(FIRST) + step] for step in range(4)] == [0, 2, 0, 2]
         assert days["A", date(2013, 3, 3)] == (48, 48)
-
-
-def test_hours_of_two_meters_add_up(tmp_path):
-    rows = [row for row in home(["E1", "E2"], 1) if row[2].minute == 0]
-    half_hours, days, _ = read(tmp_path, [rows], minutes=60)
-    assert half_hours == {("A", time_of(FIRST) + step): 400 for step in range(0, 48, 2)}
-    assert days["A", date(2013, 3, 3)] == (24 * 400, 24)
-
-
-def test_the_order_of_rows_and_their_division_into_parts_and_files_change_nothing(tmp_path):
-    rows = home(["E1", "E2", "B1"], 3, use=lambda meter, step: f"0.{ord(meter[0]) + step}", missing=(5, 77))
-    results = []
-    for number, (files, chunk_bytes) in enumerate(
-        [([rows], 2**24), ([rows[::-1]], 2**10), ([rows[100:], rows[:100]], 2**10), ([rows[:300], rows[250:]], 2**24)]
-    ):
-        (folder := tmp_path / str(number)).mkdir()
-        results.append(read(folder, files, chunk_bytes=chunk_bytes)[:2])
-    assert all(result == results[0] for result in results)
-    assert results[0][0] == counted([rows])
 
 
 @given(st.lists(st.integers(-(2**40), 2**40)), st.sampled_from([1, 2, 7, 1200]))
@@ -207,22 +156,3 @@ def test_three_nights_count_the_meters_that_any_file_of_a_day_has(house):
     house.run(today=first + timedelta(days=4))
     means = {row["day"]: row["true_mean_kwh"] for row in house.records("true_means")}
     assert means == {first + timedelta(days=day): pytest.approx(48 * kwh) for day, kwh in enumerate((0.3, 0.4, 0.5))}
-
-
-def test_five_minutes_in_watts_of_two_meters_are_released_as_half_hours_of_their_sum(house):
-    """6 x 60 W of 5 minutes are 30 Wh a half-hour, and 6 x -12 W are -6 Wh."""
-    first = FIRST.date()
-    house.roster([(name, first, None) for name in "AB"])
-    keys = columns_of(unit="W", negative="net").keys | {"missing": [""]}
-    text = "\n".join(f"{key} = {value!r}" for key, value in keys.items())
-    house.write(first, first, dataset="long", rest=f"[input.columns]\n{text}\n")
-    house.edit(('dataset = "long"', 'dataset = "long"\ninterval_minutes = 5'))
-    starts = [FIRST + timedelta(minutes=5 * step) for step in range(288)]
-    lines = [
-        f"{name},{meter},{at},{watts}" for name in "AB" for at in starts for meter, watts in (("in", 60), ("out", -12))
-    ]
-    (house.folder / "input").mkdir()
-    (house.folder / "input" / "a.csv").write_text("\n".join(["home,meter,at,use", *lines]) + "\n")
-    house.run()
-    assert [row["true_mean_kwh"] for row in house.records("true_means")] == [pytest.approx(48 * 0.024)]
-    assert house.release.statement["contract"]["input"]["interval_minutes"] == 5

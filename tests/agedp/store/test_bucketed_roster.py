@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import time
-import zlib
-from datetime import date, timedelta
+from datetime import date
 
 import numpy as np
 import pytest
 
 from agedp.local_files.atomic_files import FolderRemoved
-from agedp.store.bucketed_roster import BucketedRoster, write_bucketed_roster
+from agedp.store.bucketed_roster import write_bucketed_roster
 from agedp.store.store import bucket_numbers
 from agedp_data.roster import Roster, RosterRows
 
@@ -38,55 +36,6 @@ def some_rows(count: int) -> list[tuple[str, int, int, str]]:
     return rows
 
 
-def member_names(roster: RosterRows, day: date) -> dict[str, set[str]]:
-    return {
-        group: {roster.ids[code] for code in codes.tolist()} for group, codes in roster.members(day, "area").items()
-    }
-
-
-def test_the_buckets_hold_every_member_once(tmp_path):
-    rows = some_rows(60)
-    stored = write_bucketed_roster(tmp_path, roster_of(rows), 7)
-    parts = [stored.bucket(number) for number in range(7)]
-    for number, part in enumerate(parts):
-        assert all(zlib.crc32(household.encode()) % 7 == number for household in part.ids)
-    for day in range(0, 42, 3):
-        expected: dict[str, set[str]] = {}
-        for household, first, last, group in rows:
-            if first <= day <= last:
-                expected.setdefault(group, set()).add(household)
-        merged: dict[str, set[str]] = {}
-        for part in parts:
-            for group, names in member_names(part, FIRST + timedelta(days=day)).items():
-                assert not merged.setdefault(group, set()) & names
-                merged[group] |= names
-        assert merged == expected
-
-
-def test_more_buckets_than_households_leave_some_empty(tmp_path):
-    stored = write_bucketed_roster(tmp_path, roster_of([("A", 0, 9, "n"), ("B", 0, 9, "n")]), 50)
-    parts = [stored.bucket(number) for number in range(50)]
-    assert sorted(household for part in parts for household in part.ids) == ["A", "B"]
-    assert sum(int(part.on(FIRST).sum()) for part in parts) == 2
-
-
-def test_one_bucket_writes_no_file(tmp_path):
-    roster = roster_of(some_rows(5))
-    assert write_bucketed_roster(tmp_path, roster, 1).bucket(0) is roster.rows
-    assert not list(tmp_path.iterdir())
-
-
-def test_files_of_the_last_used_rosters_are_kept(tmp_path):
-    sizes = (5, 6, 7, 8, 5, 9)
-    stored = []
-    for size in sizes:
-        stored.append(write_bucketed_roster(tmp_path, roster_of(some_rows(size)), 2))
-        time.sleep(0.01)  # times of folders are exact to some milliseconds
-    assert stored[0] == stored[4]
-    folders = {path for path in stored[0].folder.parent.iterdir() if path.is_dir()}
-    assert folders == {of_size.folder for of_size in stored[2:]}
-
-
 @pytest.mark.parametrize("damage", ["one bit", "missing"])
 def test_a_damaged_bucket_is_written_again_by_the_next_run(tmp_path, damage):
     roster = roster_of(some_rows(5))
@@ -104,8 +53,3 @@ def test_a_damaged_bucket_is_written_again_by_the_next_run(tmp_path, damage):
         for household, number in zip(roster.rows.ids, bucket_numbers(roster.rows.ids, 2), strict=True)
         if number == 1
     }
-
-
-def test_the_value_that_tasks_receive_is_small(tmp_path):
-    stored = write_bucketed_roster(tmp_path, roster_of(some_rows(50)), 3)
-    assert stored == BucketedRoster(stored.folder, 3, None)

@@ -17,12 +17,10 @@ import pytest
 
 from agedp.compute import engine as engine_module
 from agedp.compute.engine_settings import Engine
-from agedp.local_files import atomic_files
 from agedp.stage_values import Delivery
 from agedp.stages.aggregate import aggregate
 from agedp.stages.ingest import ingest
 from agedp.store.daily_totals import read_daily_totals
-from agedp.store.month_reader import load_month_readings
 from agedp.store.store import (
     FileOrder,
     Store,
@@ -31,14 +29,10 @@ from agedp.store.store import (
     record_buckets,
     size_notice,
     store_buckets,
-    stored_buckets,
 )
-from agedp_data import table_schemas
-from agedp_data.datasets.synthetic import write_ausgrid
 from agedp_data.datasets.validation import ReadingRules
 from agedp_data.roster import Roster, read_roster
 from agedp_data.series.series import series_in
-from tests.agedp.store.test_half_hour_sums import ausgrid_use
 from tests.books import forget, spoil
 from tests.exact_sums import as_values
 
@@ -95,50 +89,10 @@ def stored_totals(store: Store, delivery: Delivery) -> dict[tuple[str, date], tu
     return found
 
 
-def stored_readings(store: Store, delivery: Delivery) -> Readings:
-    found = Readings()
-    for month in delivery.months:
-        of = load_month_readings(store, month, delivery.contents)
-        assert list(of.ids) == sorted(of.ids)
-        for code, time, wh in zip(of.household.tolist(), of.time.tolist(), of.energy_wh.tolist(), strict=True):
-            found[of.ids[code], datetime(1970, 1, 1) + timedelta(minutes=30 * (time + 1))] = wh
-    return found
-
-
-def rejected_rows(store: Store, delivery: Delivery) -> list[tuple[Any, ...]]:
-    """Return the rows of the quarantine file, which has each of them once."""
-    path = store.folder.parent / "quarantine_settled.parquet"
-    rows = [tuple(row.values()) for row in atomic_files.read_table(path, table_schemas.QUARANTINE).to_pylist()]
-    assert len(set(rows)) == len(rows)
-    by_reason: dict[str, int] = defaultdict(int)
-    for _, _, reason, _ in rows:
-        by_reason[reason] += 1
-    assert by_reason == delivery.rejected
-    return sorted(rows)
-
-
 @pytest.fixture(scope="module")
 def delivered(tmp_path_factory) -> tuple[Path, Readings]:
     folder = tmp_path_factory.mktemp("buckets")
     return folder / "in", write_deliveries(folder / "in")
-
-
-@pytest.fixture(scope="module")
-def plain(delivered) -> list[tuple[Any, ...]]:
-    """The rejected rows of a store with one bucket that reads everything in one part."""
-    store = Store(delivered[0].parent / "plain" / "store", "london", ReadingRules(), FileOrder("name"))
-    return rejected_rows(store, ingest(store, [str(delivered[0])], engine=Engine("synchronous", 1)))
-
-
-@pytest.mark.parametrize(("buckets", "scheduler"), [(1, "threads"), (7, "synchronous"), (64, "threads")])
-def test_every_number_of_buckets_has_the_same_readings(tmp_path, delivered, plain, buckets, scheduler):
-    folder, expected = delivered
-    store = Store(tmp_path / "c" / "store", "london", ReadingRules(), FileOrder("name"), buckets)
-    delivery = ingest(store, [str(folder)], engine=Engine(scheduler, 2, 20_000, 1))
-    assert stored_readings(store, delivery) == expected
-    assert stored_totals(store, delivery) == totals_of(expected)
-    assert rejected_rows(store, delivery) == plain
-    assert stored_buckets(store.folder) == buckets
 
 
 def roster_in(folder: Path) -> Roster:
@@ -188,17 +142,6 @@ def test_sums_are_the_same_in_buckets_processes_and_any_order(tmp_path, delivere
             counted = sum(min(totals[key][0], 25_000) for key in usable if key[1] == day and key[0] in members)
             assert int(daily_sum.exact.sum()) == counted
             assert [*daily_sum.parts] == sorted(daily_sum.parts)
-
-
-def test_buckets_of_households_with_several_channels(tmp_path):
-    account = write_ausgrid(tmp_path / "in", households=9, days=15, seed=3, first_day=date(2012, 9, 25))
-    use = ausgrid_use(sorted((tmp_path / "in").iterdir()))
-    expected = {key: sum(slots.values()) for key, slots in use.items()}
-    for buckets in (1, 7):
-        store = Store(tmp_path / f"{buckets}" / "store", "ausgrid", ReadingRules(), buckets=buckets)
-        delivery = ingest(store, [str(tmp_path / "in")], engine=INLINE)
-        assert {key: energy for key, (energy, _) in stored_totals(store, delivery).items()} == account.truth()
-        assert expected == account.truth()
 
 
 def test_results_that_reach_the_client_do_not_grow_with_households(tmp_path, monkeypatch):

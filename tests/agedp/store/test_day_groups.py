@@ -19,7 +19,6 @@ from agedp.store.store import FileOrder, PartMonth, PartSpan, Store
 from agedp_data.datasets.timestamps import day_number
 from agedp_data.datasets.validation import ReadingRules
 from tests.agedp.store.test_buckets import stored_totals, totals_of, write_rows
-from tests.books import forget, spoil
 
 INLINE = Engine("synchronous", 1)
 MARCH = day_number(date(2013, 3, 1))
@@ -40,23 +39,6 @@ def groups_of(bounds: list[tuple[int, int] | None]) -> list[tuple[tuple[int, ...
         (tuple(part.file_index for part in group.parts), group.first - MARCH, group.last - MARCH, group.is_cut)
         for group in group_parts(store_in(Path("unused")), "2013-03", parts, spans)
     ]
-
-
-def test_parts_that_share_days_are_one_group():
-    assert groups_of([(0, 13), (14, 14), (15, 15)]) == [
-        ((0,), 0, 13, False),
-        ((1,), 14, 14, False),
-        ((2,), 15, 15, False),
-    ]
-    assert groups_of([(0, 13), (5, 20), (15, 15)]) == [((0, 1, 2), 0, 20, False)]
-    assert groups_of([(0, 5), None]) == [((0, 1), 0, 30, False)]
-    assert groups_of([(3, 4), (3, 4)]) == [((0, 1), 3, 4, False)]
-
-
-def test_a_night_with_a_reading_of_the_day_before_is_in_two_groups():
-    assert groups_of([(0, 13), (13, 14), (14, 15)]) == [
-        ((0, 1), 0, 13, True), ((1, 2), 14, 14, True), ((2,), 15, 15, True)
-    ]  # fmt: skip
 
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)).map(lambda days: (min(days), max(days))), min_size=1))
@@ -115,18 +97,6 @@ def test_a_correction_of_an_earlier_night_changes_its_days(tmp_path):
         delivery = ingest(store, [str(folder)], engine=INLINE)
         assert stored_totals(store, delivery) == totals_of(readings)
     assert delivery.rejected == {"corrected by a later file": 5 * 48}
-
-
-def test_a_damaged_record_is_written_again(tmp_path):
-    folder, store = tmp_path / "in", store_in(tmp_path)
-    folder.mkdir()
-    write_rows(folder / "a.csv", night(1) + night(1)[:9])
-    first = ingest(store, [str(folder)], engine=INLINE)
-    sound = store.books.rows("deduplicated")
-    for damage in (spoil, forget):
-        damage(store.folder.parent, "deduplicated")
-        assert ingest(store, [str(folder)], engine=INLINE).rejected == first.rejected
-        assert store.books.rows("deduplicated") == sound
 
 
 def test_groups_of_a_file_in_other_parts_have_other_names(tmp_path):

@@ -7,24 +7,19 @@ import random
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from datetime import date, datetime, timedelta
-from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from agedp.compute.engine_settings import Engine
-from agedp.stages.aggregate import aggregate
 from agedp.stages.ingest import ingest
-from agedp.store import half_hour_sums, month_reader
+from agedp.store import half_hour_sums
 from agedp.store.half_hour_sums import sum_half_hours
 from agedp.store.store import Store
 from agedp_data.datasets.synthetic import write_ausgrid, write_london
 from agedp_data.datasets.validation import NamedColumns, ReadingRules
-from agedp_data.errors import ChainError
-from agedp_data.markov.states import RepresentativeValues
 from agedp_data.roster import read_roster
-from agedp_data.series.mean import Mean
 from agedp_data.series.profile import Profile, profile_sensitivity
 from agedp_data.series.series_terms import days_of
 from tests.exact_sums import by_group, profile_of
@@ -164,22 +159,6 @@ def test_sums_are_those_of_plain_dictionaries(tmp_path, dataset):
     assert {len(one.slots) for (day, _), one in sums.items() if day != SPRING} == {48}
 
 
-def test_sums_of_wide_clamps_add_up_to_the_daily_sum(tmp_path):
-    account = write_london(tmp_path / "in", households=20, first_day=FIRST, days=9, seed=6)
-    roster = roster_of(tmp_path, [f"{household},{FIRST},,a" for household in account.household_ids])
-    store, delivery = stored(tmp_path, account.files)
-    profiles = {"p": profile_of(10**5, 10**6, 4_321, 2)}
-    sums = sum_half_hours(store, delivery, roster, days=account.days(), series=profiles, engine=INLINE)
-    mean = Mean(statistic="mean", clamp_kwh=Decimal(1000), missing_kwh=Decimal("4.321"))
-    daily = aggregate(store, delivery, roster, days=account.days(), series={"p": mean})
-    assert {key: int(one.exact.sum()) for key, one in sums.items()} == {
-        key: int(one.exact.sum()) for key, one in daily.items()
-    }
-    assert {key: one.usable.tolist() for key, one in sums.items()} == {
-        key: one.usable.tolist() for key, one in daily.items()
-    }
-
-
 def test_no_partition_or_order_of_files_changes_a_sum(tmp_path, monkeypatch):
     account = write_london(tmp_path / "in", households=9, first_day=FIRST, days=6, seed=2, per_file=500)
     roster = roster_of(
@@ -260,24 +239,6 @@ def test_one_households_day_moves_a_profile_by_at_most_its_sensitivity(tmp_path,
     assert {change for day, change in changes if day != touched[1]} == {0}
 
 
-def test_half_hours_count_as_the_values_of_their_states(tmp_path):
-    readings = [0, 99, 100, 5_000] * 12
-    days = {("A", FIRST): readings, ("B", FIRST): readings[:47]}
-    store, delivery = stored(tmp_path, [write_days(tmp_path / "in" / "a.csv", days)])
-    roster = roster_of(tmp_path, [f"A,{FIRST},,x", f"B,{FIRST},,x"])
-    profiles = {
-        "states": profile_of(10**4, 10**6, 0, 2, values="states"),
-        "clamped": profile_of(150, 10**6, 0, 2, values="states"),
-    }
-    states = RepresentativeValues("half-hour", (100, 300))
-    sums = sum_half_hours(store, delivery, roster, days=[FIRST], series=profiles, states=states, engine=INLINE)
-    assert sums[FIRST, "states"].exact.tolist() == [[100, 100, 400, 800] * 11 + [100, 100, 400, 400]]
-    assert sums[FIRST, "clamped"].exact.tolist() == [[100, 100, 300, 300] * 11 + [100, 100, 300, 150]]
-    assert [by_group(sums[FIRST, name], "clamped") for name in profiles] == [{"all": 0}, {"all": 2}]
-    with pytest.raises(ChainError, match="states of half-hours, not of days"):
-        half_hour_sums.half_hour_states(profiles, RepresentativeValues("day", (100, 300)))
-
-
 COLUMNS = NamedColumns("home", "at", "iso", "start", "Europe/London", "Europe/London", "wh", "Wh", ("",))
 
 
@@ -318,46 +279,3 @@ def test_the_repeated_hour_is_in_its_two_half_hours(tmp_path):
     result = sum_half_hours(store, delivery, roster, days=[day], series=profiles, engine=INLINE)[day, "p"]
     by_hand = [sum(use[household, day][slot] for household in account.household_ids) for slot in range(48)]
     assert (len(result.slots), result.exact[0].tolist()) == (48, by_hand)
-
-
-def test_only_parts_with_the_requested_days_are_opened(tmp_path, monkeypatch):
-    days = days_of(date(2013, 1, 1), date(2013, 1, 5))
-    chance = random.Random(1)  # noqa: S311 - made-up readings
-    base = {(home, day): [chance.randrange(900) for _ in range(48)] for home in "AB" for day in days}
-    files = [
-        write_days(tmp_path / "in" / f"{day}.csv", {key: values for key, values in base.items() if key[1] == day})
-        for day in days
-    ]
-    again = write_days(tmp_path / "in" / "again.csv", {("A", days[0]): [1] * 24 + list(base["A", days[0]])[24:]})
-    store, delivery = stored(tmp_path, [*files, again])
-    roster = roster_of(tmp_path, [f"A,{days[0]},,x", f"B,{days[0]},,y"])
-    every_day = sum_half_hours(store, delivery, roster, days=days, series=PROFILES, engine=INLINE)
-    opened, real = [], month_reader.load_part_rows
-
-    def load(*arguments, **keys):
-        opened.append(arguments[1].file_index)
-        return real(*arguments, **keys)
-
-    monkeypatch.setattr(month_reader, "load_part_rows", load)
-    by_day: dict[tuple[date, str], object] = {}
-    for number, day in enumerate(days):
-        opened.clear()
-        by_day |= as_lists(sum_half_hours(store, delivery, roster, days=[day], series=PROFILES, engine=INLINE))
-        assert len(set(opened)) == (2 if number == 0 else 1)  # the first day was delivered twice, and disagrees
-    assert by_day == as_lists(every_day)
-
-
-def test_days_without_readings_are_missing_and_no_day_is_no_sum(tmp_path):
-    store, delivery = stored(tmp_path, [write_days(tmp_path / "in" / "a.csv", {("A", FIRST): [5] * 48})])
-    roster = roster_of(tmp_path, ["A,2012-01-01,,x", "B,2012-12-01,,y"])
-    profiles = {"p": profile_of(100, 500, 96, 2, by="area")}
-    days = [date(2012, 5, 31), date(2012, 12, 1), FIRST]
-    sums = sum_half_hours(store, delivery, roster, days=days, series=profiles, engine=INLINE)
-    assert [{group: {*wh} for group, wh in by_group(one).items()} for one in sums.values()] == [
-        {"x": {2}},
-        {"x": {2}, "y": {2}},
-        {"x": {5}, "y": {2}},
-    ]
-    assert [by_group(one, "usable") for one in sums.values()] == [{"x": 0}, {"x": 0, "y": 0}, {"x": 1, "y": 0}]
-    assert sum_half_hours(store, delivery, roster, days=[], series=profiles, engine=INLINE) == {}
-    assert sum_half_hours(store, delivery, roster, days=days, series={}, engine=INLINE) == {}

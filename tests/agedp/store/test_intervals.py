@@ -8,10 +8,7 @@ from datetime import date, datetime, time, timedelta
 
 import pytest
 
-from agedp.setup.init_run_file import init
-from agedp.setup.run_file_options import toml_of
-from agedp_data.config import load
-from agedp_data.errors import ContractChanged, PreflightFailed, RunFileError
+from agedp_data.errors import ContractChanged, RunFileError
 from tests import minimal
 
 FIRST = date(2013, 3, 30)
@@ -62,42 +59,6 @@ def prepare(house, minutes, *, declared=None):
     )
 
 
-def by_hand(minutes: int) -> dict[date, tuple[int, int]]:
-    """Return sums (Wh) and usable households by London day: D lacks 6 of 48 half-hours (or 24 hours), C one.
-
-    The clock goes forward on the second day, which has 23 hours; a British day then begins at 23:00 UTC.
-    """
-    starts = [datetime(2013, 3, 30), datetime(2013, 3, 31), datetime(2013, 3, 31, 23), datetime(2013, 4, 1, 23)]
-    sums = {}
-    for number in range(DAYS):
-        homes = HOMES.replace("D", "") if number == 0 else HOMES
-        of_day = [wh for (home, at), wh in USE.items() if home in homes and starts[number] <= at < starts[number + 1]]
-        sums[FIRST + timedelta(days=number)] = sum(of_day), len(homes)
-    lost = [USE.get(("C", LONE + timedelta(minutes=part)), 0) for part in range(0, max(minutes, 30), 15)]
-    total, usable = sums[date(2013, 4, 1)]
-    return {**sums, date(2013, 4, 1): (total - sum(lost), usable)}
-
-
-@pytest.mark.parametrize("minutes", [15, 30, 60])
-def test_readings_of_an_interval_come_to_their_daily_sums(house, minutes):
-    """A half-hour or hour that lacks a quarter is missing, so C counts without it."""
-    prepare(house, minutes)
-    sums = house.run().checked.sums.by_day
-    found = {day: (int(one.exact.sum()), int(one.usable.sum())) for (day, _), one in sums.items()}
-    assert found == by_hand(minutes)
-    findings = json.loads((house.folder / "confidential" / "preflight.json").read_text())["findings"]
-    assert {each["check"]: each["verdict"] for each in findings}["readings"] == "ok"
-
-
-@pytest.mark.parametrize(("minutes", "declared"), [(60, 30), (15, 30), (30, 60), (30, 15), (15, 60), (60, 15)])
-def test_another_interval_than_declared_is_refused(house, minutes, declared):
-    prepare(house, minutes, declared=declared)
-    with pytest.raises(PreflightFailed) as caught:
-        house.run()
-    assert f"readings are {minutes} minutes apart, not {declared}; write " in caught.value.private
-    assert not (house.folder / "ledger.sqlite").exists()
-
-
 def test_the_interval_is_registered_and_silence_means_30(house):
     prepare(house, 30)
     house.run()
@@ -127,19 +88,3 @@ def test_an_interval_that_cannot_be_declared_is_refused(house, dataset, minutes)
         house.edit(("[output]\n", TABLE + "[output]\n"))
     with pytest.raises(RunFileError, match=r"\[input\] interval_minutes = "):
         house.context()
-
-
-@pytest.mark.parametrize("minutes", [15, 30, 60])
-def test_init_reads_the_interval_off_the_rows(house, minutes):
-    prepare(house, minutes)
-    options = {
-        "zone": "UTC", "day_zone": "Europe/London", "stamp": "start", "household_column": "home", "unit": "Wh",
-        "clamp_kwh": "50", "min_households": "2", "epsilon_per_day": "0.5", "max_day_epsilon": "0.5",
-        "epsilon_total": "9",
-    }  # fmt: skip
-    made = init([str(house.folder / "input" / "a.csv")], folder=house.folder / "made", options=toml_of(options))
-    written = " ".join(made.run_file.read_text().split())
-    assert (f"interval_minutes = {minutes}" in written) == (minutes != 30)
-    assert made.households == len(HOMES)
-    assert (made.facts.first, made.facts.last) == (FIRST, FIRST + timedelta(days=DAYS - 1))
-    assert load(made.run_file).input.interval_minutes == minutes

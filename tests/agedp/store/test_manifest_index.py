@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
-from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 
 import pytest
 
 from agedp.compute.engine_settings import Engine
-from agedp.local_files.atomic_files import checked_json
-from agedp.local_files.books import Books
 from agedp.stage_values import Delivery
 from agedp.stages.ingest import ingest
 from agedp.store import store as stores
@@ -63,68 +58,8 @@ def read_one_by_one(store: Store) -> dict[str, Manifest]:
     return {content: manifest for content, manifest in manifests.items() if manifest is not None}
 
 
-def test_an_unchanged_manifest_is_not_parsed_again(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = read_one_by_one(store)
-    assert len(expected) == 3
-    monkeypatch.setattr(stores.Store, "manifest", lambda *_: pytest.fail("a manifest was parsed"))
-    monkeypatch.setattr(Books, "put", lambda *_, **__: pytest.fail("the index was written"))
-    assert read_manifests(store).manifests == expected
-
-
 def spoil(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-9])
-
-
-def edit(path: Path) -> None:
-    """Change a count and keep the checksum right: the rows no longer add up."""
-    record = json.loads(path.read_bytes())
-    record["parts"][0]["rows_read"] += 1
-    path.write_bytes(checked_json({key: value for key, value in record.items() if key != "checksum"}))
-
-
-def flip_and_keep_times(path: Path) -> None:
-    """Change a byte; size and time of the last change of the content stay."""
-    status, content = path.stat(), bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 4
-    path.write_bytes(content)
-    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
-
-
-@pytest.mark.parametrize("damage", [spoil, edit, flip_and_keep_times, Path.unlink])
-def test_the_manifest_is_the_truth(store: Store, damage: Callable[[Path], None]) -> None:
-    first, *others = manifest_paths(store)
-    damage(first)
-    for _ in range(2):  # the second time from the index
-        stored = read_manifests(store)
-        assert stored.manifests == read_one_by_one(store)
-        assert stored.manifests.keys() == {path.stem for path in others}
-        assert stored.damaged == ({first.stem} if first.exists() else set())
-
-
-def test_a_manifest_that_comes_back_counts_again(store: Store, tmp_path: Path) -> None:
-    first = manifest_paths(store)[0]
-    first.rename(tmp_path / "aside.json")
-    assert len(read_manifests(store).manifests) == 2
-    (tmp_path / "aside.json").rename(first)
-    assert read_manifests(store).manifests == read_one_by_one(store)
-    assert len(read_manifests(store).manifests) == 3
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        lambda store: books.spoil(store.folder.parent, "manifests"),
-        lambda store: books.forget(store.folder.parent, "manifests"),
-        lambda store: store.books.put("manifests", dict.fromkeys(store.books.keys("manifests"), b"{}")),
-        lambda store: store.books.put("manifests", dict.fromkeys(store.books.keys("manifests"), b'["", {}]')),
-        lambda store: store.books.path.unlink(),
-    ],
-)
-def test_a_damaged_index_is_written_again(store: Store, damage: Callable[[Store], object]) -> None:
-    before = store.books.rows("manifests")
-    damage(store)
-    assert read_manifests(store).manifests == read_one_by_one(store)
-    assert store.books.rows("manifests") == before
 
 
 def test_a_manifest_of_a_later_version_counts_after_the_upgrade(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,26 +75,6 @@ def test_a_manifest_of_a_later_version_counts_after_the_upgrade(store: Store, mo
     assert read_manifests(store).manifests == expected
 
 
-def test_a_stale_index_costs_the_new_files_only(
-    store: Store, filled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    written = write_london(tmp_path / "late", households=2, first_day=date(2013, 2, 5), days=2, seed=9)
-    written.files[0].rename(store.folder.parents[1] / "input" / "late.csv")
-    stale = store.books.path.read_bytes()
-    deliver(store)
-    store.books.path.write_bytes(stale)
-    parsed: list[str] = []
-    parse = stores.Store.manifest
-    monkeypatch.setattr(
-        stores.Store, "manifest", lambda store, content: parsed.append(content) or parse(store, content)
-    )
-    manifests = read_manifests(store).manifests
-    assert len(parsed) == 1
-    monkeypatch.undo()
-    assert manifests == read_one_by_one(store)
-    assert len(manifests) == 4
-
-
 def test_a_second_delivery_reads_no_manifest_and_writes_nothing(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     first = deliver(store)
     states = {path: path.stat().st_mtime_ns for path in store.folder.parent.rglob("*") if path.is_file()}
@@ -167,16 +82,6 @@ def test_a_second_delivery_reads_no_manifest_and_writes_nothing(store: Store, mo
     assert deliver(store) == first
     changed = {path.name for path, time in states.items() if path.stat().st_mtime_ns != time}
     assert changed <= {"quarantine_settled.parquet"}
-
-
-@pytest.mark.parametrize("damage", [spoil, flip_and_keep_times, Path.unlink, lambda path: path.write_bytes(b"")])
-def test_a_damaged_table_of_rows_is_written_again(store: Store, damage: Callable[[Path], object]) -> None:
-    deliver(store)
-    quality = store.folder.parent / "quality.parquet"
-    before = quality.read_bytes()
-    damage(quality)
-    deliver(store)
-    assert quality.read_bytes() == before
 
 
 def test_a_renamed_file_counts_once_and_one_that_is_gone_still_counts(store: Store) -> None:
@@ -194,20 +99,6 @@ def test_a_changed_file_is_read_again(store: Store) -> None:
     path.write_text("".join(lines[:-1]))
     assert deliver(store).files_new == 1
     assert len(read_manifests(store).manifests) == 4
-
-
-@pytest.mark.parametrize("table", ["month=2013-01", "part_days/month=2013-01"])
-@pytest.mark.parametrize("damage", [spoil, Path.unlink])
-def test_a_part_of_another_size_is_not_stored(store: Store, table: str, damage: Callable[[Path], None]) -> None:
-    manifests = read_manifests(store).manifests
-    assert all(StoredSizes(store).contains(content, manifest) for content, manifest in manifests.items())
-    part = sorted((store.folder / table).glob("*.parquet"))[0]
-    damage(part)
-    damaged = part.stem.rpartition("-")[0]
-    sizes = StoredSizes(store)
-    found = {content for content, manifest in manifests.items() if sizes.contains(content, manifest)}
-    assert found == manifests.keys() - {damaged}
-    assert not sizes.contains(damaged, None)
 
 
 def test_parts_of_removed_months_are_not_expected(store: Store) -> None:

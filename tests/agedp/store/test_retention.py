@@ -81,15 +81,6 @@ def test_rows_without_a_date_leave_with_the_last_month_of_their_file(store, line
     assert naming(store, "ODD") == 1
 
 
-def test_rejected_rows_are_numbered_from_the_beginning_of_the_file(store):
-    lines = [f"A,2013-0{month}-0{number} 00:30:00,-1" for number in range(1, 10) for month in (1, 2)]
-    deliver(store, *lines, size=40)
-    for month in (1, 2):
-        tables = (store.folder / "quarantine" / f"month=2013-0{month}").glob("*.parquet")
-        rows = sorted((row["row"], row["text"]) for path in tables for row in pq.read_table(path).to_pylist())
-        assert rows == [(i, line) for i, line in enumerate(lines) if f"-0{month}-" in line]
-
-
 def test_what_was_removed_stays_so_when_more_is_kept_later(store):
     deliver(store, GOOD.format("A", 2))
     let_go(store, APRIL)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import shutil
@@ -29,9 +28,6 @@ from agedp.store.store import (
     Store,
     content_id,
     month_folder,
-    month_name,
-    month_numbers,
-    months_between,
     months_folder,
     read_manifests,
     write_manifest,
@@ -254,27 +250,6 @@ def test_a_folder_that_others_may_enter_is_closed_and_its_parent_is_not(tmp_path
     assert (modes([tmp_path / "a" / "b"]), modes([tmp_path / "a"])) == ({0o700}, {0o755})
 
 
-def test_a_full_disk_is_one_line_and_the_next_run_is_whole(empty, monkeypatch):
-    def full(_: int) -> NoReturn:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(InputError, match=r"^\[output\] cannot be written \(No space left on device\)"):
-        deliver(empty)
-    assert [path for path in empty.folder.rglob("*") if path.is_file()] == []
-    monkeypatch.undo()
-    delivery = deliver(empty)
-    assert delivery.files_new == delivery.files
-
-
-def test_what_a_killed_run_left_is_not_in_the_way(tmp_path, monkeypatch):
-    monkeypatch.setattr(os, "getpid", lambda: 1)  # as in a container
-    (tmp_path / ".a.1-0.tmp").write_bytes(b"")
-    atomic_files.write(tmp_path / "a", b"whole")
-    assert (tmp_path / "a").read_bytes() == b"whole"
-    assert [path.name for path in tmp_path.iterdir() if path.suffix == ".tmp"] == [".a.1-0.tmp"]
-
-
 def test_other_rules_another_dataset_or_other_bytes_are_another_content(tmp_path: Path) -> None:
     one = Store(tmp_path, "ausgrid", ReadingRules())
     others = [replace(one, dataset="london"), replace(one, rules=ReadingRules(max_half_hour_wh=1))]
@@ -288,10 +263,3 @@ def test_other_rules_another_dataset_or_other_bytes_are_another_content(tmp_path
         )
         == 5
     )
-
-
-def test_months_are_named_by_the_calendar() -> None:
-    names = [month_name(int(month)) for month in month_numbers(np.array([-1, 0, 15_705, 15_706]))]
-    assert names == ["1969-12", "1970-01", "2012-12", "2013-01"]
-    assert months_between(date(2012, 11, 30), date(2013, 2, 1)) == ("2012-11", "2012-12", "2013-01", "2013-02")
-    assert months_between(date(2012, 2, 29), date(2012, 2, 29)) == ("2012-02",)

@@ -92,10 +92,6 @@ def test_changes_are_those_of_a_walk_and_move_no_day(zone):
         assert begins_as_recorded(recorded, zone, min(since, LAST))
 
 
-def test_an_open_period_is_recorded_for_ten_years():
-    assert len(zone_changes(LONDON, FIRST, None)) == 1 + 2 * 10
-
-
 def moved(zone: str, true: str, recorded: str) -> list[str]:
     lines = [line.replace(true, recorded) for line in zone_changes(zone, FIRST, LAST)]
     assert lines != list(zone_changes(zone, FIRST, LAST))

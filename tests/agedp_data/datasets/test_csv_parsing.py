@@ -82,13 +82,6 @@ def test_an_odd_row_is_rejected_and_its_neighbours_are_kept(odd):
     assert parsed.rows_read == 3
 
 
-def test_all_odd_rows_together_are_what_they_are_alone():
-    parsed = read(b"\n".join(REJECTED) + b"\n")
-    expected = [(reason, odd.decode("utf-8", "replace")[:LONGEST_LINE]) for odd, reason in REJECTED.items()]
-    assert [(reason, text) for _, reason, text in rejected(parsed)] == expected
-    assert kept(parsed) == []
-
-
 @pytest.mark.parametrize(
     ("stamp", "day", "slot"),
     [

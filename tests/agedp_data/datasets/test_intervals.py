@@ -9,20 +9,13 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from agedp_data.datasets.layout import common_interval, expected_readings, times_of_rows
+from agedp_data.datasets.layout import expected_readings
 from agedp_data.datasets.registry import layout_of
-from agedp_data.datasets.validation import NamedColumns, ReadingRules, RejectionReason
-from agedp_data.errors import InputError
+from agedp_data.datasets.validation import NamedColumns, ReadingRules
 from tests.agedp_data.datasets import parsing
 
 COLUMNS = NamedColumns("meter", "at", "%Y-%m-%d %H:%M", "start", "UTC", "Europe/London", "wh", "Wh", ("",))
 PLAIN, SPRING, AUTUMN = date(2013, 5, 7), date(2013, 3, 31), date(2013, 10, 27)
-KEPT, OFF_GRID, ABOVE_BOUND = RejectionReason.KEPT, RejectionReason.OFF_GRID, RejectionReason.ABOVE_BOUND
-
-
-def reasons(columns: NamedColumns, minutes: int, rows: list[str]) -> list[RejectionReason]:
-    rules = ReadingRules(max_half_hour_wh=1000, columns=columns, interval_minutes=minutes)
-    return parsing.reasons(parsing.parse(layout_of("long", columns, minutes), "meter,at,wh", *rows, rules=rules))
 
 
 def readings(columns: NamedColumns, minutes: int, rows: list[str]) -> dict[tuple[str, int], int]:
@@ -67,30 +60,3 @@ def test_readings_add_up_to_the_half_hours_of_the_day(minutes, zone, day_zone, d
     assert readings(columns, minutes, rows) == by_hand(starts, wh, minutes, day_zone)
     complete = by_hand(starts, dict.fromkeys(starts, 0), minutes, day_zone)
     assert expected_readings(layout_of("long", columns, minutes), day) == len(complete)
-
-
-@pytest.mark.parametrize(("minutes", "zone"), [(30, "Asia/Kathmandu"), (60, "Asia/Kolkata")])
-def test_an_interval_that_lies_in_two_slots_is_off_the_grid(minutes, zone):
-    rows = [f"A,{PLAIN} {hour:02d}:00,10" for hour in range(24)]
-    assert set(reasons(replace(COLUMNS, day_zone=zone), minutes, rows)) == {OFF_GRID}
-
-
-@pytest.mark.parametrize(("minutes", "most"), [(15, 500), (30, 1000), (60, 2000)])
-def test_bound_and_grid_follow_the_interval(minutes, most):
-    rows = [f"A,{PLAIN} 01:00,{most}", f"A,{PLAIN} 02:00,{most + 1}", f"A,{PLAIN} 03:{minutes // 2:02d},1"]
-    assert reasons(COLUMNS, minutes, rows) == [KEPT, ABOVE_BOUND, OFF_GRID]
-
-
-@pytest.mark.parametrize("minutes", [1, 15, 30, 60, 240])
-@pytest.mark.parametrize("households", [1, 7])
-def test_the_interval_is_read_off_consecutive_timestamps(minutes, households):
-    stamps = [datetime(2013, 5, 7) + timedelta(minutes=minutes * number) for number in range(20) if number != 9]
-    rows = [f"H{who},{stamp:%Y-%m-%d %H:%M},1" for stamp in stamps for who in range(households)]
-    header = layout_of("long", COLUMNS).recognise(["meter,at,wh"])
-    assert common_interval(times_of_rows([*rows, "H1,tomorrow,1", 'H1,"2013', ""], header)) == minutes
-    assert common_interval(times_of_rows(rows[:households], header)) is None
-
-
-def test_only_a_long_table_has_another_interval():
-    with pytest.raises(InputError, match=r'interval_minutes = 60 goes with dataset = "long"'):
-        layout_of("london", None, 60)

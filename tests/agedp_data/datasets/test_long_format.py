@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import date, datetime, timedelta
+from datetime import date
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from agedp_data.datasets.csv_parsing import ParsedChunk
 from agedp_data.datasets.registry import layout_of
@@ -66,13 +64,6 @@ def test_a_missing_column_is_named_and_the_header_stays_private(header, name, ti
     assert caught.value.private == f"{caught.value}; columns found: {found}"
 
 
-@pytest.mark.parametrize("odd", ["2013-01-05 01:00", "13/01/2013 01:00", "31.02.2013 01:00", "05.01.13 01:00", ""])
-def test_a_timestamp_of_another_format_rejects_its_own_row(odd):
-    columns = replace(LONDON, time_format="%d.%m.%Y %H:%M")
-    assert reasons(columns, f"A,{odd},1", "A,05.01.2013 01:00,1") == [DATE, KEPT]
-    assert reasons(columns, "A,05.01.2013 01:00,1", f"A,{odd},1") == [KEPT, DATE]
-
-
 def test_an_iso_timestamp_with_an_offset_is_an_instant():
     """Summer time in London: 00:00 to 00:30 UTC on 1 July is 01:00 to 01:30 there, slot 2."""
     for at in ("2013-07-01T00:30Z", "2013-07-01 02:30:00+02", "2013-06-30T20:30:00.000-0400", "2013-07-01 01:30"):
@@ -102,29 +93,6 @@ def test_a_usual_format_is_proposed_in_private(stamps, meant):
     assert str(error).endswith('matches [input.columns] time_format = "%Y/%m/%d %H.%M"')
 
 
-@pytest.mark.parametrize(
-    ("pattern", "stamp"),
-    [
-        ("iso", "2013-01-05T01:00"),
-        ("%Y-%m-%d %H:%M:%S", "2013-01-05 01:00:00.0000000"),
-        ("%d/%m/%Y %H:%M:%S", "5/1/2013 01:00:00"),
-        ("%m/%d/%Y %I:%M %p", "01/05/2013 01:00 AM"),
-        ("%d-%b-%y %H:%M", "5-Jan-13 01:00"),
-        ("%Y%m%d%H%M", "201301050100"),
-        ("%Y-%m-%dT%H:%M:%S.%f", "2013-01-05T01:00:00.000"),
-        ("%Y-%m-%dT%H:%M:%S%z", "2013-01-05T03:00:00+02:00"),
-    ],
-)
-def test_a_timestamp_is_read_by_its_pattern(pattern, stamp):
-    assert readings(replace(UTC, time_format=pattern), [f"A,{stamp},0.25"]) == {("A", step(date(2013, 1, 5), 1)): 250}
-
-
-def test_watt_hours_are_rounded_to_the_nearest():
-    rows = [f"A,2013-01-05 0{i}:00:00,{cell}" for i, cell in enumerate(("250", "1452.9999", "0", "50001"), 1)]
-    assert list(readings(replace(LONDON, unit="Wh"), rows).values()) == [250, 1453, 0]
-    assert reasons(replace(LONDON, unit="Wh"), *rows)[3] is RejectionReason.ABOVE_BOUND
-
-
 @pytest.mark.parametrize("odd", [[], ["A,2013-01-05 02:00:00,abc"], ["A,never,1"]])
 @pytest.mark.parametrize("cell", ["-9", " -9 ", "-9.0", "n/a", " n/a ", "NaN", "nan"])
 def test_a_padded_word_for_missing_is_missing_beside_any_row(cell, odd):
@@ -136,13 +104,6 @@ def test_a_padded_word_for_missing_is_missing_beside_any_row(cell, odd):
 def test_an_empty_cell_is_text_unless_declared_missing():
     rows = ("A,2013-01-05 01:00:00,", "A,2013-01-05 01:00:00,Null")
     assert reasons(replace(LONDON, missing=("Null",)), *rows) == [RejectionReason.TEXT, RejectionReason.MISSING]
-
-
-@pytest.mark.parametrize("lost", [2, 4])
-def test_a_slot_with_one_pass_missing_is_a_missing_reading(lost):
-    ends = [datetime(2013, 10, 26, 23, 30) + timedelta(minutes=30 * i) for i in range(50)]
-    found = readings(UTC, [f"A,{end},0.1" for i, end in enumerate(ends) if i != lost])
-    assert set(range(48)) - {time % 48 for _, time in found} == {2}
 
 
 SUM = {("A", step(AUTUMN, 2)): 300}
@@ -196,23 +157,3 @@ def test_a_timestamp_that_names_no_one_half_hour_is_rejected(columns, day, expec
 def test_a_timestamp_before_1970_or_after_2199_is_no_date(stamp, zone):
     rows = (f"A,{stamp},0.1", "A,1970-01-01 00:30:00,0.1", "A,2199-12-31 23:30:00,0.1")
     assert reasons(replace(LONDON, zone=zone, day_zone=zone), *rows) == [DATE, KEPT, KEPT]
-
-
-ZONES = ("UTC", "Europe/London", "Australia/Lord_Howe", "America/Havana", "Asia/Kathmandu")
-
-
-@given(st.sampled_from(ZONES), st.integers(0, 365 * 48), st.integers(0, 120))
-@settings(max_examples=60)
-def test_instants_meet_only_in_a_repeated_slot(day_zone, first, steps):
-    """All half-hours of a stretch of UTC on the grid of the zone: as many places as there are half-hours."""
-    start = datetime(2013, 1, 1) + timedelta(minutes=30 * first + (15 if day_zone == "Asia/Kathmandu" else 0))
-    columns = replace(UTC, stamp="start", day_zone=day_zone)
-    of = read(columns, *(f"A,{start + timedelta(minutes=30 * i)},0.1" for i in range(steps + 1))).records
-    assert set(of.reason.tolist()) == {KEPT}
-    places = list(zip(of.day.tolist(), of.slot.tolist(), of.channel.tolist(), strict=True))
-    assert len(set(places)) == steps + 1
-    layout = layout_of("long", columns)
-    for number, slot, channel in places:
-        day = date(1970, 1, 1) + timedelta(days=number)
-        assert (channel > 0) == (slot in layout.repeated_slots(day))
-        assert slot not in layout.absent_slots(day)

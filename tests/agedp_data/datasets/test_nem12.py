@@ -88,15 +88,6 @@ def test_a_day_has_a_half_hour_for_each_value_from_midnight_on():
     assert sound(chunks) == 3
 
 
-def test_a_file_that_is_cut_off_has_no_record_of_its_end():
-    begun, ended = {"records that begin a file (100)": 1}, {"records that end a file (900)": 1}
-    of_blocks = {"records without readings (200, 400, 500, 600)": 2}
-    lines = [HEADER, block(), day(), block("NMI2"), day()]
-    assert [chunk.records.notes for chunk in parse(*lines)] == [begun | of_blocks, {}]
-    [*_, last] = parse(*lines, "900")
-    assert last.records.notes == ended
-
-
 def test_the_day_ends_at_midnight_of_the_market():
     """Eastern Standard Time is ten hours before UTC, in summer as well: 48 half-hours on the days of clock changes."""
     assert NEM12.day_end(date(2024, 1, 8)).isoformat() == "2024-01-08T14:00:00+00:00"
@@ -124,14 +115,6 @@ def test_unit_and_interval_are_those_of_the_block(minutes, unit, cell, wh):
 def test_parts_are_not_rounded_before_they_are_added_up():
     """Six times 0.4 Wh are 2.4 Wh."""
     assert set(kept(parse(block(minutes=5), day(["0.0004"] * 288))).values()) == {2400}
-
-
-def test_blocks_of_one_file_may_differ():
-    lines = [
-        block("A", minutes=5), day(["0.001"] * 288), block("B", unit="Wh"), day(["7"] * 48), block("A", minutes=15),
-        day(["0.002"] * 96, on="20240109"),
-    ]  # fmt: skip
-    assert energies(parse(*lines)) == [6] * 48 + [7] * 48 + [4] * 48
 
 
 @pytest.mark.parametrize("part", range(6))
@@ -166,10 +149,6 @@ def test_the_bound_of_five_minutes_is_a_sixth_of_that_of_a_half_hour():
 @pytest.mark.parametrize("quality", ["A", "S14", "E52", "F", "V", "", "a"])
 def test_every_quality_but_null_is_kept(quality):
     assert counts(parse(block(), day(after=f",{quality},,,,"))) == {"KEPT": 48}
-
-
-def test_a_day_may_end_after_its_values():
-    assert counts(parse(block(), day(after=""), day(on="20240109", after=",A"))) == {"KEPT": 96}
 
 
 def test_quality_null_is_a_missing_day():
@@ -258,10 +237,6 @@ def test_days_after_a_damaged_200_record_belong_to_nobody_until_the_next(line):
 def test_days_before_any_200_record_and_after_900_belong_to_nobody():
     chunks = parse(day(), block(), day(), "900", day(on="20240109"))
     assert counts(chunks) == {"KEPT": 48, "HOUSEHOLD": 96}
-
-
-def test_an_empty_line_is_a_rejected_row_and_ends_nothing():
-    assert counts(parse(block(), "", day(), "", day(on="20240109"))) == {"KEPT": 96, "LINE": 2}
 
 
 ALL = [

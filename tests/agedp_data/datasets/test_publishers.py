@@ -38,13 +38,6 @@ def test_every_london_header_in_the_wild_says_the_same(header, row):
     assert london(header, row) == {("MAC000002", step(date(2012, 10, 12))): 143}
 
 
-@pytest.mark.parametrize("index", ["", '""', "Unnamed: 0"])
-@pytest.mark.parametrize("header", [FOUR, THREE])
-def test_the_index_of_a_data_frame_before_the_columns_is_ignored(index, header):
-    cells = "MAC000002,Std,2012-10-12 00:30:00,0.143" if header == FOUR else "MAC000002,2012-10-12 00:30:00,0.143"
-    assert london(f"{index},{header}", f"7,{cells}") == {("MAC000002", step(date(2012, 10, 12))): 143}
-
-
 @pytest.mark.parametrize("index", ["", "Unnamed: 0,"])
 def test_a_row_of_a_london_day_begins_at_midnight(index):
     """hh_0 is the half-hour from 0:00 to 0:30, hh_47 that from 23:30 to 24:00: n Wh in the n-th of them, from 1 on."""
@@ -64,21 +57,6 @@ def test_a_row_of_a_london_day_begins_at_midnight(index):
 def test_another_header_is_not_londons(header):
     assert London().recognise([header]) is None
     assert London().recognise([]) is None
-
-
-@pytest.mark.parametrize(
-    ("stamp", "day", "slot"),
-    [
-        ("2013-01-01 00:00:00", date(2012, 12, 31), 47),
-        ("2013-01-01 23:30:00", date(2013, 1, 1), 46),
-        ("2013-03-31 01:30:00", date(2013, 3, 31), 2),  # no such time on British clocks
-        ("2012-03-01 00:00:00", date(2012, 2, 29), 47),
-        ("01/01/2013 00:00:00", date(2012, 12, 31), 47),
-        ("3/2/2013 00:30:00", date(2013, 2, 3), 0),
-    ],
-)
-def test_a_london_timestamp_is_the_end_of_its_half_hour(stamp, day, slot):
-    assert london(THREE, f"MAC000002,{stamp},0.1") == {("MAC000002", step(day, slot)): 100}
 
 
 AUSGRID = Ausgrid()
@@ -112,15 +90,6 @@ def test_ausgrid_is_recognised_with_an_index_and_other_texts_of_the_labels(heade
     parsed = ausgrid(f"7,{cells}", header=header)
     assert parsed.records.ids == ("12",)
     assert parsed.records.energy_wh.tolist() == [list(range(1, 49))]
-
-
-@pytest.mark.parametrize("before", [[], [TITLE], [TITLE.rstrip(",")]])
-@pytest.mark.parametrize(("header", "quality"), [(QUALITY, ""), (QUALITY, "NA"), (HEADER, None)])
-def test_every_years_header_is_recognised_with_and_without_title(before, header, quality):
-    assert AUSGRID.recognise([*before, header, row("GC", "1/07/2012", quality=quality)]).lines == len(before) + 1
-    records = ausgrid(row("GC", "1/07/2012", quality=quality), header=header).records
-    assert records.energy_wh.tolist() == [list(range(1, 49))]
-    assert (records.ids, records.day.tolist()) == (("12",), [step(date(2012, 7, 1)) // 48])
 
 
 @pytest.mark.parametrize(
@@ -192,9 +161,3 @@ def test_one_bad_cell_rejects_its_row_and_so_do_48_of_them(cell, reason):
     parsed = ausgrid(*bad, row("GC", "3/07/2012"))
     assert reasons(parsed) == [reason, reason, KEPT]
     assert parsed.rejected_text == bad
-
-
-def test_empty_cells_are_missing_readings_and_48_of_them_a_rejected_row():
-    parsed = ausgrid(row("GC", "1/07/2012", ["", *STEPS[1:]]), row("GC", "2/07/2012", [""] * 48))
-    assert reasons(parsed) == [KEPT, RejectionReason.MISSING]
-    assert parsed.records.energy_wh[0].tolist() == [-1, *range(2, 49)]

@@ -92,18 +92,6 @@ def test_midnights_are_understood_in_every_pattern(pattern, written, slot):
     }
 
 
-@pytest.mark.parametrize("written", ["2024-01-08 24:30", "2024-01-08 25:00", "2024-02-30", "24:00", "2024-01-08 2400"])
-def test_other_hours_are_no_time(written):
-    assert parsing.reasons(parsed(f"meter,at,kwh\nA,{written},0.5")) == [DATE]
-
-
-def test_date_and_time_of_day_stand_in_two_columns():
-    text = 'meter,day,clock,kwh\nA,01/08/2024,12:00:00 AM,1\n"A","01/08/2024","01:30:00 PM","2"\nA,,,3'
-    keys = {"time": ["day", "clock"], "time_format": "%m/%d/%Y %I:%M:%S %p"}
-    assert kept(text, **keys) == {("A", step(MONDAY)): 1000, ("A", step(MONDAY, 27)): 2000}
-    assert parsing.reasons(parsed(text, **keys)) == [KEPT, KEPT, DATE]
-
-
 def test_a_period_is_so_many_intervals_after_midnight_whatever_the_clock_shows():
     """The 23 hours of a day in March have 46 periods, the 25 hours of a day in October 50."""
     keys = {"time": ["day", "period"], "period_minutes": 30, **LONDON}
@@ -210,14 +198,6 @@ def test_a_file_is_a_household_by_its_name_or_a_line(tmp_path):
         by_file(tmp_path, rows, "other.csv", household="file:meter-*.csv")
     with pytest.raises(InputError, match="line 2 has no household"):
         by_file(tmp_path, "PRM;x\n;y\nat;kwh\n2024-01-08 00:00;1\n", **keys, household="line:2")
-
-
-def test_a_stamp_is_written_where_it_is_used():
-    without = {key: value for key, value in KEYS.items() if key != "stamp"}
-    hours = {"time": ["at", "hour"], "time_format": "%Y-%m-%d", "period_minutes": 60}
-    assert read_columns(without | hours, 60).stamp == "start"
-    with pytest.raises(AgedpError, match="stamp"):
-        read_columns(without, 30)
 
 
 def test_two_homes_with_equal_files_are_two_homes(tmp_path):
@@ -387,21 +367,6 @@ def test_a_negative_energy_is_what_the_run_file_says(negative, energies):
     records = parsed("meter,at,kwh\nA,2024-01-08 00:00,-0.5\nA,2024-01-08 00:30,2", negative=negative).records
     assert records.energy_wh[:, 0].tolist() == energies
     assert (records.reason[0] == RejectionReason.NEGATIVE) == (negative == "reject")
-
-
-def test_minus_infinity_is_no_export():
-    assert parsing.reasons(parsed("meter,at,kwh\nA,2024-01-08 00:00,-inf", negative="zero")) == [
-        RejectionReason.NOT_FINITE
-    ]
-    assert parsing.reasons(parsed("meter,at,kwh\nA,2024-01-08 00:00,-51", negative="net")) == [
-        RejectionReason.ABOVE_BOUND
-    ]
-
-
-def test_the_first_header_of_a_table_with_a_column_per_meter_may_be_empty():
-    assert kept(",A,B\n2024-01-08 00:00,1,2", household="*", energy="*", time="") == {
-        ("A", step(MONDAY)): 1000, ("B", step(MONDAY)): 2000
-    }  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -11,13 +11,9 @@ from agedp_data.errors import ChainError
 from agedp_data.markov.memory_check import (
     HiddenRegimes,
     _reestimated,
-    _starts,
-    chain_pairs,
-    counted_pairs,
     daily_residuals,
     fit_hidden_regimes,
     predicted_pairs,
-    quartile_symbols,
     signed_memory,
 )
 
@@ -95,20 +91,6 @@ def test_a_reestimate_is_the_mean_over_all_hidden_paths(series):
     assert of_regime == pytest.approx(shown / shown.sum(axis=1, keepdims=True), rel=1e-12)
 
 
-def test_the_likelihood_never_falls():
-    symbols = simulated(LASTING, households=6, days=90, seed=3)
-    symbols[1, 20:40] = -1
-    for transition, emission in _starts(5, 4):
-        fit = (np.full((5, 6), 0.2), np.repeat(transition[..., None], 6, -1), np.repeat(emission[..., None], 6, -1))
-        before = np.full(6, -np.inf)
-        for _ in range(25):
-            fit = _reestimated(symbols.T, *fit)
-            models = [HiddenRegimes(fit[0][:, i], fit[1][..., i], fit[2][..., i].T, 0.0) for i in range(6)]
-            now = np.array([log_likelihood(series, model) for series, model in zip(symbols, models, strict=True)])
-            assert (now >= before - 1e-9).all()
-            before = now
-
-
 def test_the_joint_law_of_a_known_model_has_its_closed_form():
     """Two regimes: the powers of the kernel are pi + 0.6^lag (1 - pi); the stationary law is (3/4, 1/4)."""
     for lag, pairs in zip((1, 2, 9), predicted_pairs(LASTING, (1, 2, 9)), strict=True):
@@ -118,15 +100,6 @@ def test_the_joint_law_of_a_known_model_has_its_closed_form():
             law[i] * power[i, j] * np.outer(LASTING.emission[j], LASTING.emission[i]) for i in (0, 1) for j in (0, 1)
         )
         np.testing.assert_allclose(pairs, expected, atol=1e-8)
-
-
-def test_direct_counts_of_a_known_model_meet_its_joint_law():
-    stationary = HiddenRegimes(np.array([0.75, 0.25]), LASTING.transition, LASTING.emission, LASTING.log_likelihood)
-    symbols = simulated(stationary, households=400, days=400, seed=5)
-    counted = counted_pairs(symbols, (1, 3), n_symbols=4).sum(axis=0)
-    predicted = predicted_pairs(LASTING, (1, 3))
-    np.testing.assert_allclose(counted / counted.sum(axis=(1, 2), keepdims=True), predicted, atol=0.004)
-    np.testing.assert_allclose(signed_memory(counted), signed_memory(predicted), atol=0.01)
 
 
 def test_a_fit_recovers_the_model_that_made_the_symbols():
@@ -143,12 +116,6 @@ def test_a_fit_recovers_the_model_that_made_the_symbols():
     np.testing.assert_allclose(signed_memory(predicted_pairs(fit, (1, 7, 14))).mean(axis=0), expected, atol=0.02)
 
 
-def test_white_noise_has_no_predicted_memory():
-    symbols = np.random.default_rng(11).integers(0, 4, (60, 365))
-    memory = signed_memory(predicted_pairs(fit_hidden_regimes(symbols, n_symbols=4), (1, 7, 28)))
-    np.testing.assert_array_less(np.abs(memory.mean(axis=0)), [0.04, 0.01, 0.01])  # one day is fitted, and overfitted
-
-
 def test_a_household_does_not_depend_on_its_batch():
     symbols = simulated(LASTING, households=5, days=60, seed=1)
     together = fit_hidden_regimes(symbols.reshape(5, 1, 60), n_symbols=4)
@@ -156,22 +123,6 @@ def test_a_household_does_not_depend_on_its_batch():
     assert together.transition.shape == (5, 1, 5, 5)
     np.testing.assert_allclose(together.transition[3, 0], alone.transition, rtol=1e-9, atol=1e-15)
     np.testing.assert_allclose(log_likelihood(symbols[3], alone), alone.log_likelihood, rtol=1e-12)
-
-
-def test_missing_days_alone_say_nothing():
-    fit = fit_hidden_regimes(np.full((2, 30), -1), n_symbols=4)
-    assert fit.log_likelihood == pytest.approx([0, 0], abs=1e-9)
-    assert fit_hidden_regimes(np.zeros((0, 30), int), n_symbols=4).transition.shape == (0, 5, 5)
-
-
-def test_a_chain_of_visible_states_predicts_its_powers():
-    series = np.tile([0, 0, 0, 1, 1, 1], 200)  # kernel (2/3, 1/3; 1/3, 2/3), but for the last day
-    memory = signed_memory(chain_pairs(series, (1, 2, 5), shown=np.eye(2)))
-    assert memory == pytest.approx([1 / 3, 1 / 9, 3.0**-5], abs=2e-3)
-    pairs = np.array([2 * before + after for before, after in zip([1, *series], series, strict=False)])
-    shown = np.tile(np.eye(2), (2, 1))
-    of_pairs = signed_memory(chain_pairs(pairs, (2,), shown=shown))  # low, low leads to both equally often
-    assert of_pairs == pytest.approx([-1 / 3], abs=5e-3)
 
 
 def test_signed_memory_is_counted_by_hand():
@@ -201,11 +152,3 @@ def test_season_scale_and_weekdays_leave_no_residual():
     assert np.isnan(again[0, 5:9]).all()
     assert np.isnan(again[1]).all()
     assert not np.isnan(again[2:]).any()
-
-
-def test_quartiles_are_a_quarter_of_the_days_each():
-    symbols = quartile_symbols(np.random.default_rng(4).normal(size=(3, 200)))
-    assert [np.bincount(row).tolist() for row in symbols] == [[50] * 4] * 3
-    assert daily_residuals([[5, 7, -1]], [0, 0, 0]).tolist()[0][:2] == pytest.approx([-1 / 6, 1 / 6])  # nobody else
-    with pytest.raises(ChainError, match="by household and day"):
-        daily_residuals([1, 2], [0, 0])

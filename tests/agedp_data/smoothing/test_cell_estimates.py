@@ -117,43 +117,6 @@ def test_intervals_of_groups_of_the_model_are_calibrated():
     assert 0.88 <= np.mean(inside) <= 0.92
 
 
-def test_cells_without_figures_have_estimates():
-    rows = cells(np.random.default_rng(6))
-    nothing = CellFigures(np.full(DAYS, np.nan), np.full(DAYS, np.nan), rows[0].households)
-    silent = CellFigures(np.full(DAYS, np.nan), np.full(DAYS, np.nan), np.full(DAYS, np.nan))
-    for variant in ("archive", "live"):
-        total, first, second = estimate_cells([nothing, *rows[1:]], covariates(DAYS), parts=(1, 2), variant=variant)
-        np.testing.assert_allclose((300 * first.mean + 600 * second.mean) / 900, total.mean, atol=1e-9)
-        without = estimate_cells([rows[0], rows[1], silent], covariates(DAYS), parts=(1, 2), variant=variant)
-        assert np.isfinite([cell.mean for cell in without]).all()
-        assert without[2].variance.min() > without[1].variance.max()  # nothing was measured of it
-
-
-def test_an_upper_layer_is_not_moved_by_its_small_prior():
-    rng, public = np.random.default_rng(7), covariates(DAYS)
-    truth = 0.9 - 0.6 * np.arange(DAYS) / DAYS
-    noise, counts = np.full(DAYS, 0.02), np.full(DAYS, 500.0)
-    upper = CellFigures(truth + rng.laplace(scale=np.sqrt(noise / 2)), noise, counts, above_kwh=30.0)
-    for known in (public, above_first_layer(public, Estimate(10 + 0.0 * truth, noise))):
-        for variant in ("archive", "live"):
-            (estimate,) = estimate_cells([upper], known, parts=None, variant=variant)
-            assert np.sqrt(np.mean((estimate.mean - truth) ** 2)) < 0.1  # the figures err by 0.14 kWh
-            assert np.mean(np.abs(estimate.mean - truth) <= 1.645 * np.sqrt(estimate.variance)) >= 0.85
-
-
-def test_without_noise_cells_are_their_figures_and_with_all_noise_the_prior():
-    rows = cells(np.random.default_rng(8))
-    groups = [np.where(np.isnan(cell.observed), 9.0, cell.observed) for cell in rows[1:]]
-    figures = [(300 * groups[0] + 600 * groups[1]) / 900, *groups]
-    for variance, expected in ((1e-10, figures), (1e12, [np.full(DAYS, 10.0)] * 3)):
-        noisy = [
-            CellFigures(figure, np.full(DAYS, variance), cell.households)
-            for figure, cell in zip(figures, rows, strict=True)
-        ]
-        estimates = estimate_cells(noisy, covariates(DAYS), parts=(1, 2), variant="archive")
-        np.testing.assert_allclose([cell.mean for cell in estimates], expected, atol=1e-4)
-
-
 def test_layers_are_added_with_their_variances():
     added = layer_sum(
         [Estimate(np.array([1.0, 2]), np.array([3.0, 4])), Estimate(np.array([5.0, 6]), np.array([7.0, 8]))]

@@ -18,7 +18,6 @@ from agedp_data.smoothing.structural_model import (
     level_scales,
     log_likelihoods,
     most_probable,
-    scaled_prior,
     state_precision,
     whitened_products,
 )
@@ -55,27 +54,6 @@ def test_intervals_hold_their_share_of_days_at_any_level(size, variant, seeds):
     assert 0.86 <= np.mean(inside) <= 0.97
 
 
-@pytest.mark.parametrize("variant", ["archive", "live"])
-@pytest.mark.parametrize("level", [100, 1000, 20_000, 1e7])
-@pytest.mark.parametrize("noise", [1e-6, 0.014, 1.0])
-def test_an_estimate_is_never_worse_than_its_figure(level, noise, variant):
-    figures = level * (1 + 0.1 * np.random.default_rng(1).normal(size=60))
-    result = estimate(figures, noise**2, variant)
-    assert (result.variance <= noise**2).all()
-    assert (np.abs(result.mean - figures) <= 4 * noise).all()
-
-
-def test_figures_of_most_unequal_noise_have_estimates():
-    rng = np.random.default_rng(2)
-    variance = np.where(np.arange(DAYS) % 7 == 0, 1e-12, 1e4)
-    figures = 80 + 8 * rng.normal(size=DAYS)
-    cell = CellFigures(figures, variance, np.full(DAYS, 100.0))
-    for variant in ("archive", "live"):
-        (result,) = estimate_cells([cell], covariates(DAYS), parts=None, variant=variant)
-        assert np.isfinite(result.mean).all()
-        assert (result.variance <= variance).all()
-
-
 def test_the_factor_is_that_of_the_level_so_far_and_1_where_noise_hides_it():
     figures = np.array([40.0, 40, 40, np.nan, 2.5, 2.5])
     assert level_scales(figures, np.full(6, 0.01), DAILY_MEAN).tolist() == [4, 4, 4, 4, 4, 4]
@@ -89,12 +67,6 @@ def test_the_factor_is_that_of_the_level_so_far_and_1_where_noise_hides_it():
 def test_figures_that_come_late_count_from_the_day_on_which_they_are_known():
     figures, late = np.array([40.0, 40.0, 900.0, 40.0]), np.array([2, 1, 4, 3])
     assert level_scales(figures, np.full(4, 0.01), DAILY_MEAN, known_from=late).tolist() == [1, 4, 4, 4]
-
-
-def test_a_prior_of_four_times_the_level_has_all_its_sizes_times_four():
-    prior = scaled_prior(DAILY_MEAN, 4)
-    assert (prior.constant_kwh, prior.constant_sd_kwh) == (40, 40)
-    np.testing.assert_allclose(np.exp(prior.amplitudes.logarithms() - PRIOR.logarithms()), 4)
 
 
 @pytest.mark.parametrize("size", [1, 8])

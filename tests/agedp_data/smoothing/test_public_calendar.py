@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from agedp_data.errors import InputError
-from agedp_data.smoothing.public_calendar import calendar_source, check_region, covariates
+from agedp_data.smoothing.public_calendar import check_region, covariates
 
 YEAR = [date(2013, 1, 1) + timedelta(days=number) for number in range(365)]
 
@@ -71,9 +71,3 @@ def test_an_unknown_region_is_answered_with_a_near_one(region, near):
     assert ("did you mean" in str(error.value)) == near.endswith("?")
     assert "\n" not in str(error.value)
     check_region("none")
-
-
-def test_the_source_of_a_calendar_has_its_version():
-    holidays = pytest.importorskip("holidays")
-    assert calendar_source("none") == "weekdays and the days from 22 December to 1 January"
-    assert calendar_source("DE-BY") == f"DE-BY, library holidays {holidays.__version__}"

@@ -143,13 +143,6 @@ def test_ausgrid_files_are_as_their_account_says(year, tmp_path):
     assert max(day for customer, day, category in keys if (customer, category) == (6, "GC")) == days[39]
 
 
-@pytest.mark.parametrize("dataset", ["london", "ausgrid"])
-def test_the_same_seed_gives_the_same_bytes_and_another_does_not(dataset, tmp_path):
-    made = [written(dataset, tmp_path / str(i), households=5, days=6, seed=seed) for i, seed in enumerate((1, 1, 2))]
-    contents = [b"".join(path.read_bytes() for path in account.files) for account in made]
-    assert contents[0] == contents[1] != contents[2]
-
-
 @pytest.mark.parametrize(
     ("dataset", "wrong"),
     [
@@ -169,18 +162,6 @@ def test_an_existing_file_is_never_replaced(tmp_path):
         written("london", tmp_path)
     assert str(tmp_path) not in str(caught.value)
     assert [path.name for path in tmp_path.iterdir()] == ["LCL-June2015v2_7.csv"]
-
-
-def test_named_london_households_have_defects_and_the_others_do_not(tmp_path):
-    account = written("london", tmp_path / "flawed", households=6, days=30, seed=9)
-    assert account.readings[1, 10] == 0
-    assert (account.readings[2, 22:] == 0).all()
-    zeros = [float(row[2]) == 0 for row in london_rows(account.files) if row[0] == "MAC900004" and row[2] != "Null"]
-    assert sum(zeros) > len(zeros) / 2
-    sound = written("london", tmp_path / "sound", households=6, days=30, seed=9, quirks=False)
-    whole = account.readings == 48
-    assert (account.energy_wh[whole] == sound.energy_wh[whole]).all()
-    assert 0 < whole.sum() < whole.size
 
 
 def test_a_roster_names_every_household_with_its_groups(tmp_path):

@@ -1,4 +1,4 @@
-"""Two commits on the same machine, in turn: `python -m tests.benchmarks.compare BASE [HEAD]`.
+"""Two commits on the same machine, in turn: `python -m benchmarks.compare BASE [HEAD]`.
 
 Both are checked out in a temporary folder, and a small set of measurements runs alternately (A B, B A, A B ...), each
 in a process of its own. Printed for each is the ratio of HEAD to BASE, by CPU time and by wall time, with an interval.
@@ -32,9 +32,9 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.benchmarks.compared_job import JOBS
-from tests.benchmarks.scenes import write_comparison
-from tests.source_path import ROOT, source_path
+from benchmarks.compared_job import JOBS
+from benchmarks.measuring import ROOT, source_path
+from benchmarks.scenes import write_comparison
 
 LEVEL, TOLERANCE, ROUNDS, ROWS = 0.98, 1.05, 12, 1_000_000
 _SCRIPT = Path(__file__).with_name("compared_job.py")
@@ -70,7 +70,7 @@ def main() -> None:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.compare", description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.compare", description=__doc__.partition("\n")[0])
     parser.add_argument("base", help="the commit before, such as main")
     parser.add_argument("head", nargs="?", default="HEAD", help="the commit after (default: HEAD)")
     usual = [job for job in JOBS if job != "planted"]

@@ -1,4 +1,4 @@
-"""One command of agedp in a process of its own, as cron starts it: `python -m tests.benchmarks.command run FILE`.
+"""One command of agedp in a process of its own, as cron starts it: `python -m benchmarks.command run FILE`.
 
 Imports nothing that the command would not, so that start-up is its own; all time counts as work. Prints what
 `measuring.measure` reads: the wall time, the high-water mark of memory, and of `--json` how many days were released and

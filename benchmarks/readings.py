@@ -57,6 +57,7 @@ def energy_of_rows(slots: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def rows_of_home(name: bytes, between: np.ndarray, energy: np.ndarray) -> bytes:
+    """Return the lines of a home."""
     rows = np.empty((len(energy), len(name) + between.shape[1] + _READINGS.itemsize), np.uint8)
     rows[:, : len(name)] = np.frombuffer(name, np.uint8)
     rows[:, len(name) : -_READINGS.itemsize] = between

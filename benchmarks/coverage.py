@@ -1,6 +1,6 @@
 """How often the interval of a direct count holds the true figure, for households with slow regimes.
 
-    python -m tests.benchmarks.coverage [--households 400] [--days 365 730] [--replicates 39]
+    python -m benchmarks.coverage [--households 400] [--days 365 730] [--replicates 39]
 
 Each household is in a high or a low regime for a number of days drawn evenly from a range, and shows it on a day with
 probability .8 or .95. The true total variation at lag t is (2 keep - 1)^2 times the correlation of the regimes t days
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from agedp_data.markov.memory_check import markov_goodness_of_fit
-from tests.source_path import ROOT
+from benchmarks.measuring import ROOT
 
 LAGS = np.array([1, 2, 7, 14, 28])
 PAGE = ROOT / "docs" / "papers" / "intervals.md"
@@ -36,6 +36,7 @@ class Interval:
 
     @classmethod
     def of(cls, table: np.recarray, truth: np.ndarray) -> Interval:
+        """Return the shares of a table of goodness of fit."""
         below, above = table.high < truth, table.low > truth
         return cls((~below & ~above).mean(axis=0), below.mean(axis=0), above.mean(axis=0))
 
@@ -91,6 +92,7 @@ def lines(days: int, sojourn: tuple[int, int], keep: float, one: Coverage) -> li
 
 
 def main() -> None:
+    """Measure, and write the table into the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--households", type=int, default=400)
     parser.add_argument("--days", type=int, nargs="+", default=[365, 730])

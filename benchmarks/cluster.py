@@ -1,12 +1,12 @@
 """A day of a million meters on two worker processes of 1 GB each: finishes, also if a worker is killed midway.
 
-    python -m tests.benchmarks.million_meters FOLDER [--homes 1000000] [--limit-mb 1000] [--kill | --only-killed]
+    python -m benchmarks.cluster FOLDER [--homes 1000000] [--limit-mb 1000] [--kill]
 
 The scene is that of `nights`: files of 50,000 households, released once. A cluster of two worker processes, one thread
 each, runs it; Dask ends a worker at 95 % of its limit and starts another. With `--kill` the same day is released once
 more, and one worker receives SIGKILL when half of the files are parsed. Checked are the confidential sums, before
-noise: of each run they equal the sum of the generated readings. Printed are wall and CPU time, and the largest resident
-memory of this process (client and scheduler) and of each worker.
+noise: of each run they equal the sum of the generated readings. Printed is a line of JSON for each run, with the
+largest resident memory of this process (client and scheduler) and of each worker.
 """
 
 from __future__ import annotations
@@ -19,25 +19,24 @@ import shutil
 import signal
 import sys
 import threading
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pyarrow.parquet as pq
 
-from tests.benchmarks.contenders import Found, run_contender
-from tests.benchmarks.lcl import night_wh
-from tests.benchmarks.measuring import Measured, measure, settled
-from tests.benchmarks.nights import MILLION_HOUSEHOLDS, PER_FILE, build_million
+from benchmarks.contenders import Contenders, Found, run_contender
+from benchmarks.measuring import Measured, measure, settled
+from benchmarks.nights import MILLION_HOUSEHOLDS, PER_FILE, build_million
+from benchmarks.readings import night_wh
 
 UNDISTURBED, KILLED = "a day of a million meters on two workers of 1 GB", "the same, one worker killed"
 QUARTER = "a day of a quarter of a million meters on two workers"
 SETTINGS = "cluster.json"
-MODULE = "tests.benchmarks.million_meters"
 LIMIT_MB, QUARTER_HOUSEHOLDS = 1000, 250_000
 WORKERS = 2
 _EVERY_S = 0.05
@@ -59,15 +58,16 @@ class _Memory:
 
 
 def on_cluster(path: Path, *, kills: bool) -> Found:
-    """Release the day on two workers, and return its sums, the time of the stages and the memory of all processes."""
+    """Release the day on two workers, and return its sums and the memory of all processes."""
     from distributed import Client, LocalCluster
 
     from agedp.compute.engine_settings import ProgressReporter
-    from agedp.pipeline import STAGES, run_stages
+    from agedp.pipeline import run_stages
     from agedp.run_context import RunContext
 
     limit = json.loads((path.parent / SETTINGS).read_text())["limit_mb"] * 10**6
-    memory, ended, killed = _Memory(), threading.Event(), []
+    memory, ended = _Memory(), threading.Event()
+    killed: list[int] = []
 
     def watch() -> None:
         while not ended.wait(_EVERY_S):
@@ -90,28 +90,18 @@ def on_cluster(path: Path, *, kills: bool) -> Found:
     ):
         thread = threading.Thread(target=watch, daemon=True)
         thread.start()
-        clock = [time.perf_counter()]
-
-        def timed(_: str, stage: Callable[..., Any], /, *values: Any) -> Any:
-            try:
-                return stage(*values)
-            finally:
-                clock.append(time.perf_counter())
-
         try:
             run = RunContext.load(path, scheduler=client, progress=ProgressReporter(progress))
-            summary = run_stages(run, call=timed)
+            summary = run_stages(run)
         finally:
             ended.set()
             thread.join()
         summary.check_not_refused()
         pids = _pids(cluster)
-    stages = {stage: clock[i + 1] - clock[i] for i, stage in enumerate(STAGES)}
     own_cpu = resource.getrusage(resource.RUSAGE_SELF)
     return {
         "sums": pq.read_table(run.paths.sums).to_pydict() | {"day": []},
         "released": len(summary.drawn),
-        "stages_s": stages,
         "client_mb": memory.own_mb,
         "client_cpu_s": own_cpu.ru_utime + own_cpu.ru_stime,
         "worker_mb": list(memory.worker_mb.values()),
@@ -124,19 +114,11 @@ def _pids(cluster: Any) -> list[int]:
     return [worker.pid for worker in list(cluster.workers.values()) if worker.pid is not None]
 
 
-def _run_undisturbed(path: Path) -> Found:
-    return on_cluster(path, kills=False)
-
-
-def _run_with_a_kill(path: Path) -> Found:
-    return on_cluster(path, kills=True)
-
-
 _IMPORTS = "import agedp.pipeline, distributed"
-CONTENDERS: dict[str, tuple[Callable[[Path], Found], str]] = {
-    QUARTER: (_run_undisturbed, _IMPORTS),
-    UNDISTURBED: (_run_undisturbed, _IMPORTS),
-    KILLED: (_run_with_a_kill, _IMPORTS),
+CONTENDERS: Contenders = {
+    QUARTER: (partial(on_cluster, kills=False), _IMPORTS),
+    UNDISTURBED: (partial(on_cluster, kills=False), _IMPORTS),
+    KILLED: (partial(on_cluster, kills=True), _IMPORTS),
 }
 
 
@@ -158,7 +140,7 @@ def measure_cluster(folder: Path, *, homes: int, limit_mb: int, names: Sequence[
     for name in names:
         shutil.rmtree(made / "out", ignore_errors=True)
         settled()
-        one = measure(name, made / "run.toml", rows=48 * homes, module=MODULE)
+        one = measure(name, made / "run.toml", rows=48 * homes, module="benchmarks.cluster")
         if one.failed:
             raise RuntimeError(f"{name}: {one.failed}")
         check_sums(one, made, homes)
@@ -182,17 +164,6 @@ def check_sums(one: Measured, made: Path, homes: int) -> None:
         raise RuntimeError(f"{one.contender}: {one.found['killed']} workers were killed")
 
 
-def format_measured(one: Measured) -> str:
-    """Return one line for people."""
-    stages = ", ".join(f"{name} {seconds:.1f}" for name, seconds in one.found["stages_s"].items() if seconds > 0.05)
-    workers = ", ".join(f"{mb:.0f}" for mb in one.found["worker_mb"])
-    return (
-        f"{one.contender}: {one.rows:,} rows, {one.work_s:.1f} s, CPU {one.cpu_s:.1f} s "
-        f"(client {one.found['client_cpu_s']:.1f} s), largest memory: client {one.found['client_mb']:.0f} MB, "
-        f"workers {workers} MB; {one.found['killed']} killed, {one.found['restarted']} restarted; stages: {stages} s"
-    )
-
-
 def main() -> None:
     """Measure, and print a line for each run."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -200,11 +171,10 @@ def main() -> None:
     parser.add_argument("--homes", type=int, default=MILLION_HOUSEHOLDS)
     parser.add_argument("--limit-mb", type=int, default=LIMIT_MB)
     parser.add_argument("--kill", action="store_true", help="release again, and kill a worker")
-    parser.add_argument("--only-killed", action="store_true", help="release once, and kill a worker")
     chosen = parser.parse_args()
-    names = (UNDISTURBED, KILLED)[chosen.only_killed : 1 + (chosen.kill or chosen.only_killed)]
+    names = (UNDISTURBED, KILLED)[: 1 + chosen.kill]
     for one in measure_cluster(chosen.folder, homes=chosen.homes, limit_mb=chosen.limit_mb, names=names):
-        print(format_measured(one), flush=True)
+        print(one.to_json(), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 """Nights: what a run takes if nothing is due, if one new file came, or if the night is that of a million meters.
 
+    python -m benchmarks --parts nightly million
+
 Each scene is built once in a folder, by ordinary runs, and stays there for a run that is resumed. Measured is the
 command as cron starts it, `agedp run --json`, interpreter and imports included.
 
@@ -20,26 +22,27 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow.csv import write_csv
 
-from tests.benchmarks.contenders import Found, run_contender
-from tests.benchmarks.lcl import name_of, write_night, write_night_table
-from tests.benchmarks.measuring import Measured, measure, settled
-from tests.benchmarks.run_files import DISTRIBUTION, MEAN, run_text
+from benchmarks.contenders import Contenders, Found, run_contender
+from benchmarks.measuring import Measured, measure, settled
+from benchmarks.readings import name_of, write_night, write_night_table
+from benchmarks.scenes import DISTRIBUTION, HOUSEHOLDS, MEAN, run_text
 
-COMMAND = "tests.benchmarks.command"
+P = ParamSpec("P")
+T = TypeVar("T")
+COMMAND = "benchmarks.command"
 CELLS, ROSTER, MILLION = "nothing due, 2,000 cells", "nothing due, a roster of a million", "a night of a million meters"
 ROSTER_CHANGED = f"{ROSTER}, one row added"
 NIGHTLY = "one new file, nothing due"
 NIGHTS = 3 * 365
 WAIT_DAYS = 30
-GROUPS, BINS, HOUSEHOLDS, MILLION_HOUSEHOLDS, PER_FILE = 20, 100, 5_566, 1_000_000, 50_000
+GROUPS, BINS, MILLION_HOUSEHOLDS, PER_FILE = 20, 100, 1_000_000, 50_000
 _ROUNDS = 3
-_KEEP_DAYS = 2000
 _MEAN = MEAN.format(clamp=50)
 
 
@@ -156,7 +159,7 @@ def _begin(
         return False
     shutil.rmtree(made, ignore_errors=True)
     (made / "in").mkdir(parents=True)
-    text = run_text(first=first, statistic=statistic, roster=roster, age_days=age_days, keep_days=_KEEP_DAYS)
+    text = run_text(first=first, statistic=statistic, roster=roster, age_days=age_days)
     (made / "run.toml").write_text(text)
     members = {
         "household_id": pa.array([name_of(home) for home in range(homes)]),
@@ -202,13 +205,14 @@ def staged_run(path: Path) -> Found:
     """Release what is due, and return the CPU and wall seconds of each stage, bytes read, and bytes stored."""
     from agedp.pipeline import STAGES, run_stages
     from agedp.run_context import RunContext
+    from agedp.stage_values import call_stage
 
     clock: list[tuple[float, float]] = [(time.perf_counter(), time.process_time())]
     run = RunContext.load(path)
 
-    def timed(_: str, stage: Callable[..., Any], /, *values: Any) -> Any:
+    def timed(name: str, stage: Callable[P, T], /, *values: P.args, **options: P.kwargs) -> T:
         try:
-            return stage(*values)
+            return call_stage(name, stage, *values, **options)
         finally:
             clock.append((time.perf_counter(), time.process_time()))
 
@@ -224,7 +228,7 @@ def staged_run(path: Path) -> Found:
     return {"released": len(summary.drawn), "stages": stages, **sizes}
 
 
-CONTENDERS: dict[str, tuple[Callable[[Path], Found], str]] = {MILLION: (staged_run, "import agedp.pipeline")}
+CONTENDERS: Contenders = {MILLION: (staged_run, "import agedp.pipeline")}
 
 if __name__ == "__main__":
     run_contender(CONTENDERS)

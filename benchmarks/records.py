@@ -19,16 +19,15 @@ from typing import Any
 
 import psutil
 
-from tests.benchmarks.measuring import Measured
-from tests.source_path import ROOT
+from benchmarks.measuring import ROOT, Measured
 
 MEASURED = Path(__file__).with_name("measured.json")
-_PACKAGES = ("agedp", "numpy", "pyarrow", "dask", "pandas", "polars", "duckdb")
+_PACKAGES = ("agedp", "numpy", "pyarrow", "dask", "pandas", "polars")
 
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """Everything that the pages follow from: machine, versions, the lines on installing, what was measured."""
+    """Everything that the page follows from: machine, versions, the lines on installing, what was measured."""
 
     machine: str
     versions: str
@@ -101,12 +100,10 @@ def read_results(path: Path = MEASURED) -> Results | None:
     return Results(read["machine"], read["versions"], tuple(read["install"]), measured)
 
 
-def merge(
-    before: Results | None, found: Sequence[Measured], *, install: Sequence[str] = (), fresh: bool = False
-) -> Results:
+def merge(before: Results | None, found: Sequence[Measured], *, install: Sequence[str] = ()) -> Results:
     """Return earlier results with new ones in their place; nothing of another machine is kept."""
     machine = machine_line()
-    if before is None or fresh or before.machine != machine:
+    if before is None or before.machine != machine:
         before = Results(machine, "", (), ())
     by_key = {(one.contender, one.size): one for one in (*before.measured, *found)}
     return Results(machine, version_line(), tuple(install) or before.install, tuple(by_key.values()))

@@ -21,11 +21,10 @@ from typing import Any
 
 import psutil
 
-from tests.source_path import source_path
-
 MEMORY_GB = 12.0
 _EVERY_S = 0.05
-_ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
+"""The checkout; its packages are those that are measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +74,7 @@ def measure(
     *,
     rows: int,
     minutes: float = 60,
-    module: str = "tests.benchmarks.contenders",
+    module: str = "benchmarks.contenders",
     words: tuple[str, ...] | None = None,
     memory_gb: float = MEMORY_GB,
 ) -> Measured:
@@ -86,7 +85,7 @@ def measure(
             [sys.executable, "-W", "ignore", "-m", module, *(words or (contender,)), str(path)],
             stdout=out,
             stderr=err,
-            cwd=_ROOT,
+            cwd=ROOT,
             env=environment(POLARS_MAX_THREADS="2"),
             start_new_session=True,
         )
@@ -117,6 +116,11 @@ def measure(
         others=others,
         start_mb=own.get("start_mb", 0.0),
     )
+
+
+def source_path(root: Path = ROOT) -> str:
+    """Return the PYTHONPATH of a checkout."""
+    return os.pathsep.join(str(root / folder) for folder in ("", "pipelines", "flows"))
 
 
 def environment(**further: str) -> dict[str, str]:

@@ -10,14 +10,15 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
+from benchmarks.measuring import ROOT
+
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 _ROUNDS = 5
-_LARGEST = 6
+_LARGEST = 3
 STARTS = {
     "`agedp --help`": "import sys; sys.argv = ['agedp', '--help']; from agedp_flows.cli.app import main; main()",
-    "`import agedp_data`": "import agedp_data",
-    "the stages (`agedp.pipeline`)": "import agedp.pipeline",
-    "the flow (`agedp_flows.release_flow`, with Prefect)": "import agedp_flows.release_flow",
+    "stages": "import agedp.pipeline",
+    "flow": "import agedp_flows.release_flow",
 }
 
 
@@ -47,8 +48,7 @@ def megabytes(name: str) -> float:
     files = distribution(name).files or []
     paths = [Path(str(each.locate())) for each in files]
     if name == "agedp" and not any(path.parent.name == "agedp_flows" for path in paths):
-        root = Path(__file__).parents[2]
-        paths = [path for part in ("agedp_data", "pipelines", "flows") for path in (root / part).rglob("*.py")]
+        paths = [path for part in ("agedp_data", "pipelines", "flows") for path in (ROOT / part).rglob("*.py")]
     return sum(path.stat().st_size for path in paths if path.is_file()) / 1e6
 
 
@@ -72,19 +72,14 @@ def _least(code: str) -> float:
 
 @cache
 def install_lines() -> list[str]:
-    """Return the section of the report."""
+    """Return the lines of the page."""
     sizes = {name: megabytes(name) for name in closure("agedp")}
-    flows = {name: megabytes(name) for name in closure("agedp") | closure("prefect")}
-    largest = sorted(sizes, key=lambda name: -sizes[name])[:_LARGEST]
-    parts = ", ".join(f"{name} {sizes[name]:.0f} MB" for name in largest)
+    flows = sum(megabytes(name) for name in closure("agedp") | closure("prefect"))
+    by_size = sorted(sizes, key=lambda name: -sizes[name])
+    largest = ", ".join(f"{name} {sizes[name]:.0f} MB" for name in by_size[:_LARGEST])
+    starts = ", ".join(f"{what} {seconds(code):.2f}" for what, code in STARTS.items())
     return [
-        "## Install and start",
-        "",
-        f"Without extras, {len(sizes)} distributions, {sum(sizes.values()):,.0f} MB on disk; agedp itself",
-        f"{sizes['agedp']:.1f} MB, the largest {parts}.",
-        f"With the extra prefect {len(flows)} distributions, {sum(flows.values()):,.0f} MB.",
-        "",
-        f"| | CPU s, least of {_ROUNDS}, a bare `python` taken off |",
-        "|---|---|",
-        *(f"| {what} | {seconds(code):.2f} |" for what, code in STARTS.items()),
+        f"Install: {len(sizes)} distributions, {sum(sizes.values()):,.0f} MB "
+        f"(agedp {sizes['agedp']:.1f} MB; {largest});",
+        f"with the extra prefect {flows:,.0f} MB. Start in CPU s, a bare Python taken off: {starts}.",
     ]
