@@ -6,15 +6,11 @@ import json
 import shutil
 from datetime import date, timedelta
 
-import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from frictionless import Package
 
 from agedp import release_verification
-from agedp.release_folder.origin import list_published_files
 from agedp.release_verification import open_release
 from agedp_data.errors import InputError
 from tests.agedp.release_folder.resealed import reseal
@@ -51,125 +47,9 @@ def folder(kept, houses, tmp_path):
     return houses(shutil.copytree(kept.folder, tmp_path / "house")).release
 
 
-def daily_sums(release, series):
-    """Noisy sums and variances [Wh, Wh^2] of a mean by day and group, layers added, from its tables by pandas alone."""
-    if series == "use":
-        upper = pd.read_parquet(release.path / "daily_average_layers.parquet")
-        days = pd.concat([pd.read_parquet(release.path / "daily_averages_use.parquet"), upper])
-    else:
-        end = "" if series == "daily_mean" else f"_{series}"
-        days = pd.read_parquet(release.path / f"daily_averages{end}.parquet")
-    days = days.assign(day=pd.to_datetime(days["day"]))
-    days["variance"] = (1000 * days["noise_sd_kwh"] * days["households"]) ** 2
-    by = days.groupby(["day", "group"])
-    return by.agg(
-        energy_wh=("noisy_sum_wh", "sum"), variance=("variance", "sum"), households=("households", "first")
-    ).reset_index()
-
-
-@pytest.mark.parametrize("series", ["daily_mean", "tariff", "use"])
-@pytest.mark.parametrize("period", START)
-def test_periods_equal_those_that_pandas_adds_up(kept, period, series):
-    days = daily_sums(kept.release, series)
-    expected = days.groupby([days["day"].dt.to_period(START[period][0]), "group"]).agg(
-        energy_wh=("energy_wh", "sum"),
-        variance=("variance", "sum"),
-        household_days=("households", "sum"),
-        number=("day", "count"),
-    )
-    table = kept.release.period_averages(period)
-    table = table[table["series"] == series]
-    assert len(table) == len(expected)
-    for row in table.to_dict("records"):
-        days_of = expected.loc[(pd.Period(row["first_day"], START[period][0]), row["group"])]
-        wh = 1000 * days_of["household_days"]
-        assert row["mean_kwh"] == pytest.approx(days_of["energy_wh"] / wh, rel=1e-12)
-        assert row["noise_sd_kwh"] == pytest.approx(days_of["variance"] ** 0.5 / wh, rel=1e-9)
-        assert (row["days_released"], row["household_days"]) == (days_of["number"], days_of["household_days"])
-        length = (row["last_day"] - row["first_day"]).days + 1
-        assert row["is_complete"] == (days_of["number"] == length)
-        assert row["low_kwh"] < row["mean_kwh"] < row["high_kwh"]
-
-
-def test_a_month_has_the_noise_of_a_day_by_the_root_of_its_days(kept):
-    table = kept.release.period_averages("month").set_index(["series", "first_day"])
-    day = pd.read_parquet(kept.release.path / "daily_averages.parquet")["noise_sd_kwh"].iloc[10]
-    february = table.loc[("daily_mean", "2013-02-01")]
-    # 20 days of 5 and 8 of 4 households
-    assert february["noise_sd_kwh"] == pytest.approx(day * 5 * 28**0.5 / (20 * 5 + 8 * 4), rel=1e-9)
-
-
-def test_the_interval_of_a_month_holds_as_often_as_it_says(kept):
-    rng, runs = np.random.default_rng(7), 40_000
-    rows = [row for name in ("use/1", "use/2") for row in kept.rows(name) if row.day[:7] == "2013-02"]
-    assert len(rows) == 56
-    noise = np.zeros(runs)
-    for scale in (row.scale for row in rows):  # a difference of geometric numbers
-        ends = rng.geometric(-np.expm1(-1 / scale), (2, runs))
-        noise += ends[0] - ends[1]
-    table = kept.release.period_averages("month").set_index(["series", "first_day"])
-    row = table.loc[("use", "2013-02-01")]
-    half_width = (row["high_kwh"] - row["mean_kwh"]) * row["household_days"] * 1000
-    assert (np.abs(noise) <= half_width + 0.5).mean() == pytest.approx(0.95, abs=0.005)
-
-
-def test_layers_of_a_month_add_up_to_their_mean(kept):
-    table = kept.release.period_averages("month")
-    months = table.pivot_table(index="first_day", columns="series", values="mean_kwh")
-    assert (months["use/1"] + months["use/2"]).tolist() == pytest.approx(months["use"].tolist(), rel=1e-12)
-    ranges = table.groupby("series")[["above_kwh", "clamp_kwh"]].first().T.to_dict("list")
-    assert (ranges["use"], ranges["use/1"], ranges["use/2"]) == ([0, 40], [0, 5], [5, 40])
-
-
-def test_the_peak_and_the_median_are_in_their_intervals(kept):
-    table = kept.release.quantiles()
-    assert len(table) == 8 * DAYS
-    assert set(table["series"]) == {"counts"}
-    assert (table["low_kwh"] <= table["value_kwh"]).all()
-    assert (table["value_kwh"] <= table["high_kwh"]).all()
-    use_kwh = sum(150 + slot for slot in range(48)) / 1000  # of every household on every day
-    assert ((table["low_kwh"] <= use_kwh) & (use_kwh <= table["high_kwh"])).mean() > 0.95
-
-
-def test_the_tables_are_described_and_listed(kept):
-    release = kept.release
-    assert set(FILES) <= set(release.checksums)
-    assert {path.name for path in list_published_files(release.path)} >= set(FILES)
-    assert release.other_files() == ()
-    assert Package(str(release.path / "datapackage.json")).validate().valid
-    resources = {one["path"]: one for one in json.loads(kept.files()["datapackage.json"])["resources"]}
-    assert resources[FILES[0]]["schema"]["primaryKey"] == ["first_day", "series", "group", "version"]
-    assert resources[FILES[3]]["schema"]["primaryKey"] == ["day", "series", "group", "share"]
-    for name in FILES:
-        keys = pq.read_table(release.path / name, columns=resources[name]["schema"]["primaryKey"]).to_pylist()
-        assert len({tuple(key.values()) for key in keys}) == len(keys)
-    assert "a period once none of its days is still to be released" in resources[FILES[1]]["description"]
-    assert "the share 1 is the largest use" in resources[FILES[3]]["description"]
-
-
 def forge(folder, name, table):
     pq.write_table(table, folder.path / name)
     reseal(folder.path)
-
-
-def with_column(table, column, values):
-    place = table.schema.get_field_index(column)
-    return table.set_column(place, table.schema.field(place), pa.array(values, table.schema.field(place).type))
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_verification_finds_a_forged_value_or_row(folder, name):
-    table = pq.read_table(folder.path / name)
-    for column in ("low_kwh", "series"):
-        values = table[column].to_pylist()
-        values[2] = values[2] + 0.1 if column == "low_kwh" else "daily"
-        forge(folder, name, with_column(table, column, values))
-        with pytest.raises(InputError, match=rf"^{name}: \d{{4}}-\d\d-\d\d(, ToU)?, column {column}: .* differs from"):
-            folder.verify()
-    for rows, side in ((table.slice(1), "table"), (pa.concat_tables([table, table.slice(0, 1)]), "ledger")):
-        forge(folder, name, rows)
-        with pytest.raises(InputError, match=rf"^{name}: \d{{4}}-\d\d-\d\d.*: the {side} lacks this row"):
-            folder.verify()
 
 
 @pytest.mark.parametrize("coverage", ["0.5", "NaN"])

@@ -10,7 +10,6 @@ import pytest
 from agedp.release_folder.result_tables import released_table
 from agedp_data.datasets.ausgrid import Ausgrid
 from agedp_data.ledger import ReleaseRecord
-from agedp_data.mechanisms import interval, standard_deviation
 from agedp_data.series.profile import PROFILE_RELEASES, Profile
 from agedp_data.series.result_table import ContractTerms, Noise
 
@@ -26,38 +25,6 @@ def lines_of(last, cells, values, households, profile=MONTHS):
     )
     of_contract = {"hash": ContractTerms({"p": profile}, Ausgrid(), 3)}
     return released_table(PROFILE_RELEASES, [row], of_contract, Noise(COVERAGE)).to_pylist()
-
-
-def test_each_cell_is_a_line_with_its_mean_and_interval():
-    """May 2013 has 23 weekdays and 8 days of weekends; two households have 46 and 16 household-days."""
-    cells = ("North End weekday 18:30", "North End weekend 18:30")
-    lines = lines_of(date(2013, 5, 31), cells, (36_800, -8_000), (46, 16))
-    half_width, deviation = interval(2e5, COVERAGE), standard_deviation(2e5)
-    for line, kind, days, weight, value in zip(
-        lines, ("weekday", "weekend"), (23, 8), (2, 5), (36_800, -8_000), strict=True
-    ):
-        of_kwh = 1000 * weight * 2 * days
-        assert line == {
-            "day": date(2013, 5, 31),
-            "group": "North End",
-            "day_kind": kind,
-            "start_minute": 1110,
-            "minutes": 30,
-            "revision": 0,
-            "first_day": date(2013, 5, 1),
-            "days_of_kind": days,
-            "minutes_in_period": 30 * days,
-            "household_days": 2 * days,
-            "weight": weight,
-            "noisy_weighted_wh": value,
-            "mean_kwh": pytest.approx(value / of_kwh, rel=1e-12),
-            "noise_sd_kwh": pytest.approx(deviation / of_kwh, rel=1e-12),
-            "low_kwh": pytest.approx((value - half_width) / of_kwh, rel=1e-12),
-            "high_kwh": pytest.approx((value + half_width) / of_kwh, rel=1e-12),
-            "published_on": date(2013, 6, 2),
-            "epsilon": 0.5,
-            "version": 3,
-        }
 
 
 @pytest.mark.parametrize(

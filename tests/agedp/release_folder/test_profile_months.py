@@ -8,20 +8,16 @@ from datetime import date, timedelta
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
 
-from agedp.release_folder.result_tables import contract_terms, read_guarantee, released_table, whole_table
-from agedp_data import mechanisms
+from agedp.release_folder.result_tables import contract_terms, released_table
 from agedp_data.datasets.ausgrid import Ausgrid
-from agedp_data.errors import InputError
 from agedp_data.ledger import ContractRecord, ReleaseRecord
 from agedp_data.series.consistency import sum_interval
 from agedp_data.series.profile import PROFILE_BY_MONTH, PROFILES, day_slots
 from agedp_data.series.result_table import Noise
-from tests.agedp.release_folder.derived import COVERAGE, check_published, derived_from, published_tables
+from tests.agedp.release_folder.derived import COVERAGE, derived_from
 
-FILE = "profile_by_month.parquet"
 PROFILE = {"statistic": "profile", "clamp_kwh": "50", "half_hour_clamp_kwh": "4", "share": "1"}
 BY = {**PROFILE, "by": "area"}
 FIRST = date(2013, 1, 1)
@@ -119,20 +115,6 @@ def test_a_month_is_what_pandas_makes_of_the_daily_profile(lines_of, contract, f
         assert line["mean_kwh"] - line["low_kwh"] == pytest.approx(width, rel=1e-9)
 
 
-def test_each_kind_of_day_has_its_half_hours_in_order(lines_of, contract):
-    lines = lines_of([released(day) for day in days(FIRST, 31)], contract(date(2013, 1, 31)))
-    assert [(line["day_kind"], line["start_minute"]) for line in lines] == [
-        (kind, 30 * slot) for kind in ("weekday", "weekend") for slot in range(48)
-    ]
-    assert columns_of(lines, "day_kind", "days_released", "days_in_period", "is_complete") == {
-        ("weekday", 23, 23, 1),
-        ("weekend", 8, 8, 1),
-    }
-    assert [line["mean_kwh"] for line in lines] == [(1_000 + slot) / 10_000 for slot in range(48)] * 2
-    assert columns_of(lines, "half_hour_clamp_kwh", "clamp_kwh", "minutes", "version") == {(4.0, 50.0, 30, 1)}
-    assert lines[0]["noise_sd_kwh"] == pytest.approx(23**0.5 * mechanisms.standard_deviation(2_000.0) / 230_000)
-
-
 def test_a_half_hour_that_the_clock_skips_is_of_fewer_days(lines_of, contract):
     """On Sunday 7 October 2012, Sydney has no 2:00 and 2:30; the other 7 days of weekends have them."""
     rows = [
@@ -189,54 +171,3 @@ def test_sums_beyond_64_bits_are_exact(lines_of, contract):
     rows = [released(day, (2**62 - 1,) * 48, (1,) * 48, scale=2.0**50) for day in days(FIRST, 31)]
     lines = lines_of(rows, contract(date(2013, 1, 31)))
     assert {line["mean_kwh"] for line in lines} == {(2**62 - 1) / 1000}
-
-
-def test_a_mean_has_no_monthly_profile(statement, contract):
-    terms = contract(FIRST, profile={"statistic": "mean", "clamp_kwh": "50", "share": "1"})
-    assert whole_table(PROFILE_BY_MONTH, {}, [], [terms], Noise(COVERAGE)) is None
-    assert FILE not in published_tables(statement, [], [terms])
-
-
-@pytest.fixture
-def published(statement, contract):
-    """Tables by name, as read from their files, with the rows and contracts that they follow from."""
-    rng = np.random.default_rng(9)
-    rows = [
-        released(day, rng.integers(10**6, size=48).tolist(), seq=number)
-        for number, day in enumerate(days(FIRST, 59), 2)
-    ]
-    contracts = [contract(date(2013, 2, 28))]
-    return published_tables(statement, rows, contracts), rows, contracts
-
-
-def test_verification_accepts_what_is_published(statement, published):
-    tables, rows, contracts = published
-    assert list(tables) == ["daily_profile.parquet", FILE]
-    assert tables[FILE].num_rows == 2 * 2 * 48
-    check_published(tables, statement, rows, contracts)
-    guarantee = read_guarantee(tables[FILE].schema)
-    assert guarantee["schema"] == "agedp-profile-by-month-1"
-    assert guarantee["interval"]["coverage"] == "0.95"
-
-
-@pytest.mark.parametrize(
-    "column", ["mean_kwh", "noise_sd_kwh", "low_kwh", "day_kind", "household_minutes", "days_in_period"]
-)
-def test_verification_finds_a_changed_cell(statement, published, column):
-    tables, rows, contracts = published
-    table = tables[FILE]
-    values = table[column].to_pylist()
-    values[148] = "weekday" if column == "day_kind" else values[148] + (1e-4 if column.endswith("kwh") else 1)
-    place = table.schema.get_field_index(column)
-    field = table.schema.field(place)
-    changed = table.set_column(place, field, pa.array(values, field.type))
-    with pytest.raises(InputError, match=rf"{FILE}: 2013-02-01, weekend, 02:00, column {column}"):
-        check_published({**tables, FILE: changed}, statement, rows, contracts)
-
-
-def test_verification_finds_a_missing_row(statement, published):
-    tables, rows, contracts = published
-    table = tables[FILE]
-    for changed, side in ((pa.concat_tables([table, table.slice(0, 1)]), "ledger"), (table.slice(1), "table")):
-        with pytest.raises(InputError, match=f"{FILE}: 2013-01-01, weekday, 00:00: the {side} lacks this row"):
-            check_published({**tables, FILE: changed}, statement, rows, contracts)
