@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from datetime import date, timedelta
+from datetime import date
 
 import numpy as np
 import pyarrow as pa
@@ -13,66 +12,33 @@ import pytest
 from agedp.release_folder.result_tables import closed_units
 from agedp_data import mechanisms
 from agedp_data.errors import InputError
-from agedp_data.ledger import ContractRecord, ReleaseRecord
 from agedp_data.series.consistency import sum_interval
 from agedp_data.series.mean import AVERAGES_BY, PERIODS
 from agedp_data.series.series_terms import period_of
-from tests.agedp.release_folder.derived import COVERAGE, check_published, derived_from, published_tables
+from tests.agedp.release_folder.derived import (
+    COVERAGE,
+    check_published,
+    days,
+    derived_from,
+    published_tables,
+    row_of,
+    skipped,
+)
 
 MEAN = {"statistic": "mean", "clamp_kwh": "50", "share": "1"}
 FIRST = date(2013, 1, 1)
+KEYS = {"number", "seq", "first"}
 MONTH = "averages_by_month.parquet"
 
 
-@pytest.fixture(scope="module")
-def statement(published_twice):
-    return published_twice.release.read_statement()
+def released(day, values=(1_000,), households=(10,), cells=("all",), scale=2_000.0, series="daily_mean", **changed):
+    return row_of(day, series, values=values, households=households, cells=cells, scale=scale, **changed)
 
 
 @pytest.fixture(scope="module")
-def contract(published_twice):
-    """A contract with series and schedule as a test needs them."""
-    text = json.loads(
-        next(row for row in published_twice.release.ledger_rows().rows if isinstance(row, ContractRecord)).promise
-    )
-
-    def changed(last=None, *, number=1, seq=1, first=FIRST, **series):
-        schedule = {"mode": "live", "first_day": str(first), **({"last_day": str(last)} if last else {})}
-        promise = json.dumps({**text, "schedule": schedule, "series": series or {"daily_mean": MEAN}})
-        return ContractRecord("homes", promise, seq=seq, hash=f"contract {number}")
-
-    return changed
-
-
-def released(day, values=(1_000,), households=(10,), cells=("all",), scale=2_000.0, **changed):
-    row = ReleaseRecord(
-        population="homes",
-        series="daily_mean",
-        day=str(day),
-        revision=0,
-        state="released",
-        cells=cells,
-        values=values,
-        households=households,
-        sensitivity=50_000,
-        scale=scale,
-        mechanism="discrete-laplace",
-        loss=10**9,
-        input_ended_at="",
-        published_on="2026-01-01",
-        contract="contract 1",
-        model="",
-        seq=2,
-    )
-    return replace(row, **changed)
-
-
-def skipped(day, **changed):
-    return released(day, (), (), (), scale=0.0, state="skipped", loss=0, **changed)
-
-
-def days(first, number):
-    return [first + timedelta(days=i) for i in range(number)]
+def contract(contract):
+    """A contract of one mean unless a test names its series."""
+    return lambda last=None, **keys: contract(last, **({} if keys.keys() - KEYS else {"daily_mean": MEAN}), **keys)
 
 
 @pytest.fixture
@@ -119,7 +85,7 @@ def test_missing_days_are_marked_and_not_estimated(rows_of, contract):
         released(day, (100, 900), (4, 6), ("A", "B")) if day.day % 2 else released(day, (700,), (6,), ("B",))
         for day in days(FIRST, 20)
     ]
-    rows[6] = skipped(rows[6].day)
+    rows[6] = skipped(rows[6])
     first, second = rows_of("month", rows, contract(date(2013, 1, 20), daily_mean={**MEAN, "by": "tariff"}))
     assert [(group["group"], group["days_released"], group["is_complete"]) for group in (first, second)] == [
         ("A", 9, 0),
@@ -174,7 +140,7 @@ def test_rows_are_only_added(rows_of, contract):
 def test_a_period_appears_once_its_last_day_is_decided(rows_of, contract):
     rows = [released(day) for day in days(FIRST, 30)]
     assert rows_of("month", rows, contract()) == []
-    assert len(rows_of("month", [*rows, skipped(date(2013, 1, 31))], contract())) == 1
+    assert len(rows_of("month", [*rows, skipped(released(date(2013, 1, 31)))], contract())) == 1
     assert rows_of("month", [*rows[:5], *rows[6:], released(date(2013, 1, 31))], contract()) == []
     assert len(rows_of("month", rows, contract(date(2013, 1, 30)))) == 1
 

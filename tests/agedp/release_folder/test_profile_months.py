@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import replace
-from datetime import date, timedelta
+from datetime import date
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -12,11 +11,10 @@ import pytest
 
 from agedp.release_folder.result_tables import contract_terms, released_table
 from agedp_data.datasets.ausgrid import Ausgrid
-from agedp_data.ledger import ContractRecord, ReleaseRecord
 from agedp_data.series.consistency import sum_interval
-from agedp_data.series.profile import PROFILE_BY_MONTH, PROFILES, day_slots
-from agedp_data.series.result_table import Noise
-from tests.agedp.release_folder.derived import COVERAGE, derived_from
+from agedp_data.series.profile import PROFILE_BY_MONTH, PROFILE_RELEASES, PROFILES, Profile, day_slots
+from agedp_data.series.result_table import ContractTerms, Noise
+from tests.agedp.release_folder.derived import COVERAGE, days, derived_from, row_of, skipped
 
 PROFILE = {"statistic": "profile", "clamp_kwh": "50", "half_hour_clamp_kwh": "4", "share": "1"}
 BY = {**PROFILE, "by": "area"}
@@ -25,41 +23,16 @@ ALL_DAY = tuple(f"{slot // 2:02d}:{slot % 2 * 3}0" for slot in range(48))
 KEYS = ["first_day", "series", "day_kind", "group", "start_minute"]
 
 
-@pytest.fixture(scope="module")
-def statement(published_twice):
-    return published_twice.release.read_statement()
-
-
-@pytest.fixture(scope="module")
-def contract(published_twice):
-    """A contract with series, schedule and dataset as a test needs them."""
-    rows = published_twice.release.ledger_rows().rows
-    text = json.loads(next(row for row in rows if isinstance(row, ContractRecord)).promise)
-
-    def changed(last=None, *, number=1, seq=1, first=FIRST, dataset="london", **series):
-        schedule = {"mode": "live", "first_day": str(first), **({"last_day": str(last)} if last else {})}
-        terms = {"schedule": schedule, "input": {"dataset": dataset}, "series": series or {"profile": PROFILE}}
-        return ContractRecord("homes", json.dumps({**text, **terms}), seq=seq, hash=f"contract {number}")
-
-    return changed
-
-
 def released(day, values=None, households=None, cells=ALL_DAY, scale=2_000.0, **changed):
-    values = range(1_000, 1_000 + len(cells)) if values is None else values
-    terms = ("discrete-laplace", 10**9, "", "2026-01-01", "contract 1", "")
+    values = tuple(range(1_000, 1_000 + len(cells)) if values is None else values)
     counts = (10,) * len(cells) if households is None else households
-    row = ReleaseRecord(
-        "homes", "profile", str(day), 0, "released", cells, tuple(values), counts, 100_000, scale, *terms, seq=2
-    )
-    return replace(row, **changed)
+    return row_of(day, "profile", values=values, households=counts, cells=cells, scale=scale, **changed)
 
 
-def skipped(day):
-    return released(day, (), (), (), scale=0.0, state="skipped", loss=0)
-
-
-def days(first, number):
-    return [first + timedelta(days=i) for i in range(number)]
+@pytest.fixture(scope="module")
+def contract(contract):
+    """A contract of one profile unless a test names another."""
+    return lambda last=None, **keys: contract(last, **{"profile": PROFILE, **keys})
 
 
 @pytest.fixture
@@ -130,7 +103,7 @@ def test_a_half_hour_that_the_clock_skips_is_of_fewer_days(lines_of, contract):
 
 def test_missing_days_are_marked_and_not_estimated(lines_of, contract):
     """The first and last month are partial; Friday the 11th was skipped, and no weekend day of February is there."""
-    rows = [skipped(day) if day.day == 11 else released(day) for day in days(date(2013, 1, 10), 24)]
+    rows = [skipped(released(day)) if day.day == 11 else released(day) for day in days(date(2013, 1, 10), 24)]
     rows = [row for row in rows if row.day != "2013-02-02"]
     lines = lines_of(rows, contract(date(2013, 2, 1), first=date(2013, 1, 10)))
     counts = {
@@ -171,3 +144,28 @@ def test_sums_beyond_64_bits_are_exact(lines_of, contract):
     rows = [released(day, (2**62 - 1,) * 48, (1,) * 48, scale=2.0**50) for day in days(FIRST, 31)]
     lines = lines_of(rows, contract(date(2013, 1, 31)))
     assert {line["mean_kwh"] for line in lines} == {(2**62 - 1) / 1000}
+
+
+def drawn_lines(last, cells, values, households):
+    """The lines of a row that covers a whole month."""
+    keys = {"clamp_kwh": Decimal(50), "half_hour_clamp_kwh": Decimal(4), "every": "weekday-month"}
+    profile = Profile.model_validate({"statistic": "profile", **keys})
+    row = released(last, values, households, cells, sensitivity=profile.row_sensitivity(last))
+    of_contract = {"contract 1": ContractTerms({"profile": profile}, Ausgrid(), 3)}
+    return released_table(PROFILE_RELEASES, [row], of_contract, Noise(COVERAGE)).to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("last", "days", "times"), [(date(2012, 10, 31), 8, 7), (date(2013, 4, 30), 8, 9), (date(2013, 5, 31), 8, 8)]
+)
+def test_a_clock_change_leaves_the_mean_of_a_half_hour(last, days, times):
+    """Ten households use 300 Wh each half-hour: Sydney skips 2:00 on a Sunday of October, and repeats it in April."""
+    cells = ("weekend 02:00", "weekend 12:00")
+    lines = drawn_lines(last, cells, (5 * 10 * times * 300, 5 * 10 * days * 300), (10 * days,) * 2)
+    assert [line["mean_kwh"] for line in lines] == pytest.approx([0.3, 0.3], rel=1e-12)
+    assert [line["minutes_in_period"] for line in lines] == [30 * times, 30 * days]
+
+
+def test_a_cell_of_a_day_has_no_line():
+    with pytest.raises(ValueError, match="not one of the half-hours of this series"):
+        drawn_lines(date(2013, 5, 31), ("18:30",), (1,), (2,))
