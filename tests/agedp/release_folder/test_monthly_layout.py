@@ -1,6 +1,6 @@
 """The layout "monthly": the reader gets the tables of "single", and no file of a closed month is ever written again.
 
-A live series over two months, with late and given-up days, an amendment, levels, profiles, counts and releases of
+A live series over two months, with late and given-up days, an amendment, levels, profiles and releases of
 weeks. The expected tables are those that "single" publishes of the same ledger.
 """
 
@@ -10,7 +10,6 @@ import json
 import os
 import re
 import shutil
-from collections import Counter
 from dataclasses import replace
 from datetime import date, timedelta
 from itertools import count
@@ -29,12 +28,10 @@ from agedp.release_folder.folder_files import PACKAGE, SUMS
 from agedp.release_folder.folder_writer import RemoteFolder, unchanged_partitions, write_release_files
 from agedp.release_folder.partitions import list_files, partition_of
 from agedp.reports.report_data import ReleasedRows, charted_rows
-from agedp.stages import publish as publish_module
 from agedp.stages.amend import amend
 from agedp.stages.publish import folder_content, publish_release, write_folder_as_of
 from agedp_data import clock
 from agedp_data.errors import InputError
-from agedp_data.ledger.ledger_reader import ChainReader
 from agedp_data.ledger.transfer import rows_by_month
 from agedp_data.statement.document import read_statement
 from tests.agedp.release_folder.resealed import as_json, digest
@@ -50,26 +47,17 @@ LEVELS = ('by = "area"\nshare = 0.3', 'by = ["street", "area"]\nshare = [0.2, 0.
 REST = """[series.total]
 statistic = "mean"
 clamp_kwh = 50
-share = 0.1
+share = 0.2
 [series.load]
 statistic = "profile"
 clamp_kwh = 50
 half_hour_clamp_kwh = 2
-share = 0.2
-[series.counts]
-statistic = "distribution"
-clamp_kwh = 50
-bins_kwh = [0, 5, 20, 50]
-by = "area"
-share = 0.2
-[series.usable]
-statistic = "coverage"
-share = 0.1
+share = 0.3
 [series.billed]
 statistic = "mean"
 clamp_kwh = 50
 every = "week"
-share = 0.1
+share = 0.2
 """
 MARKED = 'wait_for = "markers/{day}"\ngive_up_days = 12\n'
 
@@ -420,27 +408,6 @@ def test_a_url_gets_changed_objects_only(series, tmp_path, monkeypatch):
     assert uploaded
     assert not {*uploaded} & closed.keys()
     assert not [name for name in uploaded if earlier.get(name) == files[name]]
-
-
-def test_a_night_reads_rows_of_its_month_and_charts(copy, monkeypatch):
-    publish(copy)
-    session, read = copy.session(today=TODAYS[-1]), list[str]()
-    real = ChainReader._checked_rows
-
-    def checked_rows(reader, connection, table, numbers):
-        for row in real(reader, connection, table, numbers):
-            if table == "release":
-                read.append(row.published_on)
-            yield row
-
-    monkeypatch.setattr(ChainReader, "_checked_rows", checked_rows)
-    monkeypatch.setattr(publish_module, "charted_rows", lambda _: [])  # the report apart
-    folder_content_of(session)
-    by_month = Counter(day[:7] for day in read)
-    assert by_month["2013-03"] >= len([row for row in session.history.rows if row.published_on >= "2013-03"])
-    # of February the rows of lines that March closed; counts and coverage have none
-    undivided = [row for row in session.history.rows if row.series not in ("counts", "usable", "billed")]
-    assert 0 < by_month["2013-02"] <= len([row for row in undivided if row.published_on < "2013-03"])
 
 
 def test_another_format_of_columns_is_written_anew(copy, monkeypatch):
