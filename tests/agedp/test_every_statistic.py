@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 from frictionless import Package
 
+from agedp import release_verification
 from agedp.ledger_transfer import recover, verify
 from agedp.pipeline import run_stages
 from agedp.release_folder.partitions import list_files
@@ -259,7 +260,7 @@ def test_losses_of_a_day_and_of_all_days_are_those_of_all_series(single):
     assert statement.days.released == 33
 
 
-def test_each_row_is_drawn_once_and_a_further_night_draws_nothing(made):
+def test_each_row_is_drawn_once_and_a_later_night_draws_none(made):
     before, files = made.rows(), stored(made.folder / "release")
     assert Counter((row.day, row.series) for row in before).most_common(1)[0][1] == 1
     assert night(made, NIGHTS[-1]).checked.sums.by_day == {}
@@ -294,7 +295,7 @@ def test_rows_and_figures_are_the_same_on_either_way(kept, single):
     assert kept.release.statement["figures"] == single.release.statement["figures"]
 
 
-def test_every_night_leaves_a_folder_that_verifies_and_is_written_again(made, tmp_path):
+def test_the_folder_of_every_night_verifies_and_is_made_again(made, tmp_path):
     for number, (today, files) in enumerate(zip(NIGHTS, made.nights, strict=True)):
         for name, content in files.items():
             (tmp_path / str(number) / name).parent.mkdir(parents=True, exist_ok=True)
@@ -463,7 +464,7 @@ def test_averages_of_periods_are_those_that_pandas_adds_up(single, name, period,
         assert row["low_kwh"] < row["mean_kwh"] < row["high_kwh"]
 
 
-def test_months_of_profiles_drawn_and_derived_agree_without_noise(single):
+def test_profiles_of_months_drawn_and_derived_agree(single):
     keys = ["group", "day_kind", "start_minute"]
     drawn = single.release.table("profile_releases").set_index(keys)["mean_kwh"]
     derived = single.release.profiles_by_month()
@@ -484,3 +485,36 @@ def test_groups_layers_and_levels_add_up_to_their_totals(single):
     months = single.release.period_averages("month").pivot_table(index="first_day", columns="series", values="mean_kwh")
     layers = months[[f"daily_mean/{i}" for i in (1, 2, 3)]].sum(axis=1)
     assert layers.tolist() == pytest.approx(months["daily_mean"].tolist(), rel=1e-12)
+
+
+DERIVED = sorted({name for name in FILES if not name.startswith(tuple(VALUES))} | {"daily_quantiles"})
+PERIODS = ("week", "month", "year")
+
+
+@pytest.mark.parametrize("coverage", ["0.5", "NaN"])
+def test_intervals_of_another_coverage_are_named(copy, coverage):
+    for name in DERIVED:  # of several the first by name is reported
+        path = copy.release.path / f"{name}.parquet"
+        table = pq.read_table(path)
+        guarantee = json.loads(table.schema.metadata[b"agedp"])
+        if "interval" in guarantee:
+            guarantee["interval"]["coverage"] = coverage
+        pq.write_table(table.replace_schema_metadata({b"agedp": json.dumps(guarantee)}), path)
+    reseal(copy.release.path)
+    with pytest.raises(InputError, match=r"^averages_by_month.parquet: the interval in its guarantee has another cov"):
+        copy.release.verify()
+
+
+def test_a_folder_without_a_table_gives_it_from_its_rows(copy, monkeypatch):
+    monkeypatch.setattr(release_verification, "_installed", lambda _: "9.9")  # that of an earlier version
+    stored_tables = {period: copy.release.period_averages(period) for period in PERIODS}
+    quantiles = copy.release.quantiles()
+    for name in (*(f"averages_by_{period}" for period in PERIODS), "daily_quantiles", "consistent_daily_averages"):
+        (copy.release.path / f"{name}.parquet").unlink()
+    reseal(copy.release.path)
+    copy.release.verify()
+    for period in PERIODS:
+        pd.testing.assert_frame_equal(copy.release.period_averages(period), stored_tables[period])
+    pd.testing.assert_frame_equal(copy.release.quantiles(), quantiles)
+    with pytest.raises(InputError, match="the release has no such table"):
+        copy.release.consistent_averages()
