@@ -340,7 +340,7 @@ def test_an_interrupted_publication_is_completed(series, houses, tmp_path):
     house = houses(shutil.copytree(series[0].folder, tmp_path / "house"))
     write_folder_as_of(house.session(today=TODAYS[-1]), TODAYS[1])
     real, after = atomic_files.write, count()
-    for stop in (1, 6, 12):
+    for stop in (1, 4, 8):
         with pytest.MonkeyPatch.context() as patch:
             after = count()
 
