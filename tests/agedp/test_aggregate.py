@@ -13,7 +13,7 @@ from agedp.stages.aggregate import aggregate, write_sums
 from agedp_data import table_schemas
 from agedp_data.datasets.synthetic import write_ausgrid, write_london
 from agedp_data.series.mean import Mean
-from agedp_data.series.series_terms import Cell, days_of
+from agedp_data.series.series_terms import Cell
 from tests.exact_sums import sum_wh
 
 FIRST = date(2012, 12, 28)
@@ -96,40 +96,3 @@ def test_a_day_may_lack_max_missing_readings_and_not_one_more(house, readings, m
     house.london({("A", FIRST, slot): 100 for slot in range(readings)} | {("A", next_day, 0): 1})
     found = sums_of(house, [("A", FIRST, None)], [FIRST], mean(max_missing=max_missing))
     assert sum_wh(found[FIRST, "m"]) == {"all": wh}
-
-
-def day_rows(home, day, chance):
-    """Rows of one household and day that may be anything: gaps, repeats, disagreements, words, absurd energies."""
-    rows = []
-    for slot in range(48):
-        stamp = f"{day + timedelta(days=slot == 47)} {(slot + 1) % 48 // 2:02d}:{(slot + 1) % 2 * 30:02d}:00"
-        cells = chance.choices([0, 0.1, 3, 49.9, 51, -1, "Null", "x", "nan"], k=chance.choice([0, 1, 1, 1, 2]))
-        rows += [f"{home},{stamp},{cell}" for cell in cells]
-    return rows
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_one_households_day_moves_that_days_sum_by_at_most_the_clamp(house, seed):
-    chance = random.Random(seed)  # noqa: S311 - made-up rows
-    days = days_of(date(2013, 1, 30), date(2013, 2, 2))
-    base = {(home, day, slot): chance.randrange(2000) for home in "ABC" for day in days for slot in range(48)}
-    touched = chance.choice(days)
-    others = {key: wh for key, wh in base.items() if (key[0], key[1]) != ("B", touched)}
-    spans = [(home, days[0], None) for home in "ABC"]
-    one = mean(clamp_wh=20_000, missing_wh=[0, 9_000, 20_000][seed % 3], max_missing=[0, 2, 45][seed % 3])
-    house.london(base)
-    before = sums_of(house, spans, days, one, store="before")
-    house.london(others, extra=day_rows("B", touched, chance))
-    after = sums_of(house, spans, days, one, store="after")
-    for day in days:
-        moved = abs(int((after[day, "m"].exact - before[day, "m"].exact).sum()))
-        assert moved <= (20_000 if day == touched else 0)
-        assert after[day, "m"].households.tolist() == before[day, "m"].households.tolist() == [3]
-
-
-def test_days_before_any_reading_are_missing_and_no_day_is_no_sum(house):
-    house.london({("A", FIRST, 0): 100})
-    spans = [("A", date(2012, 1, 1), None)]
-    found = sums_of(house, spans, [date(2012, 5, 31), date(2012, 6, 1)], mean())
-    assert [sum_wh(one) for one in found.values()] == [{"all": 7}, {"all": 7}]
-    assert sums_of(house, spans, [], COUNTING) == {}

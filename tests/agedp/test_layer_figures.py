@@ -16,7 +16,7 @@ from agedp_flows.text.plan_text import amendment_lines, plan_lines
 from agedp_flows.text.run_text import result_lines, skips_count_text
 from agedp_flows.text.smoothing_text import smoothing_lines
 from tests.agedp.released_rows import Row
-from tests.agedp.test_distribution import FIRST, TODAY, build, day
+from tests.agedp.six_homes import FIRST, TODAY, build, day
 
 LAYERED = "[2, 10, 40]\nshare = [0.5, 0.3, 0.2]\nmissing_kwh = 3"
 UPPER = "daily_average_layers.parquet"

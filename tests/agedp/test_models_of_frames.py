@@ -150,27 +150,6 @@ def test_every_half_hour_has_a_state_and_what_has_none_is_counted():
     assert days.readings_without_state.to_dict() == {"A": 4, "B": 50}
 
 
-def test_half_hours_that_the_clock_shows_twice_are_counted():
-    autumn = pd.date_range("2026-04-05", periods=50, freq="30min", tz="Australia/Sydney")
-    table = pd.DataFrame({"household_id": "A", "interval_start": autumn, "energy_wh": 200})
-    states = agedp.quantize(agedp.read(table), states=2, edges=[100])
-    assert len(states.frame) + states.readings_without_state["A"] == 48
-    assert states.readings_without_state.to_dict() == {"A": 2}
-
-
-def test_spectral_measures_are_those_of_the_mathematics(readings):
-    from agedp_data.markov.mixing import spectral_gap, total_variation
-
-    chains = agedp.estimate(agedp.quantize(readings, states=4))
-    name = chains.households[3]
-    assert chains.spectral_gap()[name] == spectral_gap(chains.transition[3])
-    expected = total_variation(chains.transition[3], [48, 96])
-    assert chains.total_variation(ages_days=[1, 2]).loc[name].tolist() == pytest.approx(expected.tolist(), abs=1e-15)
-    assert (chains.reversibilised_bound([1]) >= chains.total_variation([1]) - 1e-12).all(axis=None)
-    table = chains.to_frame().set_index(["household_id", "from_state", "to_state"])
-    assert table.loc[(name, 1, 2), "count"] == chains.counts[3, 1, 2]
-
-
 @pytest.mark.parametrize(
     ("ask", "error", "message"),
     [

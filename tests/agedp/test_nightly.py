@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from datetime import date, timedelta
 
 import pytest
 
-from agedp.stages.amend import amend
-from agedp_data.errors import InputError, LedgerError, Refused, RunFileError
+from agedp_data.errors import InputError, Refused
 
 FIRST = date(2026, 3, 1)
 HOMES = ("A", "B", "C")
 PROMISE = 'notion = "classical"\nage_days = 2\nepsilon_per_day = 0.5\nmax_day_epsilon = 0.5\nepsilon_total = {}\n'
-AGED = (
-    'notion = "age-dependent"\nage_days = 1\nrisk = 0.6\nmethod = "total_variation"\nsecret = "day"\n'
-    'max_day_epsilon = 1\nepsilon_total = "unlimited"\n'
-)
-MODEL = '[model]\nsource = "declared"\nbasis = "made up"\nassume = "markov"\ncurve = "slow.csv"\n'
 
 
 def day(number: int) -> date:
@@ -50,10 +43,6 @@ def run_at(house, number: int, hour: int = 6):
 
 def days_of(rows) -> list[int]:
     return [(date.fromisoformat(row.day) - FIRST).days for row in rows if row.state == "released"]
-
-
-def roster_with_groups(house, lines) -> None:
-    (house.folder / "roster.csv").write_text("\n".join(["household_id,from,to,tariff", *lines]) + "\n")
 
 
 def test_a_live_day_is_released_when_its_age_is_reached(nights):
@@ -93,57 +82,6 @@ def test_a_roster_may_change_for_days_to_come_and_for_no_other(nights):
         with pytest.raises(Refused, match="than when that day was released"):
             run_at(nights, 6)
     assert days_of(nights.rows()) == [0, 1, 2]
-
-
-def test_groups_are_one_vector_and_small_ones_are_not_released(nights):
-    nights.edit(("clamp_kwh = 50", 'clamp_kwh = 50\nby = "tariff"'))
-    with pytest.raises(RunFileError, match="no such column"):
-        run_at(nights, 3)
-    stay = [f"A,{FIRST},,Std", f"B,{FIRST},,Std"]
-    roster_with_groups(nights, [*stay, f"C,{FIRST},,ToU"])
-    [row] = run_at(nights, 3).released
-    assert (row.cells, row.households, row.sensitivity) == (("Std",), (2,), 50_000)  # min_households is 2
-    roster_with_groups(nights, [*stay, f"C,{FIRST},{day(0)},ToU", f"C,{day(1)},,Std"])  # C changes its group
-    [row] = run_at(nights, 4).released
-    assert (row.cells, row.households) == (("Std",), (3,))
-    assert nights.release.table()["group"].tolist() == ["Std", "Std"]
-    nights.release.verify()
-
-
-def test_series_share_a_days_loss_and_begin_when_added(nights):
-    small = 'share = 0.7\n[series.small]\nstatistic = "mean"\nclamp_kwh = 5\nshare = 0.3'
-    nights.edit(("clamp_kwh = 50", f"clamp_kwh = 50\n{small}"))
-    run_at(nights, 4)
-    per_day = Counter()
-    for row in nights.rows():
-        per_day[row.day] += row.loss
-        assert row.loss == {"daily_mean": 350_000_000, "small": 150_000_000}[row.series]
-    assert set(per_day.values()) == {500_000_000}
-    nights.edit(("share = 0.3", 'share = 0.2\n[series.third]\nstatistic = "mean"\nclamp_kwh = 9\nshare = 0.1'))
-    amend(nights.context(today=day(4), hour=7))
-    run_at(nights, 5)
-    assert (days_of(nights.rows("third")), days_of(nights.rows("small"))) == ([2], [0, 1, 2])
-    release = nights.release
-    release.verify()
-    assert set(release.averages()) == {f"daily_averages{name}.parquet" for name in ("", "_small", "_third")}
-    assert release.table()["version"].tolist() == [1, 1, 2]
-
-
-def test_a_faster_model_loosens_nothing_and_a_slower_one_binds(nights):
-    for name, curve in (("slow", "1,0.9\n2,0.8\n"), ("fast", "1,0.1\n2,0.01\n"), ("never", "1,1\n")):
-        (nights.folder / f"{name}.csv").write_text(curve)
-    write(nights, promise=AGED, rest=MODEL)
-    run_at(nights, 4)
-    before = [row.loss for row in nights.rows()]
-    nights.edit(("slow.csv", "fast.csv"))
-    amend(nights.context(today=day(4), hour=7))
-    assert [row.loss for row in run_at(nights, 5).released] <= before[:1]
-    assert {"risk", "risk as promised"} <= {figure["name"] for figure in nights.release.statement["figures"]}
-    nights.edit(("fast.csv", "never.csv"))
-    amend(nights.context(today=day(5), hour=7))
-    with pytest.raises(LedgerError, match=r"newest model|keeps the promise"):
-        run_at(nights, 6)
-    assert len(nights.rows()) == len(before) + 1
 
 
 def test_nothing_in_the_files_stops_a_series_that_has_begun(nights):

@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 
 import agedp
-from agedp_data.errors import InputError
 
 mpl.use("agg")
 ROSTER = pd.DataFrame({"household_id": list("abcdef"), "heating": ["gas", "oil"] * 3, "from": "2025-01-06", "to": None})
@@ -97,17 +96,3 @@ def test_a_mean_count_has_two_standard_deviations_of_its_noise(readings):
         [upright] = container.lines[2]
         lengths = [np.ptp(segment[:, 1]) for segment in upright.get_segments()]
         np.testing.assert_allclose(lengths, 2 * 2 * sd / np.sqrt(2))
-
-
-def test_a_table_without_values_of_days_has_no_plot(readings):
-    released = agedp.release(readings, statistic="distribution", bins_kwh=[0, 10, 40], **TERMS)
-    with pytest.raises(InputError, match="daily_quantiles: has no values of a day to plot"):
-        released.folder.plot("daily_quantiles")
-
-
-def test_the_table_of_a_folder_is_the_one_that_it_has(readings, tmp_path):
-    means = agedp.sanitise(readings, folder=tmp_path / "means", **TERMS)
-    counts = agedp.sanitise(
-        readings, folder=tmp_path / "counts", statistic="distribution", bins_kwh=[0, 10, 40], **TERMS
-    )
-    assert ("mean_kwh" in means.table(), "households_noisy" in counts.table()) == (True, True)

@@ -62,6 +62,7 @@ def test_a_script_prints_its_result_and_leaves_no_temporary_folder(name, workpla
     assert [path.name for path in workplace.glob("agedp-*")] == []
 
 
+@pytest.mark.long
 @pytest.mark.xdist_group("cluster")
 def test_the_script_on_dask_uses_the_active_client(workplace):
     ended = subprocess.run(

@@ -5,10 +5,7 @@ from __future__ import annotations
 import math
 from contextlib import nullcontext
 from datetime import date, timedelta
-from fractions import Fraction
 
-import numpy as np
-import pyarrow.parquet as pq
 import pytest
 
 import agedp
@@ -20,16 +17,11 @@ from agedp_data.series.series_terms import EnergySeries
 FIRST, DAYS = date(2013, 1, 28), 7
 TODAY = date(2026, 1, 1)
 SMALL = 'notion = "classical"\nepsilon_per_day = 0.5\nmax_day_epsilon = 0.5\nepsilon_total = {}\n'
-W_EVENT = (
-    'notion = "w-event"\nwindow_days = 3\nepsilon_per_window = 1\nspend = "{}"\n'
-    'max_day_epsilon = 0.5\nepsilon_total = "unlimited"\n'
-)
 AGED = (
     'notion = "age-dependent"\nage_days = 2\nrisk = 0.6\nmethod = "total_variation"\nsecret = "day"\n'
     'max_day_epsilon = 0.5\nepsilon_total = "unlimited"\n'
 )
 CURVE = '[model]\nsource = "declared"\nbasis = "made up"\nassume = "{}"\n{}\n'
-COMPARE = "[compare]\nwindow_days = 4\n"
 
 
 @pytest.fixture
@@ -52,57 +44,6 @@ def write(homes, **keys):
 
 def losses_by_day(rows):
     return {date.fromisoformat(row.day): row.loss for row in rows if row.state == "released"}
-
-
-def test_a_classical_year_is_drawn_charged_and_published(homes):
-    write(homes, clamp="0.01", promise=SMALL.format(4.5), rest=COMPARE)
-    homes.run(today=TODAY)
-    rows = homes.rows()
-    assert [row.day for row in rows] == [day(i).isoformat() for i in range(DAYS)]
-    for row in rows:
-        exact = Fraction(row.sensitivity) / Fraction(row.scale) * 10**9
-        assert (row.sensitivity, row.loss, row.published_on) == (10, math.ceil(exact), "2026-01-01")
-        assert row.loss <= 500_000_000
-    table = pq.ParquetFile(homes.folder / "release" / "daily_averages.parquet").read()
-    assert " ".join(f"{field.name}:{field.type}" for field in table.schema) == (
-        "day:date32[day] group:string revision:int32 households:int64 noisy_sum_wh:int64 mean_kwh:double "
-        "noise_sd_kwh:double low_kwh:double high_kwh:double published_on:date32[day] epsilon:double version:int32"
-    )
-    assert not any(field.nullable for field in table.schema)
-    for line, row in zip(table.to_pylist(), rows, strict=True):
-        (value,) = row.values
-        deviation, half = law(row.scale, coverage=Fraction(95, 100))
-        assert (line["noisy_sum_wh"], line["households"], line["group"]) == (value, 6, "all")
-        assert line["mean_kwh"] == value / 6000
-        assert line["noise_sd_kwh"] == pytest.approx(deviation / 6000, rel=1e-9)
-        assert (line["low_kwh"], line["high_kwh"]) == ((value - half) / 6000, (value + half) / 6000)
-        assert (line["epsilon"], line["version"], line["published_on"]) == (0.5, 1, TODAY)
-    homes.release.verify()
-
-
-def law(scale, *, coverage):
-    """Standard deviation and the smallest covering half-width, by summing (1-q)/(1+q) q^|k| outwards."""
-    q = math.exp(-1 / scale)
-    ks = np.arange(1, int(60 * scale))
-    weights = (1 - q) / (1 + q) * q**ks
-    covered = (1 - q) / (1 + q) + 2 * np.cumsum(weights)
-    return math.sqrt(2 * (weights * ks**2).sum()), int(ks[np.argmax(covered >= float(coverage))])
-
-
-@pytest.mark.parametrize("spend", ["even", "remaining"])
-def test_no_window_ever_spends_more_than_its_promise(homes, spend):
-    write(homes, promise=W_EVENT.format(spend), rest=COMPARE)
-    homes.run(today=TODAY)
-    losses = losses_by_day(homes.rows())
-    windows = [sum(losses[day(i + j)] for j in range(3)) for i in range(DAYS - 2)]
-    assert len(losses) == DAYS
-    assert max(windows) <= 10**9
-    assert max(windows) > 0.8 * 10**9
-    figures = {one["name"]: one["epsilon"] for one in homes.release.statement["figures"]}
-    four = max(sum(losses[day(i + j)] for j in range(4)) for i in range(DAYS - 3))
-    exact = {"day": max(losses.values()), "total": sum(losses.values()), "window of 3 days": max(windows)}
-    for name, value in (exact | {"window of 4 days": four}).items():
-        assert Fraction(figures[name]) * 10**9 == value
 
 
 @pytest.mark.parametrize("assume", ["curve", "markov"])

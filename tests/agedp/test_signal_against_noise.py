@@ -7,9 +7,7 @@ import json
 import math
 from dataclasses import replace
 from datetime import date, timedelta
-from itertools import pairwise
 
-import numpy as np
 import pytest
 
 from agedp.plan_facts import read_plan
@@ -96,37 +94,6 @@ def test_released_rows_give_the_true_change_within_two_errors(sd_kwh):
         assert [(part.days, part.pairs) for part in signal.spans] == [(1, 119), (7, 16), (28, 3)]
         held += abs(signal.daily.estimate.change - 0.7) <= 2 * signal.daily.estimate.standard_error
     assert held >= 93
-
-
-def earlier_true_change(rows):
-    """Return what `agedp run` called "not noise" before: the published change of all lines less the noise."""
-    lines = [
-        (date.fromisoformat(row.day), value / households / 1000, math.sqrt(2) * row.scale / households / 1000)
-        for row in rows
-        for value, households in zip(row.values, row.households, strict=True)
-    ]
-    changes = [after[1] - before[1] for before, after in pairwise(lines) if (after[0] - before[0]).days == 1]
-    noise = sum(line[2] ** 2 for line in lines) / len(lines)
-    return math.sqrt(max(sum(change**2 for change in changes) / len(changes) - 2 * noise, 0))
-
-
-def test_where_5_2_was_called_true_and_0_7_is_the_estimate_says_so():
-    # 13 pairs of noise 6 kWh, which by chance change by more than noise does on average
-    rows = noisy_rows(alternating(14, 0.7), 6.0, 1155)
-    assert earlier_true_change(rows) == pytest.approx(5.2, abs=0.1)
-    daily = smallest_group_signal(rows, "daily_mean").daily
-    assert abs(daily.estimate.change - 0.7) <= 2 * daily.estimate.standard_error
-    assert (daily.verdict, daily.estimate.is_significant) == ("uncertain", False)
-    # two groups of which one uses 5.2 kWh less: their lines were compared with each other
-    means = np.array(alternating(60, 0.7))
-    groups = [
-        replace(
-            row, values=(round(100_000 * mean), round(100_000 * (mean - 5.2))), households=(100, 100), cells=("a", "b")
-        )
-        for row, mean in zip(rows_of([0] * 60), means, strict=True)
-    ]
-    assert earlier_true_change(groups) == pytest.approx(5.2, abs=0.1)
-    assert {round(signal.daily.estimate.change, 3) for signal in signals_by_group(groups, "daily_mean")} == {0.7}
 
 
 def test_the_largest_groups_have_the_signals_of_all():

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import shutil
 from datetime import date, timedelta
 
 import numpy as np
 import pytest
 
 import agedp
+from agedp.stages.amend import amend
 from agedp_data import mechanisms
-from agedp_data.errors import InputError
+from agedp_data.errors import ContractChanged, InputError
 from agedp_data.series.series import DERIVED_TABLES
 from tests.agedp.conftest import CLASSICAL
 
@@ -124,3 +126,55 @@ def test_estimates_and_pages_have_all_levels(kept):
     page = (kept.release.path / "report.html").read_text()
     assert all(f"{statistic}_{name}" in page for statistic in STATISTICS for name in SERIES)
     assert "(&#x27;feeder" not in page + (kept.folder / "confidential" / "report.html").read_text()
+
+
+LEVELLED = 'clamp_kwh = 9\nby = ["feeder", "area"]\nshare = [0.6, 0.4]'
+LIVE = 'notion = "classical"\nage_days = 0\nepsilon_per_day = 0.5\nmax_day_epsilon = 0.5\nepsilon_total = 9\n'
+
+
+def levelled(kept, house, mode, **keys):
+    """The same households and roster, with one mean of two levels."""
+    shutil.copytree(kept.folder / "input", house.folder / "input")
+    shutil.copy(kept.folder / "roster.csv", house.folder / "roster.csv")
+    house.write(FIRST, FIRST + timedelta(days=2), mode=mode, least=1, promise=LIVE, **keys)
+    house.edit(("clamp_kwh = 50", LEVELLED))
+    return house
+
+
+def test_an_amendment_begins_levels_in_the_same_file(kept, house):
+    levelled(kept, house, "live")
+    plain = 'clamp_kwh = 9\nby = "area"'
+    house.edit((LEVELLED, plain))
+    house.run(today=DAYS[1])
+    assert "level" not in house.release.table().columns
+    house.edit((plain, LEVELLED))
+    with pytest.raises(ContractChanged, match=r"series.daily_mean.by"):
+        house.run(today=DAYS[2])
+    amend(house.context(today=DAYS[1]))
+    house.run(today=DAYS[2])
+    house.release.verify()
+    table = house.release.table()
+    by_day = table.groupby(table["day"].dt.date)["level"].agg(lambda of_day: [*dict.fromkeys(of_day)]).tolist()
+    assert by_day == [["area"], ["area", "feeder"]]
+    words = (house.release.path / "STATEMENT.md").read_text()
+    assert 'series.daily_mean.by: "area" -> ["feeder","area"]' in words
+
+
+def test_synthetic_households_are_the_same_ones_in_every_level(kept, house, monkeypatch):
+    monkeypatch.setattr(mechanisms, "discrete_laplace", lambda exact, **_: np.asarray(exact))
+    levelled(kept, house, "rehearsal")
+    house.edit(('rehearsal_on = "readings"', 'rehearsal_on = "synthetic"'))
+    house.run(as_of=TODAY)
+    table = house.release.table()
+    by_level = {level: rows.set_index(["day", "group"])["noisy_sum_wh"] for level, rows in table.groupby("level")}
+    sums = by_level["feeder"].groupby(lambda key: (key[0], key[1].rpartition("/")[0])).sum()
+    assert sums.to_dict() == by_level["area"].to_dict()
+
+
+def test_a_label_that_is_no_level_stops_before_a_draw(kept, house):
+    levelled(kept, house, "live")
+    roster = house.folder / "roster.csv"
+    roster.write_text(roster.read_text().replace("F2", "F2/a", 1))
+    with pytest.raises(InputError, match='a label in column feeder, a level of a hierarchy, contains "/"'):
+        house.run(today=TODAY)
+    assert not (house.folder / "ledger.sqlite").exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import subprocess
@@ -14,6 +15,7 @@ import pytest
 
 import agedp
 from agedp.local_files.atomic_files import exclusive_lock
+from agedp.setup.sample import sample
 from agedp_data.errors import Busy
 from agedp_flows import demonstration
 from tests.agedp.reports.html import Page, faults_of
@@ -97,3 +99,19 @@ def test_a_file_of_the_user_is_refused_in_one_line(tmp_path: Path, name: str, ma
 def test_a_second_demonstration_in_a_folder_is_refused(tmp_path: Path) -> None:
     with exclusive_lock(tmp_path), pytest.raises(Busy, match=r"^another demonstration works in this folder\."):
         demonstration.run_demonstration(tmp_path, demonstration.Size(), None)
+
+
+SAMPLES = {
+    "london": "c6aab7bfe5d49dbb9adf512258dc413a8e0b7b241ec79c1ca5faca99961b98b7",
+    "ausgrid": "78a0b96cec4e359a061ced65025e46de86fd911abbf17a75477cfc9c3233fb74",
+}
+"""Input files and roster, whose bytes no version changed; the run file has comments."""
+
+
+@pytest.mark.parametrize("dataset", SAMPLES)
+def test_agedp_sample_writes_the_same_bytes_as_before(tmp_path: Path, dataset: str) -> None:
+    sample(dataset, tmp_path / "s", households=6, days=4, seed=3)
+    digest = hashlib.sha256()
+    for path in sorted(path for path in (tmp_path / "s").rglob("*") if path.is_file() and path.suffix != ".toml"):
+        digest.update(path.read_bytes())
+    assert digest.hexdigest() == SAMPLES[dataset]

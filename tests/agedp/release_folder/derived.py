@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
+from datetime import date, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +13,7 @@ import pyarrow.parquet as pq
 from agedp.release_folder.partitions import release_tables
 from agedp.release_folder.result_tables import Partition, common_guarantee, parquet_bytes, whole_table
 from agedp.release_folder.verification import check_tables
+from agedp_data.ledger import ReleaseRecord
 from agedp_data.series.result_table import DerivedTable, Noise
 
 if TYPE_CHECKING:
@@ -18,10 +21,27 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from agedp_data.ledger import ContractRecord, ReleaseRecord
+    from agedp_data.ledger import ContractRecord
     from agedp_data.statement.document import Statement
 
 COVERAGE = Decimal("0.95")
+
+
+def days(first: date, number: int) -> list[date]:
+    return [first + timedelta(days=i) for i in range(number)]
+
+
+def row_of(day: date, series: str, **changed: Any) -> ReleaseRecord:
+    """Return a made-up row of ten households under "contract 1"."""
+    terms = ("discrete-laplace", 10**9, "", "2026-01-01", "contract 1", "")
+    row = ReleaseRecord(
+        "homes", series, str(day), 0, "released", ("all",), (1_000,), (10,), 50_000, 2_000.0, *terms, seq=2
+    )
+    return replace(row, **changed)
+
+
+def skipped(row: ReleaseRecord) -> ReleaseRecord:
+    return replace(row, cells=(), values=(), households=(), scale=0.0, state="skipped", loss=0)
 
 
 def derived_from(

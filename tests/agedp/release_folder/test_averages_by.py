@@ -90,10 +90,6 @@ def test_an_earlier_statement_is_written_with_the_averages_of_its_time(house):
     assert (open_release(house.release.path).path / "averages_by_week.parquet").exists()
 
 
-def test_one_period_may_be_written_as_text(house):
-    assert publish_with(house, '"week"') == ["averages_by_week"]
-
-
 @pytest.mark.parametrize("periods", ['["day"]', '["week", "week"]', "[1]"])
 def test_other_periods_are_refused(house, periods):
     with pytest.raises(RunFileError, match=r'averages_by.*"week", "month" and "year"'):

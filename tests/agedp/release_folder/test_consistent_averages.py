@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import shutil
 from collections import Counter
 from dataclasses import replace
 from datetime import date, timedelta
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
-from frictionless import Package
 
-from agedp import release_verification
-from agedp_data.errors import InputError
 from agedp_data.ledger import ContractRecord
 from agedp_data.series.mean import CONSISTENT
 from tests.agedp.release_folder.derived import derived_from
-from tests.agedp.release_folder.resealed import reseal
 
 FIRST, LAST = date(2013, 1, 1), date(2013, 1, 3)
-FILE = "consistent_daily_averages.parquet"
 ALONE = 'statistic = "mean"\nclamp_kwh = 50\n'
 FIRST_SERIES = f"[series.daily_mean]\n{ALONE}"
 GROUPS = "".join(f'[series.{column}]\n{ALONE}by = "{column}"\nshare = 0.3\n' for column in ("tariff", "region"))
@@ -44,11 +36,6 @@ def kept(houses, tmp_path_factory):
     house.run(today=date(2026, 1, 1))
     house.release.verify()
     return house
-
-
-@pytest.fixture
-def folder(kept, houses, tmp_path):
-    return houses(shutil.copytree(kept.folder, tmp_path / "house")).release
 
 
 def released_sums(release, name, day):
@@ -108,45 +95,3 @@ def test_groups_without_their_total_keep_their_values(kept, changed, methods):
     for row in table:
         assert row["mean_kwh"] * row["households"] * 1000 == pytest.approx(released[row["series"], row["group"]])
         assert row["based_on"] == row["series"]
-
-
-def test_the_table_is_described_and_listed(kept):
-    release = kept.release
-    assert FILE in release.checksums
-    assert Package(str(release.path / "datapackage.json")).validate().valid
-    resource = next(one for one in json.loads(kept.files()["datapackage.json"])["resources"] if one["path"] == FILE)
-    assert resource["schema"]["primaryKey"] == ["day", "series", "group"]
-    assert "least-squares estimates from the released" in resource["description"]
-    assert "the groups of region and tariff add up to daily_mean" in kept.files()["STATEMENT.md"].decode()
-    assert list(release.averages()) == [f"daily_averages{end}.parquet" for end in ("", "_low", "_region", "_tariff")]
-
-
-def test_verification_finds_a_changed_estimate(folder):
-    table = pq.read_table(folder.path / FILE)
-    means = table["mean_kwh"].to_pylist()
-    means[4] *= 1 + 1e-6
-    at = table.schema.get_field_index("mean_kwh")
-    pq.write_table(table.set_column(at, table.schema.field(at), [means]), folder.path / FILE)
-    reseal(folder.path)
-    with pytest.raises(InputError, match=rf"{FILE}: 2013-01-01, ToU, column mean_kwh"):
-        folder.verify()
-
-
-def test_a_folder_of_an_earlier_version_lacks_the_table(folder, monkeypatch):
-    monkeypatch.setattr(release_verification, "_installed", lambda _: "9.9")
-    (folder.path / FILE).unlink()
-    reseal(folder.path)
-    folder.verify()
-    with pytest.raises(InputError, match="the release has no such table"):
-        folder.consistent_averages()
-
-
-def test_a_total_alone_has_no_consistent_table(kept, houses, tmp_path):
-    house = houses(tmp_path)
-    house.fill([FIRST])
-    house.write(FIRST, FIRST, least=3)
-    house.run(today=date(2026, 1, 1))
-    shutil.copy(kept.folder / "release" / FILE, house.folder / "release" / FILE)
-    reseal(house.folder / "release")
-    with pytest.raises(InputError, match="the ledger lacks this table"):
-        house.release.verify()

@@ -57,22 +57,6 @@ def problems(package):
         return [str(error)]
 
 
-def test_the_library_accepts_the_package_and_reads_every_table(release, package):
-    assert package["$schema"] == "https://datapackage.org/profiles/2.0/datapackage.json"
-    assert problems(package) == []
-    report = Package(str(release.path / "datapackage.json")).validate()
-    assert report.valid, report.flatten(["title", "note"])
-    assert [task.stats["rows"] for task in report.tasks if task.type == "table"] == [2] * 3
-
-
-def test_every_file_is_listed_with_its_size_and_checksum(release, package):
-    sums = {name: f"sha256:{digest}" for name, digest in release.checksums.items() if name != "datapackage.json"}
-    assert {one["path"]: one["hash"] for one in package["resources"]} == sums
-    for one in package["resources"]:
-        size = (release.path / one["path"]).stat().st_size if one["type"] == "file" else None
-        assert one.get("bytes") == size
-
-
 def test_every_column_has_type_unit_and_meaning(release, package):
     kinds = {"date32[day]": "date", "string": "string", "int32": "integer", "int64": "integer", "double": "number"}
     dictionaries = {one["path"]: one["schema"] for one in package["resources"] if "schema" in one}

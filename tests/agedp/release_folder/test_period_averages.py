@@ -2,78 +2,43 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from datetime import date, timedelta
+from datetime import date
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from agedp.release_folder.result_tables import closed_units, contract_terms, read_guarantee, released_table, whole_table
+from agedp.release_folder.result_tables import closed_units
 from agedp_data import mechanisms
 from agedp_data.errors import InputError
-from agedp_data.ledger import ContractRecord, ReleaseRecord
 from agedp_data.series.consistency import sum_interval
-from agedp_data.series.mean import AVERAGES, AVERAGES_BY, PERIODS
-from agedp_data.series.result_table import Noise
+from agedp_data.series.mean import AVERAGES_BY, PERIODS
 from agedp_data.series.series_terms import period_of
-from tests.agedp.release_folder.derived import COVERAGE, check_published, derived_from, published_tables
+from tests.agedp.release_folder.derived import (
+    COVERAGE,
+    check_published,
+    days,
+    derived_from,
+    published_tables,
+    row_of,
+    skipped,
+)
 
 MEAN = {"statistic": "mean", "clamp_kwh": "50", "share": "1"}
 FIRST = date(2013, 1, 1)
+KEYS = {"number", "seq", "first"}
 MONTH = "averages_by_month.parquet"
 
 
-@pytest.fixture(scope="module")
-def statement(published_twice):
-    return published_twice.release.read_statement()
+def released(day, values=(1_000,), households=(10,), cells=("all",), scale=2_000.0, series="daily_mean", **changed):
+    return row_of(day, series, values=values, households=households, cells=cells, scale=scale, **changed)
 
 
 @pytest.fixture(scope="module")
-def contract(published_twice):
-    """A contract with series and schedule as a test needs them."""
-    text = json.loads(
-        next(row for row in published_twice.release.ledger_rows().rows if isinstance(row, ContractRecord)).promise
-    )
-
-    def changed(last=None, *, number=1, seq=1, first=FIRST, **series):
-        schedule = {"mode": "live", "first_day": str(first), **({"last_day": str(last)} if last else {})}
-        promise = json.dumps({**text, "schedule": schedule, "series": series or {"daily_mean": MEAN}})
-        return ContractRecord("homes", promise, seq=seq, hash=f"contract {number}")
-
-    return changed
-
-
-def released(day, values=(1_000,), households=(10,), cells=("all",), scale=2_000.0, **changed):
-    row = ReleaseRecord(
-        population="homes",
-        series="daily_mean",
-        day=str(day),
-        revision=0,
-        state="released",
-        cells=cells,
-        values=values,
-        households=households,
-        sensitivity=50_000,
-        scale=scale,
-        mechanism="discrete-laplace",
-        loss=10**9,
-        input_ended_at="",
-        published_on="2026-01-01",
-        contract="contract 1",
-        model="",
-        seq=2,
-    )
-    return replace(row, **changed)
-
-
-def skipped(day, **changed):
-    return released(day, (), (), (), scale=0.0, state="skipped", loss=0, **changed)
-
-
-def days(first, number):
-    return [first + timedelta(days=i) for i in range(number)]
+def contract(contract):
+    """A contract of one mean unless a test names its series."""
+    return lambda last=None, **keys: contract(last, **({} if keys.keys() - KEYS else {"daily_mean": MEAN}), **keys)
 
 
 @pytest.fixture
@@ -114,25 +79,13 @@ def test_a_mean_is_energy_by_household_and_day(rows_of, contract):
     assert month["published_on"] == date(2026, 2, 2)
 
 
-def test_a_period_of_one_day_has_the_values_of_the_day(rows_of, contract):
-    row = released(date(2013, 1, 31), (-7_654, 123_457), (7, 11), ("Std", "ToU"), scale=1_234.5)
-    terms = contract(row.day, first=row.day, daily_mean={**MEAN, "by": "tariff"})
-    daily = released_table(AVERAGES, [row], contract_terms([terms]), Noise(COVERAGE)).to_pylist()
-    for period in PERIODS:
-        for group, day in zip(rows_of(period, [row], terms), daily, strict=True):
-            assert (group["group_column"], group["group"], group["is_complete"]) == ("tariff", day["group"], 0)
-            assert group["noise_sd_kwh"] == pytest.approx(day["noise_sd_kwh"], rel=1e-12)
-            for column in ("mean_kwh", "low_kwh", "high_kwh"):
-                assert group[column] == day[column]
-
-
 def test_missing_days_are_marked_and_not_estimated(rows_of, contract):
     """A group below `min_households` on some days, a day without delivery, days after the end of the series."""
     rows = [
         released(day, (100, 900), (4, 6), ("A", "B")) if day.day % 2 else released(day, (700,), (6,), ("B",))
         for day in days(FIRST, 20)
     ]
-    rows[6] = skipped(rows[6].day)
+    rows[6] = skipped(rows[6])
     first, second = rows_of("month", rows, contract(date(2013, 1, 20), daily_mean={**MEAN, "by": "tariff"}))
     assert [(group["group"], group["days_released"], group["is_complete"]) for group in (first, second)] == [
         ("A", 9, 0),
@@ -158,21 +111,6 @@ def test_a_month_with_two_clamps_has_two_rows(rows_of, contract):
         (2, 40.0, 19),
     ]
     assert {month["is_complete"] for month in months} == {0}
-
-
-def test_groups_of_a_month_add_up_to_its_total(rows_of, contract):
-    rng = np.random.default_rng(3)
-    rows = []
-    for day in days(FIRST, 31):
-        values = tuple(rng.integers(0, 10**6, 3).tolist())
-        rows += [
-            released(day, values, (4, 5, 6), ("N", "S", "W")),
-            released(day, (sum(values),), (15,), series="total"),
-        ]
-    series = {"daily_mean": {**MEAN, "by": "region"}, "total": MEAN}
-    months = rows_of("month", rows, contract(date(2013, 1, 31), **series))
-    energy = {month["group"]: month["mean_kwh"] * month["household_days"] for month in months}
-    assert energy["N"] + energy["S"] + energy["W"] == pytest.approx(energy["all"], rel=1e-12)
 
 
 def test_rows_are_only_added(rows_of, contract):
@@ -202,7 +140,7 @@ def test_rows_are_only_added(rows_of, contract):
 def test_a_period_appears_once_its_last_day_is_decided(rows_of, contract):
     rows = [released(day) for day in days(FIRST, 30)]
     assert rows_of("month", rows, contract()) == []
-    assert len(rows_of("month", [*rows, skipped(date(2013, 1, 31))], contract())) == 1
+    assert len(rows_of("month", [*rows, skipped(released(date(2013, 1, 31)))], contract())) == 1
     assert rows_of("month", [*rows[:5], *rows[6:], released(date(2013, 1, 31))], contract()) == []
     assert len(rows_of("month", rows, contract(date(2013, 1, 30)))) == 1
 
@@ -270,18 +208,6 @@ def test_rows_are_only_added_when_layers_come_and_go(rows_of, contract, layered)
         assert len(before) == {"week": 10 + 2 * 4, "month": 2 + 2}[period]
 
 
-def test_a_distribution_has_no_averages(statement, contract):
-    bins = {"statistic": "distribution", "clamp_kwh": "50", "share": "1", "bins_kwh": ["0", "10", "50"]}
-    terms = contract(FIRST, daily_mean=bins)
-    for of_period in AVERAGES_BY.values():
-        assert whole_table(of_period, {}, [], [terms], Noise(COVERAGE)) is None
-    tables = published_tables(statement, [], [terms])
-    assert {*tables} == {"daily_distribution.parquet", "daily_quantiles.parquet"}
-    table = pa.table({"first_day": [FIRST]}).replace_schema_metadata({b"agedp": b'{"interval": {"coverage": "0.9"}}'})
-    with pytest.raises(InputError, match=f"{MONTH}: the ledger lacks this table"):
-        check_published({**tables, MONTH: table}, statement, [], [terms])
-
-
 def test_sums_beyond_64_bits_are_exact(rows_of, contract):
     rows = [released(day, (2**62 - 1,), (1,), scale=2.0**50) for day in days(FIRST, 31)]
     (month,) = rows_of("month", rows, contract(date(2013, 1, 31)))
@@ -300,30 +226,6 @@ def published(statement, contract):
     return published_tables(statement, rows, [terms]), rows, [terms]
 
 
-def test_verification_accepts_what_is_published(statement, published):
-    tables, rows, contracts = published
-    assert list(tables) == ["daily_averages.parquet", *(f"averages_by_{period}.parquet" for period in PERIODS)]
-    assert tables[MONTH].num_rows == 3
-    check_published(tables, statement, rows, contracts)
-    guarantee = read_guarantee(tables[MONTH].schema)
-    assert guarantee["schema"] == "agedp-averages-by-month-1"
-    assert guarantee["interval"]["coverage"] == "0.95"
-    assert guarantee["population"] == "homes"
-
-
-@pytest.mark.parametrize("column", ["mean_kwh", "noise_sd_kwh", "low_kwh", "high_kwh", "days_released", "published_on"])
-def test_verification_finds_a_changed_cell(statement, published, column):
-    tables, rows, contracts = published
-    table = tables[MONTH]
-    values = table[column].to_pylist()
-    values[1] += timedelta(days=1) if column == "published_on" else 3 if column == "days_released" else 1e-5
-    place = table.schema.get_field_index(column)
-    field = table.schema.field(place)
-    tables[MONTH] = table.set_column(place, field, pa.array(values, field.type))
-    with pytest.raises(InputError, match=rf"{MONTH}: 2013-02-01, column {column}"):
-        check_published(tables, statement, rows, contracts)
-
-
 def test_an_interval_may_differ_by_a_watt_hour(statement, published):
     tables, rows, contracts = published
     table = tables[MONTH]
@@ -336,13 +238,6 @@ def test_an_interval_may_differ_by_a_watt_hour(statement, published):
         else:
             with pytest.raises(InputError, match="column high_kwh"):
                 check_published(changed, statement, rows, contracts)
-
-
-def test_verification_finds_a_missing_row(statement, published):
-    tables, rows, contracts = published
-    for table in (tables[MONTH].slice(1), pa.concat_tables([tables[MONTH], tables[MONTH].slice(0, 1)])):
-        with pytest.raises(InputError, match=f"{MONTH}: 2013-01-01: the (ledger|table) lacks this row"):
-            check_published({**tables, MONTH: table}, statement, rows, contracts)
 
 
 def test_a_month_closes_when_its_mean_covers_the_days_after_the_end_of_a_series(contract):

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import replace
-from datetime import date, timedelta
+from datetime import date
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
 
-from agedp.release_folder.result_tables import contract_terms, read_guarantee, released_table, whole_table
-from agedp_data import mechanisms
+from agedp.release_folder.result_tables import contract_terms, released_table
 from agedp_data.datasets.ausgrid import Ausgrid
-from agedp_data.errors import InputError
-from agedp_data.ledger import ContractRecord, ReleaseRecord
 from agedp_data.series.consistency import sum_interval
-from agedp_data.series.profile import PROFILE_BY_MONTH, PROFILES, day_slots
-from agedp_data.series.result_table import Noise
-from tests.agedp.release_folder.derived import COVERAGE, check_published, derived_from, published_tables
+from agedp_data.series.profile import PROFILE_BY_MONTH, PROFILE_RELEASES, PROFILES, Profile, day_slots
+from agedp_data.series.result_table import ContractTerms, Noise
+from tests.agedp.release_folder.derived import COVERAGE, days, derived_from, row_of, skipped
 
-FILE = "profile_by_month.parquet"
 PROFILE = {"statistic": "profile", "clamp_kwh": "50", "half_hour_clamp_kwh": "4", "share": "1"}
 BY = {**PROFILE, "by": "area"}
 FIRST = date(2013, 1, 1)
@@ -29,41 +23,16 @@ ALL_DAY = tuple(f"{slot // 2:02d}:{slot % 2 * 3}0" for slot in range(48))
 KEYS = ["first_day", "series", "day_kind", "group", "start_minute"]
 
 
-@pytest.fixture(scope="module")
-def statement(published_twice):
-    return published_twice.release.read_statement()
-
-
-@pytest.fixture(scope="module")
-def contract(published_twice):
-    """A contract with series, schedule and dataset as a test needs them."""
-    rows = published_twice.release.ledger_rows().rows
-    text = json.loads(next(row for row in rows if isinstance(row, ContractRecord)).promise)
-
-    def changed(last=None, *, number=1, seq=1, first=FIRST, dataset="london", **series):
-        schedule = {"mode": "live", "first_day": str(first), **({"last_day": str(last)} if last else {})}
-        terms = {"schedule": schedule, "input": {"dataset": dataset}, "series": series or {"profile": PROFILE}}
-        return ContractRecord("homes", json.dumps({**text, **terms}), seq=seq, hash=f"contract {number}")
-
-    return changed
-
-
 def released(day, values=None, households=None, cells=ALL_DAY, scale=2_000.0, **changed):
-    values = range(1_000, 1_000 + len(cells)) if values is None else values
-    terms = ("discrete-laplace", 10**9, "", "2026-01-01", "contract 1", "")
+    values = tuple(range(1_000, 1_000 + len(cells)) if values is None else values)
     counts = (10,) * len(cells) if households is None else households
-    row = ReleaseRecord(
-        "homes", "profile", str(day), 0, "released", cells, tuple(values), counts, 100_000, scale, *terms, seq=2
-    )
-    return replace(row, **changed)
+    return row_of(day, "profile", values=values, households=counts, cells=cells, scale=scale, **changed)
 
 
-def skipped(day):
-    return released(day, (), (), (), scale=0.0, state="skipped", loss=0)
-
-
-def days(first, number):
-    return [first + timedelta(days=i) for i in range(number)]
+@pytest.fixture(scope="module")
+def contract(contract):
+    """A contract of one profile unless a test names another."""
+    return lambda last=None, **keys: contract(last, **{"profile": PROFILE, **keys})
 
 
 @pytest.fixture
@@ -119,20 +88,6 @@ def test_a_month_is_what_pandas_makes_of_the_daily_profile(lines_of, contract, f
         assert line["mean_kwh"] - line["low_kwh"] == pytest.approx(width, rel=1e-9)
 
 
-def test_each_kind_of_day_has_its_half_hours_in_order(lines_of, contract):
-    lines = lines_of([released(day) for day in days(FIRST, 31)], contract(date(2013, 1, 31)))
-    assert [(line["day_kind"], line["start_minute"]) for line in lines] == [
-        (kind, 30 * slot) for kind in ("weekday", "weekend") for slot in range(48)
-    ]
-    assert columns_of(lines, "day_kind", "days_released", "days_in_period", "is_complete") == {
-        ("weekday", 23, 23, 1),
-        ("weekend", 8, 8, 1),
-    }
-    assert [line["mean_kwh"] for line in lines] == [(1_000 + slot) / 10_000 for slot in range(48)] * 2
-    assert columns_of(lines, "half_hour_clamp_kwh", "clamp_kwh", "minutes", "version") == {(4.0, 50.0, 30, 1)}
-    assert lines[0]["noise_sd_kwh"] == pytest.approx(23**0.5 * mechanisms.standard_deviation(2_000.0) / 230_000)
-
-
 def test_a_half_hour_that_the_clock_skips_is_of_fewer_days(lines_of, contract):
     """On Sunday 7 October 2012, Sydney has no 2:00 and 2:30; the other 7 days of weekends have them."""
     rows = [
@@ -148,7 +103,7 @@ def test_a_half_hour_that_the_clock_skips_is_of_fewer_days(lines_of, contract):
 
 def test_missing_days_are_marked_and_not_estimated(lines_of, contract):
     """The first and last month are partial; Friday the 11th was skipped, and no weekend day of February is there."""
-    rows = [skipped(day) if day.day == 11 else released(day) for day in days(date(2013, 1, 10), 24)]
+    rows = [skipped(released(day)) if day.day == 11 else released(day) for day in days(date(2013, 1, 10), 24)]
     rows = [row for row in rows if row.day != "2013-02-02"]
     lines = lines_of(rows, contract(date(2013, 2, 1), first=date(2013, 1, 10)))
     counts = {
@@ -191,52 +146,26 @@ def test_sums_beyond_64_bits_are_exact(lines_of, contract):
     assert {line["mean_kwh"] for line in lines} == {(2**62 - 1) / 1000}
 
 
-def test_a_mean_has_no_monthly_profile(statement, contract):
-    terms = contract(FIRST, profile={"statistic": "mean", "clamp_kwh": "50", "share": "1"})
-    assert whole_table(PROFILE_BY_MONTH, {}, [], [terms], Noise(COVERAGE)) is None
-    assert FILE not in published_tables(statement, [], [terms])
-
-
-@pytest.fixture
-def published(statement, contract):
-    """Tables by name, as read from their files, with the rows and contracts that they follow from."""
-    rng = np.random.default_rng(9)
-    rows = [
-        released(day, rng.integers(10**6, size=48).tolist(), seq=number)
-        for number, day in enumerate(days(FIRST, 59), 2)
-    ]
-    contracts = [contract(date(2013, 2, 28))]
-    return published_tables(statement, rows, contracts), rows, contracts
-
-
-def test_verification_accepts_what_is_published(statement, published):
-    tables, rows, contracts = published
-    assert list(tables) == ["daily_profile.parquet", FILE]
-    assert tables[FILE].num_rows == 2 * 2 * 48
-    check_published(tables, statement, rows, contracts)
-    guarantee = read_guarantee(tables[FILE].schema)
-    assert guarantee["schema"] == "agedp-profile-by-month-1"
-    assert guarantee["interval"]["coverage"] == "0.95"
+def drawn_lines(last, cells, values, households):
+    """The lines of a row that covers a whole month."""
+    keys = {"clamp_kwh": Decimal(50), "half_hour_clamp_kwh": Decimal(4), "every": "weekday-month"}
+    profile = Profile.model_validate({"statistic": "profile", **keys})
+    row = released(last, values, households, cells, sensitivity=profile.row_sensitivity(last))
+    of_contract = {"contract 1": ContractTerms({"profile": profile}, Ausgrid(), 3)}
+    return released_table(PROFILE_RELEASES, [row], of_contract, Noise(COVERAGE)).to_pylist()
 
 
 @pytest.mark.parametrize(
-    "column", ["mean_kwh", "noise_sd_kwh", "low_kwh", "day_kind", "household_minutes", "days_in_period"]
+    ("last", "days", "times"), [(date(2012, 10, 31), 8, 7), (date(2013, 4, 30), 8, 9), (date(2013, 5, 31), 8, 8)]
 )
-def test_verification_finds_a_changed_cell(statement, published, column):
-    tables, rows, contracts = published
-    table = tables[FILE]
-    values = table[column].to_pylist()
-    values[148] = "weekday" if column == "day_kind" else values[148] + (1e-4 if column.endswith("kwh") else 1)
-    place = table.schema.get_field_index(column)
-    field = table.schema.field(place)
-    changed = table.set_column(place, field, pa.array(values, field.type))
-    with pytest.raises(InputError, match=rf"{FILE}: 2013-02-01, weekend, 02:00, column {column}"):
-        check_published({**tables, FILE: changed}, statement, rows, contracts)
+def test_a_clock_change_leaves_the_mean_of_a_half_hour(last, days, times):
+    """Ten households use 300 Wh each half-hour: Sydney skips 2:00 on a Sunday of October, and repeats it in April."""
+    cells = ("weekend 02:00", "weekend 12:00")
+    lines = drawn_lines(last, cells, (5 * 10 * times * 300, 5 * 10 * days * 300), (10 * days,) * 2)
+    assert [line["mean_kwh"] for line in lines] == pytest.approx([0.3, 0.3], rel=1e-12)
+    assert [line["minutes_in_period"] for line in lines] == [30 * times, 30 * days]
 
 
-def test_verification_finds_a_missing_row(statement, published):
-    tables, rows, contracts = published
-    table = tables[FILE]
-    for changed, side in ((pa.concat_tables([table, table.slice(0, 1)]), "ledger"), (table.slice(1), "table")):
-        with pytest.raises(InputError, match=f"{FILE}: 2013-01-01, weekday, 00:00: the {side} lacks this row"):
-            check_published({**tables, FILE: changed}, statement, rows, contracts)
+def test_a_cell_of_a_day_has_no_line():
+    with pytest.raises(ValueError, match="not one of the half-hours of this series"):
+        drawn_lines(date(2013, 5, 31), ("18:30",), (1,), (2,))

@@ -93,13 +93,6 @@ def test_a_constant_or_empty_chart_is_a_sentence(layers, sentence):
     assert ("<svg" in chart("t", "a", [*moved, Hover(str, "kWh")], x=X, y=Y)) != is_line
 
 
-def test_each_scene_lists_its_sections(pages: dict[str, Path]) -> None:
-    page = pages["aged"].read_text()
-    listed = re.findall(r'<li><a href="#([\w-]+)">([^<]*)</a>', page)
-    headings = re.findall(r'<section id="([\w-]+)"[^>]*><h2>([^<]*)</h', page)
-    assert listed == headings
-
-
 SCENES = ["aged", "counts", "one day", "every"]
 
 
@@ -109,8 +102,3 @@ def test_the_public_report_is_short_and_repeats_no_clause(pages: dict[str, Path]
     assert 100 < len(words) <= 1500
     counts = Counter(tuple(words[i : i + 8]) for i in range(len(words) - 7))
     assert [" ".join(eight) for eight, number in counts.items() if number > 2] == []
-
-
-def test_words_of_tables_and_pictures_are_no_prose() -> None:
-    page = "<p>a <b>b</b></p><table><tr><td>c</td></tr></table><figure>d<svg><path/></svg></figure><details>e</details>"
-    assert prose(page) == ["a", "b", "e"]

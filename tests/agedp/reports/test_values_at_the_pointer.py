@@ -8,7 +8,6 @@ import re
 from datetime import date, timedelta
 from decimal import Decimal
 from html import unescape
-from itertools import pairwise
 from urllib.parse import unquote
 from xml.etree import ElementTree
 
@@ -22,10 +21,7 @@ from agedp.reports.series_charts import MOST_GROUPS, Lines, ShownSeries, series_
 from agedp.reports.svg import MOST_IN_SERIES, Hover, Line, Points, chart, linear_axis
 from agedp_data.series.result_table import Chart
 from tests.agedp.released_rows import FIRST
-from tests.agedp.reports.html import faults_of
 from tests.agedp.reports.test_report import build
-
-CLASSICAL = 'notion = "classical"\nepsilon_per_day = 0.5\nmax_day_epsilon = 0.7\nepsilon_total = 30\n'
 
 
 def titles_of(figure: str) -> list[str]:
@@ -92,15 +88,6 @@ def test_a_point_with_its_whisker_has_a_title():
     assert titles_of(chart("t", "a", both, x=x, y=y)) == ["0.0\none: 1\ntwo: 2", "1.0\none: 2\ntwo: 2"]
 
 
-def test_areas_lie_on_their_points_side_by_side():
-    places = [0.0, 1.0, 2.0, 9.0, 10.0]
-    html = chart("t", "a", [Line("n", places, places), Hover(str, "")], x=linear_axis([0, 10]), y=linear_axis([0, 10]))
-    areas = [tuple(map(int, ends)) for ends in re.findall(r'd="M(\d+) 0h(\d+)v440h-\2z"><title>', html)]
-    for (left, width), place in zip(areas, places, strict=True):
-        assert left <= 200 * place <= left + width
-    assert all(left + width <= after for (left, width), (after, _) in pairwise(areas))
-
-
 def lines_of(days: int, groups: int) -> Lines:
     """Days of groups, the last one the largest, whose means change from day to day."""
     names = [f"group {i:03d}" for i in range(groups)]
@@ -131,12 +118,6 @@ def test_a_year_of_four_hundred_groups_is_a_bounded_page():
     assert {link for name, _ in rows for link in re.findall(r'href="#([^"]+)"', name)} == targets
 
 
-def test_groups_have_one_axis():
-    html = "".join(series_parts(ShownSeries("m", "", lines_of(9, 5)), coverage=Decimal("0.9")))
-    axes = re.findall(r'(?:<span class="y" [^>]*>[^<]*</span>\s*)+', html)
-    assert (len(axes), len(set(axes))) == (5, 1)
-
-
 def test_months_are_steps_with_their_interval_before_the_days(made, page):
     months = pd.read_parquet(made.folder / "release" / "averages_by_month.parquet")
     months = months[months["series"] == "daily_mean"].set_index("first_day")
@@ -149,15 +130,6 @@ def test_months_are_steps_with_their_interval_before_the_days(made, page):
     for day, numbers in shown.items():
         line = months.loc[date.fromisoformat(day).replace(day=1)]
         assert np.allclose(numbers, line[["mean_kwh", "low_kwh", "high_kwh"]].astype(float), rtol=6e-3, atol=6e-4)
-
-
-def test_one_day_has_a_table_and_no_chart_of_days(houses, tmp_path):
-    house = build(houses(tmp_path), promise=CLASSICAL, rest="", days=1)
-    page = (house.folder / "release" / "report.html").read_text()
-    assert faults_of(page) == []
-    assert not figures_of(page)
-    assert "<strong>Of no use; a day is ±" in page
-    assert "An even chance about one day of one household becomes 50 to 63 %." in page
 
 
 def test_names_of_any_characters_are_saved_unchanged():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from datetime import date, timedelta
+from datetime import timedelta
 
 import numpy as np
 import pytest
@@ -16,7 +16,6 @@ from agedp.smoothed_estimates.smoothed_table import (
     quantity_figures,
     series_spans,
 )
-from agedp_data.smoothing.estimates import estimate_so_far
 from agedp_data.smoothing.public_calendar import covariates
 from tests.agedp.smoothed_estimates.conftest import FIRST, contract, row, table
 
@@ -92,36 +91,6 @@ def test_a_total_gains_from_its_groups_by_least_squares():
     assert widths[True] < widths[False]
 
 
-@pytest.mark.parametrize("order", [None, [0, 1, 2, 4, 3, *range(5, 40)], [3, 0, 9, 1, 2, 4, *range(10, 40), 5]])
-def test_later_rows_never_revise_a_live_estimate(order):
-    rows = noisy_rows(40, order=order)
-    final = live(rows, [CONTRACT])
-    assert sum(math.isfinite(value[0] or math.nan) for value in final.values()) >= 3 * 36
-    for days in (3, 12, 31, 36):
-        earlier = live(rows[: 2 * days], [CONTRACT])
-        assert {key: final[key] for key in earlier if earlier[key][0] is not None} == {
-            key: value for key, value in earlier.items() if value[0] is not None
-        }
-    archive = {(line["group"], line["day"]): line["estimate_kwh"] for line in table(rows, [CONTRACT])}
-    before = {(line["group"], line["day"]): line["estimate_kwh"] for line in table(rows[:24], [CONTRACT])}
-    assert any(archive[key] != value for key, value in before.items())
-
-
-def test_a_late_day_enters_no_estimate_that_was_made_before_it():
-    in_order = noisy_rows(4, groups=False)
-    day_2_last = [in_order[0], in_order[1], in_order[3], in_order[2]]
-    renumbered = [row(2 + i, (date.fromisoformat(line.day) - FIRST).days, scale=2000.0,
-                      cells={"all": (line.values[0], 4)}) for i, line in enumerate(day_2_last)]  # fmt: skip
-    estimates = live(renumbered, [contract(1, use=USE)])
-    observed = np.array([line.values[0] / 4000 for line in in_order])
-    q = math.exp(-1 / 2000)
-    noise = np.full(4, 2 * q / (1 - q) ** 2 / 4000**2)
-    days = covariates([FIRST + timedelta(days=i) for i in range(4)], region="none")
-    without_day_2 = estimate_so_far(np.where(np.arange(4) == 2, np.nan, observed), noise, days)
-    for i in (2, 3):
-        assert estimates["use", "all", FIRST + timedelta(days=i)][0] == pytest.approx(without_day_2.mean[i], abs=1e-6)
-
-
 def test_a_day_with_a_series_to_come_has_no_live_estimate_yet():
     rows = noisy_rows(5)[:-1]
     last = FIRST + timedelta(days=4)
@@ -172,19 +141,6 @@ def test_a_withheld_group_has_an_estimate_and_no_households():
     assert 5 < withheld["estimate_kwh"] < 12
 
 
-def test_a_group_that_is_founded_later_revises_no_live_estimate():
-    rows = noisy_rows(24)
-    later = []
-    for line in noisy_rows(36)[48:]:
-        cells = {"all": (line.values[0], 4)} if line.series == "use" else {
-            "Std": (line.values[0] // 3, 1), "ToU": (line.values[1], 1), "new": (line.values[0] // 2, 2)}  # fmt: skip
-        later.append(replace(line, cells=tuple(cells), values=tuple(value for value, _ in cells.values()),
-                             households=tuple(number for _, number in cells.values())))  # fmt: skip
-    before, after = live(rows, [CONTRACT]), live([*rows, *later], [CONTRACT])
-    assert {key: after[key] for key in before} == before
-    assert ("tariffs", "new", FIRST + timedelta(days=30)) in after
-
-
 def test_groups_of_two_columns_lead_to_one_total():
     three = contract(1, use=USE, tariffs=TARIFFS, regions={"clamp_kwh": "50", "by": "region"})
     rows = []
@@ -216,32 +172,6 @@ def test_groups_without_a_total_are_estimated_together():
         for found in (lines, table(alone, [contract(1, tariffs=TARIFFS)]))
     ]
     assert widths[0] < widths[1]
-
-
-def layered_rows(days):
-    """Rows of a total and of tariffs in two layers each."""
-    rows = []
-    for i, line in enumerate(noisy_rows(days)):
-        lower = replace(line, seq=2 * i + 2, series=f"{line.series}/1")
-        upper = tuple(value // 10 for value in line.values)
-        rows += [lower, replace(lower, seq=2 * i + 3, series=f"{line.series}/2", values=upper)]
-    return rows
-
-
-def test_live_estimates_of_layers_are_not_revised():
-    low, high = {"clamp_kwh": "20"}, {"clamp_kwh": "50", "above_kwh": "20"}
-    series = {"use/1": low, "use/2": high, "tariffs/1": {**low, "by": "tariff"}, "tariffs/2": {**high, "by": "tariff"}}
-    contracts, rows = [contract(1, **series)], layered_rows(34)
-    final = live(rows, contracts)
-    for number in (4 * 10, 4 * 30, 4 * 32 + 1, 4 * 33 + 2):
-        earlier = {key: value for key, value in live(rows[:number], contracts).items() if value[0] is not None}
-        assert {key: final[key] for key in earlier} == earlier
-        assert len(earlier) == 3 * (number // 4)
-    for day in {day for _, _, day in final}:
-        total, std, tou = (
-            final[name, group, day][0] for name, group in (("use", "all"), ("tariffs", "Std"), ("tariffs", "ToU"))
-        )
-        assert 4 * total == pytest.approx(3 * std + tou, abs=1e-5)
 
 
 @pytest.mark.long

@@ -128,15 +128,6 @@ def test_the_page_names_every_series_and_aligns_its_columns(saved):
     assert "2013\u201101\u201101 to 2013\u201102\u201119" in page
 
 
-def test_the_page_marks_layers(estimates):
-    assert estimates.source["layers"] == {}
-    layered = replace(estimates, source={**estimates.source, "layers": {"daily_mean": ["30", "75"]}})
-    page = layered.files()["smoothed.html"].decode()
-    captions = re.findall("<figcaption>([^<]*)", page)
-    assert captions[0] == "Mean daily use per household: daily_mean, sum of layers up to 75 kWh"
-    assert not any("layers" in caption for caption in captions[1:])
-
-
 def test_the_page_has_the_measured_coverage_and_errors():
     page = " ".join((ROOT / "docs" / "written.md").read_text("utf-8").split())
     rows = {(row.series, row.noise_kwh, row.variant): row for row in MEASURED}
@@ -258,16 +249,6 @@ def test_the_region_follows_from_a_dataset_or_zone_that_has_one(received):
         agedp.smooth(received, region="GB-EN")
 
 
-def test_a_longer_release_leaves_live_estimates_as_they_were(published_twice):
-    live = ["live_kwh", "live_low_kwh", "live_high_kwh"]
-    older, newer = (
-        agedp.smooth(published_twice.folder / name).arrow.select(["day", *live]) for name in ("older", "release")
-    )
-    assert 0 < older.num_rows < newer.num_rows
-    written = [table.to_pandas().to_csv(index=False).encode() for table in (older, newer.slice(0, older.num_rows))]
-    assert written[0] == written[1]
-
-
 def test_a_folder_of_an_earlier_version_is_smoothed():
     lines = agedp.smooth(Path(__file__).parents[1] / "release_folder" / "earlier_release").table
     assert lines["published_kwh"].notna().any()
@@ -284,9 +265,3 @@ def test_a_release_without_averages_is_refused_in_one_line(house):
     house.run(today=date(2026, 1, 1))
     with pytest.raises(InputError, match="the release has no daily averages, and only daily averages are smoothed"):
         agedp.smooth(house.release)
-
-
-def test_estimates_are_plotted_beside_the_published_values(estimates):
-    pytest.importorskip("matplotlib").use("Agg")
-    axes = estimates.plot()
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["daily_mean", "tariffs, Std", "tariffs, ToU"]
