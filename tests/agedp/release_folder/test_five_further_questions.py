@@ -62,7 +62,7 @@ def test_whether_it_is_fit_for_days(text):
     deviation = math.sqrt(2) * CLAMP_WH / EPSILON / 1000 / len(HOUSEHOLDS)
     assert states_one_of(text, half_width_kwh(0.9), half_width_kwh(0.95))
     assert states_one_of(text, *(z * deviation / math.sqrt(30) for z in (1.645, 1.96)))
-    assert re.search(r"(?i)months,? not (single )?days|prefer months to days", text)
+    assert re.search(r"(?i)(fit|rough|of no use) for (single )?days", text)
 
 
 def test_who_signed_it_is_in_the_folder_and_in_its_contract(folder):
