@@ -24,6 +24,7 @@ from typing import Any, Literal
 
 from agedp_data.config.contract_document import ContractDocument
 from agedp_data.epsilon import exact_text, format_epsilon
+from agedp_data.notions import NOTIONS
 from agedp_data.notions.notion import (
     ASSUMPTION_FREE,
     CALIBRATION_DAY_BOUND,
@@ -192,8 +193,8 @@ def _protects(facts: StatementFacts) -> str:
 def _not_protected(facts: StatementFacts) -> list[str]:
     days = facts.envelope_days
     past, habits, moved_out, *others = FACTS.several("not_protected")
-    undone = dict.fromkeys(contract.terms.promise.TEXT.past for contract in facts.contracts)
-    past = " ".join(filter(None, [past, *undone]))
+    notions = {contract.promise.notion for contract in facts.contracts}
+    past = " ".join(filter(None, [past, *(notion.TEXT.past for notion in NOTIONS if notion.name in notions)]))
     if not days:
         return [past, habits, moved_out, *others]
     beside = (NOTES.habits_beside_envelope, NOTES.moved_out_beside_envelope)
