@@ -60,7 +60,7 @@ def test_an_amendment_shows_difference_and_bounds_and_asks(world: World) -> None
 
 
 def test_a_folder_is_verified_against_its_ledger(world: World) -> None:
-    assert "and it equals the ledger" in world.succeed(*VERIFY, OUT)
+    assert "and equals the ledger" in world.succeed(*VERIFY, OUT)
     found = world.load(*VERIFY, OUT)
     assert {key: found[key] for key in ("verified", "chain", "not_of_the_release")} == {
         "verified": True, "chain": True, "not_of_the_release": []
