@@ -12,7 +12,8 @@ Decisions:
 * A row of the advice is the smallest epsilon of a ladder that makes a span fit, or else rough, for what is protected
   (a day, a week, a month, a year, all days) and what a row is about (nothing longer than what is protected).
 * Of a fixed list of clamps, and of the yardstick's layers, whose sum is smoothed, a row has those with which the error
-  and what is cut of the yardstick's mean are smallest together. A clamp is never derived from the readings.
+  and what is cut of the yardstick's mean are smallest together. Where even that is no use, a clamp that cuts at most
+  10 % is proposed, so that noise is not hidden behind a bias. A clamp is never derived from the readings.
 * The advice leaves out a row for which a first release is refused. It also leaves out a row if another one is fit for
   as short spans, at no larger loss about a day and about a year.
 * It begins with the rows of which a year costs no more than a total may: the shortest spans first.
@@ -25,6 +26,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from itertools import islice
 from typing import Any, Final, Literal, NamedTuple, TypeGuard, get_args
 
 from pydantic import TypeAdapter, ValidationError
@@ -228,7 +230,10 @@ class Advice:
 
     def best(self, number: int = 3) -> str:
         """Return the best rows as a sentence for a refusal, "" without any."""
-        texts = " or ".join(row.text for row in self.rows[:number])
+        lasting = (
+            row for row in self.rows if row.protected != "day" or row.verdict.losses.year <= LARGEST_TOTAL * NANO
+        )
+        texts = " or ".join(dict.fromkeys(row.text for row in islice(lasting, number)))
         return f"Of use is {texts}. " if texts else "No row of use was found for so few households. "
 
 
@@ -277,7 +282,7 @@ def row_for(terms: ReleaseTerms, roster: RosterCounts, today: date, asked: Asked
         try:
             plan = adviser.planned(protected, period, epsilon, delta)
             if plan is not None:
-                chosen = clamps or min(plan.designs(), key=_Design.total_error).clamps
+                chosen = clamps or plan.proposed_clamps()
                 row = adviser.row(plan, Decimal(1), chosen)
                 rows += [] if row is None else [row]
         except RunFileError as error:
@@ -320,22 +325,38 @@ class _Plan:
 
     def designs(self, factor: Decimal = Decimal(1)) -> Iterator[_Design]:
         """Yield each choice of clamps with the noise of the series, at so many times the epsilon."""
-        mean, *others = (
+        noises = [
             replace(noise, scales=tuple(scale / float(factor) for scale in noise.scales))
             for noise in self.verdict.noises
-        )
+        ]
         if not self.has_mean:
-            yield _Design((), [mean, *others])
+            yield _Design((), noises)
             return
-        of_a_kwh = mean.scales[0] / float(CLAMPS[-1])
+
+        def clamped(clamp_kwh: float, widths: Sequence[float]) -> list[SeriesNoise]:
+            """Return the noises, those of means with these widths of their layers."""
+            of_a_kwh = 1 / float(CLAMPS[-1])
+            return [
+                noise
+                if noise.clamp_kwh is None
+                else replace(noise, scales=tuple(noise.scales[0] * of_a_kwh * of for of in widths), clamp_kwh=clamp_kwh)
+                for noise in noises
+            ]
+
         for clamp in CLAMPS:
-            single = replace(mean, scales=(of_a_kwh * float(clamp),), clamp_kwh=float(clamp))
-            yield _Design((clamp,), [single, *others])
+            yield _Design((clamp,), clamped(float(clamp), [float(clamp)]))
         if self.every == "day":
             layers = yardstick.layers()
-            widths = tuple(of_a_kwh * (high - low) / share for low, high, share in layers)
             clamps = tuple(Decimal(str(high)) for _, high, _ in layers)
-            yield _Design(clamps, [replace(mean, scales=widths, clamp_kwh=layers[-1][1]), *others])
+            yield _Design(clamps, clamped(layers[-1][1], [(high - low) / share for low, high, share in layers]))
+
+    def proposed_clamps(self) -> tuple[Decimal, ...]:
+        """Return the clamps whose noise and cut are smallest together; if these are of no use, of those that cut little."""
+        designs = [*self.designs()]
+        best = min(designs, key=_Design.total_error)
+        if best.total_error() > ROUGH:
+            best = min((of for of in designs if of.cut <= FIT), key=_Design.total_error)
+        return best.clamps
 
 
 class _Design:
@@ -343,6 +364,7 @@ class _Design:
 
     def __init__(self, clamps: tuple[Decimal, ...], noises: Sequence[SeriesNoise]) -> None:
         self.clamps, self.errors = clamps, [error for noise in noises for error in noise.errors()]
+        self.cut = max((noise.cut.energy for noise in noises), default=0.0)
 
     def total_error(self, span: str | None = None) -> float:
         """Return the smallest error of a span, by default the shortest one, with what the clamp cuts, by the mean."""
@@ -379,7 +401,7 @@ class _Adviser:
             else:
                 plan = self.planned("day", self._every, cap, None)
             if plan is not None:
-                return min(plan.designs(), key=_Design.total_error).clamps
+                return plan.proposed_clamps()
         return ()
 
     @property

@@ -15,7 +15,7 @@ Decisions:
   years; a last day that is farther away promises no shorter spans.
 * Where the sum of the losses exceeds the limit of the own bound far enough, the limit decides, and nothing is computed.
 * The losses of all rows count, by the root mean square of their noise; households and groups are those of the first,
-  middle and last day. If none of the three has enough households, others are tried.
+  middle or last day, whichever has the most noise. If none of the three has enough households, others are tried.
 * The interval of single days of a mean is that of the smoothed estimates (`agedp smooth`), by the yardstick, where
   these have less error.
 * A rehearsal shows the verdict and is not refused: it has a ledger of its own, and its folder says what it is.
@@ -239,7 +239,10 @@ class Verdict:
             errors = ", ".join(error.text for error in dict.fromkeys([first, best]))
             facts.append(f"90 % interval of {best.series} {errors}, by {_mean_text(best)}")
             if best.cut_kwh >= _SHOWN_CUT * best.mean:
-                facts.append(f"the clamp cuts another {rounded_up(best.cut_kwh)} kWh, which no interval covers")
+                cut_kwh = rounded_up(best.cut_kwh)
+                facts.append(
+                    f"the clamp cuts another {cut_kwh} kWh, in winter about twice that, which no interval covers"
+                )
         facts.append(f"one day of one household {odds_text(self.losses.day)}")
         is_of_window = self.limited is not None and self.limited[0] not in (self.losses.day, self.losses.whole)
         if self.limited is not None and is_of_window:
@@ -469,7 +472,7 @@ def _series_noise(
         return None
     factors = [_root_mean_square([noise.loss / loss for loss in losses]) for noise in noises]
     layers = zip(*(noise.scales for noise in noises), strict=True)
-    scales = tuple(_root_mean_square([*map(operator.mul, layer, factors)]) for layer in layers)
+    scales = tuple(max(map(operator.mul, layer, factors)) for layer in layers)
     row_days = ROW_DAYS[getattr(series, "every", "day")]
     counts = span_counts(row_days, len(rows))
     if run.schedule.last_day is not None and run.schedule.last_day <= _period(run)[-1]:
