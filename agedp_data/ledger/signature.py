@@ -134,6 +134,9 @@ def _is_signed(public: str, signature: str, message: bytes) -> bool:
     return True
 
 
+_KEYS: Final = {"schema", "key", "signature", "signs"}
+
+
 def check_signature(content: bytes, folder: SignedFolder) -> str:
     """Check the content of SIGNATURE.json against a folder, and return the fingerprint of the key that signed it.
 
@@ -148,7 +151,12 @@ def check_signature(content: bytes, folder: SignedFolder) -> str:
         document: dict[str, Any] = parse_json(content)
         public, signature, signed = document["key"], document["signature"], SignedFolder(**document["signs"])
         is_of_folder = replace(signed, rows=folder.rows) == folder and signed.rows >= folder.rows
-        if document["schema"] == SCHEMA and is_of_folder and _is_signed(public, signature, signed.message):
+        if (
+            document.keys() == _KEYS
+            and document["schema"] == SCHEMA
+            and is_of_folder
+            and _is_signed(public, signature, signed.message)
+        ):
             return fingerprint_of(public)
     except (LookupError, TypeError, ValueError):
         pass

@@ -79,7 +79,7 @@ def _facts(statement: Statement) -> dict[str, Any]:
     recorded = "".join([statement.protects, *statement.warnings, *statement.not_protected])
     return {
         "s": statement,
-        "lead": [*_purpose(uses), *lead_sentences(statement)],
+        "lead": [*_purpose(uses, statement), *lead_sentences(statement)],
         "uses": _uses_table(uses, statement) if uses else None,
         "accuracy": [_accuracy_cells(entry, statement) for entry in statement.accuracy or ()],
         "yardstick": yardstick,
@@ -242,7 +242,7 @@ def _covered(entry: StatedAccuracy, statement: Statement) -> tuple[date, ...]:
     return days_of(*series.covered_days(date.fromisoformat(entry.day)))
 
 
-def _purpose(noises: Sequence[SeriesNoise]) -> Iterator[str]:
+def _purpose(noises: Sequence[SeriesNoise], statement: Statement) -> Iterator[str]:
     """Yield for what the release is fit, for what rough: the shortest such span of any series."""
     errors = [error for noise in noises for error in noise.errors()]
     useful, purposes = purpose(errors), {noise.label: purpose([*noise.errors()]) for noise in noises}
@@ -255,7 +255,9 @@ def _purpose(noises: Sequence[SeriesNoise]) -> Iterator[str]:
     elif any(error.span == "day" for error in errors) and not re.search(r"\bdays\b", useful):
         useful += ", of no use for single days"
     if errors:
-        yield f"{sentence_start(useful)}, by the yardstick below."
+        newest = " the newest values are" if len(statement.versions) > 1 else ""
+        text = f"by the yardstick below,{newest} {useful}" if newest else f"{useful}, by the yardstick below"
+        yield f"{sentence_start(text)}."
 
 
 def _months(statement: Statement) -> dict[str, str]:
@@ -363,7 +365,10 @@ def _series_facts(contracts: Sequence[StatedContract]) -> dict[str, Any]:
         )
     parsed = [stated.contract.terms.series[name] for name, stated in released]
     tables = {series.table.file: series.table for series in parsed}
-    fields = {field["name"]: field for table in tables.values() for field in table_dictionary(table.schema)["fields"]}
+    fields: dict[str, dict[str, str]] = {}  # by name: each description with the first file that it holds for
+    for file, table in tables.items():
+        for field in table_dictionary(table.schema)["fields"]:
+            fields.setdefault(field["name"], {}).setdefault(_column_text(field), f"{file}.parquet")
     reading = "hour" if contracts[-1].contract.input.interval_minutes == 60 else "half-hour"
     methods = {f"*{sentence_start(series.PLURAL)}:* {series.method}": series for series in parsed}
     return {
@@ -376,7 +381,10 @@ def _series_facts(contracts: Sequence[StatedContract]) -> dict[str, Any]:
             for cells, parts in rows.items()
         ],
         "tables": tables,
-        "columns": [_column_line(field) for field in fields.values()],
+        "columns": [
+            f"`{name}`{'' if len(texts) == 1 else f' (`{next(iter(texts.values()))}`)'}{next(iter(texts))}"
+            for name, texts in fields.items()
+        ],
         "has_levels": any(len(series.columns) > 1 for series in parsed),
         "has_means": any(series.unit == "kWh" for series in parsed),
         "has_days": not all(series.covers_periods for series in parsed),
@@ -420,10 +428,10 @@ def _series_cells(name: str, contract: ContractDocument) -> tuple[str, ...]:
     return name, values, most or "one household", fewest, columns_text(terms.by), missing, terms.share, of_day
 
 
-def _column_line(field: Mapping[str, Any]) -> str:
+def _column_text(field: Mapping[str, Any]) -> str:
     unit = f" [{field['unit']}]" if field.get("unit", "1") != "1" else ""
     description = field["description"].removesuffix(" [-]").removesuffix(f", {field.get('unit')}")
-    return f"`{field['name']}`{unit}: {description}"
+    return f"{unit}: {description}"
 
 
 def _share_texts(stated: StatedContract) -> Iterator[str]:

@@ -480,6 +480,8 @@ def _check_texts(folder: FolderReader, rows: _FolderRows, terms: ReleaseTerms) -
     same = set()
     for name, (is_required, write) in expected.items():
         if name not in listed:
+            if name == REPORT and is_required:
+                raise InputError(f"{REPORT} is missing. {_ADVICE}")
             continue
         try:
             content = write()
@@ -556,6 +558,7 @@ def _verification(
     keys = [key for key in statement.content() if key not in (*_FIGURES, "figures", "second_population")]
     texts = (WORDS, REPORT, PACKAGE, *(name for name in (DEPLOYMENT, EXPLORE) if name in listed))
     other_texts = [name for name in texts if name not in same_texts]
+    script = ", and the script in it is not compared with any"
     return Verification(
         ("checksums", "tables", STATEMENT, *(name for name in texts if name in same_texts)),
         (
@@ -563,6 +566,6 @@ def _verification(
             *(f"bound {escape_text(name)}: unknown to agedp {_installed('agedp')}" for name in further),
             *(f"bound {name}: which the rows give, and {STATEMENT} lacks" for name in sorted(lacking)),
             *([] if is_of_this_version(statement) else [f"sentences, {', '.join(keys)} of {STATEMENT}: {writer}"]),
-            *(f"{name}: {writer}" for name in other_texts),
+            *(f"{name}: {writer}{script if name == EXPLORE else ''}" for name in other_texts),
         ),
     )

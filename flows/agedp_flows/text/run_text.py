@@ -168,15 +168,18 @@ _FLOW_RUN: Final = "PREFECT__FLOW_RUN_ID"
 """Set by Prefect for the process of a flow run."""
 
 
+def _is_in_flow() -> bool:
+    context = sys.modules.get("prefect.context")
+    return bool(os.environ.get(_FLOW_RUN)) or (context is not None and context.FlowRunContext.get() is not None)
+
+
 def check_on_terminal() -> None:
     """Refuse to show confidential numbers where Prefect would store them.
 
     Raises:
         LedgerError: the process is that of a Prefect flow run.
     """
-    context = sys.modules.get("prefect.context")
-    is_in_flow = context is not None and context.FlowRunContext.get() is not None
-    if is_in_flow or os.environ.get(_FLOW_RUN):
+    if _is_in_flow():
         raise LedgerError("`agedp ledger households` shows confidential numbers; use it on a terminal, not in Prefect")
 
 
@@ -199,12 +202,15 @@ def household_lines(run_file: Path) -> list[str]:
 
 
 def shared_lines(session: LedgerSession) -> list[str]:
-    """Return lines about the populations that share a household with that of a run; none if there are none."""
+    """Return lines about the populations that share a household with that of a run; none if there are none.
+
+    There are none in a Prefect flow run either, which would store them.
+    """
     accounts = session.accounts
-    if accounts is None:
+    if accounts is None or _is_in_flow():
         return []
     if session.ledger is None or session.ledger.household_account(session.run.population) is None:
-        others = [] if session.history.rows else accounts.counted_elsewhere()
+        others = [] if session.history.rows else accounts.counted_elsewhere(session.ledger)
         total = format_loss(sum(of.charged_total for of in others))
         text = (
             f"households of this roster are released elsewhere: {count_text(len(others), 'population')}, epsilon "

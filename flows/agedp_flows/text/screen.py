@@ -310,6 +310,8 @@ def signature_lines(verification: Verification, *, key: str) -> list[str]:
     if not verification.signed_by:
         return []
     who = "The holder of this key published these bytes." if key else "Who holds the key is not shown here (--key)."
+    if key and key.lower() != verification.signed_by:
+        who = f"It follows from the key that you name, {key.lower()[:16]}, each signed by the one before."
     broken = [f"key {of[:16]} of {at}: not signed by the key before it" for of, at in verification.key_breaks]
     return [
         f"signed by key {verification.signed_by}. {who}",

@@ -243,8 +243,10 @@ class PopulationAccounts:
 
         return database.read(work)
 
-    def counted_elsewhere(self) -> tuple[AccountedPopulation, ...]:
-        """Return the populations that count a household of the roster, before this one is entered; writes nothing.
+    def counted_elsewhere(self, ledger: Ledger | None) -> tuple[AccountedPopulation, ...]:
+        """Return the other populations that count a household of the roster, before a first release; writes nothing.
+
+        Those that share a file under another rule for ids are known once the files are read.
 
         Raises:
             LedgerError: the accounts or their key cannot be read.
@@ -254,9 +256,10 @@ class PopulationAccounts:
             return ()
 
         def work(rows: AccountRows) -> tuple[AccountedPopulation, ...]:
-            own = set(key.households(self.roster.rows.ids))
-            charged = (of for of in rows.populations() if of.charged_total > 0)
-            return tuple(of for of in charged if not own.isdisjoint(rows.digests([of.id])))
+            households = set(key.households(self.roster.rows.ids))
+            own = None if ledger is None else self._find(rows, key, ledger, self.population)
+            others = (of for of in rows.populations() if of.charged_total > 0 and (own is None or of.id != own.id))
+            return tuple(of for of in others if not households.isdisjoint(rows.digests([of.id])))
 
         return database.read(work) or ()
 

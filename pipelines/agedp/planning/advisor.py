@@ -351,7 +351,7 @@ class _Plan:
             yield _Design(clamps, clamped(layers[-1][1], [(high - low) / share for low, high, share in layers]))
 
     def proposed_clamps(self) -> tuple[Decimal, ...]:
-        """Return the clamps whose noise and cut are smallest together; if these are of no use, of those that cut little."""
+        """Return the clamps whose noise and cut are smallest together; if that is no use, of those that cut little."""
         designs = [*self.designs()]
         best = min(designs, key=_Design.total_error)
         if best.total_error() > ROUGH:

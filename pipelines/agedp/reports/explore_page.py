@@ -40,7 +40,7 @@ from agedp.reports.chart_library import ChartLibrary
 from agedp.reports.html import render_page
 from agedp.reports.loss_charts import BoundKey, LossOverTime, labelled_bounds
 from agedp.reports.public_report import ReportData, loss_curves, opening_notes
-from agedp.reports.series_charts import Lines, largest_groups, percent, titled
+from agedp.reports.series_charts import Lines, half_widths_of, largest_groups, percent, titled
 from agedp_data.arrays import Floats
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.messages import escape_controls
@@ -86,10 +86,10 @@ def explore_page(report: ReportData, library: ChartLibrary) -> bytes:
 def _value_tables(report: ReportData) -> Iterator[dict[str, Any]]:
     labels = {row.series: series_text(row.series, report.series(row)) for row in report.rows}
     shown = [*_published_lines(report)]
-    tables = [*dict.fromkeys(name.partition("/")[0] for name, _, _ in shown)]
-    order = sorted({name for name, _, _ in shown}, key=lambda name: (tables.index(name.partition("/")[0]), name))
-    for name, lines, half_widths in sorted(shown, key=lambda of: order.index(of[0])):
-        yield _value_table(lines, labels.get(name, name) if len(order) > 1 else "", half_widths)
+    tables = [*dict.fromkeys(name.partition("/")[0] for name, _ in shown)]
+    order = sorted({name for name, _ in shown}, key=lambda name: (tables.index(name.partition("/")[0]), name))
+    for name, lines in sorted(shown, key=lambda of: order.index(of[0])):
+        yield _value_table(lines, labels.get(name, name) if len(order) > 1 else "")
 
 
 def _first_table(report: ReportData, tables: Sequence[Mapping[str, Any]]) -> int:
@@ -99,8 +99,8 @@ def _first_table(report: ReportData, tables: Sequence[Mapping[str, Any]]) -> int
     return 0 if is_fit else next(by_month, 0)
 
 
-def _published_lines(report: ReportData) -> Iterator[tuple[str, Lines, Mapping[date, float]]]:
-    """Yield name, lines and half-widths of the noise by day of each series in each file of the folder."""
+def _published_lines(report: ReportData) -> Iterator[tuple[str, Lines]]:
+    """Yield name and lines of each series in each file of the folder."""
     noise, terms = Noise(report.coverage), contract_terms(report.contracts)
     for kind in RESULT_TABLES:
         if kind.chart is None:
@@ -110,9 +110,8 @@ def _published_lines(report: ReportData) -> Iterator[tuple[str, Lines, Mapping[d
             if report.series(row).table is kind and report.file(kind.file, row.series):
                 rows_of.setdefault(row.series, []).append(row)
         for name, rows in rows_of.items():
-            half_widths = {date.fromisoformat(row.day): float(noise.half_width(row.scale)) for row in rows}
             table, file = released_table(kind, rows, terms, noise), report.file(kind.file, name)
-            yield name, Lines(table, kind.chart, file), half_widths
+            yield name, Lines(table, kind.chart, file, half_widths_of(rows, noise))
     first = date.fromisoformat(report.released.since or "0001-01-01")  # a period that begins earlier is cut
     for of in DERIVED_TABLES:
         file = report.file(of.file)
@@ -125,10 +124,10 @@ def _published_lines(report: ReportData) -> Iterator[tuple[str, Lines, Mapping[d
         ]
         for name in dict.fromkeys(unit.series for unit in units):
             table = of.lines([unit for unit in units if unit.series == name], terms, noise)
-            yield name, Lines(table, of.chart, file), {}
+            yield name, Lines(table, of.chart, file)
 
 
-def _value_table(lines: Lines, label: str, half_widths: Mapping[date, float]) -> dict[str, Any]:
+def _value_table(lines: Lines, label: str) -> dict[str, Any]:
     """Return a table as the page has it; of two values of a line and period the later one."""
     all_starts = np.asarray(lines.table[lines.date_column].cast(pa.int32()))
     days, counts = np.unique(all_starts, return_counts=True)
@@ -154,11 +153,11 @@ def _value_table(lines: Lines, label: str, half_widths: Mapping[date, float]) ->
 
     drawn = np.asarray(table[chart.y]) * lines.factor
     if chart.band is None:
-        widths = np.array([half_widths[date.fromordinal(_EPOCH + int(day))] for day in starts])
+        widths = lines.factor * np.array([lines.half_widths[date.fromordinal(_EPOCH + int(day))] for day in starts])
         low, high = drawn - widths, drawn + widths
     else:
         low, high = (np.asarray(table[end]) * lines.factor for end in chart.band)
-    one_each = table.take(index).to_pylist()
+    shown, one_each = replace(lines, table=table), table.take(index).to_pylist()  # without groups that ended before
     periods = [tuple(day.toordinal() - _EPOCH for day in lines.period(row)) for row in one_each]
     period = lines.period_name(one_each[int(np.argmax(np.diff(periods)))])  # the schedule may cut the others
     return {
@@ -167,7 +166,7 @@ def _value_table(lines: Lines, label: str, half_widths: Mapping[date, float]) ->
         "unit": lines.unit,
         "period": period,
         "groups": [*map(escape_controls, group_names)],
-        "start": [group_names.index(name) for name in largest_groups(lines.sizes(), _FIRST_GROUPS)],
+        "start": [group_names.index(name) for name in largest_groups(shown.sizes(), _FIRST_GROUPS)],
         "colours": [*map(escape_controls, colour_names)],
         "places": places,
         "periods": periods,

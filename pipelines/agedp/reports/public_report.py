@@ -31,7 +31,7 @@ from agedp.release_folder.span_bounds import span_losses
 from agedp.reports import loss_charts
 from agedp.reports.html import TEXTS, PageSection, paragraph, part, render_page, table, text_table
 from agedp.reports.report_data import ReleasedRows
-from agedp.reports.series_charts import Lines, ShownSeries, percent, series_parts, signal_parts
+from agedp.reports.series_charts import Lines, ShownSeries, half_widths_of, percent, series_parts, signal_parts
 from agedp.reports.svg import with_powers
 from agedp.signal_against_noise import rows_of_means
 from agedp.statement_facts import stated_comparison
@@ -42,14 +42,21 @@ from agedp_data.ledger import ContractRecord, ModelRecord, ReleaseRecord
 from agedp_data.messages import sentence_start
 from agedp_data.model import Model
 from agedp_data.notions import NOTIONS
-from agedp_data.notions.notion import DAY_BOUND, TOTAL_BOUND, Accountant, compared_accountants
+from agedp_data.notions.notion import (
+    CALIBRATION_DAY_BOUND,
+    DAY_BOUND,
+    RESULTS,
+    TOTAL_BOUND,
+    Accountant,
+    compared_accountants,
+)
 from agedp_data.notions.publication import Publication
 from agedp_data.series.layered_mean import is_upper, series_text
 from agedp_data.series.result_table import DerivedTable, Noise
 from agedp_data.series.series import DERIVED_TABLES, RESULT_TABLES, AnySeries
 from agedp_data.series.series_terms import mean_name
 from agedp_data.statement.document import Statement
-from agedp_data.statement.note_texts import NOTES, odds_percent, short_number, with_delta
+from agedp_data.statement.note_texts import NOTES, is_useless_factor, odds_percent, short_number, with_delta
 from agedp_data.statement.span_errors import SeriesNoise, SpanError, purpose, shortest, stated_noises
 from agedp_data.yardstick import yardstick_name
 
@@ -201,21 +208,20 @@ def _size(error: SpanError) -> str:
 
 def privacy_text(statement: Statement) -> str:
     """Return what an even chance about a household's day, and about all of them, becomes at most."""
-    bounds = {bound.name: bound for bound in statement.bounds if bound.is_unconditional}
-    odds = {
-        name: odds_percent(round_nano(Decimal(bounds[name].epsilon))).replace("50 to 100 %", "no meaningful bound")
-        for name in (DAY_BOUND, TOTAL_BOUND)
-    }
-    days = statement.days.released
-    text = f"An even chance about one day of one household becomes {odds[DAY_BOUND]}"
-    if days > 1:
-        text += f"; about all {days:,} days: {odds[TOTAL_BOUND]}"
-    promised = [
-        f" (epsilon {short_number(bound.epsilon)}{with_powers(with_delta(bound.delta))})"
-        for bound in statement.bounds
-        if bound.delta is not None and bound.limit not in ("", "unlimited")
-    ]
-    return f"{text}{''.join(promised[:1])}."
+    bounds = {bound.name: bound.epsilon for bound in statement.bounds if bound.is_unconditional}
+    day = max((bounds[name] for name in (DAY_BOUND, CALIBRATION_DAY_BOUND) if name in bounds), key=float)
+    days, noisy = statement.days.released, ", by the noisy values alone" if statement.model_days else ""
+    text = f"An even chance about one day of one household becomes {_chance(day)}"
+    text += f"; about all {days:,} days: {_chance(bounds[TOTAL_BOUND])}" if days > 1 else ""
+    for bound in statement.bounds:
+        if bound.delta is not None and bound.limit not in ("", "unlimited"):
+            epsilon = f"epsilon {short_number(bound.epsilon)}{with_powers(with_delta(bound.delta))}"
+            return f"{text}; {bound.scope.partition(RESULTS)[0]}: {epsilon}{noisy}."
+    return f"{text}{noisy}."
+
+
+def _chance(epsilon: str) -> str:
+    return "no meaningful bound" if is_useless_factor(epsilon) else odds_percent(round_nano(Decimal(epsilon)))
 
 
 # --------------------------------------------------------------------------------------------------
@@ -280,7 +286,7 @@ def _shown_series(report: ReportData, noises: Sequence[SeriesNoise]) -> Iterator
         skipped = [date.fromisoformat(row.day) for row in of_name]
         shown = [
             Lines(released_table(kind, rows, terms, noise), kind.chart, report.file(kind.file, name),
-                  noise.half_width(rows[-1].scale))
+                  half_widths_of(rows, noise))
             for kind in RESULT_TABLES
             if kind.chart is not None and (rows := rows_of.get((kind.file, name)))
         ]  # fmt: skip

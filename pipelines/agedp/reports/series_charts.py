@@ -16,8 +16,8 @@ Decisions:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import date
 from decimal import Decimal
 from itertools import islice
@@ -30,7 +30,7 @@ from agedp import signal_against_noise
 from agedp.reports import svg
 from agedp.reports.html import TEXTS, Values, download_links, paragraph, part, side_by_side, table
 from agedp_data.ledger import ReleaseRecord
-from agedp_data.series.result_table import Chart
+from agedp_data.series.result_table import Chart, Noise
 from agedp_data.smoothing.signal_estimate import Verdict
 
 MOST_GROUPS: Final = 20
@@ -51,13 +51,13 @@ _Row = Mapping[str, Any]
 class Lines:
     """Lines of a published table, how they are drawn, and the file that has them, "" without one.
 
-    `half_width` is that of the newest row's noise, for a chart without columns of the band.
+    `half_widths` are those of the noise by day, for a chart without columns of the band.
     """
 
     table: pa.Table
     chart: Chart
     file: str = ""
-    half_width: float = 0.0
+    half_widths: Mapping[date, float] = field(default_factory=dict)
 
     @property
     def factor(self) -> float:
@@ -83,7 +83,8 @@ class Lines:
         """Return the value of a line and the ends of its interval, in the unit of the chart."""
         value = self.factor * row[self.chart.y]
         if self.chart.band is None:
-            return value, value - self.half_width, value + self.half_width
+            half_width = self.factor * self.half_widths[row["day"]]
+            return value, value - half_width, value + half_width
         low, high = (self.factor * row[end] for end in self.chart.band)
         return value, low, high
 
@@ -144,6 +145,11 @@ class Lines:
         """Return a period as a table names it: "2013-02", of a week or a day its first day."""
         digits = {"month": 7, "year": 4}.get(self.period_name(row), 10)
         return f"{row[self.date_column]}"[:digits]
+
+
+def half_widths_of(rows: Iterable[ReleaseRecord], noise: Noise) -> dict[date, float]:
+    """Return the half-width of the noise of rows by day; of two rows of a day that of the later one."""
+    return {date.fromisoformat(row.day): float(noise.half_width(row.scale)) for row in rows}
 
 
 @dataclass(frozen=True, slots=True)

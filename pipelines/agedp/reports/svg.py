@@ -177,15 +177,15 @@ def _tick_text(value: float) -> str:
 def format_column(values: Iterable[float]) -> Iterator[str]:
     """Yield numbers of one column: all with the decimals that the largest has in three significant digits.
 
-    >>> [*format_column([13.0, 9.514, -0.26])], [*format_column([2500.0, 12.0])]
-    (['13.0', '9.5', '−0.3'], ['2,500', '12'])
+    >>> [*format_column([13.0, 9.514, -0.04])], [*format_column([2500.0, 12.0, 0.2])]
+    (['13.0', '9.5', '0.0'], ['2,500', '12', '0'])
     """
     numbers = list(values)
     largest = max((abs(number) for number in numbers if math.isfinite(number)), default=0.0)
     decimals = 2 - math.floor(math.log10(largest)) if 0.001 < largest < 1000 else 0
     for number in numbers:
-        text = f"{number:.{decimals}f}".replace("-", "−")
-        yield text if decimals and math.isfinite(number) else format_number(number)
+        text = f"{round(number, decimals) + 0.0:.{decimals}f}".replace("-", "−")
+        yield text if abs(number) < 1000 else format_number(number)
 
 
 def format_number(value: float) -> str:

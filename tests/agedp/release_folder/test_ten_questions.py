@@ -127,7 +127,7 @@ def test_how_exact_the_value_of_3_march_is(sections):
     assert "in its row (`noise_sd_kwh` or `noise_sd`)" in section
     assert "its error is at most about 2.12 of these" in section
     assert within == pytest.approx(2.12 * deviation, rel=0.005)
-    assert "**Days and months of daily_mean:** if two days differ" in section
+    assert "**Days and months of daily_mean, with the newest day's noise:** if two days differ" in section
 
 
 def test_whether_groups_and_days_may_be_added_up(sections):
