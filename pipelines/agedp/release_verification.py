@@ -27,6 +27,7 @@ from datetime import date
 from decimal import Decimal
 from functools import lru_cache
 from importlib.metadata import version
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -238,6 +239,8 @@ class ReleaseFolder(ResultSummary, FolderReader):
             InputError: a file, figure or text that does not; the message names it.
         """
         export, statement = self.verify_files(), self.read_statement()
+        if any(after.seq <= before.seq for before, after in pairwise(export.rows)):
+            raise InputError(f"its ledger rows are not in their order. {_ADVICE}")
         contracts, releases = contracts_and_releases(export)
         keys = KeyHistory.of(export.rows)
         signed_by = _check_signed(self, statement, export, keys, key)

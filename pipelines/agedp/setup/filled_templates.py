@@ -152,7 +152,9 @@ def _stated(statement: Statement | None, bounds: Sequence[StatedBound]) -> dict[
         f"{_cell(of.series)}{f', {_cell(of.group)}' if of.group else ''}, {of.day}: at most {of.within} {of.unit}"
         for of in (statement.accuracy if statement else None) or ()
     )
+    fewest = [] if statement is None else [of.contract.population.min_households for of in statement.stated_contracts]
     return {
+        **({"min_households": str(min(fewest))} if fewest else {}),
         "day_epsilon": day.epsilon,
         "total_epsilon": total.epsilon,
         "day_factor": day.factor,
