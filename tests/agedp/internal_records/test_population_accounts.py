@@ -373,6 +373,7 @@ def test_a_killed_run_leaves_its_charge_and_the_next_one_computes_the_same(house
     assert len(house.rows()) == 2
     session = house.session(today=after(6))
     assert session.accounts is not None
+    assert session.accounts.counted_elsewhere(session.ledger) == ()
     overview = session.accounts.overview(session.open_ledger)
     assert overview is not None
     assert (overview.own.charged_day, overview.own.charged_total) == (HALF, 4 * HALF)  # two drawn, two charged

@@ -30,6 +30,7 @@ from agedp_data.errors import ContractChanged, InputError, RunFileError
 from agedp_data.ledger.lifecycle import SigningKey
 from agedp_data.ledger.signature import FolderKey, KeyHistory, SignedFolder, check_signature
 from agedp_flows.cli.app import app
+from agedp_flows.text.screen import signature_lines
 from tests.agedp.release_folder.forger import forge
 from tests.agedp.release_folder.resealed import reseal
 
@@ -246,6 +247,14 @@ def test_a_signature_by_another_key_is_refused(signed):
         house.release.verify()
 
 
+def test_a_signature_file_says_nothing_else(signed):
+    house, fingerprint = signed
+    path = house.folder / "release" / SIGNATURE
+    path.write_text(json.dumps({**json.loads(path.read_bytes()), "note": "signed by the ministry"}), "utf-8")
+    with pytest.raises(InputError, match="no signature of this folder"):
+        house.release.verify(key=fingerprint)
+
+
 def test_an_unsigned_folder_takes_no_signature(published_twice, tmp_path):
     folder = Path(shutil.copytree(published_twice.folder / "release", tmp_path / "release"))
     head = json.loads((folder / STATEMENT).read_bytes())["ledger"]
@@ -275,6 +284,11 @@ def test_a_new_key_follows_from_the_one_before(signed):
     folder = house.folder / "release"
     assert verify_folder(folder, key=first).signed_by == second
     assert verify_folder(folder, key=second).key_breaks == ()
+    named = signature_lines(verify_folder(folder, key=first), key=first)[0]
+    assert (
+        named
+        == f"signed by key {second}. It follows from the key that you name, {first[:16]}, each signed by the one before."
+    )
     with pytest.raises(InputError, match="not the key that you name"):
         verify_folder(folder, key=FolderKey.create().fingerprint)
     with pytest.raises(RunFileError, match="--replace"):

@@ -11,16 +11,19 @@ from datetime import date, timedelta
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from html import unescape
+from types import SimpleNamespace
 
 import pyarrow.parquet as pq
 import pytest
 
 from agedp.reports.loss_charts import losses_over_time
-from agedp.reports.public_report import ReportData, public_report_page
+from agedp.reports.public_report import ReportData, privacy_text, public_report_page
 from agedp.reports.report_data import ReleasedRows
+from agedp.reports.series_charts import half_widths_of
 from agedp_data.epsilon import NANO
 from agedp_data.notions.publication import Publication
 from agedp_data.notions.w_event import WindowLoss
+from agedp_data.series.result_table import Noise
 from agedp_data.statement.document import read_statement
 from tests.agedp.reports.html import Page, faults_of
 
@@ -192,3 +195,29 @@ def test_a_page_without_a_release_or_without_a_model_says_so(data, is_released):
     text = Page(html).text
     assert "infinite" in text
     assert ("contains no value yet" in text) == (not is_released)
+
+
+def test_the_opening_names_what_each_bound_is_about(data):
+    """A window's bound with a delta is about the window; of a day the larger bound counts, of a draw as well."""
+    day, total = (of for of in data.statement.content()["figures"] if of["name"] in ("day", "total"))
+    window = {
+        **day, "name": "window of 7 days (delta 1e-6)", "epsilon": "5",
+        "about": "any 7 consecutive days of one household", "delta": "0.000001", "kind": "assumption-free", "limit": "5", "factor": "",
+    }  # fmt: skip
+    drawn = {**day, "name": "calibration day", "epsilon": "2", "limit": ""}
+    text = privacy_text(with_keys(data.statement, figures=[day, total, window, drawn]))
+    assert text.startswith(
+        "An even chance about one day of one household becomes 50 to 89 %; about all "
+    )  # 1/(1 + e^-2)
+    assert text.endswith("; any 7 consecutive days of one household: epsilon 5 with delta 10⁻⁶.")
+    seven = with_keys(data.statement, figures=[{**day, "epsilon": "7"}, {**total, "epsilon": "7"}])
+    assert "no meaningful bound" not in privacy_text(seven)
+
+
+def test_a_count_has_the_noise_of_its_own_day():
+    rows = [SimpleNamespace(day=f"2013-01-0{day}", scale=scale) for day, scale in ((1, 2.0), (2, 8.0))]
+    widths = half_widths_of(rows, Noise(Decimal("0.95")))
+    assert [*widths] == [date(2013, 1, 1), date(2013, 1, 2)]
+    q = [math.exp(-1 / scale) for scale in (2.0, 8.0)]  # 2 q^(w + 1)/(1 + q) of a discrete Laplace law lies beyond w
+    for width, part in zip(widths.values(), q, strict=True):
+        assert 2 * part ** (width + 1) / (1 + part) <= 0.05 < 2 * part**width / (1 + part)
