@@ -33,7 +33,7 @@ def installed_library() -> ChartLibrary:
         return ChartLibrary(version("bokeh"), "\n".join((folder / name).read_text("utf-8") for name in _SCRIPTS))
     except (ImportError, OSError):
         problem = "[output] explore = true: explore.html needs bokeh, which is not installed"
-        raise InputError(f"{problem}. Install it: pip install 'agedp[explore]'") from None
+        raise InputError(f"{problem}. Install it: pip install 'agedp[explore]', in a clone '.[explore]'") from None
 
 
 def library_in(page: str) -> ChartLibrary:

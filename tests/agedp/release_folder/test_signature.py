@@ -285,10 +285,8 @@ def test_a_new_key_follows_from_the_one_before(signed):
     assert verify_folder(folder, key=first).signed_by == second
     assert verify_folder(folder, key=second).key_breaks == ()
     named = signature_lines(verify_folder(folder, key=first), key=first)[0]
-    assert (
-        named
-        == f"signed by key {second}. It follows from the key that you name, {first[:16]}, each signed by the one before."
-    )
+    follows = f"It follows from the key that you name, {first[:16]}, each signed by the one before."
+    assert named == f"signed by key {second}. {follows}"
     with pytest.raises(InputError, match="not the key that you name"):
         verify_folder(folder, key=FolderKey.create().fingerprint)
     with pytest.raises(RunFileError, match="--replace"):

@@ -201,9 +201,14 @@ def test_the_opening_names_what_each_bound_is_about(data):
     """A window's bound with a delta is about the window; of a day the larger bound counts, of a draw as well."""
     day, total = (of for of in data.statement.content()["figures"] if of["name"] in ("day", "total"))
     window = {
-        **day, "name": "window of 7 days (delta 1e-6)", "epsilon": "5",
-        "about": "any 7 consecutive days of one household", "delta": "0.000001", "kind": "assumption-free", "limit": "5", "factor": "",
-    }  # fmt: skip
+        **day,
+        "name": "window of 7 days (delta 1e-6)",
+        "epsilon": "5",
+        "about": "any 7 consecutive days of one household",
+        "delta": "0.000001",
+        "limit": "5",
+        "factor": "",
+    }
     drawn = {**day, "name": "calibration day", "epsilon": "2", "limit": ""}
     text = privacy_text(with_keys(data.statement, figures=[day, total, window, drawn]))
     assert text.startswith(
