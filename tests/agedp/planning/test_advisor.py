@@ -15,7 +15,7 @@ import pytest
 from agedp.budget import ReleaseTerms
 from agedp.planning.advisor import PROTECTED, Asked, advise, periods_under, promise_of, row_for
 from agedp.planning.verdict import judge_first_release
-from agedp_data import mechanisms
+from agedp_data import mechanisms, yardstick
 from agedp_data.config.loading import parse
 from agedp_data.errors import RunFileError
 from agedp_data.model import read_model
@@ -66,6 +66,18 @@ def test_a_span_and_an_epsilon_stand_for_a_promise(protected, every, loss_of_a_r
     assert promise.total_cap == (2 * 10**9 if protected == "all" else None)
     assert promise.notion == ("classical" if protected in ("day", "all") else "w-event")
     assert row.verdict.limited is None or row.verdict.limited[0] <= 2 * 10**9
+
+
+def test_a_proposed_clamp_hides_no_noise_behind_what_it_cuts():
+    """With epsilon 0.1 a week a clamp of 10 kWh had the least error, of which a third was what it cuts."""
+    hopeless = row_for(*given(), TODAY, Asked("week", Decimal("0.1")))
+    assert yardstick.cut_by(float(hopeless.clamps_kwh[-1])).energy <= 0.1
+    assert "useless" in [cause.word for cause in hopeless.verdict.causes]
+    roster = RosterCounts(np.array([0]), np.array([10**6]), np.array([40]), {"tariff": ["Std"]})
+    two = given(**{"series.daily_mean": {"share": Decimal("0.5")}, "series.groups": {
+        "statistic": "mean", "clamp_kwh": 50, "by": "tariff", "share": Decimal("0.5")}})[0]  # fmt: skip
+    of_two = row_for(two, roster, TODAY, Asked("all", Decimal(7), every="year"))
+    assert yardstick.cut_by(float(of_two.clamps_kwh[-1])).energy <= 0.1  # a second mean has the same clamp
 
 
 def test_a_promise_that_cannot_be_is_refused_with_what_to_do():
