@@ -52,7 +52,7 @@ NOTIONS: Final = ("age-dependent", "temporal", "discounted")
 PAGE: Final = "index.html"
 _TITLE, _READABLE = "agedp demo", 0o644
 _RUN_FILE: Final = Path(__file__).with_suffix(".toml")
-_COLUMNS: Final = ("notion", "noise over the days, kWh per household", "largest epsilon of a day", "epsilon of all days")
+_COLUMNS: Final = ("notion", "noise over all days, kWh", "largest epsilon of a day", "epsilon of all days")
 _AGES_DAYS: Final = (1, 2, 3)
 _MATRICES: Final = np.stack([kernel(reach=reach, lean=0.0, stay=0.3) for reach in (0.8, 0.9, 1.0)])
 _CHAINS: Final = HouseholdChains(
