@@ -6,16 +6,19 @@ import html
 import json
 import re
 from datetime import date
+from pathlib import Path
 
 import jsonschema
 import pytest
 
+from agedp.budget import ReleaseTerms, check_charges_fit
 from agedp.calibration_pipeline import calibrate
 from agedp.ledger_session import comparison_view
 from agedp.planning.notion_comparison import ComparisonTarget, compare_promises
 from agedp.stages.amend import amend, preview_amendment
 from agedp.stages.plan import forecast_run
 from agedp_data.config import load
+from agedp_data.config.loading import parse
 from agedp_data.errors import InputError, Refused
 from agedp_data.ledger import Ledger
 from agedp_data.model import digest_line, model_settings
@@ -25,7 +28,7 @@ from agedp_flows.text.plan_text import plan_lines
 from agedp_flows.text.run_text import result_lines
 from docs.papers.age.frontier import compute_frontier
 from tests.agedp.release_folder.resealed import reseal
-from tests.minimal import of_three_states
+from tests.minimal import of_three_states, run_file
 
 FIRST, LAST = date(2013, 1, 1), date(2013, 1, 6)
 W_EVENT = (
@@ -47,6 +50,17 @@ def homes(house):
 def drawn(homes, query, loss, *, first="2012-12-01", last="2013-01-02"):
     with Ledger.open(f"sqlite:///{homes.folder / 'ledger.sqlite'}", create=True) as ledger:
         ledger.draw_once("homes", (first, last), query, loss=loss, draw=lambda: [3], at="2013-01-03")
+
+
+def test_a_promise_that_was_asked_before_counts_the_draws_that_come_later():
+    run = parse(run_file(), base=Path("/srv"), name="run.toml")
+    assert run.notion.charges == ()
+    for draws in ((Event("2013-01-01", "2013-01-02", 5 * 10**8),), ()):
+        assert run.charging(draws).notion.charges == draws
+    assert run.notion.charges == ()
+    check_charges_fit(ReleaseTerms(run), ())
+    with pytest.raises(Refused, match=r"max_day_epsilon = 0\.5 leaves nothing"):
+        check_charges_fit(ReleaseTerms(run), (), [Event("2013-01-01", "2013-01-02", 5 * 10**8)])
 
 
 def losses(homes):

@@ -83,6 +83,14 @@ def test_a_rehearsal_gives_up_on_the_date_on_which_the_patience_ended(house):
     assert said == [(1, 3, False), (0, 4, True), (2, 4, False), (3, 5, False)]
 
 
+@pytest.mark.parametrize(("until", "given_up"), [(3, False), (4, True)])
+def test_a_day_is_given_up_at_the_instant_at_which_its_patience_ends(house, until, given_up):
+    """Day 0 is due on day 2 at midnight, and waits for two days."""
+    begun(house, mode="rehearsal", promise=REHEARSED.format(1))
+    house.edit(("[series.", 'wait_for = "{day}.done"\ngive_up_days = 2\n[series.'), (f"{day(9)}", f"{day(0)}"))
+    assert [one.given_up for one in due_of(house.context(as_of=day(until)))] == [True] * given_up
+
+
 def test_households_of_a_due_day_are_those_of_the_roster_of_that_day(house):
     house.roster([("A", D, None), ("B", day(1), day(1)), ("B", day(3), None)])
     house.write(D, day(3))

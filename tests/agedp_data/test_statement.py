@@ -21,6 +21,7 @@ from agedp_data.statement.document import (
     SCHEMA,
     AddedLoss,
     ContractVersion,
+    SeriesDays,
     StatedAccuracy,
     StatedDraw,
     read_statement,
@@ -30,6 +31,7 @@ from agedp_data.statement.facts import AccountFacts, SeriesEnd, StatementFacts, 
 from agedp_data.statement.markdown import markdown
 from agedp_data.statement.note_texts import FACTS as TEXTS
 from agedp_data.statement.note_texts import NOTES, odds_factor, share_text
+from agedp_data.statement.span_errors import stated_noises
 
 CHECK = jsonschema.Draft202012Validator(schema())
 CONTRACT = {
@@ -145,6 +147,36 @@ def test_a_bound_with_a_delta_is_no_bound_on_odds_and_the_promised_one_ends_the_
         assert part in of_window, part
     assert "unlimited with" not in of_window
     assert "delta" not in json.dumps(CLAIM)
+
+
+def of_two_contracts(earlier, *, released):
+    """Return the statement of a contract in force that follows another one, under which days were released or not."""
+    days = [SeriesDays(series="use", first="2013-01-01", last="2013-01-01", days=1)]
+    known = ContractDocument.model_validate({**CONTRACT, **earlier})
+    first = ContractVersion(registered="2026-01-01", changes=[], contract=known, released=days if released else [])
+    newest = ContractVersion(registered="2026-01-02", changes=["a: b -> c"], released=days)
+    return claim(versions=[first, newest])
+
+
+@pytest.mark.parametrize("released", [True, False])
+def test_what_an_earlier_contract_leaves_open_is_said_if_days_were_released_under_it(released):
+    aged = {"notion": "age-dependent", "age_days": 2, "method": "tight", "secret": "day", "epsilon_per_day": "0.1"}
+    caps = {"max_day_epsilon": "0.1", "epsilon_total": "9"}
+    stated = of_two_contracts({"promise": aged | caps}, released=released)
+    assert ("Ageing protects the present only." in " ".join(stated["not_protected"])) == released
+
+
+def test_the_clamp_of_a_mean_in_layers_is_that_of_its_last_layer():
+    use = CONTRACT["series"]["use"] | {"clamp_kwh": "30", "share": "0.5"}
+    layers = {"use/1": use, "use/2": use | {"above_kwh": "30", "clamp_kwh": "75"}}
+    errors = [
+        StatedAccuracy(series=name, day="2013-01-02", group="A", households=30, unit="kWh", within=within)
+        for name, within in (("use/1", "0.6"), ("use/2", "0.9"))
+    ]
+    contract = {**CONTRACT, "series": layers, "form": 2, "needs": "0.2"}
+    [noise] = stated_noises(read_statement(json.dumps(claim(contract=contract, accuracy=errors))))
+    assert (noise.label, noise.clamp_kwh) == ("use", 75)
+    assert noise.scales == pytest.approx((0.6 / math.log(20), 0.9 / math.log(20)))
 
 
 def test_a_privately_selected_model_bounds_a_share_and_its_draws_are_in_the_figures():

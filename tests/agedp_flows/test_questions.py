@@ -202,3 +202,13 @@ def test_a_conversation_on_a_real_terminal_releases(files: Path, tmp_path: Path)
     assert child.returncode == 0
     assert "--protect:" not in out.decode()
     assert "Hand over out and nothing else" in out.decode()
+
+
+def test_the_advice_beside_the_question_is_for_what_is_protected(files: Path, tmp_path: Path) -> None:
+    advised = []
+    for span in ("week", "all"):
+        (tmp_path / span).mkdir()
+        asked = answered("init", files, answers=f"{span}\n5\n", folder=tmp_path / span)
+        [line] = [line for line in asked.err.splitlines() if line.startswith("  The advice")]
+        advised += re.findall(r"`--protect (\w+) ", line)
+    assert advised == ["week", "all"]

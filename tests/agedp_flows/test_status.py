@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from datetime import UTC, datetime
 from pathlib import Path
@@ -52,6 +53,16 @@ def test_the_days_of_a_series_from_the_first_to_the_last(world: World) -> None:
         ended = world.load("status", "run.toml")
     assert (ended["due"], ended["next"]) == ([], None)
     assert ended["ended"] == "its period ended with 2013-02-07"
+
+
+def test_what_is_used_is_never_shown_above_its_limit(world: World) -> None:
+    """In three digits 1.0002 would be 1.01."""
+    day = "epsilon_per_day = 0.5001", "max_day_epsilon = 0.5001"
+    world.edit(("epsilon_per_day = 0.5", day[0]), ("max_day_epsilon = 0.5", day[1]), ("_total = 3", "_total = 1.0005"))
+    with on(5):
+        world.succeed("run", "run.toml", "--quiet")
+        text = world.succeed("status", "run.toml")
+    assert re.search(r" 1\.0002 +1\.0005$", text, re.MULTILINE)
 
 
 def test_days_that_nobody_releases_are_a_warning(world: World) -> None:

@@ -21,6 +21,7 @@ from agedp_data.epsilon import NANO
 from agedp_data.errors import Refused
 from agedp_data.notions import AnyPromise
 from agedp_data.notions.publication import Event, Publication, largest_window
+from agedp_data.notions.spans import SpanCurves
 from tests.laws.promises import CHARGES, Line, kept, leakage_bound, models, promises
 from tests.laws.test_every_notion import ATTEMPTS, admits, lived, values
 
@@ -186,6 +187,27 @@ def test_budgets_beside_draws_counted_by_hand(case):
     assert figures["total"] == spent + 200_000_000
     assert figures["calibration day"] == max(figures["day"] if charges == WITHIN else 0, 200_000_000)
     assert all(limit is None or figures[name] <= limit for name, limit in promise.limits.items())
+
+
+@pytest.mark.parametrize(("first", "last"), [("2013-03-02", "2013-03-03"), ("2013-03-31", "2013-04-02")])
+def test_a_row_of_a_month_has_what_a_draw_leaves_of_any_of_its_days(first, last):
+    """March and a window of 31 days: three rows share 1.8 - .2, more than the .5 of a day of which .3 are left."""
+    keys = {
+        "window_days": 31,
+        "epsilon_per_window": Decimal("1.8"),
+        "spend": "per-row",
+        "max_day_epsilon": Decimal("0.5"),
+    }
+    month = FIRST, date(2013, 3, 31)
+    assert promised("w-event", **keys).planned_period([], *month, None) == 500_000_000
+    assert promised("w-event", (Event(first, last, 200_000_000),), **keys).planned_period([], *month, None) == 3 * 10**8
+
+
+@given(CHARGES, st.integers(1, 9), st.integers(-8, 20))
+def test_the_draws_near_a_day_are_those_of_some_window_that_contains_it(charges, width, number):
+    reached = [day(number + each) for each in range(1 - width, width)]  # any window of so many days around it
+    near = [draw.pure for draw in charges if any(draw.first_day <= each <= draw.last_day for each in reached)]
+    assert SpanCurves(Publication(charges=charges)).draws_near(day(number), width).pure == sum(near)
 
 
 def test_a_total_counts_draws_and_ends_the_series_earlier():

@@ -13,13 +13,16 @@ import pytest
 import agedp
 from agedp.calibration.estimate import Transitions
 from agedp.calibration.leakage_bounds import household_mixing, model_ages
+from agedp.calibration.member_selection import is_on_roster
 from agedp.calibration_pipeline import calibrate
 from agedp.stages.amend import amend
 from agedp_data import mechanisms
 from agedp_data.config.model_section import EstimatedModel
+from agedp_data.datasets.timestamps import day_number
 from agedp_data.errors import Refused, RunFileError
 from agedp_data.markov.confidence import sampling_bound
 from agedp_data.markov.mixing import total_variation_forward
+from agedp_data.roster import RosterRows
 from agedp_flows.text.calibration_text import calibration_json, calibration_lines
 from agedp_flows.text.run_text import household_lines
 from tests.agedp.conftest import House
@@ -172,6 +175,19 @@ def test_changed_readings_change_one_member_and_nothing_public(homes, houses, tm
     assert homes.ledger().all_rows() == twin.ledger().all_rows()
     assert calibration_json(made) == calibration_json(changed)
     assert (made.selected.counts != changed.selected.counts).any()
+
+
+def test_a_household_is_of_the_population_if_any_of_its_days_is_in_the_period():
+    """Every row of up to four days around a period of three, and a household with a row on each side of it."""
+    days = [date(2012, 12, 29) + timedelta(days=i) for i in range(9)]
+    period = days[3], days[5]
+    spans = [(days[i], days[j]) for i in range(9) for j in range(i, min(i + 4, 9))]
+    expected = [any(period[0] <= day <= period[1] for day in days if first <= day <= last) for first, last in spans]
+    rows = [*enumerate(spans), (len(spans), (days[0], days[2])), (len(spans), (days[6], days[8]))]
+    first, last = (np.array([day_number(span[end]) for _, span in rows]) for end in (0, 1))
+    ids, household = tuple(map(str, range(len(spans) + 1))), np.array([number for number, _ in rows])
+    flags = is_on_roster(RosterRows(ids, household, first, last, {}), period)
+    assert flags.tolist() == [*expected, False]
 
 
 def test_a_question_is_drawn_once_and_another_one_again(homes, draws):

@@ -9,6 +9,7 @@ import stat
 from datetime import date, timedelta
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 import pytest
 
@@ -23,12 +24,14 @@ from agedp.stages import report
 from agedp.stages.amend import amend
 from agedp.stages.ingest import read_files
 from agedp.stages.publish import publish_release
-from agedp_data.errors import AgedpError, ContractChanged, LedgerBehind, LedgerError, Refused
+from agedp_data.epsilon import format_epsilon
+from agedp_data.errors import AgedpError, ContractChanged, InputError, LedgerBehind, LedgerError, Refused
 from agedp_data.ledger.account_database import AccountRows
 from agedp_data.ledger.lifecycle import HouseholdAccount
-from agedp_data.statement.note_texts import NOTES
+from agedp_data.statement.note_texts import NOTES, odds_factor
 from agedp_flows.text.run_text import household_lines, shared_lines
 from tests.agedp.conftest import House, ended_in_draw
+from tests.agedp.release_folder.forger import forge
 from tests.books import forget
 from tests.compatibility.fixtures import unpack
 from tests.postgresql import PostgreSQL
@@ -198,6 +201,15 @@ def test_a_population_counts_each_that_shares_a_household(house: House) -> None:
     assert halves(house, "merged") == (4, 11)  # all, left and right
 
 
+def test_a_household_that_leaves_on_the_first_released_day_is_counted(house: House) -> None:
+    name_population(house, "one")
+    house.roster([("A", FIRST, FIRST), *((home, FIRST, None) for home in "BCD")])
+    house.run(today=after(2))
+    name_population(house, "two", "AEF")
+    house.run(today=after(1))
+    assert halves(house, "two") == (2, 3)
+
+
 def test_folders_share_accounts_in_a_file_and_the_key_beside_it(house: House) -> None:
     (house.folder / "shared").mkdir()
     for name in ("one", "two"):
@@ -306,6 +318,26 @@ def test_another_population_of_the_ledger_is_a_known_gap_in_another_folder(house
     across = {bound["name"]: bound["epsilon"] for bound in statement(house, "two")["figures"]}
     assert across["total with the other populations"] == "2"
     assert NOTES.overlap in statement(house, "two")["notes"]
+
+
+@pytest.mark.parametrize("name", ["day", "total"])
+def test_no_stated_loss_of_all_populations_is_below_that_of_one(house: House, name: str) -> None:
+    """The rows of a folder are those of its population alone: what they give is the least that all of them come to."""
+    name_population(house, "one")
+    house.run(today=after(2))
+    name_population(house, "two")
+    house.edit(("two.sqlite", "one.sqlite"), ('confidential = "confidential"', 'confidential = "confidential2"'))
+    house.run(today=after(2))
+    own = {"day": HALF, "total": 2 * HALF}[name]
+    for lowered, message in ((own, "report.html differs"), (own - 1, "is below that of this population")):
+
+        def lower(content: dict[str, Any], lowered: int = lowered) -> None:
+            [bound] = [of for of in content["figures"] if of["name"] == f"{name} with the other populations"]
+            bound.update(epsilon=format_epsilon(lowered), factor=odds_factor(lowered))
+
+        forge(house.folder / "two", lower)
+        with pytest.raises(InputError, match=message):
+            open_release(house.folder / "two").verify()
 
 
 def test_accounts_that_are_lost_begin_anew_and_the_statement_says_so(house: House) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from agedp.budget import ReleaseTerms
-from agedp.planning.advisor import PROTECTED, Asked, advise, periods_under, promise_of, row_for
+from agedp.planning.advisor import PROTECTED, Asked, _Adviser, advise, periods_under, promise_of, row_for
 from agedp.planning.verdict import judge_first_release
 from agedp_data import mechanisms, yardstick
 from agedp_data.config.loading import parse
@@ -98,6 +98,18 @@ def test_a_delta_gives_all_days_more_epsilon_each():
     with_delta = row_for(terms, roster, TODAY, Asked("all", Decimal(5), Decimal("1e-6"), every="day"))
     assert with_delta.verdict.losses.day > 2 * pure.verdict.losses.day
     assert (with_delta.run.promise.delta, with_delta.run.promise.total_cap) == (Decimal("1e-6"), 5 * 10**9)
+
+
+def test_each_choice_of_clamps_is_weighed_by_the_errors_that_its_run_file_has():
+    adviser = _Adviser(*given(homes=500), TODAY)
+    plan = adviser.planned("day", "day", Decimal(1), None)
+    designs = [*plan.designs(Decimal(2))]
+    assert {len(design.clamps) for design in designs} > {1}
+    for design in designs:
+        errors = adviser.row(plan, Decimal(2), design.clamps).verdict.errors
+        assert [error.half_width for error in design.errors] == pytest.approx(
+            [of.half_width for of in errors], rel=1e-6
+        )
 
 
 def test_rows_of_advice_hold_what_they_say_and_none_is_beaten():

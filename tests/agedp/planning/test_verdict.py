@@ -82,6 +82,12 @@ def test_classical_is_never_judged_for_credit():
     )
 
 
+@pytest.mark.parametrize("days", [364, 365, 366, 800])
+def test_a_year_has_no_more_than_365_days(days):
+    losses = judged({"epsilon_per_day": Decimal("0.01"), "epsilon_total": "unlimited"}, days=days).losses
+    assert (losses.year, losses.whole) == (min(days, 365) * 10**7, days * 10**7)
+
+
 @pytest.mark.parametrize(("days", "ratio"), [(7, 1), (8, 7 / 8), (70, 1 / 10)])
 def test_a_window_credits_the_days_outside_of_it(days, ratio):
     verdict = judged(W_EVENT, days=days)

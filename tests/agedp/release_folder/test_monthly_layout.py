@@ -34,6 +34,7 @@ from agedp_data import clock
 from agedp_data.errors import InputError
 from agedp_data.ledger.transfer import rows_by_month
 from agedp_data.statement.document import read_statement
+from tests.agedp.release_folder.derived import row_of
 from tests.agedp.release_folder.resealed import as_json, digest
 from tests.books import forget
 
@@ -363,6 +364,19 @@ def test_an_amendment_and_its_first_rows_are_in_one_month(series):
     by_month = {month.month: month.rows for month in rows_by_month(export.rows)}
     contract_months = [month for month, rows in by_month.items() for row in rows if hasattr(row, "promise")]
     assert contract_months == [min(by_month), "2013-02"]
+
+
+def test_rows_of_a_clock_that_was_set_back_are_in_the_month_that_had_begun(contract):
+    """Otherwise they would change the file of a closed month."""
+    mean = {"statistic": "mean", "clamp_kwh": "50", "share": "1"}
+    first, amended = (
+        replace(contract(use=mean, number=number, seq=seq), at=at)
+        for number, seq, at in ((1, 1, "2026-02-03"), (2, 4, "2026-02-27"))
+    )
+    days = [row_of(date(2013, 1, i), "use", seq=seq, published_on=f"2026-0{i}-01") for i, seq in ((2, 2), (3, 3))]
+    later = row_of(date(2013, 1, 4), "use", seq=5, published_on="2026-03-02", contract="contract 2")
+    rows = {of.month: [row.seq for row in of.rows] for of in rows_by_month([later, amended, *days, first])}
+    assert rows == {"2026-02": [1, 2], "2026-03": [3, 4, 5]}
 
 
 def test_a_night_reads_and_computes_no_closed_month(copy):

@@ -188,6 +188,18 @@ def test_the_sum_waits_for_all_layers_and_lacks_days_without_one(rows_of, layere
     assert (use["is_complete"], use["mean_kwh"]) == (0, (10 * 1_000 + 20 * 790) / 300_000)
 
 
+def test_the_sum_of_layers_is_of_equal_households_and_dated_by_the_latest_layer(rows_of, layered):
+    """On the 30th the layers have other numbers of households; the upper layer of the 31st came five days later."""
+    contracts, rows = layered
+    rows[-3] = replace(rows[-3], households=(9,))
+    rows[-1] = replace(rows[-1], published_on="2026-01-06")
+    use, first, second = rows_of("month", rows, *contracts)
+    assert (use["days_released"], use["mean_kwh"]) == (30, (10 * 1_000 + 20 * 790) / 300_000)
+    assert second["mean_kwh"] == 21 * 90 / 209_000
+    dates = [month["published_on"] for month in (use, first, second)]
+    assert dates == [date(2026, 1, 6), date(2026, 1, 1), date(2026, 1, 6)]
+
+
 def test_rows_are_only_added_when_layers_come_and_go(rows_of, contract, layered):
     contracts, rows = layered
     contracts = [

@@ -9,6 +9,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -370,6 +371,16 @@ def test_a_signature_of_a_key_is_none_of_a_folder():
         history = _history(SigningKey(old.fingerprint), successor)
         assert (history.trusts(old.fingerprint), bool(history.breaks)) == (expected, not expected)
         assert history.trusts(new.fingerprint)
+
+
+def test_a_signature_over_fewer_rows_than_lead_to_the_head_is_none():
+    """The newest row that a recipient notes is the signed number: a smaller one would let an older folder pass."""
+    key, folder = FolderKey.create(), SignedFolder("homes", "ab", "cd", 7, "ef")
+    content = key.sign(folder)
+    for rows in (1, 7):  # a folder may have the rows of one population alone
+        assert check_signature(content, replace(folder, rows=rows)) == key.fingerprint
+    with pytest.raises(InputError, match=r"SIGNATURE\.json is no signature of this folder"):
+        check_signature(content, replace(folder, rows=8))
 
 
 def _history(*records: SigningKey) -> KeyHistory:

@@ -16,6 +16,7 @@ import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from datetime import date, timedelta
 from decimal import Decimal
 from functools import reduce
@@ -31,6 +32,7 @@ import pytest
 from agedp.ledger_transfer import verify_against
 from agedp.release_folder.folder_files import PACKAGE, ROWS, STATEMENT, SUMS, WORDS
 from agedp.release_folder.result_tables import parquet_bytes
+from agedp.release_folder.verification import check_rows, contracts_and_releases
 from agedp.release_verification import ReleaseFolder, open_release
 from agedp_data.errors import AgedpError, InputError, LedgerError
 from agedp_data.ledger import Ledger
@@ -114,6 +116,16 @@ def refusal(release: ReleaseFolder, name: str, content: bytes | None, *, sealed:
         for path, original in published.items():
             path.write_bytes(original)
     return ""
+
+
+def test_a_loss_follows_from_the_contract_where_the_sensitivity_of_a_row_was_lowered_with_it(release):
+    """The chain of a ledger holds the two against each other alone."""
+    export, statement = release.ledger_rows(), release.read_statement()
+    contracts, rows = contracts_and_releases(export)
+    check_rows(statement, rows, contracts)
+    halved = [replace(row, sensitivity=row.sensitivity // 2, loss=row.loss // 2) for row in rows]
+    with pytest.raises(InputError, match=r"2013-01-0., series daily_mean: the loss .* differs from sensitivity / "):
+        check_rows(statement, halved, contracts)
 
 
 def other(value: Any, chance: Random) -> Any:

@@ -18,6 +18,9 @@ import pytest
 
 from agedp.release_verification import open_release
 from agedp.reports import chart_library, explore_page
+from agedp.reports.loss_charts import BoundKey, LossOverTime
+from agedp.reports.public_report import report_data
+from agedp.reports.report_data import ReleasedRows
 from agedp.stages.publish import write_folder_as_of
 from agedp_data.errors import InputError
 from tests.agedp.conftest import CLASSICAL, House
@@ -120,6 +123,25 @@ def test_the_policy_permits_the_two_scripts_by_digest(made: House) -> None:
     assert re.findall(r"\bsrc=|\son\w+=|javascript:|https?:|@import|url\(", of_page) == []
     assert {target.partition("/")[0] for target in re.findall(r'href="([^"#]+)"', of_page)} == {"data:,", "report.html"}
     assert Page(of_page).faults == ["a href=report.html"] * 3  # a file of the folder, as that of a table
+
+
+def test_a_bound_is_rounded_up_to_six_digits() -> None:
+    days = [str(FIRST + timedelta(days=i)) for i in range(5)]
+    key, curve = BoundKey("total", "all days", ""), LossOverTime(tuple(days[:4]), (1, 2_000, 2_001, None))
+    assert explore_page._by_day({key: curve}, key, days) == [1e-6, 2e-6, 3e-6, None, None]
+
+
+def test_a_page_that_begins_with_a_month_has_this_month_and_none_before(made: House) -> None:
+    session, rows = made.session(today=FIRST + timedelta(days=DAYS + 2)), [*made.rows()]
+    charted = [row for row in rows if row.day >= "2013-02-01"]
+    released, files = ReleasedRows(charted, rows), {path.name for path in (made.folder / "release").iterdir()}
+    contracts, statement = session.history.contracts, made.release.read_statement()
+    report = report_data(session.run.run_file, (), statement, released, contracts, file_names=files)
+    page = explore_page.explore_page(report, chart_library.installed_library()).decode()
+    [text] = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
+    months = [table["periods"] for table in json.loads(text)["values"] if table["period"] == "month"]
+    february = [(date(2013, 2, day) - date(1970, 1, 1)).days for day in (1, 28)]
+    assert months == [[february]] * 2  # of each series
 
 
 def test_a_browser_draws_every_table_and_asks_for_nothing(tab: Browser, every: House) -> None:

@@ -75,6 +75,18 @@ def test_replaced_releases_leave_nothing_behind(seed):
         assert composition.leakage(at) == written_out(releases, at, {1, 2}, step)
 
 
+def test_a_release_that_was_only_tried_is_forgotten_before_others_come():
+    """Nobody asks between the attempt, in the middle, and the further release."""
+    step, known = partial(kept, 12), [(0, NANO), (2, NANO), (4, NANO)]
+    composition = Composition(lambda gap: partial(step, gap))
+    composition.replace(*zip(*known, strict=True))
+    tried = sorted([*known, (1, 3 * NANO)])
+    assert composition.leakage_with(1, 3 * NANO, 6) == written_out(tried, 6, {1}, step)
+    further = [*known, (5, NANO)]
+    composition.replace(*zip(*further, strict=True))
+    assert composition.leakage(6) == written_out(further, 6, {1}, step)
+
+
 def saturating(gap: int, loss: int) -> int:
     """A leakage that ends at 10 over one step and is a tenth over two: an order of two sees past the first."""
     return min(loss, 10) if gap == 1 else -(-loss // 10)

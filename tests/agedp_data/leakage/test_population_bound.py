@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from agedp_data.errors import ChainError
+from agedp_data.leakage import population_bound
 from agedp_data.leakage.function import gain, leakage
 from agedp_data.leakage.population_bound import (
     composition_age_steps,
@@ -59,6 +60,17 @@ def test_a_household_of_one_state_adds_nothing():
     np.testing.assert_array_equal(alone.bounds["total_variation"], np.zeros(3))
     both = leakage_bound(np.concatenate((some, quiet)), AGES, GRID, reliable=[True] * 6)
     np.testing.assert_array_equal(both.backward, leakage_bound(some, AGES, GRID, reliable=[True] * 5).backward)
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_one_chain_of_many_that_is_not_reversible_leaves_no_spectral_bound(place, monkeypatch):
+    """In any batch: the bound of [A] eq. 55 holds for reversible chains alone."""
+    monkeypatch.setattr(population_bound, "_CHAINS_PER_BATCH", 1)
+    symmetric = np.tile([[0.6, 0.2, 0.2], [0.2, 0.6, 0.2], [0.2, 0.2, 0.6]], (3, 1, 1))
+    assert population_bound.max_spectral_bound(symmetric, AGES) is not None
+    turning = symmetric.copy()
+    turning[place] = [[0.1, 0.8, 0.1], [0.1, 0.1, 0.8], [0.8, 0.1, 0.1]]
+    assert population_bound.max_spectral_bound(turning, AGES) is None
 
 
 DISTANCES = np.array([[0.9, 0.5, 0.2], [0.8, 0.7, 0.0]])

@@ -99,3 +99,10 @@ def test_levels_are_sums_of_each_other_and_a_label_alone_is_none():
     total = DrawnGroups(("all",), (5,), (NoisyValue(3.0, 1.0),))
     estimates = consistent_groups({(): total, ("zone",): slash})
     assert [estimate.noisy.value for estimate in estimates.values()] == [2.0, 2.0]
+
+
+@pytest.mark.parametrize("every", ["day", "month"])
+def test_a_mean_of_months_adds_up_to_no_mean_of_days(every):
+    mean = {"statistic": "mean", "clamp_kwh": "50", "share": "0.5"}
+    terms = {"total": mean, "tariffs": {**mean, "by": "tariff", "every": every}}
+    assert totals_with_groups(series_of({"series": terms})) == ([("total", "tariffs")] if every == "day" else [])

@@ -19,7 +19,7 @@ from agedp_data.series.distribution import Distribution
 from agedp_data.series.mean import Mean
 from agedp_data.series.sensitivity import Move
 from agedp_data.series.series import series_in, series_of
-from agedp_data.series.series_terms import Cell
+from agedp_data.series.series_terms import Cell, HouseholdDays
 from tests.exact_sums import cells, vector
 
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
@@ -140,3 +140,9 @@ def test_of_states_a_small_change_never_moves_more_than_is_charged(step, series)
         assert largest <= series.sensitivity(Move(size))
         if isinstance(series, Mean) and size == 1:
             assert largest > size  # more than the change itself
+
+
+def test_a_day_at_its_clamp_is_not_clamped():
+    mean = series_in({"statistic": "mean", "clamp_kwh": "0.03"})
+    counted = mean.counted(HouseholdDays(np.array([[29], [30], [31]])))
+    assert (counted.values.ravel().tolist(), counted.clamped.tolist()) == ([29, 30, 30], [False, False, True])
