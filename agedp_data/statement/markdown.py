@@ -160,14 +160,12 @@ def _contents(statement: Statement) -> list[str]:
 
 def _how_strong(statement: Statement) -> str:
     epsilons = statement.unconditional_epsilons
-    of_day = [epsilons[name] for name in (DAY_BOUND, CALIBRATION_DAY_BOUND) if name in epsilons]
-    day = max(of_day or [INFINITE], key=lambda epsilon: float("inf") if epsilon == INFINITE else float(epsilon))
     windows = [
         f", {_factor(bound.epsilon, 'of {}')} if on {_about_window(bound)}" for bound in _promised_windows(statement)
     ]
     return WORDS.how_strong.format(
         subject="These values change that" if statement.days.released else "Noisy values change an",
-        day=_factor(day, "a factor of {}"),
+        day=_factor(note_texts.largest_of_day(epsilons), "a factor of {}"),
         windows="".join(windows),
         total=_factor(epsilons.get(TOTAL_BOUND, INFINITE), "of {}"),
     )

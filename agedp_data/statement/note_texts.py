@@ -24,7 +24,7 @@ from agedp_data.config.contract_document import ContractDocument
 from agedp_data.config.run_file import is_large_delta
 from agedp_data.epsilon import NANO, exact_text, format_delta, round_nano
 from agedp_data.notions.enforcement import is_total_at_delta
-from agedp_data.notions.notion import ASSUMPTION_FREE, DAY_BOUND, TOTAL_BOUND, LossBound
+from agedp_data.notions.notion import ASSUMPTION_FREE, CALIBRATION_DAY_BOUND, DAY_BOUND, TOTAL_BOUND, LossBound
 from agedp_data.statement.document import AddedLoss, StatedBound
 
 
@@ -117,6 +117,16 @@ def is_useless_factor(epsilon: str) -> bool:
     (False, True, True)
     """
     return epsilon == INFINITE or _power(round_nano(Decimal(epsilon))) >= _USELESS
+
+
+def largest_of_day(epsilons: Mapping[str, str]) -> str:
+    """Return the largest pure epsilon about one day, of published days and of days of a calibration, by bound.
+
+    >>> largest_of_day({"day": "0.5", "total": "7"}), largest_of_day({})
+    ('0.5', 'infinite')
+    """
+    of_day = [epsilons[name] for name in (DAY_BOUND, CALIBRATION_DAY_BOUND) if name in epsilons]
+    return max(of_day or [INFINITE], key=lambda epsilon: float("inf") if epsilon == INFINITE else float(epsilon))
 
 
 def odds_percent(nano_epsilon: int) -> str:

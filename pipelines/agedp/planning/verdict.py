@@ -325,10 +325,14 @@ def judge_first_release(
         return None
     rows = _simulated_rows(terms, planned, today)
     tables = {mean_name(name): layers_of(name, run.series) for name in run.series}
-    noises, least_noises = (
-        tuple(filter(None, (_series_noise(terms, roster, names, planned, choose) for names in tables.values())))
-        for choose in (max, min)
-    )
+
+    def of_groups(choose: Callable[..., GroupNoise]) -> tuple[SeriesNoise, ...]:
+        """Return the noise of each series in the group that is chosen by its noise."""
+        return tuple(filter(None, (_series_noise(terms, roster, names, planned, choose) for names in tables.values())))
+
+    noises = of_groups(max)
+    has_parts = any(series.by is not None or series.reads_half_hours for series in run.series.values())
+    least_noises = of_groups(min) if has_parts else noises
     promise, losses = run.promise, _losses(run, rows)
     return Verdict(
         promise.notion,

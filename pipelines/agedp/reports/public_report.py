@@ -43,8 +43,6 @@ from agedp_data.messages import sentence_start
 from agedp_data.model import Model
 from agedp_data.notions import NOTIONS
 from agedp_data.notions.notion import (
-    CALIBRATION_DAY_BOUND,
-    DAY_BOUND,
     RESULTS,
     TOTAL_BOUND,
     Accountant,
@@ -56,7 +54,14 @@ from agedp_data.series.result_table import DerivedTable, Noise
 from agedp_data.series.series import DERIVED_TABLES, RESULT_TABLES, AnySeries
 from agedp_data.series.series_terms import mean_name
 from agedp_data.statement.document import Statement
-from agedp_data.statement.note_texts import NOTES, is_useless_factor, odds_percent, short_number, with_delta
+from agedp_data.statement.note_texts import (
+    NOTES,
+    is_useless_factor,
+    largest_of_day,
+    odds_percent,
+    short_number,
+    with_delta,
+)
 from agedp_data.statement.span_errors import SeriesNoise, SpanError, purpose, shortest, stated_noises
 from agedp_data.yardstick import yardstick_name
 
@@ -208,11 +213,10 @@ def _size(error: SpanError) -> str:
 
 def privacy_text(statement: Statement) -> str:
     """Return what an even chance about a household's day, and about all of them, becomes at most."""
-    bounds = {bound.name: bound.epsilon for bound in statement.bounds if bound.is_unconditional}
-    day = max((bounds[name] for name in (DAY_BOUND, CALIBRATION_DAY_BOUND) if name in bounds), key=float)
+    epsilons = statement.unconditional_epsilons
     days, noisy = statement.days.released, ", by the noisy values alone" if statement.model_days else ""
-    text = f"An even chance about one day of one household becomes {_chance(day)}"
-    text += f"; about all {days:,} days: {_chance(bounds[TOTAL_BOUND])}" if days > 1 else ""
+    text = f"An even chance about one day of one household becomes {_chance(largest_of_day(epsilons))}"
+    text += f"; about all {days:,} days: {_chance(epsilons[TOTAL_BOUND])}" if days > 1 else ""
     for bound in statement.bounds:
         if bound.delta is not None and bound.limit not in ("", "unlimited"):
             epsilon = f"epsilon {short_number(bound.epsilon)}{with_powers(with_delta(bound.delta))}"

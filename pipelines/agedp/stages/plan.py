@@ -23,6 +23,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -383,14 +384,12 @@ class RunForecast:
     def refusals(self) -> list[str]:
         """Return why a first run refuses the run file, before it draws anything."""
         refusals, run, contracts = list[str](), self.run.run_file, self.history.contracts
-        for check in (check_corrections_declared, check_model_accepted):
-            try:
-                check(run, contracts)
-            except RunFileError as error:
-                refusals.append(str(error))
+        checks = [partial(check_corrections_declared, run, contracts), partial(check_model_accepted, run, contracts)]
         if not contracts:
+            checks.append(partial(check_enough_households, run, self.run.roster.counts, self.due_days.due))
+        for check in checks:
             try:
-                check_enough_households(run, self.run.roster.counts, self.due_days.due)
+                check()
             except RunFileError as error:
                 refusals.append(str(error))
         return [*refusals, *filter(None, [verdict_refusal(self.verdict, self.terms, self.run)])]
