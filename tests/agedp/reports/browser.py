@@ -53,11 +53,15 @@ class Browser:
 
     def look(self, page: Path | str, *, width: int, dark: bool = False, media: str = "screen") -> None:
         """Open a page, by path or address, in a window of this width and wait until it stands."""
+        self._open("about:blank")  # what the page before asks for in another window or scheme is not asked by this one
         self.tab("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 600)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.tab("Emulation.setEmulatedMedia", media=media, features=[scheme])
+        self._open(page if isinstance(page, str) else page.resolve().as_uri())
+
+    def _open(self, url: str) -> None:
         self.events.clear()
-        self.tab("Page.navigate", url=page if isinstance(page, str) else page.resolve().as_uri())
+        self.tab("Page.navigate", url=url)
         self.wait_for(lambda told: told.get("method") == "Page.loadEventFired")
 
     def wait_for(self, wanted: Callable[[dict[str, Any]], bool]) -> None:
