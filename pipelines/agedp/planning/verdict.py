@@ -241,7 +241,7 @@ class Verdict:
             if best.cut_kwh >= _SHOWN_CUT * best.mean:
                 cut_kwh = rounded_up(best.cut_kwh)
                 facts.append(
-                    f"the clamp cuts another {cut_kwh} kWh, in winter about twice that, which no interval covers"
+                    f"the clamp cuts another {cut_kwh} kWh on average, more in winter, which no interval covers"
                 )
         facts.append(f"one day of one household {odds_text(self.losses.day)}")
         is_of_window = self.limited is not None and self.limited[0] not in (self.losses.day, self.losses.whole)
