@@ -419,6 +419,20 @@ class RunForecast:
         return max((row.day for row in self.history.rows if row.state == "released"), default="none")
 
     @property
+    def last_possible_day(self) -> str:
+        """Return the last released day of an ended series, else of the promise, the period or the forecast; "" if none."""
+        if self.ended:
+            return self.last_released_day
+        if self.now.refused is not None:
+            return self.now.releases[-1].day if self.now.releases else ""
+        return self.forecast.last_day.isoformat() if self.forecast.last_day else ""
+
+    @property
+    def ended_by_promise(self) -> bool:
+        """Return whether the promise ends with that day, rather than the period or the forecast."""
+        return self.now.refused is not None or self.forecast.ended_by_promise
+
+    @property
     def skipped_ahead(self) -> list[Skip]:
         """Return the days that will be skipped once they are due, if every day is released then."""
         due = max((release.row.day for release in self.now.planned), default="")
