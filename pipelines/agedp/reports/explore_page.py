@@ -54,6 +54,8 @@ MOST_VALUES: Final = 250_000
 _FIRST_GROUPS: Final = 3
 """Groups that are drawn when the page opens, the largest ones."""
 _DIGITS: Final = 6
+_DAYS: Final = "days_released"
+"""Column of the days that enter a mean of a period, which is shown beside it."""
 _OWN: Final = (Path(__file__).with_name("templates") / "explore.js").read_text("utf-8")
 _EPOCH: Final = date(1970, 1, 1).toordinal()
 
@@ -176,6 +178,7 @@ def _value_table(lines: Lines, label: str) -> dict[str, Any]:
         "values": cells(drawn),
         "low": cells(low),
         "high": cells(high),
+        **({"days": cells(np.asarray(table[_DAYS]))} if _DAYS in table.column_names else {}),
     }
 
 
