@@ -115,6 +115,7 @@ class PlanFacts:
             "spent": format_epsilon(plan.spent),
             "last_possible_day": plan.last_possible_day,
             "ended_by_promise": plan.ended_by_promise,
+            "no_end_until": "" if plan.open_until is None else plan.open_until.isoformat(),
             "ended": plan.ended,
             "signal": [signal.facts for signal in self.signals],
             **self.span_facts,

@@ -133,15 +133,20 @@ def forecast(terms: ReleaseTerms, view: ForecastView, *, days_ahead: int | None 
 
 def upcoming_days(run: RunFile, rows: Sequence[AnyRelease]) -> Iterator[date]:
     """Yield the days after the newest in the ledger, without skip_days, as far as forecasts go."""
-    schedule, skipped, has_periods = run.schedule, run.schedule.skipped_days, _has_periods(run)
-    next_days = [date.fromisoformat(row.day) + timedelta(days=1) for row in rows]
-    day = max(next_days, default=schedule.first_day)
-    end = day + timedelta(days=_MAX_DAYS_AHEAD // (10 if run.promise.total_cap is None else 1))
-    last = end if schedule.last_day is None else min(schedule.last_day, end)
+    skipped, has_periods = run.schedule.skipped_days, _has_periods(run)
+    day, end = forecast_days(run, rows)
+    last = min(run.schedule.last_day or end, end)
     while day <= last:
         if day not in skipped and (not has_periods or _due_names(run, day)):
             yield day
         day += timedelta(days=1)
+
+
+def forecast_days(run: RunFile, rows: Sequence[AnyRelease]) -> tuple[date, date]:
+    """Return the day after the newest in the ledger, and the last day of a forecast without an end of the period."""
+    next_days = [date.fromisoformat(row.day) + timedelta(days=1) for row in rows]
+    day = max(next_days, default=run.schedule.first_day)
+    return day, day + timedelta(days=_MAX_DAYS_AHEAD // (10 if run.promise.total_cap is None else 1))
 
 
 def simulate_days(terms: ReleaseTerms, view: ForecastView, days: Sequence[date]) -> SimulatedSeries:
