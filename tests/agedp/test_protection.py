@@ -169,7 +169,7 @@ def test_what_is_given_stays_as_it_is_given(files, tmp_path):
     given = ["--clamp-kwh", "25", "--every", "week", "--min-households", "7", "--set", "output.layout=monthly"]
     agedp("init", files, "--in", tmp_path, "--quiet", "--protect", "month", "--epsilon", "5", *given)
     run = written(tmp_path)
-    assert run["series"]["daily_mean"] == {"statistic": "mean", "clamp_kwh": 25, "every": "week"}
+    assert run["series"]["weekly_mean"] == {"statistic": "mean", "clamp_kwh": 25, "every": "week"}
     assert (run["population"]["min_households"], run["output"]["layout"]) == (7, "monthly")
 
 
