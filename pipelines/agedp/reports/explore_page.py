@@ -39,7 +39,7 @@ from agedp.release_folder.result_tables import closed_units, contract_terms, rel
 from agedp.reports.chart_library import ChartLibrary
 from agedp.reports.html import render_page
 from agedp.reports.loss_charts import BoundKey, LossOverTime, labelled_bounds
-from agedp.reports.public_report import ReportData, loss_curves, opening_notes
+from agedp.reports.public_report import ReportData, opening_notes
 from agedp.reports.series_charts import Lines, half_widths_of, largest_groups, percent, titled
 from agedp_data.arrays import Floats
 from agedp_data.ledger import ReleaseRecord
@@ -188,7 +188,7 @@ def _value_table(lines: Lines, label: str) -> dict[str, Any]:
 
 
 def _loss_tables(report: ReportData) -> list[dict[str, Any]]:
-    curves = loss_curves(report)
+    curves = report.curves
     bounds = [bound for bound in labelled_bounds(report.statement) if bound.key in curves]
     if not bounds:
         return []
