@@ -213,6 +213,15 @@ def test_what_publishes_without_noise_is_left_to_decide(files, tmp_path):
     ]  # fmt: skip
 
 
+def test_rows_of_weeks_or_months_are_said_where_the_promise_chose_them(files, tmp_path):
+    asked = ("init", files, "--protect", "month", "--epsilon", "5", "--mode", "live", "--in")
+    said, given = agedp(*asked, tmp_path / "chosen").out, agedp(*asked, tmp_path / "given", "--every", "week").out
+    [(name, series)] = written(tmp_path / "chosen")["series"].items()
+    assert name == {"week": "weekly_mean", "month": "monthly_mean"}[series["every"]]
+    sentence = f"A row is about a {series['every']}, the shortest rows that are of use"
+    assert [sentence in " ".join(text.split()) for text in (said, given)] == [True, False]
+
+
 def test_an_undecided_run_file_is_written_anew_and_kept(files, tmp_path):
     assert agedp("init", files, "--in", tmp_path, "--quiet").status == 0
     open_lines = (tmp_path / "run.toml").read_text()
