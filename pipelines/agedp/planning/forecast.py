@@ -162,7 +162,7 @@ def simulate_days(terms: ReleaseTerms, view: ForecastView, days: Sequence[date])
     for day, series in [*_half_released_days(run, view), *((day, "") for day in days)]:
         if simulated.ended:
             break
-        row = replace(simulated_release(run, layout, day, not_before=not_before), series=series)
+        row = simulated_release(run, layout, day, not_before=not_before, series=series)
         if series or not has_periods:
             _simulate_row(run, promise, simulated, row)
             continue
@@ -226,12 +226,14 @@ def earliest_date(run: RunFile, today: date) -> str:
     return "" if run.schedule.mode == "rehearsal" else today.isoformat()
 
 
-def simulated_release(run: RunFile, layout: Layout, day: date, *, not_before: str) -> SimulatedRelease:
+def simulated_release(
+    run: RunFile, layout: Layout, day: date, *, not_before: str, series: str = "", loss: int = 0
+) -> SimulatedRelease:
     """Return a row of a day that is published when it is due, on `not_before` (ISO date) at the earliest."""
     day_end = layout.day_end(day)
     due = clock.due_on(day_end, age_days=run.promise.age_days or 0).isoformat()
     ended_at, published_on = clock.format_instant(day_end), max(due, not_before)
-    return SimulatedRelease(run.population.name, "", day.isoformat(), "released", 0, ended_at, published_on)
+    return SimulatedRelease(run.population.name, series, day.isoformat(), "released", loss, ended_at, published_on)
 
 
 def _noise_sd(terms: ReleaseTerms, loss: int, roster: RosterCounts, day: date) -> dict[str, float]:

@@ -27,7 +27,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -386,9 +386,9 @@ def _simulated_rows(terms: ReleaseTerms, planned: Mapping[str, Rows], today: dat
         ]
     else:
         losses = [("", day, loss) for day, loss in next(iter(planned.values()))]
-    not_before = earliest_date(run, today)
+    not_before, layout = earliest_date(run, today), run.input.layout
     return [
-        replace(simulated_release(run, run.input.layout, day, not_before=not_before), series=series, loss=loss)
+        simulated_release(run, layout, day, not_before=not_before, series=series, loss=loss)
         for series, day, loss in losses
     ]
 
