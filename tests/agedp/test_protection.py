@@ -169,7 +169,7 @@ def test_what_is_given_stays_as_it_is_given(files, tmp_path):
     given = ["--clamp-kwh", "25", "--every", "week", "--min-households", "7", "--set", "output.layout=monthly"]
     agedp("init", files, "--in", tmp_path, "--quiet", "--protect", "month", "--epsilon", "5", *given)
     run = written(tmp_path)
-    assert run["series"]["daily_mean"] == {"statistic": "mean", "clamp_kwh": 25, "every": "week"}
+    assert run["series"]["weekly_mean"] == {"statistic": "mean", "clamp_kwh": 25, "every": "week"}
     assert (run["population"]["min_households"], run["output"]["layout"]) == (7, "monthly")
 
 
@@ -211,6 +211,15 @@ def test_what_publishes_without_noise_is_left_to_decide(files, tmp_path):
     assert json.loads(ended.out)["to_decide"] == [
         "[model] step", "[model] publish", "[model] accept_unverified_model",
     ]  # fmt: skip
+
+
+def test_rows_of_weeks_or_months_are_said_where_the_promise_chose_them(files, tmp_path):
+    asked = ("init", files, "--protect", "month", "--epsilon", "5", "--mode", "live", "--in")
+    said, given = agedp(*asked, tmp_path / "chosen").out, agedp(*asked, tmp_path / "given", "--every", "week").out
+    [(name, series)] = written(tmp_path / "chosen")["series"].items()
+    assert name == {"week": "weekly_mean", "month": "monthly_mean"}[series["every"]]
+    sentence = f"A row is about a {series['every']}, the shortest rows that are of use"
+    assert [sentence in " ".join(text.split()) for text in (said, given)] == [True, False]
 
 
 def test_an_undecided_run_file_is_written_anew_and_kept(files, tmp_path):
