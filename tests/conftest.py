@@ -44,6 +44,7 @@ ONE_PROCESS = ("tests/agedp/reports", "tests/agedp/smoothed_estimates", "tests/e
 """Folders whose tests share a browser, worlds or extracts that take seconds to make."""
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Let the tests of a file, or of such a folder, run in one process, which makes what they share once."""
     for item in items:
