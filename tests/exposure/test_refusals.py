@@ -72,7 +72,7 @@ CAUSES: dict[str, tuple[Line, str]] = {
     "dates": (lambda home, at, wh: [f"M{home:02},{at:%d.%m.%Y %H:%M},1"], "time_format"),
     "cells": (lambda *of: [f"{line}," for line in sound(*of)], "each ends with a separator"),
 }
-"""Lines of the twenty households, and what the terminal says of them; the first go through Prefect as well."""
+"""Lines of the twenty households, and what the terminal says of them; the first five go through Prefect as well."""
 
 
 @pytest.fixture(scope="module")
@@ -108,10 +108,10 @@ def test_a_plain_run_prints_and_logs_the_same_of_every_cause(
 
 
 @pytest.mark.prefect
-@pytest.mark.parametrize("number", [2, pytest.param(5, marks=pytest.mark.long)])
-def test_prefect_stores_the_same_of_every_cause(worlds: dict[str, Path], tmp_path: Path, number: int) -> None:
+@pytest.mark.long
+def test_prefect_stores_the_same_of_every_cause(worlds: dict[str, Path], tmp_path: Path) -> None:
     """The fixed sentence, and the states and number of the tasks: first rows end the task that everything else ends."""
-    names = list(CAUSES)[:number]
+    names = list(CAUSES)[:5]
     folders = [str(worlds[name]) for name in names]
     command = [sys.executable, flow_scripts.__file__, "refusals", *folders]
     done = subprocess.run(
