@@ -53,8 +53,12 @@ def command(words: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize(
-    "words", ["serve london.toml", "run london.toml --flow", "calibrate london.toml --flow", "demo d"]
-)
+    "words",
+    [
+        "run london.toml --flow", "demo d",
+        *(pytest.param(words, marks=pytest.mark.long) for words in ("serve london.toml", "calibrate london.toml --flow")),
+    ],
+)  # fmt: skip
 def test_without_prefect_a_flow_is_one_line_and_nothing_is_written(words, drawn):
     before = sorted(drawn.rglob("*"))
     done = command(words, drawn)
