@@ -55,10 +55,12 @@ def command(words: str, folder: Path) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     "words",
     [
-        "run london.toml --flow", "demo d",
-        *(pytest.param(words, marks=pytest.mark.long) for words in ("serve london.toml", "calibrate london.toml --flow")),
+        "run london.toml --flow",
+        "demo d",
+        pytest.param("serve london.toml", marks=pytest.mark.long),
+        pytest.param("calibrate london.toml --flow", marks=pytest.mark.long),
     ],
-)  # fmt: skip
+)
 def test_without_prefect_a_flow_is_one_line_and_nothing_is_written(words, drawn):
     before = sorted(drawn.rglob("*"))
     done = command(words, drawn)
