@@ -40,8 +40,11 @@ settings.register_profile("new-examples", deadline=None)
 settings.load_profile("agedp")
 
 
-ONE_PROCESS = ("tests/agedp/reports", "tests/agedp/smoothed_estimates", "tests/exposure", "tests/faults", "tests/real")
-"""Folders whose tests share a browser, worlds or extracts that take seconds to make."""
+ONE_PROCESS = (
+    "tests/agedp/reports", "tests/agedp/smoothed_estimates", "tests/exposure", "tests/faults", "tests/real",
+    "tests/style",
+)  # fmt: skip
+"""Folders whose tests share a browser, worlds, extracts or syntax trees that take seconds to make."""
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
