@@ -8,6 +8,7 @@ imported.
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
@@ -23,6 +24,10 @@ from hypothesis import settings
 
 from tests.postgresql import PostgreSQL, binaries
 
+# Tests start hundreds of processes: each would compile agedp again, and each pytest rewrite all tests.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 # No test enters the accounts of whoever runs it. The temporary folder of user data has a file in the place of agedp's
 # folder, so that accounts are in the confidential folder, and a world that is copied takes them along.
 os.environ["XDG_DATA_HOME"] = tempfile.mkdtemp(prefix="agedp-data-")
@@ -33,6 +38,23 @@ Path(os.environ["XDG_DATA_HOME"], "agedp").touch()
 settings.register_profile("agedp", deadline=None, derandomize=True)
 settings.register_profile("new-examples", deadline=None)
 settings.load_profile("agedp")
+
+
+ONE_PROCESS = (
+    "tests/agedp/reports", "tests/agedp/smoothed_estimates", "tests/exposure", "tests/faults", "tests/real",
+    "tests/style",
+)  # fmt: skip
+"""Folders whose tests share a browser, worlds, extracts or syntax trees that take seconds to make."""
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let the tests of a file, or of such a folder, run in one process, which makes what they share once."""
+    for item in items:
+        if item.get_closest_marker("xdist_group") is None:
+            path = os.path.relpath(item.path, item.config.rootpath)
+            folder = next((folder for folder in ONE_PROCESS if path.startswith(f"{folder}{os.sep}")), path)
+            item.add_marker(pytest.mark.xdist_group(folder))
 
 
 @pytest.fixture(scope="session")

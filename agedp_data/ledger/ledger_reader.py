@@ -17,7 +17,6 @@ import threading
 from dataclasses import dataclass, fields
 from datetime import date
 from functools import partial
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from sqlalchemy import Connection, select
@@ -29,6 +28,7 @@ from agedp_data.ledger import lifecycle, records
 from agedp_data.ledger.backends import backend, connect
 from agedp_data.ledger.backends.backend import LedgerDatabase, TransactionAborted, run_transaction
 from agedp_data.ledger.hash_chain import HashChain, check_hash
+from agedp_data.versions import version
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -26,7 +26,6 @@ from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
 from functools import cache, lru_cache
-from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -75,6 +74,7 @@ from agedp_data.statement.document import StatedBound, Statement
 from agedp_data.statement.facts import StatementFacts, build_statement
 from agedp_data.statement.markdown import markdown
 from agedp_data.statement.note_texts import NOTES
+from agedp_data.versions import version
 
 if TYPE_CHECKING:
     from agedp.reports.public_report import ReportData

@@ -12,7 +12,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from decimal import Decimal
-from importlib.metadata import version
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -40,6 +39,7 @@ from agedp_data.roster import RosterCounts
 from agedp_data.statement.document import ContractVersion, SeriesDays, StatedDraw, Statement, read_statement
 from agedp_data.statement.facts import AccountFacts, SeriesEnd, StatementFacts
 from agedp_data.statement.note_texts import NOTES
+from agedp_data.versions import version
 
 if TYPE_CHECKING:
     from agedp_data.ledger import Ledger

@@ -93,7 +93,7 @@ def functions(name: str) -> None:
     print(json.dumps({**texts, "reads": str(len(calls))}))
 
 
-def demonstration() -> None:
+def demonstration(datasets: str) -> None:
     """Run `agedp demo` on few households, and again on London alone for machines; print the digests after each."""
     from agedp_flows import demonstration as module
     from agedp_flows.cli.app import main as agedp
@@ -102,8 +102,8 @@ def demonstration() -> None:
     small = module.Size(households=3, model_days=24, released_days=2, min_visits=5, seed=3)
     module.Size = lambda: small
     with running_server(Path("server")):
-        for words, datasets in (([], module.DATASETS), (["--json"], module.DATASETS[:1])):
-            module.DATASETS = datasets
+        for words, count in (([], int(datasets)), (["--json"], 1)):
+            module.DATASETS = module.DATASETS[:count]
             sys.argv = ["agedp", "demo", "out", *words]
             with contextlib.suppress(SystemExit):
                 agedp()

@@ -27,24 +27,26 @@ from tests.references import unresolved
 
 
 @pytest.mark.prefect
-def test_a_demonstration_shows_everything_and_draws_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize("datasets", [1, pytest.param(2, marks=pytest.mark.long)])
+def test_a_demonstration_shows_everything_and_draws_once(tmp_path: Path, datasets: int) -> None:
+    """The fast tests show London alone, `make long` both datasets, as the README's screen does."""
     done = subprocess.run(
-        [sys.executable, flow_scripts.__file__, "demonstration"],
+        [sys.executable, flow_scripts.__file__, "demonstration", str(datasets)],
         cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
     assert unresolved(done.stdout) == []
     shown, digests, again, digests_again, _ = done.stdout.split(flow_scripts.SEPARATOR)
-    assert len(json.loads(digests)) >= 6 * 7
+    assert len(json.loads(digests)) >= 3 * 7 * datasets
     assert json.loads(digests_again) == json.loads(digests)
     matrices = re.findall(r"^((?: +(?:[01]\.\d\d|\.)){12})$", shown, re.M)
-    assert len(matrices) == 24  # 12 states, in both formats
+    assert len(matrices) == 12 * datasets  # 12 states, in both formats
     assert all(abs(sum(float(cell) for cell in row.split() if cell != ".") - 1) < 0.07 for row in matrices)
     rows = re.findall(r"^--- (London|Ausgrid), (age-dependent|temporal|discounted) privacy ---$", shown, re.M)
-    assert len(set(rows)) == 6
+    assert len(set(rows)) == 3 * datasets
     tasks = re.findall(r"^Tasks: (?:\d+ agedp-[a-z-]+, )*\d+ agedp-[a-z-]+\. Scheduler: ", shown, re.M)
-    assert len(tasks) == 2 + 6  # two calibrations, six releases
-    assert unlike(screen((ROOT / "README.md").read_text("utf-8")), shown) == ""
+    assert len(tasks) == (1 + 3) * datasets  # a calibration, three releases
+    assert datasets == 1 or unlike(screen((ROOT / "README.md").read_text("utf-8")), shown) == ""
     assert (tmp_path / "out" / "index.html").stat().st_mode & 0o444 == 0o444
     assert not (tmp_path / "out" / "prefect").exists()  # PREFECT_API_URL was set
     releases = json.loads(again)["releases"]

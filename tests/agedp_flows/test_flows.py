@@ -65,7 +65,7 @@ def test_tasks_are_named_uncached_and_retried_on_io_only() -> None:
         assert inspect.signature(task.fn).parameters == {}  # so Prefect receives no value
 
 
-@pytest.mark.parametrize(("asked", "seconds"), [("", 600), ("30", 30)])
+@pytest.mark.parametrize(("asked", "seconds"), [("", 600), pytest.param("30", 30, marks=pytest.mark.long)])
 def test_no_default_of_the_installation_repeats_a_draw_and_a_server_has_time_to_start(asked: str, seconds: int) -> None:
     """Prefect's own setting asks for retries of everything; what draws has none."""
     code = "from agedp_flows.release_flow import release; import prefect.settings as s; ephemeral = "

@@ -36,11 +36,8 @@ from tests.nights.keyed import JOURNAL, draws
 from tests.postgresql import ROLE, PostgreSQL
 
 NOTIONS = ("age-dependent", "classical", "discounted", "neighbourhood", "temporal", "w-event")
-ALWAYS = {
-    "age-dependent-live", "classical-rehearsal", "discounted-archive", "neighbourhood-rehearsal", "temporal-live",
-    "w-event-rehearsal",
-}  # fmt: skip
-"""One of each notion; every mode and layout, an amended, an ended and an estimated one are among them."""
+ALWAYS = {"classical-rehearsal", "discounted-archive", "temporal-live"}
+"""One of each mode: groups, a series that ends, an estimated model. The others run with the long tests."""
 OF_0_2 = (
     "age-dependent-private", "classical-levels", "discounted-profile", "neighbourhood-layers", "shared-households",
     "temporal-memory", "w-event-delta-monthly", "witness-row",
@@ -59,7 +56,7 @@ def _behind_long(always: set[str]) -> Any:
     return pytest.mark.parametrize("name", marked)
 
 
-every_of_0_1, most_behind_long = _behind_long({*NAMES}), _behind_long(ALWAYS)
+most_behind_long = _behind_long(ALWAYS)
 
 
 @pytest.fixture
@@ -73,7 +70,7 @@ def test_there_is_a_fixture_of_each_notion_in_each_mode() -> None:
     assert set(NAMES_OF_0_2) == {f"0.2/{name}" for name in OF_0_2}
 
 
-@every_of_0_1
+@most_behind_long
 def test_the_same_contract_export_and_folder_are_written(population: RunningPopulation) -> None:
     """A later version may write sentences and pages anew, never what a stored statement says or a table contains."""
     night, copy = population.last_night, population.folder / "copy.sqlite"
@@ -109,7 +106,7 @@ def test_the_same_contract_export_and_folder_are_written(population: RunningPopu
         assert {key: written_metadata[name].get(key) for key in keys} == keys
 
 
-@every_of_0_1
+@most_behind_long
 def test_closed_and_recovered_ledgers_are_imported(population: RunningPopulation) -> None:
     """The marks of closing, of recovery and of a takeover are rows of a form of their own."""
     rows = population.rows()

@@ -17,8 +17,9 @@ from agedp_data.ledger import Ledger
 from tests.compatibility.fixtures import unpack
 from tests.source_path import ROOT, source_path
 
-FIXTURES = "classical-rehearsal or temporal-live"
-"""Groups, an amended series, marker and skipped days, a model and its estimate."""
+NIGHTS = "classical-rehearsal and (nights or amendment)"
+ALL = "(classical-rehearsal or temporal-live) and not same_contract"
+"""Groups, an amended series, marker and skipped days, a model and its estimate; the same bytes need not be written."""
 VERSION: Final = "0.9"
 RENAMED: Final = ("missing_kwh", "absent_kwh")
 """A key that every contract has and no run file of a fixture writes."""
@@ -95,9 +96,9 @@ def under(version: Path, *words: str) -> str:
     return done.stdout
 
 
-def test_the_next_version_goes_on_with_the_series_of_0_1(next_version: Path) -> None:
+@pytest.mark.parametrize("chosen", [NIGHTS, pytest.param(ALL, marks=pytest.mark.long)])
+def test_the_next_version_goes_on_with_the_series_of_0_1(next_version: Path, chosen: str) -> None:
     """A key more in each table, one renamed, a later schema: verify, ten nights, amend, import, recover, commands."""
-    chosen = f"({FIXTURES}) and not same_contract"  # the same bytes need not be written
     options = ("-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-k", chosen)
     assert " passed" in under(next_version, "-m", "pytest", *options, "tests/compatibility/test_fixtures.py")
 

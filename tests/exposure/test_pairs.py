@@ -66,7 +66,7 @@ def require_same(public: Public, seeds: tuple[int, int]) -> None:
 
 
 @pytest.mark.parametrize(
-    "case", [pytest.param(name, marks=pytest.mark.long if i > 3 else []) for i, name in enumerate(CASES)]
+    "case", [pytest.param(name, marks=pytest.mark.long if i not in (0, 1, 3) else []) for i, name in enumerate(CASES)]
 )
 def test_what_becomes_public_of_two_different_houses_is_the_same(case: str) -> None:
     require_same(CASES[case], (1, 2))
@@ -98,5 +98,5 @@ def test_the_nights_release_give_up_and_refuse_days_and_alerts_stay_confidential
 
 def test_a_sampler_that_reads_its_argument_would_be_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pairs, "fixed_stream", lambda now: lambda values, *, sensitivity, loss: values + 1)
-    with pytest.raises(AssertionError):
-        require_same(Public(), (1, 2))
+    one, other = live(Public(), (1, 2))
+    assert one != other

@@ -108,6 +108,7 @@ def test_a_plain_run_prints_and_logs_the_same_of_every_cause(
 
 
 @pytest.mark.prefect
+@pytest.mark.long
 def test_prefect_stores_the_same_of_every_cause(worlds: dict[str, Path], tmp_path: Path) -> None:
     """The fixed sentence, and the states and number of the tasks: first rows end the task that everything else ends."""
     names = list(CAUSES)[:5]

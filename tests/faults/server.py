@@ -59,7 +59,7 @@ def _cut(cut: dict[str, Any]) -> None:
 def _be(order: dict[str, Any], log: Path) -> None:
     """Be the command under the faults of an order."""
     from agedp_data import clock
-    from agedp_data.ledger.backends import postgresql, sqlite
+    from agedp_data.ledger.backends import backend, postgresql, sqlite
     from agedp_flows.cli.app import main
     from tests.faults.boundaries import Boundaries, die
     from tests.nights.keyed import keyed_sampler
@@ -71,7 +71,8 @@ def _be(order: dict[str, Any], log: Path) -> None:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     moment = datetime.fromisoformat(order["now"])
     clock.now = lambda: moment
-    sqlite.BUSY_SECONDS = postgresql.BUSY_SECONDS = order.get("patience", 60.0)
+    sqlite.BUSY_SECONDS = postgresql.BUSY_SECONDS = patience = order.get("patience", 60.0)
+    backend.PAUSES = tuple(pause * patience / 60 for pause in backend.PAUSES)  # type: ignore[assignment]
     sys.argv = ["agedp", *order["words"]]
     if "file_bytes" in order:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

@@ -72,7 +72,7 @@ def test_a_server_that_is_not_there_stops_each_command_in_one_line_and_draws_not
     trials.shelf.server.stop()
     try:
         for words in (("run", "run.toml"), ("ledger", "verify", url), ("verify", "release", "--ledger", url)):
-            end = trials.run(*words, boundaries=False)
+            end = trials.run(*words, boundaries=False, patience=1)
             assert (end.status, end.out, "no server listens there" in end.line) == (3, "", True), end
     finally:
         trials.shelf.server.start()

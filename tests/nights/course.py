@@ -112,6 +112,22 @@ def parcels(days: int, *, seed: int, every: int = 7) -> list[Parcel]:
     return found
 
 
+def week_course() -> Course:
+    """Return ten days with what the three weeks have, each event once."""
+    days = 10
+    return Course(
+        homes=8,
+        days=days,
+        terms=terms_of("age-dependent", (3, 4, 5, 7, 12), days=days),
+        parcels=parcels(days, seed=3),
+        joins={2: 2},
+        leaves={3: 4},
+        no_run=frozenset({9, 10}),
+        cleared=frozenset({3}),
+        markers={day: day + 1 for day in range(12)} | {4: NEVER},
+    )
+
+
 def sample_course(notion: str) -> Course:
     """Return three weeks with a little of everything."""
     days = 22

@@ -14,7 +14,7 @@ import pytest
 
 from agedp_data.ledger import Ledger, ReleaseRecord
 from tests.command import agedp, beside_verdict
-from tests.nights.course import FILES, NEVER, STAY, Course, Terms, sample_course, year_course
+from tests.nights.course import FILES, NEVER, STAY, Course, Terms, sample_course, week_course, year_course
 from tests.nights.deliveries import FIRST, Customers, Meters
 from tests.nights.keyed import JOURNAL, draws, keyed_noise, keyed_sampler
 from tests.nights.promises import Kernel, exceeded
@@ -218,13 +218,14 @@ def require_every_statement_again(house: House) -> None:
 @pytest.mark.parametrize(
     ("course", "by_history"),
     [
-        (sample_course("age-dependent"), frozenset()),
+        (week_course(), frozenset()),
+        pytest.param(sample_course("age-dependent"), frozenset(), marks=pytest.mark.long),
         # the budget of a day depends on what was released before it, and under which model
         pytest.param(sample_course("risk"), LOSSES, marks=pytest.mark.long),
         pytest.param(sample_course("w-event"), LOSSES, marks=pytest.mark.long),
         pytest.param(year_course(), frozenset(), marks=pytest.mark.long),
     ],
-    ids=["three weeks", "three weeks of a risk", "three weeks of windows", "a year"],
+    ids=["ten days", "three weeks", "three weeks of a risk", "three weeks of windows", "a year"],
 )
 def test_nights_publish_what_an_archive_does(tmp_path: Path, course: Course, by_history: frozenset[str]) -> None:
     house = House(tmp_path, course)

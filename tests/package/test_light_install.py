@@ -53,7 +53,13 @@ def command(words: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize(
-    "words", ["serve london.toml", "run london.toml --flow", "calibrate london.toml --flow", "demo d"]
+    "words",
+    [
+        "run london.toml --flow",
+        "demo d",
+        pytest.param("serve london.toml", marks=pytest.mark.long),
+        pytest.param("calibrate london.toml --flow", marks=pytest.mark.long),
+    ],
 )
 def test_without_prefect_a_flow_is_one_line_and_nothing_is_written(words, drawn):
     before = sorted(drawn.rglob("*"))

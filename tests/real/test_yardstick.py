@@ -43,7 +43,10 @@ def test_the_table_is_what_the_readings_contain(households, days):
 
 
 @pytest.mark.parametrize(("draws", "within"), [(20, 0.1), pytest.param(150, 0.05, marks=pytest.mark.long)])
-@pytest.mark.parametrize(("layers", "noise"), [(SINGLE, 0.5), (SINGLE, 2.0), (LAYERED, 2.0)])
+@pytest.mark.parametrize(
+    ("layers", "noise"),
+    [(SINGLE, 0.5), *(pytest.param(layers, 2.0, marks=pytest.mark.long) for layers in (SINGLE, LAYERED))],
+)
 def test_an_error_of_smoothed_days_is_that_of_other_draws(days, layers, noise, draws, within):
     errors = smoothed_errors(days, layers, noise, length=365, live=False, draws=draws, seed=1000)
     stated = yardstick.smoothed_error(noise, days=365, layered=len(layers) > 1)

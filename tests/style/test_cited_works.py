@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.style.test_names import files
+from tests.style.test_names import parsed
 
 WORKS = {
     "10.1109/TIT.2023.3340147": r"\[A\]",
@@ -73,8 +73,8 @@ def wrong_citations(text: str) -> list[str]:
 def test_every_doi_stands_beside_its_own_work() -> None:
     wrong: dict[Path, list[str]] = {}
     count = 0
-    for path in files():
-        for text in docstrings(ast.parse(path.read_text(encoding="utf-8"))):
+    for path, tree in parsed().items():
+        for text in docstrings(tree):
             count += len(list(citations(text)))
             if unfit := wrong_citations(text):
                 wrong.setdefault(path, []).extend(unfit)

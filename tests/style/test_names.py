@@ -6,6 +6,7 @@ import ast
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,12 @@ def files() -> list[Path]:
     return [path for name, folder in PACKAGES.items() for path in sorted((folder / name).rglob("*.py"))]
 
 
+@cache
+def parsed() -> dict[Path, ast.Module]:
+    """The syntax trees of all files, parsed once for all tests."""
+    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in files()}
+
+
 def module_of(path: Path) -> str:
     folder = next(folder for name, folder in PACKAGES.items() if path.is_relative_to(folder / name))
     parts = path.relative_to(folder).with_suffix("").parts
@@ -82,7 +89,7 @@ def banned_in(trees: dict[Path, ast.Module]) -> tuple[Counter[str], int]:
 
 @pytest.fixture(scope="module")
 def trees() -> dict[Path, ast.Module]:
-    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in files()}
+    return parsed()
 
 
 def test_names_are_nouns_and_verbs_not_pronouns(trees: dict[Path, ast.Module]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from agedp_data.series.layered_mean import Layer, LayeredMean
 from agedp_data.series.series import STATISTICS
-from tests.style.test_names import files, module_of
+from tests.style.test_names import module_of, parsed
 
 CLASSES = frozenset({statistic.__name__ for statistic in (*STATISTICS, Layer, LayeredMean)})
 KINDS = frozenset(statistic.KIND for statistic in STATISTICS)
@@ -48,7 +48,7 @@ def named(tree: ast.Module) -> Iterator[str]:
 
 
 def test_few_files_name_a_statistic() -> None:
-    trees = {module_of(path): ast.parse(path.read_text("utf-8")) for path in files()}
+    trees = {module_of(path): tree for path, tree in parsed().items()}
     found = {name for name, tree in trees.items() if not name.startswith(OWN) and any(named(tree))}
     assert found <= KNOWN
     assert found == KNOWN, "fewer than the list says: shorten it"

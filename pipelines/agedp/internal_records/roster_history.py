@@ -21,7 +21,6 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import date
 from functools import lru_cache
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
@@ -44,6 +43,7 @@ from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord
 from agedp_data.ledger.records import AnyRelease
 from agedp_data.meters import HOUSEHOLD
 from agedp_data.series.series_terms import days_of
+from agedp_data.versions import version
 
 # --------------------------------------------------------------------------------------------------
 # Digests of a roster: of its members on a day, and of all its rows as far as they are about days through one day.

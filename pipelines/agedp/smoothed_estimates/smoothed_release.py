@@ -25,7 +25,6 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -53,6 +52,7 @@ from agedp_data.smoothing.public_calendar import calendar_source, check_region, 
 from agedp_data.smoothing.signal_estimate import coverage_text
 from agedp_data.statement.datapackage import datapackage
 from agedp_data.statement.document import Statement
+from agedp_data.versions import version
 
 if TYPE_CHECKING:
     import pandas as pd

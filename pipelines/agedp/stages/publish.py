@@ -17,7 +17,6 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
-from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -58,6 +57,7 @@ from agedp_data.statement.document import Statement, read_statement
 from agedp_data.statement.facts import build_statement
 from agedp_data.statement.markdown import markdown
 from agedp_data.statement.note_texts import NOTES
+from agedp_data.versions import version
 
 __all__ = ["ReleaseFolder", "open_release", "publish_release", "write_folder_as_of", "write_folder_of_statement"]
 

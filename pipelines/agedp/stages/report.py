@@ -19,7 +19,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -43,6 +42,7 @@ from agedp_data.datasets.filesystem import file_status
 from agedp_data.datasets.timestamps import day_number
 from agedp_data.errors import AgedpError
 from agedp_data.ledger import Ledger
+from agedp_data.versions import version
 
 # --------------------------------------------------------------------------------------------------
 # Whether the confidential report would be written as it is: same ledger, records, files, run file and software.

@@ -129,7 +129,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run Python with the copied packages."""
-    environment = os.environ | {"PYTHONPATH": source_path(folder), "PYTHONDONTWRITEBYTECODE": "1", "COLUMNS": "200"}
+    environment = os.environ | {"PYTHONPATH": source_path(folder), "COLUMNS": "200"}
     order = [sys.executable, "-P", *arguments]
     return subprocess.run(order, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
