@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import date, timedelta
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,49 +9,11 @@ from hypothesis import strategies as st
 from agedp_data.errors import InputError
 from agedp_data.roster import READ_OFF_MARK, format_roster, read_roster
 
-DAY = date(2013, 1, 1)
-
 
 def roster(folder, text):
     path = folder / "roster.csv"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return read_roster(path)
-
-
-def test_both_days_are_included_and_an_empty_end_stays_open(tmp_path):
-    found = roster(tmp_path, "household_id,from,to\nA,2013-01-02,2013-01-03\nB,2013-01-03,\n")
-    assert [found.counts.households(date(2013, 1, day)) for day in (1, 2, 3, 4)] == [0, 1, 2, 1]
-    assert (found.counts.households(date.max), found.rows.ids) == (1, ("A", "B"))
-
-
-def test_a_household_may_leave_come_back_and_change_group(tmp_path):
-    rows = "A,2013-02-01,,ToU\nA,2013-01-01,2013-01-10,Std\nA,2013-01-11,2013-01-20,ToU\n"
-    found = roster(tmp_path, f"household_id,from,to,tariff\n{rows}")
-    assert [found.counts.households(DAY + timedelta(days=day)) for day in (0, 9, 10, 19, 20, 30, 31)] == [
-        1,
-        1,
-        1,
-        1,
-        0,
-        0,
-        1,
-    ]
-    assert found.rows.groups == {"tariff": ("Std", "ToU", "ToU")}
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        'household_id, from ,to\n"A", 2013-01-01 , \n\n',
-        "household_id,from,to\nA,2013-01-01,",
-        f"{READ_OFF_MARK}, anything\nhousehold_id,from,to\nA,2013-01-01,\n",
-        f"\ufeff{READ_OFF_MARK}\r\nhousehold_id,from,to\r\nA,2013-01-01,\r\n",
-    ],
-)
-def test_marks_blanks_quotes_and_line_ends_do_not_matter(tmp_path, text):
-    found = roster(tmp_path, text)
-    assert (found.rows.ids, found.counts.households(DAY)) == (("A",), 1)
-    assert found.read_off == (READ_OFF_MARK in text)
 
 
 BAD = {

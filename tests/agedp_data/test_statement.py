@@ -16,10 +16,8 @@ import pytest
 from agedp_data.config.contract_document import ContractDocument
 from agedp_data.notions.notion import LossBound
 from agedp_data.notions.publication import Event
-from agedp_data.statement import note_texts
 from agedp_data.statement.document import (
     SCHEMA,
-    AddedLoss,
     ContractVersion,
     SeriesDays,
     StatedAccuracy,
@@ -30,7 +28,7 @@ from agedp_data.statement.document import (
 from agedp_data.statement.facts import AccountFacts, SeriesEnd, StatementFacts, build_statement
 from agedp_data.statement.markdown import markdown
 from agedp_data.statement.note_texts import FACTS as TEXTS
-from agedp_data.statement.note_texts import NOTES, odds_factor, share_text
+from agedp_data.statement.note_texts import odds_factor, share_text
 from agedp_data.statement.span_errors import stated_noises
 
 CHECK = jsonschema.Draft202012Validator(schema())
@@ -213,55 +211,6 @@ def test_a_small_failure_probability_is_not_rounded_to_certainty():
 
 
 @pytest.mark.parametrize(
-    ("source", "counting", "warnings"),
-    [
-        (None, {}, []),
-        ("declared", {}, [*TEXTS.several("with_model"), TEXTS.beyond_states]),
-        ("estimated", {}, [*TEXTS.several("with_model"), TEXTS.beyond_states, TEXTS.estimated]),
-        (
-            "estimated",
-            {"represented": True},
-            [*TEXTS.several("with_model"), TEXTS.beyond_states, TEXTS.estimated, TEXTS.represented],
-        ),
-        (
-            "estimated",
-            {"beyond_states": False, "represented": True},
-            [*TEXTS.several("with_model"), TEXTS.estimated, TEXTS.represented],
-        ),
-    ],
-)
-def test_warnings_follow_from_the_kind_of_model_and_what_is_counted(source, counting, warnings):
-    stated = claim(model=source and {"source": source, "assume": "markov"}, **counting)["warnings"]
-    assert stated[1:] == [*warnings, NOTES.smoothing]
-
-
-def test_the_words_give_every_figure_warning_and_date():
-    text = words()
-    for figure in CLAIM["figures"]:
-        assert f"| {figure['name']} | {figure['epsilon']} | {figure['about']} |" in text
-    for part in (
-        *(*CLAIM["warnings"], *CLAIM["not_protected"], CLAIM["protects"], CLAIM["from_whom"], CLAIM["ledger"]["head"]),
-        CLAIM["second_population"]["text"],
-        "2 days of homes (2013-01-01 to 2013-01-02), published on 2026-01-01; 1 day skipped",
-        *("| any one day | 0.000000005 | 1.01 | 50 to 51 % |", "max_day_epsilon = 0.000000005", "made up"),
-        "| all its days | 1.5 | 4.49 | 50 to 82 % | 3, 7.5, 15 |",
-        "| use | 1 | 2013-01-01 to 2013-01-02 | daily averages | 50 kWh a day | 30 | tariff | more than 2: 0",
-        *("promise.notion = classical", "| if A |", "* *A:* chains hold", "| always |"),
-    ):
-        assert part in text, part
-    rehearsed = claim(contract=REHEARSED)
-    assert (rehearsed["rehearsal"], rehearsed["notes"]) == (1, [NOTES.rehearsal, "note"])
-    assert words(contract=REHEARSED).splitlines()[6] == f"**{NOTES.rehearsal}**"
-    versions = [
-        *FACTS.versions, ContractVersion(registered="2026-02-01", changes=["series.use.clamp_kwh: 60 -> 50"]),
-    ]  # fmt: skip
-    amended = words(versions=versions, other_populations=2)
-    assert "Version 2, registered on 2026-02-01, changed:\n\n* series.use.clamp_kwh: 60 -> 50" in amended
-    assert "This ledger contains 2 other populations." in amended
-    assert "Version 1" not in amended
-
-
-@pytest.mark.parametrize(
     ("within", "purpose"),  # of 11.012 kWh a day; 90 of 100 draws are within log(10)/log(20), a week's root 7 less
     [
         ("1.4", "Fit for days, by the yardstick below."),  # 9.8 %
@@ -388,17 +337,3 @@ def test_no_key_may_be_missing_misspelt_or_of_another_kind():
 )  # fmt: skip
 def test_values_out_of_range_are_found(path, values):
     assert not any(CHECK.is_valid(with_value(path, value)) for value in values)
-
-
-@pytest.mark.parametrize(
-    ("day", "total", "together"),
-    [
-        ("0.5", "20", " Both together then come to at most epsilon 1 about a day and 40 about all days."),
-        ("0.25", "unlimited", " Both together then come to at most epsilon 0.5 about a day."),
-        ("unlimited", "20", " Both together then come to at most epsilon 40 about all days."),
-        ("unlimited", "unlimited", ""),
-    ],
-)
-def test_two_populations_come_to_twice_each_cap(day, total, together):
-    added = f"Under the same promise it may add {day} to the bound *day* and {total} to the bound *total*."
-    assert note_texts.added_losses((), AddedLoss(day=day, total=total), "") == added + together

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 import pty
@@ -13,8 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from agedp_data.errors import InputError
-from agedp_data.roster import read_roster
 from tests.agedp_flows.worlds import World, make
 from tests.source_path import source_path
 
@@ -91,15 +88,6 @@ def test_a_night_with_nothing_due_imports_nothing_heavy(released: World) -> None
     assert heavy == "[]"
 
 
-def test_verifying_needs_no_engine_sampler_or_page(released: World) -> None:
-    code = (
-        "import sys; sys.argv = ['agedp', 'verify', 'out/release']\n"
-        "sys.modules |= dict.fromkeys(['prefect', 'dask', 'opendp', 'jinja2', 'markdown_it'])\n"
-        "from agedp_flows.__main__ import main; main()"
-    )
-    assert "Traceback" not in python("-c", code, folder=released.folder)
-
-
 def test_a_run_releases_once_and_a_second_changes_nothing(world: World) -> None:
     first = world.load("run", "run.toml")
     assert [row["day"] for row in first["released"]] == [f"2013-02-0{day}" for day in range(2, 8)]
@@ -146,45 +134,6 @@ def test_an_option_with_a_value_is_given_once(words: tuple[str, ...], world: Wor
     flag = words[-1].partition("=")[0] if "=" in words[-1] else words[-2]
     expected = f"agedp: {flag} is given 2 times; give it once, the values of a list with commas between them"
     assert expected in world.refuse(*words, status=2)
-
-
-BAD_RUN_FILES = {
-    "an unknown key": ("min_households", "min_housholds", "min_households"),
-    "a negative loss": ("epsilon_per_day = 0.5", "epsilon_per_day = -0.5", "epsilon_per_day"),
-    "a key of another notion": ('secret = "day"', 'secret = "day"\nspend = "even"', "spend"),
-    "no toml": ("[series.daily_mean]", "[series.daily_mean", "line"),
-    "a password": ("sqlite:///out/ledger.sqlite", "postgresql+psycopg://agedp:secret@db/agedp", "password"),
-}
-
-
-@pytest.mark.parametrize("case", BAD_RUN_FILES)
-def test_a_bad_run_file_is_one_line_and_releases_nothing(case: str, world: World) -> None:
-    old, new, message = BAD_RUN_FILES[case]
-    world.edit((old, new))
-    line = world.refuse("run", "run.toml", status=2)
-    assert message in line
-    assert "secret@" not in line
-    assert not (world.folder / "out").exists()
-
-
-def test_bad_input_files_are_one_line_and_release_nothing(world: World) -> None:
-    """The messages for each kind of file are those of tests/agedp/test_ingest.py."""
-    packed = gzip.compress(b"LCLid,tstp,energy(kWh/hh)\n" + b"A,2013-02-02 00:30:00,1\n" * 1000)
-    path = world.folder / "incoming" / "zz-9.csv.gz"
-    path.write_bytes(packed[: len(packed) // 2])
-    line = world.refuse("run", "run.toml", status=2)
-    assert ("cut off" in line, path.name in line) == (True, True)
-    assert not (world.folder / "out" / "release").exists()
-    path.unlink()
-    (world.folder / "roster.csv").rename(world.folder / "roster-CANARY.csv")
-    assert "'roster-CANARY.csv'" in world.refuse("plan", "run.toml", status=2)
-    with pytest.raises(InputError) as caught:  # the terminal alone names a file
-        read_roster(world.folder / "roster.csv")
-    assert "CANARY" not in str(caught.value)
-    (world.folder / "roster.csv").write_text("household_id,from,to\nA,2013-02-30,\n")
-    assert "line 2" in world.refuse("run", "run.toml", status=2)
-    (world.folder / "roster-CANARY.csv").rename(world.folder / "roster.csv")
-    world.succeed("run", "run.toml")  # nothing was lost
 
 
 def test_verify_names_further_files_and_refuses_a_url(released: World) -> None:

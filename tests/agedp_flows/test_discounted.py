@@ -13,7 +13,6 @@ from agedp.release_verification import open_release
 from agedp_data.datasets.synthetic import write_ausgrid, write_roster
 from agedp_data.epsilon import exact_text
 from agedp_data.ledger import Ledger, ReleaseRecord
-from tests.agedp_flows.worlds import World, make
 from tests.command import CommandFolder
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "ausgrid.toml"
@@ -84,19 +83,3 @@ def test_a_year_of_300_households_has_the_reference_noise(tmp_path: Path, discou
     site.succeed("run", "run.toml")
     losses = require_promise_kept(site, discount, days=365)
     assert sum(1 / loss for loss in losses) / 365 == pytest.approx(TWINS[discount][1], rel=2e-4)
-
-
-PROMISE = """notion = "discounted"
-discount = "exponential"
-rate = 0.5
-epsilon = 1
-max_day_epsilon = 1
-epsilon_total = "unlimited"
-"""
-
-
-def released(folder: Path, *, schedule: str, clock: str, mode: str = "archive") -> World:
-    age = "age_days = 1\n" if mode != "archive" else ""
-    world = make(folder, mode=mode, promise=f'{PROMISE}schedule = "{schedule}"\nclock = "{clock}"\n{age}')
-    world.succeed("run", "run.toml")
-    return world

@@ -43,16 +43,6 @@ def test_sanitise_prints_what_run_prints_and_names_no_input_file(files: Path, he
     assert "--level was not given and is 0.9" in line
 
 
-def test_a_wrong_option_is_one_line(files: Path, here: CommandFolder) -> None:
-    for words, message in (
-        ("--clamp-kwh -1", "--clamp-kwh -1: must not be negative"),
-        ("--spend even", "--spend is not used by --notion classical; it goes with --notion w-event or neighbourhood"),
-        ("--notion temporal --alpha x", "--alpha x: must be a number"),
-    ):
-        assert message in here.refuse("init", files, *words.split(), status=2)
-    assert list(here.folder.iterdir()) == []
-
-
 def test_several_group_columns_are_given_as_a_list(files: Path, here: CommandFolder) -> None:
     first = sorted(files.glob("*"))[0].read_text().splitlines()[1].split(",")[0]
     roster = f"household_id,from,to,feeder,area\n{first},2013-01-01,,F1,north\n"

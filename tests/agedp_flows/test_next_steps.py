@@ -37,12 +37,6 @@ def parse(words: list[str]) -> None:
     sub.make_context(name, list(rest))
 
 
-def test_a_command_that_does_not_exist_is_noticed() -> None:
-    for words in (["pln", "run.toml"], ["plan", "run.toml", "--notion"], ["ledger", "import", "rows"]):
-        with pytest.raises(Exception, match=r"No such|Missing"):
-            parse(words)
-
-
 def test_each_step_of_a_first_release_works_and_leads_to_the_next(unreleased: World, tmp_path: Path) -> None:
     world = unreleased.copy(tmp_path / "my world")
     planned = steps(world.succeed("plan", "run.toml"))

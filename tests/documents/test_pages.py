@@ -28,48 +28,6 @@ WRONG = [
     "```python run long\nassert 1 == 2\n```\n",
 ]
 
-SESSION = """
-```sh run
-mkdir a && cd a
-word=kept
-export PREFECT_HOME="$PWD"
-agedp --version > ../version
-agedp --help | grep -c sanitise
-```
-
-```text says
-1
-```
-
-```sh fails=2
-agedp plan nowhere.toml
-echo goes on
-```
-
-```text says
-agedp: nowhere.toml...
-goes on
-```
-
-```sh run
-echo "$word in ${PWD##*/}"
-python3 -c "import os; print(os.environ['PREFECT_HOME'] == os.getcwd())"
-cut -c1-5 ../version
-```
-
-```text says
-kept in a
-True
-agedp
-```
-
-```python run
-from pathlib import Path
-
-assert Path.cwd().name == "a"
-```
-"""
-
 
 @pytest.fixture
 def reader(tmp_path, monkeypatch):
@@ -87,10 +45,6 @@ def test_a_reader_who_follows_a_page_sees_what_it_shows(page, with_long, reader,
         assert "Noise is drawn anew" in text
         monkeypatch.setattr(mechanisms, "discrete_laplace", repeatable_noise)
     reader.follow(text, with_long=with_long)
-
-
-def test_the_shell_blocks_of_a_page_are_one_session(reader):
-    reader.follow(SESSION)
 
 
 @pytest.mark.parametrize("wrong", WRONG)

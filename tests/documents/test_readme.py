@@ -13,7 +13,7 @@ import pytest
 
 from agedp.stages.publish import open_release
 from agedp_data.notions import NOTIONS
-from tests.documents.pages import ROOT, screen, unlike, unprinted
+from tests.documents.pages import ROOT, screen, unprinted
 from tests.source_path import source_path
 
 README = (ROOT / "README.md").read_text("utf-8")
@@ -34,13 +34,6 @@ def test_the_first_screen_names_chain_gap_dask_prefect_and_notions():
     text = screen(README)
     assert [name for name in ("spectral gap", "agedp-read") if name not in text.lower()] == []
     assert len([line for line in text.splitlines() if line.startswith("--- London, ")]) == 3
-
-
-def test_a_screen_is_compared_by_its_words_and_not_by_its_numbers():
-    printed = "3 rows read = 2 kept\n+ 1 rejected.\n  1   .2    .\nLondon  hidden  0.1 to .3  kWh\n"
-    assert unlike("40 rows read = 39 kept + 1\nrejected.\n...\n 12  .  .5\nLondon  0.5  1  kWh\n", printed) == ""
-    assert unlike("1  .5  .\n3 rows read\n", printed) == "3 rows read"
-    assert unlike("London  0.5  1  Wh\n", printed) == "London  0.5  1  Wh"
 
 
 @pytest.mark.long

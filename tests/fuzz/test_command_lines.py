@@ -18,7 +18,6 @@ from typing import Any
 import pytest
 import typer
 
-import agedp.release_verification
 from agedp_flows.cli.app import app, main
 
 WRONG = (
@@ -128,12 +127,3 @@ def test_a_wrong_thing_in_place_of_a_command_is_one_line(status_of):
     for wrong in WRONG[::6]:
         assert status_of([wrong]) == 2
         assert status_of(["ledger", wrong]) == 2
-
-
-def test_a_traceback_would_be_noticed(status_of, monkeypatch):
-    def boom(*_: object) -> None:
-        raise ValueError("a bug")
-
-    monkeypatch.setattr(agedp.release_verification, "open_release", boom)
-    with pytest.raises(pytest.fail.Exception, match="a bug"):
-        status_of(["verify", "release"])

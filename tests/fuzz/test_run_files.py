@@ -154,31 +154,6 @@ def test_an_odd_list_of_clamps_or_shares_is_refused(key, odd):
     assert "[series.daily] " in str(refusal(toml(document)))
 
 
-ODD_COLUMNS = [
-    *("[]", '["feeder"]', '["a", "b", "c", "d", "e", "f", "g"]', "[1, 2, 3]", '[["a"], "b", "c"]', '["a", "b", ""]'),
-    *(
-        '["a", "b", "a"]',
-        '["a", "b", "from"]',
-        '["a", "b", "7"]',
-        '["a", "b", "c/d"]',
-        '["a", "b", "c d"]',
-        "[{}, {}, {}]",
-    ),
-    *('["a", "b", "é"]', '["a", "b", "c\\n"]', f'["a", "b", "{"c" * 65}"]', "true", '{a = "b"}', '["a", "b", nan]'),
-]
-
-
-@pytest.mark.parametrize("odd", ODD_COLUMNS)
-def test_an_odd_list_of_columns_is_refused(odd):
-    document = sound("series", "levels")
-    names = set(parse(toml(document), base=Path("/house"), name="r.toml").series)
-    assert names == {"daily/feeder", "daily/substation", "daily/area"}
-    document["series"]["daily"]["by"] = Raw(odd)
-    line = str(refusal(toml(document)))
-    assert "[series.daily] " in line
-    assert "\n" not in line
-
-
 @swept([key for key in KEYS if key.literals and kind(key) == "text"], 10)
 def test_a_misspelt_choice_is_answered_with_the_nearest_one(key):
     for literal in key.literals:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import ast
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
-from tests.references import GLOSSARY, KEY, NOTES, WORKS, unresolved
+from tests.references import KEY, NOTES, unresolved
 from tests.source_path import ROOT
 from tests.style.test_names import files
 
@@ -67,21 +64,3 @@ def test_texts_of_the_sources_resolve_their_references() -> None:
 def test_sentences_are_capitalised_without_changing_units_and_names() -> None:
     # "2 kWh".capitalize() is "2 kwh", and "[A, eq. 55]" became "[a, eq. 55]": `messages.sentence_start` keeps the rest
     assert [str(path) for path in files() if ".capitalize(" in path.read_text("utf-8")] == []
-
-
-@pytest.mark.parametrize(
-    ("text", "references"),
-    [
-        ("the paper's constant (MATHS 9)", ["MATHS"]),
-        ("Spectral-gap bound for reversible chains [a, eq. 55]: not applicable", ["[a, "]),
-        ("spectral-gap bound for reversible chains [A: 0.4 epsilon", ["[A:"]),  # a name cut at its comma
-        ("as [T] Theorem 11 says", ["[T]"]),
-        (f"as [T] Theorem 11 says; {WORKS['T']}, 2019: [T]", []),
-        (f"[A] Theorem 1, see the [papers]({GLOSSARY})", []),
-        ("see INVARIANTS.md 2 and issue 48", ["INVARIANTS", "issue 48"]),
-        ("3 of 8 households; [0, 1]; [a-z]; datasets, spans and the words of a house", []),
-    ],
-)
-def test_a_reference_to_what_a_reader_lacks_is_noticed(text: str, references: list[str]) -> None:
-    assert unresolved(text) == references
-    assert unresolved(json.dumps([text], ensure_ascii=False)) == references

@@ -52,15 +52,3 @@ def test_few_files_name_a_statistic() -> None:
     found = {name for name, tree in trees.items() if not name.startswith(OWN) and any(named(tree))}
     assert found <= KNOWN
     assert found == KNOWN, "fewer than the list says: shorten it"
-
-
-def test_every_way_to_name_one_is_found() -> None:
-    sources = (
-        "from agedp_data.series.profile import Profile",
-        "from agedp_data.series import distribution\ndistribution.Distribution",
-        'x.statistic == "mean"',
-        'x.statistic in ("mean", "profile")',
-        '{"mean": 1, "profile": 2}',
-    )
-    assert all(any(named(ast.parse(source))) for source in sources)
-    assert not any(named(ast.parse("from agedp_data.series.mean import is_daily_mean\nx.statistic == y.statistic")))

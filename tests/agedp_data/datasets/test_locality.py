@@ -183,24 +183,6 @@ def test_every_byte_at_every_place_of_every_household(shape):
         check_bytes(shape, None)
 
 
-def test_the_damaged_cells_of_several_households_are_rejected_each_by_itself():
-    cells = energies("wide") | {("B", "01:00"): b'0.2"', ("D", "01:00"): b"0.\x002"}
-    chunk = parsed("wide", cells)
-    reasons = [RejectionReason(code) for code in chunk.rejected_reason.tolist()]
-    assert reasons == [RejectionReason.TEXT] * 2
-    assert chunk.rejected_text == ('2013-01-05 01:00,B,0.2"', "2013-01-05 01:00,D,0.\x002")
-
-
-@pytest.mark.parametrize(
-    "line", [b'"2013-01-05 01:00,1,2,3,4', b"2013-01-05\x00 01:00,1,2,3,4", b"2013-01-05 01:00,1,2,3"]
-)
-def test_a_line_of_a_wide_table_is_rejected_whole_without_a_time_or_a_cell(line):
-    layout, header, _ = SHAPES["wide"]
-    chunk = parse_lines(line + b"\n", layout=layout, header=layout.recognise([header]), rules=RULES)
-    assert (chunk.rows_read, len(chunk.rejected_row)) == (4, 4)
-    assert len(named(chunk)) == (4 if line.startswith(b"2013-01-05 ") else 0)
-
-
 @pytest.mark.parametrize(
     ("line", "names"),
     [

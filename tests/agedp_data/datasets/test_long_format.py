@@ -101,11 +101,6 @@ def test_a_padded_word_for_missing_is_missing_beside_any_row(cell, odd):
     assert (found[0], found[-1]) == (RejectionReason.MISSING, KEPT)
 
 
-def test_an_empty_cell_is_text_unless_declared_missing():
-    rows = ("A,2013-01-05 01:00:00,", "A,2013-01-05 01:00:00,Null")
-    assert reasons(replace(LONDON, missing=("Null",)), *rows) == [RejectionReason.TEXT, RejectionReason.MISSING]
-
-
 SUM = {("A", step(AUTUMN, 2)): 300}
 ONE, TWO, THREE = (f"A,2013-10-27 01:30:00,0.{i}" for i in (1, 2, 3))
 FIRST_PASS, SECOND_PASS = "A,2013-10-27 00:30:00,0.1", "A,2013-10-27 01:30:00,0.2"
@@ -150,10 +145,3 @@ def test_a_repeated_half_hour_is_the_sum_of_its_two_passes(columns, files, expec
 )
 def test_a_timestamp_that_names_no_one_half_hour_is_rejected(columns, day, expected):
     assert reasons(columns, *(f"A,{day} {at}:00,0.1" for at in ("01:00", "01:30", "02:00", "02:30"))) == expected
-
-
-@pytest.mark.parametrize("stamp", ["1970-01-01 00:00:00", "1969-12-31 23:30:00", "2200-01-01 01:00:00", "9999-01-01"])
-@pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo"])
-def test_a_timestamp_before_1970_or_after_2199_is_no_date(stamp, zone):
-    rows = (f"A,{stamp},0.1", "A,1970-01-01 00:30:00,0.1", "A,2199-12-31 23:30:00,0.1")
-    assert reasons(replace(LONDON, zone=zone, day_zone=zone), *rows) == [DATE, KEPT, KEPT]

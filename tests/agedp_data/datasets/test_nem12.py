@@ -11,7 +11,6 @@ from pathlib import Path
 import aemo_mdff_reader
 import numpy as np
 import pytest
-from pydantic import ValidationError
 
 from agedp_data.datasets.csv_parsing import ParsedChunk
 from agedp_data.datasets.filesystem import list_input_files, read_lines, split_into_chunks
@@ -81,13 +80,6 @@ def sound(chunks: Iterable[ParsedChunk]) -> int:
     return sum(sum(chunk.records.notes.values()) for chunk in chunks)
 
 
-def test_a_day_has_a_half_hour_for_each_value_from_midnight_on():
-    chunks = parse(HEADER, block(), day(), "900")
-    assert kept(chunks) == {("NMI1", label_of("E1 S1"), JANUARY_8 + slot): 1000 * (slot + 1) for slot in range(48)}
-    assert counts(chunks) == {"KEPT": 48}
-    assert sound(chunks) == 3
-
-
 def test_the_day_ends_at_midnight_of_the_market():
     """Eastern Standard Time is ten hours before UTC, in summer as well: 48 half-hours on the days of clock changes."""
     assert NEM12.day_end(date(2024, 1, 8)).isoformat() == "2024-01-08T14:00:00+00:00"
@@ -110,11 +102,6 @@ def test_the_day_ends_at_midnight_of_the_market():
 def test_unit_and_interval_are_those_of_the_block(minutes, unit, cell, wh):
     chunks = parse(block(unit=unit, minutes=minutes), day([cell] * (1440 // minutes)))
     assert energies(chunks) == [wh] * 48
-
-
-def test_parts_are_not_rounded_before_they_are_added_up():
-    """Six times 0.4 Wh are 2.4 Wh."""
-    assert set(kept(parse(block(minutes=5), day(["0.0004"] * 288))).values()) == {2400}
 
 
 @pytest.mark.parametrize("part", range(6))
@@ -234,11 +221,6 @@ def test_days_after_a_damaged_200_record_belong_to_nobody_until_the_next(line):
     assert not any(flag for chunk in chunks for flag in chunk.names_half_hour.tolist())
 
 
-def test_days_before_any_200_record_and_after_900_belong_to_nobody():
-    chunks = parse(day(), block(), day(), "900", day(on="20240109"))
-    assert counts(chunks) == {"KEPT": 48, "HOUSEHOLD": 96}
-
-
 ALL = [
     *(line for suffix in ("E1", "E2", "B1", "Q1") for line in (block(suffix=suffix), day())),
     block(suffix="E1", serial="S2"), day(), block(suffix="K1", unit="kVArh", minutes=15), day(["1"] * 96),
@@ -261,18 +243,6 @@ def test_channels_are_chosen_by_suffix_and_told_apart_by_meter(suffixes, labels)
     assert counts(chunks).get("KEPT", 0) == 48 * len(labels)
     assert counts(chunks)["CATEGORY"] == 48 * (6 - len(labels))
     assert texts(chunks) == []
-
-
-@pytest.mark.parametrize("suffixes", [("E1", "E1"), ("E*", "B*"), ("e1",), ("E",), ("E**",)])
-def test_suffixes_that_do_not_add_up_are_refused(suffixes):
-    with pytest.raises(ValidationError):
-        Nem12Keys(suffixes=suffixes)
-
-
-def test_a_channel_that_nobody_asks_for_names_nobody_whatever_its_lines_contain():
-    chunks = parse(block("A", suffix="B1"), day(on="x"), day(HALF_HOURS[:5]), day(["x"] * 48))
-    assert {name for chunk in chunks for name in chunk.records.ids} == set()
-    assert set(counts(chunks)) == {"CATEGORY"}
 
 
 def test_line_ends_of_windows_and_quoted_cells_are_read_alike():

@@ -51,19 +51,10 @@ def test_a_row_of_a_london_day_begins_at_midnight(index):
     assert london(header, f"{before}MAC000002,2013-03-31,{','.join(spoilt)}") == day
 
 
-@pytest.mark.parametrize(
-    "header", ["", "LCLid,DateTime", "DateTime,LCLid,KWH/hh (per half hour)", FOUR + ",Acorn", "a,b,c"]
-)
-def test_another_header_is_not_londons(header):
-    assert London().recognise([header]) is None
-    assert London().recognise([]) is None
-
-
 AUSGRID = Ausgrid()
 LABELS = [*[f"{hour}:{minute}" for hour in range(24) for minute in ("00", "30")][1:], "0:00"]
 HEADER = "Customer,Generator Capacity,Postcode,Consumption Category,date," + ",".join(LABELS)
 QUALITY = HEADER + ",Row Quality"
-TITLE = '"2012-2013 Solar home electricity data ""as published"" - notes"' + "," * 53
 STEPS = [f"{slot / 1000:.3f}" for slot in range(1, 49)]
 
 
@@ -90,17 +81,6 @@ def test_ausgrid_is_recognised_with_an_index_and_other_texts_of_the_labels(heade
     parsed = ausgrid(f"7,{cells}", header=header)
     assert parsed.records.ids == ("12",)
     assert parsed.records.energy_wh.tolist() == [list(range(1, 49))]
-
-
-@pytest.mark.parametrize(
-    "header",
-    ["", "Customer,Generator Capacity,Postcode", QUALITY.replace("0:30,1:00", "1:00,0:30"),
-     QUALITY.replace("0:30", "0:00", 1), QUALITY + ",More"],
-)  # fmt: skip
-def test_other_columns_or_another_order_are_not_ausgrids(header):
-    assert AUSGRID.recognise([header]) is None
-    assert AUSGRID.recognise([TITLE, header]) is None
-    assert AUSGRID.recognise([TITLE, TITLE, QUALITY]) is None
 
 
 ISO_DATES = {"2010-07-01": 1, "2010-07-02 00:00:00": 2, "2010-07-02T00:00:00.000Z": 2}
@@ -141,23 +121,3 @@ def test_consumption_and_controlled_load_are_channels_and_the_rest_is_counted():
     assert parsed.rejected_row.tolist() == []
     generation = ausgrid(*rows, rules=ReadingRules(layout_keys=AusgridKeys(categories=("GG",))))
     assert reasons(generation) == [CATEGORY, CATEGORY, KEPT, CATEGORY, CATEGORY]
-
-
-def test_row_quality_na_is_kept_and_counted():
-    parsed = ausgrid(
-        row("GC", "1/07/2012", quality="NA"), row("CL", "1/07/2012", quality=" NA "), row("GC", "2/07/2012")
-    )
-    assert reasons(parsed) == [KEPT] * 3
-    assert parsed.records.notes == {"rows with Row Quality NA (kept)": 2}
-
-
-@pytest.mark.parametrize(
-    ("cell", "reason"),
-    [("x", RejectionReason.TEXT), ("-0.1", RejectionReason.NEGATIVE), ("inf", RejectionReason.NOT_FINITE),
-     ("51", RejectionReason.ABOVE_BOUND)],
-)  # fmt: skip
-def test_one_bad_cell_rejects_its_row_and_so_do_48_of_them(cell, reason):
-    bad = row("GC", "1/07/2012", [*STEPS[:17], cell, *STEPS[18:]]), row("GC", "2/07/2012", [cell] * 48)
-    parsed = ausgrid(*bad, row("GC", "3/07/2012"))
-    assert reasons(parsed) == [reason, reason, KEPT]
-    assert parsed.rejected_text == bad

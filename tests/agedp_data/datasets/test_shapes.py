@@ -63,19 +63,6 @@ def by_file(folder, text: str, name: str = "a.csv", *, minutes: int = 30, **keys
 
 
 @pytest.mark.parametrize(
-    ("written", "day", "slot"),
-    [
-        ("2024-01-08 24:00", date(2024, 1, 9), 0),
-        ("2024-01-31T24:00:00", date(2024, 2, 1), 0),
-        ("2024-01-08", MONDAY, 0),
-        ("2024-01-08 00:30", MONDAY, 1),
-    ],
-)
-def test_24_00_ends_a_day_and_a_date_alone_begins_it(written, day, slot):
-    assert kept(f"meter,at,kwh\nA,{written},0.5") == {("A", step(day, slot)): 500}
-
-
-@pytest.mark.parametrize(
     ("pattern", "written", "slot"),
     [
         ("%d/%m/%Y %H:%M", "08/01/2024 24:00", 48),
@@ -282,27 +269,6 @@ SKIPPED = {"Europe/London": (SPRING, 2), "Europe/Brussels": (SPRING, 4), "Austra
 """The day on which the clock of a zone skips an hour, and the first half-hour of that hour."""
 
 
-@pytest.mark.parametrize("zone", SKIPPED)
-@pytest.mark.parametrize("minutes", [5, 10, 15, 30, 60])
-def test_the_ends_of_a_skipped_hour_are_one_instant(zone, minutes):
-    """The last interval before the hour ends at its beginning and at its end; no interval ends or begins in it."""
-    day, slot = SKIPPED[zone]
-    begin = datetime(day.year, day.month, day.day) + slot * timedelta(minutes=30)
-    keys = {"zone": zone, "day_zone": zone, "minutes": minutes}
-    interval = timedelta(minutes=minutes)
-    last = step(day, slot - max(1, minutes // 30))
-    for end in (begin, begin + timedelta(hours=1)):
-        assert kept(f"meter,at,kwh\nA,{end:%Y-%m-%d %H:%M},1", stamp="end", **keys) == {("A", last): 1000}
-    inside = [begin + number * interval for number in range(1, 60 // minutes)]
-    text = "meter,at,kwh\n" + "".join(f"A,{at:%Y-%m-%d %H:%M},1\n" for at in inside)
-    if inside:
-        assert parsing.reasons(parsed(text, stamp="end", **keys)) == [DATE] * len(inside)
-    starts = "meter,at,kwh\n" + "".join(
-        f"A,{begin + number * interval:%Y-%m-%d %H:%M},1\n" for number in range(60 // minutes)
-    )
-    assert parsing.reasons(parsed(starts, **keys)) == [DATE] * (60 // minutes)
-
-
 def end_labels(zone: str, *, are_instants: bool) -> list[str]:
     """Return the 46 ends of a day of 23 hours: as the clock shows them, or half an hour after their starts."""
     day, half_hour, of = SKIPPED[zone][0], timedelta(minutes=30), ZoneInfo(zone)
@@ -353,13 +319,6 @@ def test_rows_that_are_not_asked_for_name_nobody():
     assert len(found.rejected_row) == 1
     both = parsed(text, where={"register": ["E1", "B1"]})
     assert parsing.reasons(both) == [KEPT, KEPT, DATE, DATE]
-
-
-def test_the_meters_of_a_household_have_labels():
-    records = parsed("meter,at,kwh,part\nA,2024-01-08 00:00,1,x\nA,2024-01-08 00:00,2,y\nB,2024-01-08 00:00,2,x",
-                     add="part").records  # fmt: skip
-    labels = records.label.tolist()
-    assert labels[0] == labels[2] != labels[1]
 
 
 @pytest.mark.parametrize(("negative", "energies"), [("reject", [-1, 2000]), ("zero", [0, 2000]), ("net", [-500, 2000])])

@@ -52,20 +52,6 @@ def most_likely(counts):
     return matrix(minimize(loss, start, method="BFGS", options={"gtol": 1e-7}).x)
 
 
-def test_two_states_are_fitted_by_their_shares():
-    counts = np.random.default_rng(1).integers(1, 500, (50, 2, 2))
-    np.testing.assert_allclose(reversible_transition_matrix(counts), transition_matrix(counts, smoothing=0), rtol=1e-12)
-    bound = reversible_fit_bound([[800, 200], [400, 600]], [1, 2, 3])  # pi = (2/3, 1/3), lambda = .8 + .6 - 1
-    np.testing.assert_allclose(bound, np.sqrt(2) * 0.4 ** np.array([1, 2, 3]), rtol=1e-12)
-
-
-def test_symmetric_counts_are_fitted_by_their_shares():
-    counts = random_counts(2, 30, 7)[::3]
-    np.testing.assert_allclose(
-        reversible_transition_matrix(counts), transition_matrix(counts, smoothing=0), rtol=1e-12, atol=1e-15
-    )
-
-
 @pytest.mark.parametrize("counts", [[[5, 3, 1], [1, 4, 3], [3, 1, 6]], [[0, 9, 1], [2, 0, 7], [8, 3, 0]], SPARSE])
 def test_no_reversible_chain_is_more_likely(counts):
     np.testing.assert_allclose(reversible_transition_matrix(counts), most_likely(counts), atol=2e-5)

@@ -44,11 +44,6 @@ def test_rows_are_shares_smoothed_by_equation_28_and_nan_without_visits():
     np.testing.assert_allclose(smooth[0, :2], [1.05 / 3.5, 0.05 / 3.5])
 
 
-def test_two_states_have_their_closed_law():
-    p, q = 1e-9, 3e-13
-    np.testing.assert_allclose(stationary([[1 - p, p], [q, 1 - q]]), [q / (p + q), p / (p + q)], rtol=1e-12)
-
-
 def test_the_law_of_a_stack_is_left_fixed_by_each_chain():
     chains = random_chains((3, 4), 6, 1)
     law = stationary(chains)
@@ -96,13 +91,6 @@ def test_powers_are_repeated_products_and_broadcast():
 
 
 STEPS = [0, 1, 2, 3, 7, 20, 60]
-
-
-def test_two_states_forget_at_the_known_rate():
-    p, q = 0.1, 0.25
-    chain = [[1 - p, p], [q, 1 - q]]
-    np.testing.assert_allclose(total_variation(chain, STEPS), (1 - p - q) ** np.array(STEPS), rtol=1e-12, atol=1e-15)
-    assert spectral_gap(chain) == pytest.approx(p + q)
 
 
 def test_the_distance_is_that_of_the_reversed_powers():

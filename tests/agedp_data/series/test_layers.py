@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-from decimal import Decimal
 from itertools import pairwise, product
 from pathlib import Path
 
@@ -96,11 +95,6 @@ def test_a_bounded_change_moves_a_layer_by_it_or_the_width(clamps):
         assert changes.sum(axis=1).max() == size <= sum(stated)  # no household attains it in all layers at once
 
 
-def test_possible_sums_are_bounded_by_the_width():
-    upper = layers((1, 3))[1]
-    assert [upper.is_possible(np.array([total]), 2) for total in (-1, 0, 4, 5)] == [False, True, True, False]
-
-
 def test_a_contract_with_layers_names_its_form_and_reads_back():
     contract = contract_part(run((30, 75), "missing_kwh = 0.04"), model=None)
     assert (contract["form"], contract["needs"]) == (2, "0.2")
@@ -169,10 +163,3 @@ def test_layers_that_no_run_file_writes_are_compared_as_they_are():
         assert [change.key for change in amendment(contract, changed)] == [f"series.{name}.{key}"]
     del changed["series"]["daily_mean/2"]
     assert [list(of["series"]) for of in written_contracts(changed, contract)] == [[names[0], names[2]], names]
-
-
-def test_layers_count_groups_and_states_like_the_mean():
-    text = LONDON.replace("= 50", f"= [30, 75]\nshare = {SHARES[2]}\nby = 'tariff'\nmax_missing = 5")
-    series = parse(text, base=Path("/data"), name="run.toml").series
-    assert [(of.by, of.max_missing, of.values) for of in series.values()] == [("tariff", 5, "readings")] * 2
-    assert [of.share for of in series.values()] == [Decimal("0.77"), Decimal("0.23")]

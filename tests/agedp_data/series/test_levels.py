@@ -16,7 +16,7 @@ from agedp_data.config.contract import meaning
 from agedp_data.errors import InputError, RunFileError
 from agedp_data.ledger import canonical
 from agedp_data.roster import read_roster
-from agedp_data.series.series import level_column, series_of, written_contracts
+from agedp_data.series.series import series_of
 from tests.exact_sums import vector
 
 LONDON = (Path(__file__).parents[3] / "docs" / "examples" / "london.toml").read_text("utf-8")
@@ -44,17 +44,6 @@ def roster(folder, rows, columns=("feeder", "substation", "area"), **keys):
 
 
 HOMES = [("A", "1,S1,north"), ("B", "1,S2,north"), ("C", "2,S2,north"), ("D", "1,S1,south"), ("E", "1,S2,north")]
-
-
-def test_each_level_is_a_series_with_its_column_and_the_coarser_ones():
-    series = run(*BY).series
-    assert {name: level.by for name, level in series.items()} == {
-        "daily_mean/feeder": ("feeder", "substation", "area"),
-        "daily_mean/substation": ("substation", "area"),
-        "daily_mean/area": "area",
-    }
-    assert [str(level.share) for level in series.values()] == ["0.5", "0.3", "0.2"]
-    assert [level.level for level in series.values()] == BY == [level_column(name) for name in series]
 
 
 STATISTICS = {
@@ -90,15 +79,6 @@ def test_groups_are_paths_so_equal_labels_elsewhere_are_other_groups(tmp_path, l
     members = {group: [homes.rows.ids[i] for i in rows] for group, rows in homes.rows.members(DAY, by).items()}
     assert list(members.items()) == list(members_by_hand(level).items())
     assert homes.counts.cells(DAY, by) == tuple((group, len(of)) for group, of in members.items())
-
-
-def test_groups_of_a_coarser_group_stand_together_in_its_order(tmp_path):
-    rows = [(f"H{i}", labels) for i, labels in enumerate(["1,S/", "1,S-1", "1,S", "2,S", "2,S-1"])]
-    homes = roster(tmp_path, [(home, labels.replace("S/", "S.2")) for home, labels in rows], columns=("feeder", "area"))
-    coarse = [group for group, _ in homes.counts.cells(DAY, "area")]
-    fine = [group.split("/")[0] for group, _ in homes.counts.cells(DAY, ("feeder", "area"))]
-    assert list(dict.fromkeys(fine)) == coarse
-    assert fine == sorted(fine)
 
 
 @pytest.mark.parametrize(("label", "what"), [("1/2", 'contains "/"'), ("", "is empty")])
@@ -144,11 +124,6 @@ def test_what_is_no_hierarchy_is_one_line(keys, what):
     assert "\n" not in str(caught.value)
 
 
-def test_levels_of_layers_are_refused():
-    with pytest.raises(RunFileError, match="must be one column, because clamp_kwh is a list"):
-        run("feeder", "area", clamp="[30, 75]")
-
-
 def test_a_contract_with_levels_names_its_form_and_reads_back():
     contract = contract_part(run(*BY), model=None)
     assert (contract["form"], contract["needs"]) == (2, "0.2")
@@ -171,12 +146,6 @@ def test_amendments_of_levels_are_shown_in_the_keys_of_users(old, new, changed):
         f"series.daily_mean.{key}": to for key, to in changed.items()
     }
     assert {change.verdict for change in changes} == {"allowed"}
-
-
-def test_levels_that_no_run_file_writes_are_compared_as_they_are():
-    contract = contract_part(run(*BY), model=None)
-    del contract["series"]["daily_mean/substation"]
-    assert written_contracts(contract, contract)[0]["series"].keys() == {"daily_mean/feeder", "daily_mean/area"}
 
 
 @pytest.mark.parametrize("clamp_wh", [1, 3])

@@ -10,7 +10,6 @@ import pytest
 from pydantic import ValidationError
 
 from agedp_data.series.profile import Profile
-from agedp_data.series.sensitivity import Move
 from agedp_data.series.series_terms import Cell
 from tests.exact_sums import cells
 
@@ -21,12 +20,6 @@ SPRING = [*range(4), *range(6, 48)]
 
 def profile(**terms: object) -> Profile:
     return Profile.model_validate(TERMS | terms)
-
-
-@pytest.mark.parametrize(("clamp", "half_hour", "wh"), [(50, 4, 100_000), (50, 1, 48_000), (50, "1.5", 72_000)])
-def test_the_sensitivity_is_twice_the_day_or_all_half_hours(clamp, half_hour, wh):
-    series = profile(clamp_kwh=Decimal(clamp), half_hour_clamp_kwh=Decimal(half_hour))
-    assert series.sensitivity("replacement") == series.sensitivity(Move(1)) == wh
 
 
 def test_cells_are_named_by_the_clock_and_found_again():

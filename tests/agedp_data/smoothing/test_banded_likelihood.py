@@ -10,7 +10,6 @@ from agedp_data.smoothing.structural_model import (
     DAILY_MEAN,
     PRIOR,
     Amplitudes,
-    Dynamics,
     fit_amplitudes,
     kalman_filter,
     log_likelihoods,
@@ -18,8 +17,6 @@ from agedp_data.smoothing.structural_model import (
     single_variance,
     state_design,
     state_dynamics,
-    state_precision,
-    whitened_products,
 )
 from tests.agedp_data.smoothing.test_structural_model import covariance, covariates, draw
 
@@ -41,14 +38,6 @@ def test_it_is_the_dense_density_and_that_of_the_filter(weather):
     rest = noise + single_variance(public, stack)
     filtered = kalman_filter(observed - 10, rest, state_design(public, DAILY_MEAN, stack), state_dynamics(public))
     np.testing.assert_allclose(filtered.log_likelihood, likelihoods, atol=1e-8)
-
-
-def test_a_state_that_hardly_moves_has_its_prior_precision_and_the_figures():
-    still = Dynamics(np.eye(1), np.full((1, 1), 1e-9), np.full((1, 1), 4.0))
-    products, determinant = whitened_products(np.array([[3.0, 5.0]]), np.ones(2), np.ones(1), state_precision(still, 2))
-    covariance_of_two = np.array([[5.0, 4.0], [4.0, 5.0]])  # by hand: variance 4 of the state, 1 of each figure
-    assert products[0, 0] == pytest.approx(np.array([3, 5]) @ np.linalg.solve(covariance_of_two, [3, 5]))
-    assert determinant == pytest.approx(np.log(np.linalg.det(covariance_of_two)))
 
 
 @pytest.mark.parametrize("variance", [1e-8, 1e8])

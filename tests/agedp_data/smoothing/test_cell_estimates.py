@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from agedp_data.errors import ChainError
 from agedp_data.smoothing.estimates import DIFFERENCE, CellFigures, above_first_layer, estimate_cells, layer_sum
 from agedp_data.smoothing.structural_model import PRIOR, Estimate
 from tests.agedp_data.smoothing.test_structural_model import covariance, covariates
@@ -95,39 +94,3 @@ def test_equal_groups_are_the_dense_formula_of_all_cells(with_total):
     np.testing.assert_allclose([cell.mean[-1] for cell in live], mean[:, -1], atol=1e-8)
     np.testing.assert_allclose([cell.variance[-1] for cell in live], variance[:, -1], atol=1e-8)
     assert np.isfinite([cell.mean[7] for cell in live]).all()
-
-
-def test_intervals_of_groups_of_the_model_are_calibrated():
-    rng, public, inside = np.random.default_rng(5), covariates(120), []
-    total = covariance(public, PRIOR)
-    part = covariance(public, DIFFERENCE.amplitudes) + DIFFERENCE.constant_sd_kwh**2 - 10.0**2
-    total, part = (np.linalg.cholesky(law + 1e-9 * np.eye(120)) for law in (total, part))
-    noise = np.repeat([[0.5], [1.5], [1.5], [1.5], [1.5]], 120, axis=1)
-    counts = np.repeat([[36.0], [9.0], [9.0], [9.0], [9.0]], 120, axis=1)
-    for _ in range(4):
-        differences = part @ rng.normal(size=(4, 120, 1))
-        differences = (differences - differences.mean(axis=0))[..., 0] * np.sqrt(4 / 3)
-        truths = 10 + (total @ rng.normal(size=120)) + np.vstack([np.zeros(120), differences])
-        figures = truths + rng.laplace(scale=noise / np.sqrt(2))
-        rows = [CellFigures(*row) for row in zip(figures, noise**2, counts, strict=True)]
-        for truth, cell in zip(
-            truths, estimate_cells(rows, public, parts=(1, 2, 3, 4), variant="archive"), strict=True
-        ):
-            inside.append(np.abs(truth - cell.mean) <= 1.645 * np.sqrt(cell.variance))
-    assert 0.88 <= np.mean(inside) <= 0.92
-
-
-def test_layers_are_added_with_their_variances():
-    added = layer_sum(
-        [Estimate(np.array([1.0, 2]), np.array([3.0, 4])), Estimate(np.array([5.0, 6]), np.array([7.0, 8]))]
-    )
-    assert (added.mean.tolist(), added.variance.tolist()) == ([6, 8], [10, 12])
-    with pytest.raises(ChainError):
-        layer_sum([])
-
-
-def test_parts_leave_one_total():
-    rows = cells(np.random.default_rng(3))
-    for parts in ((1,), (0, 1, 2)):
-        with pytest.raises(ChainError):
-            estimate_cells(rows, covariates(DAYS), parts=parts, variant="archive")

@@ -78,23 +78,6 @@ def test_later_days_never_revise_the_factor(size):
     assert first.variance[:20].tobytes() == second.variance[:20].tobytes()
 
 
-def test_differences_of_groups_follow_the_level_of_the_total():
-    rng, inside = np.random.default_rng(5), []
-    total = 8 * around_ten(rng)
-    differences = 12 + 8 * rng.normal(scale=0.7, size=DAYS)
-    truths = np.array([total, total + differences, total - differences])
-    noise = np.array([6.0, 12, 12])[:, None] + np.zeros(DAYS)
-    figures = truths + rng.laplace(scale=noise / np.sqrt(2))
-    counts = np.array([18.0, 9, 9])[:, None] + np.zeros(DAYS)
-    rows = [CellFigures(*row) for row in zip(figures, noise**2, counts, strict=True)]
-    for variant in ("archive", "live"):
-        for truth, cell in zip(
-            truths, estimate_cells(rows, covariates(DAYS), parts=(1, 2), variant=variant), strict=True
-        ):
-            inside.append(np.abs(truth - cell.mean) <= 1.645 * np.sqrt(cell.variance))
-    assert np.mean(inside) >= 0.86
-
-
 def test_a_precision_that_floats_cannot_factorise_has_no_likelihood():
     still = Dynamics(np.eye(1), np.full((1, 1), 1e-9), np.full((1, 1), 4.0))
     precision = np.full(3, -1e12)  # no precision is negative; a rounded one may be

@@ -21,21 +21,6 @@ def test_bank_holidays_of_england_in_2013():
     assert {(day.month, day.day) for day, flag in zip(YEAR, holiday, strict=True) if flag} == by_hand
 
 
-@pytest.mark.parametrize(
-    ("region", "day", "expected"),
-    [
-        ("AU-NSW", date(2013, 1, 28), True),  # Australia Day, in lieu
-        ("AU-NSW", date(2013, 11, 5), False),  # Melbourne Cup
-        ("DE", date(2013, 11, 1), False),
-        ("DE-BY", date(2013, 11, 1), True),  # All Saints, in Bavaria
-        ("none", date(2013, 12, 25), False),
-    ],
-)
-def test_holidays_differ_by_region(region, day, expected):
-    pytest.importorskip("holidays")
-    assert covariates([day], region=region).holiday.tolist() == [expected]
-
-
 def test_special_days_are_holidays_and_the_year_end():
     known = covariates(YEAR, region="none")
     assert known.special.sum() == 11

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from agedp_data.errors import ChainError
 from agedp_data.smoothing.signal_estimate import estimate_change
 from agedp_data.smoothing.structural_model import PRIOR
 from tests.agedp_data.smoothing.test_structural_model import covariance, covariates
@@ -70,8 +69,3 @@ def test_a_hidden_change_is_never_called_visible():
 @pytest.mark.parametrize("days", [[], [4], [1, 3]])
 def test_without_neighbours_there_is_no_estimate(days):
     assert estimate_change(np.zeros(len(days)), np.ones(len(days)), np.array(days, np.int64)) is None
-
-
-def test_days_are_in_their_order():
-    with pytest.raises(ChainError):
-        estimate_change(np.zeros(2), np.ones(2), np.array([2, 1]))

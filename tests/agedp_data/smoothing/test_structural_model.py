@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from agedp_data.errors import ChainError
 from agedp_data.smoothing.estimates import estimate_all, estimate_so_far
 from agedp_data.smoothing.structural_model import (
     PRIOR,
@@ -78,27 +77,6 @@ def test_the_live_estimate_is_the_dense_formula_of_the_days_so_far():
         np.testing.assert_allclose([live.mean[day], live.variance[day]], [mean[-1], variance[-1]], atol=1e-8)
 
 
-def test_later_days_never_revise_the_live_estimate():
-    rng, known = np.random.default_rng(7), covariates(60)
-    noise, observed = np.full(60, 0.5), draw(rng, known, PRIOR, 0.7)[1]
-    changed = np.where(np.arange(60) >= 40, observed + 5, observed)
-    first, second = (estimate_so_far(each, noise, known) for each in (observed, changed))
-    assert (first.mean[:40] == second.mean[:40]).all()
-    assert (first.variance[:40] == second.variance[:40]).all()
-    shorter = estimate_so_far(observed[:40], noise[:40], known.over(slice(40)))
-    assert (first.mean[:40] == shorter.mean).all()
-
-
-def test_without_noise_it_is_the_figure_and_with_all_noise_the_prior():
-    rng, known = np.random.default_rng(8), covariates(60)
-    observed = draw(rng, known, PRIOR, 1.0)[1]
-    exact = estimate_all(observed, np.full(60, 1e-12), known, ONE)
-    np.testing.assert_allclose(exact.mean, observed, atol=1e-9)
-    assert exact.variance.max() < 1e-10
-    nothing = estimate_all(observed, np.full(60, 1e14), known, ONE)
-    np.testing.assert_allclose(nothing.mean, 10, atol=1e-6)
-
-
 @pytest.mark.parametrize(("sd", "least", "most"), [(0.6, 0.88, 0.93), (1.5, 0.88, 0.93), (4.0, 0.90, 0.98)])
 def test_intervals_of_series_of_the_model_are_calibrated(sd, least, most):
     """Amplitudes are at the centre of the prior: about .91, .93 and .97 of a year's days are inside.
@@ -119,19 +97,6 @@ def test_intervals_of_series_of_the_model_are_calibrated(sd, least, most):
     assert 0.6 <= np.mean(squares) <= 1.15
 
 
-def test_intervals_of_amplitudes_of_the_prior_are_calibrated():
-    """The law of the model as a whole, at noise that settles little: about .92."""
-    rng, known, inside = np.random.default_rng(11), covariates(120), []
-    for _ in range(16):
-        amplitudes = Amplitudes(*np.exp(PRIOR.logarithms() + rng.normal(size=7)).tolist())
-        truth, observed = draw(rng, known, amplitudes, 4.0)
-        noise = np.full(120, 16.0)
-        draws = draw_amplitudes(observed, noise, known, most_probable(observed, noise, known))
-        estimate = estimate_all(observed, noise, known, draws)
-        inside.append(np.abs(truth - estimate.mean) < 1.645 * np.sqrt(estimate.variance))
-    assert 0.87 <= np.mean(inside) <= 0.95
-
-
 def test_the_fit_is_the_maximum_of_the_dense_density():
     rng, known = np.random.default_rng(10), covariates(90)
     true = replace(PRIOR, level=3.0, single=0.1)
@@ -147,9 +112,3 @@ def test_the_fit_is_the_maximum_of_the_dense_density():
     for name in ("level", "weekday", "holiday", "heating", "short", "single", "special"):
         for factor in (0.97, 1.03):
             assert cost(replace(fitted, **{name: getattr(fitted, name) * factor})) > best
-
-
-@pytest.mark.parametrize(("days", "variance"), [(3, 1.0), (4, 0.0)])
-def test_figures_and_noise_are_of_the_same_days(days, variance):
-    with pytest.raises(ChainError):
-        estimate_all(np.zeros(days), np.full(days, variance), covariates(4), ONE)
