@@ -6,9 +6,11 @@ import copy
 import json
 import math
 import re
+import tomllib
 from dataclasses import replace
 from decimal import Context, Decimal
 from importlib.resources import files
+from itertools import chain
 
 import jsonschema
 import pytest
@@ -28,8 +30,11 @@ from agedp_data.statement.document import (
 from agedp_data.statement.facts import AccountFacts, SeriesEnd, StatementFacts, build_statement
 from agedp_data.statement.markdown import markdown
 from agedp_data.statement.note_texts import FACTS as TEXTS
-from agedp_data.statement.note_texts import odds_factor, share_text
+from agedp_data.statement.note_texts import NOTES, odds_factor, share_text
 from agedp_data.statement.span_errors import stated_noises
+from tests.source_path import ROOT
+
+# Statements say the same in JSON and in words, and their schema describes every key: none missing, none another.
 
 CHECK = jsonschema.Draft202012Validator(schema())
 CONTRACT = {
@@ -337,3 +342,23 @@ def test_no_key_may_be_missing_misspelt_or_of_another_kind():
 )  # fmt: skip
 def test_values_out_of_range_are_found(path, values):
     assert not any(CHECK.is_valid(with_value(path, value)) for value in values)
+
+
+# The sentences of a statement: every name that a module uses has a text, and every text is used.
+
+FOLDER = ROOT / "agedp_data/statement"
+USED = re.compile(r'\b(NOTES|FACTS|WORDS)\.(?:(?:several|by_key)\(["\'](\w+)["\']\)|([a-z]\w*))')
+SECTIONS = {"NOTES": "notes", "FACTS": "facts", "WORDS": "markdown"}
+
+
+def test_the_texts_of_a_statement_are_those_that_it_uses() -> None:
+    texts = tomllib.loads((FOLDER / "texts.toml").read_text(encoding="utf-8"))
+    sources = chain(FOLDER.glob("*.py"), (ROOT / "pipelines/agedp").rglob("*.py"))
+    matches = (match for source in sources for match in USED.finditer(source.read_text(encoding="utf-8")))
+    used = {(SECTIONS[of], listed or name) for of, listed, name in (match.groups() for match in matches)}
+    assert used == {(section, name) for section, of in texts.items() for name in of}
+
+
+def test_a_text_that_is_none_is_an_error() -> None:
+    with pytest.raises(AttributeError, match="no text 'unknown'"):
+        _ = NOTES.unknown

@@ -64,7 +64,7 @@ def _single() -> tuple[PaperClaim, ...]:
               f"{_ERRS}::test_eq_12_with_the_forward_kernel_would_be_unsafe"),
         PaperClaim("Corollary 1", "Ageing the input artificially is the same as an aged output.", "reproduced",
               "the enumerated loss is that of the aged kernel", "[ageing]",
-              "agedp_data/accounting/test_peaks_and_deltas.py::"
+              "agedp_data/accounting/test_ageing.py::"
               "test_an_artificially_aged_randomised_response_costs_what_its_kernel_lets_through"),
         PaperClaim("eq. 13", "Chains mix as ρ^-t.", "refuted",
               f"as ρ^t: {_list(total_variation(CHAIN, [1, 10]))} after 1 and 10 steps for ρ = .8", "[errata]",
@@ -125,7 +125,7 @@ def _several(figures: dict[str, PaperFigure]) -> tuple[PaperClaim, ...]:
               f"{_ERRS}::test_eq_25_looked_up_literally_is_below_the_truth_for_overlapping_ages", ground=OWN),
         PaperClaim("Proposition 3, Figure 3", "A = 2, S = 4, loss .5 peaks at eq. 30.", "sharpened",
               f"{top:.12f}; tight {tight:.4f}", "[ageing]",
-              "agedp_data/accounting/test_peaks_and_deltas.py::test_the_peak_of_figure_3_has_its_thirty_digit_reference"),
+              "agedp_data/accounting/test_ageing.py::test_the_peak_of_figure_3_has_its_thirty_digit_reference"),
         PaperClaim("Figure 3", "Five epochs come near the fixed point.", "sharpened",
               f"for Δ(t) = .8^t, which is ours, {fifth / top:.0%} of it; the tight recursion is within 1 %", "[ageing]",
               "papers/test_claims.py::test_the_fifth_publication_is_a_tenth_below_the_peak"),

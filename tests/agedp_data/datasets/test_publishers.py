@@ -1,16 +1,21 @@
-"""The publishers' layouts: London's headers and timestamps at the END of the half-hour; Ausgrid's years."""
+"""The publishers' files: headers, dates and categories, and the committed samples."""
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import date
+from pathlib import Path
 
 import pytest
 
 from agedp_data.datasets.ausgrid import Ausgrid, AusgridKeys
-from agedp_data.datasets.csv_parsing import ParsedChunk
+from agedp_data.datasets.csv_parsing import ParsedChunk, parse_lines
 from agedp_data.datasets.london import London
+from agedp_data.datasets.registry import LAYOUTS
 from agedp_data.datasets.validation import ReadingRules, RejectionReason
 from tests.agedp_data.datasets.parsing import RULES, parse, reasons, settle, step
+
+# The publishers' layouts: London's headers and timestamps at the END of the half-hour; Ausgrid's years.
 
 KEPT, DATE, CATEGORY = RejectionReason.KEPT, RejectionReason.DATE, RejectionReason.CATEGORY
 FOUR = "LCLid,stdorToU,DateTime,KWH/hh (per half hour) "
@@ -121,3 +126,32 @@ def test_consumption_and_controlled_load_are_channels_and_the_rest_is_counted():
     assert parsed.rejected_row.tolist() == []
     generation = ausgrid(*rows, rules=ReadingRules(layout_keys=AusgridKeys(categories=("GG",))))
     assert reasons(generation) == [CATEGORY, CATEGORY, KEPT, CATEGORY, CATEGORY]
+
+
+# The committed samples in data/: counted by hand in data/README.md, read by the layouts.
+
+DATA = Path(__file__).resolve().parents[3] / "data"
+VARIANTS = {  # and the rows kept and rejected, counted by hand
+    "london_publisher.csv": ("publisher", 33, 4),
+    "london_older.csv": ("older", 33, 4),
+    "london_sample.csv": ("older", 33, 4),
+    "london_kaggle.csv": ("kaggle", 33, 3),
+    "ausgrid_2010_2011.csv": ("without Row Quality", 13, 10),
+    "ausgrid_2012_2013.csv": ("with Row Quality", 13, 10),
+}
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_a_sample_has_the_rows_that_its_readme_counts(name):
+    layout, data = LAYOUTS[name.split("_")[0]], (DATA / name).read_bytes()
+    header = layout.recognise(data.decode().splitlines()[:20])
+    chunk = parse_lines(data.split(b"\n", header.lines)[-1], layout=layout, header=header, rules=RULES)
+    found = settle(layout, RULES, [chunk])
+    assert (header.variant, found.rows_kept, found.rows_rejected) == VARIANTS[name]
+    row = next(line for line in (DATA / "README.md").read_text().splitlines() if line.startswith(f"| `{name}`"))
+    assert [cell.strip() for cell in row.split("|")][3:5] == [str(found.rows), str(found.rows_kept)]
+    assert data.count(b"\r\n") == (0 if name == "london_kaggle.csv" else data.count(b"\n"))
+    if name == "ausgrid_2012_2013.csv":  # the spring day has 46 readings, the day without GC none
+        per_day = Counter((household, time // 48) for household, time in found.readings)
+        assert sorted(per_day.values()) == [46, 46] + [48] * 7
+        assert Counter(household for household, _ in per_day) == {"1": 4, "2": 5}
