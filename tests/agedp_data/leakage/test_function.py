@@ -201,7 +201,6 @@ def _normalised(weights):
     return weights / weights.sum(axis=1, keepdims=True)
 
 
-KERNELS = kernels(st.integers(1, 5), st.integers(1, 6))
 SQUARE = st.integers(2, 4).flatmap(lambda k: st.tuples(*[kernels(st.just(k), st.just(k))] * 2))
 
 

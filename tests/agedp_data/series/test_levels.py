@@ -14,7 +14,7 @@ import pytest
 from agedp_data.config import contract_part, parse
 from agedp_data.config.amendment import amendment
 from agedp_data.config.contract import meaning
-from agedp_data.errors import ContractChanged, InputError, LedgerError, RunFileError
+from agedp_data.errors import ContractChanged, InputError, LedgerError
 from agedp_data.ledger import ContractRecord, canonical
 from agedp_data.ledger.ledger_reader import require_same_contract
 from agedp_data.roster import read_roster
@@ -102,34 +102,6 @@ def test_a_label_that_is_no_part_of_a_path_is_one_line(tmp_path, label, what):
     assert "line" not in str(caught.value)
     assert "\n" not in str(caught.value)
     assert "SECRET" not in str(caught.value) + caught.value.private
-
-
-@pytest.mark.parametrize(
-    ("keys", "what"),
-    [
-        ('by = ["feeder"]', 'by = ["feeder"]: must be one column, or a list of 2 to 6, the finest first'),
-        ('by = ["a", "b", "c", "d", "e", "f", "g"]', "must be one column, or a list of 2 to 6, the finest first"),
-        ("by = []", "by = []: must be one column, or a list of 2 to 6"),
-        ('by = ["feeder", 3]', "must be one column, or a list of 2 to 6"),
-        ('by = ["area", "area"]', "a list of 2 to 6 different columns, the finest first"),
-        ('by = ["feeder", "to"]', "must be a group column of the roster"),
-        ('by = ["feeder", "12"]', "not by digits alone: '12'"),
-        ('by = ["feeder", "sub station"]', "must be named by letters, digits, _ and -"),
-        ('by = ["feeder", "a/b"]', "must be named by letters, digits, _ and -"),
-        ('by = ["feeder", "area"]', "share: is missing; write one share per level, such as share = [0.6, 0.4]"),
-        ('by = ["feeder", "area"]\nshare = 1', "share = 1: must be a list of one share per level"),
-        ('by = ["feeder", "area"]\nshare = [1]', "share = [1]: must have 2 numbers, one per level, such as [0.6, 0.4]"),
-        ('by = ["feeder", "area"]\nshare = [0.6, 0.5]', "the shares add up to 1.1, not 1"),
-        ('by = ["feeder", "area"]\nshare = [0.6, -0.1]', "must be above 0 and at most 1"),
-        ('by = "area"\nshare = [0.6, 0.4]', "share = [0.6, 0.4]: must be one number"),
-    ],
-)
-def test_what_is_no_hierarchy_is_one_line(keys, what):
-    with pytest.raises(RunFileError) as caught:
-        read(LONDON.replace("= 50", f"= 50\n{keys}"))
-    assert what in str(caught.value)
-    assert str(caught.value).startswith("run.toml: [series.daily_mean] ")
-    assert "\n" not in str(caught.value)
 
 
 def test_a_contract_with_levels_names_its_form_and_reads_back():

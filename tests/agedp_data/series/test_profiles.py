@@ -324,19 +324,6 @@ def test_no_month_moves_the_vector_by_more_and_one_by_as_much(half_hour, clamp, 
     assert largest == bound
 
 
-def test_a_day_without_some_half_hours_is_within_the_bound():
-    slots = [range(4), [0, 3], range(4)]
-    bound = month_sensitivity(
-        DAYS_MONTH[0],
-        DAYS_MONTH[-1],
-        day_sensitivity=profile_sensitivity("replacement", slots=4, half_hour_clamp=2, day_clamp=4),
-    )
-    days_of_one = [np.array(of) for of in ([2, 2, 0, 0], [2, 0], [2, 2, 0, 0])]
-    days_of_two = [np.array(of) for of in ([0, 0, 2, 2], [0, 2], [0, 0, 2, 2])]
-    moved = l1(by_group(days_of_one, "aaa", slots), by_group(days_of_two, "aaa", slots))
-    assert moved == 2 * 8 + 5 * 4 + 5 * 8 <= bound == 12 * 8
-
-
 def test_the_vector_is_what_pandas_counts():
     rng = np.random.default_rng(2)
     days = pd.date_range("2012-10-01", "2012-10-31")
@@ -355,14 +342,3 @@ def test_the_vector_is_what_pandas_counts():
     }
     for (kind, slot), energy_wh in counted.items():
         assert result[kind][slot] == {"weekday": 2, "weekend": 5}[kind] * energy_wh
-
-
-def test_the_noise_of_both_means_is_that_of_two_days_or_so():
-    """It is 2 for both at best; of plain sums, a mean of weekends would have up to 3.9."""
-    for month in pd.period_range("2012-01", "2013-12", freq="M"):
-        days = pd.date_range(month.start_time, periods=month.days_in_month)
-        weekends = int((days.day_of_week >= 5).sum())
-        scale = month_sensitivity(days[0].date(), days[-1].date(), day_sensitivity=1)
-        noise = scale / (2 * (len(days) - weekends)), scale / (5 * weekends)
-        assert all(1.7 < of_kind < 2.3 for of_kind in noise), (month, noise)
-        assert sum(1 / of_kind for of_kind in noise) == pytest.approx(1)

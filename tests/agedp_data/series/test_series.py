@@ -100,15 +100,6 @@ def test_a_cell_tells_its_group_and_range_by_its_name(form, by):
             series.read_cells([wrong])
 
 
-@pytest.mark.parametrize(("by", "text"), [(None, "0-0.001"), ("tariff", "a b 0-0.001")])
-def test_the_one_count_below_an_edge_is_named_by_its_range(by, text):
-    series = distribution((0, 1, 4), "cumulative", by=by)
-    (cell,) = series.cells([Cell("all" if by is None else "a b")])
-    assert series.write_cells([cell]) == (text,)
-    assert series.read_cells([text]) == (cell,)
-    assert [series.holds([text]), series.holds(["all"])] == [True, False]
-
-
 @pytest.mark.parametrize("bins", [[0, 4], [0], [1, 2, 4], [0, 2, 2, 4], [0, 2, 3]])
 def test_bins_that_say_nothing_or_leave_somebody_out_are_refused(bins):
     with pytest.raises(ValidationError):
