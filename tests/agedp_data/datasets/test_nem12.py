@@ -11,6 +11,7 @@ from pathlib import Path
 import aemo_mdff_reader
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
 from agedp_data.datasets.csv_parsing import ParsedChunk
 from agedp_data.datasets.filesystem import list_input_files, read_lines, split_into_chunks
@@ -221,6 +222,11 @@ def test_days_after_a_damaged_200_record_belong_to_nobody_until_the_next(line):
     assert not any(flag for chunk in chunks for flag in chunk.names_half_hour.tolist())
 
 
+def test_days_before_any_200_record_and_after_900_belong_to_nobody():
+    chunks = parse(day(), block(), day(), "900", day(on="20240109"))
+    assert counts(chunks) == {"KEPT": 48, "HOUSEHOLD": 96}
+
+
 ALL = [
     *(line for suffix in ("E1", "E2", "B1", "Q1") for line in (block(suffix=suffix), day())),
     block(suffix="E1", serial="S2"), day(), block(suffix="K1", unit="kVArh", minutes=15), day(["1"] * 96),
@@ -243,6 +249,18 @@ def test_channels_are_chosen_by_suffix_and_told_apart_by_meter(suffixes, labels)
     assert counts(chunks).get("KEPT", 0) == 48 * len(labels)
     assert counts(chunks)["CATEGORY"] == 48 * (6 - len(labels))
     assert texts(chunks) == []
+
+
+@pytest.mark.parametrize("suffixes", [("E1", "E1"), ("E*", "B*"), ("e1",), ("E",), ("E**",)])
+def test_suffixes_that_do_not_add_up_are_refused(suffixes):
+    with pytest.raises(ValidationError):
+        Nem12Keys(suffixes=suffixes)
+
+
+def test_a_channel_that_nobody_asks_for_names_nobody_whatever_its_lines_contain():
+    chunks = parse(block("A", suffix="B1"), day(on="x"), day(HALF_HOURS[:5]), day(["x"] * 48))
+    assert {name for chunk in chunks for name in chunk.records.ids} == set()
+    assert set(counts(chunks)) == {"CATEGORY"}
 
 
 def test_line_ends_of_windows_and_quoted_cells_are_read_alike():

@@ -89,6 +89,12 @@ def test_the_joint_law_of_a_known_model_has_its_closed_form():
         np.testing.assert_allclose(pairs, expected, atol=1e-8)
 
 
+def test_a_household_does_not_depend_on_its_batch():
+    symbols = np.random.default_rng(1).integers(-1, 4, (5, 60))
+    together, alone = (fit_hidden_regimes(each, n_symbols=4) for each in (symbols.reshape(5, 1, 60), symbols[3]))
+    np.testing.assert_allclose(together.transition[3, 0], alone.transition, rtol=1e-9, atol=1e-15)
+
+
 def test_signed_memory_is_counted_by_hand():
     table = [[1, 2, 3, 4], [1, 2, 3, 4], [4, 3, 2, 1], [0, 0, 6, 4]]
     assert float(signed_memory(table)) == pytest.approx(13 / 20 - 14 / 20)

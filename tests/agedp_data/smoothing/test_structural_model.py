@@ -271,6 +271,17 @@ def test_equal_groups_are_the_dense_formula_of_all_cells(with_total):
     assert np.isfinite([cell.mean[7] for cell in live]).all()
 
 
+def test_layers_are_added_with_their_variances_and_parts_leave_one_total():
+    added = layer_sum([Estimate(np.array([1.0, 2]), np.array([3.0, 4])), Estimate(np.array([5.0, 6]), np.ones(2))])
+    assert (added.mean.tolist(), added.variance.tolist()) == ([6, 8], [4, 5])
+    for refused in (
+        lambda: layer_sum([]),
+        lambda: estimate_cells(cells(np.random.default_rng(3)), covariates(DAYS), parts=(1,), variant="archive"),
+    ):
+        with pytest.raises(ChainError):
+            refused()
+
+
 # Estimates of series of any level: intervals hold, live estimates stay, and nothing fails in silence.
 
 DAYS_SCALED = 120
