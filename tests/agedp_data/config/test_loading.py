@@ -11,7 +11,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from agedp_data.config import contract_part, parse
+from agedp_data.config import contract_part, load, parse
 from agedp_data.config.amendment import amendment
 from agedp_data.config.contract import comparable
 from agedp_data.config.loading import from_keys, run_file_schema
@@ -103,6 +103,19 @@ def test_an_earlier_contract_with_more_decimals_means_the_same():
     other = {**contract, "promise": {**contract["promise"], "epsilon_total": "182.499999998"}}
     with pytest.raises(ContractChanged, match=r"epsilon_total"):
         require_same_contract(registered, other)
+
+
+def test_a_move_cannot_exceed_the_clamp():
+    text = TEXTS["london"].partition("[promise]")[0] + (
+        '[promise]\nnotion = "neighbourhood"\ndelta_kwh = 51\nwindow_days = 7\nepsilon_per_window = 1\n'
+        'spend = "per-request"\nmax_day_epsilon = 1\nepsilon_total = "unlimited"\n'
+    )
+    assert "[promise] delta_kwh = 51: exceeds clamp_kwh of [series.daily_mean]" in str(refusal(text))
+
+
+def test_a_byte_order_mark_and_line_ends_of_windows_are_read(tmp_path):
+    (tmp_path / "r.toml").write_bytes(b"\xef\xbb\xbf" + TEXTS["london"].replace("\n", "\r\n").encode())
+    assert load(tmp_path / "r.toml").population.min_households == 30
 
 
 COLUMNS = """

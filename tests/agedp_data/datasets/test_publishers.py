@@ -88,26 +88,12 @@ def test_ausgrid_is_recognised_with_an_index_and_other_texts_of_the_labels(heade
     assert parsed.records.energy_wh.tolist() == [list(range(1, 49))]
 
 
-ISO_DATES = {"2010-07-01": 1, "2010-07-02 00:00:00": 2, "2010-07-02T00:00:00.000Z": 2}
-DATES = (
-    {"1/07/2010": 1, "02/07/2010": 2, "1-Jul-10": 1, "02-JUL-10": 2}
-    | ISO_DATES
-    | dict.fromkeys(
-        [
-            "",
-            "31/06/2012",
-            "0/07/2012",
-            "1/13/12",
-            "7/31/2012",
-            "2012-07-32",
-            "2012-07-01 10:00:00",
-            "never",
-            "1/07/0001",
-            "31/12/1969",
-            "1/07/9999",
-        ]
-    )
-)
+NO_DATES = [
+    "", "31/06/2012", "0/07/2012", "1/13/12", "7/31/2012", "2012-07-32", "2012-07-01 10:00:00", "never", "1/07/0001",
+    "31/12/1969", "1/07/9999",
+]  # fmt: skip
+DATES = {"1/07/2010": 1, "02/07/2010": 2, "1-Jul-10": 1, "02-JUL-10": 2} | dict.fromkeys(NO_DATES)
+DATES |= {"2010-07-01": 1, "2010-07-02 00:00:00": 2, "2010-07-02T00:00:00.000Z": 2}
 
 
 def test_each_date_is_day_first_and_read_by_itself():
@@ -124,6 +110,10 @@ def test_consumption_and_controlled_load_are_channels_and_the_rest_is_counted():
     assert reasons(parsed) == [KEPT, KEPT] + [CATEGORY] * 3
     assert parsed.records.channel.tolist()[:2] == [0, 1]
     assert parsed.rejected_row.tolist() == []
+    noted = ausgrid(
+        row("GC", "1/07/2012", quality="NA"), row("CL", "1/07/2012", quality=" NA "), row("GC", "2/07/2012")
+    )
+    assert (reasons(noted), noted.records.notes) == ([KEPT] * 3, {"rows with Row Quality NA (kept)": 2})
     generation = ausgrid(*rows, rules=ReadingRules(layout_keys=AusgridKeys(categories=("GG",))))
     assert reasons(generation) == [CATEGORY, CATEGORY, KEPT, CATEGORY, CATEGORY]
 
