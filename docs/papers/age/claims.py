@@ -205,10 +205,10 @@ def _household_claims(figure: PaperFigure) -> tuple[PaperClaim, ...]:
     return (
         PaperClaim("Figure 7(a)", "After a quick rise the error stays level.", verdicts["level"], parts["level"],
               "[goodness of fit]",
-              "papers/test_households.py::test_figure_7_s_error_is_that_of_a_plain_loop", data, ground["level"]),
+              "papers/test_age.py::test_figure_7_s_error_is_that_of_a_plain_loop", data, ground["level"]),
         PaperClaim("Figure 7(b)", "By eq. 55 the risk falls from 18 hours on.", verdicts["from 18 hours"],
               parts["from 18 hours"], "reference value",
-              "papers/test_households.py::test_forty_homes_have_the_reference_distances_and_losses", data,
+              "papers/test_age.py::test_forty_homes_have_the_reference_distances_and_losses", data,
               ground["from 18 hours"], parts["reading"] if verdicts["from 18 hours"] == "reproduced" else ""),
         PaperClaim("Figure 7(b)", "A household mixes as fast as its chain.", verdicts["mixing"], parts["mixing"],
               "[goodness of fit]",
@@ -217,12 +217,12 @@ def _household_claims(figure: PaperFigure) -> tuple[PaperClaim, ...]:
         PaperClaim("Figure 7(c)", "Ageing has a finite error at any risk, noise alone has not.", verdicts["finite"],
               f"{parts['finite']}, {figure.at('noise alone', 0.05):.3g} by noise alone, growing as 1/ε²; counted"
               f" directly {figure.at('aged, counted directly', 0.05):.3g}{parts['over']}",
-              "[goodness of fit]", "papers/test_households.py::test_few_homes_or_made_up_ones_judge_nothing", data,
+              "[goodness of fit]", "papers/test_age.py::test_few_homes_or_made_up_ones_judge_nothing", data,
               ground["finite"]),
         PaperClaim("eq. 55", "It bounds Δ(t) of household chains.", verdicts["eq. 55"],
               f"it held {parts['eq. 55 held']}; proved for reversible chains only, and others fall below the"
               " truth; Fill's holds for all", "[chains], [errata]",
-              "papers/test_households.py::test_eq_55_is_counted_home_by_home_against_matrix_powers", data,
+              "papers/test_age.py::test_eq_55_is_counted_home_by_home_against_matrix_powers", data,
               ground["eq. 55"]),
     )  # fmt: skip
 

@@ -27,8 +27,7 @@ from agedp_data.ledger.lifecycle import (
 )
 from agedp_data.ledger.records import NO_HASH, columns_of, sha256, text_of
 from agedp_data.ledger.transfer import complete_export, export_population, format_export, parse_export, recovered_rows
-from tests.agedp_data.ledger.conftest import Book, everywhere
-from tests.agedp_data.ledger.texts import claim, promise
+from tests.agedp_data.ledger.conftest import Book, claim, everywhere, promise
 
 # Contracts that follow each other, ledgers that are closed, copied row by row, or begun again from their rows.
 

@@ -20,8 +20,7 @@ from agedp_data.ledger import Ledger
 from agedp_data.ledger.backends import backend, postgresql
 from agedp_data.ledger.backends.backend import transaction
 from agedp_data.ledger.backends.connect import database_at
-from tests.agedp_data.ledger.behind import raw
-from tests.agedp_data.ledger.conftest import Book
+from tests.agedp_data.ledger.conftest import Book, raw
 from tests.postgresql import PASSWORD, ROLE
 
 # A ledger on a PostgreSQL server: drawn once whatever the server, the network and other writers do.

@@ -20,8 +20,7 @@ from agedp_data.ledger import Ledger
 from agedp_data.ledger.backends import sqlite
 from agedp_data.ledger.backends.backend import transaction
 from agedp_data.ledger.records import header_of
-from tests.agedp_data.ledger.conftest import everywhere
-from tests.agedp_data.ledger.texts import promise
+from tests.agedp_data.ledger.conftest import everywhere, promise
 
 # What a ledger takes, stores and refuses: a day is drawn once, within the rules, and read for ever.
 

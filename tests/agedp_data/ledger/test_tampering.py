@@ -12,8 +12,7 @@ import psycopg
 import pytest
 
 from agedp_data.errors import LedgerError
-from tests.agedp_data.ledger.behind import TABLES, faults, raw, rechain
-from tests.agedp_data.ledger.conftest import everywhere
+from tests.agedp_data.ledger.conftest import TABLES, everywhere, faults, raw, rechain
 
 # Every edit behind the ledger's back is found, in a file and on a server; slips are refused by the database itself.
 

@@ -15,7 +15,7 @@ from agedp_data.errors import LedgerBehind, LedgerError
 from agedp_data.ledger import witness as witness_module
 from agedp_data.ledger.records import NO_HASH
 from agedp_data.ledger.witness import CommitWitness, FileWitness, WitnessState, witness_at
-from tests.agedp_data.ledger.witnesses import KINDS, place_of, stored_row
+from tests.agedp_data.ledger.conftest import KINDS, place_of, stored_row
 
 # Every interleaving of runs, deaths and restored snapshots: no day has two published values, no ledger is stuck.
 
