@@ -255,7 +255,7 @@ STEP = re.compile(r"Next: agedp (.*?)  # \S.*")
 
 
 @pytest.fixture(scope="module")
-def unreleased_steps(tmp_path_factory: pytest.TempPathFactory) -> World:
+def fresh(tmp_path_factory: pytest.TempPathFactory) -> World:
     return make(tmp_path_factory.mktemp("unreleased") / "my world", mode="archive")
 
 
@@ -276,8 +276,8 @@ def parse(words: list[str]) -> None:
     sub.make_context(name, list(rest))
 
 
-def test_each_step_of_a_first_release_works_and_leads_to_the_next(unreleased_steps: World, tmp_path: Path) -> None:
-    world = unreleased_steps.copy(tmp_path / "my world")
+def test_each_step_of_a_first_release_works_and_leads_to_the_next(fresh: World, tmp_path: Path) -> None:
+    world = fresh.copy(tmp_path / "my world")
     planned = steps(world.succeed("plan", "run.toml"))
     assert planned == [["compare", "run.toml"], ["run", "run.toml"]]
     world.succeed(*planned[0])
@@ -290,8 +290,8 @@ def test_each_step_of_a_first_release_works_and_leads_to_the_next(unreleased_ste
         assert steps(world.succeed(*words)) == []
 
 
-def test_each_step_of_a_sample_an_init_and_a_transfer_works(unreleased_steps: World, tmp_path: Path) -> None:
-    world = unreleased_steps.copy(tmp_path / "my world")
+def test_each_step_of_a_sample_an_init_and_a_transfer_works(fresh: World, tmp_path: Path) -> None:
+    world = fresh.copy(tmp_path / "my world")
     sample = ("sample", "london", "a sample", "--households", "4", "--days", "3")
     printed = world.succeed(*sample)
     assert [words[0] for words in steps(printed)] == ["plan", "run"]

@@ -103,7 +103,7 @@ epsilon_total = 30
 """
 
 
-def rows_of_temporal(ledger: Path) -> tuple[ReleaseRecord, ...]:
+def ledger_rows(ledger: Path) -> tuple[ReleaseRecord, ...]:
     with Ledger.open(f"sqlite:///{ledger}") as opened:
         return opened.rows()
 
@@ -116,7 +116,7 @@ def test_the_stated_leakage_is_that_of_the_kernel_itself(tmp_path, notion, model
     promise = {"promise": PROMISE.format(horizon=6, budget="exact")} if notion == "temporal" else {"total": "2.5"}
     world = make(tmp_path / "world", mode="archive", model=model, **promise)
     world.agedp("run", "run.toml")
-    losses = [row.loss / 1e9 for row in rows_of_temporal(world.folder / "out/ledger.sqlite")]
+    losses = [row.loss / 1e9 for row in ledger_rows(world.folder / "out/ledger.sqlite")]
     assert len(losses) == (6 if notion == "temporal" else 5)  # the other total is spent after five days
     release = world.folder / "out" / "release"
     statement = json.loads((release / "statement.json").read_text())
@@ -148,4 +148,4 @@ def test_days_too_much_alike_are_refused_before_the_draw(tmp_path, horizon, budg
     ran = world.agedp("run", "run.toml")
     assert (ran.status, message in ran.err) == (3, True)
     ledger = world.folder / "out" / "ledger.sqlite"
-    assert not ledger.exists() or rows_of_temporal(ledger) == ()
+    assert not ledger.exists() or ledger_rows(ledger) == ()

@@ -179,30 +179,30 @@ VERIFY = ("verify", "out/release", "--ledger")
 
 @pytest.fixture(scope="module")
 def published(tmp_path_factory: pytest.TempPathFactory) -> World:
-    world_ledger = make(tmp_path_factory.mktemp("published") / "world", mode="archive", total="4")
-    world_ledger.edit(("last_day = 2013-02-07", "last_day = 2013-02-06"))
-    world_ledger.succeed("run", "run.toml")
-    world_ledger.edit(("last_day = 2013-02-06", "last_day = 2013-02-09"))
-    return world_ledger
+    five = make(tmp_path_factory.mktemp("published") / "world", mode="archive", total="4")
+    five.edit(("last_day = 2013-02-07", "last_day = 2013-02-06"))
+    five.succeed("run", "run.toml")
+    five.edit(("last_day = 2013-02-06", "last_day = 2013-02-09"))
+    return five
 
 
 @pytest.fixture
-def world_ledger(published: World, tmp_path: Path) -> World:
+def five(published: World, tmp_path: Path) -> World:
     """Five days released at 0.5; the last day was then edited to come after them."""
     return published.copy(tmp_path / "world")
 
 
-def contracts(world_ledger: World) -> int:
-    with Ledger.open(f"sqlite:///{world_ledger.folder}/out/ledger.sqlite") as ledger:
+def contracts(five: World) -> int:
+    with Ledger.open(f"sqlite:///{five.folder}/out/ledger.sqlite") as ledger:
         return len(ledger.contracts())
 
 
-def test_an_amendment_shows_difference_and_bounds_and_asks(world_ledger: World) -> None:
-    amendment = world_ledger.load(*AMEND)
+def test_an_amendment_shows_difference_and_bounds_and_asks(five: World) -> None:
+    amendment = five.load(*AMEND)
     assert (amendment["recorded"], [change["key"] for change in amendment["changes"]]) == (False, ["schedule.last_day"])
     assert (amendment["after"]["next_day"], amendment["after"]["last_day"]) == ("2013-02-07", "2013-02-09")
-    world_ledger.edit(("epsilon_per_day = 0.5", "epsilon_per_day = 0.4"))
-    shown = world_ledger.succeed(*AMEND, answer="n\n")
+    five.edit(("epsilon_per_day = 0.5", "epsilon_per_day = 0.4"))
+    shown = five.succeed(*AMEND, answer="n\n")
     for line in (
         'promise.epsilon_per_day "0.5" "0.4" allowed: tightens the promise',
         'schedule.last_day "2013-02-06" "2013-02-09" allowed',
@@ -212,75 +212,73 @@ def test_an_amendment_shows_difference_and_bounds_and_asks(world_ledger: World) 
         "not recorded",
     ):
         assert line in " ".join(shown.split())
-    world_ledger.succeed(*AMEND)  # nobody answers
-    assert contracts(world_ledger) == 1
-    assert "recorded" in world_ledger.succeed(*AMEND, answer="y\n")
-    assert contracts(world_ledger) == 2
-    assert "nothing to amend" in world_ledger.succeed(*AMEND)
-    assert [row["epsilon"] for row in world_ledger.load("run", "run.toml")["released"]] == ["0.4", "0.4", "0.4"]
+    five.succeed(*AMEND)  # nobody answers
+    assert contracts(five) == 1
+    assert "recorded" in five.succeed(*AMEND, answer="y\n")
+    assert contracts(five) == 2
+    assert "nothing to amend" in five.succeed(*AMEND)
+    assert [row["epsilon"] for row in five.load("run", "run.toml")["released"]] == ["0.4", "0.4", "0.4"]
 
 
-def test_a_folder_is_verified_against_its_ledger(world_ledger: World) -> None:
-    assert "and equals the ledger" in world_ledger.succeed(*VERIFY, OUT)
-    found = world_ledger.load(*VERIFY, OUT)
+def test_a_folder_is_verified_against_its_ledger(five: World) -> None:
+    assert "and equals the ledger" in five.succeed(*VERIFY, OUT)
+    found = five.load(*VERIFY, OUT)
     assert {key: found[key] for key in ("verified", "chain", "not_of_the_release")} == {
         "verified": True, "chain": True, "not_of_the_release": []
     }  # fmt: skip
-    Ledger.open(f"sqlite:///{world_ledger.folder}/other.sqlite", create=True).close()
-    assert "shorter" in world_ledger.refuse(*VERIFY, "sqlite:///other.sqlite", status=3)
-    assert "none.sqlite' does not exist" in world_ledger.refuse(*VERIFY, "sqlite:///none.sqlite", status=3)
-    assert "--ledger: the ledger address cannot be read; write " in world_ledger.refuse(*VERIFY, "out/ledger", status=2)
-    assert "--ledger: no ledger on 'mysql'" in world_ledger.refuse(*VERIFY, "mysql://h/d", status=2)
+    Ledger.open(f"sqlite:///{five.folder}/other.sqlite", create=True).close()
+    assert "shorter" in five.refuse(*VERIFY, "sqlite:///other.sqlite", status=3)
+    assert "none.sqlite' does not exist" in five.refuse(*VERIFY, "sqlite:///none.sqlite", status=3)
+    assert "--ledger: the ledger address cannot be read; write " in five.refuse(*VERIFY, "out/ledger", status=2)
+    assert "--ledger: no ledger on 'mysql'" in five.refuse(*VERIFY, "mysql://h/d", status=2)
 
 
-def test_a_ledger_is_moved_by_a_file(world_ledger: World) -> None:
-    world_ledger.succeed(*AMEND, "--yes")
-    world_ledger.succeed("ledger", "export", "run.toml", "rows.jsonl")
-    assert "--close" in world_ledger.refuse(*IMPORT, status=3)
-    (world_ledger.folder / "rows.jsonl").unlink()
-    world_ledger.succeed("ledger", "export", "run.toml", "rows.jsonl", "--close")
-    assert "closed" in world_ledger.refuse("run", "run.toml", status=3)
-    assert "exists" in world_ledger.refuse("ledger", "export", "run.toml", "rows.jsonl", status=2)
-    world_ledger.succeed(*IMPORT)
-    assert "rows already" in world_ledger.refuse(*IMPORT, status=3)
-    world_ledger.edit((OUT, NEW))
-    world_ledger.succeed("run", "run.toml")
-    world_ledger.succeed("ledger", "verify", "run.toml")
-    world_ledger.succeed(*VERIFY, NEW)
+def test_a_ledger_is_moved_by_a_file(five: World) -> None:
+    five.succeed(*AMEND, "--yes")
+    five.succeed("ledger", "export", "run.toml", "rows.jsonl")
+    assert "--close" in five.refuse(*IMPORT, status=3)
+    (five.folder / "rows.jsonl").unlink()
+    five.succeed("ledger", "export", "run.toml", "rows.jsonl", "--close")
+    assert "closed" in five.refuse("run", "run.toml", status=3)
+    assert "exists" in five.refuse("ledger", "export", "run.toml", "rows.jsonl", status=2)
+    five.succeed(*IMPORT)
+    assert "rows already" in five.refuse(*IMPORT, status=3)
+    five.edit((OUT, NEW))
+    five.succeed("run", "run.toml")
+    five.succeed("ledger", "verify", "run.toml")
+    five.succeed(*VERIFY, NEW)
 
 
-def test_each_statement_is_written_again_by_its_number(world_ledger: World) -> None:
-    sums = world_ledger.folder / "out/release/SHA256SUMS"
+def test_each_statement_is_written_again_by_its_number(five: World) -> None:
+    sums = five.folder / "out/release/SHA256SUMS"
     before = sums.read_text()
-    world_ledger.succeed(*AMEND, "--yes")
-    world_ledger.succeed("run", "run.toml")
+    five.succeed(*AMEND, "--yes")
+    five.succeed("run", "run.toml")
     assert sums.read_text() != before
-    statements = world_ledger.load("ledger", "show", "run.toml", "--statements")
+    statements = five.load("ledger", "show", "run.toml", "--statements")
     assert [(row["version"], row["released"], row["last"]) for row in statements] == [
         (1, 5, "2013-02-06"), (2, 8, "2013-02-09"),
     ]  # fmt: skip
-    lines = world_ledger.succeed("ledger", "show", "run.toml").splitlines()
+    lines = five.succeed("ledger", "show", "run.toml").splitlines()
     assert [line.split()[0] for line in lines[-2:]] == [str(row["seq"]) for row in statements]
     assert len([line for line in lines if "released" in line]) == 8
     words = ("publish", "run.toml", "--statement")
-    world_ledger.succeed(*words, str(statements[0]["seq"]))
+    five.succeed(*words, str(statements[0]["seq"]))
     assert sums.read_text() == before
-    assert "give one" in world_ledger.refuse(*words, "3", "--as-of", "2026-01-01", status=2)
-    assert "ledger show" in world_ledger.refuse(*words, "1", status=2)
+    assert "give one" in five.refuse(*words, "3", "--as-of", "2026-01-01", status=2)
+    assert "ledger show" in five.refuse(*words, "1", status=2)
 
 
-def test_accounts_of_households_are_for_the_terminal_alone(
-    world_ledger: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shown = world_ledger.succeed("ledger", "households", "run.toml")
+def test_accounts_of_households_are_for_the_terminal_alone(five: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = five.succeed("ledger", "households", "run.toml")
     assert shown.startswith("Accounts of populations (confidential)\n")
     assert (
         "Largest loss about all days of a household: 2.5\nThis population alone: 0.5 about a day, 2.5 in all" in shown
     )
-    assert world_ledger.agedp("ledger", "households", "run.toml", "--json").status == 2
-    refused = world_ledger.refuse("ledger", "households", "run.toml", "--rebuild", status=2)
+    assert five.agedp("ledger", "households", "run.toml", "--json").status == 2
+    refused = five.refuse("ledger", "households", "run.toml", "--rebuild", status=2)
     assert "agedp ledger households --rebuild is withdrawn, 0.2 had it" in refused
-    (world_ledger.folder / "out" / "confidential" / "household_register.sqlite").unlink()
-    assert "do not know this one yet" in world_ledger.refuse("ledger", "households", "run.toml", status=3)
+    (five.folder / "out" / "confidential" / "household_register.sqlite").unlink()
+    assert "do not know this one yet" in five.refuse("ledger", "households", "run.toml", status=3)
     monkeypatch.setenv("PREFECT__FLOW_RUN_ID", "of a flow run")
-    assert "not in Prefect" in world_ledger.refuse("ledger", "households", "run.toml", status=3)
+    assert "not in Prefect" in five.refuse("ledger", "households", "run.toml", status=3)

@@ -577,7 +577,7 @@ GIVEN = {
     "curve": b"age_days,total_variation\n1,0.9\n2,0.5\n7,0.25\n30,0\n",
     "kernel": b"0.5,0.3,0.2\n0.1,0.8,0.1\n0.25,0.25,0.5\n",
 }
-ODD_ROSTER = [*NUMBERS, *IDS, "1e999999999", "1e-999999999", "9" * 5000, "0.9999999999", "1.0000000001", "1e-400", "-0"]
+ODD_CELLS = [*NUMBERS, *IDS, "1e999999999", "1e-999999999", "9" * 5000, "0.9999999999", "1.0000000001", "1e-400", "-0"]
 
 
 def never_below(bound: LeakageBound, text: str) -> None:
@@ -600,7 +600,7 @@ def test_a_spoilt_curve_or_kernel_is_a_bound_or_is_refused(tmp_path, kind, trial
     document["model"][kind] = "given.csv"
     run = parse(toml(document), base=tmp_path, name="r.toml")
     for _ in range(trials):
-        (tmp_path / "given.csv").write_bytes(data := spoilt_roster(GIVEN[kind], choice, ODD_ROSTER))
+        (tmp_path / "given.csv").write_bytes(data := spoilt_roster(GIVEN[kind], choice, ODD_CELLS))
         try:
             with in_time(), warnings.catch_warnings():
                 warnings.simplefilter("error")

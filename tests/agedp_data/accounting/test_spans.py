@@ -401,7 +401,7 @@ def test_kinds_of_releases_add_and_the_pure_sum_is_never_exceeded() -> None:
 # The aged profile of a span against the enumeration of all days and results of a small chain.
 
 MIXES = np.array([[0.8, 0.15, 0.05], [0.1, 0.7, 0.2], [0.3, 0.1, 0.6]])
-DELTAS_AGED = [Decimal(0), Decimal("1e-6"), Decimal("0.001"), Decimal("0.02"), Decimal("0.2")]
+SPAN_DELTAS = [Decimal(0), Decimal("1e-6"), Decimal("0.001"), Decimal("0.02"), Decimal("0.2")]
 
 
 def results(daily: Floats, to_present: Floats, answers: list[Floats]) -> Floats:
@@ -438,10 +438,10 @@ def test_no_two_present_states_differ_by_more_than_the_profile(age: int, scales:
     np.testing.assert_allclose(laws.sum(axis=1), 1)
     curve, pure = compose(laplace_curve([2] * len(scales), scales)), sum(round(2 / b * NANO) + 1 for b in scales)
     distance = float(total_variation(MIXES, [age])[0])
-    figures = [aged_epsilon(curve, distance, delta, pure=pure) for delta in DELTAS_AGED]
+    figures = [aged_epsilon(curve, distance, delta, pure=pure) for delta in SPAN_DELTAS]
     assert figures == sorted(figures, reverse=True)
     assert figures[-1] < figures[0] < pure
-    for delta, figure in zip(DELTAS_AGED, figures, strict=True):
+    for delta, figure in zip(SPAN_DELTAS, figures, strict=True):
         assert hockey_stick(laws, figure / NANO) <= float(delta) + 1e-12
 
 

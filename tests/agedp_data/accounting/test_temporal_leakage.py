@@ -362,7 +362,7 @@ def second_order(seed):
     return np.random.default_rng(seed).dirichlet(np.full(2, 0.8), size=(2, 2))
 
 
-def by_hand_order(chain, losses, leaps):
+def by_leaps(chain, losses, leaps):
     """The recursion of docs/mathematics.md with leaps, kernels by numpy's powers and leakage by Algorithm 1."""
     powers, course = [np.linalg.matrix_power(chain, j) for j in range(leaps + 1)], []
     for t in range(len(losses)):
@@ -394,8 +394,8 @@ def test_it_is_the_least_over_the_leaps(leaps):
     losses = [0.3, 0.8, 0.1, 0.5, 0.4, 0.6]
     for chain in (pair_chain(second_order(4)), dense(3, 2)):
         totals = recursion_by_leaps(chain, max_days=leaps).leakage_totals(losses)
-        np.testing.assert_allclose(totals.backward, by_hand_order(reversed_chain(chain), losses, leaps), rtol=1e-9)
-        np.testing.assert_allclose(totals.forward, by_hand_order(chain, losses[::-1], leaps)[::-1], rtol=1e-9)
+        np.testing.assert_allclose(totals.backward, by_leaps(reversed_chain(chain), losses, leaps), rtol=1e-9)
+        np.testing.assert_allclose(totals.forward, by_leaps(chain, losses[::-1], leaps)[::-1], rtol=1e-9)
         np.testing.assert_allclose(totals.total, totals.backward + totals.forward - losses)
 
 
@@ -409,10 +409,7 @@ def test_the_limit_is_what_long_series_build_up_to_and_budgets_hold(leaps):
     plan = allocate_with(recursion, alpha=1.0, horizon=8, method="best")
     for losses in (plan, round_up_losses(recursion, plan, alpha=1.0)):
         assert recursion.leakage_totals(losses).total.max() <= 1.0
-        behind, ahead = (
-            by_hand_order(reversed_chain(chain), losses, leaps),
-            by_hand_order(chain, losses[::-1], leaps)[::-1],
-        )
+        behind, ahead = (by_leaps(reversed_chain(chain), losses, leaps), by_leaps(chain, losses[::-1], leaps)[::-1])
         assert (behind + ahead - losses).max() <= 1 + 1e-9
 
 

@@ -114,11 +114,11 @@ def test_states_of_a_contract_that_no_agedp_wrote_are_refused():
 
 # A contract's text is parsed once, to the sections of the run file that registered it, each when it is asked for.
 
-EXAMPLES_VALUE = sorted((Path(__file__).parents[3] / "docs" / "examples").glob("*.toml"))
+RUN_FILES = sorted((Path(__file__).parents[3] / "docs" / "examples").glob("*.toml"))
 UNKNOWN = {"use": {"statistic": "mean", "clamp_kwh": "-1", "share": "1"}}
 
 
-@pytest.mark.parametrize("path", EXAMPLES_VALUE, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", RUN_FILES, ids=lambda path: path.stem)
 def test_its_parts_are_those_of_the_run_file(path):
     run = load(path)
     written = contract_part(run, model=None)
@@ -140,7 +140,7 @@ def free(schedule):
 
 
 def test_dates_and_numbers_are_values_and_names_stay_text():
-    live = contract_part(load(next(path for path in EXAMPLES_VALUE if path.stem == "london-live")), model="ab12")
+    live = contract_part(load(next(path for path in RUN_FILES if path.stem == "london-live")), model="ab12")
     contract = Contract(live | {"population": {"name": "2013-01-01", "min_households": 9}})
     assert (contract.population.name, contract.population.min_households) == ("2013-01-01", 9)
     assert (contract.model.period, contract.model.level) == ((date(2025, 2, 1), date(2026, 1, 31)), Decimal("0.95"))

@@ -215,54 +215,48 @@ def test_a_bound_that_is_none_is_refused(arguments):
 
 # The leakage bound of a population against its households one by one.
 
-AGES_POPULATION = np.array([1, 6, 48])
-GRID_POPULATION = np.array([0.1, 1.0, 3.0, 10.0, np.inf])
-CHAINS_POPULATION = np.random.default_rng(8).dirichlet(np.full(4, 0.5), size=(300, 4))
+TIMES = np.array([1, 6, 48])
+GRIDS = np.array([0.1, 1.0, 3.0, 10.0, np.inf])
+HOMES = np.random.default_rng(8).dirichlet(np.full(4, 0.5), size=(300, 4))
 ALL = np.ones(300, bool)
 
 
 def test_tables_and_bounds_are_the_maxima_over_households():
-    known = leakage_bound(
-        reverse(CHAINS_POPULATION), AGES_POPULATION, GRID_POPULATION, reliable=ALL, forward=CHAINS_POPULATION
-    )
-    for table, kernels in ((known.backward, reverse(CHAINS_POPULATION)), (known.forward, CHAINS_POPULATION)):
-        exact = np.array([leakage(power(kernels, t), GRID_POPULATION[:, None]).max(axis=1) for t in AGES_POPULATION])
-        assert (table >= np.minimum(exact, GRID_POPULATION) - 1e-15).all()
+    known = leakage_bound(reverse(HOMES), TIMES, GRIDS, reliable=ALL, forward=HOMES)
+    for table, kernels in ((known.backward, reverse(HOMES)), (known.forward, HOMES)):
+        exact = np.array([leakage(power(kernels, t), GRIDS[:, None]).max(axis=1) for t in TIMES])
+        assert (table >= np.minimum(exact, GRIDS) - 1e-15).all()
         np.testing.assert_allclose(table, exact, atol=2e-9)
-    behind = total_variation(CHAINS_POPULATION, AGES_POPULATION).max(axis=0)  # of the reversed chain
+    behind = total_variation(HOMES, TIMES).max(axis=0)  # of the reversed chain
     np.testing.assert_allclose(known.bounds["total_variation"], behind, atol=2e-9)
     assert (known.bounds["total_variation"] >= behind).all()
-    assert abs(total_variation(reverse(CHAINS_POPULATION), AGES_POPULATION).max(axis=0)[0] - behind[0]) > 0.003
+    assert abs(total_variation(reverse(HOMES), TIMES).max(axis=0)[0] - behind[0]) > 0.003
     assert (known.bounds["reversibilised"] >= known.bounds["total_variation"] - 2e-9).all()
     assert "spectral" not in known.bounds
     assert (known.assume, known.steps_per_day) == ("markov", 48)
-    alone = leakage_bound(
-        reverse(CHAINS_POPULATION), AGES_POPULATION, GRID_POPULATION, reliable=ALL
-    )  # what lies ahead changes nothing of ageing
+    alone = leakage_bound(reverse(HOMES), TIMES, GRIDS, reliable=ALL)  # what lies ahead changes nothing of ageing
     assert (known.bounds["total_variation"] == alone.bounds["total_variation"]).all()
     assert alone.forward is None
 
 
 def test_one_household_that_does_not_forget_decides_for_all():
-    mixes, unreliable = ALL.copy(), reverse(CHAINS_POPULATION)
+    mixes, unreliable = ALL.copy(), reverse(HOMES)
     mixes[131], unreliable[131] = False, np.nan  # nothing is computed, so nothing need be known
-    known = leakage_bound(unreliable, AGES_POPULATION, GRID_POPULATION, reliable=mixes, forward=CHAINS_POPULATION)
+    known = leakage_bound(unreliable, TIMES, GRIDS, reliable=mixes, forward=HOMES)
     for table in (known.backward, known.forward):
-        np.testing.assert_array_equal(table, np.tile(GRID_POPULATION, (3, 1)))
+        np.testing.assert_array_equal(table, np.tile(GRIDS, (3, 1)))
     for method in ("total_variation", "spectral", "reversibilised"):
         np.testing.assert_array_equal(known.bounds[method], np.ones(3))
 
 
 def test_a_household_of_one_state_adds_nothing():
-    quiet, some = np.full((1, 4, 4), np.nan), reverse(CHAINS_POPULATION[:5])
+    quiet, some = np.full((1, 4, 4), np.nan), reverse(HOMES[:5])
     quiet[0, 2] = [0, 0, 1, 0]
-    alone = leakage_bound(quiet, AGES_POPULATION, GRID_POPULATION, reliable=[True])
+    alone = leakage_bound(quiet, TIMES, GRIDS, reliable=[True])
     np.testing.assert_array_equal(alone.backward, np.zeros((3, 5)))
     np.testing.assert_array_equal(alone.bounds["total_variation"], np.zeros(3))
-    both = leakage_bound(np.concatenate((some, quiet)), AGES_POPULATION, GRID_POPULATION, reliable=[True] * 6)
-    np.testing.assert_array_equal(
-        both.backward, leakage_bound(some, AGES_POPULATION, GRID_POPULATION, reliable=[True] * 5).backward
-    )
+    both = leakage_bound(np.concatenate((some, quiet)), TIMES, GRIDS, reliable=[True] * 6)
+    np.testing.assert_array_equal(both.backward, leakage_bound(some, TIMES, GRIDS, reliable=[True] * 5).backward)
 
 
 @pytest.mark.parametrize("place", [0, 1, 2])
@@ -270,10 +264,10 @@ def test_one_chain_of_many_that_is_not_reversible_leaves_no_spectral_bound(place
     """In any batch: the bound of [A] eq. 55 holds for reversible chains alone."""
     monkeypatch.setattr(population_bound, "_CHAINS_PER_BATCH", 1)
     symmetric = np.tile([[0.6, 0.2, 0.2], [0.2, 0.6, 0.2], [0.2, 0.2, 0.6]], (3, 1, 1))
-    assert population_bound.max_spectral_bound(symmetric, AGES_POPULATION) is not None
+    assert population_bound.max_spectral_bound(symmetric, TIMES) is not None
     turning = symmetric.copy()
     turning[place] = [[0.1, 0.8, 0.1], [0.1, 0.1, 0.8], [0.8, 0.1, 0.1]]
-    assert population_bound.max_spectral_bound(turning, AGES_POPULATION) is None
+    assert population_bound.max_spectral_bound(turning, TIMES) is None
 
 
 DISTANCES = np.array([[0.9, 0.5, 0.2], [0.8, 0.7, 0.0]])
@@ -282,37 +276,15 @@ DISTANCES = np.array([[0.9, 0.5, 0.2], [0.8, 0.7, 0.0]])
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (
-            lambda: leakage_bound(np.zeros((0, 2, 2)), AGES_POPULATION, GRID_POPULATION, reliable=[]),
-            "at least one household",
-        ),
-        (
-            lambda: leakage_bound(CHAINS_POPULATION, AGES_POPULATION, GRID_POPULATION, reliable=[True]),
-            "at least one household",
-        ),
-        (
-            lambda: leakage_bound(CHAINS_POPULATION[0], AGES_POPULATION, GRID_POPULATION, reliable=[True]),
-            "at least one household",
-        ),
-        (
-            lambda: leakage_bound(
-                CHAINS_POPULATION, AGES_POPULATION, GRID_POPULATION, reliable=ALL, forward=CHAINS_POPULATION[:3]
-            ),
-            "same households",
-        ),
+        (lambda: leakage_bound(np.zeros((0, 2, 2)), TIMES, GRIDS, reliable=[]), "at least one household"),
+        (lambda: leakage_bound(HOMES, TIMES, GRIDS, reliable=[True]), "at least one household"),
+        (lambda: leakage_bound(HOMES[0], TIMES, GRIDS, reliable=[True]), "at least one household"),
+        (lambda: leakage_bound(HOMES, TIMES, GRIDS, reliable=ALL, forward=HOMES[:3]), "same households"),
         *(
-            (
-                lambda d=d: leakage_bound_from_distances(d, AGES_POPULATION, GRID_POPULATION, reliable=[True] * 2),
-                "at least one household",
-            )
+            (lambda d=d: leakage_bound_from_distances(d, TIMES, GRIDS, reliable=[True] * 2), "at least one household")
             for d in (DISTANCES[0], DISTANCES[:, :2], np.zeros((0, 3)))
         ),
-        (
-            lambda: leakage_bound_from_distances(
-                DISTANCES + 0.2, AGES_POPULATION, GRID_POPULATION, reliable=[True] * 2
-            ),
-            "from 0 to 1",
-        ),
+        (lambda: leakage_bound_from_distances(DISTANCES + 0.2, TIMES, GRIDS, reliable=[True] * 2), "from 0 to 1"),
     ],
 )
 def test_a_population_needs_households_and_marks(call, message):
@@ -321,14 +293,14 @@ def test_a_population_needs_households_and_marks(call, message):
 
 
 def test_of_distances_alone_the_largest_makes_the_table():
-    known = leakage_bound_from_distances(DISTANCES, AGES_POPULATION, GRID_POPULATION, reliable=[True, True])
-    exact = np.log1p(np.array([0.9, 0.7, 0.2])[:, None] * np.expm1(GRID_POPULATION[:-1]))
+    known = leakage_bound_from_distances(DISTANCES, TIMES, GRIDS, reliable=[True, True])
+    exact = np.log1p(np.array([0.9, 0.7, 0.2])[:, None] * np.expm1(GRIDS[:-1]))
     np.testing.assert_allclose(known.backward[:, :-1], exact, atol=2e-9)
     assert (known.backward[:, :-1] >= exact).all()
     np.testing.assert_allclose(known.bounds["total_variation"], [0.9, 0.7, 0.2], atol=2e-9)
     assert not known.has_both_directions
-    never = leakage_bound_from_distances(DISTANCES, AGES_POPULATION, GRID_POPULATION, reliable=[True, False])
-    np.testing.assert_array_equal(never.backward, np.tile(GRID_POPULATION, (3, 1)))
+    never = leakage_bound_from_distances(DISTANCES, TIMES, GRIDS, reliable=[True, False])
+    np.testing.assert_array_equal(never.backward, np.tile(GRIDS, (3, 1)))
     both = leakage_bound_from_distances([[0.5], [0.2]], [48], [1.0], reliable=[True, True], forward=[[0.1], [0.3]])
     expected = np.log1p(np.array([0.5, 0.3]) * np.expm1(1.0))
     np.testing.assert_allclose([both.backward[0, 0], both.forward[0, 0]], expected, atol=2e-9)
@@ -370,7 +342,7 @@ def test_hulls_and_largest_bounds_are_those_of_every_household(chains):
 
 # Members of a nested family: exact bounds that lie above a household's leakage where its total variation does.
 
-STEPS_FAMILY = np.array([1, 2, 5, 20])
+EVERY_AGE = np.array([1, 2, 5, 20])
 
 
 def table(text: str) -> NestedFamily:
@@ -386,9 +358,9 @@ def test_the_default_family_decays_with_its_time_constants():
 
 @pytest.mark.parametrize("member", [1, 3, 10])
 def test_a_member_is_the_bound_of_its_total_variation(member):
-    bound = DEFAULT_FAMILY.member_bound(member, STEPS_FAMILY, steps_per_day=1, assume="markov", forward=True)
-    distances = DEFAULT_FAMILY.distances(STEPS_FAMILY, steps_per_day=1)[member - 1]
-    for age, distance in zip(STEPS_FAMILY.tolist(), distances.tolist(), strict=True):
+    bound = DEFAULT_FAMILY.member_bound(member, EVERY_AGE, steps_per_day=1, assume="markov", forward=True)
+    distances = DEFAULT_FAMILY.distances(EVERY_AGE, steps_per_day=1)[member - 1]
+    for age, distance in zip(EVERY_AGE.tolist(), distances.tolist(), strict=True):
         expected = np.log1p(distance * np.expm1(LOSS_GRID[:-1]))
         for direction in ("backward", "forward"):
             found = bound(age, LOSS_GRID[:-1], direction=direction, method="tight")
@@ -398,17 +370,17 @@ def test_a_member_is_the_bound_of_its_total_variation(member):
 
 def test_a_household_lies_below_a_member_just_where_its_leakage_does():
     rng, losses = np.random.default_rng(2), LOSS_GRID[:-1:12]
-    family = DEFAULT_FAMILY.distances(STEPS_FAMILY, steps_per_day=2)
+    family = DEFAULT_FAMILY.distances(EVERY_AGE, steps_per_day=2)
     for _ in range(12):
         kernel = rng.dirichlet(np.full(3, rng.choice([0.2, 1.0, 5.0])), size=3) + np.eye(3) * rng.choice(
             [0.0, 1.0, 20.0]
         )
         kernel /= kernel.sum(axis=1, keepdims=True)
-        [member] = smallest_members(total_variation_forward(kernel, STEPS_FAMILY)[None], family)
+        [member] = smallest_members(total_variation_forward(kernel, EVERY_AGE)[None], family)
         above = [
             all(
                 (leakage(np.linalg.matrix_power(kernel, step), losses) <= np.log1p(d * np.expm1(losses)) + 1e-12).all()
-                for step, d in zip(STEPS_FAMILY.tolist(), distances.tolist(), strict=True)
+                for step, d in zip(EVERY_AGE.tolist(), distances.tolist(), strict=True)
             )
             for distances in family
         ]
@@ -442,7 +414,7 @@ def test_a_table_that_is_no_nested_family_is_refused(text, problem):
 # What holds of every leakage function: of kernels in floats, of tables and pieces in whole billionths.
 
 NANO = 10**9
-CHAINS_CONTRACT = {
+CASES = {
     "slow": np.array([[0.9, 0.08, 0.02], [0.05, 0.9, 0.05], [0.02, 0.18, 0.8]]),
     "drift": np.array([[0.8, 0.2], [0.0, 1.0]]),
     "turning": np.eye(2)[::-1],
@@ -478,7 +450,7 @@ def in_billionths(chain, bound, part):
 
 
 def tries(name):
-    chain = CHAINS_CONTRACT[name]
+    chain = CASES[name]
     keys = {"reliable": [True], "forward": chain[None], "steps_per_day": 1}
     table, pieces = (leakage_bound(chain[None], [1], LOSS_GRID, pieces=pieces, **keys) for pieces in (False, True))
     distance = max(np.abs(x - y).sum() / 2 for x in chain for y in chain)
@@ -493,7 +465,7 @@ def tries(name):
     yield "pieces in billionths", in_billionths(chain, pieces, 1e-9)
 
 
-FUNCTIONS = {f"{function} of {chain}": tried for chain in CHAINS_CONTRACT for function, tried in tries(chain)}
+FUNCTIONS = {f"{function} of {chain}": tried for chain in CASES for function, tried in tries(chain)}
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

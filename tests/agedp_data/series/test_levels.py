@@ -160,22 +160,22 @@ def test_a_replaced_day_moves_every_level_by_the_clamp_at_once(tmp_path, clamp_w
 
 # A list of clamps: exact layers, sensitivities against all small neighbours, contracts with and without layers.
 
-SHARES_LAYERS = {2: "[0.77, 0.23]", 3: "[0.5, 0.3, 0.2]", 4: "[0.4, 0.3, 0.2, 0.1]"}
+LAYER_SHARES = {2: "[0.77, 0.23]", 3: "[0.5, 0.3, 0.2]", 4: "[0.4, 0.3, 0.2, 0.1]"}
 SMALL = [(1, 3), (2, 3), (1, 2, 5), (1, 2, 3, 4)]
 
 
-def run_layers(clamps, *keys):
+def layered_run(clamps, *keys):
     """The run file with these clamps in watt-hours, read as a user's text."""
     listed = [f"0.{clamp:03}" for clamp in clamps]
-    clamp = f"[{', '.join(listed)}]\nshare = {SHARES_LAYERS[len(clamps)]}" if len(clamps) > 1 else listed[0]
+    clamp = f"[{', '.join(listed)}]\nshare = {LAYER_SHARES[len(clamps)]}" if len(clamps) > 1 else listed[0]
     return parse(LONDON.replace("= 50", "\n".join([f"= {clamp}", *keys])), base=Path("/data"), name="run.toml")
 
 
 def layers(clamps, *keys):
-    return [series for name, series in run_layers(clamps, *keys).series.items() if name.startswith("daily_mean/")]
+    return [series for name, series in layered_run(clamps, *keys).series.items() if name.startswith("daily_mean/")]
 
 
-def vector_layers(of, day_wh, usable=True):
+def layer_vector(of, day_wh, usable=True):
     """The layers of one household's day: what each exact sum gains by it."""
     return tuple(exact_sums.vector(layer, day_wh, usable)[0] for layer in of)
 
@@ -186,16 +186,16 @@ def test_layers_of_a_day_add_up_to_the_clamped_day(clamps):
         of = layers(clamps, f"missing_kwh = 0.{missing:03}")
         for day_wh in range(clamps[-1] + 3):
             cut = [min(max(day_wh - low, 0), high - low) for low, high in pairwise((0, *clamps))]
-            assert vector_layers(of, day_wh) == tuple(cut)
+            assert layer_vector(of, day_wh) == tuple(cut)
             assert sum(cut) == min(day_wh, clamps[-1])
-        assert sum(vector_layers(of, 0, usable=False)) == missing
-        assert vector_layers(of, 0, usable=False) == vector_layers(of, missing)
+        assert sum(layer_vector(of, 0, usable=False)) == missing
+        assert layer_vector(of, 0, usable=False) == layer_vector(of, missing)
 
 
 @pytest.mark.parametrize("clamps", SMALL)
 def test_a_replaced_day_moves_all_layers_by_their_widths(clamps):
     of, days = layers(clamps), range(clamps[-1] + 3)
-    vectors = [vector_layers(of, day_wh) for day_wh in days] + [vector_layers(of, 0, usable=False)]
+    vectors = [layer_vector(of, day_wh) for day_wh in days] + [layer_vector(of, 0, usable=False)]
     changes = np.array([np.abs(np.subtract(*pair)) for pair in product(vectors, repeat=2)])
     widths = [layer.sensitivity("replacement") for layer in of]
     assert changes.max(axis=0).tolist() == widths == np.diff([0, *clamps]).tolist()
@@ -208,7 +208,7 @@ def test_the_joint_loss_of_a_day_is_the_sum_over_its_layers(clamps):
     of = layers(clamps)
     scales = np.arange(1, len(of) + 1) * 1.7
     stated = sum(layer.sensitivity("replacement") / scale for layer, scale in zip(of, scales, strict=True))
-    vectors = np.array([vector_layers(of, day_wh) for day_wh in range(clamps[-1] + 2)])
+    vectors = np.array([layer_vector(of, day_wh) for day_wh in range(clamps[-1] + 2)])
     outputs = np.array(list(product(range(-2, clamps[-1] + 3), repeat=len(of))))
     logs = -(np.abs(outputs[:, None, :] - vectors) / scales).sum(axis=2)  # discrete Laplace, up to a constant
     loss = (logs[:, :, None] - logs[:, None, :]).max()
@@ -223,7 +223,7 @@ def test_a_bounded_change_moves_a_layer_by_it_or_the_width(clamps):
     for size in days:
         changes = np.array(
             [
-                np.abs(np.subtract(vector_layers(of, a), vector_layers(of, b)))
+                np.abs(np.subtract(layer_vector(of, a), layer_vector(of, b)))
                 for a, b in product(days, repeat=2)
                 if abs(a - b) <= size
             ]
@@ -234,11 +234,11 @@ def test_a_bounded_change_moves_a_layer_by_it_or_the_width(clamps):
 
 
 def test_a_contract_with_layers_names_its_form_and_reads_back():
-    contract = contract_part(run_layers((30, 75), "missing_kwh = 0.04"), model=None)
+    contract = contract_part(layered_run((30, 75), "missing_kwh = 0.04"), model=None)
     assert (contract["form"], contract["needs"]) == (2, "0.2")
     assert (
         contract["series"]["daily_mean/1"].keys()
-        == contract_part(run_layers((30,)), model=None)["series"]["daily_mean"].keys()
+        == contract_part(layered_run((30,)), model=None)["series"]["daily_mean"].keys()
     )
     upper = contract["series"]["daily_mean/2"]
     assert [upper[key] for key in ("clamp_kwh", "above_kwh", "missing_kwh", "share")] == [
@@ -248,7 +248,7 @@ def test_a_contract_with_layers_names_its_form_and_reads_back():
         "0.23",
     ]
     stored = series_of(meaning(json.loads(canonical(contract))))
-    assert stored == run_layers((30, 75), "missing_kwh = 0.04").series
+    assert stored == layered_run((30, 75), "missing_kwh = 0.04").series
     assert isinstance(stored["daily_mean/2"], Layer)
     lowest = contract["series"]["daily_mean/1"]
     assert series_of({"series": {"use": lowest | {"above_kwh": "0"}}}) == series_of({"series": {"use": lowest}})
@@ -266,7 +266,7 @@ def test_a_contract_with_layers_names_its_form_and_reads_back():
     ],
 )
 def test_amendments_of_clamps_are_shown_in_the_keys_of_users(old, new, changed):
-    contracts = [contract_part(run_layers(clamps), model=None) for clamps in (old, new)]
+    contracts = [contract_part(layered_run(clamps), model=None) for clamps in (old, new)]
     changes = amendment(*map(meaning, contracts))
     assert {change.key: change.new for change in changes} == {
         f"series.daily_mean.{key}": to for key, to in changed.items()
@@ -280,13 +280,13 @@ def test_amendments_of_clamps_are_shown_in_the_keys_of_users(old, new, changed):
 
 
 def test_shares_of_layers_that_add_up_to_less_are_refused():
-    old, new = (contract_part(run_layers(clamps), model=None) for clamps in ((30,), (30, 75)))
+    old, new = (contract_part(layered_run(clamps), model=None) for clamps in ((30,), (30, 75)))
     new["series"]["daily_mean/2"]["share"] = "0.2"
     assert {change.verdict for change in amendment(old, new) if change.key.endswith("share")} == {"refused"}
 
 
 def test_layers_that_no_run_file_writes_are_compared_as_they_are():
-    contract = contract_part(run_layers((30, 50, 75)), model=None)
+    contract = contract_part(layered_run((30, 50, 75)), model=None)
     names = [f"daily_mean/{number}" for number in (1, 2, 3)]
     assert [list(of["series"]) for of in written_contracts(contract, contract)] == [["daily_mean"]] * 2
     for name, key, value in [

@@ -261,7 +261,7 @@ def test_keys_that_contradict_each_other_are_refused(terms, message):
 
 # One household with all its days replaced moves the profiles of a month by at most the sensitivity, and by as much.
 
-DAYS_MONTH = [date(2013, 1, 4) + timedelta(days=i) for i in range(3)]
+THREE_DAYS = [date(2013, 1, 4) + timedelta(days=i) for i in range(3)]
 """Friday, Saturday and Sunday."""
 
 
@@ -293,7 +293,7 @@ def month_vectors(days):
 
 def by_group(counted, groups, slots):
     """Return the vectors of all groups: a household's counted days, each in the group of the day."""
-    return month_vectors(zip(DAYS_MONTH, groups, slots, counted, strict=True))
+    return month_vectors(zip(THREE_DAYS, groups, slots, counted, strict=True))
 
 
 @pytest.mark.parametrize(("half_hour", "clamp"), [(2, 3), (2, 9), (3, 4)])
@@ -309,7 +309,7 @@ def test_no_month_moves_the_vector_by_more_and_one_by_as_much(half_hour, clamp, 
         [*reduced_profile(use, half_hour_clamp_wh=half_hour, day_clamp_wh=clamp).tolist(), missing.tolist()], axis=0
     )
     day = profile_sensitivity("replacement", slots=3, half_hour_clamp=half_hour, day_clamp=clamp)
-    bound = month_sensitivity(DAYS_MONTH[0], DAYS_MONTH[-1], day_sensitivity=day)
+    bound = month_sensitivity(THREE_DAYS[0], THREE_DAYS[-1], day_sensitivity=day)
     assert bound == (2 + 5 + 5) * day
     slots = [range(3)] * 3
     largest = 0

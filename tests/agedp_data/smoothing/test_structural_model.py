@@ -284,12 +284,12 @@ def test_layers_are_added_with_their_variances_and_parts_leave_one_total():
 
 # Estimates of series of any level: intervals hold, live estimates stay, and nothing fails in silence.
 
-DAYS_SCALED = 120
+LONG_DAYS = 120
 
 
 def around_ten(rng: np.random.Generator) -> np.ndarray:
     """A true series of the model whose mean is 10 kWh."""
-    truth = draw(rng, covariates(DAYS_SCALED), PRIOR, 1.0)[0]
+    truth = draw(rng, covariates(LONG_DAYS), PRIOR, 1.0)[0]
     return truth - truth.mean() + 10
 
 
@@ -309,7 +309,7 @@ def test_intervals_hold_their_share_of_days_at_any_level(size, variant, seeds):
         rng = np.random.default_rng(seed)
         truth = size * around_ten(rng)
         noise = size * 1.5
-        figures = truth + rng.laplace(scale=noise / np.sqrt(2), size=DAYS_SCALED)
+        figures = truth + rng.laplace(scale=noise / np.sqrt(2), size=LONG_DAYS)
         result = estimate(figures, noise**2, variant)
         inside.append(np.abs(truth - result.mean) <= 1.645 * np.sqrt(result.variance))
     assert 0.86 <= np.mean(inside) <= 0.97
