@@ -88,6 +88,13 @@ def test_ausgrid_is_recognised_with_an_index_and_other_texts_of_the_labels(heade
     assert parsed.records.energy_wh.tolist() == [list(range(1, 49))]
 
 
+def test_other_columns_or_another_order_are_of_neither_publisher():
+    for header in ("", "LCLid,DateTime", "DateTime,LCLid,KWH/hh (per half hour)", FOUR + ",Acorn", "a,b,c"):
+        assert London().recognise([header]) is None
+    for header in (HEADER.partition(",0:30")[0], QUALITY.replace("0:30,1:00", "1:00,0:30"), QUALITY + ",More"):
+        assert AUSGRID.recognise([header]) is None
+
+
 NO_DATES = [
     "", "31/06/2012", "0/07/2012", "1/13/12", "7/31/2012", "2012-07-32", "2012-07-01 10:00:00", "never", "1/07/0001",
     "31/12/1969", "1/07/9999",
