@@ -101,7 +101,6 @@ def test_enter_accepts_how_a_file_is_read_and_the_rest_is_typed(
 
 
 def test_a_proposal_that_follows_readings_is_recorded_as_that(tmp_path: Path) -> None:
-    (tmp_path / "plain.csv").write_text(SOLAR.replace('"', "").replace(",import", "").replace(",direction", ""))
     text = "meter_id,read_at,used\n" + "".join(
         f"M{home},{day:02d}/01/2026 {hour:02d}:{minute},0.{hour + 10}\n"
         for home in range(4)

@@ -87,18 +87,6 @@ def test_a_contender_that_fails_or_takes_too_long_is_named(tmp_path: Path) -> No
     assert large.failed == "stopped at 0.01 GB of memory"
 
 
-def test_a_log_that_was_cut_off_is_continued(tmp_path: Path) -> None:
-    log = Log(tmp_path)
-    (stored,) = log.add("run at 4", 0, [of(RUN, 4, 2.0)], size=4)
-    with (tmp_path / "results.jsonl").open("a") as stream:
-        stream.write('{"key": "run at 4", "round": 1, "fou')
-    read = Log(tmp_path)
-    assert (read.get("run at 4", 0), read.get("run at 4", 1)) == ([stored], None)
-    lines = (tmp_path / "results.jsonl").read_text().replace(stored.commit, "another")
-    (tmp_path / "results.jsonl").write_text(lines)
-    assert Log(tmp_path).get("run at 4", 0) is None
-
-
 def test_a_part_replaces_its_own_figures_and_none_of_another_machine(tmp_path: Path) -> None:
     first = merge(None, [of(RUN, 1e6, 3.0), of(LIMIT, 1e6, 1.0)], install=["installed"])
     write_results(first, tmp_path / "measured.json")

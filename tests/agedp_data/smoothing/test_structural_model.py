@@ -13,7 +13,6 @@ from agedp_data.errors import ChainError
 from agedp_data.smoothing.estimates import (
     DIFFERENCE,
     CellFigures,
-    above_first_layer,
     estimate_all,
     estimate_cells,
     estimate_so_far,
@@ -197,15 +196,6 @@ def cells(rng) -> list[CellFigures]:
     return [CellFigures(*rows) for rows in zip(observed, noise**2, counts, strict=True)]
 
 
-@pytest.mark.parametrize("variant", ["archive", "live"])
-def test_the_mean_of_groups_is_the_total(variant):
-    total, first, second = estimate_cells(
-        cells(np.random.default_rng(1)), covariates(DAYS), parts=(1, 2), variant=variant
-    )
-    np.testing.assert_allclose((300 * first.mean + 600 * second.mean) / 900, total.mean, atol=1e-9)
-    assert min(estimate.variance.min() for estimate in (total, first, second)) > 0
-
-
 def test_later_days_never_revise_live_cells():
     rng, groups = np.random.default_rng(2), 17
     counts = np.repeat([[90.0 * groups], *([[50.0 + 10 * number] for number in range(groups)])], DAYS, axis=1)
@@ -227,18 +217,6 @@ def test_later_days_never_revise_live_cells():
         for estimate, again in zip(everything, revised, strict=True):
             assert estimate.mean[:days].tobytes() == again.mean[:days].tobytes()
             assert estimate.variance[:days].tobytes() == again.variance[:days].tobytes()
-
-
-def test_groups_of_an_upper_layer_add_up():
-    first, counts = cells(np.random.default_rng(9)), [cell.households for cell in cells(np.random.default_rng(9))]
-    upper = [CellFigures(0.03 * row.observed, row.noise_variance / 100, row.households, 30.0) for row in first]
-    for variant in ("archive", "live"):
-        below = estimate_cells(first, covariates(DAYS), parts=(1, 2), variant=variant)
-        public = above_first_layer(covariates(DAYS), below[0])
-        above = estimate_cells(upper, public, parts=(1, 2), variant=variant)
-        sums = [layer_sum(pair) for pair in zip(below, above, strict=True)]
-        weighted = (counts[1] * sums[1].mean + counts[2] * sums[2].mean) / counts[0]
-        np.testing.assert_allclose(weighted, sums[0].mean, atol=1e-9)
 
 
 def dense_groups(public, figures, noise, groups):
