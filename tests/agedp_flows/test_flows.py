@@ -27,9 +27,11 @@ from agedp.stages.release import ReleaseResult
 from agedp_data.errors import InputError, Refused, Unavailable
 from agedp_data.markov.mixing import MIXING_NAMES
 from agedp_data.model import Model
-from agedp_flows import artifacts, calibrate_flow, release_flow
+from agedp_flows import artifacts, calibrate_flow, deployment_entrypoint, release_flow
 from agedp_flows.artifacts import InputProgress, artifact_key, bounds_table, due_text, released_text, slug
+from agedp_flows.deployments import deployments_of
 from agedp_flows.prefect_server import _password
+from agedp_flows.scheduled_runs import ScheduledRun
 from agedp_flows.stage_tasks import (
     FlowObserver,
     StageFailed,
@@ -191,6 +193,18 @@ def test_a_refused_first_release_is_a_failed_plan_with_its_public_text(tmp_path:
     assert "no span is of use" in str(refused.value)
     accepting = release_flow._begin(str(house.run_file), None, FlowObserver(accept=["useless"]))
     assert accepting.run_file.promise.accept == ("useless",)
+
+
+def test_deployments_offer_release_and_calibration(tmp_path: Path) -> None:
+    night = ScheduledRun(tmp_path / "run.toml", "homes", "30 6 * * *", "Europe/London", tmp_path, is_calibrated=True)
+    deployments = deployments_of(night)
+    assert [(deployment.flow_name, deployment.name, len(deployment.schedules or [])) for deployment in deployments] == [
+        ("agedp", "homes", 1), ("agedp-calibrate", "homes", 0),
+    ]  # fmt: skip
+    for deployment in deployments:
+        path, _, name = (deployment.entrypoint or "").rpartition(":")
+        assert path == "agedp_flows.deployment_entrypoint"
+        assert getattr(deployment_entrypoint, name).name == deployment.flow_name
 
 
 def test_progress_of_input_is_shown_in_tenths_and_hides_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
