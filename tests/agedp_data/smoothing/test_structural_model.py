@@ -249,6 +249,16 @@ def test_equal_groups_are_the_dense_formula_of_all_cells(with_total):
     assert np.isfinite([cell.mean[7] for cell in live]).all()
 
 
+@pytest.mark.parametrize("variant", ["archive", "live"])
+def test_groups_at_sixteen_times_the_level_have_sixteen_times_the_estimates(variant):
+    rows = cells(np.random.default_rng(6))
+    large = [CellFigures(16 * row.observed, 256 * row.noise_variance, row.households) for row in rows]
+    each = [estimate_cells(of, covariates(DAYS), parts=(1, 2), variant=variant) for of in (rows, large)]
+    for small, scaled in zip(*each, strict=True):
+        np.testing.assert_allclose(scaled.mean, 16 * small.mean, rtol=1e-5)
+        np.testing.assert_allclose(scaled.variance, 256 * small.variance, rtol=1e-4)
+
+
 def test_layers_are_added_with_their_variances_and_parts_leave_one_total():
     added = layer_sum([Estimate(np.array([1.0, 2]), np.array([3.0, 4])), Estimate(np.array([5.0, 6]), np.ones(2))])
     assert (added.mean.tolist(), added.variance.tolist()) == ([6, 8], [4, 5])
