@@ -129,48 +129,12 @@ def test_padding_quotes_and_a_byte_order_mark_are_accepted(row, wh, before):
     assert (home, reading) == ("MAC1", [15706, 1, wh])
 
 
-@pytest.mark.parametrize(
-    ("data", "rows", "numbers"),
-    [
-        (b"", 0, []), (b"\n", 1, []), (b"\r\n\r\n", 2, []), (b"\r", 1, []), (b'"\n"', 2, []), (b"\r\r\n", 1, []),
-        (GOOD + GOOD.rstrip(b"\n"), 2, [0, 1]), (GOOD + b"MAC1,2013-01-0", 2, [0]),
-        (GOOD.replace(b"\n", b"\r\n") + GOOD + b"\r\n\n" + GOOD.rstrip() + b"\r", 5, [0, 1, 4]),
-    ],
-)  # fmt: skip
-def test_every_line_is_a_row_whatever_ends_it(data, rows, numbers):
-    parsed = read(data)
-    assert parsed.rows_read == rows
-    assert [number for _, number, *_ in kept(parsed)] == numbers
-    assert sorted([*numbers, *parsed.rejected_row.tolist()]) == list(range(rows))
-
-
 def test_the_longest_line_is_read_and_one_byte_more_is_not():
     rest = b",2013-01-01 01:00:00,0.1"
     for end in (b"\n", b"\r\n", b""):
         assert len(kept(read(b"M" * (LONGEST_LINE - len(rest)) + rest + end))) == 1
         ((_, reason, text),) = rejected(read(b"M" * (LONGEST_LINE - len(rest) + 1) + rest + end))
         assert (reason, len(text)) == (RejectionReason.LINE, LONGEST_LINE)
-
-
-@pytest.mark.parametrize("name", ["a,b", 'a"b', "caf\u00e9"])
-def test_an_id_with_comma_or_quote_inside_quotes_is_an_id(name):
-    quoted = '"' + name.replace('"', '""') + '"'
-    parsed = read(GOOD + f"{quoted},2013-01-01 01:00:00,0.5\n{quoted},x,0.5\n".encode() + GOOD)
-    assert [one[:2] for one in kept(parsed)] == [("MAC000002", 0), (name, 1), ("MAC000002", 3)]
-    assert rejected(parsed) == [(2, RejectionReason.DATE, f"{quoted},x,0.5")]
-
-
-def test_bytes_that_are_no_text_change_nothing_about_other_lines():
-    header = "LCLid,stdorToU,DateTime,KWH/hh (per half hour) ,Acorn,Acorn_grouped"
-    parsed = read("caf\u00e9,Std,2013-01-01 01:00:00,0.5,".encode() + b"\xe9,\xff\nx\n", header)
-    assert kept(parsed) == [("caf\u00e9", 0, 15706, 1, 500)]
-    layout = Long(NamedColumns("id", "at", "%d.%m.%Y \u00e0 %H:%M", "end", "UTC", "UTC", "kwh", "kWh", ("n\u00e9ant",)))
-    rows = "caf\u00e9,01.02.2013 \u00e0 00:30,0.1\ncaf\u00e9,01.02.2013 \u00e0 01:00,n\u00e9ant\n".encode()
-    for other in (b"", b"B\xe9,x,y\n", b"B\xff\n", b'"B,\xff\n', b'"B,\xe9",x,y,z\n'):
-        parsed = parse_lines(rows + other, layout=layout, header=layout.recognise(["id,at,kwh"]), rules=RULES)
-        assert parsed.records.reason.tolist()[:2] == [RejectionReason.KEPT, RejectionReason.MISSING]
-        assert kept(parsed) == [("caf\u00e9", 0, 15737, 0, 100)]
-        assert parsed.rows_read == 2 + bool(other)
 
 
 # No byte in one household's energy changes another household's readings, nor the half-hours that any row names.

@@ -19,7 +19,6 @@ from agedp_data.ledger import ContractRecord, canonical
 from agedp_data.ledger.ledger_reader import require_same_contract
 from agedp_data.roster import read_roster
 from agedp_data.series.consistency import DrawnGroups, NoisyValue, consistent_groups, next_coarser, totals_with_groups
-from agedp_data.series.layered_mean import Layer
 from agedp_data.series.sensitivity import Move
 from agedp_data.series.series import series_of, written_contracts
 from tests import exact_sums
@@ -236,21 +235,12 @@ def test_a_bounded_change_moves_a_layer_by_it_or_the_width(clamps):
 def test_a_contract_with_layers_names_its_form_and_reads_back():
     contract = contract_part(layered_run((30, 75), "missing_kwh = 0.04"), model=None)
     assert (contract["form"], contract["needs"]) == (2, "0.2")
-    assert (
-        contract["series"]["daily_mean/1"].keys()
-        == contract_part(layered_run((30,)), model=None)["series"]["daily_mean"].keys()
-    )
-    upper = contract["series"]["daily_mean/2"]
-    assert [upper[key] for key in ("clamp_kwh", "above_kwh", "missing_kwh", "share")] == [
-        "0.075",
-        "0.03",
-        "0.01",
-        "0.23",
-    ]
+    lowest, upper = (contract["series"][f"daily_mean/{number}"] for number in (1, 2))
+    assert lowest.keys() == contract_part(layered_run((30,)), model=None)["series"]["daily_mean"].keys()
+    values = [upper[key] for key in ("clamp_kwh", "above_kwh", "missing_kwh", "share")]
+    assert values == ["0.075", "0.03", "0.01", "0.23"]
     stored = series_of(meaning(json.loads(canonical(contract))))
     assert stored == layered_run((30, 75), "missing_kwh = 0.04").series
-    assert isinstance(stored["daily_mean/2"], Layer)
-    lowest = contract["series"]["daily_mean/1"]
     assert series_of({"series": {"use": lowest | {"above_kwh": "0"}}}) == series_of({"series": {"use": lowest}})
     with pytest.raises(LedgerError, match="a series that this agedp does not know"):
         series_of({"series": {"daily_mean/2": upper | {"above_kwh": "0.08"}}})
