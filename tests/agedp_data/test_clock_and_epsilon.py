@@ -36,6 +36,10 @@ def test_no_earlier_date_is_old_enough(ended, age):
     assert due - timedelta(days=1) - ended < timedelta(days=age)
 
 
+def test_instants_are_in_utc():
+    assert clock.format_instant(datetime(2012, 7, 2, tzinfo=SYDNEY)) == "2012-07-01T14:00:00Z"
+
+
 @given(st.integers(0, 10**12))
 def test_the_text_has_no_digit_too_many(loss):
     text = format_epsilon(loss)

@@ -194,6 +194,18 @@ def test_a_small_failure_probability_is_not_rounded_to_certainty():
     assert f"0.{'9' * 41} at least 95 %" in share_text(tiny)
 
 
+def test_warnings_follow_from_the_kind_of_model_and_what_is_counted():
+    model = TEXTS.several("with_model")
+    for source, counted, warnings in (
+        (None, {}, []),
+        ("declared", {}, [*model, TEXTS.beyond_states]),
+        ("estimated", {"represented": True}, [*model, TEXTS.beyond_states, TEXTS.estimated, TEXTS.represented]),
+        ("estimated", {"beyond_states": False}, [*model, TEXTS.estimated]),
+    ):
+        stated = claim(model=source and {"source": source, "assume": "markov"}, **counted)["warnings"]
+        assert stated[1:] == [*warnings, NOTES.smoothing]
+
+
 @pytest.mark.parametrize(
     ("within", "purpose"),  # of 11.012 kWh a day; 90 of 100 draws are within log(10)/log(20), a week's root 7 less
     [
