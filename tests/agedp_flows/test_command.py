@@ -96,6 +96,15 @@ def test_a_night_with_nothing_due_imports_nothing_heavy(released: World) -> None
     assert heavy == "[]"
 
 
+def test_verifying_needs_no_engine_sampler_or_page(released: World) -> None:
+    code = (
+        "import sys; sys.argv = ['agedp', 'verify', 'out/release']\n"
+        "sys.modules |= dict.fromkeys(['prefect', 'dask', 'opendp', 'jinja2', 'markdown_it'])\n"
+        "from agedp_flows.__main__ import main; main()"
+    )
+    assert "Traceback" not in python("-c", code, folder=released.folder)
+
+
 def test_a_run_releases_once_and_a_second_changes_nothing(world: World) -> None:
     first = world.load("run", "run.toml")
     assert [row["day"] for row in first["released"]] == [f"2013-02-0{day}" for day in range(2, 8)]

@@ -159,6 +159,12 @@ def test_a_private_model_is_drawn_only_after_a_yes(monkeypatch: pytest.MonkeyPat
     assert questions.confirm_draw({})  # reads nothing: the input has ended
 
 
+def test_the_end_of_the_input_stops_and_writes_no_run_file(files: Path, tmp_path: Path) -> None:
+    ended = answered("init", files, answers="month\n", folder=tmp_path)
+    assert (ended.status, ended.out) == (130, "")
+    assert not (tmp_path / "run.toml").exists()
+
+
 def test_a_conversation_on_a_real_terminal_releases(files: Path, tmp_path: Path) -> None:
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "agedp_flows", "sanitise", str(files), "--out", "out"]
