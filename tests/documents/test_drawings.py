@@ -27,6 +27,7 @@ def words(drawing: str) -> set[str]:
     return {text for text in map(html.unescape, _TEXT.findall(drawing)) if re.search(r"[a-z]{3}", text)}
 
 
+@pytest.mark.long
 def test_the_pictures_are_those_of_the_script_and_shown_on_pages(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     alternatives = dict(shown())
