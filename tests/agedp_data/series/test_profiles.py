@@ -80,6 +80,17 @@ def test_no_missing_day_changes_more_than_the_sensitivity(slots, largest):
             assert l1_changes(with_default(days, missing_wh, **clamps))[-1].max() <= bound
 
 
+def test_twice_the_clamp_is_needed_where_energy_moves():
+    # planted fault: once the day's clamp, as for a sum, is exceeded by a household that uses the evening, not the night
+    days = np.array([[6, 6, 0, 0], [0, 0, 6, 6]])
+    counted = reduced_profile(days, half_hour_clamp_wh=6, day_clamp_wh=10)
+    assert (
+        l1_changes(counted).max()
+        == 2 * 10
+        == profile_sensitivity("replacement", slots=4, half_hour_clamp=6, day_clamp=10)
+    )
+
+
 @pytest.mark.parametrize(("slots", "largest"), SPACES[1:])
 def test_a_day_with_the_same_total_changes_as_much_as_any(slots, largest):
     days = universe(slots, largest)
@@ -91,6 +102,16 @@ def test_a_day_with_the_same_total_changes_as_much_as_any(slots, largest):
         assert profile_sensitivity(Move(0), **bounds) == profile_sensitivity("replacement", **bounds)
         if slots % 2 == 0:  # an odd number of slots needs larger values than these to have the same total
             assert changes[same].max() == profile_sensitivity(Move(0), **bounds)
+
+
+@given(CLAMPS, st.integers(1, 50))
+def test_days_of_fewer_slots_and_of_hours_need_no_more(clamps, slots):
+    half_hour, day = clamps
+    bound = profile_sensitivity("replacement", slots=2 * slots, half_hour_clamp=half_hour, day_clamp=day)
+    shorter = profile_sensitivity("replacement", slots=2 * slots - 1, half_hour_clamp=half_hour, day_clamp=day)
+    hourly = profile_sensitivity("replacement", slots=slots, half_hour_clamp=2 * half_hour, day_clamp=day)
+    assert shorter <= bound == min(2 * day, 2 * slots * half_hour)
+    assert hourly <= bound
 
 
 @given(DAYS, CLAMPS)
@@ -176,6 +197,12 @@ SPRING = [*range(4), *range(6, 48)]
 
 def profile(**terms: object) -> Profile:
     return Profile.model_validate(TERMS | terms)
+
+
+@pytest.mark.parametrize(("clamp", "half_hour", "wh"), [(50, 4, 100_000), (50, 1, 48_000), (50, "1.5", 72_000)])
+def test_the_sensitivity_is_twice_the_day_or_all_half_hours(clamp, half_hour, wh):
+    series = profile(clamp_kwh=Decimal(clamp), half_hour_clamp_kwh=Decimal(half_hour))
+    assert series.sensitivity("replacement") == series.sensitivity(Move(1)) == wh
 
 
 def test_cells_are_named_by_the_clock_and_found_again():
@@ -322,6 +349,19 @@ def test_no_month_moves_the_vector_by_more_and_one_by_as_much(half_hour, clamp, 
             assert moved <= bound
             largest = max(largest, moved)
     assert largest == bound
+
+
+def test_a_day_without_some_half_hours_is_within_the_bound():
+    slots = [range(4), [0, 3], range(4)]
+    bound = month_sensitivity(
+        THREE_DAYS[0],
+        THREE_DAYS[-1],
+        day_sensitivity=profile_sensitivity("replacement", slots=4, half_hour_clamp=2, day_clamp=4),
+    )
+    days_of_one = [np.array(of) for of in ([2, 2, 0, 0], [2, 0], [2, 2, 0, 0])]
+    days_of_two = [np.array(of) for of in ([0, 0, 2, 2], [0, 2], [0, 0, 2, 2])]
+    moved = l1(by_group(days_of_one, "aaa", slots), by_group(days_of_two, "aaa", slots))
+    assert moved == 2 * 8 + 5 * 4 + 5 * 8 <= bound == 12 * 8
 
 
 def test_the_vector_is_what_pandas_counts():
