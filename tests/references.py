@@ -1,7 +1,7 @@
 """References that no reader can resolve: notes and issues that are in no repository, keys of papers without a paper.
 
 `tests.command` looks for them in what every command of a test prints, `tests.agedp.reports.html` in every page,
-`tests/golden` in every artefact, `tests/style/test_resolvable_references.py` in stored pages, pictures and sources.
+`tests/golden` in every artefact, `tests/style/test_names.py` in stored pages, pictures and sources.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from agedp_data.errors import ContractChanged, LedgerBehind, LedgerError
 from agedp_data.ledger.witness import witness_at
 from agedp_data.statement.note_texts import NOTES
 from tests.agedp.conftest import House
-from tests.agedp_data.ledger.witnesses import KINDS, place_of
+from tests.agedp_data.ledger.conftest import KINDS, place_of
 
 FIRST = date(2013, 1, 1)
 SECOND_NIGHT, THIRD_NIGHT, FOURTH_NIGHT = (date(2013, 1, day) for day in (3, 4, 5))

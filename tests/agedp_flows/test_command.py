@@ -1,22 +1,27 @@
-"""The command as a user meets it: exit statuses, one line for what can be mended, heavy imports only where needed."""
+"""The command as a user meets it: exit statuses, one line for what can be mended, what to do next."""
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 import pty
 import re
+import shlex
 import subprocess
 import sys
+from datetime import date
 from pathlib import Path
 
 import pytest
+import typer
 
-from agedp_data.errors import InputError
-from agedp_data.roster import read_roster
+from agedp_data.datasets.synthetic import write_london
+from agedp_flows.cli.app import app
 from tests.agedp_flows.worlds import World, make
+from tests.command import CommandFolder
 from tests.source_path import source_path
+
+# The command as a user meets it: exit statuses, one line for what can be mended, heavy imports only where needed.
 
 
 @pytest.fixture(scope="module")
@@ -152,45 +157,6 @@ def test_an_option_with_a_value_is_given_once(words: tuple[str, ...], world: Wor
     assert expected in world.refuse(*words, status=2)
 
 
-BAD_RUN_FILES = {
-    "an unknown key": ("min_households", "min_housholds", "min_households"),
-    "a negative loss": ("epsilon_per_day = 0.5", "epsilon_per_day = -0.5", "epsilon_per_day"),
-    "a key of another notion": ('secret = "day"', 'secret = "day"\nspend = "even"', "spend"),
-    "no toml": ("[series.daily_mean]", "[series.daily_mean", "line"),
-    "a password": ("sqlite:///out/ledger.sqlite", "postgresql+psycopg://agedp:secret@db/agedp", "password"),
-}
-
-
-@pytest.mark.parametrize("case", BAD_RUN_FILES)
-def test_a_bad_run_file_is_one_line_and_releases_nothing(case: str, world: World) -> None:
-    old, new, message = BAD_RUN_FILES[case]
-    world.edit((old, new))
-    line = world.refuse("run", "run.toml", status=2)
-    assert message in line
-    assert "secret@" not in line
-    assert not (world.folder / "out").exists()
-
-
-def test_bad_input_files_are_one_line_and_release_nothing(world: World) -> None:
-    """The messages for each kind of file are those of tests/agedp/test_ingest.py."""
-    packed = gzip.compress(b"LCLid,tstp,energy(kWh/hh)\n" + b"A,2013-02-02 00:30:00,1\n" * 1000)
-    path = world.folder / "incoming" / "zz-9.csv.gz"
-    path.write_bytes(packed[: len(packed) // 2])
-    line = world.refuse("run", "run.toml", status=2)
-    assert ("cut off" in line, path.name in line) == (True, True)
-    assert not (world.folder / "out" / "release").exists()
-    path.unlink()
-    (world.folder / "roster.csv").rename(world.folder / "roster-CANARY.csv")
-    assert "'roster-CANARY.csv'" in world.refuse("plan", "run.toml", status=2)
-    with pytest.raises(InputError) as caught:  # the terminal alone names a file
-        read_roster(world.folder / "roster.csv")
-    assert "CANARY" not in str(caught.value)
-    (world.folder / "roster.csv").write_text("household_id,from,to\nA,2013-02-30,\n")
-    assert "line 2" in world.refuse("run", "run.toml", status=2)
-    (world.folder / "roster-CANARY.csv").rename(world.folder / "roster.csv")
-    world.succeed("run", "run.toml")  # nothing was lost
-
-
 def test_verify_names_further_files_and_refuses_a_url(released: World) -> None:
     (released.folder / "out" / "release" / "notes.txt").write_text("my own")
     lines = ["out/release: verified. What was compared follows from its ledger rows"]
@@ -294,3 +260,120 @@ def at_a_terminal(world: World, *words: str, terminal: bool = True) -> tuple[str
     out, err = child.communicate(timeout=120)
     os.close(ours)
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\r", "", (shown + (err or b"")).decode()), out.decode(), child.returncode
+
+
+# A first run ends with what to do next: each command that is printed can be copied and works.
+
+STEP = re.compile(r"Next: agedp (.*?)  # \S.*")
+
+
+@pytest.fixture(scope="module")
+def fresh(tmp_path_factory: pytest.TempPathFactory) -> World:
+    return make(tmp_path_factory.mktemp("unreleased") / "my world", mode="archive")
+
+
+def steps(printed: str) -> list[list[str]]:
+    """Return the words of each command that was suggested."""
+    lines = [line for line in printed.splitlines() if line.startswith("Next: ")]
+    return [shlex.split(found[1]) for line in lines if (found := STEP.fullmatch(line))]
+
+
+def parse(words: list[str]) -> None:
+    """Require that a command line is one of agedp."""
+    command = typer.main.get_command(app)
+    context = command.make_context("agedp", list(words), resilient_parsing=True)
+    name, sub, rest = command.resolve_command(context, list(words))
+    while hasattr(sub, "commands"):
+        name, sub, rest = sub.resolve_command(sub.make_context(name, list(rest), resilient_parsing=True), list(rest))
+    assert sub is not None, f"No such command: {words}"
+    sub.make_context(name, list(rest))
+
+
+def test_each_step_of_a_first_release_works_and_leads_to_the_next(fresh: World, tmp_path: Path) -> None:
+    world = fresh.copy(tmp_path / "my world")
+    planned = steps(world.succeed("plan", "run.toml"))
+    assert planned == [["compare", "run.toml"], ["run", "run.toml"]]
+    world.succeed(*planned[0])
+    printed = world.succeed(*planned[1])
+    assert steps(printed) == [["verify", "out/release"]]
+    assert "Hand over out/release and nothing else. Confidential: out/confidential" in printed
+    assert "The period is complete: 2013-02-07 is its last day." in printed
+    assert "STATEMENT.md" in world.succeed(*steps(printed)[0])
+    for words in (("run", "run.toml"), ("plan", "run.toml")):  # later ones stay short
+        assert steps(world.succeed(*words)) == []
+
+
+def test_each_step_of_a_sample_an_init_and_a_transfer_works(fresh: World, tmp_path: Path) -> None:
+    world = fresh.copy(tmp_path / "my world")
+    sample = ("sample", "london", "a sample", "--households", "4", "--days", "3")
+    printed = world.succeed(*sample)
+    assert [words[0] for words in steps(printed)] == ["plan", "run"]
+    for words in steps(printed):
+        world.succeed(*words)
+    assert steps(world.succeed(*sample)) == []
+    for options, commands in (((), ["plan"]), (("--notion", "age-dependent"), ["calibrate", "plan"])):
+        begun = steps(world.succeed("init", "incoming", "--in", f"own {len(commands)}", *options))
+        assert [words[0] for words in begun] == commands
+        for words in begun:
+            parse(words)
+    world.succeed("run", "run.toml", "--quiet")
+    exported = steps(world.succeed("ledger", "export", "run.toml", "all rows.jsonl", "--close"))
+    assert [words[:2] for words in exported] == [["ledger", "import"]]
+    imported = steps(world.succeed(*exported[0]))
+    assert imported == [["ledger", "verify", "sqlite:///new/ledger.sqlite"]]
+    world.succeed(*imported[0])
+
+
+def test_the_first_run_of_a_live_series_names_the_next_due_day(tmp_path: Path) -> None:
+    world = make(tmp_path / "world", mode="rehearsal")
+    printed = world.succeed("run", "run.toml", "--as-of", "2013-02-05")
+    [words] = [words for words in steps(printed) if words[0] == "run"]
+    assert re.search(r"day 2013-02-\d\d is due on 2013-02-\d\d", printed)
+    assert "Rehearsal: hand over nothing." in printed
+    assert "1 day released now" in world.succeed(*words)
+
+
+# `agedp init` and `agedp sanitise` as a user meets them: what they print, and what they refuse in one line.
+
+COMMON = ("--max-day-epsilon", "1", "--epsilon-total", "4", "--clamp-kwh", "20", "--min-households", "2")
+SANITISE = (*COMMON, "--notion", "classical", "--epsilon-per-day", "0.5", "--out", "open", "--accept", "useless")
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("files") / "SECRET-in"
+    write_london(folder, households=4, first_day=date(2013, 1, 1), days=4, seed=3)
+    return folder
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> CommandFolder:
+    return CommandFolder(tmp_path)
+
+
+def test_sanitise_prints_what_run_prints_and_names_no_input_file(files: Path, here: CommandFolder) -> None:
+    shown = here.succeed("sanitise", files, *SANITISE)
+    assert "4 days released now" in shown
+    assert "release folder: open\nrun file, ledger and confidential folder: open-confidential (keep it)\n" in shown
+    assert "0 days released now" in here.succeed("run", "open-confidential/run.toml")  # the same file and ledger
+    assert here.succeed("sanitise", files, *SANITISE, "--quiet") == ""
+    unquoted = sorted(files.iterdir())  # as a shell expands FOLDER/*
+    done, begun = here.succeed("sanitise", *unquoted, *SANITISE, "--json"), here.succeed("init", files, "--json")
+    assert (json.loads(done)["released"], json.loads(done)["folder"]) == ([], "open")
+    assert json.loads(begun)["to_decide"][0] == "[population] min_households"
+    assert "SECRET" not in begun + done
+    here.succeed("verify", "open")
+    line = here.refuse("sanitise", files, *SANITISE, "--level", "0.9", status=3)
+    assert "--level was not given and is 0.9" in line
+
+
+def test_several_group_columns_are_given_as_a_list(files: Path, here: CommandFolder) -> None:
+    first = sorted(files.glob("*"))[0].read_text().splitlines()[1].split(",")[0]
+    roster = f"household_id,from,to,feeder,area\n{first},2013-01-01,,F1,north\n"
+    (here.folder / "roster.csv").write_text(roster)
+    line = here.refuse("init", files, "--by", "feeder,region", status=2)
+    assert "--by region: roster.csv has no such column" in line
+    shown = here.succeed("init", files, "--by", "feeder,area")
+    assert 'by        = ["feeder", "area"]' in (here.folder / "run.toml").read_text()
+    assert "roster.csv: kept as it is" in shown
+    assert (here.folder / "roster.csv").read_text() == roster

@@ -14,9 +14,7 @@ import numpy as np
 import pytest
 
 import agedp
-from agedp.local_files.atomic_files import exclusive_lock
 from agedp.setup.sample import sample
-from agedp_data.errors import Busy
 from agedp_flows import demonstration
 from tests.agedp.reports.html import Page, faults_of
 from tests.agedp_flows import flow_scripts
@@ -96,11 +94,6 @@ def test_a_file_of_the_user_is_refused_in_one_line(tmp_path: Path, name: str, ma
     assert line.endswith(f"{name}: is not from this demonstration. Move it, or name another folder (make run OUT=DIR).")
     assert [path for path in before if not path.exists()] == []
     assert not (tmp_path / "ausgrid").exists()
-
-
-def test_a_second_demonstration_in_a_folder_is_refused(tmp_path: Path) -> None:
-    with exclusive_lock(tmp_path), pytest.raises(Busy, match=r"^another demonstration works in this folder\."):
-        demonstration.run_demonstration(tmp_path, demonstration.Size(), None)
 
 
 SAMPLES = {

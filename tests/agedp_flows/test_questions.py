@@ -101,7 +101,6 @@ def test_enter_accepts_how_a_file_is_read_and_the_rest_is_typed(
 
 
 def test_a_proposal_that_follows_readings_is_recorded_as_that(tmp_path: Path) -> None:
-    (tmp_path / "plain.csv").write_text(SOLAR.replace('"', "").replace(",import", "").replace(",direction", ""))
     text = "meter_id,read_at,used\n" + "".join(
         f"M{home},{day:02d}/01/2026 {hour:02d}:{minute},0.{hour + 10}\n"
         for home in range(4)
@@ -149,13 +148,6 @@ def test_a_release_is_confirmed_after_its_verdict(files: Path, tmp_path: Path) -
     assert (again.status, again.err) == (0, "")  # nothing is due, so that nothing is asked
 
 
-def test_a_refused_promise_is_refused_and_not_offered(files: Path, tmp_path: Path) -> None:
-    words = ("sanitise", files, "--out", "out", "--protect", "all", "--epsilon", "0.01")
-    ended = answered(*words, answers="y\n", folder=tmp_path)
-    assert (ended.status, "Release now?" in ended.err) in {(3, False), (2, False)}
-    assert not (tmp_path / "out").exists()
-
-
 def test_a_private_model_is_drawn_only_after_a_yes(monkeypatch: pytest.MonkeyPatch) -> None:
     private = {("model", "selection_epsilon"): "0.7"}
     for typed, is_confirmed in (("\n", False), ("n\n", False), ("yes\n", True)):
@@ -165,13 +157,6 @@ def test_a_private_model_is_drawn_only_after_a_yes(monkeypatch: pytest.MonkeyPat
             assert questions.confirm_draw(private) is is_confirmed
         assert "draws its model with epsilon 0.7" in shown.getvalue()
     assert questions.confirm_draw({})  # reads nothing: the input has ended
-
-
-def test_an_existing_run_file_is_refused_before_any_question(files: Path, tmp_path: Path) -> None:
-    given = ("init", files, "--protect", "month", "--epsilon", "5")
-    assert agedp(*given, folder=tmp_path).status == 0
-    ended = answered("init", files, answers="", folder=tmp_path)
-    assert (ended.status, "run.toml exists already" in ended.err, "--protect:" in ended.err) == (2, True, False)
 
 
 def test_the_end_of_the_input_stops_and_writes_no_run_file(files: Path, tmp_path: Path) -> None:
@@ -202,13 +187,3 @@ def test_a_conversation_on_a_real_terminal_releases(files: Path, tmp_path: Path)
     assert child.returncode == 0
     assert "--protect:" not in out.decode()
     assert "Hand over out and nothing else" in out.decode()
-
-
-def test_the_advice_beside_the_question_is_for_what_is_protected(files: Path, tmp_path: Path) -> None:
-    advised = []
-    for span in ("week", "all"):
-        (tmp_path / span).mkdir()
-        asked = answered("init", files, answers=f"{span}\n5\n", folder=tmp_path / span)
-        [line] = [line for line in asked.err.splitlines() if line.startswith("  The advice")]
-        advised += re.findall(r"`--protect (\w+) ", line)
-    assert advised == ["week", "all"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -12,7 +11,6 @@ import pytest
 
 from tests.agedp.conftest import House
 from tests.command import CommandFolder
-from tests.source_path import ROOT
 
 FIRST, DAYS = date(2013, 3, 1), 12
 
@@ -68,28 +66,8 @@ def test_what_is_wrong_is_one_line_and_nothing_is_written(
     assert sorted(reader.folder.rglob("*")) == before
 
 
-def test_holidays_need_the_extra_and_weekdays_do_not(reader: CommandFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "holidays", None)
-    ended = reader.agedp("smooth", "received", "--out", "out")
-    assert (ended.status, ended.out) == (2, "")
-    assert 'pip install --constraint constraints.txt ".[smooth]"' in ended.err
-    assert 'pip install --constraint constraints.txt ".[smooth]"' in (ROOT / "docs" / "written.md").read_text("utf-8")
-    assert "--region none" in ended.err
-    reader.succeed("smooth", "received", "--out", "out", "--region", "none")
-
-
 def test_the_folder_around_a_release_is_named_as_such(reader: CommandFolder) -> None:
     for words in (("smooth", ".", "--out", "out"), ("verify", ".")):
         ended = reader.agedp(*words)
         assert (ended.status, ended.out) == (2, "")
         assert ended.err.endswith(". is not a release folder; name the release folder itself, such as received\n")
-
-
-def test_a_changed_release_is_refused_as_verify_does(reader: CommandFolder) -> None:
-    (reader.folder / "received" / "report.html").write_text("other")
-    smoothed, verified = (
-        reader.agedp(*words) for words in (("smooth", "received", "--out", "out"), ("verify", "received"))
-    )
-    assert (smoothed.status, smoothed.err) == (verified.status, verified.err) == (2, smoothed.err)
-    assert "report.html differs from the published file" in smoothed.err
-    assert not (reader.folder / "out").exists()

@@ -1,4 +1,4 @@
-"""`agedp status`: what is due and when next, the last release, what is used of each limit, and what needs attention."""
+"""`agedp status` and `agedp ledger`: what is due, used and wrong; amendments, moves and statements."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ import pytest
 
 import agedp
 from agedp_data import clock
+from agedp_data.ledger import Ledger
 from tests.agedp_flows.worlds import World, make
+
+# `agedp status`: what is due and when next, the last release, what is used of each limit, and what needs attention.
 
 
 @pytest.fixture(scope="module")
@@ -175,3 +178,119 @@ def test_a_second_release_of_the_same_households_is_told_and_a_run_states_it(unr
         worlds[0].succeed("run", "run.toml", "--quiet")
         assert "other releases" not in worlds[0].succeed("status", "run.toml")
     assert "of a day 1, in all 2" in (worlds[0].folder / "out" / "release" / "STATEMENT.md").read_text()
+
+
+# `agedp ledger amend|export|import|recover` and `agedp verify --ledger` as a user meets them.
+
+OUT = "sqlite:///out/ledger.sqlite"
+NEW = "sqlite:///new.sqlite"
+AMEND = ("ledger", "amend", "run.toml")
+IMPORT = ("ledger", "import", "rows.jsonl", "--to", NEW)
+VERIFY = ("verify", "out/release", "--ledger")
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> World:
+    five = make(tmp_path_factory.mktemp("published") / "world", mode="archive", total="4")
+    five.edit(("last_day = 2013-02-07", "last_day = 2013-02-06"))
+    five.succeed("run", "run.toml")
+    five.edit(("last_day = 2013-02-06", "last_day = 2013-02-09"))
+    return five
+
+
+@pytest.fixture
+def five(published: World, tmp_path: Path) -> World:
+    """Five days released at 0.5; the last day was then edited to come after them."""
+    return published.copy(tmp_path / "world")
+
+
+def contracts(five: World) -> int:
+    with Ledger.open(f"sqlite:///{five.folder}/out/ledger.sqlite") as ledger:
+        return len(ledger.contracts())
+
+
+def test_an_amendment_shows_difference_and_bounds_and_asks(five: World) -> None:
+    amendment = five.load(*AMEND)
+    assert (amendment["recorded"], [change["key"] for change in amendment["changes"]]) == (False, ["schedule.last_day"])
+    assert (amendment["after"]["next_day"], amendment["after"]["last_day"]) == ("2013-02-07", "2013-02-09")
+    five.edit(("epsilon_per_day = 0.5", "epsilon_per_day = 0.4"))
+    shown = five.succeed(*AMEND, answer="n\n")
+    for line in (
+        'promise.epsilon_per_day "0.5" "0.4" allowed: tightens the promise',
+        'schedule.last_day "2013-02-06" "2013-02-09" allowed',
+        "next unreleased day on (2013-02-07)",
+        "epsilon of that day 0 0.4",
+        "last day that can be released none (the promise lasts longer) 2013-02-09 (the promise lasts longer)",
+        "not recorded",
+    ):
+        assert line in " ".join(shown.split())
+    five.succeed(*AMEND)  # nobody answers
+    assert contracts(five) == 1
+    assert "recorded" in five.succeed(*AMEND, answer="y\n")
+    assert contracts(five) == 2
+    assert "nothing to amend" in five.succeed(*AMEND)
+    assert [row["epsilon"] for row in five.load("run", "run.toml")["released"]] == ["0.4", "0.4", "0.4"]
+
+
+def test_a_folder_is_verified_against_its_ledger(five: World) -> None:
+    assert "and equals the ledger" in five.succeed(*VERIFY, OUT)
+    found = five.load(*VERIFY, OUT)
+    assert {key: found[key] for key in ("verified", "chain", "not_of_the_release")} == {
+        "verified": True, "chain": True, "not_of_the_release": []
+    }  # fmt: skip
+    Ledger.open(f"sqlite:///{five.folder}/other.sqlite", create=True).close()
+    assert "shorter" in five.refuse(*VERIFY, "sqlite:///other.sqlite", status=3)
+    assert "none.sqlite' does not exist" in five.refuse(*VERIFY, "sqlite:///none.sqlite", status=3)
+    assert "--ledger: the ledger address cannot be read; write " in five.refuse(*VERIFY, "out/ledger", status=2)
+    assert "--ledger: no ledger on 'mysql'" in five.refuse(*VERIFY, "mysql://h/d", status=2)
+
+
+def test_a_ledger_is_moved_by_a_file(five: World) -> None:
+    five.succeed(*AMEND, "--yes")
+    five.succeed("ledger", "export", "run.toml", "rows.jsonl")
+    assert "--close" in five.refuse(*IMPORT, status=3)
+    (five.folder / "rows.jsonl").unlink()
+    five.succeed("ledger", "export", "run.toml", "rows.jsonl", "--close")
+    assert "closed" in five.refuse("run", "run.toml", status=3)
+    assert "exists" in five.refuse("ledger", "export", "run.toml", "rows.jsonl", status=2)
+    five.succeed(*IMPORT)
+    assert "rows already" in five.refuse(*IMPORT, status=3)
+    five.edit((OUT, NEW))
+    five.succeed("run", "run.toml")
+    five.succeed("ledger", "verify", "run.toml")
+    five.succeed(*VERIFY, NEW)
+
+
+def test_each_statement_is_written_again_by_its_number(five: World) -> None:
+    sums = five.folder / "out/release/SHA256SUMS"
+    before = sums.read_text()
+    five.succeed(*AMEND, "--yes")
+    five.succeed("run", "run.toml")
+    assert sums.read_text() != before
+    statements = five.load("ledger", "show", "run.toml", "--statements")
+    assert [(row["version"], row["released"], row["last"]) for row in statements] == [
+        (1, 5, "2013-02-06"), (2, 8, "2013-02-09"),
+    ]  # fmt: skip
+    lines = five.succeed("ledger", "show", "run.toml").splitlines()
+    assert [line.split()[0] for line in lines[-2:]] == [str(row["seq"]) for row in statements]
+    assert len([line for line in lines if "released" in line]) == 8
+    words = ("publish", "run.toml", "--statement")
+    five.succeed(*words, str(statements[0]["seq"]))
+    assert sums.read_text() == before
+    assert "give one" in five.refuse(*words, "3", "--as-of", "2026-01-01", status=2)
+    assert "ledger show" in five.refuse(*words, "1", status=2)
+
+
+def test_accounts_of_households_are_for_the_terminal_alone(five: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = five.succeed("ledger", "households", "run.toml")
+    assert shown.startswith("Accounts of populations (confidential)\n")
+    assert (
+        "Largest loss about all days of a household: 2.5\nThis population alone: 0.5 about a day, 2.5 in all" in shown
+    )
+    assert five.agedp("ledger", "households", "run.toml", "--json").status == 2
+    refused = five.refuse("ledger", "households", "run.toml", "--rebuild", status=2)
+    assert "agedp ledger households --rebuild is withdrawn, 0.2 had it" in refused
+    (five.folder / "out" / "confidential" / "household_register.sqlite").unlink()
+    assert "do not know this one yet" in five.refuse("ledger", "households", "run.toml", status=3)
+    monkeypatch.setenv("PREFECT__FLOW_RUN_ID", "of a flow run")
+    assert "not in Prefect" in five.refuse("ledger", "households", "run.toml", status=3)

@@ -19,7 +19,7 @@ from agedp.release_verification import open_release
 from agedp_data.errors import AgedpError
 from agedp_data.ledger import Ledger
 from agedp_data.ledger.records import Row
-from tests.agedp_data.ledger.texts import promise
+from tests.agedp_data.ledger.conftest import promise
 from tests.faults.scenes import Scene
 from tests.nights.keyed import draws
 

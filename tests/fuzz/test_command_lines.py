@@ -1,25 +1,35 @@
-"""Whatever stands on a command line, the command ends with a result or with one line that says what is wrong.
-
-Command lines of every command: arguments and options are found by walking the command itself, each sound or wrong.
-"""
+"""Whatever stands on a command line, the command ends with a result or with one line that says what is wrong."""
 
 from __future__ import annotations
 
 import io
+import json
 import random
+import re
 import shutil
 import signal
 import sys
 import traceback
 from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
 
-import agedp.release_verification
+from agedp.setup.run_file_options import OPTIONS, SERIES, SEVERAL, Key, notion_options
+from agedp_data import clock
+from agedp_data.datasets.synthetic import write_ausgrid, write_london
+from agedp_data.notions import NOTIONS
+from agedp_data.series.series import BY_NAME
 from agedp_flows.cli.app import app, main
+from tests.command import Ended, agedp, beside_verdict
+from tests.fuzz.run_files import keys, toml_value
+from tests.fuzz.test_run_files import JARGON
+
+# Whatever stands on a command line, the command ends with a result or with one line that says what is wrong.
 
 WRONG = (
     "", "-", "--", "nowhere.toml", "run.tmol", "nowhere/run.toml", "run.toml/more", "input", "release", "/", ".",
@@ -130,10 +140,160 @@ def test_a_wrong_thing_in_place_of_a_command_is_one_line(status_of):
         assert status_of(["ledger", wrong]) == 2
 
 
-def test_a_traceback_would_be_noticed(status_of, monkeypatch):
-    def boom(*_: object) -> None:
-        raise ValueError("a bug")
+# Every option and key, in every mode and with every statistic: it works through the plan, or one line says what to
+# do.
 
-    monkeypatch.setattr(agedp.release_verification, "open_release", boom)
-    with pytest.raises(pytest.fail.Exception, match="a bug"):
-        status_of(["verify", "release"])
+MODES = ("archive", "live", "rehearsal")
+ACCEPTED = ("--accept", "useless", "--accept", "no-credit", "--accept", "total")
+KERNEL = ("--kernel", "kernel.csv", "--basis", "made up")
+COLUMNS = ("--zone", "UTC", "--day-zone", "UTC", "--stamp", "end", "--unit", "kWh")
+HOMES, DAYS = 4, 8
+OPTION_OF = {option.key: option for option in (*OPTIONS, *notion_options())}
+HELPS = re.compile(
+    r"\b(give|write|remove|must|lower|takes?|name|correct|shorten|add|declare|publish|mount|did you mean|known are"
+    r"|goes with)\b",
+    re.I,
+)
+
+
+def sound_values() -> dict[Key, dict[str, Any]]:
+    """Return the sound values of each key by the choice of its table, such as the notion; keys of a series alike."""
+    values: dict[Key, dict[str, Any]] = {}
+    for key in keys():
+        table = SERIES if key.path[:1] == ("series",) else ".".join(key.path)
+        if table and key.key not in ("quantiles", "memory"):
+            values.setdefault((table, key.key), {})[key.choice] = key.value
+    return values
+
+
+VALUES = sound_values()
+
+
+@dataclass(frozen=True)
+class Case:
+    """An option or key with a value, beside what decides all others."""
+
+    key: Key
+    mode: str
+    statistic: str
+
+    def __str__(self) -> str:
+        return f"{self.key[0]}.{self.key[1]}-{self.mode}-{self.statistic}"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        option = OPTION_OF.get(self.key)
+        return (self.key[1], *(() if option is None else (option.flag, self.flag_name)))
+
+    @property
+    def flag_name(self) -> str:
+        return OPTION_OF[self.key].flag.removeprefix("--")
+
+    def words(self) -> tuple[str, list[str]]:
+        """Return the files of the case, and its options: the one of the key, and those that decide the others."""
+        chance = random.Random(str(self))  # noqa: S311 - choices, no secrets
+        by_choice = VALUES.get(self.key, {"": "week"})
+        notions = [notion for notion in NOTIONS if self.key[0] != "promise" or notion.name in by_choice]
+        notion = chance.choice(notions)
+        of_table = {"promise": notion.name, SERIES: self.statistic, "schedule": self.mode, "input": "london"}
+        choice = of_table.get(self.key[0], "")
+        value = by_choice[choice if choice in by_choice else chance.choice(sorted(by_choice))]
+        files = next((name for name in ("ausgrid", "long") if self.key[0] == "input" and {*by_choice} == {name}), "")
+        files = "long" if self.key[0] == "input.columns" else files or "london"
+        own = words_of(self.key, value)
+        typed = [
+            word
+            for key in notion.TEXT.typed
+            for word in words_of(("promise", key), VALUES["promise", key][notion.name])
+        ]
+        decided = ["--notion", notion.name, "--epsilon", "1", *typed, *ACCEPTED, "--mode", self.mode]
+        decided += ["--statistic", self.statistic, *(KERNEL if notion.needs_model else ())]
+        decided += ["--rehearsal-on", "synthetic"] if self.mode == "rehearsal" else []
+        decided += COLUMNS if files == "long" else ()
+        return files, [*without(decided, own[0]), *own]
+
+
+def words_of(key: Key, value: Any) -> list[str]:
+    """Return the words of a command line that give a key this value, by its option or by --set."""
+    option = OPTION_OF.get(key)
+    if option is None:
+        return ["--set", f"{key[0]}.{key[1]}={toml_value(value)}"]
+    if option.form in ("flag", "switch"):
+        return [option.flag]
+    if isinstance(value, dict):
+        return [word for name, text in value.items() for word in (option.flag, f"{name}={text}")]
+    if isinstance(value, list) and option.form in SEVERAL:
+        return [word for part in value for word in (option.flag, str(part))]
+    return [option.flag, ",".join(map(str, value)) if isinstance(value, list) else str(value)]
+
+
+def without(words: list[str], flag: str) -> list[str]:
+    """Return the words without an option and its value."""
+    pairs = zip(words[::2], words[1::2], strict=True)
+    return [word for pair in pairs if pair[0] != flag or flag == "--set" for word in pair]
+
+
+CASES = [
+    Case(key, mode, statistic)
+    for key in dict.fromkeys([*OPTION_OF, *VALUES])
+    for mode in MODES
+    for statistic in BY_NAME
+]
+CHOSEN = random.Random("20261129").sample(CASES, 30)  # noqa: S311
+RELEASED = CHOSEN[::4]
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with files of three layouts that ended some days ago, and the files that keys name."""
+    folder = tmp_path_factory.mktemp("options")
+    period: dict[str, Any] = {"first_day": clock.today() - timedelta(days=DAYS + 7), "days": DAYS, "seed": 3}
+    for name, write in (("london", write_london), ("ausgrid", write_ausgrid)):
+        (folder / name).mkdir()
+        write(folder / name, households=HOMES, **period)
+    (folder / "long").mkdir()
+    begin = period["first_day"]
+    rows = [
+        f"m{home},{begin + timedelta(days=step // 48)} {step % 48 // 2:02d}:{step % 2 * 30:02d},0.{100 + step % 89}"
+        for home in range(HOMES)
+        for step in range(1, 48 * DAYS)
+    ]
+    (folder / "long" / "meters.csv").write_text("\n".join(["meter,read,kwh", *rows]) + "\n")
+    (folder / "kernel.csv").write_text("0.6,0.4\n0.4,0.6\n")
+    (folder / "forgetting.csv").write_text("age_days,total_variation\n1,0.5\n7,0.1\n")
+    (folder / "family.csv").write_text("age_days,quick,slow\n1,0.1,0.5\n7,0.01,0.1\n")
+    (folder / "meters.csv").write_text(f"meter,household,from,to\nMAC900001,h1,{begin},\n")
+    return folder
+
+
+def checked(case: Case, ended: Ended, *, names_key: bool = True) -> bool:
+    """Require success, or a refusal in one line that names the key and what to do; return whether it succeeded."""
+    assert ended.status in (0, 2, 3), (case.words(), ended)
+    if ended.status == 0:
+        return True
+    errors = [line for line in beside_verdict(ended.err).splitlines() if not line.startswith("agedp: warning")]
+    [line] = errors
+    assert line.startswith("agedp: "), line
+    assert line.isprintable(), line
+    assert not JARGON.search(line), line
+    assert HELPS.search(line), line
+    table = [f"[{case.key[0]}]"]  # or another key of the same table, where one needs the other
+    table += [option.flag for option in OPTIONS if option.key[0] == case.key[0] == "input.columns"]
+    assert not names_key or any(name in line for name in (*case.names, *table)), (case.words(), line)
+    return False
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, marks=() if case in CHOSEN else pytest.mark.long) for case in CASES], ids=str
+)
+def test_an_option_works_or_is_refused_in_one_line(case, world, tmp_path, monkeypatch):
+    monkeypatch.chdir(world)
+    files, words = case.words()
+    begun = agedp("init", files, "--in", tmp_path, "--json", *words)
+    if not checked(case, begun) or json.loads(begun.out)["to_decide"]:
+        return
+    run_file = tmp_path / "run.toml"
+    if 'source = "estimated"' in run_file.read_text() and not checked(case, agedp("calibrate", run_file, "--quiet")):
+        return
+    if checked(case, agedp("plan", run_file, "--json")) and case in RELEASED:
+        checked(case, agedp("run", run_file, "--quiet"), names_key=False)  # the judge's public text names no key

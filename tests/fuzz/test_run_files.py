@@ -137,48 +137,6 @@ def test_what_a_key_cannot_be_is_refused_with_table_key_and_value(key, share):
             assert f"{key.key} = {value}" in line, (value, line)
 
 
-ODD_LISTS = [
-    *("[]", "[30]", "[1, 2, 3, 4, 5]", "[[30], 50, 75]", '["30", 50, 75]', "[true, 50, 75]", "[nan, 50, 75]", "[{}]"),
-    *("[30, 50, inf]", "[-1, 50, 75]", "[0, 50, 75]", "[30, 1e300, 1e301]", "[1979-05-27, 50, 75]", "true", '"30, 75"'),
-    *("[75, 50, 30]", "[30, 30, 75]", "[0.3, 0.3, 2]", "[0.0001, 50, 75]", "{a = 1}", f"[{'9' * 30}, 50, 75]"),
-]
-
-
-@pytest.mark.parametrize("key", ["clamp_kwh", "share"])
-@pytest.mark.parametrize("odd", ODD_LISTS)
-def test_an_odd_list_of_clamps_or_shares_is_refused(key, odd):
-    document = sound("series", "layers")
-    names = set(parse(toml(document), base=Path("/house"), name="r.toml").series)
-    assert names == {"daily/1", "daily/2", "daily/3"}
-    document["series"]["daily"][key] = Raw(odd)
-    assert "[series.daily] " in str(refusal(toml(document)))
-
-
-ODD_COLUMNS = [
-    *("[]", '["feeder"]', '["a", "b", "c", "d", "e", "f", "g"]', "[1, 2, 3]", '[["a"], "b", "c"]', '["a", "b", ""]'),
-    *(
-        '["a", "b", "a"]',
-        '["a", "b", "from"]',
-        '["a", "b", "7"]',
-        '["a", "b", "c/d"]',
-        '["a", "b", "c d"]',
-        "[{}, {}, {}]",
-    ),
-    *('["a", "b", "é"]', '["a", "b", "c\\n"]', f'["a", "b", "{"c" * 65}"]', "true", '{a = "b"}', '["a", "b", nan]'),
-]
-
-
-@pytest.mark.parametrize("odd", ODD_COLUMNS)
-def test_an_odd_list_of_columns_is_refused(odd):
-    document = sound("series", "levels")
-    names = set(parse(toml(document), base=Path("/house"), name="r.toml").series)
-    assert names == {"daily/feeder", "daily/substation", "daily/area"}
-    document["series"]["daily"]["by"] = Raw(odd)
-    line = str(refusal(toml(document)))
-    assert "[series.daily] " in line
-    assert "\n" not in line
-
-
 @swept([key for key in KEYS if key.literals and kind(key) == "text"], 10)
 def test_a_misspelt_choice_is_answered_with_the_nearest_one(key):
     for literal in key.literals:

@@ -9,36 +9,27 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from agedp.reports.model_check_report import COVERAGE, COVERED_DAYS
-from benchmarks import cluster, compare, install, nights, report
+from benchmarks import cluster, compare, nights, report
 from benchmarks.__main__ import BEFORE, DOCS, compared
 from benchmarks.compared_job import JOBS
 from benchmarks.contenders import (
-    AGAIN,
     CALIBRATE,
     CONTENDERS,
-    END,
-    HOUSEHOLD,
     LIMIT,
     POLARS,
-    READING,
     RUN,
-    STATES,
-    columns,
-    count_sorted,
-    join_partitions,
 )
 from benchmarks.coverage import LAGS, PAGE, TABLE, measure
 from benchmarks.formats import CONTENDERS as FORMATS
 from benchmarks.formats import formats
 from benchmarks.measuring import ROOT, Measured
 from benchmarks.measuring import measure as measure_contender
-from benchmarks.readings import ROWS_PER_HOME, write_lcl, write_night, write_night_table
-from benchmarks.records import Log, best, merge, read_results, write_results
-from benchmarks.scenes import wide_rows_per_home, write_comparison
+from benchmarks.readings import ROWS_PER_HOME
+from benchmarks.records import Log, merge, read_results, write_results
+from benchmarks.scenes import write_comparison
 
 
 def of(contender: str, rows: float, work_s: float, peak_mb: float = 100, **found: object) -> Measured:
@@ -99,58 +90,6 @@ def test_a_contender_that_fails_or_takes_too_long_is_named(tmp_path: Path) -> No
     assert large.failed == "stopped at 0.01 GB of memory"
 
 
-def test_partitions_are_joined_where_a_day_or_a_step_is_cut(tmp_path: Path) -> None:
-    write_lcl(tmp_path / "lcl.csv", rows=1, rows_per_home=3_000)
-    frame = pd.read_csv(tmp_path / "lcl.csv", **columns()).iloc[:3_000]
-    frame = pd.concat([frame, frame.assign(**{HOUSEHOLD: "MAC000003"})]).astype({HOUSEHOLD: "category"})
-    whole = join_partitions([count_sorted(frame)])
-    by_hand = frame.dropna().drop_duplicates([HOUSEHOLD, END])
-    assert whole["wh"] == round(1000 * by_hand[READING].sum())
-    days = (by_hand[END] - pd.Timedelta(minutes=1)).dt.date
-    assert whole["days"] == len(set(zip(by_hand[HOUSEHOLD], days, strict=True)))
-    assert sum(whole["counts"]) == 2 * report.steps_of_rows(3_000)
-    assert len(whole["counts"]) == STATES**2
-    for cut in (1, 47, 48, 1_487, 1_488, 1_489, 3_000, 3_001, 5_999):  # 1,487 and 1,488 are the same half-hour
-        parts = [count_sorted(part) for part in (frame.iloc[:cut], frame.iloc[cut:])]
-        assert join_partitions(parts) == whole
-
-
-def test_targets_are_judged_by_cpu_time_and_memory() -> None:
-    limit = of(LIMIT, 40e6, 2.0)
-    texts = {
-        report.verdict(of(RUN, 40e6, 5.9, 900), limit): "CPU < 6 s met, 900 MB met",
-        report.verdict(of(RUN, 40e6, 6.1, 901), limit): "CPU < 6 s missed, 900 MB missed",
-        # a calibration without its goodness of fit: 30 - 15 of 3 x 2 + 10 s
-        report.verdict(of(CALIBRATE, 40e6, 30, apart_cpu_s=15.0), limit): "CPU < 16 s met, 900 MB met",
-        report.verdict(of(AGAIN, 40e6, 3.1), limit): "CPU < 3 s missed",
-        # start-up counts at night
-        report.verdict(Measured(nights.CELLS, 1, start_cpu_s=0.2, cpu_s=0.9, peak_mb=251), None):
-            "CPU < 1 s missed, 250 MB missed",
-        report.verdict(Measured(cluster.KILLED, 1, found={"worker_mb": [300, 1001]}), None): "worker 1000 MB missed",
-        report.verdict(of(POLARS, 40e6, 1), limit): "",
-    }  # fmt: skip
-    assert list(texts) == list(texts.values())
-
-
-def test_a_log_that_was_cut_off_is_continued(tmp_path: Path) -> None:
-    log = Log(tmp_path)
-    (stored,) = log.add("run at 4", 0, [of(RUN, 4, 2.0)], size=4)
-    with (tmp_path / "results.jsonl").open("a") as stream:
-        stream.write('{"key": "run at 4", "round": 1, "fou')
-    read = Log(tmp_path)
-    assert (read.get("run at 4", 0), read.get("run at 4", 1)) == ([stored], None)
-    lines = (tmp_path / "results.jsonl").read_text().replace(stored.commit, "another")
-    (tmp_path / "results.jsonl").write_text(lines)
-    assert Log(tmp_path).get("run at 4", 0) is None
-
-
-def test_the_best_round_counts_with_the_memory_of_the_worst() -> None:
-    rounds = [of(RUN, 1, 3.0, 50), of(RUN, 1, 2.0, 40)]
-    assert best(rounds) == of(RUN, 1, 2.0, 50)
-    failed = Measured(RUN, 1, failed="killed")
-    assert best([*rounds, failed]) is failed
-
-
 def test_a_part_replaces_its_own_figures_and_none_of_another_machine(tmp_path: Path) -> None:
     first = merge(None, [of(RUN, 1e6, 3.0), of(LIMIT, 1e6, 1.0)], install=["installed"])
     write_results(first, tmp_path / "measured.json")
@@ -196,33 +135,6 @@ def test_the_figures_of_30_million_meters_follow_from_the_measured_ones() -> Non
     assert rows["a calibration on their year"][1] == "62 hours"
     missing = {rest[1] for _, *rest in report.computed([]) if rest[1] != "7,200"}
     assert missing == {"not measured", "not measured hours"}
-
-
-def test_files_of_5566_households_have_the_rows_of_the_size() -> None:
-    assert 5_566 * wide_rows_per_home(40_000_000) == pytest.approx(40e6, rel=1e-3)
-    assert wide_rows_per_home(167_932_474) == ROWS_PER_HOME
-    assert wide_rows_per_home(1_000_000) == 14 * 48
-
-
-def test_a_night_is_the_same_as_csv_and_as_parquet(tmp_path: Path) -> None:
-    write_night(tmp_path / "night.csv", day="2024-02-29", homes=30)
-    write_night_table(tmp_path / "night.parquet", day="2024-02-29", homes=30)
-    text, table = pd.read_csv(tmp_path / "night.csv"), pd.read_parquet(tmp_path / "night.parquet")
-    assert len(text) == len(table) == 30 * 48
-    np.testing.assert_allclose(text[READING].astype(float), table[READING])
-    assert list(text["LCLid"]) == list(table["LCLid"])
-    assert (pd.to_datetime(text["DateTime"].str.strip()) == table["DateTime"]).all()
-    assert table["DateTime"].iloc[[0, 47]].astype(str).tolist() == ["2024-02-29 00:30:00", "2024-03-01 00:00:00"]
-    write_night(tmp_path / "later.csv", day="2024-02-29", homes=2, first_home=999_997)
-    later = pd.read_csv(tmp_path / "later.csv")
-    assert later["LCLid"].unique().tolist() == ["MAC999999", "MAC1000000"]
-
-
-def test_the_distributions_that_agedp_needs_are_followed_to_the_end() -> None:
-    needed = install.closure("agedp")
-    assert {"agedp", "pyarrow", "opendp", "pandas", "greenlet", "pydantic-core"} <= needed
-    assert not {"pytest", "moto", "polars"} & needed
-    assert 0.3 < install.megabytes("agedp") < 5
 
 
 @pytest.mark.parametrize(("homes", "within"), [(40, 0.25), pytest.param(400, 0.08, marks=pytest.mark.long)])
@@ -307,13 +219,3 @@ def test_twelve_per_cent_more_work_ends_with_one(
     assert ("SLOWER" in capsys.readouterr().out) == bool(status)
     listed = subprocess.run(["git", "worktree", "list"], cwd=repository, capture_output=True, text=True, check=True)
     assert listed.stdout.count("\n") == 1
-
-
-def test_equal_commits_fail_less_than_once_in_a_hundred_times() -> None:
-    rng = np.random.default_rng(0)
-    found = [compare.interval(rng.normal(0, 0.04, compare.ROUNDS)) for _ in range(400)]
-    assert sum(one.low > compare.TOLERANCE for one in found) == 0
-    slower = [compare.interval(rng.normal(np.log(1.12), 0.04, compare.ROUNDS)) for _ in range(400)]
-    assert np.mean([one.low > compare.TOLERANCE for one in slower]) > 0.9
-    covered = np.mean([one.low < 1.12 < one.high for one in slower])
-    assert covered == pytest.approx(compare.LEVEL, abs=0.02)

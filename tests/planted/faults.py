@@ -326,7 +326,7 @@ FAULTS: dict[str, Fault] = {
     "a month of profiles weighs one day": Fault(
         "agedp_data.series.profile:Profile.row_sensitivity",
         lambda _: lambda self, day: self.sensitivity("replacement"),
-        ("tests/agedp_data/series/test_profile.py::test_a_month_is_as_sensitive_as_its_weighted_days",),
+        ("tests/agedp_data/series/test_profiles.py::test_a_month_is_as_sensitive_as_its_weighted_days",),
     ),
     "a month of means weighs one day": Fault(
         "agedp_data.series.series_terms:Series.row_sensitivity",
@@ -480,7 +480,7 @@ FAULTS: dict[str, Fault] = {
     "a delta makes losses a tenth smaller": Fault(
         "agedp_data.accounting.renyi:approximate_epsilon",
         changed(lambda nano: nano * 9 // 10),
-        ("tests/agedp_data/accounting/test_renyi.py::test_reference_values_of_a_span",),
+        ("tests/agedp_data/accounting/test_spans.py::test_reference_values_of_a_span",),
     ),
     "an earlier model is forgotten": Fault(
         "agedp.budget:ReleaseTerms.leakage_bounds",

@@ -16,7 +16,7 @@ from agedp_data.epsilon import NANO
 from agedp_data.ledger import Ledger, ReleaseRecord
 from agedp_data.series.mean import AVERAGES
 from agedp_data.series.result_table import Noise
-from tests.agedp_data.ledger.texts import promise
+from tests.agedp_data.ledger.conftest import promise
 from tests.statistics.fit import CANNOT_FLAKE, p_value
 
 DAY = date(2013, 1, 1)

@@ -64,7 +64,7 @@ def _single() -> tuple[PaperClaim, ...]:
               f"{_ERRS}::test_eq_12_with_the_forward_kernel_would_be_unsafe"),
         PaperClaim("Corollary 1", "Ageing the input artificially is the same as an aged output.", "reproduced",
               "the enumerated loss is that of the aged kernel", "[ageing]",
-              "agedp_data/accounting/test_peaks_and_deltas.py::"
+              "agedp_data/accounting/test_ageing.py::"
               "test_an_artificially_aged_randomised_response_costs_what_its_kernel_lets_through"),
         PaperClaim("eq. 13", "Chains mix as ρ^-t.", "refuted",
               f"as ρ^t: {_list(total_variation(CHAIN, [1, 10]))} after 1 and 10 steps for ρ = .8", "[errata]",
@@ -125,7 +125,7 @@ def _several(figures: dict[str, PaperFigure]) -> tuple[PaperClaim, ...]:
               f"{_ERRS}::test_eq_25_looked_up_literally_is_below_the_truth_for_overlapping_ages", ground=OWN),
         PaperClaim("Proposition 3, Figure 3", "A = 2, S = 4, loss .5 peaks at eq. 30.", "sharpened",
               f"{top:.12f}; tight {tight:.4f}", "[ageing]",
-              "agedp_data/accounting/test_peaks_and_deltas.py::test_the_peak_of_figure_3_has_its_thirty_digit_reference"),
+              "agedp_data/accounting/test_ageing.py::test_the_peak_of_figure_3_has_its_thirty_digit_reference"),
         PaperClaim("Figure 3", "Five epochs come near the fixed point.", "sharpened",
               f"for Δ(t) = .8^t, which is ours, {fifth / top:.0%} of it; the tight recursion is within 1 %", "[ageing]",
               "papers/test_claims.py::test_the_fifth_publication_is_a_tenth_below_the_peak"),
@@ -205,10 +205,10 @@ def _household_claims(figure: PaperFigure) -> tuple[PaperClaim, ...]:
     return (
         PaperClaim("Figure 7(a)", "After a quick rise the error stays level.", verdicts["level"], parts["level"],
               "[goodness of fit]",
-              "papers/test_households.py::test_figure_7_s_error_is_that_of_a_plain_loop", data, ground["level"]),
+              "papers/test_age.py::test_figure_7_s_error_is_that_of_a_plain_loop", data, ground["level"]),
         PaperClaim("Figure 7(b)", "By eq. 55 the risk falls from 18 hours on.", verdicts["from 18 hours"],
               parts["from 18 hours"], "reference value",
-              "papers/test_households.py::test_forty_homes_have_the_reference_distances_and_losses", data,
+              "papers/test_age.py::test_forty_homes_have_the_reference_distances_and_losses", data,
               ground["from 18 hours"], parts["reading"] if verdicts["from 18 hours"] == "reproduced" else ""),
         PaperClaim("Figure 7(b)", "A household mixes as fast as its chain.", verdicts["mixing"], parts["mixing"],
               "[goodness of fit]",
@@ -217,12 +217,12 @@ def _household_claims(figure: PaperFigure) -> tuple[PaperClaim, ...]:
         PaperClaim("Figure 7(c)", "Ageing has a finite error at any risk, noise alone has not.", verdicts["finite"],
               f"{parts['finite']}, {figure.at('noise alone', 0.05):.3g} by noise alone, growing as 1/ε²; counted"
               f" directly {figure.at('aged, counted directly', 0.05):.3g}{parts['over']}",
-              "[goodness of fit]", "papers/test_households.py::test_few_homes_or_made_up_ones_judge_nothing", data,
+              "[goodness of fit]", "papers/test_age.py::test_few_homes_or_made_up_ones_judge_nothing", data,
               ground["finite"]),
         PaperClaim("eq. 55", "It bounds Δ(t) of household chains.", verdicts["eq. 55"],
               f"it held {parts['eq. 55 held']}; proved for reversible chains only, and others fall below the"
               " truth; Fill's holds for all", "[chains], [errata]",
-              "papers/test_households.py::test_eq_55_is_counted_home_by_home_against_matrix_powers", data,
+              "papers/test_age.py::test_eq_55_is_counted_home_by_home_against_matrix_powers", data,
               ground["eq. 55"]),
     )  # fmt: skip
 

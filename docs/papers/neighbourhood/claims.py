@@ -15,7 +15,7 @@ from docs.papers.results import OWN, PaperClaim, PaperFigure
 _NEAR, _COUNTS, _RANGES, _WINDOWS = (
     "agedp_data/accounting/test_neighbourhood.py",
     "agedp_data/series/test_histograms.py",
-    "papers/test_range_counts.py",
+    "papers/test_span.py",
     "agedp_data/accounting/test_windows.py",
 )
 

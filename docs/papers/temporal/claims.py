@@ -16,7 +16,7 @@ from docs.papers.temporal.courses import DRIFT, EXAMPLE_4, TRAP, TURNING, frozen
 from docs.papers.temporal.smoothing import READ_AS, smoothed, until
 
 _MISPRINT = f"s = {READ_AS:g} for the printed .005"
-_ERRS = "agedp_data/accounting/test_temporal_where_the_paper_errs.py"
+_ERRS = "agedp_data/accounting/test_where_the_paper_errs.py"
 _TEMPORAL = "agedp_data/accounting/test_temporal_leakage.py"
 _BUDGETS = "agedp_data/accounting/test_temporal_allocation.py"
 
@@ -60,10 +60,10 @@ def _courses() -> tuple[PaperClaim, ...]:
               "agedp_data/leakage/test_function.py::test_disjoint_rows_let_everything_through_and_equal_rows_nothing"),
         PaperClaim("Theorem 3", "Leakage about one, two or more releases in a row.", "reproduced",
               "three cases, never exceeded by enumerated mechanisms", "[temporal leakage]",
-              "agedp_data/accounting/test_temporal_windows.py::test_windows_have_the_paper_s_three_cases"),
+              "agedp_data/accounting/test_temporal_leakage.py::test_windows_have_the_paper_s_three_cases"),
         PaperClaim("Corollary 1", "About the whole series it is the sum for every correlation.", "reproduced",
               f"ten releases of .1: {float(user_level(losses)):.4f}", "[temporal leakage]",
-              "agedp_data/accounting/test_temporal_windows.py::"
+              "agedp_data/accounting/test_temporal_leakage.py::"
               "test_w_event_is_the_largest_window_and_user_level_the_longest"),
     )  # fmt: skip
 
@@ -158,7 +158,7 @@ def _limits(figure: PaperFigure) -> tuple[PaperClaim, ...]:
               "papers/test_temporal.py::test_how_long_leakage_rises_is_that_of_a_plain_recursion"),
         PaperClaim("eq. 28", "Smoothing makes matrices of any correlation.", "reproduced",
               "for experiments; where a risk is planned it is refused, for it lowers the figure", "[goodness of fit]",
-              "agedp_data/accounting/test_without_the_chain.py::test_smoothing_lowers_the_figure_by_a_power_of_the_age"),
+              "agedp_data/accounting/test_ageing.py::test_smoothing_lowers_the_figure_by_a_power_of_the_age"),
     )  # fmt: skip
 
 

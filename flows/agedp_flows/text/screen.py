@@ -11,7 +11,7 @@ Decisions:
   cell and line.
 * Tables fit the width of a terminal: headings break first, then the widest text column; what is wider still becomes
   several tables, each with the first columns. On a pipe a row is one line, however long.
-* What to do next is a command to copy; each parses as it is printed (`tests/agedp_flows/test_next_steps.py`).
+* What to do next is a command to copy; each parses as it is printed (`tests/agedp_flows/test_command.py`).
 * The data holder's ledger keeps the checksum of every file that was published, so a folder that equals it is as it was
   published. Without a ledger a folder is compared with its own ledger rows, and nothing more is said of it.
 """

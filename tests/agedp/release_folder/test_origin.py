@@ -20,7 +20,7 @@ from agedp.stages.amend import preview_amendment, record_amendment
 from agedp.stages.publish import publish_release
 from agedp_data.errors import InputError, LedgerBehind, LedgerError, RunFileError
 from agedp_data.ledger import Ledger
-from tests.agedp_data.ledger.texts import ENVELOPE
+from tests.agedp_data.ledger.conftest import ENVELOPE
 
 FIRST = date(2013, 1, 1)
 AVERAGES = "daily_averages.parquet"

@@ -1,8 +1,4 @@
-"""What temporal leakage is checked against: [T]'s own Algorithm 1, linear programmes, and enumeration of mechanisms.
-
-Nothing here uses the library. Algorithm 1 drops columns until all that are left have q_j/d_j above the ratio reached,
-in extended precision and with numerator and denominator scaled by e^-a.
-"""
+"""Temporal leakage by other ways: the printed algorithms, plain recursions, programmes, and all outcomes."""
 
 from __future__ import annotations
 
@@ -10,6 +6,12 @@ from itertools import pairwise, permutations, product
 
 import numpy as np
 from scipy.optimize import linprog
+
+from agedp_data.accounting.temporal_recursion import OneSidedRecursion, Recursion, temporal_kernels
+from agedp_data.leakage.function import BatchedLeakage, kernel_set
+from agedp_data.markov.transitions import power
+
+# What temporal leakage is checked against: [T]'s own Algorithm 1, linear programmes, and enumeration of mechanisms.
 
 LONG = np.longdouble
 
@@ -134,3 +136,15 @@ def kernels_of_every_kind(n, seed):
         "nearly singular": normalised(np.tile(plain[:1], (n, 1)) + 1e-11 * rng.random((n, n))),
         "nearly identity": np.eye(n) * (1 - 1e-6) + 1e-6 / n,
     }
+
+
+# The recursion over several days at a time, built from a chain itself; a model builds it from its leakage bound.
+
+
+def recursion_by_leaps(transition, *, max_days):
+    """Daily releases under a chain of days, of which up to `max_days` may be taken at a time."""
+    sides = []
+    for chains in temporal_kernels(tuple(kernel_set(transition))):
+        leakages = {j: BatchedLeakage(tuple(power(chain, j) for chain in chains)) for j in range(1, max_days + 1)}
+        sides.append(OneSidedRecursion(leakages.__getitem__, orders=leakages.keys()))
+    return Recursion(*sides)

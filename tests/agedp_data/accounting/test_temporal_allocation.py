@@ -23,7 +23,6 @@ from agedp_data.errors import ChainError
 from tests.agedp_data.accounting.temporal_oracles import algorithm_1, by_recursion, dense, total_by_recursion
 
 STAY = [[0.98, 0.02], [0.02, 0.98]]
-UNIFORM = np.full((3, 3), 1 / 3)
 DISJOINT = np.array([[0.5, 0.5, 0.0], [0.0, 0.0, 1.0], [0.3, 0.4, 0.3]])
 PAIRS = {
     "dense": (dense(3, 1), dense(3, 2)),

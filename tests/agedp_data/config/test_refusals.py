@@ -1,4 +1,4 @@
-"""Every way in which a run file can be wrong gives one line: table, key, value, what and what would help."""
+"""What a run file cannot say is one line: keys, periods, places of a witness."""
 
 # ruff: noqa: E501 - a table: one line per way of being wrong
 
@@ -8,8 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from agedp_data.config import parse
+from agedp_data.config import contract_part, parse
+from agedp_data.config.amendment import amendment
+from agedp_data.config.contract import comparable
 from agedp_data.errors import RunFileError
+from tests.minimal import run_file
+
+# Every way in which a run file can be wrong gives one line: table, key, value, what and what would help.
 
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
 TEXTS = {path.stem: path.read_text("utf-8") for path in EXAMPLES.glob("*.toml")}
@@ -66,6 +71,23 @@ REFUSED = [
     ("london", 'statistic = "mean"\nclamp_kwh = 50', "statistic = \"coverage\"\nby = 'area'\nshare = [1]", "share = [1]: must be one number, because by is one column"),
     ("london", "[series.daily_mean]", '[series."use/1"]', "[series.use/1]: must be named by letters, digits, _ and -, 64 at most"),
     ("london-live", "clamp_kwh = 50\nbins_kwh", "clamp_kwh = [30, 50]\nbins_kwh", "clamp_kwh = [30, 50]: must be one number; a list of clamps goes with statistic = \"mean\""),
+    # levels
+    ("london", "clamp_kwh = 50", 'clamp_kwh = 50\nby = ["feeder"]', '[series.daily_mean] by = ["feeder"]: must be one column, or a list of 2 to 6, the finest first'),
+    ("london", "clamp_kwh = 50", 'clamp_kwh = 50\nby = ["a", "b", "c", "d", "e", "f", "g"]', "must be one column, or a list of 2 to 6, the finest first"),
+    ("london", "clamp_kwh = 50", "clamp_kwh = 50\nby = []", "[series.daily_mean] by = []: must be one column, or a list of 2 to 6"),
+    ("london", "clamp_kwh = 50", 'clamp_kwh = 50\nby = ["feeder", 3]', "must be one column, or a list of 2 to 6"),
+    ("london", "clamp_kwh = 50", 'clamp_kwh = 50\nby = ["area", "area"]', "a list of 2 to 6 different columns, the finest first"),
+    ("london", "clamp_kwh = 50", 'clamp_kwh = 50\nby = ["feeder", "to"]', "must be a group column of the roster"),
+    ("london", "clamp_kwh = 50", 'clamp_kwh = 50\nby = ["feeder", "12"]', "not by digits alone: '12'"),
+    ("london", "clamp_kwh = 50", 'clamp_kwh = 50\nby = ["feeder", "sub station"]', "must be named by letters, digits, _ and -"),
+    ("london", "clamp_kwh = 50", 'clamp_kwh = 50\nby = ["feeder", "a/b"]', "must be named by letters, digits, _ and -"),
+    ("london", "clamp_kwh = 50", 'clamp_kwh = 50\nby = ["feeder", "area"]', "[series.daily_mean] share: is missing; write one share per level, such as share = [0.6, 0.4]"),
+    ("london", "clamp_kwh = 50", 'clamp_kwh = 50\nby = ["feeder", "area"]\nshare = 1', "[series.daily_mean] share = 1: must be a list of one share per level"),
+    ("london", "clamp_kwh = 50", 'clamp_kwh = 50\nby = ["feeder", "area"]\nshare = [1]', "[series.daily_mean] share = [1]: must have 2 numbers, one per level, such as [0.6, 0.4]"),
+    ("london", "clamp_kwh = 50", 'clamp_kwh = 50\nby = ["feeder", "area"]\nshare = [0.6, 0.5]', "the shares add up to 1.1, not 1"),
+    ("london", "clamp_kwh = 50", 'clamp_kwh = 50\nby = ["feeder", "area"]\nshare = [0.6, -0.1]', "must be above 0 and at most 1"),
+    ("london", "clamp_kwh = 50", 'clamp_kwh = 50\nby = "area"\nshare = [0.6, 0.4]', "[series.daily_mean] share = [0.6, 0.4]: must be one number"),
+    # bounds and places
     ("london", "epsilon_per_day = 0.5", "epsilon_per_day = 0.6", "[promise] epsilon_per_day = 0.6: is more than max_day_epsilon"),
     ("london", "epsilon_total   = 182.5", "epsilon_total = 0.25", "[promise] epsilon_total = 0.25: is less than one day spends"),
     ("london", "epsilon_total   = 182.5", 'epsilon_total = 10\ndelta = "few"', '[promise] delta = "few": must be a probability, such as "1e-6"'),
@@ -146,3 +168,76 @@ def test_every_missing_key_is_named_in_one_line(left_out, ending):
     with pytest.raises(RunFileError) as caught:
         parse("\n".join(kept), base=Path("/house"), name="r.toml")
     assert str(caught.value).endswith(ending)
+
+
+# [output] witness: where it may lie, what the contract keeps of it, and how it is added and removed.
+
+FOLDERS = {"release": "out/release", "confidential": "out/inside", "ledger": "sqlite:///book/ledger.sqlite"}
+SERVER = "postgresql://agedp@db.internal"
+ON_SERVER = {**FOLDERS, "ledger": f"{SERVER}/london"}
+APART = "name a place that no backup puts back together with the ledger"
+A_PATH = "must be a path, or begin with s3://"
+
+
+def read(output, witness):
+    return parse(run_file(output={**output, "witness": witness}), base=Path("/srv/agedp"), name="run.toml")
+
+
+@pytest.mark.parametrize(
+    ("output", "witness", "resolved"),
+    [
+        (FOLDERS, "far/w", "/srv/agedp/far/w"),
+        (FOLDERS, "../elsewhere/w", "/srv/agedp/../elsewhere/w"),
+        (FOLDERS, "s3://bucket/w", "s3://bucket/w"),
+        (FOLDERS, f"{SERVER}/london#row_1", f"{SERVER}/london#row_1"),
+        (ON_SERVER, "postgresql://agedp@other.internal/london", "postgresql://agedp@other.internal/london"),
+        (ON_SERVER, f"{SERVER}:5433/london", f"{SERVER}:5433/london"),
+        (ON_SERVER, f"{SERVER}/witness", f"{SERVER}/witness"),
+    ],
+)
+def test_a_witness_lies_wherever_the_ledger_does_not(output, witness, resolved):
+    assert read(output, witness).output.witness == resolved
+
+
+@pytest.mark.parametrize(
+    ("output", "witness", "message"),
+    [
+        (FOLDERS, "book/w", f"lies in the ledger's folder; {APART}"),
+        (FOLDERS, "far/../book/below/w", f"lies in the ledger's folder; {APART}"),
+        (FOLDERS, "out/release/w", f"lies in the release folder; {APART}"),
+        (FOLDERS, "/srv/agedp/out/inside/w", f"lies in the confidential folder; {APART}"),
+        ({**FOLDERS, "release": "s3://b/out"}, "s3://b/out/w", f"lies in the release folder; {APART}"),
+        (ON_SERVER, "postgresql+psycopg://me@db.internal:5432/london#w", f"lies in the ledger's database; {APART}"),
+        (ON_SERVER, "postgresql:///london?host=db.internal", f"lies in the ledger's database; {APART}"),
+        (FOLDERS, "s3://bucket", "must name an object"),
+        (FOLDERS, "s3://bucket/w?versionId=1", "must end with the name of the object"),
+        (FOLDERS, "postgresql://host", "must name an object"),
+        (FOLDERS, "postgresql://host/database#a b", "must name its row behind #"),
+        (FOLDERS, "sqlite:///w", A_PATH),
+        (FOLDERS, "postgresql://me:secret@host/database", "has a password in it"),
+        (FOLDERS, "postgresql://host/database?password=secret", "has a password in it"),
+        (FOLDERS, "", "must not be empty"),
+    ],
+)
+def test_another_place_is_refused_in_one_line(output, witness, message):
+    with pytest.raises(RunFileError) as error:
+        read(output, witness)
+    assert "[output] witness" in str(error.value)
+    assert message in str(error.value)
+    assert "secret" not in f"{error.value}{error.value.private}"
+    assert "\n" not in str(error.value)
+
+
+def test_the_contract_holds_that_a_witness_is_used_not_where():
+    without, first, second = (
+        contract_part(read(FOLDERS, place), model=None) for place in (None, "far/w", "s3://bucket/w")
+    )
+    assert "output" not in without
+    assert first == second == {**without, "output": {"witness": "required"}, "form": 2, "needs": "0.2"}
+    for pair in ((without, first), (first, without)):
+        [change] = amendment(*comparable(*pair))
+        assert (change.key, change.verdict) == ("output.witness", "allowed")
+        assert "without a witness an older ledger" in change.why
+    for odd in ('"perhaps"', "1"):
+        [change] = amendment(first, {**first, "output": {"witness": odd}})
+        assert change.verdict == "refused"

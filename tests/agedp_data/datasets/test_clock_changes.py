@@ -10,18 +10,8 @@ import pytest
 
 from agedp_data.datasets.timestamps import WallClock, ZoneDays, begins_as_recorded, first_moved_day, zone_changes
 
-# New South Wales: first Sunday of October at 2:00, first Sunday of April at 3:00
-SPRING = (date(2010, 10, 3), date(2011, 10, 2), date(2012, 10, 7))
-AUTUMN = (date(2011, 4, 3), date(2012, 4, 1), date(2013, 4, 7))
 SYDNEY, LONDON, LORD_HOWE = "Australia/Sydney", "Europe/London", "Australia/Lord_Howe"
 FIRST, LAST = date(2013, 1, 1), date(2014, 12, 31)
-
-
-def test_in_the_three_years_of_ausgrid_only_the_published_sundays_differ():
-    sydney = ZoneDays(SYDNEY)
-    for day in (date(2010, 7, 1) + timedelta(days=i) for i in range(3 * 365 + 1)):
-        assert sydney.absent_slots(day) == ((4, 5) if day in SPRING else ())
-        assert sydney.repeated_slots(day) == ((4, 5) if day in AUTUMN else ())
 
 
 @pytest.mark.parametrize(

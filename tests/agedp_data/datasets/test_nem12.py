@@ -81,13 +81,6 @@ def sound(chunks: Iterable[ParsedChunk]) -> int:
     return sum(sum(chunk.records.notes.values()) for chunk in chunks)
 
 
-def test_a_day_has_a_half_hour_for_each_value_from_midnight_on():
-    chunks = parse(HEADER, block(), day(), "900")
-    assert kept(chunks) == {("NMI1", label_of("E1 S1"), JANUARY_8 + slot): 1000 * (slot + 1) for slot in range(48)}
-    assert counts(chunks) == {"KEPT": 48}
-    assert sound(chunks) == 3
-
-
 def test_the_day_ends_at_midnight_of_the_market():
     """Eastern Standard Time is ten hours before UTC, in summer as well: 48 half-hours on the days of clock changes."""
     assert NEM12.day_end(date(2024, 1, 8)).isoformat() == "2024-01-08T14:00:00+00:00"
@@ -110,11 +103,6 @@ def test_the_day_ends_at_midnight_of_the_market():
 def test_unit_and_interval_are_those_of_the_block(minutes, unit, cell, wh):
     chunks = parse(block(unit=unit, minutes=minutes), day([cell] * (1440 // minutes)))
     assert energies(chunks) == [wh] * 48
-
-
-def test_parts_are_not_rounded_before_they_are_added_up():
-    """Six times 0.4 Wh are 2.4 Wh."""
-    assert set(kept(parse(block(minutes=5), day(["0.0004"] * 288))).values()) == {2400}
 
 
 @pytest.mark.parametrize("part", range(6))

@@ -1,16 +1,21 @@
-"""The publishers' layouts: London's headers and timestamps at the END of the half-hour; Ausgrid's years."""
+"""The publishers' files: headers, dates and categories, and the committed samples."""
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import date
+from pathlib import Path
 
 import pytest
 
 from agedp_data.datasets.ausgrid import Ausgrid, AusgridKeys
-from agedp_data.datasets.csv_parsing import ParsedChunk
+from agedp_data.datasets.csv_parsing import ParsedChunk, parse_lines
 from agedp_data.datasets.london import London
+from agedp_data.datasets.registry import LAYOUTS
 from agedp_data.datasets.validation import ReadingRules, RejectionReason
 from tests.agedp_data.datasets.parsing import RULES, parse, reasons, settle, step
+
+# The publishers' layouts: London's headers and timestamps at the END of the half-hour; Ausgrid's years.
 
 KEPT, DATE, CATEGORY = RejectionReason.KEPT, RejectionReason.DATE, RejectionReason.CATEGORY
 FOUR = "LCLid,stdorToU,DateTime,KWH/hh (per half hour) "
@@ -51,19 +56,10 @@ def test_a_row_of_a_london_day_begins_at_midnight(index):
     assert london(header, f"{before}MAC000002,2013-03-31,{','.join(spoilt)}") == day
 
 
-@pytest.mark.parametrize(
-    "header", ["", "LCLid,DateTime", "DateTime,LCLid,KWH/hh (per half hour)", FOUR + ",Acorn", "a,b,c"]
-)
-def test_another_header_is_not_londons(header):
-    assert London().recognise([header]) is None
-    assert London().recognise([]) is None
-
-
 AUSGRID = Ausgrid()
 LABELS = [*[f"{hour}:{minute}" for hour in range(24) for minute in ("00", "30")][1:], "0:00"]
 HEADER = "Customer,Generator Capacity,Postcode,Consumption Category,date," + ",".join(LABELS)
 QUALITY = HEADER + ",Row Quality"
-TITLE = '"2012-2013 Solar home electricity data ""as published"" - notes"' + "," * 53
 STEPS = [f"{slot / 1000:.3f}" for slot in range(1, 49)]
 
 
@@ -92,37 +88,19 @@ def test_ausgrid_is_recognised_with_an_index_and_other_texts_of_the_labels(heade
     assert parsed.records.energy_wh.tolist() == [list(range(1, 49))]
 
 
-@pytest.mark.parametrize(
-    "header",
-    ["", "Customer,Generator Capacity,Postcode", QUALITY.replace("0:30,1:00", "1:00,0:30"),
-     QUALITY.replace("0:30", "0:00", 1), QUALITY + ",More"],
-)  # fmt: skip
-def test_other_columns_or_another_order_are_not_ausgrids(header):
-    assert AUSGRID.recognise([header]) is None
-    assert AUSGRID.recognise([TITLE, header]) is None
-    assert AUSGRID.recognise([TITLE, TITLE, QUALITY]) is None
+def test_other_columns_or_another_order_are_of_neither_publisher():
+    for header in ("", "LCLid,DateTime", "DateTime,LCLid,KWH/hh (per half hour)", FOUR + ",Acorn", "a,b,c"):
+        assert London().recognise([header]) is None
+    for header in (HEADER.partition(",0:30")[0], QUALITY.replace("0:30,1:00", "1:00,0:30"), QUALITY + ",More"):
+        assert AUSGRID.recognise([header]) is None
 
 
-ISO_DATES = {"2010-07-01": 1, "2010-07-02 00:00:00": 2, "2010-07-02T00:00:00.000Z": 2}
-DATES = (
-    {"1/07/2010": 1, "02/07/2010": 2, "1-Jul-10": 1, "02-JUL-10": 2}
-    | ISO_DATES
-    | dict.fromkeys(
-        [
-            "",
-            "31/06/2012",
-            "0/07/2012",
-            "1/13/12",
-            "7/31/2012",
-            "2012-07-32",
-            "2012-07-01 10:00:00",
-            "never",
-            "1/07/0001",
-            "31/12/1969",
-            "1/07/9999",
-        ]
-    )
-)
+NO_DATES = [
+    "", "31/06/2012", "0/07/2012", "1/13/12", "7/31/2012", "2012-07-32", "2012-07-01 10:00:00", "never", "1/07/0001",
+    "31/12/1969", "1/07/9999",
+]  # fmt: skip
+DATES = {"1/07/2010": 1, "02/07/2010": 2, "1-Jul-10": 1, "02-JUL-10": 2} | dict.fromkeys(NO_DATES)
+DATES |= {"2010-07-01": 1, "2010-07-02 00:00:00": 2, "2010-07-02T00:00:00.000Z": 2}
 
 
 def test_each_date_is_day_first_and_read_by_itself():
@@ -139,25 +117,38 @@ def test_consumption_and_controlled_load_are_channels_and_the_rest_is_counted():
     assert reasons(parsed) == [KEPT, KEPT] + [CATEGORY] * 3
     assert parsed.records.channel.tolist()[:2] == [0, 1]
     assert parsed.rejected_row.tolist() == []
+    noted = ausgrid(
+        row("GC", "1/07/2012", quality="NA"), row("CL", "1/07/2012", quality=" NA "), row("GC", "2/07/2012")
+    )
+    assert (reasons(noted), noted.records.notes) == ([KEPT] * 3, {"rows with Row Quality NA (kept)": 2})
     generation = ausgrid(*rows, rules=ReadingRules(layout_keys=AusgridKeys(categories=("GG",))))
     assert reasons(generation) == [CATEGORY, CATEGORY, KEPT, CATEGORY, CATEGORY]
 
 
-def test_row_quality_na_is_kept_and_counted():
-    parsed = ausgrid(
-        row("GC", "1/07/2012", quality="NA"), row("CL", "1/07/2012", quality=" NA "), row("GC", "2/07/2012")
-    )
-    assert reasons(parsed) == [KEPT] * 3
-    assert parsed.records.notes == {"rows with Row Quality NA (kept)": 2}
+# The committed samples in data/: counted by hand in data/README.md, read by the layouts.
+
+DATA = Path(__file__).resolve().parents[3] / "data"
+VARIANTS = {  # and the rows kept and rejected, counted by hand
+    "london_publisher.csv": ("publisher", 33, 4),
+    "london_older.csv": ("older", 33, 4),
+    "london_sample.csv": ("older", 33, 4),
+    "london_kaggle.csv": ("kaggle", 33, 3),
+    "ausgrid_2010_2011.csv": ("without Row Quality", 13, 10),
+    "ausgrid_2012_2013.csv": ("with Row Quality", 13, 10),
+}
 
 
-@pytest.mark.parametrize(
-    ("cell", "reason"),
-    [("x", RejectionReason.TEXT), ("-0.1", RejectionReason.NEGATIVE), ("inf", RejectionReason.NOT_FINITE),
-     ("51", RejectionReason.ABOVE_BOUND)],
-)  # fmt: skip
-def test_one_bad_cell_rejects_its_row_and_so_do_48_of_them(cell, reason):
-    bad = row("GC", "1/07/2012", [*STEPS[:17], cell, *STEPS[18:]]), row("GC", "2/07/2012", [cell] * 48)
-    parsed = ausgrid(*bad, row("GC", "3/07/2012"))
-    assert reasons(parsed) == [reason, reason, KEPT]
-    assert parsed.rejected_text == bad
+@pytest.mark.parametrize("name", VARIANTS)
+def test_a_sample_has_the_rows_that_its_readme_counts(name):
+    layout, data = LAYOUTS[name.split("_")[0]], (DATA / name).read_bytes()
+    header = layout.recognise(data.decode().splitlines()[:20])
+    chunk = parse_lines(data.split(b"\n", header.lines)[-1], layout=layout, header=header, rules=RULES)
+    found = settle(layout, RULES, [chunk])
+    assert (header.variant, found.rows_kept, found.rows_rejected) == VARIANTS[name]
+    row = next(line for line in (DATA / "README.md").read_text().splitlines() if line.startswith(f"| `{name}`"))
+    assert [cell.strip() for cell in row.split("|")][3:5] == [str(found.rows), str(found.rows_kept)]
+    assert data.count(b"\r\n") == (0 if name == "london_kaggle.csv" else data.count(b"\n"))
+    if name == "ausgrid_2012_2013.csv":  # the spring day has 46 readings, the day without GC none
+        per_day = Counter((household, time // 48) for household, time in found.readings)
+        assert sorted(per_day.values()) == [46, 46] + [48] * 7
+        assert Counter(household for household, _ in per_day) == {"1": 4, "2": 5}

@@ -121,17 +121,6 @@ def test_the_risk_is_the_worst_phase_of_an_enumerated_mechanism(age, k):
         assert max(exact) - min(exact) > (1e-3 if age else -1)
 
 
-def test_states_that_lead_nowhere_known_are_left_out_at_their_phase_only():
-    # State 2 is entered at phase 1 once and never left: no row at phase 1 forward, none that leads to it.
-    counts = np.array([[[40, 9, 1], [10, 40, 0], [0, 0, 0]], [[45, 5, 0], [6, 43, 0], [0, 0, 0]]], float)
-    forward = cyclic_kernels(counts, [0, 1], direction="forward")
-    assert np.isnan(forward[:, 2]).all()
-    np.testing.assert_allclose(forward[0, 0], [40 / 49, 9 / 49, 0])
-    backward = cyclic_kernels(counts, [0, 1], direction="backward")
-    np.testing.assert_allclose(backward[1, 2], [1, 0, 0])  # it came from 0, which is known
-    assert np.isnan(backward[0, 2]).all()
-
-
 def test_a_leakage_bound_is_the_maximum_over_households_and_phases():
     many, ages, directions = [cycle_of_counts(6, 3, seed)[0] for seed in range(20)], [1, 6, 12], ("backward", "forward")
     backward, forward = (np.array([cyclic_kernels(c, np.arange(6), direction=d) for c in many]) for d in directions)

@@ -21,7 +21,7 @@ from agedp_data.leakage.population_bound import composition_age_steps, leakage_b
 from agedp_data.markov.transitions import reverse
 from agedp_data.notions import Temporal
 from agedp_data.notions.temporal import LEAKAGE, TemporalLeakage
-from tests.agedp_data.accounting.leaps import recursion_by_leaps
+from tests.agedp_data.accounting.temporal_oracles import recursion_by_leaps
 from tests.laws.promises import Line
 
 FIRST = date(2013, 1, 1)

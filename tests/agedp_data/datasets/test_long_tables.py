@@ -1,12 +1,11 @@
-"""Every declared shape of a table of readings: by the row, by the day, by the meter; its times, units and marks.
-
-Expectations are counted by hand: a day of whose half-hours each has its number as energy, clocks by their rules.
-"""
+"""Tables of readings of any shape: columns, stamps, periods, units, intervals and passes of the clock."""
 
 from __future__ import annotations
 
 import gzip
-from datetime import UTC, date, datetime, timedelta
+from collections import defaultdict
+from dataclasses import replace
+from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 import pandas as pd
@@ -17,11 +16,15 @@ from hypothesis import strategies as st
 import agedp
 from agedp.stages.ingest import read_readings
 from agedp_data.config.loading import read_columns
+from agedp_data.datasets.csv_parsing import ParsedChunk
+from agedp_data.datasets.layout import expected_readings
 from agedp_data.datasets.registry import layout_of
 from agedp_data.datasets.validation import NamedColumns, ReadingRules, RejectionReason
 from agedp_data.errors import AgedpError, InputError
 from tests.agedp_data.datasets import parsing
 from tests.agedp_data.datasets.parsing import step
+
+# Every declared shape of a table of readings: by the row, by the day, by the meter; its times, units and marks.
 
 MONDAY, SPRING, AUTUMN = date(2024, 1, 8), date(2024, 3, 31), date(2024, 10, 27)
 KEYS = {
@@ -60,19 +63,6 @@ def by_file(folder, text: str, name: str = "a.csv", *, minutes: int = 30, **keys
     rules = ReadingRules(interval_minutes=minutes)
     frame = read_readings(folder / name, dataset="long", columns=KEYS | keys, rules=rules)
     return {(row.household_id, row.day.date(), row.slot): row.energy_wh for row in frame.itertuples()}
-
-
-@pytest.mark.parametrize(
-    ("written", "day", "slot"),
-    [
-        ("2024-01-08 24:00", date(2024, 1, 9), 0),
-        ("2024-01-31T24:00:00", date(2024, 2, 1), 0),
-        ("2024-01-08", MONDAY, 0),
-        ("2024-01-08 00:30", MONDAY, 1),
-    ],
-)
-def test_24_00_ends_a_day_and_a_date_alone_begins_it(written, day, slot):
-    assert kept(f"meter,at,kwh\nA,{written},0.5") == {("A", step(day, slot)): 500}
 
 
 @pytest.mark.parametrize(
@@ -282,27 +272,6 @@ SKIPPED = {"Europe/London": (SPRING, 2), "Europe/Brussels": (SPRING, 4), "Austra
 """The day on which the clock of a zone skips an hour, and the first half-hour of that hour."""
 
 
-@pytest.mark.parametrize("zone", SKIPPED)
-@pytest.mark.parametrize("minutes", [5, 10, 15, 30, 60])
-def test_the_ends_of_a_skipped_hour_are_one_instant(zone, minutes):
-    """The last interval before the hour ends at its beginning and at its end; no interval ends or begins in it."""
-    day, slot = SKIPPED[zone]
-    begin = datetime(day.year, day.month, day.day) + slot * timedelta(minutes=30)
-    keys = {"zone": zone, "day_zone": zone, "minutes": minutes}
-    interval = timedelta(minutes=minutes)
-    last = step(day, slot - max(1, minutes // 30))
-    for end in (begin, begin + timedelta(hours=1)):
-        assert kept(f"meter,at,kwh\nA,{end:%Y-%m-%d %H:%M},1", stamp="end", **keys) == {("A", last): 1000}
-    inside = [begin + number * interval for number in range(1, 60 // minutes)]
-    text = "meter,at,kwh\n" + "".join(f"A,{at:%Y-%m-%d %H:%M},1\n" for at in inside)
-    if inside:
-        assert parsing.reasons(parsed(text, stamp="end", **keys)) == [DATE] * len(inside)
-    starts = "meter,at,kwh\n" + "".join(
-        f"A,{begin + number * interval:%Y-%m-%d %H:%M},1\n" for number in range(60 // minutes)
-    )
-    assert parsing.reasons(parsed(starts, **keys)) == [DATE] * (60 // minutes)
-
-
 def end_labels(zone: str, *, are_instants: bool) -> list[str]:
     """Return the 46 ends of a day of 23 hours: as the clock shows them, or half an hour after their starts."""
     day, half_hour, of = SKIPPED[zone][0], timedelta(minutes=30), ZoneInfo(zone)
@@ -353,13 +322,6 @@ def test_rows_that_are_not_asked_for_name_nobody():
     assert len(found.rejected_row) == 1
     both = parsed(text, where={"register": ["E1", "B1"]})
     assert parsing.reasons(both) == [KEPT, KEPT, DATE, DATE]
-
-
-def test_the_meters_of_a_household_have_labels():
-    records = parsed("meter,at,kwh,part\nA,2024-01-08 00:00,1,x\nA,2024-01-08 00:00,2,y\nB,2024-01-08 00:00,2,x",
-                     add="part").records  # fmt: skip
-    labels = records.label.tolist()
-    assert labels[0] == labels[2] != labels[1]
 
 
 @pytest.mark.parametrize(("negative", "energies"), [("reject", [-1, 2000]), ("zero", [0, 2000]), ("net", [-500, 2000])])
@@ -431,3 +393,190 @@ def test_a_day_of_which_a_meter_has_no_reading_is_not_that_of_the_others(tmp_pat
     frame = agedp.read(tmp_path / "a.csv", columns=KEYS | {"add": "part"})
     assert (len(frame), frame["energy_wh"].unique().tolist()) == (48, [5000])
     assert frame.attrs["rows"] == {"read": 192, "kept": 144, "rejected": frame.attrs["rows"]["rejected"]}
+
+
+# The table that the run file describes: its header, units, words for missing, and timestamps of any clock.
+
+LONDON_ENDS = NamedColumns(
+    household="meter", time="at", time_format="%Y-%m-%d %H:%M:%S", stamp="end", zone="Europe/London",
+    day_zone="Europe/London", energy="kwh", unit="kWh", missing=("Null", ""),
+)  # fmt: skip
+UTC_ENDS = replace(LONDON_ENDS, zone="UTC")
+ISO = replace(LONDON_ENDS, time_format="iso")
+AUTUMN_2013 = date(2013, 10, 27)
+
+
+def read(columns: NamedColumns, *rows: str, header: str = "meter,at,kwh") -> ParsedChunk:
+    return parsing.parse(layout_of("long", columns), header, *rows, rules=ReadingRules(columns=columns))
+
+
+def reasons(columns: NamedColumns, *rows: str) -> list[RejectionReason]:
+    return parsing.reasons(read(columns, *rows))
+
+
+def readings(columns: NamedColumns, *files: list[str]) -> dict[tuple[str, int], int]:
+    chunks = ([read(columns, *rows)] for rows in files)
+    return parsing.settle(layout_of("long", columns), ReadingRules(columns=columns), *chunks).readings
+
+
+@pytest.mark.parametrize(
+    ("header", "row"),
+    [
+        ("kwh,at,meter", "0.25,2013-01-05 01:00:00,A"),
+        ('"meter","at","kwh"', '"A","2013-01-05 01:00:00","0.25"'),
+        (" meter , at , kwh ", "A,2013-01-05 01:00:00, 0.25 "),
+        ("Meter,meter,at,x,kwh,kwh2", "B,A,2013-01-05 01:00:00,9,0.25,7"),
+        ('meter,"a,""b",at,kwh', "A,9,2013-01-05 01:00:00,0.25"),
+    ],
+)
+def test_columns_are_found_by_their_exact_names_in_any_order(header, row):
+    found = parsing.settle(
+        layout_of("long", UTC_ENDS), ReadingRules(columns=UTC_ENDS), [read(UTC_ENDS, row, header=header)]
+    )
+    assert found.readings == {("A", step(date(2013, 1, 5), 1)): 250}
+
+
+@pytest.mark.parametrize(
+    ("header", "name", "times"), [("meter,at,kWh", "kwh", 0), ("meter,at,kwh,kwh", "kwh", 2), ("", "meter", 0)]
+)
+def test_a_missing_column_is_named_and_the_header_stays_private(header, name, times):
+    with pytest.raises(InputError) as caught:
+        layout_of("long", LONDON_ENDS).recognise([header])
+    wanted = '[input.columns] needs the columns "meter", "at", "kwh"; '
+    assert str(caught.value) == f'{wanted}the header has "{name}" {times} times, not once. Name columns of the header'
+    found = ", ".join(f'"{each}"' for each in header.split(",") if header)
+    assert caught.value.private == f"{caught.value}; columns found: {found}"
+
+
+def test_an_iso_timestamp_with_an_offset_is_an_instant():
+    """Summer time in London: 00:00 to 00:30 UTC_ENDS on 1 July is 01:00 to 01:30 there, slot 2."""
+    for at in ("2013-07-01T00:30Z", "2013-07-01 02:30:00+02", "2013-06-30T20:30:00.000-0400", "2013-07-01 01:30"):
+        assert readings(ISO, [f"A,{at},0.1"]) == {("A", step(date(2013, 7, 1), 2)): 100}, at
+    for at in ("2013-07-01 00+01:00", "2013-07-01 00:30+24:00", "2013-07-01 00:30 Z", "2013-07-01Z"):
+        for others in ([], ["B,2013-07-01T00:30Z,1"], ["B,2013-07-01 00:30,1"]):
+            assert reasons(ISO, f"A,{at},0.1", *others)[0] is DATE, at
+    assert reasons(LONDON_ENDS, "A,2013-07-01 00:30:00Z,0.1") == [DATE]
+
+
+@pytest.mark.parametrize(
+    ("stamps", "meant"),
+    [
+        (["2013-01-05T01:00:00Z", "2013-01-05T02:30:00+01:00"], "iso"),
+        (["2013-01-05 01:00:00 +0100"], None),
+        (["13.01.2013 01:00", "01.02.2013 01:30"], "%d.%m.%Y %H:%M"),
+        (["01/12/2013 01:00", "01/13/2013 01:00"], "%m/%d/%Y %H:%M"),
+        (["201301050130"], "%Y%m%d%H%M"),
+        (["13.01.2013 01:00", "noon"], None),
+    ],
+)
+def test_a_usual_format_is_proposed_in_private(stamps, meant):
+    layout = layout_of("long", replace(LONDON_ENDS, time_format="%Y/%m/%d %H.%M"))
+    error = layout.date_format_error([f"A,{each},1" for each in stamps], layout.recognise(["meter,at,kwh"]))
+    near = f'; did you mean "{meant}"?' if meant else ""
+    assert error.private == f'{error}; the first is "{stamps[0]}"{near}'
+    assert str(error).endswith('matches [input.columns] time_format = "%Y/%m/%d %H.%M"')
+
+
+@pytest.mark.parametrize("odd", [[], ["A,2013-01-05 02:00:00,abc"], ["A,never,1"]])
+@pytest.mark.parametrize("cell", ["-9", " -9 ", "-9.0", "n/a", " n/a ", "NaN", "nan"])
+def test_a_padded_word_for_missing_is_missing_beside_any_row(cell, odd):
+    columns = replace(LONDON_ENDS, missing=("-9", " n/a", "nan"))
+    found = reasons(columns, f"A,2013-01-05 01:00:00,{cell}", *odd, "B,2013-01-05 01:00:00,1")
+    assert (found[0], found[-1]) == (RejectionReason.MISSING, KEPT)
+
+
+SUM = {("A", step(AUTUMN_2013, 2)): 300}
+ONE, TWO, THREE = (f"A,2013-10-27 01:30:00,0.{i}" for i in (1, 2, 3))
+FIRST_PASS, SECOND_PASS = "A,2013-10-27 00:30:00,0.1", "A,2013-10-27 01:30:00,0.2"
+
+
+@pytest.mark.parametrize(
+    ("columns", "files", "expected"),
+    [
+        (UTC_ENDS, [[FIRST_PASS], [SECOND_PASS]], SUM),
+        (UTC_ENDS, [[FIRST_PASS, SECOND_PASS], [SECOND_PASS]], SUM),
+        (UTC_ENDS, [[FIRST_PASS, SECOND_PASS], [SECOND_PASS.replace("0.2", "0.3")]], {}),
+        (ISO, [["A,2013-10-27T01:30+01:00,0.1", "A,2013-10-27T01:30+00:00,0.2"]], SUM),
+        (ISO, [["A,2013-10-27T01:30+01:00,0.1"]], {}),
+        # a civil clock shows both passes alike
+        (LONDON_ENDS, [[ONE, TWO]], SUM),
+        (LONDON_ENDS, [[TWO, ONE]], SUM),
+        (LONDON_ENDS, [[ONE, ONE]], {("A", step(AUTUMN_2013, 2)): 200}),  # half-hours of the same size are no duplicate
+        (LONDON_ENDS, [[ONE]], {}),
+        (LONDON_ENDS, [[ONE, TWO, THREE]], {}),
+        (LONDON_ENDS, [[ONE, ONE, ONE]], {}),
+        (LONDON_ENDS, [[ONE, TWO], [TWO, ONE]], SUM),
+        (LONDON_ENDS, [[ONE, TWO], [ONE, THREE]], {}),
+        (LONDON_ENDS, [[ONE, TWO], [ONE]], {}),
+        (LONDON_ENDS, [[ONE, TWO, THREE], [ONE, TWO]], SUM),  # a file that contradicts itself says nothing
+        (LONDON_ENDS, [["A,2013-10-27 01:00:00,0.4", "A,2013-10-27 02:30:00,0.5"]],
+         {("A", step(AUTUMN_2013, 1)): 400, ("A", step(AUTUMN_2013, 4)): 500}),
+        (replace(LONDON_ENDS, day_zone="Europe/Paris"), [[ONE, TWO]],  # both go back at once
+         {("A", step(AUTUMN_2013, 4)): 300}),
+    ],
+)  # fmt: skip
+def test_a_repeated_half_hour_is_the_sum_of_its_two_passes(columns, files, expected):
+    assert readings(columns, *files) == expected
+
+
+@pytest.mark.parametrize(
+    ("columns", "day", "expected"),
+    [
+        (LONDON_ENDS, "2013-03-31", [KEPT, DATE, KEPT, KEPT]),  # ends; 01:00 and 02:00 are the instant of the change
+        (replace(LONDON_ENDS, stamp="start"), "2013-03-31", [DATE, DATE, KEPT, KEPT]),
+        (UTC_ENDS, "2013-03-31", [KEPT] * 4),
+        (replace(LONDON_ENDS, day_zone="UTC"), "2013-10-27", [KEPT, DATE, DATE, KEPT]),  # passes in different slots
+    ],
+)
+def test_a_timestamp_that_names_no_one_half_hour_is_rejected(columns, day, expected):
+    assert reasons(columns, *(f"A,{day} {at}:00,0.1" for at in ("01:00", "01:30", "02:00", "02:30"))) == expected
+
+
+# Readings of 15 and 60 minutes: placed by a brute-force walk over the minutes of each day, clock changes included.
+
+COLUMNS = NamedColumns("meter", "at", "%Y-%m-%d %H:%M", "start", "UTC", "Europe/London", "wh", "Wh", ("",))
+PLAIN, SPRING_2013 = date(2013, 5, 7), date(2013, 3, 31)
+
+
+def readings_of_intervals(columns: NamedColumns, minutes: int, rows: list[str]) -> dict[tuple[str, int], int]:
+    layout, rules = layout_of("long", columns, minutes), ReadingRules(columns=columns, interval_minutes=minutes)
+    found = parsing.settle(layout, rules, [parsing.parse(layout, "meter,at,wh", *rows, rules=rules)])
+    assert found.rows_rejected == 0
+    return found.readings
+
+
+def starts_of(day: date, minutes: int, zone: str) -> list[datetime]:
+    """Return the instants (UTC) at which the intervals of a civil day begin."""
+    first, last = (datetime.combine(each, time(), ZoneInfo(zone)).astimezone(UTC) for each in (day, day + timedelta(1)))
+    return [first + timedelta(minutes=part) for part in range(0, int((last - first) / timedelta(minutes=1)), minutes)]
+
+
+def by_hand(starts: list[datetime], wh: dict[datetime, int], minutes: int, zone: str) -> dict[tuple[str, int], int]:
+    """Return the sums by half-hour (or hour) of the clock, of those that have all of their parts."""
+    parts: dict[tuple[str, int], list[int | None]] = defaultdict(list)
+    for start in starts:
+        wall = start.astimezone(ZoneInfo(zone))
+        slot = 2 * wall.hour if minutes == 60 else 2 * wall.hour + wall.minute // 30
+        parts["A", parsing.step(wall.date(), slot)].append(wh.get(start))
+    return {key: sum(each) for key, each in parts.items() if None not in each}  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("minutes", "zone", "day_zone"),
+    [
+        *((minutes, zone, "Europe/London") for minutes in (15, 30, 60) for zone in ("UTC", "Europe/London")),
+        (15, "UTC", "Asia/Kathmandu"),  # midnight there is 18:15 UTC
+    ],
+)
+@pytest.mark.parametrize("day", [PLAIN, SPRING_2013, AUTUMN_2013])
+@pytest.mark.parametrize("side", ["start", "end"])
+def test_readings_add_up_to_the_half_hours_of_the_day(minutes, zone, day_zone, day, side):
+    starts = starts_of(day, minutes, day_zone)
+    wh = {start: 7 * i % 90 + 1 for i, start in enumerate(starts) if i % 11 != 5 or day == AUTUMN_2013}
+    shift = timedelta(minutes=minutes if side == "end" else 0)
+    shown = [start.astimezone(ZoneInfo(zone)).replace(tzinfo=None) + shift for start in wh]
+    rows = [f"A,{at:%Y-%m-%d %H:%M},{energy}" for at, energy in zip(shown, wh.values(), strict=True)]
+    columns = replace(COLUMNS, stamp=side, zone=zone, day_zone=day_zone)
+    assert readings_of_intervals(columns, minutes, rows) == by_hand(starts, wh, minutes, day_zone)
+    complete = by_hand(starts, dict.fromkeys(starts, 0), minutes, day_zone)
+    assert expected_readings(layout_of("long", columns, minutes), day) == len(complete)
