@@ -63,16 +63,6 @@ def _combined(results: list[tuple[list[int], int]]) -> tuple[list[int], int]:
     return _joined(results) if results else ([], 0)
 
 
-def test_a_reduction_raises_the_first_failure_in_the_order_of_items() -> None:
-    def fail(item: int) -> tuple[list[int], int]:
-        if item in (11, 17):
-            raise InputError(f"input {item}")
-        return _pair(item)
-
-    with pytest.raises(InputError, match=r"^input 11$"):
-        map_reduce("stage", range(30), function=fail, combine=_combined, engine=THREADS)
-
-
 def test_the_first_failure_in_the_order_of_items_is_raised() -> None:
     def fail(item: int) -> int:
         if item % 2:
@@ -106,18 +96,6 @@ def test_a_bug_in_a_task_tells_where_it_was_but_none_of_its_values() -> None:
 
 def _throw(error: InputError) -> NoReturn:
     raise error
-
-
-@pytest.mark.parametrize("engine", [Engine("synchronous", 1), THREADS])
-def test_one_item_has_the_progress_and_errors_of_many(engine: Engine) -> None:
-    counted: list[tuple[str, int, int]] = []
-    watched = Engine(engine.scheduler, engine.workers, progress=lambda *counts: counted.append(counts))
-    assert map_merge("stage", [[3]], function=operator.neg, merge=tuple, engine=watched) == [(-3,)]
-    assert map_reduce("stage", [3], function=operator.neg, combine=sum, engine=watched) == -3
-    assert counted == [("stage", 1, 1), ("stage", 2, 2)]  # one progress over a stage, however often it is called
-    with pytest.raises(TaskFailed) as failed:
-        map_items("stage", ["home A"], function=operator.neg, engine=engine)
-    assert "home A" not in str(failed.value)
 
 
 def _process(_: int) -> tuple[int, int]:

@@ -173,24 +173,6 @@ def test_a_household_with_many_readings_is_counted_in_full():
     assert by_phase.tolist() == [1826] * 47 + [1825]
 
 
-def test_parts_are_some_households_each(two_months, monkeypatch):
-    states = agedp.quantize(two_months, states=4)
-    monkeypatch.setattr("agedp.calibration.quantize._PART_READINGS", 100)
-    again = agedp.quantize(two_months, states=4)
-    assert again.edges.equals(states.edges)
-    assert len(list(again.period.parts("all"))) == 2
-    assert (agedp.estimate(again).counts == agedp.estimate(states).counts).all()
-
-
-def test_a_month_without_a_usable_day_has_no_states(two_months):
-    """In January two half-hours of each day are left, in February all: the chain of days has the latter alone."""
-    start = two_months["interval_start"]
-    table = two_months[(start.dt.month == 2) | (start.dt.hour == 3)]
-    states = agedp.quantize(table, states=2, edges=[10_000], step="day")
-    assert states.frame["interval_start"].dt.month.unique().tolist() == [2]
-    assert quantize(stored_period(table, "day"), edges="quantile", n_states=2, engine=stored_periods[-1].engine).shape
-
-
 def test_findings_are_of_the_chosen_households_and_days(two_months):
     """A has every second half-hour on 10 days; the days of B, and A's later ones, are complete."""
     start, household = two_months["interval_start"], two_months["household_id"]

@@ -191,16 +191,6 @@ def test_duplicates_and_conflicts_are_counted_file_by_file(tmp_path: Path) -> No
     assert [(row["row"], row["reason"], row["text"]) for row in texts] == [(6, FIELDS, "A")]
 
 
-def test_the_same_bytes_given_twice_are_noted_and_ignored(tmp_path: Path) -> None:
-    content = HEADER + line("A", 1) + line("A", 1)
-    store, delivery = read_all(write(tmp_path / "in", a=content, b=content, c=HEADER + line("A", 2)))
-    assert (delivery.files, delivery.files_new, len(delivery.contents)) == (3, 2, 2)
-    assert (delivery.rows_read, delivery.rows_kept, delivery.rejected) == (3, 2, {DUPLICATE: 1})
-    quality = quality_of(store)
-    noted = [row["input"][-5:] for row in quality if row["note"] == "same bytes as an earlier input, ignored"]
-    assert noted == ["b.csv"]
-
-
 def test_a_file_that_comes_again_under_a_later_name_keeps_its_place() -> None:
     store = Store(Path("store"), "london", ReadingRules(), FileOrder("name", keeps_unlisted=True))
     places = [("first", "9.csv", 5), ("corrected", "10.csv", 6), ("first", "11.csv", 7)]
@@ -302,22 +292,6 @@ def test_parts_that_a_killed_run_left_do_not_count(tmp_path: Path) -> None:
             path.write_bytes(content)
     assert len(store.month_parts("2013-01", delivery.contents)) == 1
     assert totals(store, delivery) == expected
-
-
-@pytest.mark.parametrize("at", [0.1, 0.5])
-def test_rejected_rows_with_a_flipped_bit_are_written_again(tmp_path: Path, at: float) -> None:
-    rows = b"".join(line("MAC000002", step, kwh) for step in range(40) for kwh in ("0.1", "0.2"))
-    folder = write(tmp_path / "in", readings=HEADER + rows)
-    store = Store(tmp_path / "c" / "store", "london", ReadingRules())
-    ingest(store, [str(folder)], engine=ONE)
-    path = tmp_path / "c" / "quarantine_settled.parquet"
-    before = path.read_bytes()
-    spoilt = bytearray(before)
-    spoilt[int(at * len(spoilt))] ^= 4
-    path.write_bytes(spoilt)
-    ingest(store, [str(folder)], engine=ONE)
-    assert path.read_bytes() == before
-    assert pq.read_table(path).num_rows == 80
 
 
 def sum_by_day(rows: dict[tuple[str, int], int]) -> dict[tuple[str, date], int]:

@@ -19,7 +19,6 @@ from agedp_data.errors import ChainError, RunFileError
 from agedp_data.roster import read_roster
 from agedp_data.series.series import series_in
 from agedp_data.series.series_terms import EnergySeries
-from agedp_data.statement.note_texts import NOTES
 from tests.agedp.test_neighbours import (
     AGED,
     INLINE,
@@ -168,26 +167,6 @@ def test_a_vector_of_days_outside_their_range_is_refused(terms, monkeypatch):
     for day_wh in (-1, 9_001):
         with pytest.raises(ChainError, match="outside its range"):
             vector(series, [4_000, day_wh])
-
-
-@pytest.mark.parametrize(("negative", "is_noted"), [("reject", False), ("zero", False), ("net", True)])
-def test_the_statement_of_a_net_input_says_that_an_export_counts_as_0(house, negative, is_noted):
-    (house.folder / "input").mkdir()
-    rows = [
-        f"{home},m,{datetime.combine(DAY, time()) + i * timedelta(minutes=30)},9" for home in "AB" for i in range(48)
-    ]
-    (house.folder / "input" / "a.csv").write_text("\n".join(["home,meter,at,wh", *rows]) + "\n")
-    house.roster([("A", DAY, None), ("B", DAY, None)])
-    house.write(
-        DAY,
-        DAY,
-        dataset="long",
-        rest="[input.columns]\n"
-        + "\n".join(f'{key} = "{value}"' for key, value in (COLUMNS | {"negative": negative}).items()),
-    )
-    house.run()
-    assert (NOTES.net_exports in house.release.statement["notes"]) == is_noted
-    assert (house.folder / "release" / "STATEMENT.md").read_text().count(NOTES.net_exports) == is_noted
 
 
 @pytest.mark.parametrize(("unit", "add", "most"), [("kWh", "meter", 1_789), ("W", "", 1_789)])

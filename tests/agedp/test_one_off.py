@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
@@ -87,15 +86,6 @@ def test_the_same_call_draws_nothing_and_another_is_refused(released, files):
     assert "the losses of two releases of the same households add up" in str(caught.value)
     assert published(released / "out") == before
     assert Ledger.open(f"sqlite:///{released}/out-confidential/ledger.sqlite").rows() == rows
-
-
-def test_what_a_killed_call_left_is_taken_up(released, files, tmp_path):
-    shutil.copytree(released / "out-confidential", tmp_path / "out-confidential")
-    for name in ("run.toml", "ledger.sqlite"):
-        (tmp_path / "out-confidential" / name).unlink()
-    shutil.rmtree(tmp_path / "out-confidential" / "confidential")
-    release(files, tmp_path / "out", DISCOUNTED)
-    assert open_release(tmp_path / "out").statement["days"]["released"] == 5
 
 
 def test_missing_options_are_named_all_at_once(files, tmp_path):

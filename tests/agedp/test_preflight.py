@@ -242,22 +242,6 @@ def test_a_new_live_population_must_write_corrections(house):
     assert len(house.run(today=day(3)).released) == 1
 
 
-@pytest.mark.parametrize(
-    ("days", "what"),
-    [
-        ("[]", "must be a list of dates"),
-        ("[2013-01-09]", "names 2013-01-09, which is not a day of the period"),
-        ("[2013-01-02, 2013-01-02]", "names a day twice"),
-        ('["2013-01-02"]', "must be a date without quotes"),
-        (f"[{', '.join(str(day(number)) for number in range(4))}]", "lists every day of the period"),
-    ],
-)
-def test_skip_days_are_some_days_of_the_period(house, days, what):
-    prepare(house, [], edits=[("last_day", f"skip_days = {days}\nlast_day")])
-    with pytest.raises(RunFileError, match=what):
-        house.run()
-
-
 def test_a_day_with_few_usable_households_is_alerted_once(house):
     prepare(house, rows(HOMES, [0]), mode="live", promise=LIVE, days=9, rest="[alerts]\nmin_coverage = 0.5\n")
     house.run(today=day(2))

@@ -165,14 +165,6 @@ def test_one_command_releases_what_is_of_use(files, tmp_path):
     assert (again.status, "--protect was month and is year" in again.err) == (3, True)
 
 
-def test_what_is_given_stays_as_it_is_given(files, tmp_path):
-    given = ["--clamp-kwh", "25", "--every", "week", "--min-households", "7", "--set", "output.layout=monthly"]
-    agedp("init", files, "--in", tmp_path, "--quiet", "--protect", "month", "--epsilon", "5", *given)
-    run = written(tmp_path)
-    assert run["series"]["daily_mean"] == {"statistic": "mean", "clamp_kwh": 25, "every": "week"}
-    assert (run["population"]["min_households"], run["output"]["layout"]) == (7, "monthly")
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [

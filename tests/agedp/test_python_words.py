@@ -11,8 +11,7 @@ import pytest
 import agedp
 from agedp.preflight.input_checks import CAUSES, in_python, judge
 from agedp.preflight.rejected_days import Touched
-from agedp.setup.init_run_file import init
-from agedp_data.errors import REFUSED_INPUT, AgedpError, InputError, PreflightFailed, RunFileError
+from agedp_data.errors import InputError, RunFileError
 
 COLUMNS = {"household": "meter", "time": "at", "time_format": "iso", "stamp": "start", "zone": "UTC"}
 COLUMNS |= {"day_zone": "UTC", "energy": "kwh", "unit": "kWh"}
@@ -100,56 +99,3 @@ def test_numbers_for_names_of_columns_are_taken_as_text():
     wide = TABLE[["at", "kwh"]].assign(total=1.0).set_axis([7, 8, 9], axis=1)
     columns = {**COLUMNS, "household": "*", "time": 7, "energy": "*", "ignore": [9]}
     assert agedp.read(wide, columns=columns)["household_id"].unique().tolist() == ["8"]
-
-
-def test_a_refusal_of_a_table_has_the_one_public_text_and_its_cause_as_a_note():
-    with pytest.raises(PreflightFailed) as caught:
-        agedp.read(TABLE.iloc[::2], columns=COLUMNS)
-    assert str(caught.value) == REFUSED_INPUT
-    assert caught.value.__notes__ == [
-        "agedp: readings: readings are 60 minutes apart, not 30; write interval_minutes=60"
-    ]
-
-
-@pytest.mark.parametrize("promise", [{"notion": "classical"}, "classical"])
-def test_a_promise_that_is_none_is_refused_with_what_is_needed(promise):
-    readings = agedp.read(TABLE, columns=COLUMNS)
-    for function in (agedp.release, agedp.plan):
-        with pytest.raises(AgedpError, match=r"^promise: \w+ is no promise; give one of agedp.Classical, agedp.WEvent"):
-            function(readings, promise=promise, clamp_kwh=5, min_households=1)
-
-
-def test_a_text_that_no_row_has_is_refused_with_those_that_there_are(tmp_path):
-    texts = ["imp", "exp", "a", "b", "c", "d"]
-    table = TABLE.assign(dir=[texts[i % 6] for i in range(48)])
-    table.to_csv(tmp_path / "a.csv", index=False)
-    table.to_parquet(tmp_path / "a.parquet")
-    columns = {**COLUMNS, "where": {"dir": "Import"}}
-    for source in (table, str(tmp_path / "a.csv"), str(tmp_path / "a.parquet")):
-        with pytest.warns(agedp.InputWarning) as warned:
-            read = agedp.read(source, columns=columns)
-        assert "Import" not in str(warned[0].message)
-        [finding] = agedp.findings(source, columns=columns)
-        assert (finding.name, finding.verdict) == ("rows", "refused")
-        assert 'columns["where"] asks for; in the first rows column dir has imp, exp, a, b, c' in finding.sentence
-        assert read.empty
-    assert agedp.findings(table, columns={**COLUMNS, "where": {"dir": "imp"}}) == ()
-    with pytest.raises(InputError, match="no row has a reading, so there is no month"):
-        agedp.read(table, columns=columns, as_dask=True)
-    options = {("input.columns", key): f'"{value}"' for key, value in COLUMNS.items()}
-    options[("input.columns", "where")] = '{ dir = "Import" }'
-    with pytest.raises(InputError) as caught:
-        init([str(tmp_path / "a.csv")], folder=tmp_path, options=options)
-    assert "imp" not in str(caught.value)
-    assert caught.value.private.endswith("column dir has imp, exp, a, b, c")
-
-
-def test_a_suffix_that_no_channel_has_is_refused_with_those_that_there_are(tmp_path):
-    values = ",".join(["0.5"] * 48)
-    lines = ["100,NEM12,202601060000,MDA1,Ret1"]
-    for suffix in ("E1", "B1"):
-        lines += [f"200,6123456789,E1B1,,{suffix},N1,METER1,KWH,30,", f"300,20260105,{values},A,,,20260106000000,"]
-    (tmp_path / "a.csv").write_text("\n".join([*lines, "900"]) + "\n")
-    with pytest.raises(InputError) as caught:
-        init([str(tmp_path / "a.csv")], folder=tmp_path, options={("input", "suffixes"): '["E7"]'})
-    assert caught.value.private.endswith("that [input] suffixes asks for; in the first rows suffix has E1, B1")

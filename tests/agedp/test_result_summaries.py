@@ -118,16 +118,6 @@ def test_a_page_escapes_what_a_release_is_called(results):
         assert "<script" not in results[name]._repr_html_()
 
 
-def test_a_folder_that_cannot_be_read_is_shown_as_such(tmp_path):
-    assert "statement.json" in repr(agedp.ReleaseFolder(tmp_path))
-
-
-def test_a_page_has_no_colour_of_its_own(results):
-    for result in results.values():
-        assert "style" not in result._repr_html_()
-        assert "color" not in result._repr_html_()
-
-
 @pytest.mark.parametrize(
     "name", ["states", "states of days", "chains", "model", "plan", "release", "folder", "smoothed"]
 )
@@ -138,14 +128,3 @@ def test_a_plot_of_a_result_has_labelled_axes_and_says_what_is_confidential(resu
     is_confidential = name.split()[0] in ("states", "chains", "model")
     assert axes.get_title().startswith("confidential") == is_confidential
     mpl.pyplot.close(axes.figure)
-
-
-def test_the_share_of_readings_in_states_adds_up_at_every_half_hour(results):
-    image = results["states"].plot().images[0].get_array()
-    assert image.shape == (4, 48)
-    np.testing.assert_allclose(image.sum(axis=0), 1)
-    of_days = results["states of days"].plot().images[0].get_array()
-    frame = results["states of days"].frame
-    mondays = frame[frame["interval_start"].dt.day_of_week == 0]["state"].value_counts(normalize=True)
-    assert of_days[:, 0].tolist() == pytest.approx([mondays.get(state, 0) for state in range(3)])
-    mpl.pyplot.close("all")

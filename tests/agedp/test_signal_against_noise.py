@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-import html
-import json
 import math
 from dataclasses import replace
-from datetime import date, timedelta
 
 import pytest
 
-from agedp.plan_facts import read_plan
 from agedp.signal_against_noise import (
     SeriesSignal,
     SpanSignal,
-    change_text,
     rows_of_means,
     signal_text,
     signals_by_group,
     smallest_group_signal,
-    three_digits,
 )
 from agedp_data.ledger import ContractRecord, canonical
 from agedp_data.smoothing.signal_estimate import SignalEstimate
-from agedp_flows.text.plan_text import plan_lines
-from agedp_flows.text.run_text import result_lines
-from agedp_flows.text.template_lines import render_lines
 from tests.agedp.released_rows import Row, alternating, noisy_rows, rows_of
 
 
@@ -74,15 +65,6 @@ def test_the_sentence_names_the_spans_that_are_usable(spans, text):
     assert signal_text(signal) == f"daily_mean: {text}"
     of_group = replace(signal, series="use/1", group="north", groups=2, households=1200)
     assert signal_text(of_group) == f"use, layer 1, group north (1,200 households): {text}"
-
-
-def test_before_a_release_the_noise_is_set_against_the_assumed_change():
-    change = "Not enough days to estimate the true change; at a day-to-day change of 1 kWh single days"
-    week_and_month = "of a week's mean 0.535 kWh, of a month's 0.267 kWh"
-    start = f"Noise 1.41 kWh per household, 14.1% of a day of 10 kWh; {week_and_month}"
-    lines = [render_lines("planned_noise", label="use", noise=noise, change_kwh=1.0) for noise in (1.4142, 1.0)]
-    assert lines[0] == [f"use: {start}. {change} cannot be told apart."]
-    assert lines[1][0].endswith(f"{change} can be told apart.")
 
 
 @pytest.mark.parametrize("sd_kwh", [0.2, 0.7, 2.5])
@@ -158,36 +140,3 @@ def test_layer_one_continues_a_mean_and_upper_layers_have_no_sentence():
     assert signal_text(signal).startswith("daily_mean, layer 1: noise ")
     assert signals_by_group(layers[-30:], "daily_mean") == ()
     assert signals_by_group([*rows[:30], *layers], "daily_mean/2") == (signal,)
-
-
-def test_a_number_has_three_digits_and_no_exponent():
-    assert [three_digits(value) for value in (0.69951, 2.5, 1234.5, 1e-5)] == ["0.7", "2.5", "1230", "0.00001"]
-
-
-def test_plan_run_and_both_reports_print_the_same_figures(house):
-    first = date(2013, 1, 1)
-    days = [first + timedelta(days=i) for i in range(30)]
-    house.london(
-        {(home, day, slot): 100 + 40 * (i % 5) for home in "ABC" for i, day in enumerate(days) for slot in range(48)}
-    )
-    house.roster([(home, first, None) for home in "ABC"])
-    house.write(first, days[-1] + timedelta(days=9))
-    summary = house.run(today=date(2013, 1, 31))
-    signal = smallest_group_signal(house.rows("daily_mean"), "daily_mean")
-    sentence = signal_text(signal)
-    assert sentence.startswith("daily_mean: noise ")
-    assert f"day-to-day change {change_text(signal.daily.estimate)}. " in sentence
-    assert sentence in result_lines(summary)
-    session = house.session()
-    assert sentence in plan_lines(session)
-    [as_json] = read_plan(session).facts["signal"]
-    assert as_json == json.loads(json.dumps(summary.facts["signal"]))[0]
-    assert as_json["text"] == sentence
-    assert as_json["spans"][0]["comparison"] == (signal.daily.verdict or "unknown")
-    assert "verdict" not in as_json["spans"][0]
-    assert as_json["spans"][0]["change_kwh"] == signal.daily.estimate.change
-    table_row = [three_digits(value) for value in (signal.daily.noise_kwh, signal.daily.estimate.change)]
-    for folder in ("release", "confidential"):
-        page = html.unescape((house.folder / folder / "report.html").read_text("utf-8"))
-        assert sentence in page
-        assert all(f">{number}</td>" in page for number in table_row)

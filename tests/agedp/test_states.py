@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import re
 import shutil
@@ -11,15 +10,13 @@ from decimal import Decimal
 
 import numpy as np
 import pytest
-from pyarrow import parquet
 
 from agedp.calibration_pipeline import calibrate
 from agedp.compute.engine_settings import Engine
 from agedp.stages.aggregate import aggregate
 from agedp.stages.amend import amend, preview_amendment
 from agedp.stages.ingest import ingest
-from agedp.store.daily_totals import compute_state_days, state_days_path
-from agedp.store.month_reader import stored_groups
+from agedp.store.daily_totals import compute_state_days
 from agedp.store.store import Store
 from agedp_data import mechanisms
 from agedp_data.datasets.validation import ReadingRules
@@ -105,22 +102,6 @@ def test_sums_and_counts_are_those_of_a_plain_reader_of_the_files(house, step, s
     assert len({by_group(one)["all"] for (_, name), one in found.items() if name == "lenient"}) > 1
 
 
-def test_other_cuts_are_another_table_and_the_same_are_counted_once(house, monkeypatch):
-    roster = made_up(house)
-    first = values(summed(house, roster, "half-hour"))
-    store, delivery = house.read()
-    cuts = [RepresentativeValues("half-hour", edges) for edges in ((1, 60), (1, 61), (1, 60, 300))]
-    (group,) = stored_groups(store, "2013-01", delivery.contents)
-    assert len({state_days_path(store, "2013-01", group, each) for each in cuts}) == 3
-    with monkeypatch.context() as patch:
-        patch.setattr(RepresentativeValues, "represent", None)
-        assert values(summed(house, roster, "half-hour")) == first
-    monkeypatch.setitem(EDGES, "half-hour", [100, 500])
-    assert values(summed(house, roster, "half-hour")) != first
-    with pytest.raises(ValueError, match="counts states"):
-        aggregate(store, delivery, roster, days=EVERY, series=SERIES)
-
-
 @pytest.mark.parametrize(("step", "seed"), [("half-hour", 0), ("half-hour", 1), ("half-hour", 2), ("day", 3)])
 def test_one_households_day_moves_that_day_by_at_most_the_sensitivity(house, step, seed):
     roster = made_up(house, seed)
@@ -197,21 +178,6 @@ def counted_by_hand(house, number, edges):
     cuts = [int(1000 * float(edge)) for edge in edges.split(", ")]
     keys = {"edges": cuts, "step": "half-hour", "clamp": 20_000, "missing": 0, "lacking": 2}
     return sum(recounted.day(of.get((home, day(number)), {}), **keys) for home in "ABC")
-
-
-def test_recipients_are_told_what_is_counted_and_what_not(homes):
-    write(homes, "states")
-    calibrate(homes.run_file)
-    homes.run(today=day(3))  # a day is released when it is a day old
-    claim, words = homes.release.statement, homes.files()["STATEMENT.md"].decode()
-    assert FACTS.beyond_states not in claim["warnings"]
-    assert claim["warnings"].count(FACTS.represented) == 1
-    assert "0, 0.1, 0.3, 0.8 kWh" in words
-    assert "Their representative values are 0.05, 0.2, 0.55, 1.05 kWh" in words
-    guarantee = json.loads(parquet.read_schema(homes.folder / "release/daily_averages.parquet").metadata[b"agedp"])
-    assert guarantee["states_by_version"] == {
-        "1": {"step": "half-hour", "edges_kwh": ["0.1", "0.3", "0.8"], "counts_as_kwh": ["0.05", "0.2", "0.55", "1.05"]}
-    }
 
 
 def test_states_and_other_cuts_come_by_amendment_not_back(homes):

@@ -146,36 +146,3 @@ def test_edges_are_quantiles_or_shares_of_the_largest_reading(house):
         for low, high in zip([0, *quantiles[i]], [*quantiles[i], math.inf], strict=True):
             inside = Counter(value for value in values if low <= value < high)
             assert len(inside) <= 1 or inside.total() <= len(values) / 6 + 2 * max(inside.values())
-
-
-def test_gaps_are_not_bridged_months_are_and_an_edge_belongs_above(house):
-    last, first = date(2013, 1, 31), date(2013, 2, 1)
-    readings = {
-        ("A", last, 46): 499, ("A", last, 47): 500, ("A", first, 0): 499, ("A", first, 2): 500,
-        ("B", last, 47): 500, ("B", first, 1): 499,
-    }  # fmt: skip
-    house.london(readings)
-    roster = house.roster([("A", last, None), ("B", last, None)])
-    store, delivery = house.read()
-    period = Period(store, delivery, roster.rows, last, first)
-    edges = quantize(period, edges=[500], n_states=2, engine=ENGINE)
-    found = estimate(period, edges, n_states=2, engine=ENGINE, n_phases=48)
-    # a phase is the half-hour that a transition leaves
-    assert [as_counter(counts) for counts in found.counts] == [{(46, 0, 1): 1, (47, 1, 0): 1}, {}]
-    assert found.gaps.tolist() == [1, 1]
-
-
-def test_a_day_of_46_half_hours_may_lack_two_of_them(house):
-    days = {date(2012, 10, 6): 0, date(2012, 10, 7): 2, date(2012, 10, 8): 0}
-    columns = [f"{slot // 2}:{slot % 2 * 30:02d}" for slot in [*range(1, 48), 0]]
-    lines = ["title", f"Customer,Generator Capacity,Postcode,Consumption Category,date,{','.join(columns)},Row Quality"]
-    for day, missing in days.items():
-        absent = (4, 5) if missing else ()
-        cells = ["0" if slot in absent else "" if slot >= 48 - missing else "0.1" for slot in range(48)]
-        lines.append(f"1,1,2000,GC,{day.day}/{day.month:02d}/{day.year},{','.join(cells)},")
-    (house.folder / "input").mkdir()
-    (house.folder / "input" / "a.csv").write_text("\n".join(lines) + "\n")
-    store, delivery = house.read("ausgrid")
-    period = Period(store, delivery, house.roster([("1", min(days), None)]).rows, min(days), max(days), step="day")
-    found = estimate(period, np.array([[4500.0]]), n_states=2, engine=ENGINE)
-    assert (found.readings.tolist(), found.counts[0].tolist()) == ([3], [[0, 1], [1, 0]])

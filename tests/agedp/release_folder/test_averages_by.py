@@ -8,10 +8,7 @@ from datetime import date, timedelta
 
 import pytest
 
-from agedp import open_release
-from agedp.stages import publish
-from agedp.stages.publish import publish_release, write_folder_of_statement
-from agedp_data.errors import RunFileError
+from agedp.stages.publish import publish_release
 
 FIRST, DAYS = date(2012, 12, 28), 40
 ALL = ["week", "month", "year"]
@@ -79,31 +76,3 @@ def test_a_population_that_an_earlier_version_began_keeps_all_three(house, monke
 
 def vars_of(record):
     return {name: getattr(record, name) for name in type(record).__dataclass_fields__}
-
-
-def test_an_earlier_statement_is_written_with_the_averages_of_its_time(house):
-    publish_with(house, ALL)
-    with house.ledger() as ledger:
-        number = ledger.newest_statement("homes").seq
-    publish_with(house)
-    assert write_folder_of_statement(house.session(today=date(2013, 3, 1)), number)
-    assert (open_release(house.release.path).path / "averages_by_week.parquet").exists()
-
-
-@pytest.mark.parametrize("periods", ['["day"]', '["week", "week"]', "[1]"])
-def test_other_periods_are_refused(house, periods):
-    with pytest.raises(RunFileError, match=r'averages_by.*"week", "month" and "year"'):
-        publish_with(house, periods)
-
-
-def test_a_night_reads_no_closed_month_for_them(house, monkeypatch):
-    publish_with(house, ALL, layout="monthly")
-    read = []
-    complete_rows = publish.release_content.__globals__["complete_rows"]
-    monkeypatch.setitem(
-        publish.release_content.__globals__,
-        "complete_rows",
-        lambda ledger, rows: read.append(len(rows)) or complete_rows(ledger, rows),
-    )
-    publish_with(house, ALL, layout="monthly")
-    assert len(read) == 1

@@ -79,24 +79,6 @@ def test_a_mean_is_energy_by_household_and_day(rows_of, contract):
     assert month["published_on"] == date(2026, 2, 2)
 
 
-def test_missing_days_are_marked_and_not_estimated(rows_of, contract):
-    """A group below `min_households` on some days, a day without delivery, days after the end of the series."""
-    rows = [
-        released(day, (100, 900), (4, 6), ("A", "B")) if day.day % 2 else released(day, (700,), (6,), ("B",))
-        for day in days(FIRST, 20)
-    ]
-    rows[6] = skipped(rows[6])
-    first, second = rows_of("month", rows, contract(date(2013, 1, 20), daily_mean={**MEAN, "by": "tariff"}))
-    assert [(group["group"], group["days_released"], group["is_complete"]) for group in (first, second)] == [
-        ("A", 9, 0),
-        ("B", 19, 0),
-    ]
-    assert (first["household_days"], first["mean_kwh"]) == (36, 900 / 36_000)
-    assert (first["fewest_households"], first["most_households"]) == (4, 4)
-    assert second["mean_kwh"] == (9 * 900 + 10 * 700) / (19 * 6_000)
-    assert first["noise_sd_kwh"] == pytest.approx(3 * mechanisms.standard_deviation(2_000.0) / 36_000)
-
-
 def test_a_month_with_two_clamps_has_two_rows(rows_of, contract):
     contracts = [contract(), contract(number=2, seq=40, daily_mean={**MEAN, "clamp_kwh": "40"}), contract()]
     contracts[2] = replace(contracts[1], hash="contract 3", seq=80)
@@ -186,38 +168,6 @@ def test_the_sum_waits_for_all_layers_and_lacks_days_without_one(rows_of, layere
     use, first, second = rows_of("month", rows, *contracts)
     assert (use["days_released"], first["days_released"], second["days_released"]) == (30, 21, 20)
     assert (use["is_complete"], use["mean_kwh"]) == (0, (10 * 1_000 + 20 * 790) / 300_000)
-
-
-def test_the_sum_of_layers_is_of_equal_households_and_dated_by_the_latest_layer(rows_of, layered):
-    """On the 30th the layers have other numbers of households; the upper layer of the 31st came five days later."""
-    contracts, rows = layered
-    rows[-3] = replace(rows[-3], households=(9,))
-    rows[-1] = replace(rows[-1], published_on="2026-01-06")
-    use, first, second = rows_of("month", rows, *contracts)
-    assert (use["days_released"], use["mean_kwh"]) == (30, (10 * 1_000 + 20 * 790) / 300_000)
-    assert second["mean_kwh"] == 21 * 90 / 209_000
-    dates = [month["published_on"] for month in (use, first, second)]
-    assert dates == [date(2026, 1, 6), date(2026, 1, 1), date(2026, 1, 6)]
-
-
-def test_rows_are_only_added_when_layers_come_and_go(rows_of, contract, layered):
-    contracts, rows = layered
-    contracts = [
-        replace(terms, promise=contract(**names).promise)
-        for terms, names in zip(contracts, ({"use": MEAN}, LAYERS), strict=True)
-    ]
-    contracts.append(contract(number=3, seq=200, use=MEAN))
-    rows += [
-        released(day, series="use", contract="contract 3", seq=201 + i) for i, day in enumerate(days(FIRST, 75)[31:])
-    ]
-    for period in ("week", "month"):
-        before: set[tuple[object, ...]] = set()
-        for end in range(1, len(rows) + 1):
-            known = [terms for terms in contracts if terms.seq < rows[end - 1].seq]
-            lines = {tuple(line.values()) for line in rows_of(period, rows[:end], *known)}
-            assert before <= lines
-            before = lines
-        assert len(before) == {"week": 10 + 2 * 4, "month": 2 + 2}[period]
 
 
 def test_sums_beyond_64_bits_are_exact(rows_of, contract):

@@ -353,31 +353,6 @@ def test_a_changed_script_is_refused_and_another_version_named(house: House) -> 
     assert any(text.startswith(f"{EXPLORE}: ") for text in verification.not_compared)
 
 
-def test_the_same_head_gives_the_same_bytes_also_as_of_a_date(house: House) -> None:
-    then, day = contents(house), FIRST + timedelta(days=DAYS + 2)
-    house.edit(("explore = true\n", ""))
-    assert write_folder_as_of(house.session(today=day), FIRST + timedelta(days=DAYS + 1))
-    assert contents(house) == then
-
-
-def test_months_of_the_monthly_layout_are_in_it_as_well(tmp_path: Path) -> None:
-    house = House(tmp_path)
-    days = [FIRST + timedelta(days=i) for i in range(14)]
-    house.fill(days)
-    house.write(days[0], days[-1], mode="live", promise=f"{CLASSICAL}age_days = 1\n")
-    with_explore(house).edit(("[output]\n", '[output]\nlayout = "monthly"\n'))
-    house.run(today=days[8])
-    first = page_of(house)
-    house.run(today=days[-1] + timedelta(days=2))
-    assert EXPLORE in house.release.verify().compared
-    assert [table["period"] for table in data_of(house)["values"]] == ["day", "week", "month", "year"]
-    assert all((house.folder / "release" / table["file"]).is_dir() for table in data_of(house)["values"])
-    assert len(data_of(house)["values"][0]["periods"]) == 14
-    house.edit(("explore = true\n", ""))
-    assert write_folder_as_of(house.session(today=date(2013, 3, 3)), days[8])
-    assert page_of(house) == first
-
-
 def test_without_the_key_it_leaves_the_folder(house: House) -> None:
     house.edit(("explore = true\n", ""))
     house.run(today=FIRST + timedelta(days=DAYS + 1))

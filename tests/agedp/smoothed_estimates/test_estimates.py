@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from datetime import timedelta
 
 import numpy as np
@@ -21,7 +20,6 @@ from tests.agedp.smoothed_estimates.conftest import FIRST, contract, row, table
 
 USE = {"clamp_kwh": "50"}
 TARIFFS = {"clamp_kwh": "50", "by": "tariff"}
-GROUPS = {"Std": (30_000, 3), "ToU": (8_000, 1)}
 
 
 def live(rows, contracts):
@@ -82,15 +80,6 @@ def test_groups_add_up_to_the_total_on_every_day():
         assert total["based_on"] == std["based_on"] == "use, tariffs"
 
 
-def test_a_total_gains_from_its_groups_by_least_squares():
-    widths = {}
-    for groups in (False, True):
-        lines = table(noisy_rows(1, groups=groups), [CONTRACT if groups else contract(1, use=USE)])
-        [total] = [line for line in lines if line["group"] == "all"]
-        widths[groups] = total["high_kwh"] - total["low_kwh"]
-    assert widths[True] < widths[False]
-
-
 def test_a_day_with_a_series_to_come_has_no_live_estimate_yet():
     rows = noisy_rows(5)[:-1]
     last = FIRST + timedelta(days=4)
@@ -129,49 +118,6 @@ def test_layers_are_added_and_their_noise_with_them():
     lower = table([line for line in rows if line.series == "use/1"], [contract(1, **{"use/1": low})])
     upper = [sum_of["estimate_kwh"] - line["estimate_kwh"] for sum_of, line in zip(lines, lower, strict=True)]
     assert all(0.2 < value < 2.5 for value in upper)
-
-
-def test_a_withheld_group_has_an_estimate_and_no_households():
-    rows = [row(2, 0, cells={"all": (38_000, 4)}), row(3, 0, series="tariffs", cells=GROUPS)]
-    rows += [row(4, 1, cells={"all": (38_000, 4)}), row(5, 1, series="tariffs", cells={"Std": (30_000, 3)})]
-    rows += [row(6, 2, cells={"all": (38_000, 4)}), row(7, 2, series="tariffs", cells=GROUPS)]
-    lines = {(line["day"], line["group"]): line for line in table(rows, [CONTRACT])}
-    withheld = lines[FIRST + timedelta(days=1), "ToU"]
-    assert (withheld["households"], withheld["published_kwh"], withheld["noise_sd_kwh"]) == (None, None, None)
-    assert 5 < withheld["estimate_kwh"] < 12
-
-
-def test_groups_of_two_columns_lead_to_one_total():
-    three = contract(1, use=USE, tariffs=TARIFFS, regions={"clamp_kwh": "50", "by": "region"})
-    rows = []
-    for i, line in enumerate(noisy_rows(30)):
-        rows.append(replace(line, seq=2 * i + 2))
-        if line.series == "tariffs":
-            values = (line.values[0] // 2 + 900, line.values[1] + line.values[0] // 2 + 400)
-            rows.append(
-                replace(line, seq=2 * i + 3, series="regions", cells=("N", "S"), values=values, households=(2, 2))
-            )
-    lines = {(line["day"], line["series"], line["group"]): line for line in table(rows, [three])}
-    for day in {day for day, _, _ in lines}:
-        for name in ("estimate_kwh", "live_kwh"):
-            total = 4 * lines[day, "use", "all"][name]
-            tariffs = 3 * lines[day, "tariffs", "Std"][name] + lines[day, "tariffs", "ToU"][name]
-            regions = 2 * sum(lines[day, "regions", group][name] for group in "NS")
-            assert (tariffs, regions) == pytest.approx((total, total), abs=1e-5)
-
-
-def test_groups_without_a_total_are_estimated_together():
-    rows = [line for line in noisy_rows(30) if line.series == "tariffs"]
-    lines = table(rows, [contract(1, tariffs=TARIFFS)])
-    assert {(line["series"], line["group"], line["based_on"]) for line in lines} == {
-        ("tariffs", "Std", "tariffs"), ("tariffs", "ToU", "tariffs"),
-    }  # fmt: skip
-    alone = [replace(line, cells=("ToU",), values=line.values[1:], households=(1,)) for line in rows]
-    widths = [
-        sum(line["high_kwh"] - line["low_kwh"] for line in found if line["group"] == "ToU")
-        for found in (lines, table(alone, [contract(1, tariffs=TARIFFS)]))
-    ]
-    assert widths[0] < widths[1]
 
 
 @pytest.mark.long
