@@ -338,11 +338,3 @@ def test_faults_of_profiles_and_coverage_are_exposed(large, house, monkeypatch, 
     result = privacy_audit.audit(large, datasets=FEW)
     assert any(re.search(text, line) for line in result.faults), result.faults
     assert not result.is_within_promise
-
-
-def test_all_statistics_of_a_run_file_are_audited_together(large, house):
-    house.edit((MEAN, MEAN + "share = 0.4\n" + PROFILE.replace("daily_mean", "profile") + "share = 0.4\n"
-                + COVERAGE.replace("daily_mean", "coverage") + "share = 0.2\n"))  # fmt: skip
-    found = privacy_audit.audit(large, datasets=AuditDatasets(60, 1, varying_groups=20, days=3, ledgers=2))
-    assert (found.faults, found.is_within_promise) == ((), True)
-    assert found.draws == 80 * 3 * 2 * (1 + 48 + 1)

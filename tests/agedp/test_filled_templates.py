@@ -141,17 +141,6 @@ def test_every_file_that_names_a_household_is_at_a_named_place(world, request):
     assert f"| `{house.folder}/roster.csv` |" in text
 
 
-@pytest.mark.parametrize("name", TEMPLATES)
-def test_before_the_first_release_the_figures_are_the_limits(houses, tmp_path, name):
-    house = written(houses(tmp_path))
-    text = filled(house, name).text
-    assert "nothing is released yet" in text
-    if name == "impact-assessment":
-        assert cells(text, "day |") == ["0", "1", "0.5", BLANK]
-        assert cells(text, "total |") == ["0", "1", "30", BLANK]
-    assert not (house.folder / "book" / "ledger.sqlite").exists()
-
-
 def test_a_file_is_private_never_overwritten_and_never_handed_over(made, tmp_path):
     result, release = filled(made, "erase"), made.folder / "release"
     result.write(tmp_path / "erase.md", release)

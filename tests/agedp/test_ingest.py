@@ -151,20 +151,15 @@ def test_a_file_that_changes_while_it_is_read_is_refused(
     assert list(tmp_path.glob("store*/**/*.*")) == []
 
 
-def test_empty_and_header_only_files_are_counted_and_hold_nothing(tmp_path: Path) -> None:
+def test_empty_header_only_and_repeated_files_are_counted(tmp_path: Path) -> None:
     bom = b"\xef\xbb\xbf"
-    contents = {
-        "a": b"",
-        "b": bom,
-        "c": b"\r\n \n",
-        "d": HEADER,
-        "e": HEADER.rstrip(),
-        "f": bom + HEADER + line("M", 1),
-    }
+    row = bom + HEADER + line("M", 1)
+    contents = {"a": b"", "b": bom, "c": b"\r\n \n", "d": HEADER, "e": HEADER.rstrip(), "f": row, "g": row}
     store, delivery = read_all(write(tmp_path / "in", **contents))
-    assert (delivery.files, delivery.rows_read, delivery.rows_kept, delivery.rejected) == (6, 1, 1, {})
+    assert (delivery.files, delivery.rows_read, delivery.rows_kept, delivery.rejected) == (7, 1, 1, {})
     quality = quality_of(store)
     notes = {row["input"][-5:]: row["note"] for row in quality}
+    assert notes.pop("g.csv") == "same bytes as an earlier input, ignored"
     assert notes == {f"{name}.csv": "empty" if name in "abc" else "extract" for name in "abcdef"}
 
 

@@ -270,8 +270,6 @@ def fortnight() -> pd.DataFrame:
 OF_TWO = {**TERMS, "min_households": 2}
 
 
-
-
 def test_an_epsilon_of_float_arithmetic_is_cut_and_named(fortnight, caplog):
     cap = 0.8999999999999999
     promise = agedp.Classical(

@@ -8,7 +8,6 @@ from datetime import date, timedelta
 import fsspec
 import numpy as np
 import pytest
-from fsspec.implementations.memory import MemoryFileSystem
 
 from agedp_data import mechanisms
 from agedp_data.errors import AgedpError, LedgerError
@@ -61,20 +60,6 @@ def test_the_release_is_the_same_wherever_roster_and_model_lie(houses, tmp_path,
     shelf.pipe("/agedp-inputs/roster.csv", b"household_id,from,to\nA,2013-01-01,\nB,2013-01-01,\n")
     with pytest.raises(LedgerError, match="roster"):  # the days are released with three households
         house.run(today=date(2013, 2, 1))
-
-
-def test_a_roster_at_a_url_without_a_size_leaves_the_report_current(house, shelf, monkeypatch):
-    """Case: a service that names no size of a file, as over HTTP without Content-Length."""
-    write(house, shelf=shelf)
-    monkeypatch.setattr(MemoryFileSystem, "info", lambda _, path, **__: {"name": path, "size": None, "type": "file"})
-    house.run(today=date(2013, 2, 1))
-    page = house.folder / "confidential" / "report.html"
-    written = page.stat().st_ino
-    house.run(today=date(2013, 2, 1))
-    assert page.stat().st_ino == written
-    shelf.pipe("/agedp-inputs/roster.csv", shelf.cat("/agedp-inputs/roster.csv") + b"D,2013-01-09,\n")
-    house.run(today=date(2013, 2, 1))
-    assert page.stat().st_ino != written
 
 
 @pytest.mark.parametrize(("gone", "said"), [("roster", "[population] roster:"), ("curve", "[model] curve:")])

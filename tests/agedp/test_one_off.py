@@ -124,19 +124,6 @@ def test_rows_of_weeks_and_skipped_days_are_of_the_days_of_the_files(three_weeks
     assert load(written.run_file).schedule.skip_days == (date(2030, 1, 3),)
 
 
-@pytest.mark.parametrize(
-    ("options", "line"),
-    [
-        ({"every": "month"}, "--every month: has no whole period between 2013-01-01 and 2013-01-20"),
-        ({"every": "fortnight"}, '--every fortnight: is not known; write "day" | "week"'),
-        ({"skip_days": "2013-01-21"}, "--skip-days [2013-01-21]: names 2013-01-21, which is not a day of the period"),
-        ({"skip_days": "soon"}, "--skip-days ["),
-    ],
-)
-def test_a_row_of_no_day_of_the_files_is_refused(three_weeks, tmp_path, options, line):
-    assert line in refused(three_weeks, tmp_path / "out", **CLASSICAL, **options)
-
-
 def test_two_equal_calls_at_once_calibrate_and_draw_once(files, tmp_path):
     with ThreadPoolExecutor(2) as pool:
         calls = [pool.submit(release, files, tmp_path / "out", MODEL) for _ in range(2)]

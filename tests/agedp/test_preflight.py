@@ -9,7 +9,6 @@ from random import Random
 
 import pytest
 
-from agedp.stages import aggregate
 from agedp_data.errors import REFUSED_INPUT, ContractChanged, PreflightFailed, RunFileError
 from agedp_flows.text.run_text import alert_lines
 
@@ -118,15 +117,6 @@ def test_files_that_make_a_release_senseless_are_refused(house, case):
     assert [(text, error.private) for text in texts.split(" ... ") if text not in error.private] == []
 
 
-def test_hours_are_refused_though_the_first_rows_hide_them(house):
-    """So many households that the first rows of a file in the order of time are of one stamp."""
-    homes = [f"H{number:04d}" for number in range(2500)]
-    lines = rows(homes, [0], minutes=60)
-    prepare(house, sorted(lines, key=lambda line: line.split(",")[1]), homes=homes, days=1)
-    assert "interval: 2,500 of 2,500 households" in (private := refused(house).private)
-    assert "(60 minutes in 2,500 households)" in private
-
-
 def test_households_of_another_interval_or_without_days_are_refused(house):
     """Two of twelve households have hours in a file of half-hours; then one of ten delivers two of the days."""
     prepare(house, [*rows(TWELVE[:10], range(4)), *rows(TWELVE[10:], range(4), minutes=60)], homes=TWELVE)
@@ -217,16 +207,6 @@ def test_after_the_first_release_the_same_files_are_only_reported(house):
     assert [row.state for row in work.released] == ["released", "released"]
     assert {"interval", "coverage"} <= {each.name for each in work.checked.findings if each.verdict == "warning"}
     assert {each.verdict for each in work.checked.findings} <= {"ok", "warning"}
-
-
-def test_a_run_beside_another_that_reports_the_same_days_finds_the_same(house, monkeypatch):
-    prepare(house, rows(HOMES, range(4)), mode="live", promise=LIVE, days=9)
-    house.run(today=day(2))
-    expected = findings(house)
-    counts = iter([0, 1])  # the other run reports its day between two readings of this one
-    monkeypatch.setattr(aggregate, "count_reported", lambda *_, **__: next(counts))
-    house.run(today=day(2))
-    assert findings(house) == expected
 
 
 def test_a_new_live_population_must_write_corrections(house):

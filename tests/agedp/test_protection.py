@@ -195,16 +195,6 @@ def test_what_cannot_be_is_refused_in_one_line(files, tmp_path, options, message
     assert not (tmp_path / "run.toml").exists()
 
 
-def test_what_publishes_without_noise_is_left_to_decide(files, tmp_path):
-    ended = agedp(
-        "init", files, "--in", tmp_path, "--json", *["--protect", "today", "--epsilon", "0.1", "--mode", "live"]
-    )
-    assert ended.status == 0, ended.err
-    assert json.loads(ended.out)["to_decide"] == [
-        "[model] step", "[model] publish", "[model] accept_unverified_model",
-    ]  # fmt: skip
-
-
 def test_an_undecided_run_file_is_written_anew_and_kept(files, tmp_path):
     assert agedp("init", files, "--in", tmp_path, "--quiet").status == 0
     open_lines = (tmp_path / "run.toml").read_text()
@@ -212,15 +202,6 @@ def test_an_undecided_run_file_is_written_anew_and_kept(files, tmp_path):
     assert (tmp_path / "run-previous.toml").read_text() == open_lines
     decided = agedp("init", files, "--in", tmp_path, "--quiet", "--protect", "all", "--epsilon", "5")
     assert (decided.status, "exists already" in decided.err) == (2, True)
-
-
-def test_a_live_series_goes_on_with_the_households_of_the_last_week(files, tmp_path):
-    agedp("init", files, "--in", tmp_path, "--quiet", "--protect", "month", "--epsilon", "5", "--mode", "live")
-    ends = [line.split(",")[2] for line in (tmp_path / "roster.csv").read_text().splitlines()[2:]]
-    assert ends.count("") > HOMES / 2
-    archive = tmp_path / "archive"
-    agedp("init", files, "--in", archive, "--quiet", "--protect", "month", "--epsilon", "5")
-    assert "" not in [line.split(",")[2] for line in (archive / "roster.csv").read_text().splitlines()[2:]]
 
 
 def test_advice_is_the_same_of_files_and_of_a_run_file(files, tmp_path):

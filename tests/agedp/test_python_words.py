@@ -86,16 +86,3 @@ def test_no_text_of_a_finding_has_words_of_a_run_file(name):
     assert not RUN_FILE_WORDS.search(text.replace('corrections = "later-file" in a run file', "")), text
     assert f'accept=["{name}"]' in text
     assert in_python(text) == text
-
-
-def test_numbers_for_names_of_columns_are_taken_as_text():
-    table = TABLE.set_axis([0, 1, 2], axis=1)
-    columns = {**COLUMNS, "household": 0, "time": 1, "energy": 2}
-    expected = agedp.read(TABLE, columns=COLUMNS)
-    pd.testing.assert_frame_equal(agedp.read(table, columns=columns), expected)
-    assert agedp.findings(table, columns=columns) == ()
-    with pytest.raises(InputError, match='the header has "99" 0 times'):
-        agedp.read(table, columns={**columns, "time": 99})
-    wide = TABLE[["at", "kwh"]].assign(total=1.0).set_axis([7, 8, 9], axis=1)
-    columns = {**COLUMNS, "household": "*", "time": 7, "energy": "*", "ignore": [9]}
-    assert agedp.read(wide, columns=columns)["household_id"].unique().tolist() == ["8"]

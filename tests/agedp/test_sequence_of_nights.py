@@ -8,9 +8,6 @@ from typing import Any
 
 import pytest
 
-import agedp
-from agedp.internal_records.bookkeeping import TRUE_MEANS
-from agedp.local_files.books import Books
 from agedp.reports import confidential_report
 from agedp.stages import publish
 from tests.agedp.conftest import House
@@ -72,12 +69,3 @@ def test_each_night_makes_what_its_change_asks_for(homes, work):
     assert night(date(2013, 1, 5)) == []
     assert [row.day for row in homes.rows()] == [f"2013-01-0{number}" for number in range(1, 5)]
     homes.release.verify()
-
-
-def test_recorded_days_are_those_of_the_rows(homes):
-    books = Books(homes.folder / "confidential" / "books.sqlite")
-    days = {(line["day"].isoformat(), line["series"]) for line in homes.records("true_means")}
-    assert TRUE_MEANS.recorded(books, "homes") == days
-    assert TRUE_MEANS.recorded(books, "of somebody else") == set()
-    assert TRUE_MEANS.read(books, "of somebody else").num_rows == 0
-    assert len(agedp.true_means(homes.run_file)) == len(homes.records("true_means"))

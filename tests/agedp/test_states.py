@@ -102,22 +102,6 @@ def test_sums_and_counts_are_those_of_a_plain_reader_of_the_files(house, step, s
     assert len({by_group(one)["all"] for (_, name), one in found.items() if name == "lenient"}) > 1
 
 
-@pytest.mark.parametrize(("step", "seed"), [("half-hour", 0), ("half-hour", 1), ("half-hour", 2), ("day", 3)])
-def test_one_households_day_moves_that_day_by_at_most_the_sensitivity(house, step, seed):
-    roster = made_up(house, seed)
-    before = summed(house, roster, step, store="before")
-    chance = random.Random(seed)  # noqa: S311
-    touched = chance.choice(EVERY)
-    kept = recounted.readings(house.folder / "input")
-    slots = chance.sample(range(48), [0, 1, 46, 48][seed])
-    kept["B", touched] = {slot: chance.choice([0, 1, 59, 60, 49_999]) for slot in slots}
-    (house.folder / "input" / "b.csv").unlink()
-    house.london({(home, day, slot): wh for (home, day), of in kept.items() for slot, wh in of.items()})
-    for (day, name), one in summed(house, roster, step, store="after").items():
-        moved = sum(abs((one.exact - before[day, name].exact).ravel()))
-        assert moved <= (SERIES[name].sensitivity("replacement") if day == touched else 0)
-
-
 MODEL = """[model]
 source = "estimated"
 assume = "markov"

@@ -32,7 +32,6 @@ from agedp_data.datasets.synthetic.households import (
 from agedp_data.errors import AgedpError, LedgerError, RunFileError
 from agedp_data.statement.note_texts import NOTES
 from tests.agedp.conftest import House
-from tests.compatibility.fixtures import unpack
 from tests.minimal import of_three_states
 
 FIRST, DAYS = date(2012, 9, 29), 10
@@ -174,16 +173,6 @@ def test_rehearsals_on_readings_are_stated_and_never_become_synthetic(house):
     house.edit(('mode = "rehearsal"', 'mode = "rehearsal"\nrehearsal_on = "synthetic"'))
     with pytest.raises(LedgerError, match=r"a ledger each"):
         house.run()
-
-
-def test_a_rehearsal_of_0_1_continues_on_readings_and_says_what_is_not_known(tmp_path):
-    population = unpack("classical-rehearsal", tmp_path)
-    assert population.ending(now=population.following[0]) == ""
-    text = (population.release / "STATEMENT.md").read_text()
-    assert (NOTES.rehearsed_earlier in text, NOTES.rehearsed_on_readings in text) == (True, False)
-    population.edit('mode = "rehearsal"', 'mode = "rehearsal"\nrehearsal_on = "readings"')
-    assert population.ending(now=population.following[1]) == ""
-    assert NOTES.rehearsed_earlier in (population.release / "STATEMENT.md").read_text()
 
 
 def test_no_model_is_made_of_readings_and_one_that_exists_shows_its_public_part(house):

@@ -114,18 +114,6 @@ def test_a_restored_machine_is_refused_before_it_draws(
     assert draws.number == drawn
 
 
-def test_without_a_witness_it_draws_again_as_documented(machine: House) -> None:
-    restore = begin(machine, None)
-    machine.run(today=THIRD_NIGHT)
-    first = released(machine)
-    restore()
-    machine.run(today=THIRD_NIGHT)
-    assert released(machine).keys() == first.keys()
-    assert released(machine) != first
-    assert NOTES.unwitnessed in machine.release.statement["notes"]
-    assert "has no witness" in (machine.folder / "release" / "STATEMENT.md").read_text()
-
-
 def test_the_record_holds_hashes_and_the_release_no_place(machine: House, place: str) -> None:
     begin(machine, place)
     with machine.ledger() as ledger:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from datetime import date, timedelta
 
@@ -127,22 +126,3 @@ def test_buckets_and_sums_of_months_change_no_edge_and_no_count(house, monkeypat
             np.testing.assert_array_equal(found.subsampled[steps], expected.subsampled[steps], strict=True)
         present = households_with_readings(three, engine=ENGINE)
         assert present.tolist() == households_with_readings(one, engine=ENGINE).tolist() == [False] + 5 * [True]
-
-
-def test_edges_are_quantiles_or_shares_of_the_largest_reading(house):
-    first, last = date(2012, 12, 20), date(2013, 1, 10)
-    written = write_london(house.folder / "input", households=4, first_day=first, days=25, seed=3)
-    roster = house.roster([(household, first, None) for household in ("ABSENT", *written.household_ids)])
-    store, delivery = house.read()
-    whole, series = Period(store, delivery, roster.rows, first, last), series_of(house, "london", first, last)
-    quantiles, widths = (quantize(whole, edges=kind, n_states=6, engine=ENGINE) for kind in ("quantile", "equal-width"))
-    for i, household in enumerate(roster.rows.ids):
-        values = list(series.get(household, {}).values())
-        if not values:
-            assert np.isnan(quantiles[i]).all()
-            assert np.isnan(widths[i]).all()
-            continue
-        assert widths[i].tolist() == pytest.approx([k * max(values) / 6 for k in range(1, 6)], rel=1e-15)
-        for low, high in zip([0, *quantiles[i]], [*quantiles[i], math.inf], strict=True):
-            inside = Counter(value for value in values if low <= value < high)
-            assert len(inside) <= 1 or inside.total() <= len(values) / 6 + 2 * max(inside.values())

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from agedp.calibration_pipeline import calibrate
-from agedp_data.errors import RunFileError
 from agedp_data.markov.mixing import MIXING_NAMES
 from agedp_data.model import model_settings
 from agedp_flows.text.calibration_text import calibration_lines
@@ -127,18 +126,3 @@ def test_from_readings_to_a_verified_release(homes, readings, kind):
         details = "\n".join(calibration_lines(made, verbose=True))
         of_half_hours = details.partition("Total variation, chain of half-hours, median")[2].splitlines()[1]
         assert of_half_hours.startswith("simulated from the chain") == ("cyclic" in kind)
-
-
-@pytest.mark.parametrize(
-    ("kind", "edit", "key"),
-    [
-        ("plain", CYCLIC, "chain"),
-        ("plain", BOUNDED, "confidence, level"),
-    ],
-)
-def test_a_model_made_under_other_settings_is_not_used(homes, kind, edit, key):
-    write(homes, kind)
-    calibrate(homes.run_file)
-    homes.edit(edit)
-    with pytest.raises(RunFileError, match=rf"^\[model\] {key}: the model was made under other settings"):
-        homes.context()

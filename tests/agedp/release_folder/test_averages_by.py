@@ -11,7 +11,6 @@ import pytest
 from agedp.stages.publish import publish_release
 
 FIRST, DAYS = date(2012, 12, 28), 40
-ALL = ["week", "month", "year"]
 
 
 @pytest.fixture(scope="module")
@@ -49,20 +48,6 @@ def test_months_are_written_and_others_where_they_are_asked_for(house, layout):
     assert publish_with(house, ["year", "week"], layout=layout) == ["averages_by_week", "averages_by_year"]
     assert publish_with(house, [], layout=layout) == []
     assert publish_with(house, layout=layout) == ["averages_by_month"]
-
-
-@pytest.mark.parametrize("layout", ["single", "monthly"])
-def test_a_table_that_is_asked_for_later_has_all_its_periods(house, layout):
-    everything = publish_with(house, ALL, layout=layout)
-    assert everything == [f"averages_by_{period}" for period in sorted(ALL)]
-    tables = {period: house.release.table(f"averages_by_{period}") for period in ALL}
-    assert [len(tables[period]) for period in ALL] == [7, 3, 2]  # closed by the end of the schedule
-    publish_with(house, layout=layout)
-    computed = {period: house.release.period_averages(period) for period in ALL}
-    assert publish_with(house, ALL, layout=layout) == everything
-    for period in ALL:
-        assert computed[period].equals(tables[period])
-        assert house.release.table(f"averages_by_{period}").equals(tables[period])
 
 
 def test_a_population_that_an_earlier_version_began_keeps_all_three(house, monkeypatch):

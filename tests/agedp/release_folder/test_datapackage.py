@@ -11,7 +11,6 @@ from frictionless import FrictionlessException, Package
 
 from agedp_data.series.mean import AVERAGES, AVERAGES_BY
 from agedp_data.statement.datapackage import datapackage
-from agedp_data.statement.document import read_statement
 
 FIRST = date(2013, 1, 1)
 CREDITS = (
@@ -76,20 +75,6 @@ def test_every_column_has_type_unit_and_meaning(release, package):
             assert one["constraints"]["required"]
             assert all(row[one["name"]] >= one["constraints"].get("minimum", row[one["name"]]) for row in rows)
         assert len({tuple(row[name] for name in dictionary["primaryKey"]) for row in rows}) == len(rows) > 0
-
-
-def test_source_licence_and_contact_are_those_of_the_run_file(release, package):
-    assert package["title"] == "Use of three homes"
-    assert package["licenses"] == [{"name": "CC-BY-4.0"}]
-    assert package["sources"] == [{"title": "The utility's own meters"}]
-    assert package["contributors"] == [{"title": "open-data@utility.example", "roles": ["contact"]}]
-    statement = {key: part for key, part in release.statement.items() if key not in ("title", "source", "contact")}
-    statement |= {"population": "Höme  sweet!", "rehearsal": 1, "licence": "ask us first"}
-    other = datapackage(read_statement(json.dumps(statement)), {})
-    assert other["licenses"] == [{"name": "other", "title": "ask us first"}]
-    assert not {"sources", "contributors"} & set(other)
-    assert (other["name"], other["title"]) == ("h-me-sweet", "REHEARSAL: Daily averages of Höme  sweet!")
-    assert problems(other) == []
 
 
 def test_series_that_differ_in_case_only_are_two_resources(release):

@@ -140,22 +140,6 @@ def test_it_is_listed_and_verified_byte_by_byte(house):
         open_release(folder).verify()
 
 
-def test_without_the_key_it_leaves_the_folder(house):
-    house.edit(("deployment = true\n", ""))
-    house.run(today=date(2013, 1, 5))
-    assert DEPLOYMENT not in _contents(house)
-    assert DEPLOYMENT not in (house.folder / "release" / SUMS).read_text()
-    verification = house.release.verify()
-    assert not any(DEPLOYMENT in text for text in (*verification.compared, *verification.not_compared))
-
-
-def _contents(house: Any) -> dict[str, bytes]:
-    folder = house.folder / "release"
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()
-    }
-
-
 def test_a_model_published_without_noise_and_a_larger_day_are_named(made):
     """An envelope from readings is no protected quantity, and a calibration may have spent more on a day."""
     statement = read_statement((made.folder / "release" / STATEMENT).read_bytes())

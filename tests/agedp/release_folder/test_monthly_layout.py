@@ -385,6 +385,12 @@ def test_a_url_gets_changed_objects_only(series, tmp_path, monkeypatch):
     assert not [name for name in uploaded if earlier.get(name) == files[name]]
 
 
+def test_another_format_of_columns_is_written_anew(copy, monkeypatch):
+    publish(copy)
+    monkeypatch.setattr("agedp.release_folder.folder_writer.PARTITION_FORMAT", 2)
+    assert not folder_content_of(copy.session(today=TODAYS[-1])).unchanged
+
+
 def test_charts_begin_with_a_month_a_year_ago(copy):
     [row, *_] = copy.session(today=TODAYS[-1]).open_ledger.rows()
     days = [FIRST - timedelta(days=i) for i in range(800)]

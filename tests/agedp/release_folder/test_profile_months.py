@@ -65,6 +65,7 @@ def test_a_month_is_what_pandas_makes_of_the_daily_profile(lines_of, contract, f
     daily["series"] = "profile"
     lines = {tuple(line[key] for key in KEYS): line for line in lines_of(rows, terms)}
     by_cell = dict(list(daily.groupby(KEYS)))
+    days_with = daily.groupby(["first_day", "day_kind", "start_minute"])["day"].nunique()  # all days are released
     assert set(by_cell) == set(lines)
     for key, of_cell in by_cell.items():
         line, passes = lines[key], of_cell["households"] * of_cell["minutes"] / 30
@@ -74,6 +75,8 @@ def test_a_month_is_what_pandas_makes_of_the_daily_profile(lines_of, contract, f
         assert line["noise_sd_kwh"] == pytest.approx(sd, rel=1e-12)
         assert line["household_minutes"] == 30 * passes.sum()
         assert line["days_released"] == len(of_cell)
+        assert line["days_in_period"] == days_with[key[0], key[2], key[4]]
+        assert line["is_complete"] == (line["days_released"] == line["days_in_period"])
         assert (line["fewest_households"], line["most_households"]) == (
             of_cell["households"].min(),
             of_cell["households"].max(),

@@ -73,15 +73,6 @@ def test_every_point_of_a_line_lies_where_its_value_belongs(values):
         assert abs((1 - down / height) - (values[i] - y.low) / (y.high - y.low)) <= 0.51 / height + 1e-9
 
 
-def test_a_point_has_a_whisker_and_a_missing_value_has_neither():
-    x, y = linear_axis([0.0, 10.0]), linear_axis([0.0, 20.0])
-    values, low, high = [5.0, math.nan, 10.0], [0.0, math.nan, 5.0], [10.0, math.nan, 15.0]
-    html = chart("t", "a", [Points("p", [0.0, 5.0, 10.0], values, (low, high))], x=x, y=y, height=100)
-    drawing = html.partition('role="img"')[2]
-    assert re.findall(r'class="noise s0" d="([^"]*)"', drawing) == ["M0 100V200M2000 50V150"]
-    assert re.findall(r'class="point s0" d="([^"]*)"', drawing) == ["M0 150h0M2000 100h0"]
-
-
 def test_a_whisker_beyond_the_axis_ends_in_an_arrowhead():
     x, y = linear_axis([0.0, 10.0]), linear_axis([0.0, 20.0])
     points = Points("p", [0.0, 5.0, 10.0], [5.0, 5.0, 15.0], ([0.0, -1.0, 10.0], [10.0, 11.0, 25.0]))
@@ -133,17 +124,6 @@ def test_an_axis_of_days_has_a_few_dates_and_the_first_has_its_year(first, lengt
     value, text = scale.ticks[0]
     assert str(date.fromordinal(int(value)).year) in text
     assert all(b - a >= 0.1 * length for (a, _), (b, _) in pairwise(scale.ticks))
-
-
-@few
-@given(st.lists(st.floats(0, 10), min_size=1, max_size=12))
-def test_letters_at_the_ends_of_lines_never_overlap(ends):
-    lines = [Line(f"n{i}", [0.0, 1.0], [0.0, end], letter=chr(65 + i)) for i, end in enumerate(ends)]
-    html = chart("t", "a", lines, x=linear_axis([0, 1]), y=linear_axis([0, 10]), height=300)
-    places = sorted(float(top) for top in re.findall(r'class="letter end [^>]*top:([-\d.]+)%', html))
-    assert len(places) == len(ends)
-    assert all(b - a >= 100 * 16.5 / 300 for a, b in pairwise(places))
-    assert places[-1] <= 104
 
 
 def test_every_text_is_escaped():

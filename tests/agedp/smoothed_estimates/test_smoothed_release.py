@@ -21,9 +21,8 @@ from agedp.local_files import atomic_files
 from agedp.release_folder.result_tables import read_guarantee
 from agedp.smoothed_estimates.smoothed_release import default_region
 from agedp_data.errors import InputError
-from agedp_data.smoothing.signal_estimate import MEASURED
 from tests.agedp.smoothed_estimates.conftest import DAYS, FIRST, SKIPPED, publish
-from tests.source_path import ROOT, source_path
+from tests.source_path import source_path
 
 LAST = FIRST + timedelta(days=DAYS - 1)
 TABLE, SUMS = "daily_average_smoothed.parquet", "SHA256SUMS"
@@ -116,17 +115,6 @@ def test_every_file_says_what_the_estimates_are_and_where_they_come_from(saved, 
     assert resource["schema"]["primaryKey"] == ["day", "series", "group"]
 
 
-def test_the_page_has_the_measured_coverage_and_errors():
-    page = " ".join((ROOT / "docs" / "written.md").read_text("utf-8").split())
-    rows = {(row.series, row.noise_kwh, row.variant): row for row in MEASURED}
-    for series, noise in {(series, noise) for series, noise, _ in rows}:
-        archive, live = rows[series, noise, "archive"], rows[series, noise, "live"]
-        names = ("all_days", "special_days", "hardest_days")
-        shares = [f"{100 * getattr(archive, name):.0f} / {100 * getattr(live, name):.0f} %" for name in names]
-        errors = f"{archive.error_ratio:.2f} | {live.error_ratio:.2f}"
-        assert f"| {series} | {noise} | {' | '.join(shares)} | {errors} |" in page
-
-
 def test_the_weather_is_named_by_its_file_and_hash(received, tmp_path):
     path = tmp_path / "heathrow.csv"
     lines = [f"{day:%Y-%m-%d},{value},{value - 3}" for day, value in weather().items()]
@@ -147,13 +135,6 @@ def test_a_changed_release_is_refused(received, tmp_path):
     (folder / "STATEMENT.md").write_text("nothing was published")
     with pytest.raises(InputError, match=r"STATEMENT\.md differs from the published file"):
         agedp.smooth(folder)
-
-
-def test_a_release_in_memory_is_smoothed_as_its_folder_is(estimates, received):
-    opened = agedp.open_release(received)
-    for release in (opened, agedp.Release(opened, None)):
-        pd.testing.assert_frame_equal(agedp.smooth(release).table, estimates.table)
-    assert estimates.source == agedp.smooth(str(received)).source
 
 
 REFUSED = {
