@@ -19,6 +19,7 @@ from agedp_data.errors import ChainError, RunFileError
 from agedp_data.roster import read_roster
 from agedp_data.series.series import series_in
 from agedp_data.series.series_terms import EnergySeries
+from agedp_data.statement.note_texts import NOTES
 from tests.agedp.test_neighbours import (
     AGED,
     INLINE,
@@ -180,3 +181,16 @@ def test_a_bound_of_a_reading_beyond_what_is_stored_is_refused(tmp_path, unit, a
                 load(tmp_path / "run.toml")
         else:
             load(tmp_path / "run.toml")
+
+
+@pytest.mark.parametrize("negative", ["zero", "net"])
+def test_the_statement_of_a_net_input_alone_says_that_an_export_counts_as_0(house, negative):
+    starts = [datetime.combine(DAY, time()) + i * timedelta(minutes=30) for i in range(48)]
+    rows = [f"{home},m,{start},9" for home in "AB" for start in starts]
+    (house.folder / "input").mkdir()
+    (house.folder / "input" / "a.csv").write_text("\n".join(["home,meter,at,wh", *rows]) + "\n")
+    house.roster([(home, DAY, None) for home in "AB"])
+    columns = [f'{key} = "{value}"' for key, value in (COLUMNS | {"negative": negative}).items()]
+    house.write(DAY, DAY, dataset="long", rest="\n".join(["[input.columns]", *columns, ""]))
+    house.run()
+    assert (NOTES.net_exports in house.release.statement["notes"]) == (negative == "net")

@@ -8,7 +8,7 @@ from datetime import date, timedelta
 
 import pytest
 
-from agedp.stages.publish import publish_release
+from agedp.stages.publish import publish_release, write_folder_of_statement
 
 FIRST, DAYS = date(2012, 12, 28), 40
 
@@ -61,3 +61,12 @@ def test_a_population_that_an_earlier_version_began_keeps_all_three(house, monke
 
 def vars_of(record):
     return {name: getattr(record, name) for name in type(record).__dataclass_fields__}
+
+
+def test_an_earlier_statement_is_written_with_the_averages_of_its_time(house):
+    publish_with(house, ["week"])
+    with house.ledger() as ledger:
+        number = ledger.newest_statement("homes").seq
+    publish_with(house)
+    assert write_folder_of_statement(house.session(today=date(2013, 3, 1)), number)
+    assert (house.release.path / "averages_by_week.parquet").exists()
