@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from datetime import date, timedelta
+from types import SimpleNamespace
 
 import pytest
 
-from agedp.budget import series_by_contract
+from agedp.budget import period_cells, series_by_contract
+from agedp.stages.plan import forecast_run
 from agedp_data.epsilon import NANO
 from agedp_data.errors import RunFileError
 from agedp_data.notions.notion import losses_about_days
@@ -31,6 +33,8 @@ def write(house, clamp='10\nevery = "week"', **keys):
 
 def test_a_week_with_a_skipped_day_is_skipped(weekly):
     weekly.edit((f"last_day = {LAST}", f"last_day = {LAST}\nskip_days = [2013-02-13]"))
+    expected = forecast_run(weekly.session(today=FIRST)).forecast.history
+    assert [row.day for row in expected] == ["2013-02-10", "2013-02-24", "2013-03-03"]
     weekly.run(today=TODAY)
     assert [row.state for row in weekly.rows()] == ["released", "skipped", "released", "released"]
     weekly.release.verify()
@@ -60,3 +64,9 @@ def test_the_largest_day_of_a_run_counts_all_rows_that_cover_it(weekly):
     losses = losses_about_days(weekly.rows(), publication)
     assert max(losses.values()) == NANO // 2  # 0.35 by the week, 0.15 by the day
     assert min(losses.values()) == 3 * NANO // 20  # of a day before the first whole week
+
+
+def test_a_group_that_is_too_small_on_one_day_has_no_row_of_the_week():
+    counted = SimpleNamespace(cells=lambda day, by: (("A", 3), ("B", 3 if day != FIRST else 2)))
+    assert period_cells(counted, ("area",), DAYS[:7], 3) == (("A", 21),)
+    assert period_cells(counted, ("area",), DAYS[1:8], 3) == (("A", 21), ("B", 21))

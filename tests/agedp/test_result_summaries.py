@@ -116,15 +116,3 @@ def test_a_page_escapes_what_a_release_is_called(results):
     for name in ("release", "folder"):
         assert "&lt;script&gt;" in results[name]._repr_html_()
         assert "<script" not in results[name]._repr_html_()
-
-
-@pytest.mark.parametrize(
-    "name", ["states", "states of days", "chains", "model", "plan", "release", "folder", "smoothed"]
-)
-def test_a_plot_of_a_result_has_labelled_axes_and_says_what_is_confidential(results, name):
-    axes = results[name].plot()
-    assert isinstance(axes, mpl.axes.Axes)
-    assert axes.get_ylabel()
-    is_confidential = name.split()[0] in ("states", "chains", "model")
-    assert axes.get_title().startswith("confidential") == is_confidential
-    mpl.pyplot.close(axes.figure)

@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import agedp as library
 from agedp.budget import ReleaseTerms
 from agedp.plan_facts import read_plan
 from agedp.planning.verdict import judge_first_release
@@ -367,22 +366,6 @@ def test_a_rehearsal_shows_the_verdict_and_is_not_refused(house, of):
     assert (ended.status, ended.out) == (0, "")
     assert 'A rehearsal passes, a release will be refused unless "useless" is accepted: no span' in ended.err
     assert read_plan(house.session()).facts["refused"] == ""
-
-
-def test_a_table_takes_the_words_by_keyword_and_with_its_promise(house):
-    useless(house)
-    frame = library.read([house.folder / "input" / "a.csv"], dataset="london")
-    caps = {"epsilon_per_day": 0.5, "max_day_epsilon": 0.5, "epsilon_total": 100}
-    keys = {"clamp_kwh": 50, "min_households": 2}
-    promise = library.Classical(**caps)
-    plan = library.plan(frame, promise=promise, **keys)
-    assert [cause.word for cause in plan.verdict.refused] == ["useless"]
-    with pytest.raises(Refused, match="no span is of use"):
-        library.release(frame, promise=promise, **keys)
-    accepting = library.Classical(**caps, accept=["useless"])
-    assert library.plan(frame, promise=accepting, **keys).verdict.refusal() == ""
-    assert len(library.release(frame, promise=accepting, **keys).table) == 1
-    assert len(library.release(frame, promise=promise, **keys, accept=["useless"]).table) == 1
 
 
 @pytest.mark.parametrize(
