@@ -84,28 +84,6 @@ def test_the_search_finds_a_household_that_is_shown(results):
     assert secrets(results) & set(re.findall(r"[\w-]+", shown)) >= set(IDS)
 
 
-@pytest.mark.parametrize(
-    ("name", "facts"),
-    [
-        ("states", {"households": "3", "days": "2026-01-05 to 2026-03-05", "states": "4", "edges": "quantile"}),
-        ("states of days", {"states": "3", "step": "day", "edges": "given"}),
-        ("chains", {"chain": "homogeneous", "transitions": "confidential"}),
-        ("cyclic chains", {"chain": "cyclic"}),
-        ("model", {"min_visits": "2", "chain": "homogeneous", "figures_of_households": "confidential"}),
-        ("plan", {"notion": "classical", "rows": "60", "households": "3", "epsilon": "0.5", "noise_sd_kwh": "28.3"}),
-        ("release", {"notion": "classical", "released_days": "60", "population": "households"}),
-        ("smoothed", {"region": "none", "weather": "not used", "days": "2026-01-05 to 2026-03-05"}),
-    ],
-)
-def test_counts_and_public_facts_are_shown(results, name, facts):
-    """sqrt(2) x 30 kWh / (3 x 0.5) is 28.3."""
-    result = results[name]
-    for key, value in facts.items():
-        assert f"{key}={value}" in repr(result)
-        assert f"<tr><th>{key.replace('_', ' ')}</th><td>{value}</td></tr>" in result._repr_html_()
-    assert repr(result).startswith(f"{type(result).__name__}(")
-
-
 def test_what_is_confidential_says_so(results):
     for name, result in results.items():
         is_confidential = name.split()[0] in ("states", "chains", "cyclic", "model")

@@ -174,6 +174,15 @@ def test_the_sum_waits_for_all_layers_and_lacks_days_without_one(rows_of, layere
     assert (use["is_complete"], use["mean_kwh"]) == (0, (10 * 1_000 + 20 * 790) / 300_000)
 
 
+def test_the_sum_of_layers_is_of_equal_households_and_dated_by_the_latest_layer(rows_of, layered):
+    """On the 30th the layers have other numbers of households; the upper layer of the 31st came five days later."""
+    contracts, rows = layered
+    rows[-3], rows[-1] = replace(rows[-3], households=(9,)), replace(rows[-1], published_on="2026-01-06")
+    use, *_ = rows_of("month", rows, *contracts)
+    assert (use["days_released"], use["mean_kwh"]) == (30, (10 * 1_000 + 20 * 790) / 300_000)
+    assert use["published_on"] == date(2026, 1, 6)
+
+
 def test_sums_beyond_64_bits_are_exact(rows_of, contract):
     rows = [released(day, (2**62 - 1,), (1,), scale=2.0**50) for day in days(FIRST, 31)]
     (month,) = rows_of("month", rows, contract(date(2013, 1, 31)))

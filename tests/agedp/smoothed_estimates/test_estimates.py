@@ -9,13 +9,9 @@ import numpy as np
 import pytest
 
 from agedp.smoothed_estimates.smoothed_table import (
-    estimate_quantity,
-    last_days,
     published_means,
     quantity_figures,
-    series_spans,
 )
-from agedp_data.smoothing.public_calendar import covariates
 from tests.agedp.smoothed_estimates.conftest import FIRST, contract, row, table
 
 USE = {"clamp_kwh": "50"}
@@ -118,25 +114,3 @@ def test_layers_are_added_and_their_noise_with_them():
     lower = table([line for line in rows if line.series == "use/1"], [contract(1, **{"use/1": low})])
     upper = [sum_of["estimate_kwh"] - line["estimate_kwh"] for sum_of, line in zip(lines, lower, strict=True)]
     assert all(0.2 < value < 2.5 for value in upper)
-
-
-@pytest.mark.long
-def test_intervals_of_a_total_with_groups_hold_their_share_of_days():
-    days, held = 150, []
-    public = covariates([FIRST + timedelta(days=i) for i in range(days)], region="none")
-    for seed in range(12):
-        chance = np.random.default_rng(seed)
-        common = np.cumsum(chance.normal(size=days)) * 0.15 + chance.normal(size=days) * 0.4
-        true = 10 + common + chance.normal(size=(4, days)) * 0.15
-        rows = []
-        for day in range(days):
-            sums = 1e6 * true[:, day] + chance.laplace(scale=2.1e6, size=4)
-            total = 4e6 * true[:, day].mean() + chance.laplace(scale=4.2e6)
-            rows.append(row(2 + 2 * day, day, cells={"all": (int(total), 4000)}, scale=4.2e6))
-            cells = {f"g{i}": (int(value), 1000) for i, value in enumerate(sums)}
-            rows.append(row(3 + 2 * day, day, series="tariffs", cells=cells, scale=2.1e6))
-        means = published_means(rows, [CONTRACT])
-        [figures] = quantity_figures(means, last_days(series_spans(means))).values()
-        estimate = estimate_quantity(figures, public).archive[None, "all"]
-        held.append(np.abs(estimate.mean - true.mean(axis=0)) < 1.645 * np.sqrt(estimate.variance))
-    assert 0.87 < np.mean(held) < 0.96

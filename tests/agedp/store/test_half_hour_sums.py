@@ -13,7 +13,6 @@ import pytest
 
 from agedp.compute.engine_settings import Engine
 from agedp.stages.ingest import ingest
-from agedp.store import half_hour_sums
 from agedp.store.half_hour_sums import sum_half_hours
 from agedp.store.store import Store
 from agedp_data.datasets.synthetic import write_ausgrid, write_london
@@ -155,31 +154,3 @@ def test_sums_are_those_of_plain_dictionaries(tmp_path, dataset):
     assert sum(sum(by_group(one, "clamped").values()) for one in sums.values()) > 100
     assert {len(one.slots) for (day, _), one in sums.items() if day == SPRING} <= {46}
     assert {len(one.slots) for (day, _), one in sums.items() if day != SPRING} == {48}
-
-
-def test_no_partition_or_order_of_files_changes_a_sum(tmp_path, monkeypatch):
-    account = write_london(tmp_path / "in", households=9, first_day=FIRST, days=6, seed=2, per_file=500)
-    roster = roster_of(
-        tmp_path, [f"{household},{FIRST},,{'ab'[i % 2]}" for i, household in enumerate(account.household_ids)]
-    )
-    lines = sorted(
-        (line for path in account.files for line in path.read_text().splitlines(keepends=True)[1:]),
-        key=lambda line: line.split(",")[2],
-    )
-    (tmp_path / "by time").mkdir()
-    header = account.files[0].read_text().splitlines(keepends=True)[0]
-    by_time = [tmp_path / "by time" / f"{number}.csv" for number in range(3)]
-    for number, path in enumerate(by_time):
-        third = len(lines) // 3 + 1
-        path.write_text(header + "".join(lines[number * third : (number + 1) * third]), newline="")
-    results = []
-    for number, (files, chunk_bytes, block) in enumerate(
-        [(account.files, 2**24, 4096), (account.files[::-1], 4_000, 7), (by_time, 3_000, 1), (by_time[::-1], 2**24, 5)]
-    ):
-        store, delivery = stored(tmp_path / str(number), files, chunk_bytes=chunk_bytes)
-        monkeypatch.setattr(half_hour_sums, "_BLOCK", block)
-        engine = Engine("threads", 2) if number % 2 else INLINE
-        sums = sum_half_hours(store, delivery, roster, days=account.days(), series=PROFILES, engine=engine)
-        results.append(as_lists(sums))
-    assert results[0] == results[1] == results[2] == results[3]
-    assert any(sum(wh) for _, by_group, *_ in results[0].values() for wh in by_group.values())
