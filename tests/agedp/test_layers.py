@@ -7,7 +7,7 @@ import math
 import re
 from collections import Counter
 from dataclasses import replace
-from datetime import timedelta
+from datetime import date, timedelta
 
 import numpy as np
 import pytest
@@ -21,23 +21,21 @@ from agedp_data.series.series_terms import layer_number
 from agedp_flows.text.plan_text import amendment_lines
 from agedp_flows.text.run_text import skips_count_text
 from tests.agedp.released_rows import Row
-from tests.agedp.six_homes import DAYS, FIRST, build, day
 
 AVERAGES, UPPER = "daily_averages.parquet", "daily_average_layers.parquet"
-CAPS = "max_day_epsilon = 0.6\nepsilon_total = 9\n"
-PROMISES = {
-    "classical": "epsilon_per_day = 0.5\n",
-    "age-dependent": 'age_days = 2\nrisk = 0.5\nmethod = "tight"\nsecret = "day"\n',
-    "neighbourhood": 'delta_kwh = 4\nwindow_days = 3\nepsilon_per_window = 0.5\nspend = "per-request"\n',
-}
+FIRST, DAYS = date(2013, 1, 1), 4
+PROMISE = 'notion = "classical"\nage_days = 0\nepsilon_per_day = 0.5\nmax_day_epsilon = 0.6\nepsilon_total = 9\n'
 
 
-def test_clamps_are_amended_there_and_back_and_no_day_is_drawn_again(houses, tmp_path):
-    house = build(houses(tmp_path))
-    promise = f'notion = "classical"\nage_days = 0\n{PROMISES["classical"]}{CAPS}'
+def day(number):
+    return FIRST + timedelta(days=number)
+
+
+def test_clamps_are_amended_there_and_back_and_no_day_is_drawn_again(house):
+    house.fill([day(number) for number in range(DAYS)], households="ABCDEF")
     clamps = ["2", "[2, 10]\nshare = [0.7, 0.3]", "[3, 10, 40]\nshare = [0.5, 0.3, 0.2]", "2"]
     for number, clamp in enumerate(clamps):
-        house.write(FIRST, day(30), mode="live", promise=promise, clamp=clamp)
+        house.write(FIRST, day(30), mode="live", promise=PROMISE, clamp=clamp)
         if number:
             preview = preview_amendment(house.session(today=day(number)))
             assert {change.key.rpartition(".")[2] for change in preview.changes} <= {"clamp_kwh", "share"}
