@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import stat
 from datetime import date
 
@@ -12,6 +13,8 @@ import pytest
 
 from agedp.calibration.bound import bound
 from agedp.calibration.estimate import Transitions
+from agedp.calibration.leakage_bounds import check_counts_fit
+from agedp.calibration_pipeline import calibrate
 from agedp_data.config.model_section import EstimatedModel
 from agedp_data.errors import ChainError, RunFileError
 from agedp_data.roster import RosterRows
@@ -130,3 +133,20 @@ def test_the_public_part_holds_settings_and_envelope_alone(tmp_path):
     # one odd household decides: how many others there are, and what they do, does not show
     assert made(tmp_path / "more", *[STICKY] * 4, FORGOTTEN["two halves"]).model.id == found.model.id
     assert stat.S_IMODE((tmp_path / "model").stat().st_mode) == 0o700
+
+
+def test_more_states_than_memory_holds_are_refused(tmp_path, monkeypatch):
+    """6,000 households: 48 tables of 100 x 100 counts of 4 bytes, twice."""
+    of_machine = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 2**21}
+    monkeypatch.setattr("agedp.calibration.leakage_bounds.os.sysconf", of_machine.get)
+    many = model(tmp_path).model_copy(update={"chain": "cyclic", "states": 100})
+    with pytest.raises(RunFileError, match=r"states = 100: .* takes 21\.5 GiB .* has 8\.0 GiB") as caught:
+        check_counts_fit(many, 6000)
+    fewer = re.search(r"Take about (\d+) states", str(caught.value))[1]
+    check_counts_fit(many.model_copy(update={"states": int(fewer)}), 6000)
+
+
+def test_without_an_estimated_model_nothing_is_calibrated(house):
+    house.roster([("A", FIRST, None)])
+    with pytest.raises(RunFileError, match='source = "estimated"'):
+        calibrate(house.write(FIRST, LAST))

@@ -9,6 +9,7 @@ from random import Random
 
 import pytest
 
+from agedp.stages import aggregate
 from agedp_data.errors import REFUSED_INPUT, ContractChanged, PreflightFailed, RunFileError
 from agedp_flows.text.run_text import alert_lines
 
@@ -266,3 +267,38 @@ def test_a_bad_file_of_a_later_night_is_named_to_the_operator(house, second, kin
         assert (alert["day"], alert["part"], alert["whole"]) == ("2013-01-02", 288, 576)
         [line] = alert_lines(work.alerts)
         assert line.startswith("warning: more than 5% of the rows of 1 input file are rejected: ")
+
+
+def test_hours_are_refused_though_the_first_rows_hide_them(house):
+    """So many households that the first rows of a file in the order of time are of one stamp."""
+    homes = [f"H{number:04d}" for number in range(2500)]
+    lines = rows(homes, [0], minutes=60)
+    prepare(house, sorted(lines, key=lambda line: line.split(",")[1]), homes=homes, days=1)
+    assert "interval: 2,500 of 2,500 households" in (private := refused(house).private)
+    assert "(60 minutes in 2,500 households)" in private
+
+
+def test_a_run_beside_another_that_reports_the_same_days_finds_the_same(house, monkeypatch):
+    prepare(house, rows(HOMES, range(4)), mode="live", promise=LIVE, days=9)
+    house.run(today=day(2))
+    expected = findings(house)
+    counts = iter([0, 1])  # the other run reports its day between two readings of this one
+    monkeypatch.setattr(aggregate, "count_reported", lambda *_, **__: next(counts))
+    house.run(today=day(2))
+    assert findings(house) == expected
+
+
+@pytest.mark.parametrize(
+    ("days", "what"),
+    [
+        ("[]", "must be a list of dates"),
+        ("[2013-01-09]", "names 2013-01-09, which is not a day of the period"),
+        ("[2013-01-02, 2013-01-02]", "names a day twice"),
+        ('["2013-01-02"]', "must be a date without quotes"),
+        (f"[{', '.join(str(day(number)) for number in range(4))}]", "lists every day of the period"),
+    ],
+)
+def test_skip_days_are_some_days_of_the_period(house, days, what):
+    prepare(house, [], edits=[("last_day", f"skip_days = {days}\nlast_day")])
+    with pytest.raises(RunFileError, match=what):
+        house.run()

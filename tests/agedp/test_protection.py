@@ -213,3 +213,12 @@ def test_advice_is_the_same_of_files_and_of_a_run_file(files, tmp_path):
     assert options
     assert [row["options"] for row in of_run_file["rows"]] == options
     assert of_run_file["run_file"]["fit_for"].startswith("fit for months")
+
+
+def test_a_live_series_goes_on_with_the_households_of_the_last_week(files, tmp_path):
+    agedp("init", files, "--in", tmp_path, "--quiet", "--protect", "month", "--epsilon", "5", "--mode", "live")
+    ends = [line.split(",")[2] for line in (tmp_path / "roster.csv").read_text().splitlines()[2:]]
+    assert ends.count("") > HOMES / 2
+    archive = tmp_path / "archive"
+    agedp("init", files, "--in", archive, "--quiet", "--protect", "month", "--epsilon", "5")
+    assert "" not in [line.split(",")[2] for line in (archive / "roster.csv").read_text().splitlines()[2:]]

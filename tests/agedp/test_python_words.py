@@ -13,6 +13,7 @@ import agedp
 from agedp.pipeline import sanitise
 from agedp.preflight.input_checks import CAUSES, in_python, judge
 from agedp.preflight.rejected_days import Touched
+from agedp.setup.init_run_file import init
 from agedp_data.errors import InputError, RunFileError
 
 COLUMNS = {"household": "meter", "time": "at", "time_format": "iso", "stamp": "start", "zone": "UTC"}
@@ -120,3 +121,28 @@ def test_a_slip_is_one_line_before_anything_is_read(rehearsal, house, slip, line
     with pytest.raises(RunFileError, match=line):
         sanitise(rehearsal, **{"as_of": "2013-01-04", **slip})
     assert not (house.folder / "ledger.sqlite").exists()
+
+
+def test_a_text_that_no_row_has_is_refused_with_those_that_there_are(tmp_path):
+    texts = ["imp", "exp", "a", "b", "c", "d"]
+    table = TABLE.assign(dir=[texts[i % 6] for i in range(48)])
+    table.to_csv(tmp_path / "a.csv", index=False)
+    table.to_parquet(tmp_path / "a.parquet")
+    columns = {**COLUMNS, "where": {"dir": "Import"}}
+    for source in (table, str(tmp_path / "a.csv"), str(tmp_path / "a.parquet")):
+        with pytest.warns(agedp.InputWarning) as warned:
+            read = agedp.read(source, columns=columns)
+        assert "Import" not in str(warned[0].message)
+        [finding] = agedp.findings(source, columns=columns)
+        assert (finding.name, finding.verdict) == ("rows", "refused")
+        assert 'columns["where"] asks for; in the first rows column dir has imp, exp, a, b, c' in finding.sentence
+        assert read.empty
+    assert agedp.findings(table, columns={**COLUMNS, "where": {"dir": "imp"}}) == ()
+    with pytest.raises(InputError, match="no row has a reading, so there is no month"):
+        agedp.read(table, columns=columns, as_dask=True)
+    options = {("input.columns", key): f'"{value}"' for key, value in COLUMNS.items()}
+    options[("input.columns", "where")] = '{ dir = "Import" }'
+    with pytest.raises(InputError) as caught:
+        init([str(tmp_path / "a.csv")], folder=tmp_path, options=options)
+    assert "imp" not in str(caught.value)
+    assert caught.value.private.endswith("column dir has imp, exp, a, b, c")

@@ -180,3 +180,23 @@ def test_an_envelope_has_both_directions_and_daily_steps(tmp_path):
                 exact = leakage(np.linalg.matrix_power(kernel, steps), 1.0)
                 claimed = float(plain(steps, 1.0, direction=direction, method="tight"))
                 assert exact - 1e-12 <= claimed <= exact * 1.03 + 2e-9
+
+
+@pytest.mark.parametrize("chain", ["homogeneous", "cyclic"])
+def test_a_level_holds_for_what_lies_ahead_too(tmp_path, chain):
+    counts = of_the_clock(3, 2, 9, days=4000, stay=0.9)
+    every = {6: counts.reshape(3, 8, 6, 2, 2).sum(axis=2) // 6}
+    if chain == "homogeneous":
+        counts, every = counts.sum(axis=1), {5: every[6].sum(axis=1)}
+    level = {"confidence": "sampling-bound", "level": Decimal("0.95")}
+    found = made(tmp_path / "a", counts, every, chain=chain, min_visits=200, **level).model.leakage_bound
+    # Read from its end, the series has the directions exchanged.
+    turned = {
+        steps: np.swapaxes(table, -1, -2)[:, ::-1] if chain == "cyclic" else np.swapaxes(table, -1, -2)
+        for steps, table in {1: counts, **every}.items()
+    }
+    other = made(tmp_path / "b", turned.pop(1), turned, chain=chain, min_visits=200, **level).model.leakage_bound
+    np.testing.assert_array_equal(found.backward, other.forward)
+    np.testing.assert_array_equal(found.forward, other.backward)
+    assert (found.forward[:, 100] < LOSS_GRID[100]).any()
+    assert (found.forward != found.backward).any()

@@ -14,6 +14,8 @@ from agedp.stages.plan import end_within_30_days, forecast_run, plan
 from agedp.stages.publish import publish_release
 from agedp_data.errors import Refused
 from agedp_data.ledger import ContractRecord, ReleaseRecord
+from agedp_data.ledger.hash_chain import HashChain
+from agedp_data.series.series import series_of
 from agedp_flows.text.plan_text import amendment_lines
 
 FIRST = date(2013, 1, 1)
@@ -126,3 +128,11 @@ def test_a_series_begins_after_all_days_that_earlier_rows_cover():
     closed = closed_days([january], [monthly(1, months="month"), monthly(3, months="month", daily="day")])
     assert {str(day(i)) for i in range(40) if (str(day(i)), "daily") in closed} == {str(day(i)) for i in range(31)}
     assert [day for day, name in closed if name == "months"] == ["2013-01-31"]
+
+
+def test_a_row_of_a_year_may_count_more_household_days_than_households():
+    chain = HashChain()
+    chain.series["c"] = series_of({"series": {"years": {**MEAN, "every": "year"}, "days": MEAN}})
+    for series, number, is_refused in (("years", 5 * 10**9, False), ("years", 10**12, True), ("days", 5 * 10**9, True)):
+        faults = chain.broken_rules(replace(row(2, 0, series), households=(number,)))
+        assert any("a number of household" in fault for fault in faults) == is_refused

@@ -189,3 +189,26 @@ def test_a_target_is_a_number_in_plain_digits(text):
     with pytest.raises(RunFileError, match="must be a number"):
         parse_target(text, None)
     assert parse_target("1e3", None).risk == 1000
+
+
+def test_the_smallest_published_group_of_the_noisiest_mean_decides(house):
+    lines = [f"{i},2013-01-01,,{'low' if i < 400 else 'high' if i < 490 else 'rare'}" for i in range(HOMES)]
+    (house.folder / "roster.csv").write_text("\n".join(["household_id,from,to,tariff", *lines]) + "\n")
+    second = '\nby = "tariff"\nshare = 0.6\n[series.every]\nstatistic = "mean"\nclamp_kwh = 20\nshare = 0.4\n[promise]'
+    begun(house, homes=None, least=20, rest="")
+    house.edit(("\n[promise]", second))
+    found, rows = offers(house.session(), risk=Decimal("0.6"))
+    # the 10 rare ones are not published
+    assert (found.series, found.groups, found.households) == ("daily_mean", "tariff", 90)
+    assert rows["classical", "each day"].series.noise_kwh == pytest.approx(noise(0.6 * 0.6, 90), rel=1e-6)
+
+
+def test_households_are_counted_day_by_day(house):
+    begins = {FIRST + timedelta(days=2): "a", FIRST + timedelta(days=10): "b"}
+    house.roster([(f"{name}{i}", first, None) for first, name in begins.items() for i in range(50)])
+    found, rows = offers(begun(house, homes=None, least=10, rest=""), risk=Decimal("0.6"))
+    series = rows["classical", "each day"].series
+    assert (series.first_day, len(series.losses)) == (FIRST + timedelta(days=2), DAYS - 2)
+    noises = [noise(0.6, 50)] * 8 + [noise(0.6, 100)] * (DAYS - 10)
+    assert series.noise_kwh == pytest.approx(math.sqrt(np.mean(np.square(noises))), rel=1e-6)
+    assert found.households == 50

@@ -357,3 +357,24 @@ def test_a_missing_library_is_refused_before_a_draw(tmp_path: Path, monkeypatch:
         house.run(today=date(2013, 6, 1))
     assert not (tmp_path / "ledger.sqlite").exists()
     assert not (tmp_path / "release" / "statement.json").exists()
+
+
+def test_a_group_that_ended_before_the_kept_days_is_no_first_group(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The largest group of all days has no row among those that a long table keeps."""
+    house = House(tmp_path)
+    days = [FIRST + timedelta(days=i) for i in range(6)]
+    house.fill(days, households="ABCDEF", wh=200)
+    ended = [f"{home},{FIRST},{days[2]},ended" for home in "ABCD"]
+    (house.folder / "roster.csv").write_text(
+        "\n".join(["household_id,from,to,area", *ended, f"E,{FIRST},,goes on", f"F,{FIRST},,goes on"]) + "\n"
+    )
+    house.write(days[0], days[-1], mode="archive", promise=CLASSICAL)
+    house.edit(("clamp_kwh = 50\n", 'clamp_kwh = 50\nby = "area"\n'))
+    with_explore(house)
+    monkeypatch.setattr(explore_page, "MOST_VALUES", 6)
+    house.run(today=days[-1] + timedelta(days=3))
+    table = data_of(house)["values"][0]
+    assert ([table["groups"][i] for i in table["start"]], table["isCut"]) == (["goes on"], True)
+    house.release.verify()

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 from dataclasses import replace
-from datetime import timedelta
+from datetime import date, timedelta
 
 import pandas as pd
 import pyarrow.parquet as pq
@@ -208,3 +208,15 @@ def test_the_region_follows_from_a_dataset_or_zone_that_has_one(received):
         default_region(of_zone("UTC"))
     with pytest.raises(InputError, match=r"or 'none'; did you mean 'GB-ENG'\?$"):
         agedp.smooth(received, region="GB-EN")
+
+
+def test_a_release_without_averages_is_refused_in_one_line(house):
+    house.fill([FIRST])
+    house.write(FIRST, FIRST)
+    house.edit(
+        ('[series.daily_mean]\nstatistic = "mean"\nclamp_kwh = 50\n',
+         '[series.use]\nstatistic = "distribution"\nclamp_kwh = 50\nbins_kwh = [0, 10, 50]\n')
+    )  # fmt: skip
+    house.run(today=date(2026, 1, 1))
+    with pytest.raises(InputError, match="the release has no daily averages, and only daily averages are smoothed"):
+        agedp.smooth(house.release)

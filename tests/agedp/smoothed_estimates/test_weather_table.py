@@ -107,3 +107,11 @@ def test_a_column_is_chosen_by_its_name(tmp_path):
     assert read_weather(path, column="mean").temperature_c == {DAYS[0]: 4.0}
     with pytest.raises(InputError, match=r"no column 'meen' of temperatures, of day, low, mean. Name another one; did"):
         read_weather(path, column="meen")
+
+
+def test_what_is_no_table_is_refused(tmp_path):
+    (tmp_path / "w.parquet").write_bytes(b"PAR1")
+    sources = {"no such file": tmp_path / "none.csv", "no Parquet file": tmp_path / "w.parquet", "no table": [4, 5]}
+    for message, source in sources.items():
+        with pytest.raises(InputError, match=message):
+            read_weather(source)

@@ -11,7 +11,8 @@ import pytest
 
 from agedp.store.store import Store, content_id
 from agedp_data.datasets.validation import NamedColumns, ReadingRules
-from agedp_data.errors import ContractChanged
+from agedp_data.errors import ContractChanged, RunFileError
+from tests import minimal
 
 TABLE = """[input.columns]
 household = "id"
@@ -107,3 +108,21 @@ def test_the_interval_is_registered_and_silence_means_30(house):
     house.edit(("[input]\n", "[input]\ninterval_minutes = 60\n"))
     with pytest.raises(ContractChanged):
         house.run()
+
+
+def test_half_hours_of_hourly_files_are_no_step_of_a_model(house):
+    prepare(house, 60)
+    text = house.run_file.read_text()
+    house.run_file.write_text(f"{text}[model]\n{minimal.of_three_states('2013-03-30, 2013-04-01')}")
+    with pytest.raises(RunFileError, match=r'\[model\] step = "half-hour": must be "day"'):
+        house.context()
+
+
+@pytest.mark.parametrize(("dataset", "minutes"), [("london", 60), ("ausgrid", 15), ("long", 20)])
+def test_an_interval_that_cannot_be_declared_is_refused(house, dataset, minutes):
+    house.write(FIRST, FIRST, dataset=dataset)
+    house.edit(("[input]\n", f"[input]\ninterval_minutes = {minutes}\n"))
+    if dataset == "long":
+        house.edit(("[output]\n", OF_HOMES + "[output]\n"))
+    with pytest.raises(RunFileError, match=r"\[input\] interval_minutes = "):
+        house.context()
