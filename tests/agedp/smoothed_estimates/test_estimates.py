@@ -114,3 +114,16 @@ def test_layers_are_added_and_their_noise_with_them():
     lower = table([line for line in rows if line.series == "use/1"], [contract(1, **{"use/1": low})])
     upper = [sum_of["estimate_kwh"] - line["estimate_kwh"] for sum_of, line in zip(lines, lower, strict=True)]
     assert all(0.2 < value < 2.5 for value in upper)
+
+
+GROUPS = {"Std": (30_000, 3), "ToU": (8_000, 1)}
+
+
+def test_a_withheld_group_has_an_estimate_and_no_households():
+    rows = [row(2, 0, cells={"all": (38_000, 4)}), row(3, 0, series="tariffs", cells=GROUPS)]
+    rows += [row(4, 1, cells={"all": (38_000, 4)}), row(5, 1, series="tariffs", cells={"Std": (30_000, 3)})]
+    rows += [row(6, 2, cells={"all": (38_000, 4)}), row(7, 2, series="tariffs", cells=GROUPS)]
+    lines = {(line["day"], line["group"]): line for line in table(rows, [CONTRACT])}
+    withheld = lines[FIRST + timedelta(days=1), "ToU"]
+    assert (withheld["households"], withheld["published_kwh"], withheld["noise_sd_kwh"]) == (None, None, None)
+    assert 5 < withheld["estimate_kwh"] < 12
