@@ -128,8 +128,6 @@ def append(name):
     return write
 
 
-
-
 def damaged(problem):
     """Return what is said of a damaged statement: `smooth` reads it before it verifies the folder."""
     return f"statement.json( is missing or damaged|: {problem})"

@@ -127,3 +127,5 @@ def test_a_withheld_group_has_an_estimate_and_no_households():
     withheld = lines[FIRST + timedelta(days=1), "ToU"]
     assert (withheld["households"], withheld["published_kwh"], withheld["noise_sd_kwh"]) == (None, None, None)
     assert 5 < withheld["estimate_kwh"] < 12
+    total = lines[FIRST + timedelta(days=1), "all"]  # the other group alone says nothing of it
+    assert total["estimate_kwh"] == pytest.approx(9.5, abs=0.05)

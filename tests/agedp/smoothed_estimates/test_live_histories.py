@@ -125,20 +125,3 @@ def test_a_series_that_is_drawn_for_old_days_too_revises_nothing(added):
     for group in TWO if added is BY_TARIFF else ():
         values = [whole["homes", group, FIRST + timedelta(days=day)][0] for day in range(8)]
         assert [value is None for value in values] == [True] * 5 + [False] * 3
-
-
-@pytest.mark.parametrize("with_total", [True, False])
-def test_groups_add_up_after_one_of_them_was_withdrawn(with_total):
-    series = {**ALONE, **BY_TARIFF} if with_total else BY_TARIFF
-    visits, contracts = history([(4, series, THREE), (5, series, LAST_TWO)], {})
-    lines = {
-        (line["day"], line["group"]): line for line in table([line for visit in visits for line in visit], contracts)
-    }
-    last = {day for day, group in lines if group == "B"} - {day for day, group in lines if group == "A"}
-    assert len(last) == 5
-    for day in last if with_total else ():
-        for name in ("estimate_kwh", "live_kwh"):
-            mean = (lines[day, "B"][name] + lines[day, "C"][name]) / 2
-            assert lines[day, "all"][name] == pytest.approx(mean, abs=2e-6)
-    widths = [lines[day, "B"]["live_high_kwh"] - lines[day, "B"]["live_low_kwh"] for day in sorted(last)]
-    assert max(widths) < 1.3 * min(widths)  # what is known of the others' common part stays in use
