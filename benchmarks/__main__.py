@@ -22,7 +22,8 @@ from pathlib import Path
 import psutil
 
 from benchmarks import cluster, nights
-from benchmarks.contenders import CONTENDERS
+from benchmarks.compare import worktrees
+from benchmarks.contenders import CALIBRATE_BEFORE, CONTENDERS, RUN_BEFORE
 from benchmarks.formats import formats
 from benchmarks.install import install_lines
 from benchmarks.measuring import ROOT, Measured, measure, settled
@@ -31,6 +32,8 @@ from benchmarks.report import disagreements, write_report
 from benchmarks.scenes import scene
 
 DOCS = ROOT / "docs"
+BEFORE = "2b743c0e"
+"""The release before: 0.2.0."""
 SIZES = {"1": (1_000_000, 3), "10": (10_000_000, 2), "40": (40_000_000, 2), "168": (167_932_474, 1)}
 """Rows, and rounds of each contender; the last is the size of the real London set."""
 NIGHTS: dict[str, Callable[[Path], list[Measured]]] = {
@@ -44,7 +47,7 @@ NIGHTS: dict[str, Callable[[Path], list[Measured]]] = {
 INSTALL = "install"
 MINUTES = {
     "1": 1, "10": 1.5, "40": 4, "formats": 2, "cells": 2, "roster": 1, "nightly": 4, "million": 1, "cluster": 4,
-    INSTALL: 0.5, "168": 7,
+    INSTALL: 0.5, "168": 9,
 }  # fmt: skip
 """On two processors of 2026 that do nothing else, files written included."""
 
@@ -96,7 +99,10 @@ def _part(folder: Path, part: str, log: Log, chosen: argparse.Namespace) -> list
     """Return what a part measured."""
     if part in SIZES:
         rows, rounds = SIZES[part]
-        return compared(folder, rows, log, only=chosen.only, rounds=chosen.rounds or rounds, minutes=chosen.minutes)
+        with worktrees(ROOT, [BEFORE], folder / "0.2.0") as (before,):
+            return compared(
+                folder, rows, log, before, only=chosen.only, rounds=chosen.rounds or rounds, minutes=chosen.minutes
+            )
     found = log.get(part, 0)
     if found is None:
         found = log.add(part, 0, NIGHTS[part](folder))
@@ -106,7 +112,7 @@ def _part(folder: Path, part: str, log: Log, chosen: argparse.Namespace) -> list
 
 
 def compared(
-    folder: Path, rows: int, log: Log, *, only: Sequence[str] = (), rounds: int, minutes: float
+    folder: Path, rows: int, log: Log, before: Path, *, only: Sequence[str] = (), rounds: int, minutes: float
 ) -> list[Measured]:
     """Return the best of several rounds of every contender at one size; one that fails is not tried again."""
     by_name: dict[str, list[Measured]] = {name: [] for name in CONTENDERS if not only or name in only}
@@ -120,7 +126,8 @@ def compared(
             continue
         if found is None:
             settled()
-            one = measure(name, made.ready(name), rows=made.rows_of(name), minutes=minutes)
+            packages = before if name in (RUN_BEFORE, CALIBRATE_BEFORE) else ROOT
+            one = measure(name, made.ready(name), rows=made.rows_of(name), minutes=minutes, packages=packages)
             found = log.add(key, number, [one], size=rows)
             _show(found[0])
         by_name[name] += found

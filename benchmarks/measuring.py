@@ -77,8 +77,13 @@ def measure(
     module: str = "benchmarks.contenders",
     words: tuple[str, ...] | None = None,
     memory_gb: float = MEMORY_GB,
+    packages: Path = ROOT,
 ) -> Measured:
-    """Run a contender of a module on a path and return what it took; `words` replace its name on the command line."""
+    """Run a contender of a module on a path and return what it took; `words` replace its name on the command line.
+
+    The contender is that of this checkout, agedp that of the checkout `packages`.
+    """
+    path_of_modules = f"{source_path(packages)}{os.pathsep}{ROOT}"
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         busy, begun = _busy_s(), time.perf_counter()
         process = subprocess.Popen(
@@ -86,7 +91,7 @@ def measure(
             stdout=out,
             stderr=err,
             cwd=ROOT,
-            env=environment(POLARS_MAX_THREADS="2"),
+            env=environment(POLARS_MAX_THREADS="2", PYTHONPATH=path_of_modules, PYTHONSAFEPATH="1"),
             start_new_session=True,
         )
         watch = _Watch(process.pid, memory_gb * 1e9, minutes * 60)

@@ -22,7 +22,7 @@ import psutil
 from benchmarks.measuring import ROOT, Measured
 
 MEASURED = Path(__file__).with_name("measured.json")
-_PACKAGES = ("agedp", "numpy", "pyarrow", "dask", "pandas", "polars")
+_PACKAGES = ("agedp", "numpy", "pyarrow", "dask", "pandas", "polars", "duckdb")
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,8 +29,7 @@ mode = "{mode}"
 first_day = {first}
 {last}[promise]
 notion = "classical"
-accept = ["useless", "no-credit", "total"]
-{age}epsilon_per_day = 50
+{accept}{age}epsilon_per_day = 50
 max_day_epsilon = 50
 epsilon_total = "unlimited"
 [engine]
@@ -42,6 +41,7 @@ MEAN: Final = 'statistic = "mean"\nclamp_kwh = {clamp}\nmax_missing = 45'
 DISTRIBUTION: Final = (
     'statistic = "distribution"\nby = "area"\nclamp_kwh = {clamp}\nbins_kwh = [{bins}]\nmax_missing = 45'
 )
+_ACCEPT = 'accept = ["useless", "no-credit", "total"]\n'
 _MODEL = """[model]
 source = "estimated"
 assume = "markov"
@@ -74,6 +74,7 @@ def run_text(
         mode="live" if last is None else "archive",
         first=first,
         last="" if last is None else f"last_day = {last}\n",
+        accept=_ACCEPT,
         age="" if age_days is None else f"age_days = {age_days}\n",
         series="daily_mean" if "mean" in statistic else "distribution",
         statistic=statistic,
@@ -95,14 +96,17 @@ class Scene:
 
     def rows_of(self, contender: str) -> int:
         """Return the rows of the file that a contender reads."""
-        return self.wide_rows if contender == "agedp calibrate" else self.rows
+        return self.wide_rows if contender.endswith("calibrate") else self.rows
 
     def ready(self, contender: str) -> Path:
         """Return what a contender is told, everything cleared away that it would find done."""
         if contender.startswith("agedp"):
-            own = self.folder / ("calibrate" if contender == "agedp calibrate" else "run")
+            own = self.folder / ("calibrate" if contender.endswith("calibrate") else "run")
             if contender != "agedp run again":
                 shutil.rmtree(own / "out", ignore_errors=True)
+            if contender.startswith("agedp 0.2.0"):  # knows no accepted judgements, and judges nothing
+                (own / "earlier.toml").write_text((own / "run.toml").read_text().replace(_ACCEPT, ""))
+                return own / "earlier.toml"
             return own / "run.toml"
         return self.folder / "lcl.csv"
 

@@ -14,7 +14,7 @@ import pytest
 
 from agedp.reports.model_check_report import COVERAGE, COVERED_DAYS
 from benchmarks import cluster, compare, install, nights, report
-from benchmarks.__main__ import DOCS, compared
+from benchmarks.__main__ import BEFORE, DOCS, compared
 from benchmarks.compared_job import JOBS
 from benchmarks.contenders import (
     AGAIN,
@@ -34,7 +34,7 @@ from benchmarks.contenders import (
 from benchmarks.coverage import LAGS, PAGE, TABLE, measure
 from benchmarks.formats import CONTENDERS as FORMATS
 from benchmarks.formats import formats
-from benchmarks.measuring import Measured
+from benchmarks.measuring import ROOT, Measured
 from benchmarks.measuring import measure as measure_contender
 from benchmarks.readings import ROWS_PER_HOME, write_lcl, write_night, write_night_table
 from benchmarks.records import Log, best, merge, read_results, write_results
@@ -49,7 +49,10 @@ def of(contender: str, rows: float, work_s: float, peak_mb: float = 100, **found
 @pytest.mark.long
 def test_contenders_find_the_same_and_a_second_call_repeats_nothing(tmp_path: Path) -> None:
     pytest.importorskip("polars")
-    found = {one.contender: one for one in compared(tmp_path, 100_000, Log(tmp_path), rounds=1, minutes=5)}
+    pytest.importorskip("duckdb")
+    log = Log(tmp_path)
+    with compare.worktrees(ROOT, [BEFORE], tmp_path / "0.2.0") as (before,):
+        found = {one.contender: one for one in compared(tmp_path, 100_000, log, before, rounds=1, minutes=5)}
     assert {name: one.failed for name, one in found.items()} == dict.fromkeys(CONTENDERS, "")
     assert found[LIMIT].found["rows"] == found[LIMIT].rows == 4 * ROWS_PER_HOME
     assert report.disagreements(list(found.values())) == []
@@ -62,7 +65,7 @@ def test_contenders_find_the_same_and_a_second_call_repeats_nothing(tmp_path: Pa
     differing = [found[POLARS], replace(found[RUN], found=found[RUN].found | {"wh": 1})]
     assert report.disagreements(differing) == ["agedp run at 0.1 million rows"]
     assert not list(tmp_path.glob("rows-*"))
-    assert compared(tmp_path, 100_000, Log(tmp_path), rounds=1, minutes=5) == list(found.values())
+    assert compared(tmp_path, 100_000, Log(tmp_path), ROOT, rounds=1, minutes=5) == list(found.values())
 
 
 @pytest.mark.long

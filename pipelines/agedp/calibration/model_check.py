@@ -430,6 +430,8 @@ class CheckedSample:
     def sentence(self) -> str:
         """Return the size of the sample, and how it was chosen."""
         if self.households == self.with_readings:
+            if self.households == 1:
+                return "The one household with readings was checked."
             return f"All {self.households:,} households with readings were checked."
         return (
             f"{self.households:,} of {self.with_readings:,} households with readings were checked, a random sample by "
