@@ -127,17 +127,6 @@ def test_the_record_holds_hashes_and_the_release_no_place(machine: House, place:
     assert place not in "".join(path.read_text("latin-1") for path in (machine.folder / "release").iterdir())
 
 
-def test_a_machine_restored_to_its_beginning_is_refused(machine: House, place: str, draws: Draws) -> None:
-    write(machine, place)
-    restore = snapshot(machine)
-    machine.run(today=SECOND_NIGHT)
-    restore()
-    with pytest.raises(LedgerBehind, match="the ledger is an older copy"):
-        machine.run(today=THIRD_NIGHT)
-    assert draws.number == 2
-    assert not (machine.folder / "ledger.sqlite").exists()
-
-
 def test_a_ledger_recovered_from_the_newest_folder_goes_on(machine: House, place: str, draws: Draws) -> None:
     restore = begin(machine, place)
     machine.run(today=THIRD_NIGHT)
