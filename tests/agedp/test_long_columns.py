@@ -78,6 +78,15 @@ def test_a_household_that_may_be_cut_off_only_proposes_a_stamp():
     assert proposed(shown(table=rows(first="2013-01-20 00:00")))["stamp"] == "start"
 
 
+@pytest.mark.parametrize(("name", "kwh", "unit", "sure"), [
+    ("use_wh", "3", "Wh", True), ("KWH/hh", "250", "kWh", True), ("load_w", "3", "W", True),
+    ("use", "250", "Wh", False), ("whole_house_use", "0.2", "kWh", False),  # words with the letters of a unit
+])  # fmt: skip
+def test_a_header_decides_the_unit_and_figures_only_propose_it(name, kwh, unit, sure):
+    found = shown(f"meter_id,read_at,{name}", rows(kwh=kwh))
+    assert (decided(found) if sure else proposed(found))["unit"] == unit
+
+
 @pytest.mark.parametrize("name", ["energy_MWh", "GWH", "import_MJ", "kVA"])
 def test_a_header_with_another_unit_is_refused_with_that_unit(name):
     unit = {"energy_MWh": "MWh", "GWH": "GWh", "import_MJ": "MJ", "kVA": "kVA"}[name]
