@@ -27,6 +27,7 @@ from benchmarks.contenders import CALIBRATE_BEFORE, CONTENDERS, RUN_BEFORE
 from benchmarks.formats import formats
 from benchmarks.install import install_lines
 from benchmarks.measuring import ROOT, Measured, measure, settled
+from benchmarks.plans import plans
 from benchmarks.records import MEASURED, Log, best, merge, read_results, write_results
 from benchmarks.report import disagreements, write_report
 from benchmarks.scenes import scene
@@ -38,6 +39,7 @@ SIZES = {"1": (1_000_000, 3), "10": (10_000_000, 2), "40": (40_000_000, 2), "168
 """Rows, and rounds of each contender; the last is the size of the real London set."""
 NIGHTS: dict[str, Callable[[Path], list[Measured]]] = {
     "formats": formats,
+    "plans": plans,
     "cells": nights.cells,
     "roster": nights.roster,
     "nightly": nights.nightly,
@@ -46,8 +48,8 @@ NIGHTS: dict[str, Callable[[Path], list[Measured]]] = {
 }
 INSTALL = "install"
 MINUTES = {
-    "1": 1, "10": 1.5, "40": 4, "formats": 2, "cells": 2, "roster": 1, "nightly": 4, "million": 1, "cluster": 4,
-    INSTALL: 0.5, "168": 9,
+    "1": 1, "10": 1.5, "40": 4, "formats": 2, "plans": 1, "cells": 2, "roster": 1, "nightly": 4, "million": 1,
+    "cluster": 4, INSTALL: 0.5, "168": 9,
 }  # fmt: skip
 """On two processors of 2026 that do nothing else, files written included."""
 

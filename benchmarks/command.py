@@ -31,7 +31,8 @@ def main() -> None:
     taken_s = time.perf_counter() - begun
     status = Path("/proc/self/status").read_text()
     own_mb = int(status.partition("VmHWM:")[2].split()[0]) * 1024 / 1e6
-    found = {key: len(json.loads(printed.getvalue())[key]) for key in ("released", "skipped")}
+    printed_json = json.loads(printed.getvalue())
+    found = {key: len(printed_json[key]) for key in ("released", "skipped") if key in printed_json}
     taken = {"begun": begun, "start_cpu_s": 0.0, "work_s": taken_s, "own_mb": own_mb, "found": found}
     print("\n" + json.dumps(taken))
 

@@ -60,7 +60,8 @@ a process of its own, the fastest of several rounds. Other processors have other
   is for 0.2.0.
 * *nothing due*: `agedp run` as cron starts it, after three years of nights. *new file*: stored, checked, not due. Both
   include start-up, the other figures do not.
-* *release*: with version 0.1, while other programs used the processors; a Dask frame with partitions of a million rows.
+* *plan*: `agedp plan` with a declared chain that mixes slowly, ten years of days.
+* *release*: a Dask frame with partitions of a million rows.
 * *on two workers of 1 GB*: a Dask cluster of two processes; the MB are those of the largest process. One was
   killed halfway. The exact sums, before noise, are those of the generated readings.
 * *MB*: peak of the process tree. *target*: of CPU time and memory; for information.
