@@ -16,7 +16,8 @@ from agedp.compute.engine_settings import Engine
 from agedp.stages.aggregate import aggregate
 from agedp.stages.amend import amend, preview_amendment
 from agedp.stages.ingest import ingest
-from agedp.store.daily_totals import compute_state_days
+from agedp.store.daily_totals import compute_state_days, state_days_path
+from agedp.store.month_reader import stored_groups
 from agedp.store.store import Store
 from agedp_data import mechanisms
 from agedp_data.datasets.validation import ReadingRules
@@ -244,3 +245,19 @@ def test_what_states_cannot_keep_is_refused_when_the_run_file_is_read(homes, edi
         homes.run_file.write_text(homes.run_file.read_text().partition("[model]")[0] + model)
     with pytest.raises(RunFileError, match=re.escape(said)):
         homes.context()
+
+
+def test_other_cuts_are_another_table_and_the_same_are_counted_once(house, monkeypatch):
+    roster = made_up(house)
+    first = values(summed(house, roster, "half-hour"))
+    store, delivery = house.read()
+    cuts = [RepresentativeValues("half-hour", edges) for edges in ((1, 60), (1, 61), (1, 60, 300))]
+    (group,) = stored_groups(store, "2013-01", delivery.contents)
+    assert len({state_days_path(store, "2013-01", group, each) for each in cuts}) == 3
+    with monkeypatch.context() as patch:
+        patch.setattr(RepresentativeValues, "represent", None)
+        assert values(summed(house, roster, "half-hour")) == first
+    monkeypatch.setitem(EDGES, "half-hour", [100, 500])
+    assert values(summed(house, roster, "half-hour")) != first
+    with pytest.raises(ValueError, match="counts states"):
+        aggregate(store, delivery, roster, days=EVERY, series=SERIES)
