@@ -7,8 +7,8 @@ from datetime import date, timedelta
 
 import pytest
 
-from agedp.stages.amend import preview_amendment, record_amendment
-from agedp_data.errors import ContractChanged, Refused
+from agedp.stages.amend import amend, preview_amendment, record_amendment
+from agedp_data.errors import ContractChanged, Refused, RunFileError
 from agedp_data.leakage.exact import PROBABILITY_UNIT, PiecewiseLeakage
 from agedp_data.leakage.population_bound import leakage_bound
 
@@ -185,3 +185,18 @@ def test_a_series_goes_on_with_the_model_that_is_kept(homes, monkeypatch, place,
     (homes.folder / "kernel.csv").write_text("0.8,0.2\n0.3001,0.6999\n")  # another kernel is another promise
     with pytest.raises(ContractChanged, match="model"):
         homes.run(today=day(7))
+
+
+REHEARSED = CLASSICAL.format(0.5, 9) + "age_days = {}\n"
+
+
+def test_a_rehearsal_is_amended_on_its_simulated_date(homes):
+    homes.write(FIRST, day(9), mode="rehearsal", promise=REHEARSED.format(1))
+    homes.run(as_of=day(5))
+    homes.write(FIRST, day(9), mode="rehearsal", promise=REHEARSED.format(2))
+    homes.edit((f"last_day = {day(9)}\n", ""))
+    made = amend(homes.context())
+    assert made.at == day(5).isoformat()
+    with pytest.raises(RunFileError, match="needs --as-of DATE"):
+        homes.run()
+    assert [row.contract for row in homes.run(as_of=day(7)).released] == [made.hash]

@@ -183,3 +183,21 @@ def test_findings_are_of_the_chosen_households_and_days(two_months):
     assert [finding.name for finding in agedp.findings(table, days=("2026-01-15", "2026-02-13"))] == []
     [found, *_] = agedp.findings(table, households=["A"], days=days)
     assert (found.name, found.number) == ("interval", 10)
+
+
+def test_parts_are_some_households_each(two_months, monkeypatch):
+    states = agedp.quantize(two_months, states=4)
+    monkeypatch.setattr("agedp.calibration.quantize._PART_READINGS", 100)
+    again = agedp.quantize(two_months, states=4)
+    assert again.edges.equals(states.edges)
+    assert len(list(again.period.parts("all"))) == 2
+    assert (agedp.estimate(again).counts == agedp.estimate(states).counts).all()
+
+
+def test_a_month_without_a_usable_day_has_no_states(two_months):
+    """In January two half-hours of each day are left, in February all: the chain of days has the latter alone."""
+    start = two_months["interval_start"]
+    table = two_months[(start.dt.month == 2) | (start.dt.hour == 3)]
+    states = agedp.quantize(table, states=2, edges=[10_000], step="day")
+    assert states.frame["interval_start"].dt.month.unique().tolist() == [2]
+    assert quantize(stored_period(table, "day"), edges="quantile", n_states=2, engine=stored_periods[-1].engine).shape

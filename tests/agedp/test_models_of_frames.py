@@ -134,3 +134,23 @@ def test_what_is_missing_is_one_line(readings, ask, error, message):
     states = agedp.quantize(readings, states=3, step="day")
     with pytest.raises(error, match=message):
         ask(states, readings)
+
+
+def test_a_release_under_a_model_states_its_bounds(readings):
+    states = agedp.quantize(readings, states=3, step="day")
+    model = agedp.calibrate(states, **HOW)
+    promise = agedp.Temporal(
+        alpha=1,
+        horizon_days=40,
+        budget="exact",
+        max_day_epsilon=0.5,
+        epsilon_total="unlimited",
+        accept=["useless", "no-credit", "total"],
+    )
+    keys = {"clamp_kwh": 40, "min_households": 5, "accept_unverified_model": True}
+    released = agedp.release(readings, promise=promise, model=model, **keys)
+    leakage = released.bounds.set_index("name").loc["temporal leakage"]
+    assert leakage["kind"] == "conditional"
+    assert leakage["epsilon"] <= 1
+    assert released.statement["model"]["source"] == "estimated"
+    assert len(model.goodness_of_fit) == 3 * len(model.households)

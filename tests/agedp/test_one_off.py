@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
@@ -193,3 +194,12 @@ def test_calls_over_the_same_households_count_each_other(calls, tmp_path, monkey
         days = len(result.run.drawn)
         assert (account["day"], account["total"]) == (f"{number / 2:g}", f"{number * days / 2:g}")
     assert (tmp_path / "data" / "agedp" / "household_register.sqlite").exists()
+
+
+def test_what_a_killed_call_left_is_taken_up(released, files, tmp_path):
+    shutil.copytree(released / "out-confidential", tmp_path / "out-confidential")
+    for name in ("run.toml", "ledger.sqlite"):
+        (tmp_path / "out-confidential" / name).unlink()
+    shutil.rmtree(tmp_path / "out-confidential" / "confidential")
+    release(files, tmp_path / "out", DISCOUNTED)
+    assert open_release(tmp_path / "out").statement["days"]["released"] == 5

@@ -166,3 +166,27 @@ def test_noise_within_two_standard_errors_is_uncertain(noise, estimated, assumed
     estimate = SignalEstimate(1, 60, 1.0, 0.3, 0.7, 0.1)
     assert ChangeYardstick(0.7, estimate).verdict(noise) == estimated
     assert ChangeYardstick().verdict(noise) == assumed
+
+
+def test_the_largest_groups_have_the_signals_of_all():
+    households = (5, 70, 20, 70)
+    rows = [
+        replace(row, cells=tuple("abcd"), values=tuple(i % 5 * 10_000 * n for n in households), households=households)
+        for i, row in enumerate(rows_of([0] * 40))
+    ]
+    every = signals_by_group(rows, "daily_mean")
+    assert [signal.group for signal in every] == ["b", "d", "c", "a"]
+    assert signals_by_group(rows, "daily_mean", most=1) == (every[0], every[3])
+    assert (smallest_group_signal(rows, "daily_mean"),) == signals_by_group(rows, "daily_mean", most=0) == every[3:]
+
+
+def test_after_an_amendment_the_change_is_compared_with_the_noise_of_the_newest_day():
+    """The estimate knows the noise of each day; what days show now, that of the years before does not say."""
+    before, after = noisy_rows(alternating(360, 0.7), 0.2, 1), noisy_rows(alternating(400, 0.7), 2.0, 2)[360:]
+    daily = smallest_group_signal([*before, *after], "daily_mean").daily
+    assert daily.estimate.noise == pytest.approx(math.sqrt(0.9 * 0.2**2 + 0.1 * 2**2), rel=0.01)
+    assert daily.estimate.verdict(daily.estimate.noise) == "visible"
+    assert (daily.noise_kwh, daily.verdict) == (pytest.approx(2, rel=1e-3), "hidden")
+    grown = [replace(row, households=(100 * (1 + i % 2),)) for i, row in enumerate(rows_of([0] * 60, scale=50_000.0))]
+    weeks = smallest_group_signal(grown, "daily_mean").spans[1]
+    assert weeks.noise_kwh == pytest.approx(math.sqrt(2) * 0.25 / math.sqrt(7), rel=1e-3)

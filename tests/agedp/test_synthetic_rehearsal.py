@@ -18,9 +18,11 @@ import pytest
 
 from agedp.calibration_pipeline import calibrate
 from agedp.reports.confidential_report import REPORT
+from agedp.stages.ingest import named_columns
 from agedp.stages.plan import forecast_run
 from agedp_data import mechanisms
 from agedp_data.datasets.ausgrid import Ausgrid
+from agedp_data.datasets.registry import layout_of
 from agedp_data.datasets.synthetic import households as chains
 from agedp_data.datasets.synthetic.households import (
     BATCH,
@@ -28,6 +30,7 @@ from agedp_data.datasets.synthetic.households import (
     day_shape,
     draw_gaps,
     draw_households,
+    draw_month,
 )
 from agedp_data.errors import AgedpError, LedgerError, RunFileError
 from agedp_data.statement.note_texts import NOTES
@@ -208,3 +211,21 @@ def half_hours_of(day: date, household: int) -> list[int | None]:
 def middle(use: int | None) -> int:
     """Return the middle of the range that a half-hour lies in: below 100 Wh, 200 Wh, or open to 300 Wh."""
     return 0 if use is None else (50, 150, 250)[(use >= 100) + (use >= 200)]
+
+
+ZONES = {"zone": "UTC", "day_zone": "UTC"}
+
+
+def test_an_hourly_layout_has_the_sums_of_two_half_hours():
+    columns = named_columns({"household": "h", "time": "t", "energy": "e", "stamp": "end", "unit": "Wh", **ZONES})
+    halves, hours = (
+        next(
+            draw_month(FIRST, days=4, households=9, layout=layout_of("long", columns, minutes), max_half_hour_wh=9_999)
+        )
+        for minutes in (30, 60)
+    )
+    present = halves[2][..., ::2]
+    assert np.array_equal(hours[2], present)
+    both = present & halves[2][..., 1::2]
+    assert both.mean() > 0.9
+    assert np.array_equal(hours[1][both], (halves[1][..., ::2] + halves[1][..., 1::2])[both])

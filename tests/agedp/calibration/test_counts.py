@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from datetime import date, timedelta
 from itertools import pairwise
@@ -177,3 +178,22 @@ def test_states_are_those_of_each_households_own_edges(edges, readings, cells):
     assert found == [int(states([wh], edges[one])[0]) for one, wh in readings]
     if readings == ON_EDGES and edges[0] == [10.0, 10.0, 20.5]:
         assert found == [0, 2, 2, 3, 3]
+
+
+def test_edges_are_quantiles_or_shares_of_the_largest_reading(house):
+    first, last = date(2012, 12, 20), date(2013, 1, 10)
+    written = write_london(house.folder / "input", households=4, first_day=first, days=25, seed=3)
+    roster = house.roster([(household, first, None) for household in ("ABSENT", *written.household_ids)])
+    store, delivery = house.read()
+    whole, series = Period(store, delivery, roster.rows, first, last), series_of(house, "london", first, last)
+    quantiles, widths = (quantize(whole, edges=kind, n_states=6, engine=ENGINE) for kind in ("quantile", "equal-width"))
+    for i, household in enumerate(roster.rows.ids):
+        values = list(series.get(household, {}).values())
+        if not values:
+            assert np.isnan(quantiles[i]).all()
+            assert np.isnan(widths[i]).all()
+            continue
+        assert widths[i].tolist() == pytest.approx([k * max(values) / 6 for k in range(1, 6)], rel=1e-15)
+        for low, high in zip([0, *quantiles[i]], [*quantiles[i], math.inf], strict=True):
+            inside = Counter(value for value in values if low <= value < high)
+            assert len(inside) <= 1 or inside.total() <= len(values) / 6 + 2 * max(inside.values())

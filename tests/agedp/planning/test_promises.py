@@ -15,7 +15,7 @@ from agedp.planning.notion_comparison import ComparisonTarget, compare_promises
 from agedp.planning.row_noise import ChangeYardstick
 from agedp_data.accounting.ageing import peak
 from agedp_data.errors import RunFileError
-from agedp_flows.text.comparison_text import parse_target
+from agedp_flows.text.comparison_text import comparison_lines, parse_target
 
 FIRST = date(2013, 1, 1)
 CHAIN = np.array([[0.8, 0.2], [0.3, 0.7]])
@@ -212,3 +212,16 @@ def test_households_are_counted_day_by_day(house):
     noises = [noise(0.6, 50)] * 8 + [noise(0.6, 100)] * (DAYS - 10)
     assert series.noise_kwh == pytest.approx(math.sqrt(np.mean(np.square(noises))), rel=1e-6)
     assert found.households == 50
+
+
+def test_a_share_too_small_for_a_draw_has_noise_without_end_and_no_remedy(house):
+    promise = 'notion = "w-event"\nwindow_days = 40\nepsilon_per_window = 1\nspend = "remaining"\n'
+    begun(house, promise=f'{promise}max_day_epsilon = 1\nepsilon_total = "unlimited"\n', rest="", days=40)
+    house.edit(("clamp_kwh = 20\n", "clamp_kwh = 20\nshare = 0.2\n"))
+    more = '[series.counts]\nstatistic = "distribution"\nclamp_kwh = 20\nbins_kwh = [0, 5, 20]\nshare = 0.8\n'
+    house.run_file.write_text(house.run_file.read_text() + more)
+    found, _ = offers(house.session(), risk=Decimal(1))  # half of what is left each day: below 1e-9 of epsilon
+    [entry] = [entry for entry in found.entries if entry.promised]
+    assert (entry.series.noise_kwh, entry.needs) == (math.inf, None)
+    assert entry.facts(found.change)["noise_sd_kwh"] is None
+    assert any("no end" in line for line in comparison_lines(found))

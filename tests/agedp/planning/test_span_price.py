@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
+from agedp.ledger_session import comparison_view
 from agedp.plan_facts import read_plan
+from agedp.planning.notion_comparison import ComparisonTarget, compare_promises
 from agedp.planning.span_price import span_prices
 from agedp.stages.plan import forecast_run
 from agedp_data.config.run_file import delta_warning
@@ -117,3 +119,15 @@ def test_a_delta_above_one_in_n_squared_is_a_warning(house):
     promise = summary.run.run_file.promise
     assert delta_warning(promise.model_copy(update={"delta": Decimal(1) / 9}), 3) == ""
     assert delta_warning(promise, 2) == ""
+
+
+def test_a_comparison_keeps_the_delta_where_it_applies(promised):
+    session = promised(YEARLY.replace("365", "20"), days=30, households=500)
+    found = compare_promises(session.terms(), comparison_view(session), ComparisonTarget(risk=Decimal(10)))
+    entries = {(entry.notion, entry.method): entry for entry in found.entries}
+    alike, daily = entries["classical", "all days alike"], entries["classical", "each day"]
+    assert (alike.bound.name, alike.keys["delta"]) == ("total (delta 1e-6)", "0.000001")
+    assert 30 * alike.series.losses[0] / 1e9 > 10 > alike.series.reaches / 1e9 > 9.99
+    assert "delta" not in daily.keys  # nothing that "each day" promises has one
+    assert ("w-event", "20 days, remaining") not in entries
+    assert [entry.bound.name for entry in found.entries if entry.promised] == ["window of 20 days (delta 1e-6)"]

@@ -389,3 +389,9 @@ def test_a_planned_series_at_a_delta_is_what_day_after_day_grants(promise, model
             break
         history.append(Line(day, loss, day, series=""))
     assert notion.planned_series(days, chain) == [row.loss for row in history]
+
+
+def test_days_of_one_publication_date_are_not_discounted():
+    verdict = judged(DISCOUNTED | {"schedule": "renewal", "clock": "publication-day"})
+    assert (verdict.credit.bound, verdict.credit.total, verdict.credit.number) == (10**9, 10**9, 1)
+    assert "no-credit" in words(verdict)

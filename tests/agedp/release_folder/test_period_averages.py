@@ -256,3 +256,21 @@ def test_the_household_of_each_share_is_in_its_range(statement, contract):
         assert line["households"] == uses.size
         assert line["group_column"] == ("tariff" if line["series"] == "below" else "all")
         assert line["day"] == FIRST
+
+
+def test_missing_days_are_marked_and_not_estimated(rows_of, contract):
+    """A group below `min_households` on some days, a day without delivery, days after the end of the series."""
+    rows = [
+        released(day, (100, 900), (4, 6), ("A", "B")) if day.day % 2 else released(day, (700,), (6,), ("B",))
+        for day in days(FIRST, 20)
+    ]
+    rows[6] = skipped(rows[6])
+    first, second = rows_of("month", rows, contract(date(2013, 1, 20), daily_mean={**MEAN, "by": "tariff"}))
+    assert [(group["group"], group["days_released"], group["is_complete"]) for group in (first, second)] == [
+        ("A", 9, 0),
+        ("B", 19, 0),
+    ]
+    assert (first["household_days"], first["mean_kwh"]) == (36, 900 / 36_000)
+    assert (first["fewest_households"], first["most_households"]) == (4, 4)
+    assert second["mean_kwh"] == (9 * 900 + 10 * 700) / (19 * 6_000)
+    assert first["noise_sd_kwh"] == pytest.approx(3 * mechanisms.standard_deviation(2_000.0) / 36_000)

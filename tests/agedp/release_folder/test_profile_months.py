@@ -109,3 +109,26 @@ def test_a_clock_change_leaves_the_mean_of_a_half_hour(last, days, times):
 def test_a_cell_of_a_day_has_no_line():
     with pytest.raises(ValueError, match="not one of the half-hours of this series"):
         drawn_lines(date(2013, 5, 31), ("18:30",), (1,), (2,))
+
+
+FIRST = date(2013, 1, 1)
+
+
+def columns_of(lines, *names):
+    return {tuple(line[name] for name in names) for line in lines}
+
+
+def test_a_month_with_two_clamps_has_two_parts(lines_of, contract):
+    contracts = [contract(), contract(number=2, seq=40, profile={**PROFILE, "half_hour_clamp_kwh": "3"})]
+    in_force = [contracts[0]] * 12 + [contracts[1]] * 20
+    rows = [
+        released(day, contract=terms.hash, seq=terms.seq + 1)
+        for day, terms in zip(days(FIRST, 32), in_force, strict=True)
+    ]
+    lines = lines_of(rows, *contracts)
+    assert columns_of(lines, "version", "half_hour_clamp_kwh", "day_kind", "days_released") == {
+        (1, 4.0, "weekday", 9),
+        (1, 4.0, "weekend", 3),
+        (2, 3.0, "weekday", 14),
+        (2, 3.0, "weekend", 5),
+    }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from datetime import timedelta
 
 import numpy as np
@@ -129,3 +130,22 @@ def test_a_withheld_group_has_an_estimate_and_no_households():
     assert 5 < withheld["estimate_kwh"] < 12
     total = lines[FIRST + timedelta(days=1), "all"]  # the other group alone says nothing of it
     assert total["estimate_kwh"] == pytest.approx(9.5, abs=0.05)
+
+
+def test_groups_of_two_columns_lead_to_one_total():
+    three = contract(1, use=USE, tariffs=TARIFFS, regions={"clamp_kwh": "50", "by": "region"})
+    rows = []
+    for i, line in enumerate(noisy_rows(30)):
+        rows.append(replace(line, seq=2 * i + 2))
+        if line.series == "tariffs":
+            values = (line.values[0] // 2 + 900, line.values[1] + line.values[0] // 2 + 400)
+            rows.append(
+                replace(line, seq=2 * i + 3, series="regions", cells=("N", "S"), values=values, households=(2, 2))
+            )
+    lines = {(line["day"], line["series"], line["group"]): line for line in table(rows, [three])}
+    for day in {day for day, _, _ in lines}:
+        for name in ("estimate_kwh", "live_kwh"):
+            total = 4 * lines[day, "use", "all"][name]
+            tariffs = 3 * lines[day, "tariffs", "Std"][name] + lines[day, "tariffs", "ToU"][name]
+            regions = 2 * sum(lines[day, "regions", group][name] for group in "NS")
+            assert (tariffs, regions) == pytest.approx((total, total), abs=1e-5)

@@ -125,3 +125,20 @@ def test_a_series_that_is_drawn_for_old_days_too_revises_nothing(added):
     for group in TWO if added is BY_TARIFF else ():
         values = [whole["homes", group, FIRST + timedelta(days=day)][0] for day in range(8)]
         assert [value is None for value in values] == [True] * 5 + [False] * 3
+
+
+def test_a_day_without_one_of_its_layers_has_no_published_value():
+    rows = [row(2 + 2 * i, i, series="use/1") for i in range(4)]
+    rows += [row(3 + 2 * i, i, series="use/2", state="skipped" if i in (0, 2) else "released") for i in range(4)]
+    lines = table(rows, [contract(1, **TOTAL)])
+    assert [line["published_kwh"] for line in lines] == [None, 20.0, None, 20.0]
+    assert all(line["low_kwh"] < line["estimate_kwh"] < line["high_kwh"] for line in lines)
+    assert [line["live_kwh"] is None for line in lines] == [True, False, False, False]
+
+
+def test_a_day_with_rows_under_two_contracts_is_smoothed():
+    contracts = [contract(1, **layered("use", 30, 75)), contract(5, **layered("use", 40, 75))]
+    split = [row(2, 0, series="use/1", of=1), row(6, 0, series="use/2", of=5)]
+    assert table(split, contracts) == []
+    whole = [row(7, 1, series="use/1", of=5), row(8, 1, series="use/2", of=5)]
+    assert [line["published_kwh"] for line in table([*split, *whole], contracts)] == [None, 20.0]

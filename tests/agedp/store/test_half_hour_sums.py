@@ -16,7 +16,7 @@ from agedp.stages.ingest import ingest
 from agedp.store.half_hour_sums import sum_half_hours
 from agedp.store.store import Store
 from agedp_data.datasets.synthetic import write_ausgrid, write_london
-from agedp_data.datasets.validation import ReadingRules
+from agedp_data.datasets.validation import NamedColumns, ReadingRules
 from agedp_data.roster import read_roster
 from agedp_data.series.profile import Profile
 from tests.exact_sums import by_group, profile_of
@@ -154,3 +154,33 @@ def test_sums_are_those_of_plain_dictionaries(tmp_path, dataset):
     assert sum(sum(by_group(one, "clamped").values()) for one in sums.values()) > 100
     assert {len(one.slots) for (day, _), one in sums.items() if day == SPRING} <= {46}
     assert {len(one.slots) for (day, _), one in sums.items() if day != SPRING} == {48}
+
+
+COLUMNS = NamedColumns("home", "at", "iso", "start", "Europe/London", "Europe/London", "wh", "Wh", ("",))
+
+
+@pytest.mark.parametrize(
+    ("minutes", "sums"),
+    [
+        (15, [(0, 200), (1, 200), (4, 200), (5, 200)]),
+        (30, [(0, 100), (1, 100), (4, 100), (5, 100)]),
+        (60, [(0, 100), (4, 100)]),
+    ],
+)
+def test_hours_have_every_second_slot_and_twice_the_clamp(tmp_path, minutes, sums):
+    """The clock goes forward at 1:00 on 31 March 2013: slots 2 and 3, one hour, do not exist."""
+    day = date(2013, 3, 31)
+    starts = [datetime(2013, 3, 31) + timedelta(minutes=minutes * step) for step in range(24 * 60 // minutes)]
+    rows = [f"A,{at},{100 + 900 * (at.hour == 20)}" for at in starts if at.hour != 1]
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join(["home,at,wh", *rows]) + "\n")
+    rules = ReadingRules(columns=COLUMNS, interval_minutes=minutes)
+    store, delivery = stored(tmp_path, [path], dataset="long", rules=rules)
+    profiles = {"p": profile_of(300, 10**5, 0, 0)}
+    result = sum_half_hours(
+        store, delivery, roster_of(tmp_path, [f"A,{day},,x"]), days=[day], series=profiles, engine=INLINE
+    )[day, "p"]
+    by_slot = dict(zip(result.slots, result.exact[0].tolist(), strict=True))
+    assert list(by_slot.items())[: len(sums)] == sums
+    assert (len(by_slot), by_slot[40]) == ((46, 300) if minutes < 60 else (23, 600))
+    assert result.counts.tolist() == [[1, 1, 1, 0, 0]]

@@ -97,3 +97,11 @@ def test_a_damaged_manifest_of_an_unlisted_file_is_an_error(store: Store) -> Non
     spoil(manifest_paths(store)[0])
     with pytest.raises(InputError, match="the manifests of 1 stored files are damaged"):
         deliver(store)
+
+
+def test_a_changed_file_is_read_again(store: Store) -> None:
+    path = store.folder.parents[1] / "input" / "0.csv"
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[:-1]))
+    assert deliver(store).files_new == 1
+    assert len(read_manifests(store).manifests) == 4

@@ -171,3 +171,9 @@ def test_months_that_a_rehearsal_removed_are_not_released_live_as_zeros(winter):
         winter.run(today=date(2013, 3, 2))
     assert not (winter.folder / "live.sqlite").exists()
     assert not (winter.folder / "live").exists()
+
+
+def test_the_rehearsal_goes_on_from_the_month_that_is_kept(winter):
+    work = winter.run(as_of=date(2013, 3, 5))
+    assert [row.day for row in work.released] == [f"2013-{of}" for of in ("02-27", "02-28", "03-01", "03-02")]
+    assert {int(found.exact.sum()) for found in work.checked.sums.by_day.values()} == {2 * 48 * 100}
