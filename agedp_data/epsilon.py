@@ -13,7 +13,7 @@ Example: epsilon 0.5 is 500,000,000 nano-epsilon.
 from __future__ import annotations
 
 import math
-from decimal import Decimal
+from decimal import MAX_EMAX, ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
 from numbers import Integral
@@ -137,6 +137,20 @@ def exact_text(amount: Decimal) -> str:
     """
     text = f"{amount:f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def rounded_up(number: Decimal | float, digits: int = 3) -> str:
+    """Return a number above 0 as short text, never below it.
+
+    Args:
+        number: a `Decimal` counts exactly, a float with its first twelve digits, so that 0.1 + 0.2 is 0.3.
+        digits: significant digits.
+
+    >>> rounded_up(Decimal("0.100000001")), rounded_up(0.1 + 0.2), rounded_up(12345.0), rounded_up(9.61, 2)
+    ('0.101', '0.3', '12400', '9.7')
+    """
+    exact = number if isinstance(number, Decimal) else Decimal(f"{number:.12g}")
+    return exact_text(Context(prec=digits, Emax=MAX_EMAX, rounding=ROUND_CEILING).plus(exact))
 
 
 def format_delta(delta: Decimal) -> str:

@@ -17,7 +17,7 @@ Decisions:
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
@@ -47,11 +47,6 @@ def _texts(statement: Statement) -> dict[str, str]:
     is_live = contract.schedule.mode != "archive"
     title = f"REHEARSAL: {statement.full_title}" if statement.rehearsal else statement.full_title
     days = statement.model_days
-    clamps = [
-        f"{name} from {series.above_kwh or 0} to {series.clamp_kwh} kWh"
-        for name, series in sorted(contract.series.items())
-        if series.clamp_kwh is not None
-    ]
     draws = [
         f"{draw.asked} ({draw.first_day} to {draw.last_day}): epsilon {draw.epsilon}" for draw in statement.draws or ()
     ]
@@ -77,8 +72,7 @@ def _texts(statement: Statement) -> dict[str, str]:
         "delta": f" (delta {ending.delta})" if ending and ending.delta else "",
         "spent": ending.spent if ending else _BLANK,
         "left": ending.remaining if ending else _BLANK,
-        "version": str(statement.version),
-        "clamps": "; ".join(clamps) or "none, no use is counted",
+        "clamps": "; ".join(_clamp_texts(statement)) or "none, no use is counted",
         "draws": f"\nDraws of calibrations, which every bound counts:\n{_listed(draws)}" if draws else "",
         "opendp": statement.software.get("opendp", ""),
         "agedp": statement.software.get("agedp", ""),
@@ -87,6 +81,18 @@ def _texts(statement: Statement) -> dict[str, str]:
         "head": statement.ledger.head,
         "notes": _listed(statement.notes),
     }
+
+
+def _clamp_texts(statement: Statement) -> Iterator[str]:
+    """Yield the clamps of each series, the version of the contract and its days with each if there are several."""
+    versions = statement.stated_contracts
+    for name in sorted({name for stated in versions for name in stated.days}):
+        for stated in [stated for stated in versions if name in stated.days]:
+            terms, days = stated.series[name], stated.days[name]
+            if terms.clamp_kwh is not None:
+                text = f"{name} from {terms.above_kwh or 0} to {terms.clamp_kwh} kWh"
+                about = f" (version {stated.version} of the contract, {days.first} to {days.last})"
+                yield text + (about if statement.version > 1 else "")
 
 
 def _bound_text(bound: StatedBound) -> str:

@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
-from decimal import ROUND_CEILING, Context, Decimal
+from decimal import Decimal
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agedp_data import yardstick
 from agedp_data.config.contract_document import ContractDocument
-from agedp_data.epsilon import exact_text, round_nano
+from agedp_data.epsilon import exact_text, round_nano, rounded_up
 from agedp_data.messages import escape_controls, percent_text, sentence_start
 from agedp_data.notions.notion import CALIBRATION_DAY_BOUND, DAY_BOUND, TOTAL_BOUND
 from agedp_data.roster import PATH_SEPARATOR, columns_of, columns_text
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 
 _MOST_PURPOSES: Final = 4
 """Series that the first sentence names each, where some are of no use."""
-_THREE_DIGITS: Final = Context(prec=3, rounding=ROUND_CEILING)
 
 
 def markdown(statement: Statement) -> str:
@@ -213,11 +212,23 @@ def _uses_table(noises: Sequence[SeriesNoise], statement: Statement) -> dict[str
     for noise in noises:
         errors = {of.span: f"{of.width} ({of.percent}{of.grade and f', {of.grade}'})" for of in noise.errors()}
         cut = f"{percent_text(noise.cut.days)} of days, {percent_text(noise.cut.energy)} of energy"
+        if noise.cut.energy:
+            cut += f"; {rounded_up(noise.worst_month_kwh)} kWh a day in the worst month"
         cuts = [cut if noise.clamp_kwh is not None else ""] if has_cut else []
         rows.append([noise.label, households[noise.label], *(errors.get(span, "") for span in spans), *cuts])
     has_months = any(noise.row_days == 1 and "month" in noise.spans for noise in noises)
     head = ["series", "households", *(f"± a {span}" for span in spans), *["clamp cuts"] * has_cut]
-    return {"head": head, "rows": rows, "has_months": has_months}
+    return {"head": head, "rows": rows, "has_months": has_months, "ended": _ended_series(statement)}
+
+
+def _ended_series(statement: Statement) -> list[str]:
+    """Return the released series that the contract in force no longer has, each with its days."""
+    goes_on, days = {*map(mean_name, statement.contract.series)}, dict[str, list[str]]()
+    for stated in statement.stated_contracts:
+        for name, of in stated.days.items():
+            if mean_name(name) not in goes_on:
+                days.setdefault(mean_name(name), []).extend((of.first, of.last))
+    return [f"`{name}` ({min(of)} to {max(of)})" for name, of in sorted(days.items())]
 
 
 def _accuracy_cells(entry: StatedAccuracy, statement: Statement) -> list[str]:
@@ -274,8 +285,8 @@ def _months(statement: Statement) -> dict[str, str]:
     within, series = min(daily)
     change = within * Decimal(2).sqrt()  # of two days, whose noise is independent
     # 1.96 standard deviations contain 95 % of a mean of many values; of one value 2.118 do
-    month = _THREE_DIGITS.plus(within * Decimal("1.96") / Decimal("2.118") / Decimal(30).sqrt())
-    return {"series": series, "day": short_number(f"{change:f}"), "month": f"{month:f}"}
+    month = within * Decimal("1.96") / Decimal("2.118") / Decimal(30).sqrt()
+    return {"series": series, "day": rounded_up(change), "month": rounded_up(month)}
 
 
 # --------------------------------------------------------------------------------------------------

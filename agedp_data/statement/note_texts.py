@@ -22,7 +22,7 @@ from typing import Any, Final
 
 from agedp_data.config.contract_document import ContractDocument
 from agedp_data.config.run_file import is_large_delta
-from agedp_data.epsilon import NANO, exact_text, format_delta, round_nano
+from agedp_data.epsilon import NANO, exact_text, format_delta, round_nano, rounded_up
 from agedp_data.notions.enforcement import is_total_at_delta
 from agedp_data.notions.notion import ASSUMPTION_FREE, CALIBRATION_DAY_BOUND, DAY_BOUND, TOTAL_BOUND, LossBound
 from agedp_data.statement.document import AddedLoss, StatedBound
@@ -147,7 +147,7 @@ def short_number(value: str) -> str:
     >>> short_number("182.5"), short_number("0.100000001"), short_number("0.5"), short_number("infinite")
     ('183', '0.101', '0.5', 'infinite')
     """
-    return _three_digits(value, _THREE_DIGITS)
+    return rounded_up(Decimal(value)) if value[:1].isdecimal() else value
 
 
 def short_rest(value: str) -> str:
@@ -156,11 +156,7 @@ def short_rest(value: str) -> str:
     >>> short_rest("0.620323604"), short_rest("unlimited")
     ('0.62', 'unlimited')
     """
-    return _three_digits(value, _THREE_DIGITS_DOWN)
-
-
-def _three_digits(value: str, context: Context) -> str:
-    return f"{context.plus(Decimal(value)).normalize():f}" if value[:1].isdecimal() else value
+    return exact_text(_THREE_DIGITS_DOWN.plus(Decimal(value))) if value[:1].isdecimal() else value
 
 
 def _power(loss: int) -> Decimal:

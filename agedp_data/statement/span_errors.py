@@ -23,13 +23,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
 from typing import Final
 
 from agedp_data import yardstick
 from agedp_data.datasets.validation import INTERVAL_MINUTES
+from agedp_data.epsilon import rounded_up
 from agedp_data.series.consistency import sum_interval
 from agedp_data.series.series import AnySeries
 from agedp_data.series.series_terms import mean_name
@@ -42,9 +42,6 @@ ROW_DAYS: Final[Mapping[str, int]] = {**SPANS, "weekday-month": SPANS["month"]}
 _SCALES_OF_95: Final = math.log(20)
 _SCALE_UNITS: Final = 10**6
 """An interval is computed in millionths of the largest scale."""
-_THREE_DIGITS: Final = Context(prec=3, rounding=ROUND_CEILING)
-_TWO_DIGITS: Final = Context(prec=2, rounding=ROUND_CEILING)
-_NANO: Final = Decimal("1e-9")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +79,7 @@ class SpanError:
     @property
     def percent(self) -> str:
         """Return the half-width as a part of the mean, rounded up to two digits."""
-        return f"{rounded_up(100 * self.ratio, _TWO_DIGITS)} %"
+        return f"{rounded_up(100 * self.ratio, 2)} %"
 
     @property
     def text(self) -> str:
@@ -99,15 +96,6 @@ class SpanError:
     def purpose(self) -> str:
         """Return what the error permits, such as "fit for months"."""
         return f"{self.grade} for {f'the {self.span}' if self.span == WHOLE else f'{self.span}s'}"
-
-
-def rounded_up(value: float, digits: Context = _THREE_DIGITS) -> str:
-    """Return a number rounded up to three digits.
-
-    >>> rounded_up(1.0561), rounded_up(0.25), rounded_up(12345.0)
-    ('1.06', '0.25', '12400')
-    """
-    return f"{digits.plus(Decimal(value).quantize(_NANO)).normalize():f}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +127,11 @@ class SeriesNoise:
     def cut(self) -> Cut:
         """Return what the clamp cuts of the yardstick's days and energy."""
         return Cut(0.0, 0.0) if self.clamp_kwh is None else yardstick.cut_by(self.clamp_kwh)
+
+    @property
+    def worst_month_kwh(self) -> float:
+        """Return what the clamp cuts of the yardstick's mean day in the month that loses most [kWh]."""
+        return 0.0 if self.clamp_kwh is None else yardstick.worst_month_kwh(self.clamp_kwh)
 
     def errors(self) -> Iterator[SpanError]:
         """Yield the error of each span, the shortest first."""

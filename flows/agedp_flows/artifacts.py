@@ -37,7 +37,6 @@ from agedp.ledger_session import LedgerSession
 from agedp.local_files.atomic_files import FileNotice
 from agedp.pipeline import RunSummary
 from agedp.planning.row_noise import noise_deviation
-from agedp.planning.verdict import judge_first_release
 from agedp.release_folder.folder_files import REPORT
 from agedp.release_verification import ReleaseFolder
 from agedp.run_context import RunContext
@@ -49,7 +48,6 @@ from agedp_data import clock
 from agedp_data.config import load
 from agedp_data.datasets import filesystem
 from agedp_data.epsilon import format_epsilon
-from agedp_data.errors import ChainError, Refused
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.markov.mixing import MIXING_NAMES
 from agedp_data.messages import escape_controls
@@ -191,13 +189,11 @@ class InputProgress:
 
 
 def record_plan(session: LedgerSession, due_days: DueDays) -> None:
-    """Record the due days with their epsilon and noise, and what the series is fit for."""
+    """Record the due days with their epsilon and noise, and what a first release is fit for."""
 
     def create() -> None:
-        run, terms, purpose = session.run, session.terms(), ""
-        with suppress(ChainError, Refused):  # no loss keeps the promise: the release says so
-            if verdict := judge_first_release(terms, run.roster.counts, run.today):
-                purpose = f"; the series is {verdict.purpose}"
+        run, terms = session.run, session.terms()
+        purpose = f"; the series is {due_days.purpose}" if due_days.purpose else ""
         table = plan_table(run.run_file, plan_due_days(terms, due_days.due, session.history.rows).planned)
         days = f"The first {_MAX_ROWS} rows of due days" if len(table) > _MAX_ROWS else "Due days"
         description = (days if table else "No day is due") + purpose

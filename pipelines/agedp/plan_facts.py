@@ -104,9 +104,7 @@ class PlanFacts:
     @property
     def facts(self) -> dict[str, Any]:
         """Return the plan as JSON."""
-        plan, run, expected, ended = self.plan, self.plan.run.run_file, self.plan.forecast, self.plan.ended
-        means = self.mean_noises
-        last_day = expected.last_day.isoformat() if expected.last_day and expected.ended_by_promise else ""
+        plan, run, means = self.plan, self.plan.run.run_file, self.mean_noises
         return {
             "population": run.population.name,
             "due": [_planned_facts(planned, run.series[planned.row.series]) for planned in plan.now.planned],
@@ -115,8 +113,10 @@ class PlanFacts:
             "refused": plan.refused,
             **({} if plan.verdict is None else {"verdict": plan.verdict.facts}),
             "spent": format_epsilon(plan.spent),
-            "last_possible_day": plan.last_released_day if ended else last_day,
-            "ended": ended,
+            "last_possible_day": plan.last_possible_day,
+            "ended_by_promise": plan.ended_by_promise,
+            "no_end_until": "" if plan.open_until is None else plan.open_until.isoformat(),
+            "ended": plan.ended,
             "signal": [signal.facts for signal in self.signals],
             **self.span_facts,
             **({"mean_noise_by_schedule": means} if means else {}),

@@ -50,7 +50,7 @@ class Plan(ResultSummary):
     ends_on: date | None
     """The last day that can be released; None if no day can, or no end is in sight."""
     ended_by: str
-    """What ends the series: "promise", "period", or the bound that refuses the next day."""
+    """What ends the series: "promise", "period", or the bound that refuses the next day; "" if no end is in sight."""
     verdict: Verdict | None
     """What a first release is judged by: its `lines`, `causes`, and `refusal` ("" if it is not refused); None later."""
     _run: RunContext
@@ -137,8 +137,10 @@ def plan(
     expected = planned.forecast
     refusal = "" if planned.now.refused is None else str(planned.now.refused)
     ended_by = refusal or expected.refusal or expected.stopped or ("promise" if expected.ended_by_promise else "period")
-    table = _planned_table(planned, run.run_file)
-    return Plan(table, expected.last_day, ended_by, planned.verdict, run, workspace)
+    table, ends_on = _planned_table(planned, run.run_file), expected.last_day
+    if planned.open_until is not None:
+        ends_on, ended_by = None, ""
+    return Plan(table, ends_on, ended_by, planned.verdict, run, workspace)
 
 
 _ANY_TERMS: Final[ReleaseOptions] = {"clamp_kwh": 50, "min_households": 1}

@@ -25,7 +25,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
@@ -472,11 +472,12 @@ def _check_texts(folder: FolderReader, rows: _FolderRows, terms: ReleaseTerms) -
     statement, listed = rows.statement, folder.checksums
     is_same = is_of_this_version(statement)
     is_same_software = is_of_this_version(statement, names=("agedp", "numpy", "scipy", "pyarrow"))
+    report = cache(lambda: _report_data(folder, rows, terms))  # of both pages
     expected: dict[str, tuple[bool, Callable[[], bytes]]] = {
         STATEMENT: (is_same, lambda: json_bytes(statement.content())),
         WORDS: (is_same, lambda: markdown(statement).encode()),
-        REPORT: (is_same_software, lambda: _report(folder, rows, terms)),
-        EXPLORE: (is_same_software, lambda: _explore_page(folder, rows, terms)),
+        REPORT: (is_same_software, lambda: _report(report())),
+        EXPLORE: (is_same_software, lambda: _explore_page(folder, report())),
         PACKAGE: (is_same_software, lambda: json_bytes(_package(folder, statement))),
         DEPLOYMENT: (is_same, lambda: json_bytes(deployment(statement))),
     }
@@ -498,17 +499,17 @@ def _check_texts(folder: FolderReader, rows: _FolderRows, terms: ReleaseTerms) -
     return same - ({EXPLORE} if EXPLORE in same and not _has_installed_library(folder) else set())
 
 
-def _report(folder: FolderReader, rows: _FolderRows, terms: ReleaseTerms) -> bytes:
+def _report(report: ReportData) -> bytes:
     from agedp.reports.public_report import public_report_page  # noqa: PLC0415  (charts and templates)
 
-    return public_report_page(_report_data(folder, rows, terms)).encode()
+    return public_report_page(report).encode()
 
 
-def _explore_page(folder: FolderReader, rows: _FolderRows, terms: ReleaseTerms) -> bytes:
+def _explore_page(folder: FolderReader, report: ReportData) -> bytes:
     """Return explore.html of the rows with the chart library that the stored page contains."""
     from agedp.reports.explore_page import explore_page  # noqa: PLC0415  (charts and templates)
 
-    return explore_page(_report_data(folder, rows, terms), _stored_library(folder))
+    return explore_page(report, _stored_library(folder))
 
 
 def _stored_library(folder: FolderReader) -> ChartLibrary:

@@ -207,12 +207,14 @@ class DueDay:
 class DueDays:
     """The days to publish now, oldest first, and the waiting days: due, but without their delivery's marker.
 
-    `notices` are public lines that are shown before the draw: the verdict on a first release.
+    `notices` are public lines that are shown before the draw: the verdict on a first release; `purpose` is what that
+    release is fit for.
     """
 
     due: tuple[DueDay, ...]
     waiting: tuple[date, ...] = ()
     notices: tuple[str, ...] = ()
+    purpose: str = ""
 
 
 BeforeDraw = Callable[[date, Sequence[AnyRelease]], None]

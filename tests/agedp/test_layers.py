@@ -1,4 +1,4 @@
-"""A mean with a list of clamps: what is its own beside the contract of every statistic; amended, charged, audited."""
+"""A mean with a list of clamps: what is its own beside the contract of every statistic; amended, planned, audited."""
 
 from __future__ import annotations
 

@@ -195,6 +195,15 @@ def test_what_cannot_be_is_refused_in_one_line(files, tmp_path, options, message
     assert not (tmp_path / "run.toml").exists()
 
 
+def test_rows_of_weeks_or_months_are_said_where_the_promise_chose_them(files, tmp_path):
+    asked = ("init", files, "--protect", "month", "--epsilon", "5", "--mode", "live", "--in")
+    said, given = agedp(*asked, tmp_path / "chosen").out, agedp(*asked, tmp_path / "given", "--every", "week").out
+    [(name, series)] = written(tmp_path / "chosen")["series"].items()
+    assert name == {"week": "weekly_mean", "month": "monthly_mean"}[series["every"]]
+    sentence = f"A row is about a {series['every']}, the shortest rows that are of use"
+    assert [sentence in " ".join(text.split()) for text in (said, given)] == [True, False]
+
+
 def test_an_undecided_run_file_is_written_anew_and_kept(files, tmp_path):
     assert agedp("init", files, "--in", tmp_path, "--quiet").status == 0
     open_lines = (tmp_path / "run.toml").read_text()
@@ -202,6 +211,15 @@ def test_an_undecided_run_file_is_written_anew_and_kept(files, tmp_path):
     assert (tmp_path / "run-previous.toml").read_text() == open_lines
     decided = agedp("init", files, "--in", tmp_path, "--quiet", "--protect", "all", "--epsilon", "5")
     assert (decided.status, "exists already" in decided.err) == (2, True)
+
+
+def test_a_live_series_goes_on_with_the_households_of_the_last_week(files, tmp_path):
+    agedp("init", files, "--in", tmp_path, "--quiet", "--protect", "month", "--epsilon", "5", "--mode", "live")
+    ends = [line.split(",")[2] for line in (tmp_path / "roster.csv").read_text().splitlines()[2:]]
+    assert ends.count("") > HOMES / 2
+    archive = tmp_path / "archive"
+    agedp("init", files, "--in", archive, "--quiet", "--protect", "month", "--epsilon", "5")
+    assert "" not in [line.split(",")[2] for line in (archive / "roster.csv").read_text().splitlines()[2:]]
 
 
 def test_advice_is_the_same_of_files_and_of_a_run_file(files, tmp_path):
@@ -213,12 +231,3 @@ def test_advice_is_the_same_of_files_and_of_a_run_file(files, tmp_path):
     assert options
     assert [row["options"] for row in of_run_file["rows"]] == options
     assert of_run_file["run_file"]["fit_for"].startswith("fit for months")
-
-
-def test_a_live_series_goes_on_with_the_households_of_the_last_week(files, tmp_path):
-    agedp("init", files, "--in", tmp_path, "--quiet", "--protect", "month", "--epsilon", "5", "--mode", "live")
-    ends = [line.split(",")[2] for line in (tmp_path / "roster.csv").read_text().splitlines()[2:]]
-    assert ends.count("") > HOMES / 2
-    archive = tmp_path / "archive"
-    agedp("init", files, "--in", archive, "--quiet", "--protect", "month", "--epsilon", "5")
-    assert "" not in [line.split(",")[2] for line in (archive / "roster.csv").read_text().splitlines()[2:]]

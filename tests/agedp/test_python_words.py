@@ -1,4 +1,4 @@
-"""What a caller of `agedp.read`, `findings` and `release` is told: one line in the words of a call."""
+"""What a caller of `agedp` is told: one line in the words of a call; dates as they come out of data frames."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What results show of themselves, in a terminal and in a notebook: never a household, its edges or its counts."""
+"""What results show of themselves: never a household, its edges or its counts; plots show what their tables say."""
 
 from __future__ import annotations
 

@@ -101,6 +101,8 @@ def test_verifying_needs_no_engine_sampler_or_page(released: World) -> None:
 
 
 def test_a_run_releases_once_and_a_second_changes_nothing(world: World) -> None:
+    ahead = world.load("plan", "run.toml")
+    assert (ahead["last_possible_day"], ahead["ended_by_promise"]) == ("2013-02-07", False)  # the end of the period
     first = world.load("run", "run.toml")
     assert [row["day"] for row in first["released"]] == [f"2013-02-0{day}" for day in range(2, 8)]
     published = world.published()
@@ -117,6 +119,8 @@ def test_a_run_releases_once_and_a_second_changes_nothing(world: World) -> None:
 def test_a_promise_that_ends_publishes_the_days_before(world: World) -> None:
     world.edit(("epsilon_total = 3", "epsilon_total = 1.2"))
     assert "last possible day 2013-02-03" in world.succeed("plan", "run.toml")
+    ahead = world.load("plan", "run.toml")
+    assert (ahead["last_possible_day"], ahead["ended_by_promise"]) == ("2013-02-03", True)
     ended = world.agedp("run", "run.toml")
     assert (ended.status, "2 days released now" in ended.out) == (3, True)
     assert ended.err.splitlines()[-1].startswith("agedp: 2013-02-04: ")

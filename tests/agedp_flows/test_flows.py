@@ -21,8 +21,10 @@ from prefect.logging import disable_run_logger
 from prefect.states import Completed
 
 from agedp.calibration_pipeline import begin_calibration, calibrate, run_calibration
+from agedp.ledger_session import LedgerSession
 from agedp.pipeline import STAGES, run_stages
 from agedp.run_context import RunContext
+from agedp.stages.plan import plan
 from agedp.stages.release import ReleaseResult
 from agedp_data.errors import InputError, Refused, Unavailable
 from agedp_data.markov.mixing import MIXING_NAMES
@@ -205,6 +207,21 @@ def test_deployments_offer_release_and_calibration(tmp_path: Path) -> None:
         path, _, name = (deployment.entrypoint or "").rpartition(":")
         assert path == "agedp_flows.deployment_entrypoint"
         assert getattr(deployment_entrypoint, name).name == deployment.flow_name
+
+
+def test_the_artifact_of_a_first_plan_has_the_verdict_of_the_plan(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world, told = make(tmp_path / "world", mode="rehearsal"), list[str]()
+    monkeypatch.chdir(world.folder)
+    monkeypatch.setattr(artifacts, "create_table_artifact", lambda *_, description, **__: told.append(description))
+    session = LedgerSession.open(RunContext.load("run.toml"))
+    due_days = plan(session)
+    artifacts.record_plan(session, due_days)
+    [verdict, *_] = due_days.notices
+    [purpose] = [text.partition("; the series is ")[2] for text in told]
+    assert purpose
+    assert verdict.startswith(f"Verdict before the first release: {purpose};")
 
 
 def test_progress_of_input_is_shown_in_tenths_and_hides_its_end(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ from unittest import mock
 
 import pytest
 
+import agedp
 from agedp_data import clock
 from tests.agedp_flows.worlds import World, make
 
@@ -53,6 +54,17 @@ def test_the_days_of_a_series_from_the_first_to_the_last(world: World) -> None:
         ended = world.load("status", "run.toml")
     assert (ended["due"], ended["next"]) == ([], None)
     assert ended["ended"] == "its period ended with 2013-02-07"
+
+
+def test_a_series_without_an_end_has_no_last_day(world: World) -> None:
+    world.edit(("last_day = 2013-02-07\n", ""), ("epsilon_total = 3", 'epsilon_total = "unlimited"'))
+    with on(5):
+        ahead, text = world.load("plan", "run.toml"), world.succeed("plan", "run.toml")
+        planned = agedp.plan(world.folder / "run.toml")
+    assert (planned.ends_on, planned.ended_by) == (None, "")
+    assert (ahead["last_possible_day"], ahead["ended_by_promise"]) == ("", False)
+    assert ahead["no_end_until"] == "2014-02-02"  # a year after its first day
+    assert "the promise lasts beyond 2014-02-02, where the forecast ends" in " ".join(text.split())
 
 
 def test_what_is_used_is_never_shown_above_its_limit(world: World) -> None:

@@ -19,6 +19,7 @@ from tests.real.yardstick import (
     household_days,
     root_mean_square,
     smoothed_errors,
+    worst_month_kwh,
 )
 
 
@@ -36,6 +37,7 @@ def test_the_table_is_what_the_readings_contain(households, days):
     assert yardstick.mean_kwh(half_hour=True) == pytest.approx(half_hours.mean(), abs=5e-5)
     for clamp in CLAMPS:
         assert yardstick.cut_by(clamp) == pytest.approx(cut_by(days, clamp), rel=6e-3, abs=1e-9)
+        assert yardstick.worst_month_kwh(clamp) == pytest.approx(worst_month_kwh(days, clamp), rel=6e-3)
     for clamp in SHORT_CLAMPS:
         assert yardstick.cut_by(clamp, half_hour=True) == pytest.approx(cut_by(half_hours, clamp), rel=6e-3)
 

@@ -45,6 +45,13 @@ def cut_by(values: np.ndarray, clamp: float) -> tuple[float, float]:
     return float((known > clamp).mean()), float(np.maximum(known - clamp, 0).sum() / known.sum())
 
 
+def worst_month_kwh(days: np.ndarray, clamp: float) -> float:
+    """Return the mean of what a clamp cuts of a household's day in the calendar month with the largest such mean."""
+    months = np.array([(FIRST + timedelta(day)).month for day in range(days.shape[1])])
+    cut = np.maximum(days - clamp, 0)
+    return max(float(np.nanmean(cut[:, months == month])) for month in range(1, 13))
+
+
 def smoothed_errors(
     days: np.ndarray,
     layers: tuple[tuple[float, float, float], ...],
@@ -109,6 +116,7 @@ def main(households: Mapping[str, np.ndarray], *, draws: int) -> None:
         "half_hour_mean_kwh": round(float(np.nanmean(half_hours)), 4),
         "largest_half_hour_kwh": round(float(np.nanmax(half_hours)), 3),
         "cut": {str(clamp): [float(f"{part:.3g}") for part in cut_by(days, clamp)] for clamp in CLAMPS},
+        "worst_month_kwh": {str(clamp): float(f"{worst_month_kwh(days, clamp):.3g}") for clamp in CLAMPS},
         "half_hour_cut": {str(of): [float(f"{part:.3g}") for part in cut_by(half_hours, of)] for of in SHORT_CLAMPS},
         "layers": [[*layer] for layer in LAYERED],
         "noise_kwh": NOISES, "smoothed_error_kwh": smoothed,

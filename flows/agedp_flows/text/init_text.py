@@ -11,6 +11,7 @@ from typing import Any
 
 from agedp.setup.advice import advise_draft
 from agedp.setup.init_run_file import BY, InitialFiles, missing_options
+from agedp.setup.run_file_options import SERIES
 from agedp_data.datasets.validation import INTERVAL_MINUTES
 from agedp_data.errors import AgedpError
 from agedp_data.messages import escape_text
@@ -46,6 +47,7 @@ def initial_lines(initial: InitialFiles) -> list[str]:
         "",
         *_advice(initial),
         "",
+        *_period_lines(initial),
         *_age_lines(initial),
         *_decision_lines(initial),
         f"{initial.roster}: {roster}",
@@ -79,6 +81,14 @@ def _advice(initial: InitialFiles) -> Iterator[str]:
     """Yield the advice; nothing where the proposals of undecided keys do not go together, as of levels of groups."""
     with suppress(AgedpError):
         yield from advice_lines(advise_draft(initial.draft, initial.read_roster(), base=initial.run_file.parent))
+
+
+def _period_lines(initial: InitialFiles) -> Iterator[str]:
+    """Yield what a row is about where the promise chose it, and why."""
+    for line in initial.draft.tables.get(SERIES, ()):
+        if line.key == "every" and (SERIES, line.key) not in initial.options:
+            chosen = f"A row is about a {line.toml.strip(chr(34))}, {line.comment}. `--every day` keeps rows of days."
+            yield from [*textwrap.wrap(chosen, screen_width() or _WIDTH, break_on_hyphens=False), ""]
 
 
 def _age_lines(initial: InitialFiles) -> list[str]:

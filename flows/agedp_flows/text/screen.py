@@ -27,12 +27,12 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from decimal import ROUND_FLOOR, Context, Decimal
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TextIO
 
-from agedp_data.epsilon import NANO, exact_text
+from agedp_data.epsilon import NANO, exact_text, rounded_up
 from agedp_data.messages import escape_controls, escape_text
 
 if TYPE_CHECKING:
@@ -335,7 +335,6 @@ def verification_json(verification: Verification, *, has_ledger: bool) -> dict[s
 _SHORT: Final = 4
 """A number with so few digits, as users write them, is shown as it is."""
 _DIGITS: Final = 3
-_UP: Final = Context(prec=_DIGITS, rounding=ROUND_CEILING)
 _DOWN: Final = Context(prec=_DIGITS, rounding=ROUND_FLOOR)
 
 
@@ -364,9 +363,9 @@ def format_bound(epsilon: Decimal | str, *, limit: str | None = None) -> str:
         return str(epsilon)
     if not exact.is_finite() or len(exact.normalize().as_tuple().digits) <= _SHORT:
         return exact_text(exact) if exact.is_finite() else str(epsilon)
-    rounded = _UP.create_decimal(exact)
-    is_capped = limit not in (None, "", "unlimited") and rounded > Decimal(str(limit))
-    return exact_text(exact if is_capped else rounded)
+    rounded = rounded_up(exact)
+    is_capped = limit not in (None, "", "unlimited") and Decimal(rounded) > Decimal(str(limit))
+    return exact_text(exact) if is_capped else rounded
 
 
 def format_budget(nano_epsilon: int) -> str:

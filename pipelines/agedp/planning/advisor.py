@@ -34,7 +34,6 @@ from pydantic import TypeAdapter, ValidationError
 from agedp.budget import ReleaseTerms, whole_periods
 from agedp.planning.verdict import (
     LARGEST_TOTAL,
-    MOST_DAYS,
     Verdict,
     judge_first_release,
     odds_text,
@@ -68,7 +67,6 @@ _WITHOUT_A_MODEL: Final[tuple[Protected, ...]] = PROTECTED[:-1]
 _DOWN: Final = Context(prec=6, rounding=ROUND_FLOOR)
 _UP: Final = Context(prec=6, rounding=ROUND_CEILING)
 _MOST_ROWS: Final = 12
-_DAYS_OF_AN_ENDLESS_SERIES: Final = 731
 
 
 def periods_under(protected: Protected) -> tuple[Every, ...]:
@@ -444,9 +442,7 @@ class _Adviser:
 
     def _verdict(self, run: RunFile) -> Verdict | None:
         with suppress(ChainError, Refused):  # no loss keeps the promise, or it lacks a model
-            terms = replace(self._terms, run=run)
-            most_days = MOST_DAYS if run.schedule.last_day is not None else _DAYS_OF_AN_ENDLESS_SERIES
-            return judge_first_release(terms, self._roster, self._today, most_days=most_days)
+            return judge_first_release(replace(self._terms, run=run), self._roster, self._today)
         return None
 
     def _run(

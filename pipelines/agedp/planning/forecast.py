@@ -133,15 +133,20 @@ def forecast(terms: ReleaseTerms, view: ForecastView, *, days_ahead: int | None 
 
 def upcoming_days(run: RunFile, rows: Sequence[AnyRelease]) -> Iterator[date]:
     """Yield the days after the newest in the ledger, without skip_days, as far as forecasts go."""
-    schedule, skipped, has_periods = run.schedule, run.schedule.skipped_days, _has_periods(run)
-    next_days = [date.fromisoformat(row.day) + timedelta(days=1) for row in rows]
-    day = max(next_days, default=schedule.first_day)
-    end = day + timedelta(days=_MAX_DAYS_AHEAD // (10 if run.promise.total_cap is None else 1))
-    last = end if schedule.last_day is None else min(schedule.last_day, end)
+    skipped, has_periods = run.schedule.skipped_days, _has_periods(run)
+    day, end = forecast_days(run, rows)
+    last = min(run.schedule.last_day or end, end)
     while day <= last:
         if day not in skipped and (not has_periods or _due_names(run, day)):
             yield day
         day += timedelta(days=1)
+
+
+def forecast_days(run: RunFile, rows: Sequence[AnyRelease]) -> tuple[date, date]:
+    """Return the day after the newest in the ledger, and the last day of a forecast without an end of the period."""
+    next_days = [date.fromisoformat(row.day) + timedelta(days=1) for row in rows]
+    day = max(next_days, default=run.schedule.first_day)
+    return day, day + timedelta(days=_MAX_DAYS_AHEAD // (10 if run.promise.total_cap is None else 1))
 
 
 def simulate_days(terms: ReleaseTerms, view: ForecastView, days: Sequence[date]) -> SimulatedSeries:
@@ -157,7 +162,7 @@ def simulate_days(terms: ReleaseTerms, view: ForecastView, days: Sequence[date])
     for day, series in [*_half_released_days(run, view), *((day, "") for day in days)]:
         if simulated.ended:
             break
-        row = replace(simulated_release(run, layout, day, not_before=not_before), series=series)
+        row = simulated_release(run, layout, day, not_before=not_before, series=series)
         if series or not has_periods:
             _simulate_row(run, promise, simulated, row)
             continue
@@ -221,12 +226,14 @@ def earliest_date(run: RunFile, today: date) -> str:
     return "" if run.schedule.mode == "rehearsal" else today.isoformat()
 
 
-def simulated_release(run: RunFile, layout: Layout, day: date, *, not_before: str) -> SimulatedRelease:
+def simulated_release(
+    run: RunFile, layout: Layout, day: date, *, not_before: str, series: str = "", loss: int = 0
+) -> SimulatedRelease:
     """Return a row of a day that is published when it is due, on `not_before` (ISO date) at the earliest."""
     day_end = layout.day_end(day)
     due = clock.due_on(day_end, age_days=run.promise.age_days or 0).isoformat()
     ended_at, published_on = clock.format_instant(day_end), max(due, not_before)
-    return SimulatedRelease(run.population.name, "", day.isoformat(), "released", 0, ended_at, published_on)
+    return SimulatedRelease(run.population.name, series, day.isoformat(), "released", loss, ended_at, published_on)
 
 
 def _noise_sd(terms: ReleaseTerms, loss: int, roster: RosterCounts, day: date) -> dict[str, float]:

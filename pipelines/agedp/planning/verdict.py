@@ -27,7 +27,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -40,7 +40,7 @@ from agedp.signal_against_noise import three_digits
 from agedp.stage_values import DueDay
 from agedp_data import clock, mechanisms, yardstick
 from agedp_data.config import RunFile
-from agedp_data.epsilon import NANO, floor_nano, format_epsilon
+from agedp_data.epsilon import NANO, floor_nano, format_epsilon, rounded_up
 from agedp_data.messages import percent_text
 from agedp_data.notions.enforcement import own_bound_name
 from agedp_data.notions.notion import DAY_BOUND, TOTAL_BOUND, losses_about_days
@@ -58,7 +58,6 @@ from agedp_data.statement.span_errors import (
     SeriesNoise,
     SpanError,
     purpose,
-    rounded_up,
     shortest,
     span_counts,
     usual_kwh,
@@ -239,9 +238,10 @@ class Verdict:
             errors = ", ".join(error.text for error in dict.fromkeys([first, best]))
             facts.append(f"90 % interval of {best.series} {errors}, by {_mean_text(best)}")
             if best.cut_kwh >= _SHOWN_CUT * best.mean:
-                cut_kwh = rounded_up(best.cut_kwh)
+                worst = next(noise.worst_month_kwh for noise in self.noises if noise.label == best.series)
                 facts.append(
-                    f"the clamp cuts another {cut_kwh} kWh on average, more in winter, which no interval covers"
+                    f"the clamp cuts another {rounded_up(best.cut_kwh)} kWh on average, {rounded_up(worst)} kWh in the "
+                    "worst month of the yardstick, which no interval covers"
                 )
         facts.append(f"one day of one household {odds_text(self.losses.day)}")
         is_of_window = self.limited is not None and self.limited[0] not in (self.losses.day, self.losses.whole)
@@ -307,7 +307,6 @@ def judge_first_release(
     today: date,
     *,
     undrawn: frozenset[date] = frozenset(),
-    most_days: int = MOST_DAYS,
 ) -> Verdict | None:
     """Return the verdict on the planned series of a run file; None if its promise permits no day.
 
@@ -316,11 +315,10 @@ def judge_first_release(
         roster: the roster.
         today: the date of the run.
         undrawn: days that are known not to be drawn.
-        most_days: days of the plan, from the first one on.
     """
     run, schedule = terms.run, terms.run.schedule
     skipped = undrawn | set(schedule.skipped_days)
-    planned = _planned_rows(terms, [day for day in _period(run)[:most_days] if day not in skipped])
+    planned = _planned_rows(terms, [day for day in _period(run) if day not in skipped])
     if not any(planned.values()):
         return None
     rows = _simulated_rows(terms, planned, today)
@@ -388,9 +386,9 @@ def _simulated_rows(terms: ReleaseTerms, planned: Mapping[str, Rows], today: dat
         ]
     else:
         losses = [("", day, loss) for day, loss in next(iter(planned.values()))]
-    not_before = earliest_date(run, today)
+    not_before, layout = earliest_date(run, today), run.input.layout
     return [
-        replace(simulated_release(run, run.input.layout, day, not_before=not_before), series=series, loss=loss)
+        simulated_release(run, layout, day, not_before=not_before, series=series, loss=loss)
         for series, day, loss in losses
     ]
 

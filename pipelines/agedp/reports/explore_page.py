@@ -39,7 +39,7 @@ from agedp.release_folder.result_tables import closed_units, contract_terms, rel
 from agedp.reports.chart_library import ChartLibrary
 from agedp.reports.html import render_page
 from agedp.reports.loss_charts import BoundKey, LossOverTime, labelled_bounds
-from agedp.reports.public_report import ReportData, loss_curves, opening_notes
+from agedp.reports.public_report import ReportData, opening_notes
 from agedp.reports.series_charts import Lines, half_widths_of, largest_groups, percent, titled
 from agedp_data.arrays import Floats
 from agedp_data.ledger import ReleaseRecord
@@ -54,6 +54,8 @@ MOST_VALUES: Final = 250_000
 _FIRST_GROUPS: Final = 3
 """Groups that are drawn when the page opens, the largest ones."""
 _DIGITS: Final = 6
+_DAYS: Final = "days_released"
+"""Column of the days that enter a mean of a period, which is shown beside it."""
 _OWN: Final = (Path(__file__).with_name("templates") / "explore.js").read_text("utf-8")
 _EPOCH: Final = date(1970, 1, 1).toordinal()
 
@@ -176,6 +178,7 @@ def _value_table(lines: Lines, label: str) -> dict[str, Any]:
         "values": cells(drawn),
         "low": cells(low),
         "high": cells(high),
+        **({"days": cells(np.asarray(table[_DAYS]))} if _DAYS in table.column_names else {}),
     }
 
 
@@ -185,7 +188,7 @@ def _value_table(lines: Lines, label: str) -> dict[str, Any]:
 
 
 def _loss_tables(report: ReportData) -> list[dict[str, Any]]:
-    curves = loss_curves(report)
+    curves = report.curves
     bounds = [bound for bound in labelled_bounds(report.statement) if bound.key in curves]
     if not bounds:
         return []

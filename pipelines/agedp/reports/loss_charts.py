@@ -7,7 +7,7 @@ that ends there, so the last point of a curve equals the statement.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
@@ -160,7 +160,7 @@ def bounds_table(bounds: Sequence[LabelledBound]) -> str:
     )
 
 
-def growth_chart(bounds: Sequence[LabelledBound], curves: dict[BoundKey, LossOverTime]) -> Iterator[str]:
+def growth_chart(bounds: Sequence[LabelledBound], curves: Mapping[BoundKey, LossOverTime]) -> Iterator[str]:
     """Yield the chart of the bounds by day of the data; nothing for one day. Bounds with equal curves share a line."""
     by_curve: dict[LossOverTime, list[LabelledBound]] = {}
     for bound in bounds:

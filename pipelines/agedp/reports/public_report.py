@@ -37,7 +37,6 @@ from agedp.signal_against_noise import rows_of_means
 from agedp.statement_facts import stated_comparison
 from agedp_data.config import RunFile
 from agedp_data.epsilon import round_nano
-from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.ledger import ContractRecord, ModelRecord, ReleaseRecord
 from agedp_data.messages import sentence_start
 from agedp_data.model import Model
@@ -45,7 +44,6 @@ from agedp_data.notions import NOTIONS
 from agedp_data.notions.notion import (
     RESULTS,
     TOTAL_BOUND,
-    Accountant,
     compared_accountants,
 )
 from agedp_data.notions.publication import Publication
@@ -83,7 +81,9 @@ _OTHER_FILES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ReportData:
-    """Data of a page: the statement, its rows and contracts, and the accountants of all notions.
+    """Data of a page: the statement, its rows and contracts, and the bounds of all notions.
+
+    `curves` are the bounds of the statement by day of the data, which report.html and explore.html both draw.
 
     `files` are the Parquet files of the folder by kind of table and series, those of derived tables by ("month", ""),
     or with the layout "monthly" their folders.
@@ -92,11 +92,10 @@ class ReportData:
     statement: Statement
     released: ReleasedRows
     contracts: Sequence[ContractRecord]
-    accountants: Sequence[Accountant]
-    leakage_bound: LeakageBound | None
     coverage: Decimal
     publication: Publication
     files: Mapping[tuple[str, str], str]
+    curves: Mapping[loss_charts.BoundKey, loss_charts.LossOverTime]
     has_explore_page: bool = False
 
     @property
@@ -133,15 +132,19 @@ def report_data(
     of_contracts = run_file.model_copy(update=terms)  # not those of the present run file
     run = of_contracts.following(series_of_contracts, statement.charges)
     stored_models, model_hash = {model.model: model.envelope for model in models}, contracts[-1].terms.model_hash
+    model = Model.from_text(stored_models[model_hash]) if model_hash in stored_models else None
+    leakage_bound = None if model is None else model.leakage_bound
+    spans = span_losses(statement.bounds, run.publication)
+    accountants = [promise, *compared_accountants(NOTIONS, run.comparison), *spans]
+    rows = released.history or released.charted
     return ReportData(
         statement,
         released,
         contracts,
-        [promise, *compared_accountants(NOTIONS, run.comparison)],
-        Model.from_text(stored_models[model_hash]).leakage_bound if model_hash in stored_models else None,
         run_file.output.interval,
         run.publication,
         _files(released.history, contracts, file_names),
+        loss_charts.losses_over_time(accountants, rows, leakage_bound),
         has_explore_page=EXPLORE in file_names,
     )
 
@@ -353,13 +356,6 @@ def release_facts(report: ReportData) -> Iterator[Fact]:
 # --------------------------------------------------------------------------------------------------
 
 
-def loss_curves(report: ReportData) -> dict[loss_charts.BoundKey, loss_charts.LossOverTime]:
-    """Return the bounds of the statement by day of the data."""
-    spans = [*span_losses(report.statement.bounds, report.publication)]
-    rows = report.released.history or report.released.charted
-    return loss_charts.losses_over_time([*report.accountants, *spans], rows, report.leakage_bound)
-
-
 def _guarantee_section(report: ReportData) -> PageSection:
     statement = report.statement
     bounds, days = loss_charts.labelled_bounds(statement), statement.model_days
@@ -371,7 +367,7 @@ def _guarantee_section(report: ReportData) -> PageSection:
     )
     parts = [
         paragraph(_TEXTS.odds, "soft"),
-        *loss_charts.growth_chart(bounds, loss_curves(report)),
+        *loss_charts.growth_chart(bounds, report.curves),
         loss_charts.bounds_table(bounds),
         paragraph(_TEXTS.bounds.format(exception), "soft"),
         *(paragraph(note, "soft") for note in statement.notes if note not in opening_notes(report)),

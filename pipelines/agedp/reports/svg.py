@@ -28,12 +28,14 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from decimal import Decimal
 from html import escape
 from itertools import groupby, pairwise
 from statistics import median
 from typing import TypeVar
 
 from agedp.reports.html import paragraph, part
+from agedp_data.epsilon import rounded_up
 from agedp_data.messages import escape_controls
 
 # --------------------------------------------------------------------------------------------------
@@ -215,8 +217,7 @@ def format_rounded_up(value: float) -> str:
     """
     if not 0.001 <= value < math.inf:
         return "< 0.001" if 0 < value < 0.001 else format_number(value)
-    digits = 2 - math.floor(math.log10(value))
-    return _without_zeros(f"{math.ceil(value * 10.0**digits * (1 - 1e-12)) / 10.0**digits:,.{max(0, digits)}f}")
+    return f"{Decimal(rounded_up(value)):,f}"
 
 
 def number_or_dash(value: float) -> str:

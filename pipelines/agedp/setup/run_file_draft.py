@@ -27,6 +27,7 @@ from agedp_data.notions import NOTIONS
 from agedp_data.notions.notion import Promise
 from agedp_data.parameters import Section, watt_hours
 from agedp_data.series.series import BY_NAME
+from agedp_data.statement.document import PERIOD_WORDS
 
 # --------------------------------------------------------------------------------------------------
 # Proposals for the undecided keys of a run file, and the comments on all keys.
@@ -335,10 +336,11 @@ class RunFileDraft:
         return "\n".join([*_HEAD, *(line for table in self.tables for line in self._table(table, mark))]) + "\n"
 
     def _table(self, table: str, mark: str) -> Iterator[str]:
-        """Yield the lines of a table; a series is named by its statistic."""
-        lines = self.tables[table]
-        statistics = [line.toml.strip(_QUOTES) for line in lines if table == SERIES and line.key == "statistic"]
-        heading = next((f"series.daily_{of}" for of in statistics if of in BY_NAME), table)
+        """Yield the lines of a table; a series is named by its statistic and by what its rows are about."""
+        lines, heading = self.tables[table], table
+        values = {line.key: line.toml.strip(_QUOTES) for line in lines}
+        if table == SERIES and values.get("statistic") in BY_NAME:
+            heading = f"series.{PERIOD_WORDS.get(values.get('every', ''), 'daily')}_{values['statistic']}"
         yield from ("", f"[{heading}]", *(f"# {note}" for note in self.notes.get(table, ())))
         width = max(len(line.key) for line in lines)
         for line in lines:

@@ -32,7 +32,7 @@ from agedp.budget import PlannedRelease, ReleaseTerms
 from agedp.internal_records.signing_keys import keys_of, signing_key
 from agedp.ledger_session import LedgerSession, PopulationHistory
 from agedp.local_files import atomic_files
-from agedp.planning.forecast import Forecast, Skip, forecast
+from agedp.planning.forecast import Forecast, Skip, forecast, forecast_days
 from agedp.planning.verdict import Verdict, judge_first_release
 from agedp.reports.chart_library import installed_library
 from agedp.run_context import RunContext
@@ -112,7 +112,7 @@ def plan(session: LedgerSession) -> DueDays:
         if (verdict := find_verdict(session, due_days)) is not None:
             if refusal := verdict_refusal(verdict, session.terms(), run):  # a cause that [promise] accept does not name
                 raise Refused(refusal)
-            due_days = replace(due_days, notices=tuple(verdict.lines))
+            due_days = replace(due_days, notices=tuple(verdict.lines), purpose=verdict.purpose)
         if session.remote_folder is not None:
             session.remote_folder.try_writing()
         if run.run_file.output.explore:
@@ -417,6 +417,29 @@ class RunForecast:
     def last_released_day(self) -> str:
         """Return the newest released day, "none" without one."""
         return max((row.day for row in self.history.rows if row.state == "released"), default="none")
+
+    @property
+    def last_possible_day(self) -> str:
+        """Return the last released day of an ended series, else that of the promise or the period; "" without any."""
+        if self.ended:
+            return self.last_released_day
+        if self.open_until is not None:
+            return ""
+        if self.now.refused is not None:
+            return self.now.releases[-1].day if self.now.releases else ""
+        return self.forecast.last_day.isoformat() if self.forecast.last_day else ""
+
+    @property
+    def ended_by_promise(self) -> bool:
+        """Return whether the promise ends with that day, rather than the period."""
+        return self.now.refused is not None or self.forecast.ended_by_promise
+
+    @property
+    def open_until(self) -> date | None:
+        """Return the last day of the forecast, None where the promise or the period ends before it."""
+        run = self.run.run_file
+        end, last = forecast_days(run, self.history.rows)[1], run.schedule.last_day
+        return end if not self.ended_by_promise and (last is None or last > end) else None
 
     @property
     def skipped_ahead(self) -> list[Skip]:

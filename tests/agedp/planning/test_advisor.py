@@ -165,6 +165,12 @@ def noise_of(losses: tuple[int, ...], draws: int) -> np.ndarray:
     return noise
 
 
+def test_the_advice_judges_an_endless_series_as_the_release_does():
+    terms, roster = given(days=None, promise={"age_days": 1, "epsilon_per_day": Decimal("0.5")}, input=LIVE["input"])
+    adviser, verdict = advise(terms, roster, TODAY).given.verdict, judge_first_release(terms, roster, TODAY)
+    assert (adviser.text, adviser.losses.days) == (verdict.text, 3652)  # ten years
+
+
 @pytest.mark.parametrize("homes", [40, 5000])
 @pytest.mark.parametrize("mode", ["archive", "nightly"])
 @pytest.mark.parametrize("notion", PROMISES)

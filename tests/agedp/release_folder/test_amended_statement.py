@@ -17,7 +17,8 @@ import pytest
 
 from agedp.stages.amend import preview_amendment, record_amendment
 from agedp_data.ledger import ContractRecord
-from agedp_data.statement.document import schema
+from agedp_data.statement.deployment import deployment
+from agedp_data.statement.document import read_statement, schema
 
 FIRST, AMENDED, DAYS = date(2013, 1, 7), date(2013, 1, 14), 12  # the first week is complete
 CLASSICAL = (
@@ -167,3 +168,21 @@ def test_every_number_on_a_series_is_that_of_its_rows(amended, text):
             most = numbers(of["counts at most"])
             assert sensitivity == most[-1] - (most[0] if len(most) > 1 else 0)
     assert described == {(line["series"], line["versions"]) for line in table}
+
+
+def test_an_ended_series_is_named_beside_the_table_of_errors(text):
+    section = text.partition("## How good the numbers are")[2].partition("\n## ")[0]
+    assert "Ended by an amendment, and not in the table: `weekly` (2013-01-07 to 2013-01-13)." in section
+    assert "| weekly |" not in section
+
+
+def test_the_entry_of_the_registry_has_the_clamps_of_every_version(amended):
+    statement = read_statement((amended.folder / "release" / "statement.json").read_text())
+    [domain] = [deployment(statement)["deployment"]["dp_variant"]["data_domain"]]
+    for clamp in (
+        "daily_mean/1 from 0 to 30 kWh (version 1 of the contract, 2013-01-07 to 2013-01-13)",
+        "daily_mean/1 from 0 to 20 kWh (version 2 of the contract, 2013-01-14 to 2013-01-18)",
+        "daily_mean/2 from 20 to 40 kWh (version 2 of the contract, 2013-01-14 to 2013-01-18)",
+        "weekly from 0 to 9 kWh (version 1 of the contract, 2013-01-07 to 2013-01-13)",
+    ):
+        assert clamp in domain

@@ -1,4 +1,4 @@
-"""[output] averages_by: which derived averages are files; the others are computed from the rows by whoever asks."""
+"""[output] averages_by: which derived averages are files; the others, also of early folders, are computed on demand."""
 
 from __future__ import annotations
 

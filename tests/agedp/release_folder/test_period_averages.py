@@ -1,4 +1,4 @@
-"""Averages of weeks, months and years from made-up ledger rows: by hand, in whole, only added to, verified."""
+"""Averages of periods from made-up ledger rows: by hand, only added to, verified; quantiles of exact counts."""
 
 from __future__ import annotations
 

@@ -154,7 +154,8 @@ def test_a_browser_draws_every_table_and_asks_for_nothing(tab: Browser, every: H
         tab.run(f"(e => {{ e.value = {number}; e.dispatchEvent(new Event('change')) }})({PART.format('table')})")
         wait(tab, f"{SETTLED} === 1")
         rows = readout(tab)
-        assert rows[0][1:] == [table["unit"], "low", "high"]
+        has_days = "days_released" in pq.read_schema(every.folder / "release" / table["file"]).names
+        assert rows[0][1:] == [table["unit"], "low", "high", *["days"] * has_days]
         assert rows[1:], table["label"]
         for places in range(min(2, len(table["places"]))):
             tab.run(f"(e => {{ e.value = {places}; e.dispatchEvent(new Event('change')) }})({PART.format('place')})")
@@ -208,6 +209,13 @@ def test_keys_and_buttons_move_the_pointer_and_the_axis(tab: Browser, made: Hous
     assert days[len(days) // 2 - 4] < tab.run(caption) < days[len(days) // 2 + 4]
 
 
+def test_the_dates_of_the_axis_have_their_year(tab: Browser, made: House) -> None:
+    open_page(tab, made)
+    axis, days = "Bokeh.documents[0].roots()[0].below[0]", [f"Date.UTC(2013, 0, {day})" for day in (20, 25, 30)]
+    labels = tab.run(f"{axis}.formatter.doFormat([{', '.join(days)}], {{loc: 0}}).map(String)")
+    assert ["2013" in label for label in labels] == [True, False, False]
+
+
 def test_groups_are_found_and_chosen(tab: Browser, made: House) -> None:
     open_page(tab, made)
     number = next(i for i, table in enumerate(data_of(made)["values"]) if "Std" in table["groups"])
@@ -259,7 +267,8 @@ def compare(folder: Path, table: dict[str, Any]) -> int:
         place = "" if minute is None else f"{minute // 60:02}:{minute % 60:02}"
         place = place if edges[0] is None else f"{edges[0]:g}–{edges[1]:g}"
         key = (row["group"], row.get("day_kind", ""), place, (first - date(1970, 1, 1)).days)
-        known.setdefault(key, []).append([round(factor * row[name], 6) for name in columns])
+        days = [row["days_released"]] if "days_released" in row else []
+        known.setdefault(key, []).append([*(round(factor * row[name], 6) for name in columns), *days])
     count = 0
     for line, (group, colour, place) in enumerate(table["lines"]):
         for period, (first, last) in enumerate(table["periods"]):
@@ -269,7 +278,8 @@ def compare(folder: Path, table: dict[str, Any]) -> int:
                 assert key not in known
                 continue
             assert last >= first
-            assert shown[: len(columns)] in known[key], (table["label"], key)
+            days = [table["days"][line][period]] if "days_released" in rows[0] else []
+            assert [*shown[: len(columns)], *days] in known[key], (table["label"], key)
             count += 1
     return count
 

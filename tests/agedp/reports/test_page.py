@@ -1,4 +1,4 @@
-"""Pages: contrast and escaped texts."""
+"""Pages for people: contrast, escaped texts, three significant digits, a sentence in place of a chart of one value."""
 
 from __future__ import annotations
 

@@ -73,9 +73,16 @@ def data(made):
     with made.ledger() as ledger:
         rows, contracts = ledger.rows("homes"), ledger.contracts("homes")
         statement = read_statement(ledger.statements("homes")[-1].claim)
-    promise, bound = contracts[-1].terms.enforced(), made.context().model.leakage_bound
-    released, accountants = ReleasedRows(rows, rows), [promise, WindowLoss(7)]
-    return ReportData(statement, released, contracts, accountants, bound, Decimal("0.95"), Publication(), {})
+    accountants, bound = losses(made)
+    curves = losses_over_time(accountants, rows, bound)
+    return ReportData(statement, ReleasedRows(rows, rows), contracts, Decimal("0.95"), Publication(), {}, curves)
+
+
+def losses(house):
+    """Return the accountants of a statement, and the model."""
+    with house.ledger() as ledger:
+        promise = ledger.contracts("homes")[-1].terms.enforced()
+    return [promise, WindowLoss(7)], house.context().model.leakage_bound
 
 
 def with_keys(statement, **keys):
@@ -158,9 +165,9 @@ def test_each_bound_is_one_row_with_all_that_the_statement_contains(made):
         assert cells[-1].startswith(bound["about"].replace("1e-6", "10⁻⁶").replace("1e-9", "10⁻⁹"))
 
 
-def test_a_loss_over_time_is_that_of_a_ledger_that_ends_there(data):
-    spent = losses_by_day(data.released.charted)
-    every = losses_over_time(data.accountants, data.released.charted, data.leakage_bound, points=DAYS)
+def test_a_loss_over_time_is_that_of_a_ledger_that_ends_there(made, data):
+    spent, (accountants, bound) = losses_by_day(data.released.charted), losses(made)
+    every = losses_over_time(accountants, data.released.charted, bound, points=DAYS)
     found = {key.name: line for key, line in every.items()}
     assert found.keys() == {"day", "total", "risk", "window of 7 days"}
     assert list(found["total"].days) == sorted(map(str, spent))  # few enough to show them all
@@ -171,22 +178,22 @@ def test_a_loss_over_time_is_that_of_a_ledger_that_ends_there(data):
         assert {name: found[name].values[place] for name in expected} == expected
     stated = {bound.name: bound.epsilon for bound in data.statement.bounds}
     assert all(Fraction(line.values[-1], NANO) == Fraction(stated[name]) for name, line in found.items())
-    for line in losses_over_time(data.accountants, data.released.charted, data.leakage_bound, points=5).values():
+    for line in losses_over_time(accountants, data.released.charted, bound, points=5).values():
         assert (len(line.days), line.days[0], line.days[-1]) == (5, str(min(spent)), str(max(spent)))
 
 
 @pytest.mark.parametrize("is_released", [False, True])
-def test_a_page_without_a_release_or_without_a_model_says_so(data, is_released):
+def test_a_page_without_a_release_or_without_a_model_says_so(made, data, is_released):
     stated = {bound["name"]: bound for bound in data.statement.content()["figures"]}
     risk = {**stated["risk"], "epsilon": "infinite", "assumption": "there is no model"}
     keys = {"figures": [stated["day"], stated["total"], risk]}
-    changed = replace(data, leakage_bound=None)
+    changed = replace(data, curves=losses_over_time(losses(made)[0], data.released.charted, None))
     if not is_released:
         empty = {"state": "skipped", "cells": (), "values": (), "households": (), "loss": 0}
         skipped = [replace(data.released.charted[-1], **empty)]
         keys |= {"days": {"first": "", "last": "", "released": 0, "skipped": [row.day for row in skipped]}}
         keys |= {"published": {"first": "", "last": ""}}
-        changed = replace(changed, released=ReleasedRows(skipped, skipped), accountants=data.accountants[1:])
+        changed = replace(changed, released=ReleasedRows(skipped, skipped), curves={})
     html = public_report_page(replace(changed, statement=with_keys(data.statement, **keys)))
     assert faults_of(html) == []
     text = Page(html).text

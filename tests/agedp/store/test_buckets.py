@@ -1,4 +1,4 @@
-"""A store of several household buckets has the readings, totals and sums of one without, whoever computes them."""
+"""A store of several household buckets has the readings and sums of one without; a damaged roster bucket is mended."""
 
 from __future__ import annotations
 

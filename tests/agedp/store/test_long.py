@@ -1,4 +1,4 @@
-"""dataset = "long": the run file describes the table, and each description has its own parts and days."""
+"""dataset = "long": the run file describes the table; each description has its own parts and a registered interval."""
 
 from __future__ import annotations
 

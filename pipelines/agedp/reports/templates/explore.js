@@ -45,7 +45,7 @@
         const along = kind => isOverTime() ? table.periods.map((_, i) => of(kind, place())(i))
           : table.places.map((_, i) => of(kind, i)(period));
         const name = [table.groups[group], table.colours[colour]].filter(Boolean).join(", ");
-        shown.push({name, style: shown.length % MOST, values: along("values"), low: along("low"), high: along("high")});
+        shown.push({name, style: shown.length % MOST, values: along("values"), low: along("low"), high: along("high"), days: table.days ? along("days") : []});
       }
       return shown;
     }
@@ -109,6 +109,10 @@
         const labels = new Map(table.places.map((text, i) => [i, text]));
         figure.below[0].setv({ticker: new Bokeh.FixedTicker({ticks: shownPlaces()}), major_label_overrides: labels});
       }
+      else figure.below[0].formatter = new Bokeh.DatetimeTickFormatter({
+        days: "%e %b", months: "%b", years: "%Y", context_which: "all",
+        context: new Bokeh.DatetimeTickFormatter({days: "%Y", months: "%Y", years: "", hide_repeats: true}),
+      });
       for (const line of lines) addLine(line);
       pointer = new Bokeh.Span({dimension: "height", line_color: ink("ink"), line_width: 1, location: first - 1e12});
       figure.add_layout(pointer);
@@ -168,12 +172,13 @@
         : `${periodText(table.periods[Number(part("period").value)])}, ${table.places[cursor]}`;
       const all = isOverTime() && place() >= 0 && table.places.length > 1 ? `, ${table.places[place()]}` : "";
       const shown = make("table"), head = make("tr"), body = make("tbody");
-      for (const text of ["", table.unit, ...(logarithmic ? [] : ["low", "high"])]) head.append(make("th", text, {scope: "col"}));
+      const kinds = ["values", ...(logarithmic ? [] : ["low", "high"]), ...(table.days ? ["days"] : [])];
+      for (const text of ["", table.unit, ...kinds.slice(1)]) head.append(make("th", text, {scope: "col"}));
       for (const line of lines) {
         const row = make("tr"), name = make("th", "", {scope: "row"});
         name.append(sample(line.style), line.name);
         row.append(name);
-        for (const kind of logarithmic ? ["values"] : ["values", "low", "high"]) row.append(make("td", numberText(line[kind][cursor])));
+        for (const kind of kinds) row.append(make("td", numberText(line[kind][cursor])));
         body.append(row);
       }
       shown.append(make("caption", where + all), head, body);
