@@ -115,7 +115,8 @@ def build(house, layout="single"):
     (house.folder / "roster.csv").write_text("\n".join(["household_id,from,to,tariff,area,street", *lines]) + "\n")
     house.write(FIRST, LAST, mode="live", promise=PROMISE, rest=TABLES)
     plain = '[series.daily_mean]\nstatistic = "mean"\nclamp_kwh = 50\n'
-    output = f'layout = "{layout}"\naverages_by = ["week", "month", "year"]\n[population]'
+    pages = "explore = true\ndeployment = true\n"
+    output = f'layout = "{layout}"\naverages_by = ["week", "month", "year"]\n{pages}[population]'
     house.edit((plain, f'[series.daily_mean]\nstatistic = "mean"\n{USE}\n'), ("[population]", output))
     return house
 

@@ -14,7 +14,6 @@ from agedp_data import table_schemas
 from agedp_data.datasets.synthetic import write_ausgrid, write_london
 from agedp_data.series.mean import Mean
 from agedp_data.series.series_terms import Cell
-from tests.exact_sums import sum_wh
 
 FIRST = date(2012, 12, 28)
 
@@ -85,14 +84,3 @@ def test_sums_are_those_of_plain_dictionaries(house, dataset, seed):
         assert (result.series, result.parts, result.exact.tolist()) == (one, (Cell("all"),), [[total]])
         assert result.counts.tolist() == [[homes, usable, clamped, 0, 0]]
         assert rows[day, name] == (usable, clamped)
-
-
-@pytest.mark.parametrize(
-    ("readings", "max_missing", "wh"),
-    [(48, 2, 4800), (46, 2, 4600), (45, 2, 7), (1, 2, 7), (3, 45, 300), (0, 45, 7)],
-)
-def test_a_day_may_lack_max_missing_readings_and_not_one_more(house, readings, max_missing, wh):
-    next_day = FIRST + timedelta(days=1)
-    house.london({("A", FIRST, slot): 100 for slot in range(readings)} | {("A", next_day, 0): 1})
-    found = sums_of(house, [("A", FIRST, None)], [FIRST], mean(max_missing=max_missing))
-    assert sum_wh(found[FIRST, "m"]) == {"all": wh}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from datetime import date, timedelta
 
@@ -16,14 +15,9 @@ from agedp_data.leakage.population_bound import leakage_bound
 FIRST = date(2013, 1, 1)
 TODAY = date(2013, 1, 4)  # three days have ended
 CLASSICAL = 'notion = "classical"\nepsilon_per_day = {}\nmax_day_epsilon = 0.5\nepsilon_total = {}\n'
-REHEARSED = CLASSICAL.format(0.5, 9) + "age_days = {}\n"
 W_EVENT = (
     'notion = "w-event"\nwindow_days = {}\nepsilon_per_window = 1\nspend = "even"\nmax_day_epsilon = 1\n'
     'epsilon_total = "unlimited"\n'
-)
-AGED = (
-    'notion = "age-dependent"\nage_days = 1\nepsilon_per_day = 0.3\nmethod = "total_variation"\nsecret = "day"\n'
-    'max_day_epsilon = 0.5\nepsilon_total = "unlimited"\n'
 )
 TEMPORAL = (
     'notion = "temporal"\nalpha = {}\nhorizon_days = {}\nbudget = "even"\nmax_day_epsilon = 1\n'
@@ -31,7 +25,6 @@ TEMPORAL = (
 )
 SUPREMUM = TEMPORAL.replace("even", "supremum").format("{}", '"unlimited"')
 CHAIN = '[model]\nsource = "declared"\nbasis = "made up"\nassume = "markov"\nkernel = "kernel.csv"\nstep = "day"\n'
-MODEL = '[model]\nsource = "declared"\nbasis = "made up"\nassume = "curve"\ncurve = "{}"\n'
 
 
 def day(number):
@@ -82,15 +75,6 @@ def test_smaller_epsilon_shows_less_loss_more_noise_and_a_later_end(homes):
         assert {bound.name: bound.value for bound in side.bounds}["total"] == pytest.approx(1_500_000_000, abs=3)
 
 
-def test_a_smaller_total_ends_the_series_earlier_or_at_once(homes):
-    released(homes, promise=CLASSICAL.format(0.5, '"unlimited"'))
-    found = preview_amendment(edited(homes, promise=CLASSICAL.format(0.5, 2)))
-    assert (found.before.last_day, found.before.ended_by_promise) == (day(9), False)
-    assert (found.after.last_day, found.after.ended_by_promise) == (day(3), True)
-    after = preview_amendment(edited(homes, promise=CLASSICAL.format(0.5, 1))).after
-    assert (after.next_day, after.loss, after.last_day, dict(after.noise_sd_kwh)) == (day(3), 0, None, {})
-
-
 def test_a_wider_window_counts_what_was_released_under_the_narrow_one(homes):
     released(homes, promise=W_EVENT.format(2))
     session = edited(homes, promise=W_EVENT.format(4))
@@ -106,22 +90,6 @@ def test_a_wider_window_counts_what_was_released_under_the_narrow_one(homes):
     assert float(bound["epsilon"]) == float(bound["limit"]) == pytest.approx(1.5, abs=3e-9)
     [warning] = [text for text in statement["warnings"] if "last change of the promise" in text]
     assert f"has epsilon {bound['epsilon']}, more than its limit of 1 now" in warning
-
-
-def test_another_model_changes_the_risk_of_what_was_released(homes):
-    released(homes, promise=AGED, rest=MODEL.format("curve.csv"))
-    session = edited(homes, promise=AGED, rest=MODEL.format("slower.csv"))
-    found = preview_amendment(session)
-    assert [change.key for change in found.changes] == ["model.hash"]
-    before, after = (
-        next(bound.value for bound in side.bounds if bound.name == "risk") for side in (found.before, found.after)
-    )
-    assert before < after
-    assert found.after.loss == found.before.loss == 300_000_000
-    amended(session)
-    with homes.ledger() as ledger:
-        assert [model.envelope for model in ledger.models()][-1] == session.model.text
-        assert json.loads(ledger.contracts()[-1].promise)["model"]["hash"] == ledger.models()[-1].model
 
 
 def test_an_amendment_is_recorded_once_and_releases_go_on_under_it(homes):
@@ -217,6 +185,9 @@ def test_a_series_goes_on_with_the_model_that_is_kept(homes, monkeypatch, place,
     (homes.folder / "kernel.csv").write_text("0.8,0.2\n0.3001,0.6999\n")  # another kernel is another promise
     with pytest.raises(ContractChanged, match="model"):
         homes.run(today=day(7))
+
+
+REHEARSED = CLASSICAL.format(0.5, 9) + "age_days = {}\n"
 
 
 def test_a_rehearsal_is_amended_on_its_simulated_date(homes):

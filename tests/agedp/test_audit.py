@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from agedp import pipeline, privacy_audit, statement_facts
-from agedp.privacy_audit import AuditResult, MeasuredLoss
 from agedp.stages import release
 from agedp.store.bucketed_roster import DayBlock
 from agedp_data import mechanisms
@@ -282,14 +281,6 @@ def test_two_series_are_audited_over_the_only_day_that_is_permitted(house, measu
     assert "the same noise in every group" not in found.undetectable
 
 
-def test_what_small_losses_hide_is_named():
-    hidden = ("a skipped clamp",)
-    kept = AuditResult((MeasuredLoss("one release", 0.00001, 0.0, 0.01),), AuditDatasets(1600, 64), (), hidden)
-    assert kept.is_within_promise
-    assert audit_lines(kept)[-1].endswith("this large: a skipped clamp")
-    assert audit_json(kept)["cannot_show"] == ["a skipped clamp"]
-
-
 PROFILE = """[series.daily_mean]
 statistic = "profile"
 clamp_kwh = 50
@@ -347,25 +338,3 @@ def test_faults_of_profiles_and_coverage_are_exposed(large, house, monkeypatch, 
     result = privacy_audit.audit(large, datasets=FEW)
     assert any(re.search(text, line) for line in result.faults), result.faults
     assert not result.is_within_promise
-
-
-@pytest.mark.parametrize(
-    "series",
-    [pytest.param(PROFILE.replace("= 4", "= 50"), marks=LONG, id="profile"), pytest.param(COVERAGE, id="coverage")],
-)
-def test_profiles_and_coverage_pass_with_bounds_near_the_promise(large, house, series, measured_alone):
-    house.edit((MEAN, series))
-    found = privacy_audit.audit(large, datasets=AuditDatasets(1600, 1, varying_groups=20, days=2, ledgers=1))
-    assert found.faults == ()
-    one, two_days = found.measured
-    assert (one.promised, two_days.promised) == (2.0, 4.0)
-    assert 0.8 < one.lower_bound <= 2.0
-    assert 1.5 < two_days.lower_bound <= 4.0
-
-
-def test_all_statistics_of_a_run_file_are_audited_together(large, house):
-    house.edit((MEAN, MEAN + "share = 0.4\n" + PROFILE.replace("daily_mean", "profile") + "share = 0.4\n"
-                + COVERAGE.replace("daily_mean", "coverage") + "share = 0.2\n"))  # fmt: skip
-    found = privacy_audit.audit(large, datasets=AuditDatasets(60, 1, varying_groups=20, days=3, ledgers=2))
-    assert (found.faults, found.is_within_promise) == ((), True)
-    assert found.draws == 80 * 3 * 2 * (1 + 48 + 1)

@@ -180,24 +180,6 @@ def test_nobody_at_the_address_and_no_workers_are_one_line_each(
         map_items("negative", [1], function=operator.neg, engine=Engine(found.scheduler_address))
 
 
-def test_other_versions_on_a_worker_are_refused(shared: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    original = cluster.version
-    monkeypatch.setattr(cluster, "version", lambda name: "0.0.1" if name == "pyarrow" else original(name))
-    with pytest.raises(InputError, match=r"pyarrow is 0\.0\.1 here and .* on a worker"):
-        map_items("negative", [3], function=operator.neg, engine=shared)
-
-
-def test_a_folder_that_workers_do_not_see_is_refused(
-    tmp_path: Path, shared: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cluster.check_shared(tmp_path, shared)
-    assert list(tmp_path.glob(".probe*")) == []
-    monkeypatch.setattr(Path, "touch", lambda *_, **__: None)
-    monkeypatch.setattr(Path, "unlink", lambda *_, **__: None)
-    with pytest.raises(InputError, match=r"a worker does not see \[output\] confidential"):
-        cluster.check_shared(tmp_path, shared)
-
-
 def test_our_own_cluster_talks_to_nobody_else() -> None:
     try:
         assert map_items("negative", [3], function=operator.neg, engine=Engine("local-cluster", 1)) == [-3]

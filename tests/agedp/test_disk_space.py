@@ -63,16 +63,6 @@ def test_a_check_of_space_leaves_nothing_behind(tmp_path, depth):
         check_disk_space(place, f"sqlite:///{blocked}/ledger.sqlite")
 
 
-def test_room_is_asked_for_the_largest_file_of_the_folder(tmp_path, monkeypatch):
-    asked = []
-    monkeypatch.setattr(atomic_files, "check_writable", lambda folder, size: asked.append((folder.name, size)))
-    (tmp_path / "release").mkdir()
-    for size in (10, 3_000_000, 20):
-        (tmp_path / "release" / str(size)).write_bytes(bytes(size))
-    check_disk_space(tmp_path / "release", f"sqlite:///{tmp_path}/book/ledger.sqlite")
-    assert asked == [("release", 3_000_000 + 65_536), ("book", 65_536)]
-
-
 @pytest.mark.parametrize(
     ("links", "edit", "line"),
     [

@@ -8,14 +8,13 @@ import signal
 import subprocess
 import sys
 import threading
-from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
 import pytest
 
 from agedp.compute import engine as engine_module
-from agedp.compute.engine import map_items, map_merge, map_reduce, reuse_freed_memory, stream_items
+from agedp.compute.engine import map_items, map_merge, map_reduce, stream_items
 from agedp.compute.engine_settings import Engine, TaskFailed
 from agedp_data.errors import InputError
 
@@ -30,16 +29,6 @@ def test_groups_are_mapped_and_merged_in_order_on_every_scheduler(engine: Engine
     assert merged == [tuple(-item for item in group) for group in groups]
     assert map_items("stage", [1, 2, 3], function=operator.neg, engine=engine) == [-1, -2, -3]
     assert map_merge("stage", [], function=operator.neg, merge=tuple, engine=engine) == []
-
-
-def _settings_made(_: int) -> int:
-    return reuse_freed_memory.cache_info().currsize
-
-
-def test_only_worker_processes_of_our_own_retain_freed_memory() -> None:
-    reuse_freed_memory.cache_clear()
-    found = [map_items("settings", [1, 2], function=_settings_made, engine=engine) for engine in (THREADS, PROCESSES)]
-    assert found == [[0, 0], [1, 1]]
 
 
 def _pair(item: int) -> tuple[list[int], int]:
@@ -61,16 +50,6 @@ def test_results_are_reduced_in_order_a_few_at_a_time(items: int, monkeypatch: p
 
 def _combined(results: list[tuple[list[int], int]]) -> tuple[list[int], int]:
     return _joined(results) if results else ([], 0)
-
-
-def test_a_reduction_raises_the_first_failure_in_the_order_of_items() -> None:
-    def fail(item: int) -> tuple[list[int], int]:
-        if item in (11, 17):
-            raise InputError(f"input {item}")
-        return _pair(item)
-
-    with pytest.raises(InputError, match=r"^input 11$"):
-        map_reduce("stage", range(30), function=fail, combine=_combined, engine=THREADS)
 
 
 def test_the_first_failure_in_the_order_of_items_is_raised() -> None:
@@ -106,30 +85,6 @@ def test_a_bug_in_a_task_tells_where_it_was_but_none_of_its_values() -> None:
 
 def _throw(error: InputError) -> NoReturn:
     raise error
-
-
-@pytest.mark.parametrize("engine", [Engine("synchronous", 1), THREADS])
-def test_one_item_has_the_progress_and_errors_of_many(engine: Engine) -> None:
-    counted: list[tuple[str, int, int]] = []
-    watched = Engine(engine.scheduler, engine.workers, progress=lambda *counts: counted.append(counts))
-    assert map_merge("stage", [[3]], function=operator.neg, merge=tuple, engine=watched) == [(-3,)]
-    assert map_reduce("stage", [3], function=operator.neg, combine=sum, engine=watched) == -3
-    assert counted == [("stage", 1, 1), ("stage", 2, 2)]  # one progress over a stage, however often it is called
-    with pytest.raises(TaskFailed) as failed:
-        map_items("stage", ["home A"], function=operator.neg, engine=engine)
-    assert "home A" not in str(failed.value)
-
-
-def _process(_: int) -> tuple[int, int]:
-    return os.getpid(), threading.get_ident()
-
-
-@pytest.mark.parametrize("engine", [Engine("threads", 2), PROCESSES])
-def test_all_stages_of_a_run_share_one_pool(engine: Engine) -> None:
-    stages = ("read", "days", "sums")
-    workers = {one for stage in stages for one in map_items(stage, range(40), function=_process, engine=engine)}
-    assert len(workers) <= 2
-    assert len(replace(engine, chunk_bytes=1).pools) == 1
 
 
 def test_a_bounded_number_of_tasks_is_sent_ahead_of_the_results_that_are_read() -> None:

@@ -55,7 +55,6 @@ VALUES = {
 }  # fmt: skip
 """Column of the released number by kind of table, ending of the columns of its noise, and what a unit of it is."""
 SERIES = [*SENSITIVITIES]
-MONTHS = {"single": [], "monthly": ["2013-02", "2013-03"]}
 
 
 def stored(folder):

@@ -97,26 +97,6 @@ def test_every_figure_of_an_assessment_is_the_statement_s(made):
     assert statement["ledger"]["head"] in text
 
 
-def test_the_run_file_answers_the_rest(made):
-    text = filled(made, "impact-assessment").text
-    key = json.loads((made.folder / "release" / "SIGNATURE.json").read_text())["key"]
-    assert key  # the fingerprint below is that of the file's name
-    fingerprint = next((made.folder / "confidential" / "signing_keys").iterdir()).stem
-    answers = {
-        "contact": "us",
-        "source of the data": r"Grid \| Ltd",
-        "data subjects": "people in 3 households of homes, days from 2013-01-01 on",
-        "retention": "30 days after the day, by whole months, once it is released",
-        "witness in another place": f"`{made.folder}/elsewhere/homes.witness`",
-        "verification by recipients": f"yes; key: `{fingerprint}`",
-        "schedule, period": "archive: 2013-01-01 to 2013-01-05; a day is due",
-        "statistics published": "daily_mean (mean)",
-        "Smallest group": "2 households",
-    }
-    for row, answer in answers.items():
-        assert cells(text, row)[0].startswith(answer), row
-
-
 @pytest.fixture(scope="module")
 def modelled(houses, tmp_path_factory) -> Any:
     """A house with a model that was estimated from its readings, and one conflict between two files."""
@@ -161,25 +141,6 @@ def test_every_file_that_names_a_household_is_at_a_named_place(world, request):
     assert f"| `{house.folder}/roster.csv` |" in text
 
 
-def test_an_archive_keeps_readings_until_they_are_removed(houses, tmp_path):
-    house = houses(tmp_path)
-    house.fill([FIRST])
-    house.write(FIRST, FIRST)
-    text = filled(house, "erase").text
-    assert cells(text, "stored readings")[1].startswith("until you remove them")
-
-
-@pytest.mark.parametrize("name", TEMPLATES)
-def test_before_the_first_release_the_figures_are_the_limits(houses, tmp_path, name):
-    house = written(houses(tmp_path))
-    text = filled(house, name).text
-    assert "nothing is released yet" in text
-    if name == "impact-assessment":
-        assert cells(text, "day |") == ["0", "1", "0.5", BLANK]
-        assert cells(text, "total |") == ["0", "1", "30", BLANK]
-    assert not (house.folder / "book" / "ledger.sqlite").exists()
-
-
 def test_a_file_is_private_never_overwritten_and_never_handed_over(made, tmp_path):
     result, release = filled(made, "erase"), made.folder / "release"
     result.write(tmp_path / "erase.md", release)
@@ -202,12 +163,3 @@ def test_the_command_s_json_names_no_path(made, houses, tmp_path):
     shown = CliRunner().invoke(app, ["template", "erase", str(house.run_file)])
     assert shown.stdout.startswith("# Erasure of a household: homes")
     assert CliRunner().invoke(app, ["template", "other", str(house.run_file)]).exit_code == 2
-
-
-def test_the_pages_show_the_same_files_and_no_flow_uses_them():
-    for name, path in (("operate", PAGES["erase"]), ("privacy", PAGES["impact-assessment"])):
-        link = f"[The template](../{path.relative_to(ROOT)}) <!-- the page itself -->"
-        assert link in (ROOT / "docs" / f"{name}.md").read_text().splitlines()
-    flows = ROOT / "flows" / "agedp_flows"
-    users = [path.name for path in flows.rglob("*.py") if "filled_templates" in path.read_text()]
-    assert users == ["ledger_commands.py"]

@@ -173,6 +173,18 @@ def test_a_household_with_many_readings_is_counted_in_full():
     assert by_phase.tolist() == [1826] * 47 + [1825]
 
 
+def test_findings_are_of_the_chosen_households_and_days(two_months):
+    """A has every second half-hour on 10 days; the days of B, and A's later ones, are complete."""
+    start, household = two_months["interval_start"], two_months["household_id"]
+    early = start < pd.Timestamp("2026-01-15", tz="UTC")
+    table = two_months[~((household == "A") & early & (start.dt.minute == 30))]
+    days = ("2026-01-05", "2026-01-14")
+    assert [finding.name for finding in agedp.findings(table, households=["B"])] == []
+    assert [finding.name for finding in agedp.findings(table, days=("2026-01-15", "2026-02-13"))] == []
+    [found, *_] = agedp.findings(table, households=["A"], days=days)
+    assert (found.name, found.number) == ("interval", 10)
+
+
 def test_parts_are_some_households_each(two_months, monkeypatch):
     states = agedp.quantize(two_months, states=4)
     monkeypatch.setattr("agedp.calibration.quantize._PART_READINGS", 100)
@@ -189,15 +201,3 @@ def test_a_month_without_a_usable_day_has_no_states(two_months):
     states = agedp.quantize(table, states=2, edges=[10_000], step="day")
     assert states.frame["interval_start"].dt.month.unique().tolist() == [2]
     assert quantize(stored_period(table, "day"), edges="quantile", n_states=2, engine=stored_periods[-1].engine).shape
-
-
-def test_findings_are_of_the_chosen_households_and_days(two_months):
-    """A has every second half-hour on 10 days; the days of B, and A's later ones, are complete."""
-    start, household = two_months["interval_start"], two_months["household_id"]
-    early = start < pd.Timestamp("2026-01-15", tz="UTC")
-    table = two_months[~((household == "A") & early & (start.dt.minute == 30))]
-    days = ("2026-01-05", "2026-01-14")
-    assert [finding.name for finding in agedp.findings(table, households=["B"])] == []
-    assert [finding.name for finding in agedp.findings(table, days=("2026-01-15", "2026-02-13"))] == []
-    [found, *_] = agedp.findings(table, households=["A"], days=days)
-    assert (found.name, found.number) == ("interval", 10)

@@ -64,29 +64,3 @@ def test_a_frame_ends_in_readings_or_in_one_line(examples):
         assert keys.get("household") == "*" or rows["read"] == len(table)
 
     check()
-
-
-@pytest.mark.parametrize(
-    ("column", "slots"),
-    [
-        ([1704672000, 1704673800], [0, 1]),
-        ([1704672000.0, 1704673800.0], [0, 1]),
-        (["1704672000", "1704673800"], [0, 1]),
-    ],
-)
-def test_seconds_are_numbers_of_any_type(column, slots):
-    table = pd.DataFrame({"meter": "A", "at": column, "kwh": [1, 2]})
-    readings = agedp.read(table, columns=KEYS | {"time_format": "epoch"})
-    assert readings["interval_start"].dt.hour.mul(2).add(readings["interval_start"].dt.minute // 30).tolist() == slots
-
-
-def test_dates_and_times_of_day_are_of_any_type():
-    table = pd.DataFrame({"meter": "A", "day": [date(2024, 1, 8)] * 2, "clock": [time(0), time(0, 30)], "kwh": [1, 2]})
-    readings = agedp.read(table, columns=KEYS | {"time": ["day", "clock"]})
-    assert readings["energy_wh"].tolist() == [1000, 2000]
-
-
-def test_a_row_of_a_day_of_a_frame_has_its_half_hours():
-    table = pd.DataFrame({"meter": ["A"], "at": [pd.Timestamp("2024-01-08")], **{f"h{i}": [i] for i in range(48)}})
-    readings = agedp.read(table, columns=KEYS | {"energy": ["h0", "h47"]})
-    assert readings["energy_wh"].tolist() == [1000 * i for i in range(48)]

@@ -13,7 +13,7 @@ import pytest
 import agedp
 from agedp.setup.run_file_options import toml_value
 from agedp.setup.sample import sample
-from agedp_data.errors import InputError, RunFileError
+from agedp_data.errors import InputError
 from tests.agedp.test_first_lines import CASES, keys_of, shown
 
 HALF_HOURS = pd.date_range("2026-03-02 00:30", periods=14 * 48, freq="30min")
@@ -133,35 +133,8 @@ def test_a_column_that_may_be_the_household_is_asked_for_by_its_key():
     assert found["household_id"].unique().tolist() == ["home-A", "home-B"]
 
 
-@pytest.mark.parametrize(
-    ("columns", "error", "line"),
-    [
-        ({"stamp": None}, RunFileError, "stamp"),
-        ({"skip_lines": "x"}, RunFileError, 'columns={"skip_lines": "x"}'),
-        ({"where": 5}, RunFileError, "must be a table of columns and texts"),
-        ({"separator": 5}, RunFileError, 'columns={"separator": 5}: is not known'),
-        ({"time": True}, RunFileError, "time"),
-        ({"househld": "meter"}, RunFileError, "columns= has no key 'househld'; did you mean 'household'?"),
-        ({"energy": "nope"}, InputError, "not a column of the header"),
-        ({"unit": "MWh"}, RunFileError, 'columns={"unit": "MWh"}: is not known'),
-    ],
-)
-def test_an_odd_key_beside_inferred_ones_is_refused_in_one_line(columns, error, line):
-    table = frame_of(HALF_HOURS.tz_localize("Europe/London"))
-    with pytest.raises((InputError, RunFileError)) as caught:
-        agedp.read(table, columns=columns)
-    assert isinstance(caught.value, error)
-    assert line in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
 def test_nothing_is_inferred_from_a_stream_that_is_read_once():
     table = pa.Table.from_pandas(frame_of(HALF_HOURS.tz_localize("Europe/London")))
     with pytest.raises(InputError, match=r"a stream is read once.*reader\.read_all"):
         agedp.read(table.to_reader())
     pd.testing.assert_frame_equal(agedp.read(table.to_reader().read_all()), agedp.read(table))
-
-
-def test_a_key_that_was_read_off_must_be_one_of_the_columns():
-    with pytest.raises(InputError, match=r"read_off=\['stam'\]: is no key of columns"):
-        agedp.read(frame_of(HALF_HOURS), columns=explicit_columns(), read_off=["stam"])

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import csv
-import json
 import stat
-import tomllib
 from datetime import date
 
-import jsonschema
 import pytest
 
 from agedp.pipeline import sanitise
-from agedp.setup import sample as samples
 from agedp.setup.init_run_file import init
 from agedp.setup.run_file_options import toml_of
 from agedp.setup.sample import sample
 from agedp_data.config import load
 from agedp_data.datasets.synthetic import write_ausgrid, write_london
-from agedp_data.errors import AgedpError, InputError, RunFileError
+from agedp_data.errors import InputError, RunFileError
 from agedp_data.roster import read_roster
 
 WRITERS = {"london": write_london, "ausgrid": write_ausgrid}
@@ -68,18 +64,6 @@ def test_a_fresh_run_file_asks_for_each_decision_in_one_line(tmp_path, london):
         path.write_text(path.read_text().replace(f"# decide: {key} ", f"{key} "))
     assert asked == {"min_households", "clamp_kwh", "epsilon_per_day", "max_day_epsilon", "epsilon_total"}
     load(path)
-
-
-def test_the_run_file_names_its_schema_and_keeps_an_existing_one(tmp_path, london):
-    path = init([str(tmp_path / "in")], folder=tmp_path).run_file
-    directive, schema = path.read_text().splitlines()[0], tmp_path / "run.schema.json"
-    assert directive == f"#:schema ./{schema.name}"
-    raw = tomllib.loads(path.read_text().replace("# decide: ", ""))
-    jsonschema.validate(json.loads(json.dumps(raw, default=str)), json.loads(schema.read_text()))
-    path.unlink()
-    schema.write_text("mine")
-    init([str(tmp_path / "in")], folder=tmp_path)
-    assert schema.read_text() == "mine"
 
 
 @pytest.mark.parametrize(("dataset", "place"), [("london", "in"), ("ausgrid", "in"), ("london", ".")])
@@ -141,23 +125,3 @@ def test_a_sample_runs_and_the_same_again_leaves_it_alone(tmp_path, dataset):
     release = sanitise(folder / f"{dataset}.toml")
     release.verify()
     assert release.statement["days"]["released"] == 4
-
-
-def test_a_sample_that_fails_or_is_killed_leaves_no_folder(tmp_path, monkeypatch):
-    def fails(*_, **__):
-        raise KeyboardInterrupt
-
-    with pytest.raises(AgedpError, match="at least 1"):
-        sample("london", tmp_path / "s", households=0, days=3, seed=1)
-    with monkeypatch.context() as patch:
-        patch.setattr(samples, "write_roster", fails)
-        with pytest.raises(KeyboardInterrupt):
-            sample("london", tmp_path / "s", households=3, days=3, seed=1)
-    assert list(tmp_path.iterdir()) == []
-    (tmp_path / ".s.making" / "input").mkdir(parents=True)
-    (tmp_path / ".s.making" / "input" / "half.csv").write_text("half")
-    (tmp_path / "s").mkdir()  # an empty folder is filled
-    sample("london", tmp_path / "s", households=3, days=3, seed=1)
-    assert not (tmp_path / "s" / "input" / "half.csv").exists()
-    with pytest.raises(InputError, match="did you mean 'london'"):
-        sample("lonodn", tmp_path / "s", households=3, days=3, seed=1)

@@ -270,14 +270,6 @@ def fortnight() -> pd.DataFrame:
 OF_TWO = {**TERMS, "min_households": 2}
 
 
-def test_a_table_has_rows_of_weeks_and_skipped_days(fortnight, fixed_noise):
-    weeks = agedp.release(fortnight, **OF_TWO, every="week", accept=["useless"]).table
-    # days 7 to 13, of which the last names the row: 48 half-hours x 2 households x (7 x 100 + 6 + 7 + ... + 12) Wh
-    assert {f"{day:%Y-%m-%d}": value - 7 for day, value in weeks["noisy_sum_wh"].items()} == {"2013-01-13": 96 * 763}
-    days = agedp.plan(fortnight, **OF_TWO, skip_days=["2013-01-03", pd.Timestamp("2013-01-05 12:00")]).table
-    assert {*range(1, 15)} - {*days["day"].dt.day} == {3, 5}
-
-
 def test_an_epsilon_of_float_arithmetic_is_cut_and_named(fortnight, caplog):
     cap = 0.8999999999999999
     promise = agedp.Classical(

@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import json
-import shutil
-from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
 
 import pytest
 
-from agedp.local_files.atomic_files import FileNotice
 from agedp.pipeline import run_stages, sanitise
-from agedp.stage_values import Delivery
-from agedp.stages.report import is_report_current, note_report
 from agedp_data.errors import InputError
 from agedp_flows.artifacts import report_text, warning_text
-from tests.books import forget, spoil
 from tests.command import agedp
 
 FIRST = date(2013, 1, 1)
@@ -110,57 +104,3 @@ def test_readings_stay_until_they_are_recorded(homes, monkeypatch):
     monkeypatch.setattr(RECORD, full)
     monkeypatch.setattr("agedp.stages.report.remove_old_months", failing)
     assert len(run(homes).failures) == 1  # retention is not reached
-
-
-def edit_page(house):
-    page = house.folder / "confidential" / "report.html"
-    page.write_bytes(page.read_bytes().replace(b"days released", b"days relaesed"))
-
-
-def name_again(house):
-    house.edit(('title = "Made up"', 'title = "Named again"'))
-
-
-def join(house):
-    house.roster([(home, FIRST, None) for home in "ABC"] + [("D", FIRST + timedelta(days=9), None)])
-
-
-CHANGES = (
-    edit_page,
-    name_again,
-    join,
-    lambda house: (house.folder / "confidential" / "report.html").unlink(),
-    lambda house: spoil(house.folder / "confidential", "report"),
-    lambda house: forget(house.folder / "confidential", "coverage"),
-)
-
-
-def test_the_report_is_current_until_something_changes(homes, monkeypatch):
-    delivery = run(homes).delivery
-    monkeypatch.setattr(REPORT, failing)
-    assert run(homes).failures == ()  # the report was not made again
-    folder, before = homes.folder, homes.folder.with_name("before")
-    shutil.copytree(folder, before)
-
-    def is_current(delivery: Delivery = delivery) -> bool:
-        session = homes.session(today=FIRST + timedelta(days=3))
-        return is_report_current(session.run, session.open_ledger, delivery)
-
-    assert is_current()
-    assert not is_current(replace(delivery, contents=()))
-    for change in CHANGES:
-        change(homes)
-        assert not is_current()
-        shutil.rmtree(folder)
-        shutil.copytree(before, folder)
-        session = homes.session(today=FIRST + timedelta(days=3))
-        note_report(session.run, session.open_ledger, delivery)
-        assert is_current()
-
-
-def test_a_report_with_a_warning_is_made_by_every_run(homes, monkeypatch):
-    run(homes)
-    (homes.folder / "confidential" / "report.html").unlink()
-    notice = FileNotice("a confidential file is damaged", "x is damaged")
-    monkeypatch.setattr(REPORT, lambda *_: (homes.folder / "confidential" / "report.html").touch() or (notice,))
-    assert [run(homes).notices for _ in range(2)] == [(notice,), (notice,)]

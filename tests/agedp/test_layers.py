@@ -1,43 +1,41 @@
-"""A mean with a list of clamps: what is its own beside the contract of every statistic; amended, charged, audited."""
+"""A mean with a list of clamps: what is its own beside the contract of every statistic; amended, planned, audited."""
 
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections import Counter
+from dataclasses import replace
+from datetime import date, timedelta
 
 import numpy as np
 import pytest
 
-from agedp import privacy_audit, synthetic_worlds
-from agedp.ledger_transfer import recover
-from agedp.reports.svg import format_number
+import agedp
+from agedp import privacy_audit
 from agedp.stages.amend import amend, preview_amendment
 from agedp_data.audit.lower_bounds import AuditDatasets
-from agedp_data.epsilon import NANO
 from agedp_data.series.layered_mean import Layer
 from agedp_data.series.series_terms import layer_number
 from agedp_flows.text.plan_text import amendment_lines
-from tests.agedp.six_homes import DAYS, FIRST, HOMES, TODAY, build, day, energy
+from agedp_flows.text.run_text import skips_count_text
+from tests.agedp.released_rows import Row
 
-CLAMPS = (2, 10, 40)
-LAYERED = "[2, 10, 40]\nshare = [0.5, 0.3, 0.2]\nmissing_kwh = 3"
 AVERAGES, UPPER = "daily_averages.parquet", "daily_average_layers.parquet"
-CAPS = "max_day_epsilon = 0.6\nepsilon_total = 9\n"
-MODEL = '[model]\nsource = "declared"\nbasis = "made up"\nassume = "markov"\nkernel = "kernel.csv"\n'
-PROMISES = {
-    "classical": "epsilon_per_day = 0.5\n",
-    "age-dependent": 'age_days = 2\nrisk = 0.5\nmethod = "tight"\nsecret = "day"\n',
-    "neighbourhood": 'delta_kwh = 4\nwindow_days = 3\nepsilon_per_window = 0.5\nspend = "per-request"\n',
-}
+FIRST, DAYS = date(2013, 1, 1), 4
+PROMISE = 'notion = "classical"\nage_days = 0\nepsilon_per_day = 0.5\nmax_day_epsilon = 0.6\nepsilon_total = 9\n'
 
 
-def test_clamps_are_amended_there_and_back_and_no_day_is_drawn_again(houses, tmp_path):
-    house = build(houses(tmp_path))
-    promise = f'notion = "classical"\nage_days = 0\n{PROMISES["classical"]}{CAPS}'
+def day(number):
+    return FIRST + timedelta(days=number)
+
+
+def test_clamps_are_amended_there_and_back_and_no_day_is_drawn_again(house):
+    house.fill([day(number) for number in range(DAYS)], households="ABCDEF")
     clamps = ["2", "[2, 10]\nshare = [0.7, 0.3]", "[3, 10, 40]\nshare = [0.5, 0.3, 0.2]", "2"]
     for number, clamp in enumerate(clamps):
-        house.write(FIRST, day(30), mode="live", promise=promise, clamp=clamp)
+        house.write(FIRST, day(30), mode="live", promise=PROMISE, clamp=clamp)
         if number:
             preview = preview_amendment(house.session(today=day(number)))
             assert {change.key.rpartition(".")[2] for change in preview.changes} <= {"clamp_kwh", "share"}
@@ -69,46 +67,6 @@ def test_clamps_are_amended_there_and_back_and_no_day_is_drawn_again(houses, tmp
     words = (house.release.path / "STATEMENT.md").read_text()
     assert 'series.daily_mean.clamp_kwh: "2" -> ["2","10"]' in words
     assert 'series.daily_mean.clamp_kwh: ["3","10","40"] -> "2"' in words
-
-
-@pytest.mark.parametrize("notion", PROMISES)
-def test_every_notion_charges_the_sum_of_the_layers_to_the_day(houses, tmp_path, notion):
-    house = build(houses(tmp_path))
-    (house.folder / "kernel.csv").write_text("0.9,0.1\n0.2,0.8\n")
-    promise = f'notion = "{notion}"\n{PROMISES[notion]}{CAPS}'
-    house.write(FIRST, day(DAYS - 1), promise=promise, clamp=LAYERED, rest=MODEL if notion == "age-dependent" else "")
-    house.run(today=TODAY)
-    house.release.verify()
-    rows = house.rows()
-    assert [row.sensitivity for row in rows] == [2000, 8000, 30_000] * DAYS
-    recover(house.folder / "release", f"sqlite:///{house.folder / 'again.sqlite'}", at=TODAY)
-    assert [row.values for row in house.rows(name="again.sqlite")] == [row.values for row in rows]
-    of_days = [rows[start : start + 3] for start in range(0, len(rows), 3)]
-    stated = {bound.name: bound.epsilon for bound in house.release.read_statement().bounds}
-    assert float(stated["day"]) == pytest.approx(max(sum(row.loss for row in of) for of in of_days) / NANO, abs=1e-9)
-    assert float(stated["total"]) == pytest.approx(sum(row.loss for row in rows) / NANO, abs=1e-9)
-    account = house.release.read_statement().household_account
-    assert (account.day, account.total) == (stated["day"], stated["total"])  # the register counts every layer
-    # under "neighbourhood" the shares are of the loss about a change of 4 kWh, which a layer meets up to its width
-    parts = [min(4000, row.sensitivity) / row.scale if notion == "neighbourhood" else row.loss for row in of_days[0]]
-    assert np.array(parts) / sum(parts) == pytest.approx([0.5, 0.3, 0.2], rel=1e-6)
-    if notion == "neighbourhood":
-        small = [sum(min(4000, row.sensitivity) / row.scale for row in of) for of in of_days]
-        window = max(sum(small[:3]), sum(small[1:]))
-        assert float(stated["change of 4 kWh, window of 3 days"]) == pytest.approx(window, rel=1e-6)
-        assert window <= 0.5
-
-
-def test_the_clamp_of_layer_1_and_of_the_sum_are_in_the_confidential_report(houses, tmp_path):
-    house = build(houses(tmp_path))
-    house.write(FIRST, day(DAYS - 1), clamp=LAYERED)
-    house.run(today=TODAY)
-    page = (house.folder / "confidential" / "report.html").read_text()
-    names = ("a daily mean", "the sum of the layers up to daily_mean/2", "the sum of the layers up to daily_mean/3")
-    used = [energy(home, i) for home in HOMES for i in range(DAYS) if (home, i) != ("E", 2)]
-    for clamp, name in zip(CLAMPS, names, strict=True):
-        lost_kwh = sum(max(wh / 1000 - clamp, 0) for wh in used) / len(HOMES) / DAYS
-        assert f"The clamp lowers {name} by {format_number(lost_kwh)} kWh per household on average." in page
 
 
 AUDITED = AuditDatasets(60, 1, varying_groups=20, days=2, ledgers=1)
@@ -147,11 +105,46 @@ def test_the_audit_exposes_a_layer_that_is_cut_wrongly(house, monkeypatch, attri
     assert any(re.search(fault, found) for found in audited(house).faults)
 
 
-def test_synthetic_households_lie_in_every_layer(house):
-    house.roster([("A", FIRST, None)])
-    house.write(FIRST, day(3), clamp=LAYERED)
-    run = house.context().run_file
-    bits = np.zeros(AUDITED.groups, bool)
-    worlds = synthetic_worlds.SyntheticWorlds.of(run, AUDITED, group_bits=bits, household_bits=bits)
-    totals = np.maximum(worlds.varying_wh, 0).sum(axis=-1).ravel()
-    assert all(((totals > 1000 * low) & (totals < 1000 * high)).any() for low, high in ((0, 2), (2, 10), (10, 40)))
+HOURLY = {"A": 100, "B": 1000}
+
+
+def test_plans_and_tables_of_readings_take_layers(tmp_path):
+    import pandas as pd
+
+    times = pd.date_range("2013-01-01", periods=96, freq="30min", tz="UTC")
+    readings = pd.concat(
+        pd.DataFrame({"household_id": home, "interval_start": times, "energy_wh": wh}) for home, wh in HOURLY.items()
+    )
+    options = {"clamp_kwh": [10, 50], "share": [0.75, 0.25], "min_households": 1}
+    promise = agedp.Classical(
+        epsilon_per_day=1, max_day_epsilon=1, epsilon_total=9, accept=["useless", "no-credit", "total"]
+    )
+    planned = agedp.plan(readings, promise=promise, **options)
+    assert planned.table["series"].tolist() == ["use/1", "use/2"] * 2
+    assert planned.table["epsilon"].tolist() == [0.75, 0.25] * 2
+    expected = [2**0.5 * 10 / 0.75 / 2, 2**0.5 * 40 / 0.25 / 2]
+    assert planned.table["noise_sd_kwh"].tolist() == pytest.approx(expected * 2, rel=1e-6)
+    [compared] = agedp.compare(readings, [promise], **options).to_dict("records")
+    assert (compared["epsilon_max"], compared["epsilon_sum"]) == (1, 2)
+    assert compared["noise_of"] == "use, layer 1, up to 10 kWh"
+    noises = [compared[name] for name in ("noise_sd_kwh", "noise_sd_of_sum_kwh")]
+    assert noises == pytest.approx([expected[0], math.hypot(*expected)], rel=1e-6)
+    assert compared["noise_sd_of_sum_kwh"] > 10 * compared["noise_sd_kwh"]
+    notions = planned.compare().dropna(subset="noise_sd_kwh")
+    assert set(notions["noise_of"]) == {"use, layer 1, up to 10 kWh"}
+    ratios = notions["noise_sd_of_sum_kwh"] / notions["noise_sd_kwh"]
+    assert ratios.tolist() == pytest.approx([math.hypot(*expected) / expected[0]] * len(ratios), rel=1e-6)
+    released = agedp.release(readings, promise=promise, **options)
+    released.verify()
+    assert [*released.folder.layers()] == [UPPER]
+    assert released.table["households"].tolist() == [2, 2]
+    assert timedelta(days=1) == released.table.index[1] - released.table.index[0]
+
+
+def test_a_day_skipped_in_some_series_is_counted_by_its_releases():
+    one = Row("2013-01-01", (1,))
+    skipped = replace(one, state="skipped", series="night")
+    assert skips_count_text([one, skipped]) == "1 release on 1 of the same days"
+    next_day = [replace(row, day="2013-01-02", state="skipped") for row in (one, skipped)]
+    assert skips_count_text([one, skipped, *next_day]) == "1 release on 1 of the same days and 1 other day"
+    assert skips_count_text([one]) == ""

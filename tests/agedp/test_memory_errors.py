@@ -58,18 +58,6 @@ def test_a_memory_error_while_a_file_is_read_is_one_line_that_names_it(tmp_path,
     assert not (tmp_path / "begun" / "run.toml").exists()
 
 
-def test_a_memory_error_of_any_other_step_is_one_line(tmp_path, monkeypatch):
-    def exhausted(*_, **__):
-        raise MemoryError
-
-    for name in ("write_part", "deduplicate_months"):
-        with monkeypatch.context() as patch:
-            patch.setattr(ingest, name, exhausted)
-            ended = agedp("init", write(tmp_path, "csv").name, "--in", name, folder=tmp_path)
-        assert (ended.status, ended.out, ended.err.count("\n")) == (2, "", 1), ended.err
-        assert "more memory than the process can have" in ended.err
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("kind", ["csv.gz", "parquet"])
 def test_a_real_bomb_under_a_limit_of_memory_is_one_line(tmp_path, kind):
@@ -94,3 +82,15 @@ def test_a_real_bomb_under_a_limit_of_memory_is_one_line(tmp_path, kind):
     assert (ended.returncode, ended.stdout) == (2, ""), ended.stderr[-2000:]
     assert ended.stderr.startswith("agedp: ")
     assert ended.stderr.count("\n") == 1
+
+
+def test_a_memory_error_of_any_other_step_is_one_line(tmp_path, monkeypatch):
+    def exhausted(*_, **__):
+        raise MemoryError
+
+    for name in ("write_part", "deduplicate_months"):
+        with monkeypatch.context() as patch:
+            patch.setattr(ingest, name, exhausted)
+            ended = agedp("init", write(tmp_path, "csv").name, "--in", name, folder=tmp_path)
+        assert (ended.status, ended.out, ended.err.count("\n")) == (2, "", 1), ended.err
+        assert "more memory than the process can have" in ended.err

@@ -81,15 +81,6 @@ def test_a_half_hour_that_lacks_a_meter_of_the_day_is_missing(house):
     assert means(house) == [0.12, 0.15, 0.15, 0.15]
 
 
-def test_a_day_that_lacks_a_meter_of_its_household_is_missing(house):
-    """M2 has no row on the first two days, and no file has M4."""
-    prepare(house)
-    deliver(house, "a.csv", DAYS, ["M1", "M3"])
-    deliver(house, "b.csv", DAYS[2:], ["M2"])
-    house.run()
-    assert means(house) == [0.04, 0.04, 0.07, 0.07]
-
-
 def test_channels_of_several_meters_add_up(house):
     """Meter 1 has channels 1 and 2, and so has meter 2, whose names are the channels' names."""
     prepare(house)
@@ -154,15 +145,6 @@ def test_a_first_roster_has_the_households_of_the_meters(house, monkeypatch):
     assert run_file["population"]["meters"] == str(file_of_meters)
 
 
-def test_init_refuses_a_file_of_meters_and_writes_nothing(house):
-    deliver(house, "a.csv", DAYS)
-    write_meters(house, "M1,A,2013-13-01,")
-    given = toml_of({"meters": str(house.folder / "meters.csv")})
-    with pytest.raises(InputError, match=r"^\[population\] meters: line 2"):
-        init([str(house.folder / "input")], folder=house.folder, options=given)
-    assert not (house.folder / "run.toml").exists()
-
-
 @pytest.mark.parametrize(
     ("lines", "problem"),
     [
@@ -180,10 +162,3 @@ def test_a_file_of_meters_that_cannot_be_is_refused_by_its_line(tmp_path, lines,
         read_meters(str(tmp_path / "meters.csv"))
     assert "meters.csv" not in str(error.value)
     assert "meters.csv" in error.value.private
-
-
-def test_a_file_of_meters_in_the_release_folder_is_refused(house):
-    prepare(house)
-    house.edit(('meters = "meters.csv"', 'meters = "release/meters.csv"'))
-    with pytest.raises(RunFileError, match=r"\[population\] meters: lies in the release folder"):
-        house.run()

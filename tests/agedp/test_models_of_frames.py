@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -96,44 +95,6 @@ def test_a_model_is_the_same_from_states_and_from_a_run_file(folder, readings, t
         found.save(tmp_path / "saved")
 
 
-def test_a_release_under_a_model_states_its_bounds(readings):
-    states = agedp.quantize(readings, states=3, step="day")
-    model = agedp.calibrate(states, **HOW)
-    promise = agedp.Temporal(
-        alpha=1,
-        horizon_days=40,
-        budget="exact",
-        max_day_epsilon=0.5,
-        epsilon_total="unlimited",
-        accept=["useless", "no-credit", "total"],
-    )
-    keys = {"clamp_kwh": 40, "min_households": 5, "accept_unverified_model": True}
-    released = agedp.release(readings, promise=promise, model=model, **keys)
-    leakage = released.bounds.set_index("name").loc["temporal leakage"]
-    assert leakage["kind"] == "conditional"
-    assert leakage["epsilon"] <= 1
-    assert released.statement["model"]["source"] == "estimated"
-    assert len(model.goodness_of_fit) == 3 * len(model.households)
-
-
-def test_a_declared_curve_needs_no_readings(readings):
-    curve = agedp.DeclaredCurve([1, 7], [0.5, 0.1], basis="a study")
-    promise = agedp.AgeDependent(
-        age_days=7,
-        method="total_variation",
-        secret="day",  # noqa: S106
-        risk=0.3,
-        max_day_epsilon=1,
-        epsilon_total="unlimited",
-        accept=["useless", "no-credit", "total"],
-    )
-    first = date(2012, 11, 25)
-    released = agedp.release(
-        readings, promise=promise, clamp_kwh=40, min_households=5, model=curve, first_day=first, last_day=first
-    )
-    assert released.bounds.set_index("name").loc["risk", "epsilon"] <= 0.3
-
-
 def test_every_half_hour_has_a_state_and_what_has_none_is_counted():
     """100 half-hours of London local time: two days, and four half-hours of a third; another household has less."""
     times = pd.date_range("2026-01-05", periods=100, freq="30min", tz="UTC")
@@ -173,3 +134,23 @@ def test_what_is_missing_is_one_line(readings, ask, error, message):
     states = agedp.quantize(readings, states=3, step="day")
     with pytest.raises(error, match=message):
         ask(states, readings)
+
+
+def test_a_release_under_a_model_states_its_bounds(readings):
+    states = agedp.quantize(readings, states=3, step="day")
+    model = agedp.calibrate(states, **HOW)
+    promise = agedp.Temporal(
+        alpha=1,
+        horizon_days=40,
+        budget="exact",
+        max_day_epsilon=0.5,
+        epsilon_total="unlimited",
+        accept=["useless", "no-credit", "total"],
+    )
+    keys = {"clamp_kwh": 40, "min_households": 5, "accept_unverified_model": True}
+    released = agedp.release(readings, promise=promise, model=model, **keys)
+    leakage = released.bounds.set_index("name").loc["temporal leakage"]
+    assert leakage["kind"] == "conditional"
+    assert leakage["epsilon"] <= 1
+    assert released.statement["model"]["source"] == "estimated"
+    assert len(model.goodness_of_fit) == 3 * len(model.households)

@@ -170,26 +170,6 @@ def test_a_vector_of_days_outside_their_range_is_refused(terms, monkeypatch):
             vector(series, [4_000, day_wh])
 
 
-@pytest.mark.parametrize(("negative", "is_noted"), [("reject", False), ("zero", False), ("net", True)])
-def test_the_statement_of_a_net_input_says_that_an_export_counts_as_0(house, negative, is_noted):
-    (house.folder / "input").mkdir()
-    rows = [
-        f"{home},m,{datetime.combine(DAY, time()) + i * timedelta(minutes=30)},9" for home in "AB" for i in range(48)
-    ]
-    (house.folder / "input" / "a.csv").write_text("\n".join(["home,meter,at,wh", *rows]) + "\n")
-    house.roster([("A", DAY, None), ("B", DAY, None)])
-    house.write(
-        DAY,
-        DAY,
-        dataset="long",
-        rest="[input.columns]\n"
-        + "\n".join(f'{key} = "{value}"' for key, value in (COLUMNS | {"negative": negative}).items()),
-    )
-    house.run()
-    assert (NOTES.net_exports in house.release.statement["notes"]) == is_noted
-    assert (house.folder / "release" / "STATEMENT.md").read_text().count(NOTES.net_exports) == is_noted
-
-
 @pytest.mark.parametrize(("unit", "add", "most"), [("kWh", "meter", 1_789), ("W", "", 1_789)])
 def test_a_bound_of_a_reading_beyond_what_is_stored_is_refused(tmp_path, unit, add, most):
     columns = COLUMNS | {"unit": unit, "add": add}
@@ -201,3 +181,16 @@ def test_a_bound_of_a_reading_beyond_what_is_stored_is_refused(tmp_path, unit, a
                 load(tmp_path / "run.toml")
         else:
             load(tmp_path / "run.toml")
+
+
+@pytest.mark.parametrize("negative", ["zero", "net"])
+def test_the_statement_of_a_net_input_alone_says_that_an_export_counts_as_0(house, negative):
+    starts = [datetime.combine(DAY, time()) + i * timedelta(minutes=30) for i in range(48)]
+    rows = [f"{home},m,{start},9" for home in "AB" for start in starts]
+    (house.folder / "input").mkdir()
+    (house.folder / "input" / "a.csv").write_text("\n".join(["home,meter,at,wh", *rows]) + "\n")
+    house.roster([(home, DAY, None) for home in "AB"])
+    columns = [f'{key} = "{value}"' for key, value in (COLUMNS | {"negative": negative}).items()]
+    house.write(DAY, DAY, dataset="long", rest="\n".join(["[input.columns]", *columns, ""]))
+    house.run()
+    assert (NOTES.net_exports in house.release.statement["notes"]) == (negative == "net")

@@ -89,15 +89,6 @@ def test_the_same_call_draws_nothing_and_another_is_refused(released, files):
     assert Ledger.open(f"sqlite:///{released}/out-confidential/ledger.sqlite").rows() == rows
 
 
-def test_what_a_killed_call_left_is_taken_up(released, files, tmp_path):
-    shutil.copytree(released / "out-confidential", tmp_path / "out-confidential")
-    for name in ("run.toml", "ledger.sqlite"):
-        (tmp_path / "out-confidential" / name).unlink()
-    shutil.rmtree(tmp_path / "out-confidential" / "confidential")
-    release(files, tmp_path / "out", DISCOUNTED)
-    assert open_release(tmp_path / "out").statement["days"]["released"] == 5
-
-
 def test_missing_options_are_named_all_at_once(files, tmp_path):
     line = refused(files, tmp_path / "out", notion="temporal", clamp_kwh="20", period="all", epsilon_total="5")
     named = line.partition("Also give ")[2].partition(". ")[0].split(", ")
@@ -132,19 +123,6 @@ def test_rows_of_weeks_and_skipped_days_are_of_the_days_of_the_files(three_weeks
     live = {**CLASSICAL, "mode": "live", "first_day": "2030-01-01", "age_days": "1", "corrections": "later-file"}
     written = init(three_weeks, folder=tmp_path, options=toml_of({**live, "skip_days": "2030-01-03"}))
     assert load(written.run_file).schedule.skip_days == (date(2030, 1, 3),)
-
-
-@pytest.mark.parametrize(
-    ("options", "line"),
-    [
-        ({"every": "month"}, "--every month: has no whole period between 2013-01-01 and 2013-01-20"),
-        ({"every": "fortnight"}, '--every fortnight: is not known; write "day" | "week"'),
-        ({"skip_days": "2013-01-21"}, "--skip-days [2013-01-21]: names 2013-01-21, which is not a day of the period"),
-        ({"skip_days": "soon"}, "--skip-days ["),
-    ],
-)
-def test_a_row_of_no_day_of_the_files_is_refused(three_weeks, tmp_path, options, line):
-    assert line in refused(three_weeks, tmp_path / "out", **CLASSICAL, **options)
 
 
 def test_two_equal_calls_at_once_calibrate_and_draw_once(files, tmp_path):
@@ -216,3 +194,12 @@ def test_calls_over_the_same_households_count_each_other(calls, tmp_path, monkey
         days = len(result.run.drawn)
         assert (account["day"], account["total"]) == (f"{number / 2:g}", f"{number * days / 2:g}")
     assert (tmp_path / "data" / "agedp" / "household_register.sqlite").exists()
+
+
+def test_what_a_killed_call_left_is_taken_up(released, files, tmp_path):
+    shutil.copytree(released / "out-confidential", tmp_path / "out-confidential")
+    for name in ("run.toml", "ledger.sqlite"):
+        (tmp_path / "out-confidential" / name).unlink()
+    shutil.rmtree(tmp_path / "out-confidential" / "confidential")
+    release(files, tmp_path / "out", DISCOUNTED)
+    assert open_release(tmp_path / "out").statement["days"]["released"] == 5

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from datetime import date, timedelta
+from types import SimpleNamespace
 
 import pytest
 
-from agedp.budget import series_by_contract
+from agedp.budget import period_cells, series_by_contract
 from agedp.stages.plan import forecast_run
 from agedp_data.epsilon import NANO
 from agedp_data.errors import RunFileError
 from agedp_data.notions.notion import losses_about_days
 from agedp_data.notions.publication import Publication
-from tests.agedp.conftest import CLASSICAL, ended_in_draw
 
 FIRST, LAST = date(2013, 1, 30), date(2013, 3, 3)  # from a Wednesday to a Sunday
 DAYS = [FIRST + timedelta(days=i) for i in range((LAST - FIRST).days + 1)]
 TODAY = date(2013, 3, 10)
-SUNDAYS = ["2013-02-10", "2013-02-17", "2013-02-24", "2013-03-03"]
 
 
 @pytest.fixture
@@ -32,33 +31,10 @@ def write(house, clamp='10\nevery = "week"', **keys):
     house.write(FIRST, LAST, clamp=clamp, **keys)
 
 
-def test_weeks_alone_are_published_planned_and_verified(weekly):
-    assert [release.row.day for release in forecast_run(weekly.session(today=TODAY)).now.planned] == SUNDAYS
-    weekly.run(today=TODAY)
-    weekly.release.verify()
-    assert {row.loss for row in weekly.rows()} == {NANO // 2}
-    bounds = {bound.name: bound.epsilon for bound in weekly.release.read_statement().bounds}
-    assert (bounds["day"], bounds["total"]) == ("0.5", "2")
-    assert weekly.release.read_statement().days.released == 28
-    assert [*weekly.release.series_tables()] == ["period_releases.parquet"]
-
-
-def test_a_live_run_draws_a_week_once_when_its_last_day_is_due(weekly):
-    write(weekly, mode="live", promise=f"age_days = 1\n{CLASSICAL}")
-    weekly.run(today=date(2013, 2, 11), hour=23)
-    assert not (weekly.folder / "ledger.sqlite").exists()
-    with ended_in_draw(1):
-        weekly.run(today=date(2013, 2, 12), hour=23)
-    for today in (date(2013, 2, 12), date(2013, 2, 13)):
-        weekly.run(today=today, hour=23)
-        assert [row.day for row in weekly.rows()] == SUNDAYS[:1]
-    weekly.run(today=date(2013, 2, 26), hour=23)
-    assert [row.day for row in weekly.rows()] == SUNDAYS[:3]
-    weekly.release.verify()
-
-
 def test_a_week_with_a_skipped_day_is_skipped(weekly):
     weekly.edit((f"last_day = {LAST}", f"last_day = {LAST}\nskip_days = [2013-02-13]"))
+    expected = forecast_run(weekly.session(today=FIRST)).forecast.history
+    assert [row.day for row in expected] == ["2013-02-10", "2013-02-24", "2013-03-03"]
     weekly.run(today=TODAY)
     assert [row.state for row in weekly.rows()] == ["released", "skipped", "released", "released"]
     weekly.release.verify()
@@ -88,3 +64,9 @@ def test_the_largest_day_of_a_run_counts_all_rows_that_cover_it(weekly):
     losses = losses_about_days(weekly.rows(), publication)
     assert max(losses.values()) == NANO // 2  # 0.35 by the week, 0.15 by the day
     assert min(losses.values()) == 3 * NANO // 20  # of a day before the first whole week
+
+
+def test_a_group_that_is_too_small_on_one_day_has_no_row_of_the_week():
+    counted = SimpleNamespace(cells=lambda day, by: (("A", 3), ("B", 3 if day != FIRST else 2)))
+    assert period_cells(counted, ("area",), DAYS[:7], 3) == (("A", 21),)
+    assert period_cells(counted, ("area",), DAYS[1:8], 3) == (("A", 21), ("B", 21))

@@ -91,13 +91,6 @@ def test_a_day_is_given_up_at_the_instant_at_which_its_patience_ends(house, unti
     assert [one.given_up for one in due_of(house.context(as_of=day(until)))] == [True] * given_up
 
 
-def test_households_of_a_due_day_are_those_of_the_roster_of_that_day(house):
-    house.roster([("A", D, None), ("B", day(1), day(1)), ("B", day(3), None)])
-    house.write(D, day(3))
-    due = due_of(house.context(today=day(9)))
-    assert [sum(number for _, number in one.cells["daily_mean"]) for one in due] == [0, 2, 0, 2]
-
-
 @pytest.mark.parametrize(
     "marker", ["x" * 250 + "{day}", "loop/{day}"], ids=["a name too long with its date", "a ring of links"]
 )

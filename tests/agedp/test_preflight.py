@@ -118,15 +118,6 @@ def test_files_that_make_a_release_senseless_are_refused(house, case):
     assert [(text, error.private) for text in texts.split(" ... ") if text not in error.private] == []
 
 
-def test_hours_are_refused_though_the_first_rows_hide_them(house):
-    """So many households that the first rows of a file in the order of time are of one stamp."""
-    homes = [f"H{number:04d}" for number in range(2500)]
-    lines = rows(homes, [0], minutes=60)
-    prepare(house, sorted(lines, key=lambda line: line.split(",")[1]), homes=homes, days=1)
-    assert "interval: 2,500 of 2,500 households" in (private := refused(house).private)
-    assert "(60 minutes in 2,500 households)" in private
-
-
 def test_households_of_another_interval_or_without_days_are_refused(house):
     """Two of twelve households have hours in a file of half-hours; then one of ten delivers two of the days."""
     prepare(house, [*rows(TWELVE[:10], range(4)), *rows(TWELVE[10:], range(4), minutes=60)], homes=TWELVE)
@@ -219,16 +210,6 @@ def test_after_the_first_release_the_same_files_are_only_reported(house):
     assert {each.verdict for each in work.checked.findings} <= {"ok", "warning"}
 
 
-def test_a_run_beside_another_that_reports_the_same_days_finds_the_same(house, monkeypatch):
-    prepare(house, rows(HOMES, range(4)), mode="live", promise=LIVE, days=9)
-    house.run(today=day(2))
-    expected = findings(house)
-    counts = iter([0, 1])  # the other run reports its day between two readings of this one
-    monkeypatch.setattr(aggregate, "count_reported", lambda *_, **__: next(counts))
-    house.run(today=day(2))
-    assert findings(house) == expected
-
-
 def test_a_new_live_population_must_write_corrections(house):
     key = 'corrections = "set-aside"\n'
     prepare(house, rows(HOMES, [0, 1]), mode="live", promise=LIVE, days=9, edits=[(key, "")])
@@ -240,22 +221,6 @@ def test_a_new_live_population_must_write_corrections(house):
     house.run(today=day(2))
     house.edit((key, ""))  # a running series keeps what silence meant
     assert len(house.run(today=day(3)).released) == 1
-
-
-@pytest.mark.parametrize(
-    ("days", "what"),
-    [
-        ("[]", "must be a list of dates"),
-        ("[2013-01-09]", "names 2013-01-09, which is not a day of the period"),
-        ("[2013-01-02, 2013-01-02]", "names a day twice"),
-        ('["2013-01-02"]', "must be a date without quotes"),
-        (f"[{', '.join(str(day(number)) for number in range(4))}]", "lists every day of the period"),
-    ],
-)
-def test_skip_days_are_some_days_of_the_period(house, days, what):
-    prepare(house, [], edits=[("last_day", f"skip_days = {days}\nlast_day")])
-    with pytest.raises(RunFileError, match=what):
-        house.run()
 
 
 def test_a_day_with_few_usable_households_is_alerted_once(house):
@@ -302,3 +267,38 @@ def test_a_bad_file_of_a_later_night_is_named_to_the_operator(house, second, kin
         assert (alert["day"], alert["part"], alert["whole"]) == ("2013-01-02", 288, 576)
         [line] = alert_lines(work.alerts)
         assert line.startswith("warning: more than 5% of the rows of 1 input file are rejected: ")
+
+
+def test_hours_are_refused_though_the_first_rows_hide_them(house):
+    """So many households that the first rows of a file in the order of time are of one stamp."""
+    homes = [f"H{number:04d}" for number in range(2500)]
+    lines = rows(homes, [0], minutes=60)
+    prepare(house, sorted(lines, key=lambda line: line.split(",")[1]), homes=homes, days=1)
+    assert "interval: 2,500 of 2,500 households" in (private := refused(house).private)
+    assert "(60 minutes in 2,500 households)" in private
+
+
+def test_a_run_beside_another_that_reports_the_same_days_finds_the_same(house, monkeypatch):
+    prepare(house, rows(HOMES, range(4)), mode="live", promise=LIVE, days=9)
+    house.run(today=day(2))
+    expected = findings(house)
+    counts = iter([0, 1])  # the other run reports its day between two readings of this one
+    monkeypatch.setattr(aggregate, "count_reported", lambda *_, **__: next(counts))
+    house.run(today=day(2))
+    assert findings(house) == expected
+
+
+@pytest.mark.parametrize(
+    ("days", "what"),
+    [
+        ("[]", "must be a list of dates"),
+        ("[2013-01-09]", "names 2013-01-09, which is not a day of the period"),
+        ("[2013-01-02, 2013-01-02]", "names a day twice"),
+        ('["2013-01-02"]', "must be a date without quotes"),
+        (f"[{', '.join(str(day(number)) for number in range(4))}]", "lists every day of the period"),
+    ],
+)
+def test_skip_days_are_some_days_of_the_period(house, days, what):
+    prepare(house, [], edits=[("last_day", f"skip_days = {days}\nlast_day")])
+    with pytest.raises(RunFileError, match=what):
+        house.run()

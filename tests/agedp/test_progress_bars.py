@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import re
-import sys
-from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -53,31 +51,7 @@ def test_a_terminal_shows_a_bar_for_each_stage_to_its_end(monkeypatch, files):
         assert number == total != "0"
 
 
-def test_a_notebook_shows_one_page_that_is_replaced(monkeypatch, files):
-    pages: list[str] = []
-
-    def display(bars: Progress, *, display_id: bool) -> SimpleNamespace:
-        assert display_id
-        return SimpleNamespace(update=lambda shown: pages.append(shown._repr_mimebundle_([], [])["text/html"]))
-
-    fake = ModuleType("IPython.display")
-    fake.display = display  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "IPython.display", fake)
-    written = with_console(monkeypatch, force_jupyter=True)
-    run(files)
-    assert "quantizing" in pages[-1]
-    assert not re.search("MAC[0-9]", "".join(pages))
-    assert written.getvalue() == ""
-
-
 def test_a_pipe_gets_no_bars(monkeypatch, files):
     written = with_console(monkeypatch, force_terminal=False)
     run(files)
     assert written.getvalue() == ""
-
-
-def test_an_error_within_ends_the_bars(monkeypatch):
-    with_console(monkeypatch, force_terminal=True)
-    with pytest.raises(ZeroDivisionError), agedp.progress_bars():
-        _ = 1 / 0
-    assert SHOWN_PROGRESS.get() is None

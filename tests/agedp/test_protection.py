@@ -165,14 +165,6 @@ def test_one_command_releases_what_is_of_use(files, tmp_path):
     assert (again.status, "--protect was month and is year" in again.err) == (3, True)
 
 
-def test_what_is_given_stays_as_it_is_given(files, tmp_path):
-    given = ["--clamp-kwh", "25", "--every", "week", "--min-households", "7", "--set", "output.layout=monthly"]
-    agedp("init", files, "--in", tmp_path, "--quiet", "--protect", "month", "--epsilon", "5", *given)
-    run = written(tmp_path)
-    assert run["series"]["weekly_mean"] == {"statistic": "mean", "clamp_kwh": 25, "every": "week"}
-    assert (run["population"]["min_households"], run["output"]["layout"]) == (7, "monthly")
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -201,16 +193,6 @@ def test_what_cannot_be_is_refused_in_one_line(files, tmp_path, options, message
     assert message in ended.err
     assert len(ended.err.splitlines()) == 1
     assert not (tmp_path / "run.toml").exists()
-
-
-def test_what_publishes_without_noise_is_left_to_decide(files, tmp_path):
-    ended = agedp(
-        "init", files, "--in", tmp_path, "--json", *["--protect", "today", "--epsilon", "0.1", "--mode", "live"]
-    )
-    assert ended.status == 0, ended.err
-    assert json.loads(ended.out)["to_decide"] == [
-        "[model] step", "[model] publish", "[model] accept_unverified_model",
-    ]  # fmt: skip
 
 
 def test_rows_of_weeks_or_months_are_said_where_the_promise_chose_them(files, tmp_path):

@@ -1,18 +1,20 @@
-"""What a caller of `agedp.read`, `findings` and `release` is told: one line in the words of a call."""
+"""What a caller of `agedp` is told: one line in the words of a call; dates as they come out of data frames."""
 
 from __future__ import annotations
 
 import re
+from datetime import date, datetime, timedelta
 
 import pandas as pd
 import pyarrow as pa
 import pytest
 
 import agedp
+from agedp.pipeline import sanitise
 from agedp.preflight.input_checks import CAUSES, in_python, judge
 from agedp.preflight.rejected_days import Touched
 from agedp.setup.init_run_file import init
-from agedp_data.errors import REFUSED_INPUT, AgedpError, InputError, PreflightFailed, RunFileError
+from agedp_data.errors import InputError, RunFileError
 
 COLUMNS = {"household": "meter", "time": "at", "time_format": "iso", "stamp": "start", "zone": "UTC"}
 COLUMNS |= {"day_zone": "UTC", "energy": "kwh", "unit": "kWh"}
@@ -89,34 +91,36 @@ def test_no_text_of_a_finding_has_words_of_a_run_file(name):
     assert in_python(text) == text
 
 
-def test_numbers_for_names_of_columns_are_taken_as_text():
-    table = TABLE.set_axis([0, 1, 2], axis=1)
-    columns = {**COLUMNS, "household": 0, "time": 1, "energy": 2}
-    expected = agedp.read(TABLE, columns=COLUMNS)
-    pd.testing.assert_frame_equal(agedp.read(table, columns=columns), expected)
-    assert agedp.findings(table, columns=columns) == ()
-    with pytest.raises(InputError, match='the header has "99" 0 times'):
-        agedp.read(table, columns={**columns, "time": 99})
-    wide = TABLE[["at", "kwh"]].assign(total=1.0).set_axis([7, 8, 9], axis=1)
-    columns = {**COLUMNS, "household": "*", "time": 7, "energy": "*", "ignore": [9]}
-    assert agedp.read(wide, columns=columns)["household_id"].unique().tolist() == ["8"]
+FIRST = date(2013, 1, 1)
+CLASSICAL = 'notion = "classical"\nage_days = 1\nepsilon_per_day = 0.5\nmax_day_epsilon = 0.5\nepsilon_total = 9\n'
 
 
-def test_a_refusal_of_a_table_has_the_one_public_text_and_its_cause_as_a_note():
-    with pytest.raises(PreflightFailed) as caught:
-        agedp.read(TABLE.iloc[::2], columns=COLUMNS)
-    assert str(caught.value) == REFUSED_INPUT
-    assert caught.value.__notes__ == [
-        "agedp: readings: readings are 60 minutes apart, not 30; write interval_minutes=60"
-    ]
+@pytest.fixture
+def rehearsal(house):
+    house.fill([FIRST + timedelta(days=i) for i in range(4)])
+    return house.write(FIRST, FIRST + timedelta(days=3), mode="rehearsal", promise=CLASSICAL)
 
 
-@pytest.mark.parametrize("promise", [{"notion": "classical"}, "classical"])
-def test_a_promise_that_is_none_is_refused_with_what_is_needed(promise):
-    readings = agedp.read(TABLE, columns=COLUMNS)
-    for function in (agedp.release, agedp.plan):
-        with pytest.raises(AgedpError, match=r"^promise: \w+ is no promise; give one of agedp.Classical, agedp.WEvent"):
-            function(readings, promise=promise, clamp_kwh=5, min_households=1)
+@pytest.mark.parametrize("moment", ["2013-01-04", datetime(2013, 1, 4, 17), pd.Timestamp("2013-01-04 23:59")])
+def test_a_date_may_be_text_or_an_instant_of_a_data_frame(rehearsal, house, moment):
+    # 1 and 2 January are due on the 3rd and on the 4th: each ends at midnight and is a day old then.
+    made = sanitise(rehearsal, as_of=moment)
+    assert made.table().day.tolist() == [pd.Timestamp("2013-01-01"), pd.Timestamp("2013-01-02")]
+    house.release.verify()
+    pd.testing.assert_frame_equal(made.table(), house.release.table())
+
+
+@pytest.mark.parametrize(
+    ("slip", "line"),
+    [
+        ({"as_of": "4/1/2013"}, r"^as_of = '4/1/2013': must be a date such as \"2026-04-01\"$"),
+        ({"scheduler": "thread"}, r'scheduler.*must be "threads", "processes", "local-cluster" or the address'),
+    ],
+)
+def test_a_slip_is_one_line_before_anything_is_read(rehearsal, house, slip, line):
+    with pytest.raises(RunFileError, match=line):
+        sanitise(rehearsal, **{"as_of": "2013-01-04", **slip})
+    assert not (house.folder / "ledger.sqlite").exists()
 
 
 def test_a_text_that_no_row_has_is_refused_with_those_that_there_are(tmp_path):
@@ -142,14 +146,3 @@ def test_a_text_that_no_row_has_is_refused_with_those_that_there_are(tmp_path):
         init([str(tmp_path / "a.csv")], folder=tmp_path, options=options)
     assert "imp" not in str(caught.value)
     assert caught.value.private.endswith("column dir has imp, exp, a, b, c")
-
-
-def test_a_suffix_that_no_channel_has_is_refused_with_those_that_there_are(tmp_path):
-    values = ",".join(["0.5"] * 48)
-    lines = ["100,NEM12,202601060000,MDA1,Ret1"]
-    for suffix in ("E1", "B1"):
-        lines += [f"200,6123456789,E1B1,,{suffix},N1,METER1,KWH,30,", f"300,20260105,{values},A,,,20260106000000,"]
-    (tmp_path / "a.csv").write_text("\n".join([*lines, "900"]) + "\n")
-    with pytest.raises(InputError) as caught:
-        init([str(tmp_path / "a.csv")], folder=tmp_path, options={("input", "suffixes"): '["E7"]'})
-    assert caught.value.private.endswith("that [input] suffixes asks for; in the first rows suffix has E1, B1")

@@ -11,7 +11,7 @@ import pytest
 import agedp
 from agedp.stages.release import ImpossibleSum
 from agedp_data.datasets.synthetic import write_london, write_roster
-from agedp_data.errors import ChainError, LedgerError, Refused, RunFileError
+from agedp_data.errors import ChainError, Refused, RunFileError
 from agedp_data.series.series_terms import EnergySeries
 
 FIRST, DAYS = date(2013, 1, 28), 7
@@ -80,34 +80,6 @@ def risk_by_kernel(known):
     return math.log1p(0.7**2 * math.expm1(z))
 
 
-def test_a_second_run_draws_nothing_and_writes_the_same_bytes(homes):
-    write(homes, promise=SMALL.format(4.5))
-    homes.run(today=TODAY)
-    before, rows = homes.files(), homes.rows()
-    work = homes.run(today=TODAY + timedelta(days=30))
-    assert work.due_days.due == ()
-    assert (homes.files(), homes.rows()) == (before, rows)
-    (homes.folder / "release" / "SHA256SUMS").unlink()  # cut off: mended, with the same draws
-    (homes.folder / "release" / "statement.json").write_bytes(b"{")
-    homes.run(today=TODAY)
-    assert (homes.files(), homes.rows()) == (before, rows)
-
-
-def test_at_the_total_the_days_before_are_published(homes):
-    write(homes, promise=SMALL.format(1.7))
-    with pytest.raises(Refused) as caught:
-        homes.run(today=TODAY)
-    assert caught.value.exit_status == 3
-    assert [row.day for row in homes.rows()] == [day(i).isoformat() for i in range(3)]
-    release = homes.release
-    release.verify()
-    assert list(release.table()["noisy_sum_wh"]) == [row.values[0] for row in homes.rows()]
-    assert release.statement["days"]["released"] == 3
-    true = homes.records("true_means")
-    assert [line["day"] for line in true] == [day(i) for i in range(3)]
-    assert [line["released_mean_kwh"] for line in true] == list(release.table()["mean_kwh"])
-
-
 def test_days_with_too_few_households_are_skipped_and_never_drawn(homes):
     ids = [line.split(",")[0] for line in (homes.folder / "roster.csv").read_text().splitlines()[1:]]
     homes.roster([(home, FIRST if i < 2 else day(3), None) for i, home in enumerate(ids)])
@@ -134,22 +106,6 @@ def test_a_sum_beyond_the_clamp_is_noticed_before_the_draw(homes, monkeypatch):
     with pytest.raises(ImpossibleSum):
         homes.run(today=TODAY)
     assert not homes.rows()
-
-
-def test_two_halves_of_a_rehearsal_are_one_whole(homes):
-    write(homes, mode="rehearsal", promise=SMALL.format(4.5) + "age_days = 2\n")
-    homes.run(as_of=day(6))
-    half = homes.rows()
-    homes.run()
-    rows = homes.rows()
-    assert [row.published_on for row in rows] == [day(i + 3).isoformat() for i in range(DAYS)]
-    assert rows[: len(half)] == half
-    assert len(half) == 4
-    assert homes.release.statement["rehearsal"] == 1
-    assert "REHEARSAL" in homes.files()["STATEMENT.md"].decode()
-    write(homes, promise=SMALL.format(4.5))
-    with pytest.raises(LedgerError, match="a rehearsal needs a ledger of its own"):
-        homes.run(today=TODAY)
 
 
 def test_true_means_are_read_by_one_call(house):

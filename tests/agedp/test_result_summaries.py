@@ -1,4 +1,4 @@
-"""What results show of themselves, in a terminal and in a notebook: never a household, its edges or its counts."""
+"""What results show of themselves: never a household, its edges or its counts; plots show what their tables say."""
 
 from __future__ import annotations
 
@@ -84,28 +84,6 @@ def test_the_search_finds_a_household_that_is_shown(results):
     assert secrets(results) & set(re.findall(r"[\w-]+", shown)) >= set(IDS)
 
 
-@pytest.mark.parametrize(
-    ("name", "facts"),
-    [
-        ("states", {"households": "3", "days": "2026-01-05 to 2026-03-05", "states": "4", "edges": "quantile"}),
-        ("states of days", {"states": "3", "step": "day", "edges": "given"}),
-        ("chains", {"chain": "homogeneous", "transitions": "confidential"}),
-        ("cyclic chains", {"chain": "cyclic"}),
-        ("model", {"min_visits": "2", "chain": "homogeneous", "figures_of_households": "confidential"}),
-        ("plan", {"notion": "classical", "rows": "60", "households": "3", "epsilon": "0.5", "noise_sd_kwh": "28.3"}),
-        ("release", {"notion": "classical", "released_days": "60", "population": "households"}),
-        ("smoothed", {"region": "none", "weather": "not used", "days": "2026-01-05 to 2026-03-05"}),
-    ],
-)
-def test_counts_and_public_facts_are_shown(results, name, facts):
-    """sqrt(2) x 30 kWh / (3 x 0.5) is 28.3."""
-    result = results[name]
-    for key, value in facts.items():
-        assert f"{key}={value}" in repr(result)
-        assert f"<tr><th>{key.replace('_', ' ')}</th><td>{value}</td></tr>" in result._repr_html_()
-    assert repr(result).startswith(f"{type(result).__name__}(")
-
-
 def test_what_is_confidential_says_so(results):
     for name, result in results.items():
         is_confidential = name.split()[0] in ("states", "chains", "cyclic", "model")
@@ -118,34 +96,55 @@ def test_a_page_escapes_what_a_release_is_called(results):
         assert "<script" not in results[name]._repr_html_()
 
 
-def test_a_folder_that_cannot_be_read_is_shown_as_such(tmp_path):
-    assert "statement.json" in repr(agedp.ReleaseFolder(tmp_path))
+mpl.use("agg")
+ROSTER = pd.DataFrame({"household_id": list("abcdef"), "heating": ["gas", "oil"] * 3, "from": "2025-01-06", "to": None})
+BY_HEATING = {
+    "promise": agedp.Classical(
+        epsilon_per_day=1, max_day_epsilon=1, epsilon_total=10, accept=["useless", "no-credit", "total"]
+    ),
+    "clamp_kwh": 40,
+    "min_households": 2,
+    "roster": ROSTER,
+    "by": "heating",
+}
 
 
-def test_a_page_has_no_colour_of_its_own(results):
-    for result in results.values():
-        assert "style" not in result._repr_html_()
-        assert "color" not in result._repr_html_()
+@pytest.fixture(scope="module")
+def two_days() -> pd.DataFrame:
+    start = pd.date_range("2025-01-06", periods=2 * 48, freq="30min", tz="Europe/Berlin")
+    frame = pd.MultiIndex.from_product([list("abcdef"), start], names=["household_id", "interval_start"]).to_frame()
+    return frame.reset_index(drop=True).assign(energy_wh=200)
 
 
-@pytest.mark.parametrize(
-    "name", ["states", "states of days", "chains", "model", "plan", "release", "folder", "smoothed"]
-)
-def test_a_plot_of_a_result_has_labelled_axes_and_says_what_is_confidential(results, name):
-    axes = results[name].plot()
-    assert isinstance(axes, mpl.axes.Axes)
-    assert axes.get_ylabel()
-    is_confidential = name.split()[0] in ("states", "chains", "model")
-    assert axes.get_title().startswith("confidential") == is_confidential
-    mpl.pyplot.close(axes.figure)
+def test_means_have_a_line_for_each_group(two_days):
+    released = agedp.release(two_days, **BY_HEATING)
+    lines = {line.get_label(): line.get_ydata() for line in released.plot().lines}
+    assert set(lines) == {"gas", "oil"}
+    for group, rows in released.table.groupby("group"):
+        np.testing.assert_array_equal(lines[group], rows["mean_kwh"])
 
 
-def test_the_share_of_readings_in_states_adds_up_at_every_half_hour(results):
-    image = results["states"].plot().images[0].get_array()
-    assert image.shape == (4, 48)
-    np.testing.assert_allclose(image.sum(axis=0), 1)
-    of_days = results["states of days"].plot().images[0].get_array()
-    frame = results["states of days"].frame
-    mondays = frame[frame["interval_start"].dt.day_of_week == 0]["state"].value_counts(normalize=True)
-    assert of_days[:, 0].tolist() == pytest.approx([mondays.get(state, 0) for state in range(3)])
-    mpl.pyplot.close("all")
+def test_a_value_of_several_days_is_a_cross_over_its_days_and_interval():
+    start = pd.date_range("2025-01-06", periods=3 * 7 * 48, freq="30min", tz="Europe/Berlin")
+    frame = pd.MultiIndex.from_product([list("abcdef"), start], names=["household_id", "interval_start"]).to_frame()
+    released = agedp.release(frame.reset_index(drop=True).assign(energy_wh=200), every="week", **BY_HEATING)
+    table = released.table.reset_index()
+    days, heights = {}, {}
+    for container in released.plot().containers:
+        across, upright = container.lines[2]
+        days[container.get_label()] = [segment[:, 0] for segment in across.get_segments()]
+        heights[container.get_label()] = [segment[:, 1] for segment in upright.get_segments()]
+    for group, rows in table.groupby("group"):
+        ends = rows[["first_day", "day"]].apply(mpl.dates.date2num).to_numpy()
+        np.testing.assert_allclose(days[group], ends)
+        np.testing.assert_allclose(heights[group], rows[["low_kwh", "high_kwh"]].to_numpy())
+
+
+def test_a_mean_count_has_two_standard_deviations_of_its_noise(two_days):
+    """Two days with noise of one standard deviation s: that of their mean is s / sqrt(2)."""
+    released = agedp.release(two_days, statistic="distribution", bins_kwh=[0, 10, 40], **BY_HEATING)
+    [sd] = released.table["noise_sd"].unique()
+    for container in released.plot().containers:
+        [upright] = container.lines[2]
+        lengths = [np.ptp(segment[:, 1]) for segment in upright.get_segments()]
+        np.testing.assert_allclose(lengths, 2 * 2 * sd / np.sqrt(2))

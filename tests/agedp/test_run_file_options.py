@@ -157,24 +157,6 @@ def test_options_become_keys_that_the_loader_takes(case):
     assert [option for option, text in options.items() if (KEYS.get(option, option), value_of(text)) not in pairs] == []
 
 
-def test_options_of_columns_are_written_as_the_loader_takes_them():
-    found = drafted(
-        LONG,
-        **COMMON | CLASSICAL,
-        **{"household_column": "file:m-*.csv", "time_column": ["day", "period, no."], "energy_column": ["e"]},
-        **{"period_minutes": "30", "first_period": "0", "thousands": ",", "encoding": "utf-16", "skip_lines": "3"},
-        **{"time_format": "iso", "add": "register", "where": ["kind=E1", "kind=E2", "state="]},
-    )
-    assert validate_run_file(found.text(), base=Path("/srv"))[1] == []
-    columns = tomllib.loads(found.text())["input"]["columns"]
-    assert columns.pop("time") == ["day", "period, no."]
-    assert columns.pop("where") == {"kind": ["E1", "E2"], "state": [""]}
-    expected = {"energy": "e", "period_minutes": 30, "first_period": 0, "skip_lines": 3, "household": "file:m-*.csv"}
-    assert expected.items() <= columns.items()
-    with pytest.raises(RunFileError, match=r"--where E1: must be a table of columns and texts"):
-        drafted(LONG, **COMMON | CLASSICAL, where=["E1"])
-
-
 def test_a_delta_is_written_and_its_total_proposed():
     year = {"first_day": "2013-01-01", "last_day": "2013-12-31", "delta": "1e-6"}
     text = drafted(**year, epsilon_per_day="0.1").text()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from datetime import date
 from pathlib import Path
@@ -12,7 +11,7 @@ import dask
 import fsspec
 import pytest
 
-from agedp.compute import cluster, engine
+from agedp.compute import cluster
 from agedp.compute.engine import map_items
 from agedp.compute.engine_settings import Engine
 from agedp.run_context import RunContext, engine_for
@@ -45,23 +44,6 @@ def test_a_callers_choice_goes_before_run_file_and_dask(house):
         assert scheduler_of(house, "[engine]\nworkers = 3\n") == ADDRESS
         assert scheduler_of(house, written) == "threads"
         assert scheduler_of(house, written, "processes") == "processes"
-
-
-def test_dask_is_asked_wherever_it_may_be_configured(monkeypatch, tmp_path):
-    """Without importing Dask: that there is nothing to ask is seen from its folders and the environment."""
-    for name in [name for name in os.environ if name.startswith("DASK_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.delitem(sys.modules, "dask")
-    monkeypatch.setenv("HOME", str(tmp_path))
-    looked_at: list[str] = []
-    monkeypatch.setattr(Path, "exists", lambda path: looked_at.append(str(path)))
-    assert not engine._may_be_configured()
-    monkeypatch.undo()
-    monkeypatch.setenv("HOME", str(tmp_path))
-    assert set(looked_at) == set(dask.config._get_paths())
-    monkeypatch.delitem(sys.modules, "dask")
-    (tmp_path / ".config" / "dask").mkdir(parents=True)
-    assert engine._may_be_configured()
 
 
 @pytest.mark.parametrize(

@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-import html
-import json
 import math
 from dataclasses import replace
-from datetime import date, timedelta
 
 import pytest
 
-from agedp.plan_facts import read_plan
+from agedp.planning.row_noise import ChangeYardstick, change_yardstick
 from agedp.signal_against_noise import (
     SeriesSignal,
     SpanSignal,
-    change_text,
     rows_of_means,
     signal_text,
     signals_by_group,
     smallest_group_signal,
-    three_digits,
 )
 from agedp_data.ledger import ContractRecord, canonical
 from agedp_data.smoothing.signal_estimate import SignalEstimate
-from agedp_flows.text.plan_text import plan_lines
-from agedp_flows.text.run_text import result_lines
-from agedp_flows.text.template_lines import render_lines
 from tests.agedp.released_rows import Row, alternating, noisy_rows, rows_of
 
 
@@ -76,15 +68,6 @@ def test_the_sentence_names_the_spans_that_are_usable(spans, text):
     assert signal_text(of_group) == f"use, layer 1, group north (1,200 households): {text}"
 
 
-def test_before_a_release_the_noise_is_set_against_the_assumed_change():
-    change = "Not enough days to estimate the true change; at a day-to-day change of 1 kWh single days"
-    week_and_month = "of a week's mean 0.535 kWh, of a month's 0.267 kWh"
-    start = f"Noise 1.41 kWh per household, 14.1% of a day of 10 kWh; {week_and_month}"
-    lines = [render_lines("planned_noise", label="use", noise=noise, change_kwh=1.0) for noise in (1.4142, 1.0)]
-    assert lines[0] == [f"use: {start}. {change} cannot be told apart."]
-    assert lines[1][0].endswith(f"{change} can be told apart.")
-
-
 @pytest.mark.parametrize("sd_kwh", [0.2, 0.7, 2.5])
 def test_released_rows_give_the_true_change_within_two_errors(sd_kwh):
     held = 0
@@ -94,18 +77,6 @@ def test_released_rows_give_the_true_change_within_two_errors(sd_kwh):
         assert [(part.days, part.pairs) for part in signal.spans] == [(1, 119), (7, 16), (28, 3)]
         held += abs(signal.daily.estimate.change - 0.7) <= 2 * signal.daily.estimate.standard_error
     assert held >= 93
-
-
-def test_the_largest_groups_have_the_signals_of_all():
-    households = (5, 70, 20, 70)
-    rows = [
-        replace(row, cells=tuple("abcd"), values=tuple(i % 5 * 10_000 * n for n in households), households=households)
-        for i, row in enumerate(rows_of([0] * 40))
-    ]
-    every = signals_by_group(rows, "daily_mean")
-    assert [signal.group for signal in every] == ["b", "d", "c", "a"]
-    assert signals_by_group(rows, "daily_mean", most=1) == (every[0], every[3])
-    assert (smallest_group_signal(rows, "daily_mean"),) == signals_by_group(rows, "daily_mean", most=0) == every[3:]
 
 
 def test_skips_other_clamps_and_missing_groups_leave_gaps():
@@ -122,18 +93,6 @@ def test_skips_other_clamps_and_missing_groups_leave_gaps():
     grown = [Row(row.day, (0, *row.values), households=(50, 100), cells=("new", "all")) for row in rows[50:]]
     pairs = {signal.group: signal.daily.pairs for signal in signals_by_group([*rows[:50], *grown], "daily_mean")}
     assert pairs == {"all": 59, "new": 9}
-
-
-def test_after_an_amendment_the_change_is_compared_with_the_noise_of_the_newest_day():
-    """The estimate knows the noise of each day; what days show now, that of the years before does not say."""
-    before, after = noisy_rows(alternating(360, 0.7), 0.2, 1), noisy_rows(alternating(400, 0.7), 2.0, 2)[360:]
-    daily = smallest_group_signal([*before, *after], "daily_mean").daily
-    assert daily.estimate.noise == pytest.approx(math.sqrt(0.9 * 0.2**2 + 0.1 * 2**2), rel=0.01)
-    assert daily.estimate.verdict(daily.estimate.noise) == "visible"
-    assert (daily.noise_kwh, daily.verdict) == (pytest.approx(2, rel=1e-3), "hidden")
-    grown = [replace(row, households=(100 * (1 + i % 2),)) for i, row in enumerate(rows_of([0] * 60, scale=50_000.0))]
-    weeks = smallest_group_signal(grown, "daily_mean").spans[1]
-    assert weeks.noise_kwh == pytest.approx(math.sqrt(2) * 0.25 / math.sqrt(7), rel=1e-3)
 
 
 def test_a_series_that_was_a_distribution_before_speaks_of_its_means_alone():
@@ -160,34 +119,74 @@ def test_layer_one_continues_a_mean_and_upper_layers_have_no_sentence():
     assert signals_by_group([*rows[:30], *layers], "daily_mean/2") == (signal,)
 
 
-def test_a_number_has_three_digits_and_no_exponent():
-    assert [three_digits(value) for value in (0.69951, 2.5, 1234.5, 1e-5)] == ["0.7", "2.5", "1230", "0.00001"]
+SWING = [1_000_000 + 50_000 * (i % 2) for i in range(60)]
 
 
-def test_plan_run_and_both_reports_print_the_same_figures(house):
-    first = date(2013, 1, 1)
-    days = [first + timedelta(days=i) for i in range(30)]
-    house.london(
-        {(home, day, slot): 100 + 40 * (i % 5) for home in "ABC" for i, day in enumerate(days) for slot in range(48)}
-    )
-    house.roster([(home, first, None) for home in "ABC"])
-    house.write(first, days[-1] + timedelta(days=9))
-    summary = house.run(today=date(2013, 1, 31))
-    signal = smallest_group_signal(house.rows("daily_mean"), "daily_mean")
-    sentence = signal_text(signal)
-    assert sentence.startswith("daily_mean: noise ")
-    assert f"day-to-day change {change_text(signal.daily.estimate)}. " in sentence
-    assert sentence in result_lines(summary)
-    session = house.session()
-    assert sentence in plan_lines(session)
-    [as_json] = read_plan(session).facts["signal"]
-    assert as_json == json.loads(json.dumps(summary.facts["signal"]))[0]
-    assert as_json["text"] == sentence
-    assert as_json["spans"][0]["comparison"] == (signal.daily.verdict or "unknown")
-    assert "verdict" not in as_json["spans"][0]
-    assert as_json["spans"][0]["change_kwh"] == signal.daily.estimate.change
-    table_row = [three_digits(value) for value in (signal.daily.noise_kwh, signal.daily.estimate.change)]
-    for folder in ("release", "confidential"):
-        page = html.unescape((house.folder / folder / "report.html").read_text("utf-8"))
-        assert sentence in page
-        assert all(f">{number}</td>" in page for number in table_row)
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        (rows_of(SWING), 0.5),
+        # 100 households, a standard deviation of sqrt 2 x scale / 1e5 kWh each: noise of two days hides a change
+        (rows_of(SWING, scale=10_000.0), math.sqrt(0.25 - 2 * 2 * 0.1**2)),
+        # 20 kWh in 10 households, not 110 in 100: the smallest group decides
+        ([Row(row.day, (9 * row.values[0], 300_000 + 20_000 * (i % 2)), households=(90, 10), cells=("low", "high"))
+          for i, row in enumerate(rows_of(SWING))], 2.0),
+        ([*rows_of(SWING), *rows_of([0, 10**9] * 30, series="night")], 0.5),
+    ],
+)  # fmt: skip
+def test_the_change_is_without_the_noise(rows, expected):
+    change = change_yardstick(rows, "daily_mean")
+    assert change.is_estimated
+    assert change.kwh == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("rows", [[], rows_of(SWING, every=2), rows_of(SWING[:7]), rows_of(SWING, state="skipped")])
+def test_without_enough_days_the_change_is_assumed(rows):
+    assert change_yardstick(rows, "daily_mean") == ChangeYardstick(1.0)
+
+
+def test_a_change_that_may_be_noise_is_assumed_but_not_above_it():
+    wide = change_yardstick(noisy_rows(alternating(60, 0.1), 3.0, 1), "daily_mean")
+    assert (wide.kwh, wide.is_estimated) == (1.0, False)
+    narrow = change_yardstick(noisy_rows([10.0] * 400, 0.1, 2), "daily_mean")
+    assert not narrow.is_estimated
+    assert narrow.kwh == narrow.estimate.change + 2 * narrow.estimate.standard_error < 0.2
+
+
+@pytest.mark.parametrize(
+    ("noise", "estimated", "assumed"),
+    [
+        (0.4, "visible", "visible"),
+        (0.6, "uncertain", "visible"),
+        (0.95, "hidden", "visible"),
+        (1.1, "hidden", "hidden"),
+    ],
+)
+def test_noise_within_two_standard_errors_is_uncertain(noise, estimated, assumed):
+    estimate = SignalEstimate(1, 60, 1.0, 0.3, 0.7, 0.1)
+    assert ChangeYardstick(0.7, estimate).verdict(noise) == estimated
+    assert ChangeYardstick().verdict(noise) == assumed
+
+
+def test_the_largest_groups_have_the_signals_of_all():
+    households = (5, 70, 20, 70)
+    rows = [
+        replace(row, cells=tuple("abcd"), values=tuple(i % 5 * 10_000 * n for n in households), households=households)
+        for i, row in enumerate(rows_of([0] * 40))
+    ]
+    every = signals_by_group(rows, "daily_mean")
+    assert [signal.group for signal in every] == ["b", "d", "c", "a"]
+    assert signals_by_group(rows, "daily_mean", most=1) == (every[0], every[3])
+    assert (smallest_group_signal(rows, "daily_mean"),) == signals_by_group(rows, "daily_mean", most=0) == every[3:]
+
+
+def test_after_an_amendment_the_change_is_compared_with_the_noise_of_the_newest_day():
+    """The estimate knows the noise of each day; what days show now, that of the years before does not say."""
+    before, after = noisy_rows(alternating(360, 0.7), 0.2, 1), noisy_rows(alternating(400, 0.7), 2.0, 2)[360:]
+    daily = smallest_group_signal([*before, *after], "daily_mean").daily
+    assert daily.estimate.noise == pytest.approx(math.sqrt(0.9 * 0.2**2 + 0.1 * 2**2), rel=0.01)
+    assert daily.estimate.verdict(daily.estimate.noise) == "visible"
+    assert (daily.noise_kwh, daily.verdict) == (pytest.approx(2, rel=1e-3), "hidden")
+    grown = [replace(row, households=(100 * (1 + i % 2),)) for i, row in enumerate(rows_of([0] * 60, scale=50_000.0))]
+    weeks = smallest_group_signal(grown, "daily_mean").spans[1]
+    assert weeks.noise_kwh == pytest.approx(math.sqrt(2) * 0.25 / math.sqrt(7), rel=1e-3)

@@ -11,7 +11,6 @@ from agedp.stages.amend import amend, preview_amendment
 from agedp_data.config.amendment import amendment
 from agedp_data.epsilon import NANO
 from agedp_data.errors import ContractChanged, Refused
-from agedp_flows.text.plan_text import amendment_lines
 from tests.laws.test_spans import figure
 
 FIRST = date(2013, 1, 1)
@@ -69,17 +68,6 @@ def test_what_is_released_must_fit_the_smaller_delta_or_total(worlds, delta):
     fits, exceeds = (verdicts(house, "classical", delta=delta, total=f"{total + side:.7f}") for side in (JUST, -JUST))
     assert set(fits.values()) == {"allowed"}
     assert exceeds[key] == "refused"
-
-
-def test_a_total_is_shown_at_both_deltas(worlds):
-    house = worlds["classical"]
-    assert verdicts(house, "classical", delta="0.05", total="9")["promise.delta"] == "allowed"
-    lines = amendment_lines(preview_amendment(house.session()))
-    [line] = (line for line in lines if "total (delta" in line and "releases so far" in line)
-    values = [float(value) for value in line.partition("total (delta 2e-1) -> total (delta 5e-2)")[2].split()]
-    expected = [spent(house, "0.2"), spent(house, "0.05")]
-    assert values == pytest.approx(expected, rel=0.01)  # three digits, rounded up
-    assert all(value >= exact for value, exact in zip(values, expected, strict=True))
 
 
 def test_a_larger_delta_is_refused_and_so_is_one_that_was_not_there(worlds):

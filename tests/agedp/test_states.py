@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import re
 import shutil
@@ -11,7 +10,6 @@ from decimal import Decimal
 
 import numpy as np
 import pytest
-from pyarrow import parquet
 
 from agedp.calibration_pipeline import calibrate
 from agedp.compute.engine_settings import Engine
@@ -105,38 +103,6 @@ def test_sums_and_counts_are_those_of_a_plain_reader_of_the_files(house, step, s
     assert len({by_group(one)["all"] for (_, name), one in found.items() if name == "lenient"}) > 1
 
 
-def test_other_cuts_are_another_table_and_the_same_are_counted_once(house, monkeypatch):
-    roster = made_up(house)
-    first = values(summed(house, roster, "half-hour"))
-    store, delivery = house.read()
-    cuts = [RepresentativeValues("half-hour", edges) for edges in ((1, 60), (1, 61), (1, 60, 300))]
-    (group,) = stored_groups(store, "2013-01", delivery.contents)
-    assert len({state_days_path(store, "2013-01", group, each) for each in cuts}) == 3
-    with monkeypatch.context() as patch:
-        patch.setattr(RepresentativeValues, "represent", None)
-        assert values(summed(house, roster, "half-hour")) == first
-    monkeypatch.setitem(EDGES, "half-hour", [100, 500])
-    assert values(summed(house, roster, "half-hour")) != first
-    with pytest.raises(ValueError, match="counts states"):
-        aggregate(store, delivery, roster, days=EVERY, series=SERIES)
-
-
-@pytest.mark.parametrize(("step", "seed"), [("half-hour", 0), ("half-hour", 1), ("half-hour", 2), ("day", 3)])
-def test_one_households_day_moves_that_day_by_at_most_the_sensitivity(house, step, seed):
-    roster = made_up(house, seed)
-    before = summed(house, roster, step, store="before")
-    chance = random.Random(seed)  # noqa: S311
-    touched = chance.choice(EVERY)
-    kept = recounted.readings(house.folder / "input")
-    slots = chance.sample(range(48), [0, 1, 46, 48][seed])
-    kept["B", touched] = {slot: chance.choice([0, 1, 59, 60, 49_999]) for slot in slots}
-    (house.folder / "input" / "b.csv").unlink()
-    house.london({(home, day, slot): wh for (home, day), of in kept.items() for slot, wh in of.items()})
-    for (day, name), one in summed(house, roster, step, store="after").items():
-        moved = sum(abs((one.exact - before[day, name].exact).ravel()))
-        assert moved <= (SERIES[name].sensitivity("replacement") if day == touched else 0)
-
-
 MODEL = """[model]
 source = "estimated"
 assume = "markov"
@@ -197,21 +163,6 @@ def counted_by_hand(house, number, edges):
     cuts = [int(1000 * float(edge)) for edge in edges.split(", ")]
     keys = {"edges": cuts, "step": "half-hour", "clamp": 20_000, "missing": 0, "lacking": 2}
     return sum(recounted.day(of.get((home, day(number)), {}), **keys) for home in "ABC")
-
-
-def test_recipients_are_told_what_is_counted_and_what_not(homes):
-    write(homes, "states")
-    calibrate(homes.run_file)
-    homes.run(today=day(3))  # a day is released when it is a day old
-    claim, words = homes.release.statement, homes.files()["STATEMENT.md"].decode()
-    assert FACTS.beyond_states not in claim["warnings"]
-    assert claim["warnings"].count(FACTS.represented) == 1
-    assert "0, 0.1, 0.3, 0.8 kWh" in words
-    assert "Their representative values are 0.05, 0.2, 0.55, 1.05 kWh" in words
-    guarantee = json.loads(parquet.read_schema(homes.folder / "release/daily_averages.parquet").metadata[b"agedp"])
-    assert guarantee["states_by_version"] == {
-        "1": {"step": "half-hour", "edges_kwh": ["0.1", "0.3", "0.8"], "counts_as_kwh": ["0.05", "0.2", "0.55", "1.05"]}
-    }
 
 
 def test_states_and_other_cuts_come_by_amendment_not_back(homes):
@@ -294,3 +245,19 @@ def test_what_states_cannot_keep_is_refused_when_the_run_file_is_read(homes, edi
         homes.run_file.write_text(homes.run_file.read_text().partition("[model]")[0] + model)
     with pytest.raises(RunFileError, match=re.escape(said)):
         homes.context()
+
+
+def test_other_cuts_are_another_table_and_the_same_are_counted_once(house, monkeypatch):
+    roster = made_up(house)
+    first = values(summed(house, roster, "half-hour"))
+    store, delivery = house.read()
+    cuts = [RepresentativeValues("half-hour", edges) for edges in ((1, 60), (1, 61), (1, 60, 300))]
+    (group,) = stored_groups(store, "2013-01", delivery.contents)
+    assert len({state_days_path(store, "2013-01", group, each) for each in cuts}) == 3
+    with monkeypatch.context() as patch:
+        patch.setattr(RepresentativeValues, "represent", None)
+        assert values(summed(house, roster, "half-hour")) == first
+    monkeypatch.setitem(EDGES, "half-hour", [100, 500])
+    assert values(summed(house, roster, "half-hour")) != first
+    with pytest.raises(ValueError, match="counts states"):
+        aggregate(store, delivery, roster, days=EVERY, series=SERIES)

@@ -9,10 +9,8 @@ from datetime import date, timedelta
 import numpy as np
 import pytest
 
-import agedp
-from agedp.stages.amend import amend
 from agedp_data import mechanisms
-from agedp_data.errors import ContractChanged, InputError
+from agedp_data.errors import InputError
 from agedp_data.series.series import DERIVED_TABLES
 from tests.agedp.conftest import CLASSICAL
 
@@ -75,11 +73,6 @@ def wh(group):
     return np.mean([WH[home] for home, path in FEEDERS.items() if group == "all" or f"{path}/".startswith(f"{group}/")])
 
 
-def test_a_folder_of_all_statistics_and_levels_verifies(kept):
-    kept.release.verify()
-    assert {f"{table.file}.parquet" for table in DERIVED_TABLES} <= set(kept.release.checksums)
-
-
 @pytest.mark.parametrize("name", BY)
 @pytest.mark.parametrize("statistic", STATISTICS)
 def test_a_table_has_the_groups_and_values_of_its_levels(kept, statistic, name):
@@ -120,14 +113,6 @@ def test_a_name_that_is_no_table_is_refused_with_those_there_are(kept):
         kept.release.table("total")
 
 
-def test_estimates_and_pages_have_all_levels(kept):
-    estimates = agedp.smooth(kept.release).table
-    assert set(estimates["group"]) == {group for of_level in GROUPS.values() for group in of_level}
-    page = (kept.release.path / "report.html").read_text()
-    assert all(f"{statistic}_{name}" in page for statistic in STATISTICS for name in SERIES)
-    assert "(&#x27;feeder" not in page + (kept.folder / "confidential" / "report.html").read_text()
-
-
 LEVELLED = 'clamp_kwh = 9\nby = ["feeder", "area"]\nshare = [0.6, 0.4]'
 LIVE = 'notion = "classical"\nage_days = 0\nepsilon_per_day = 0.5\nmax_day_epsilon = 0.5\nepsilon_total = 9\n'
 
@@ -139,25 +124,6 @@ def levelled(kept, house, mode, **keys):
     house.write(FIRST, FIRST + timedelta(days=2), mode=mode, least=1, promise=LIVE, **keys)
     house.edit(("clamp_kwh = 50", LEVELLED))
     return house
-
-
-def test_an_amendment_begins_levels_in_the_same_file(kept, house):
-    levelled(kept, house, "live")
-    plain = 'clamp_kwh = 9\nby = "area"'
-    house.edit((LEVELLED, plain))
-    house.run(today=DAYS[1])
-    assert "level" not in house.release.table().columns
-    house.edit((plain, LEVELLED))
-    with pytest.raises(ContractChanged, match=r"series.daily_mean.by"):
-        house.run(today=DAYS[2])
-    amend(house.context(today=DAYS[1]))
-    house.run(today=DAYS[2])
-    house.release.verify()
-    table = house.release.table()
-    by_day = table.groupby(table["day"].dt.date)["level"].agg(lambda of_day: [*dict.fromkeys(of_day)]).tolist()
-    assert by_day == [["area"], ["area", "feeder"]]
-    words = (house.release.path / "STATEMENT.md").read_text()
-    assert 'series.daily_mean.by: "area" -> ["feeder","area"]' in words
 
 
 def test_synthetic_households_are_the_same_ones_in_every_level(kept, house, monkeypatch):

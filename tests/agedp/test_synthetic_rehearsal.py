@@ -22,7 +22,6 @@ from agedp.stages.ingest import named_columns
 from agedp.stages.plan import forecast_run
 from agedp_data import mechanisms
 from agedp_data.datasets.ausgrid import Ausgrid
-from agedp_data.datasets.london import London
 from agedp_data.datasets.registry import layout_of
 from agedp_data.datasets.synthetic import households as chains
 from agedp_data.datasets.synthetic.households import (
@@ -36,8 +35,6 @@ from agedp_data.datasets.synthetic.households import (
 from agedp_data.errors import AgedpError, LedgerError, RunFileError
 from agedp_data.statement.note_texts import NOTES
 from tests.agedp.conftest import House
-from tests.books import cells, forget
-from tests.compatibility.fixtures import unpack
 from tests.minimal import of_three_states
 
 FIRST, DAYS = date(2012, 9, 29), 10
@@ -49,7 +46,6 @@ CLAMP_WH, MISSING_WH, EDGE_WH = 9_000, 4_321, 5_000
 COUNTS = 'by = "area"\nmissing_kwh = 4.321\nmax_missing = 0\nshare = 0.5\n[series.counts]\nstatistic = "distribution"\n'
 COUNTS += "bins_kwh = [0, 5, 9]\nclamp_kwh = 9\nmax_missing = 0\nmissing_kwh = 4.321\nshare = 0.5\n"
 
-ZONES = {"zone": "UTC", "day_zone": "UTC"}
 WATCHED: list[Path] = []
 OPENED: list[Path] = []
 
@@ -140,20 +136,6 @@ def test_published_sums_are_those_of_chains_that_plain_loops_follow(house):
     assert {MISSING_WH, CLAMP_WH} < uses
 
 
-def test_households_depend_on_month_and_number_alone():
-    few, many = (
-        [*draw_month(FIRST, days=days, households=number, layout=London(), max_half_hour_wh=300)]
-        for days, number in ((3, 5), (5, 130))
-    )
-    for part in (1, 2):
-        assert np.array_equal(few[0][part], many[0][part][:5, :3])
-    assert [batch[0] for batch in many] == [slice(0, 128), slice(128, 130)]
-    assert not many[0][2].all()
-    assert many[0][1].max() <= 300 < max(batch[1].max() for batch in draw_month(
-        FIRST, days=3, households=5, layout=London(), max_half_hour_wh=50_000
-    ))  # fmt: skip
-
-
 def test_no_input_file_is_opened_or_changes_a_byte(houses, tmp_path):
     seen = []
     for name, content in (("absent", None), ("readings", "readings"), ("garbage", "\0garbage")):
@@ -176,21 +158,6 @@ def test_no_input_file_is_opened_or_changes_a_byte(houses, tmp_path):
     assert "Synthetic households." in house.files()["datapackage.json"].decode()
 
 
-def test_a_rehearsal_in_two_halves_and_one_lost_record_are_one_whole(houses, tmp_path):
-    whole, halves = (houses(tmp_path / name) for name in ("whole", "halves"))
-    for house in (whole, halves):
-        house.folder.mkdir()
-        synthetic(house, dataset="london")
-    without_noise(whole)
-    without_noise(halves, as_of=FIRST + timedelta(days=6))
-    forget(halves.folder / "confidential" / "synthetic", "true_means")
-    without_noise(halves)
-    tables = [pq.read_table(house.folder / "release" / "daily_averages.parquet") for house in (whole, halves)]
-    assert tables[0].equals(tables[1])
-    records = [cells(house.folder / "confidential" / "synthetic", "true_means") for house in (whole, halves)]
-    assert records[0] == records[1] != []
-
-
 def test_a_new_rehearsal_says_what_it_is_on(house):
     synthetic(house, dataset="london").edit(('rehearsal_on = "synthetic"\n', ""))
     for step in (house.run, lambda: forecast_run(house.session())):
@@ -209,16 +176,6 @@ def test_rehearsals_on_readings_are_stated_and_never_become_synthetic(house):
     house.edit(('mode = "rehearsal"', 'mode = "rehearsal"\nrehearsal_on = "synthetic"'))
     with pytest.raises(LedgerError, match=r"a ledger each"):
         house.run()
-
-
-def test_a_rehearsal_of_0_1_continues_on_readings_and_says_what_is_not_known(tmp_path):
-    population = unpack("classical-rehearsal", tmp_path)
-    assert population.ending(now=population.following[0]) == ""
-    text = (population.release / "STATEMENT.md").read_text()
-    assert (NOTES.rehearsed_earlier in text, NOTES.rehearsed_on_readings in text) == (True, False)
-    population.edit('mode = "rehearsal"', 'mode = "rehearsal"\nrehearsal_on = "readings"')
-    assert population.ending(now=population.following[1]) == ""
-    assert NOTES.rehearsed_earlier in (population.release / "STATEMENT.md").read_text()
 
 
 def test_no_model_is_made_of_readings_and_one_that_exists_shows_its_public_part(house):
@@ -254,6 +211,9 @@ def half_hours_of(day: date, household: int) -> list[int | None]:
 def middle(use: int | None) -> int:
     """Return the middle of the range that a half-hour lies in: below 100 Wh, 200 Wh, or open to 300 Wh."""
     return 0 if use is None else (50, 150, 250)[(use >= 100) + (use >= 200)]
+
+
+ZONES = {"zone": "UTC", "day_zone": "UTC"}
 
 
 def test_an_hourly_layout_has_the_sums_of_two_half_hours():

@@ -114,18 +114,6 @@ def test_a_restored_machine_is_refused_before_it_draws(
     assert draws.number == drawn
 
 
-def test_without_a_witness_it_draws_again_as_documented(machine: House) -> None:
-    restore = begin(machine, None)
-    machine.run(today=THIRD_NIGHT)
-    first = released(machine)
-    restore()
-    machine.run(today=THIRD_NIGHT)
-    assert released(machine).keys() == first.keys()
-    assert released(machine) != first
-    assert NOTES.unwitnessed in machine.release.statement["notes"]
-    assert "has no witness" in (machine.folder / "release" / "STATEMENT.md").read_text()
-
-
 def test_the_record_holds_hashes_and_the_release_no_place(machine: House, place: str) -> None:
     begin(machine, place)
     with machine.ledger() as ledger:
@@ -137,17 +125,6 @@ def test_the_record_holds_hashes_and_the_release_no_place(machine: House, place:
     assert statement["contract"]["output"] == {"witness": "required"}
     assert NOTES.unwitnessed not in statement["notes"]
     assert place not in "".join(path.read_text("latin-1") for path in (machine.folder / "release").iterdir())
-
-
-def test_a_machine_restored_to_its_beginning_is_refused(machine: House, place: str, draws: Draws) -> None:
-    write(machine, place)
-    restore = snapshot(machine)
-    machine.run(today=SECOND_NIGHT)
-    restore()
-    with pytest.raises(LedgerBehind, match="the ledger is an older copy"):
-        machine.run(today=THIRD_NIGHT)
-    assert draws.number == 2
-    assert not (machine.folder / "ledger.sqlite").exists()
 
 
 def test_a_ledger_recovered_from_the_newest_folder_goes_on(machine: House, place: str, draws: Draws) -> None:

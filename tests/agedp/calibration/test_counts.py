@@ -5,20 +5,24 @@ from __future__ import annotations
 import math
 from collections import Counter
 from datetime import date, timedelta
+from itertools import pairwise
 
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from agedp.calibration import quantize as quantizing
-from agedp.calibration.estimate import estimate
+from agedp.calibration.estimate import estimate, join_runs, runs_and_counts
 from agedp.calibration.model_check import households_with_readings
-from agedp.calibration.quantize import Period, quantize
+from agedp.calibration.quantize import Period, quantize, states_by_household
 from agedp.compute.engine_settings import Engine
 from agedp.stages.ingest import ingest, read_readings
 from agedp.store.store import Store
 from agedp_data.datasets.registry import LAYOUTS
 from agedp_data.datasets.synthetic import write_ausgrid, write_london
 from agedp_data.datasets.validation import ReadingRules
+from agedp_data.markov.states import states
 
 EPOCH = date(1970, 1, 1)
 ENGINE = Engine()
@@ -129,6 +133,53 @@ def test_buckets_and_sums_of_months_change_no_edge_and_no_count(house, monkeypat
         assert present.tolist() == households_with_readings(one, engine=ENGINE).tolist() == [False] + 5 * [True]
 
 
+HOMES, STATES = 3, 4
+KEYS = st.tuples(st.integers(0, HOMES - 1), st.integers(0, 40))
+
+
+@given(st.dictionaries(KEYS, st.integers(-1, STATES - 1), max_size=60), st.data())
+def test_pieces_cut_anywhere_in_any_order_count_as_the_whole(readings, data):
+    pieces: dict[int, list[tuple[int, int, int]]] = {}
+    for (home, time), state in sorted(readings.items()):
+        pieces.setdefault(data.draw(st.integers(0, 3)), []).append((home, time, state))
+    counts, every = np.zeros((HOMES, STATES, STATES), np.int64), [np.zeros((0, 5), np.int64)]
+    for number in data.draw(st.permutations(sorted(pieces))):
+        runs, own = runs_and_counts(*np.array(pieces[number], np.int64).T, households=HOMES, n_states=STATES)
+        counts += own
+        every.append(runs)
+    gaps = join_runs(counts, np.concatenate(every))
+    expected = np.zeros_like(counts)
+    for (home, time), state in readings.items():
+        following = readings.get((home, time + 1), -1)
+        if state >= 0 and following >= 0:
+            expected[home, state, following] += 1
+    assert counts.tolist() == expected.tolist()
+    for home in range(HOMES):
+        times = sorted(time for own, time in readings if own == home)
+        assert gaps[home] == sum(b - a > 1 for a, b in pairwise(times))
+
+
+EDGES = st.lists(st.floats(0, 3000), min_size=3, max_size=3).map(sorted)
+ON_EDGES = [(0, 9), (0, 10), (0, 20), (0, 21), (0, 10**9)]
+
+
+@given(
+    st.lists(EDGES, min_size=4, max_size=4),
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4000)), max_size=50),
+    st.sampled_from([1, 5000, 2**22]),  # a table for all, for each, and none
+)
+@example([[10.0, 10.0, 20.5]] * 4, ON_EDGES, 2**22)
+def test_states_are_those_of_each_households_own_edges(edges, readings, cells):
+    readings = sorted(readings, key=lambda one: one[0])
+    home, energy = np.array(readings, np.int64).reshape(-1, 2).T
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(quantizing, "_MAX_TABLE_CELLS", cells)
+        found = states_by_household(home, energy, np.array(edges)).tolist()
+    assert found == [int(states([wh], edges[one])[0]) for one, wh in readings]
+    if readings == ON_EDGES and edges[0] == [10.0, 10.0, 20.5]:
+        assert found == [0, 2, 2, 3, 3]
+
+
 def test_edges_are_quantiles_or_shares_of_the_largest_reading(house):
     first, last = date(2012, 12, 20), date(2013, 1, 10)
     written = write_london(house.folder / "input", households=4, first_day=first, days=25, seed=3)
@@ -146,36 +197,3 @@ def test_edges_are_quantiles_or_shares_of_the_largest_reading(house):
         for low, high in zip([0, *quantiles[i]], [*quantiles[i], math.inf], strict=True):
             inside = Counter(value for value in values if low <= value < high)
             assert len(inside) <= 1 or inside.total() <= len(values) / 6 + 2 * max(inside.values())
-
-
-def test_gaps_are_not_bridged_months_are_and_an_edge_belongs_above(house):
-    last, first = date(2013, 1, 31), date(2013, 2, 1)
-    readings = {
-        ("A", last, 46): 499, ("A", last, 47): 500, ("A", first, 0): 499, ("A", first, 2): 500,
-        ("B", last, 47): 500, ("B", first, 1): 499,
-    }  # fmt: skip
-    house.london(readings)
-    roster = house.roster([("A", last, None), ("B", last, None)])
-    store, delivery = house.read()
-    period = Period(store, delivery, roster.rows, last, first)
-    edges = quantize(period, edges=[500], n_states=2, engine=ENGINE)
-    found = estimate(period, edges, n_states=2, engine=ENGINE, n_phases=48)
-    # a phase is the half-hour that a transition leaves
-    assert [as_counter(counts) for counts in found.counts] == [{(46, 0, 1): 1, (47, 1, 0): 1}, {}]
-    assert found.gaps.tolist() == [1, 1]
-
-
-def test_a_day_of_46_half_hours_may_lack_two_of_them(house):
-    days = {date(2012, 10, 6): 0, date(2012, 10, 7): 2, date(2012, 10, 8): 0}
-    columns = [f"{slot // 2}:{slot % 2 * 30:02d}" for slot in [*range(1, 48), 0]]
-    lines = ["title", f"Customer,Generator Capacity,Postcode,Consumption Category,date,{','.join(columns)},Row Quality"]
-    for day, missing in days.items():
-        absent = (4, 5) if missing else ()
-        cells = ["0" if slot in absent else "" if slot >= 48 - missing else "0.1" for slot in range(48)]
-        lines.append(f"1,1,2000,GC,{day.day}/{day.month:02d}/{day.year},{','.join(cells)},")
-    (house.folder / "input").mkdir()
-    (house.folder / "input" / "a.csv").write_text("\n".join(lines) + "\n")
-    store, delivery = house.read("ausgrid")
-    period = Period(store, delivery, house.roster([("1", min(days), None)]).rows, min(days), max(days), step="day")
-    found = estimate(period, np.array([[4500.0]]), n_states=2, engine=ENGINE)
-    assert (found.readings.tolist(), found.counts[0].tolist()) == ([3], [[0, 1], [1, 0]])

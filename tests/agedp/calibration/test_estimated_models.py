@@ -10,8 +10,6 @@ import numpy as np
 import pytest
 
 from agedp.calibration_pipeline import calibrate
-from agedp.stages.amend import amend
-from agedp_data.errors import ContractChanged, Refused, RunFileError
 from agedp_data.markov.mixing import MIXING_NAMES
 from agedp_data.model import model_settings
 from agedp_flows.text.calibration_text import calibration_lines
@@ -128,41 +126,3 @@ def test_from_readings_to_a_verified_release(homes, readings, kind):
         details = "\n".join(calibration_lines(made, verbose=True))
         of_half_hours = details.partition("Total variation, chain of half-hours, median")[2].splitlines()[1]
         assert of_half_hours.startswith("simulated from the chain") == ("cyclic" in kind)
-
-
-@pytest.mark.parametrize(
-    ("kind", "edit", "key"),
-    [
-        ("plain", CYCLIC, "chain"),
-        ("plain", BOUNDED, "confidence, level"),
-    ],
-)
-def test_a_model_made_under_other_settings_is_not_used(homes, kind, edit, key):
-    write(homes, kind)
-    calibrate(homes.run_file)
-    homes.edit(edit)
-    with pytest.raises(RunFileError, match=rf"^\[model\] {key}: the model was made under other settings"):
-        homes.context()
-
-
-@pytest.mark.parametrize(("before", "after"), [("day", "plain"), ("plain", "day")])
-def test_of_two_models_the_larger_bound_binds(homes, before, after):
-    ending = PROMISE.replace('"unlimited"', "300")  # a later last day may only be added to a sum that ends
-    write(homes, before, ending)
-    calibrate(homes.run_file)
-    homes.edit((f"last_day = {LAST}", f"last_day = {LAST - timedelta(days=1)}"))
-    first = homes.run(today=TODAY).released
-    write(homes, after, ending)
-    homes.edit(('"model"', '"another"'))
-    made = calibrate(homes.run_file)
-    with pytest.raises(ContractChanged):
-        homes.run(today=TODAY)
-    amend(homes.context(today=TODAY))
-    if after == "day":  # days depend on each other more than half-hours: the released ones exceed the promise
-        with pytest.raises(Refused, match="releases stop, nothing is rewritten"):
-            homes.run(today=TODAY)
-        return
-    [row] = homes.run(today=TODAY).released
-    assert row.model == made.model.id != first[0].model
-    assert row.loss == first[-1].loss  # what the earlier model permits
-    assert {"risk", "risk as promised"} <= {bound["name"] for bound in homes.release.statement["figures"]}

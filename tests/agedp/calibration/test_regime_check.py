@@ -7,9 +7,8 @@ from functools import cache
 import numpy as np
 import pytest
 
-from agedp.calibration.model_check import LAGS_DAYS, YEAR_WARNING, MemoryCurves, RegimeCheck, check_regimes, judge_model
+from agedp.calibration.model_check import LAGS_DAYS, RegimeCheck, check_regimes, judge_model
 from agedp.compute.engine_settings import Engine
-from agedp.reports.model_check_report import memory_report_page, regime_rows, regime_verdict
 
 DAYS = 280
 
@@ -80,17 +79,3 @@ def test_a_verdict_follows_its_rules_at_their_edges():
         assert judge_model(check, is_rejected=False).verdict == verdict
     wide = RegimeCheck(direct + 8 * spread, np.zeros_like(direct), direct, DAYS)  # an error above 0.025
     assert judge_model(wide, is_rejected=False).verdict == "cannot be judged"
-
-
-def test_a_year_warns_that_it_cannot_show_habits(tmp_path):
-    check = check_of("regimes", households=21)
-    curves = MemoryCurves((1, 2), {}, tmp_path / "page.html", check)
-    lines = regime_verdict(curves)
-    assert lines[0].startswith("Verdict on the model: rejected. Its memory")
-    assert lines[-1] == YEAR_WARNING
-    assert [name for name, _ in regime_rows(check)] == [
-        "direct counts", "predicted by a chain of days", "predicted by five hidden regimes",
-    ]  # fmt: skip
-    page = memory_report_page(curves)
-    assert all(text in page for text in ("Memory of days given season", YEAR_WARNING, "Verdict on the model"))
-    assert RegimeCheck(check.direct, check.chain, check.regimes, 731).warning == ""

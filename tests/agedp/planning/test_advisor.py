@@ -92,14 +92,6 @@ def test_a_promise_that_cannot_be_is_refused_with_what_to_do():
             promise_of(run, protected, Decimal(1), delta=delta)
 
 
-def test_a_delta_gives_all_days_more_epsilon_each():
-    terms, roster = given()
-    pure = row_for(terms, roster, TODAY, Asked("all", Decimal(5), every="day"))
-    with_delta = row_for(terms, roster, TODAY, Asked("all", Decimal(5), Decimal("1e-6"), every="day"))
-    assert with_delta.verdict.losses.day > 2 * pure.verdict.losses.day
-    assert (with_delta.run.promise.delta, with_delta.run.promise.total_cap) == (Decimal("1e-6"), 5 * 10**9)
-
-
 def test_each_choice_of_clamps_is_weighed_by_the_errors_that_its_run_file_has():
     adviser = _Adviser(*given(homes=500), TODAY)
     plan = adviser.planned("day", "day", Decimal(1), None)

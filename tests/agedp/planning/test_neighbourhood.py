@@ -10,8 +10,6 @@ import pytest
 
 from agedp.stages.amend import amend, preview_amendment
 from agedp.stages.publish import write_folder_as_of
-from agedp_data.errors import Refused
-from agedp_flows.text.plan_text import plan_lines
 from tests.agedp.reports.html import Page, faults_of
 
 FIRST, DAYS = date(2013, 1, 1), 9
@@ -81,19 +79,6 @@ def test_windows_of_small_changes_hold_by_the_scales_of_the_draws(homes, spend):
     report = (release.path / "report.html").read_text()
     assert faults_of(report) == []
     assert "change of 30 kWh" in Page(report).text
-
-
-def test_a_cap_that_binds_is_kept_and_the_plan_says_so(homes):
-    write(homes, promised("per-request", cap="2.5", total="3"))
-    assert not any("is the binding limit" in line for line in plan_lines(homes.session()))
-    write(homes, promised("per-request", cap="0.5", total="3"))
-    [line] = [line for line in plan_lines(homes.session()) if "max_day_epsilon = 0.5 is the binding limit" in line]
-    assert "epsilon 0.02 for small changes instead" in line
-    with pytest.raises(Refused, match="epsilon_total = 3"):
-        homes.run(today=TODAY)
-    assert [row.loss for row in homes.rows()] == [500_000_000] * 6
-    limits = {bound["name"]: bound["limit"] for bound in homes.release.statement["figures"]}
-    assert (limits["day"], limits["change of 2 kWh"]) == ("0.5", "0.4")
 
 
 def test_rows_count_by_the_clamp_and_bins_of_their_contract(homes):

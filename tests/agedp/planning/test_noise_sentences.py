@@ -1,4 +1,4 @@
-"""Lines of `agedp plan` and `agedp run` about profiles, coverage, periods and levels: noise as the tables have it."""
+"""What `agedp plan` warns of about levels and columns of the roster."""
 
 from __future__ import annotations
 
@@ -7,31 +7,13 @@ from datetime import date, timedelta
 
 import pytest
 
-import agedp
-from agedp.plan_facts import read_plan
 from agedp_data.errors import RunFileError
 from agedp_flows.text.plan_text import plan_lines
-from agedp_flows.text.run_text import result_lines
 
 FIRST = date(2013, 2, 1)
 DAYS = [FIRST + timedelta(days=i) for i in range(28)]
 TODAY = date(2013, 3, 10)
 HOMES = {"A": "north,1", "B": "north,2", "C": "south,1", "D": "south,1", "E": "south,2"}
-CLAMP = "clamp_kwh = 9\nhalf_hour_clamp_kwh = 0.5\n"
-MONTHS = f"""
-[series.months]
-statistic = "profile"
-every = "weekday-month"
-{CLAMP}share = 0.2
-by = "area"
-
-[series.month_mean]
-statistic = "mean"
-every = "month"
-clamp_kwh = 9
-share = 0.2
-by = "area"
-"""
 
 
 def fill(house, days=DAYS, *, first='clamp_kwh = 50\nshare = 0.6\nby = "area"', rest="", roster=HOMES):
@@ -41,14 +23,6 @@ def fill(house, days=DAYS, *, first='clamp_kwh = 50\nshare = 0.6\nby = "area"', 
     house.write(days[0], days[-1], rest=rest, least=1)
     house.edit(("clamp_kwh = 50", first))
     return house
-
-
-@pytest.fixture(scope="module")
-def month(houses, tmp_path_factory):
-    house = fill(houses(tmp_path_factory.mktemp("month")), rest=MONTHS)
-    session = house.session(today=TODAY)
-    planned = plan_lines(session), read_plan(session).facts, agedp.plan(house.run_file).table
-    return house, *planned, result_lines(house.run(today=TODAY))
 
 
 def test_reversed_levels_are_warned_of(houses, tmp_path):

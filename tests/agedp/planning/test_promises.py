@@ -6,7 +6,6 @@ import math
 from datetime import date, timedelta
 from decimal import Decimal
 from functools import cache
-from typing import ClassVar, Literal
 
 import numpy as np
 import pytest
@@ -16,10 +15,7 @@ from agedp.planning.notion_comparison import ComparisonTarget, compare_promises
 from agedp.planning.row_noise import ChangeYardstick
 from agedp_data.accounting.ageing import peak
 from agedp_data.errors import RunFileError
-from agedp_data.notions import NOTIONS, Classical
-from agedp_data.notions.publication import Alternative
 from agedp_flows.text.comparison_text import comparison_lines, parse_target
-from tests.command import CommandFolder
 
 FIRST = date(2013, 1, 1)
 CHAIN = np.array([[0.8, 0.2], [0.3, 0.7]])
@@ -52,19 +48,6 @@ def begun(
 def offers(session, **target):
     found = compare_promises(session.terms(), comparison_view(session), ComparisonTarget(**target))
     return found, {(entry.notion, entry.method): entry for entry in found.entries}
-
-
-def test_a_share_too_small_for_a_draw_has_noise_without_end_and_no_remedy(house):
-    promise = 'notion = "w-event"\nwindow_days = 40\nepsilon_per_window = 1\nspend = "remaining"\n'
-    begun(house, promise=f'{promise}max_day_epsilon = 1\nepsilon_total = "unlimited"\n', rest="", days=40)
-    house.edit(("clamp_kwh = 20\n", "clamp_kwh = 20\nshare = 0.2\n"))
-    more = '[series.counts]\nstatistic = "distribution"\nclamp_kwh = 20\nbins_kwh = [0, 5, 20]\nshare = 0.8\n'
-    house.run_file.write_text(house.run_file.read_text() + more)
-    found, _ = offers(house.session(), risk=Decimal(1))  # half of what is left each day: below 1e-9 of epsilon
-    [entry] = [entry for entry in found.entries if entry.promised]
-    assert (entry.series.noise_kwh, entry.needs) == (math.inf, None)
-    assert entry.facts(found.change)["noise_sd_kwh"] is None
-    assert any("no end" in line for line in comparison_lines(found))
 
 
 @pytest.fixture(scope="module")
@@ -181,29 +164,6 @@ def test_without_a_target_the_bound_of_the_run_file_is_the_target(house, compare
     assert rows["age-dependent", "as the run file says"].meets_target
 
 
-def test_the_smallest_published_group_of_the_noisiest_mean_decides(house):
-    lines = [f"{i},2013-01-01,,{'low' if i < 400 else 'high' if i < 490 else 'rare'}" for i in range(HOMES)]
-    (house.folder / "roster.csv").write_text("\n".join(["household_id,from,to,tariff", *lines]) + "\n")
-    second = '\nby = "tariff"\nshare = 0.6\n[series.every]\nstatistic = "mean"\nclamp_kwh = 20\nshare = 0.4\n[promise]'
-    begun(house, homes=None, least=20, rest="")
-    house.edit(("\n[promise]", second))
-    found, rows = offers(house.session(), risk=Decimal("0.6"))
-    # the 10 rare ones are not published
-    assert (found.series, found.groups, found.households) == ("daily_mean", "tariff", 90)
-    assert rows["classical", "each day"].series.noise_kwh == pytest.approx(noise(0.6 * 0.6, 90), rel=1e-6)
-
-
-def test_households_are_counted_day_by_day(house):
-    begins = {FIRST + timedelta(days=2): "a", FIRST + timedelta(days=10): "b"}
-    house.roster([(f"{name}{i}", first, None) for first, name in begins.items() for i in range(50)])
-    found, rows = offers(begun(house, homes=None, least=10, rest=""), risk=Decimal("0.6"))
-    series = rows["classical", "each day"].series
-    assert (series.first_day, len(series.losses)) == (FIRST + timedelta(days=2), DAYS - 2)
-    noises = [noise(0.6, 50)] * 8 + [noise(0.6, 100)] * (DAYS - 10)
-    assert series.noise_kwh == pytest.approx(math.sqrt(np.mean(np.square(noises))), rel=1e-6)
-    assert found.households == 50
-
-
 def test_days_that_are_released_count_and_bind(house):
     daily = 'notion = "classical"\nepsilon_per_day = {}\nmax_day_epsilon = 1\nepsilon_total = 18\n'
     house.fill([FIRST + timedelta(days=i) for i in range(4)])
@@ -231,29 +191,37 @@ def test_a_target_is_a_number_in_plain_digits(text):
     assert parse_target("1e3", None).risk == 1000
 
 
-class Doubled(Classical):
-    """A notion that nothing else knows: half of its amount each day."""
-
-    name: ClassVar[str] = "doubled"
-    notion: Literal["doubled"]
-
-    @classmethod
-    def candidates(cls, comparison):
-        return (Alternative("halves", lambda amount: {"epsilon_per_day": amount / 2}, "day"),)
-
-
-def test_a_new_notion_is_a_row(house, monkeypatch):
-    monkeypatch.setattr("agedp.planning.notion_comparison.NOTIONS", (*NOTIONS, Doubled))
-    _, rows = offers(begun(house, rest=""), risk=Decimal("0.6"))
-    assert set(rows["doubled", "halves"].series.losses) == {300_000_000}
-    assert rows["doubled", "halves"].keys["epsilon_per_day"] == "0.3"
+def test_the_smallest_published_group_of_the_noisiest_mean_decides(house):
+    lines = [f"{i},2013-01-01,,{'low' if i < 400 else 'high' if i < 490 else 'rare'}" for i in range(HOMES)]
+    (house.folder / "roster.csv").write_text("\n".join(["household_id,from,to,tariff", *lines]) + "\n")
+    second = '\nby = "tariff"\nshare = 0.6\n[series.every]\nstatistic = "mean"\nclamp_kwh = 20\nshare = 0.4\n[promise]'
+    begun(house, homes=None, least=20, rest="")
+    house.edit(("\n[promise]", second))
+    found, rows = offers(house.session(), risk=Decimal("0.6"))
+    # the 10 rare ones are not published
+    assert (found.series, found.groups, found.households) == ("daily_mean", "tariff", 90)
+    assert rows["classical", "each day"].series.noise_kwh == pytest.approx(noise(0.6 * 0.6, 90), rel=1e-6)
 
 
-def test_the_command_needs_no_input_and_refuses_another_target(house):
-    begun(house, homes=40, rest=FEW, days=10)
-    site = CommandFolder(house.folder)
-    lines = site.succeed("plan", "run.toml", "--risk", "0.5").splitlines()
-    [line] = [line for line in lines if "> classical " in line and " each day " in line]
-    assert line.lstrip(" >").split()[-4:] == ["1.41", "!", "2013-01-01", "2013-01-10"]  # 20 sqrt 2/(.5 x 40)
-    assert not (house.folder / "ledger.sqlite").exists()
-    assert "two targets; name one" in site.refuse("plan", "run.toml", "--risk", "1", "--error-kwh", "1", status=2)
+def test_households_are_counted_day_by_day(house):
+    begins = {FIRST + timedelta(days=2): "a", FIRST + timedelta(days=10): "b"}
+    house.roster([(f"{name}{i}", first, None) for first, name in begins.items() for i in range(50)])
+    found, rows = offers(begun(house, homes=None, least=10, rest=""), risk=Decimal("0.6"))
+    series = rows["classical", "each day"].series
+    assert (series.first_day, len(series.losses)) == (FIRST + timedelta(days=2), DAYS - 2)
+    noises = [noise(0.6, 50)] * 8 + [noise(0.6, 100)] * (DAYS - 10)
+    assert series.noise_kwh == pytest.approx(math.sqrt(np.mean(np.square(noises))), rel=1e-6)
+    assert found.households == 50
+
+
+def test_a_share_too_small_for_a_draw_has_noise_without_end_and_no_remedy(house):
+    promise = 'notion = "w-event"\nwindow_days = 40\nepsilon_per_window = 1\nspend = "remaining"\n'
+    begun(house, promise=f'{promise}max_day_epsilon = 1\nepsilon_total = "unlimited"\n', rest="", days=40)
+    house.edit(("clamp_kwh = 20\n", "clamp_kwh = 20\nshare = 0.2\n"))
+    more = '[series.counts]\nstatistic = "distribution"\nclamp_kwh = 20\nbins_kwh = [0, 5, 20]\nshare = 0.8\n'
+    house.run_file.write_text(house.run_file.read_text() + more)
+    found, _ = offers(house.session(), risk=Decimal(1))  # half of what is left each day: below 1e-9 of epsilon
+    [entry] = [entry for entry in found.entries if entry.promised]
+    assert (entry.series.noise_kwh, entry.needs) == (math.inf, None)
+    assert entry.facts(found.change)["noise_sd_kwh"] is None
+    assert any("no end" in line for line in comparison_lines(found))

@@ -17,7 +17,7 @@ from agedp.stages.plan import forecast_run
 from agedp_data.config.run_file import delta_warning
 from agedp_data.notions import Classical
 from agedp_data.statement.note_texts import NOTES
-from agedp_flows.text.plan_text import plan_lines, span_lines
+from agedp_flows.text.plan_text import plan_lines
 from agedp_flows.text.run_text import result_lines
 from docs.papers.age.frontier import permitted_days
 
@@ -107,30 +107,6 @@ def test_sixty_days_fit_where_the_reference_says_so(promised):
     assert permitted_days(session.run.run_file, 500_000_000) == 60
 
 
-def test_a_cap_that_limits_the_day_is_named(promised):
-    capped = YEARLY.replace("365", "30").replace("max_day_epsilon = 1", "max_day_epsilon = 0.1")
-    session = promised(capped, days=3, clamp="1")
-    [line] = (line for line in span_lines(read_plan(session)) if line.startswith("delta = 1e-6"))
-    assert "1e-6: max_day_epsilon = 0.1 limits the day, 30 days to 3 by their pure sum; epsilon_per_window" in line
-    alone = float(line.partition("alone permits ")[2].partition(". ")[0])
-    known = {"sensitivity": 1000, "delta": 1e-6}
-    assert enumerated_epsilon(alone, 30, **known) <= 10 < enumerated_epsilon(alone * 1.002, 30, **known)
-    session = promised(DAILY.format(0.01, 30, "1e-6").replace("max_day_epsilon = 1", "max_day_epsilon = 0.1"))
-    assert not any("would fill" in line for line in span_lines(read_plan(session)))
-
-
-def test_a_comparison_keeps_the_delta_where_it_applies(promised):
-    session = promised(YEARLY.replace("365", "20"), days=30, households=500)
-    found = compare_promises(session.terms(), comparison_view(session), ComparisonTarget(risk=Decimal(10)))
-    entries = {(entry.notion, entry.method): entry for entry in found.entries}
-    alike, daily = entries["classical", "all days alike"], entries["classical", "each day"]
-    assert (alike.bound.name, alike.keys["delta"]) == ("total (delta 1e-6)", "0.000001")
-    assert 30 * alike.series.losses[0] / 1e9 > 10 > alike.series.reaches / 1e9 > 9.99
-    assert "delta" not in daily.keys  # nothing that "each day" promises has one
-    assert ("w-event", "20 days, remaining") not in entries
-    assert [entry.bound.name for entry in found.entries if entry.promised] == ["window of 20 days (delta 1e-6)"]
-
-
 def test_a_delta_above_one_in_n_squared_is_a_warning(house):
     days = [FIRST, FIRST + timedelta(days=1)]
     house.fill(days)
@@ -143,3 +119,15 @@ def test_a_delta_above_one_in_n_squared_is_a_warning(house):
     promise = summary.run.run_file.promise
     assert delta_warning(promise.model_copy(update={"delta": Decimal(1) / 9}), 3) == ""
     assert delta_warning(promise, 2) == ""
+
+
+def test_a_comparison_keeps_the_delta_where_it_applies(promised):
+    session = promised(YEARLY.replace("365", "20"), days=30, households=500)
+    found = compare_promises(session.terms(), comparison_view(session), ComparisonTarget(risk=Decimal(10)))
+    entries = {(entry.notion, entry.method): entry for entry in found.entries}
+    alike, daily = entries["classical", "all days alike"], entries["classical", "each day"]
+    assert (alike.bound.name, alike.keys["delta"]) == ("total (delta 1e-6)", "0.000001")
+    assert 30 * alike.series.losses[0] / 1e9 > 10 > alike.series.reaches / 1e9 > 9.99
+    assert "delta" not in daily.keys  # nothing that "each day" promises has one
+    assert ("w-event", "20 days, remaining") not in entries
+    assert [entry.bound.name for entry in found.entries if entry.promised] == ["window of 20 days (delta 1e-6)"]

@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import agedp as library
 from agedp.budget import ReleaseTerms
 from agedp.plan_facts import read_plan
 from agedp.planning.verdict import judge_first_release
@@ -114,12 +113,6 @@ def test_a_discount_close_to_one_credits_nothing(days, refused):
     part = (1 - 0.99**days) / (0.01 * days)
     assert verdict.credit.bound / verdict.credit.total == pytest.approx(part, rel=1e-6)
     assert ("no-credit" in words(verdict)) == refused
-
-
-def test_days_of_one_publication_date_are_not_discounted():
-    verdict = judged(DISCOUNTED | {"schedule": "renewal", "clock": "publication-day"})
-    assert (verdict.credit.bound, verdict.credit.total, verdict.credit.number) == (10**9, 10**9, 1)
-    assert "no-credit" in words(verdict)
 
 
 def test_a_change_of_the_whole_clamp_is_credited_the_days_outside_of_the_window():
@@ -241,17 +234,6 @@ def test_too_few_households_are_refused_before_anything_is_read(house):
     assert text in read_plan(house.session(today=FIRST + timedelta(days=3))).facts["refused"]
 
 
-def test_202_kwh_a_day_is_of_no_use_and_refused():
-    """A loss e has sqrt(2) 50/(40 e) kWh: 202 for 0.00875, which a constant schedule has for epsilon 0.00875 S(n)."""
-    for days in (365, 14):
-        weight = (1 - 0.99**days) / 0.01
-        epsilon = Decimal(f"{0.00875 * weight:.9f}")
-        verdict = judged(DISCOUNTED | {"epsilon": epsilon, "horizon_days": days, "accept": ["no-credit"]}, days=days)
-        half_widths = {error.span: error.half_width for error in verdict.errors}
-        assert half_widths["day"] == pytest.approx(LN_10 * 202.03 / math.sqrt(2), abs=0.1)
-        assert [cause.word for cause in verdict.refused] == ["useless"]
-
-
 @pytest.mark.parametrize(
     ("keys", "days", "refused"),
     [
@@ -304,22 +286,6 @@ def test_each_word_accepts_its_own_cause_only():
             f'Accepted in writing by "{word}"' for word in words(verdict) if word not in left
         ]
         json.dumps(verdict.facts)
-
-
-@pytest.mark.parametrize(
-    ("written", "message"),
-    [
-        (["usless"], '[promise] accept = ["usless"]: \'usless\' is not known; did you mean \'useless\'? Known are '
-         '"useless" | "no-credit" | "total"'),
-        (["useless", 3], "must be a list of words in quotes"),
-        ("useless", "must be a list, in square brackets"),
-        ([], "must not be empty"),
-    ],
-)  # fmt: skip
-def test_another_word_is_refused_with_the_nearest(written, message):
-    with pytest.raises(RunFileError) as error:
-        judged({"accept": written})
-    assert message in str(error.value)
 
 
 def test_the_key_is_no_part_of_a_contract():
@@ -402,37 +368,6 @@ def test_a_rehearsal_shows_the_verdict_and_is_not_refused(house, of):
     assert read_plan(house.session()).facts["refused"] == ""
 
 
-def test_a_table_takes_the_words_by_keyword_and_with_its_promise(house):
-    useless(house)
-    frame = library.read([house.folder / "input" / "a.csv"], dataset="london")
-    caps = {"epsilon_per_day": 0.5, "max_day_epsilon": 0.5, "epsilon_total": 100}
-    keys = {"clamp_kwh": 50, "min_households": 2}
-    promise = library.Classical(**caps)
-    plan = library.plan(frame, promise=promise, **keys)
-    assert [cause.word for cause in plan.verdict.refused] == ["useless"]
-    with pytest.raises(Refused, match="no span is of use"):
-        library.release(frame, promise=promise, **keys)
-    accepting = library.Classical(**caps, accept=["useless"])
-    assert library.plan(frame, promise=accepting, **keys).verdict.refusal() == ""
-    assert len(library.release(frame, promise=accepting, **keys).table) == 1
-    assert len(library.release(frame, promise=promise, **keys, accept=["useless"]).table) == 1
-
-
-def test_sanitise_takes_the_words_also_when_it_continues(house):
-    useless(house)
-    words_given = [
-        "sanitise", house.folder / "input" / "a.csv", "--out", house.folder / "out", "--notion", "classical",
-        "--epsilon-per-day", "0.5", "--max-day-epsilon", "0.5", "--epsilon-total", "9", "--clamp-kwh", "50",
-        "--min-households", "2", "--preflight", "report", "--quiet",
-    ]  # fmt: skip
-    refused = agedp(*words_given)
-    assert (refused.status, "--accept useless" in refused.err) == (3, True)
-    accepted = agedp(*words_given, "--accept", "useless")
-    assert accepted.status == 0
-    assert 'Accepted in writing by "useless"' in accepted.err
-    assert agedp(*words_given).status == 0  # the words are free: the same call without them continues
-
-
 @pytest.mark.parametrize(
     ("promise", "model"),
     [
@@ -454,3 +389,9 @@ def test_a_planned_series_at_a_delta_is_what_day_after_day_grants(promise, model
             break
         history.append(Line(day, loss, day, series=""))
     assert notion.planned_series(days, chain) == [row.loss for row in history]
+
+
+def test_days_of_one_publication_date_are_not_discounted():
+    verdict = judged(DISCOUNTED | {"schedule": "renewal", "clock": "publication-day"})
+    assert (verdict.credit.bound, verdict.credit.total, verdict.credit.number) == (10**9, 10**9, 1)
+    assert "no-credit" in words(verdict)

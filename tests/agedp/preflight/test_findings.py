@@ -250,10 +250,6 @@ def test_lines_without_a_reading_are_no_finding(tmp_path):
     assert found_in_python(tmp_path) == {}
 
 
-def test_as_many_empty_lines_as_rows_are_released(tmp_path):
-    assert released(tmp_path, write(tmp_path, lambda *of: [*sound(*of), ""])) == DAYS
-
-
 def test_one_household_day_of_a_hundred_and_twenty_is_a_warning(tmp_path):
     """One reading of 20 x 6 household-days is negative: under 1 %."""
 
@@ -321,14 +317,6 @@ def test_keys_that_options_decide_are_no_readings(tmp_path):
     statement = json.loads((tmp_path / "out/statement.json").read_text())
     assert "read_off" not in statement["contract"]["input"]
     assert not any("read off" in note and "keys" in note for note in statement["notes"])
-
-
-def test_who_is_asked_for_a_proposed_key_is_told_how_to_list_it(tmp_path):
-    given = {key: toml for key, toml in options().items() if key[1] != "unit"}
-    with pytest.raises(RunFileError) as caught:
-        release_files([write(tmp_path)], out=tmp_path / "out", options=given)
-    assert "also give --read-off unit" in caught.value.private
-    assert "read-off" not in str(caught.value)
 
 
 def test_clock_times_that_the_zone_skips_are_refused(tmp_path):

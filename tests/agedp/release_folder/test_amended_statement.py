@@ -19,8 +19,6 @@ from agedp.stages.amend import preview_amendment, record_amendment
 from agedp_data.ledger import ContractRecord
 from agedp_data.statement.deployment import deployment
 from agedp_data.statement.document import read_statement, schema
-from agedp_data.statement.markdown import markdown
-from tests.statement_words import faults
 
 FIRST, AMENDED, DAYS = date(2013, 1, 7), date(2013, 1, 14), 12  # the first week is complete
 CLASSICAL = (
@@ -170,23 +168,6 @@ def test_every_number_on_a_series_is_that_of_its_rows(amended, text):
             most = numbers(of["counts at most"])
             assert sensitivity == most[-1] - (most[0] if len(most) > 1 else 0)
     assert described == {(line["series"], line["versions"]) for line in table}
-
-
-def test_what_ended_is_in_the_text_and_what_no_row_has_is_not(text):
-    assert "weekly averages" in text.splitlines()[3]
-    assert not re.search(r"fewer than \d+ households", text)
-    assert "These caps are those of version 2 of the contract" in text
-    assert "daily_mean/1 and daily_mean/2 are layers of one mean." in text
-    assert "for n = 5, the fewest households" in text  # delta is of all rows, also of those before the change
-    assert faults(text) == []
-
-
-def test_a_statement_without_its_contracts_is_described_by_the_newest(amended):
-    content = json.loads((amended.folder / "release" / "statement.json").read_text())
-    for version in content["versions"]:
-        version.pop("released")
-    table = series_rows(markdown(read_statement(json.dumps(content))))
-    assert {line["versions"] for line in table} == {"2"}
 
 
 def test_an_ended_series_is_named_beside_the_table_of_errors(text):

@@ -1,4 +1,4 @@
-"""[output] averages_by: which derived averages are files; the others are computed from the rows by whoever asks."""
+"""[output] averages_by: which derived averages are files; the others, also of early folders, are computed on demand."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import re
 import shutil
 from datetime import date, timedelta
 
+import pandas as pd
 import pytest
 
-from agedp import open_release
-from agedp.stages import publish
+from agedp.release_verification import open_release
 from agedp.stages.publish import publish_release, write_folder_of_statement
-from agedp_data.errors import RunFileError
+from agedp_data.errors import InputError
+from tests.compatibility.fixtures import unpack
 
 FIRST, DAYS = date(2012, 12, 28), 40
-ALL = ["week", "month", "year"]
 
 
 @pytest.fixture(scope="module")
@@ -54,20 +54,6 @@ def test_months_are_written_and_others_where_they_are_asked_for(house, layout):
     assert publish_with(house, layout=layout) == ["averages_by_month"]
 
 
-@pytest.mark.parametrize("layout", ["single", "monthly"])
-def test_a_table_that_is_asked_for_later_has_all_its_periods(house, layout):
-    everything = publish_with(house, ALL, layout=layout)
-    assert everything == [f"averages_by_{period}" for period in sorted(ALL)]
-    tables = {period: house.release.table(f"averages_by_{period}") for period in ALL}
-    assert [len(tables[period]) for period in ALL] == [7, 3, 2]  # closed by the end of the schedule
-    publish_with(house, layout=layout)
-    computed = {period: house.release.period_averages(period) for period in ALL}
-    assert publish_with(house, ALL, layout=layout) == everything
-    for period in ALL:
-        assert computed[period].equals(tables[period])
-        assert house.release.table(f"averages_by_{period}").equals(tables[period])
-
-
 def test_a_population_that_an_earlier_version_began_keeps_all_three(house, monkeypatch):
     first = house.ledger().first_statement("homes")
     for version, expected in (("0.1", 3), ("0.2.0", 3), ("0.3.0", 1), ("0.10.0", 1)):
@@ -82,28 +68,29 @@ def vars_of(record):
 
 
 def test_an_earlier_statement_is_written_with_the_averages_of_its_time(house):
-    publish_with(house, ALL)
+    publish_with(house, ["week"])
     with house.ledger() as ledger:
         number = ledger.newest_statement("homes").seq
     publish_with(house)
     assert write_folder_of_statement(house.session(today=date(2013, 3, 1)), number)
-    assert (open_release(house.release.path).path / "averages_by_week.parquet").exists()
+    assert (house.release.path / "averages_by_week.parquet").exists()
 
 
-@pytest.mark.parametrize("periods", ['["day"]', '["week", "week"]', "[1]"])
-def test_other_periods_are_refused(house, periods):
-    with pytest.raises(RunFileError, match=r'averages_by.*"week", "month" and "year"'):
-        publish_with(house, periods)
+def test_a_folder_of_an_early_version_gives_months_too(tmp_path):
+    release = unpack("classical-archive", tmp_path).release
+    assert not [*release.glob("averages_by_*"), *release.glob("daily_quantiles*")]
+    opened = open_release(release)
+    opened.verify()
+    means = [pd.read_parquet(path) for path in release.glob("daily_averages*.parquet")]
+    months = opened.period_averages("month")
+    assert months["days_released"].sum() == sum(len(table) for table in means)
+    total_wh = (months["mean_kwh"] * months["household_days"] * 1000).sum()
+    assert total_wh == pytest.approx(sum(table["noisy_sum_wh"].sum() for table in means), rel=1e-9)
 
 
-def test_a_night_reads_no_closed_month_for_them(house, monkeypatch):
-    publish_with(house, ALL, layout="monthly")
-    read = []
-    complete_rows = publish.release_content.__globals__["complete_rows"]
-    monkeypatch.setitem(
-        publish.release_content.__globals__,
-        "complete_rows",
-        lambda ledger, rows: read.append(len(rows)) or complete_rows(ledger, rows),
-    )
-    publish_with(house, ALL, layout="monthly")
-    assert len(read) == 1
+def test_what_was_not_released_has_no_derived_table(published_twice):
+    release = published_twice.release
+    with pytest.raises(InputError, match=r"^daily_quantiles.parquet: the release has no daily distribution"):
+        release.quantiles()
+    with pytest.raises(InputError, match=r"^period = 'quarter': must be one of 'week', 'month', 'year'$"):
+        release.period_averages("quarter")

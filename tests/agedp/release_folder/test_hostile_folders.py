@@ -128,11 +128,6 @@ def append(name):
     return write
 
 
-def first_key(entry):
-    """Return what writes an entry before the others of an object."""
-    return lambda content: content.replace("{", f"{{{entry},", 1).encode()
-
-
 def damaged(problem):
     """Return what is said of a damaged statement: `smooth` reads it before it verifies the folder."""
     return f"statement.json( is missing or damaged|: {problem})"

@@ -118,18 +118,6 @@ def test_an_interrupted_closing_leaves_an_open_export_and_is_repeated(homes, pat
         assert not any("closed" in json.loads(row.claim) for row in ledger.statements(""))
 
 
-def test_an_export_replaces_no_file_and_leaves_the_ledger_open(homes, path):
-    export_ledger(url(homes), path)
-    before = path.read_bytes()
-    with pytest.raises(InputError, match="exists"):
-        export_ledger(url(homes), path)
-    homes.run(today=date(2013, 1, 6))
-    with pytest.raises(InputError, match="exists"):
-        export_ledger(url(homes), path, closed_at=FIRST)
-    assert path.read_bytes() == before
-    homes.run(today=date(2013, 1, 7))
-
-
 @pytest.mark.parametrize(
     "damage",
     [
@@ -235,3 +223,15 @@ def test_a_release_of_0_1_is_recovered_and_continued(house):
     house.release.verify()
     assert (house.release.statement, house.release.table().to_dict("list")) == (earlier.statement, rows)
     assert "datapackage.json" in house.release.checksums
+
+
+def test_an_export_replaces_no_file_and_leaves_the_ledger_open(homes, path):
+    export_ledger(url(homes), path)
+    before = path.read_bytes()
+    with pytest.raises(InputError, match="exists"):
+        export_ledger(url(homes), path)
+    homes.run(today=date(2013, 1, 6))
+    with pytest.raises(InputError, match="exists"):
+        export_ledger(url(homes), path, closed_at=FIRST)
+    assert path.read_bytes() == before
+    homes.run(today=date(2013, 1, 7))

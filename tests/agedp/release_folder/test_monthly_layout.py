@@ -17,13 +17,11 @@ from pathlib import Path
 
 import fsspec
 import pandas as pd
-import pyarrow.dataset as ds
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from agedp.ledger_transfer import verify
 from agedp.local_files import atomic_files
-from agedp.release_folder import folder_writer as unchanged_module
 from agedp.release_folder.folder_files import PACKAGE, SUMS
 from agedp.release_folder.folder_writer import RemoteFolder, unchanged_partitions, write_release_files
 from agedp.release_folder.partitions import list_files, partition_of
@@ -40,7 +38,6 @@ from tests.books import forget
 
 FIRST, DAYS = date(2013, 2, 11), 22
 TODAYS = (date(2013, 2, 15), date(2013, 2, 24), date(2013, 3, 3), date(2013, 3, 20))
-EARLIER = Path(__file__).with_name("earlier_release")
 AMENDED_ON = date(2013, 2, 24)
 LATE, GIVEN_UP = date(2013, 2, 13), date(2013, 3, 4)
 AREAS = {home: ("north,n1", "north,n2", "south,s1")[i // 2] for i, home in enumerate("ABCDEF")}
@@ -218,13 +215,6 @@ def test_a_folder_as_of_a_date_before_another_layout_verifies_against_the_ledger
     verify(copy.folder / "release", ledger=f"sqlite:///{copy.folder / 'ledger.sqlite'}")
 
 
-def test_pyarrow_and_pandas_read_a_table_as_a_data_set(series):
-    folder = series[0].release.path / "daily_profile_load"
-    rows = ds.dataset(folder, partitioning="hive").to_table().num_rows
-    assert rows == len(series[0].release.table("daily_profile")) == len(pd.read_parquet(folder))
-    assert set(pd.read_parquet(folder)["published_month"].astype(str)) >= {"2013-02", "2013-03"}
-
-
 def remove(folder, name):
     (folder / name).unlink()
 
@@ -278,28 +268,6 @@ def test_a_forged_month_is_named(copy, forgery):
     seal(copy.folder / "release")
     with pytest.raises(InputError, match=message):
         copy.release.verify()
-
-
-def test_a_month_of_another_release_is_named(series, houses, tmp_path):
-    house = houses(shutil.copytree(series[0].folder, tmp_path / "house"))
-    other = houses(tmp_path / "other")
-    (tmp_path / "other").mkdir()
-    deliver(other, prepare(other), TODAYS[0])
-    other.run(today=TODAYS[0])
-    foreign = contents(stored(other))
-    release, month = house.folder / "release", min(month_of(name) for name in foreign)
-    for name, message in (
-        (rows_file(month), "another ledger|not follow"),
-        (table_file(month), "published_month=2013-0.*: .*(contradicts|differs)"),
-    ):
-        kept = (release / name).read_bytes()
-        (release / name).write_bytes(foreign[name])
-        seal(release)
-        with pytest.raises(InputError, match=message):
-            house.release.verify()
-        (release / name).write_bytes(kept)
-        seal(release)
-    house.release.verify()
 
 
 @pytest.mark.parametrize("change", ["edited", "edited within its size", "removed", "added"])
@@ -357,13 +325,6 @@ def test_an_interrupted_publication_is_completed(series, houses, tmp_path):
             house.release.verify()
     publish_release(house.session(today=TODAYS[-1]))
     assert contents(stored(house)) == contents(series[1][-1])
-
-
-def test_an_amendment_and_its_first_rows_are_in_one_month(series):
-    export = series[0].release.ledger_rows()
-    by_month = {month.month: month.rows for month in rows_by_month(export.rows)}
-    contract_months = [month for month, rows in by_month.items() for row in rows if hasattr(row, "promise")]
-    assert contract_months == [min(by_month), "2013-02"]
 
 
 def test_rows_of_a_clock_that_was_set_back_are_in_the_month_that_had_begun(contract):
@@ -426,34 +387,8 @@ def test_a_url_gets_changed_objects_only(series, tmp_path, monkeypatch):
 
 def test_another_format_of_columns_is_written_anew(copy, monkeypatch):
     publish(copy)
-    monkeypatch.setattr(unchanged_module, "PARTITION_FORMAT", 2)
-    session = copy.session(today=TODAYS[-1])
-    assert not folder_content_of(session).unchanged
-
-
-def test_the_report_links_the_folders_of_tables(series):
-    report = (series[0].folder / "release" / "report.html").read_text()
-    assert 'href="daily_averages_total/"' in report
-    assert 'href="averages_by_week/"' in report
-    linked = {link.partition('"')[0] for link in report.split('href="')[1:]}
-    folders = {link for link in linked if link.endswith("/")}
-    assert all((series[0].folder / "release" / folder).is_dir() for folder in folders)
-
-
-def test_a_folder_of_an_early_version_gets_months(copy):
-    release = copy.folder / "release"
-    shutil.rmtree(release)
-    shutil.copytree(EARLIER, release)
-    for path in release.iterdir():
-        path.chmod(0o644)
-    assert not unchanged_partitions(release, ledger="", recorded={digest(release / SUMS)}, coverage="0.95").checksums
-    files = contents(stored(copy))
-    assert {"daily_averages.parquet", "ledger_rows.jsonl"} <= files.keys()
-    shutil.rmtree(release)
-    publish(copy, "single")
-    (release / "datapackage.json").unlink()  # as early versions left it
-    publish(copy).verify()
-    assert not [name for name in list_files(release) if name in files and name.endswith((".parquet", "rows.jsonl"))]
+    monkeypatch.setattr("agedp.release_folder.folder_writer.PARTITION_FORMAT", 2)
+    assert not folder_content_of(copy.session(today=TODAYS[-1])).unchanged
 
 
 def test_charts_begin_with_a_month_a_year_ago(copy):

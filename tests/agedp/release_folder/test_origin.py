@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from datetime import date
 from pathlib import Path
@@ -45,13 +44,6 @@ def keep_only(release: Path, *names: str) -> None:
     for path in release.iterdir():
         if path.name not in names:
             path.unlink()
-
-
-def test_a_folder_without_a_release_has_no_origin(homes):
-    (homes.folder / "empty").mkdir()
-    (homes.folder / "empty" / "notes.txt").write_text("mine")
-    for name in ("nowhere", "empty"):
-        assert release_origins(homes.folder / name) == frozenset()
 
 
 @pytest.mark.parametrize("name", NAMING)
@@ -139,13 +131,6 @@ def test_a_release_that_may_not_be_read_stops_the_run(homes, release, monkeypatc
     refused = refuse_before_the_draw(homes, r"\[output\] release cannot be read \(Permission denied\)")
     assert str(homes.folder) not in str(refused)
     assert str(release) in refused.private
-
-
-def test_a_pipe_in_the_folder_is_not_waited_for(homes, release):
-    (release / AVERAGES).unlink()
-    os.mkfifo(release / AVERAGES)
-    with pytest.raises(InputError, match=r"daily_averages.parquet is a pipe or a device, not a file; remove it"):
-        homes.run(today=date(2013, 1, 5))
 
 
 @pytest.mark.parametrize(

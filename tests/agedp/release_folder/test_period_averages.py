@@ -1,7 +1,8 @@
-"""Averages of weeks, months and years from made-up ledger rows: by hand, in whole, only added to, verified."""
+"""Averages of periods from made-up ledger rows: by hand, only added to, verified; quantiles of exact counts."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from datetime import date
 
@@ -13,7 +14,9 @@ from agedp.release_folder.result_tables import closed_units
 from agedp_data import mechanisms
 from agedp_data.errors import InputError
 from agedp_data.series.consistency import sum_interval
+from agedp_data.series.distribution import QUANTILES, SHARES
 from agedp_data.series.mean import AVERAGES_BY, PERIODS
+from agedp_data.series.series import series_in
 from agedp_data.series.series_terms import period_of
 from tests.agedp.release_folder.derived import (
     COVERAGE,
@@ -24,6 +27,7 @@ from tests.agedp.release_folder.derived import (
     row_of,
     skipped,
 )
+from tests.exact_sums import cells, vector
 
 MEAN = {"statistic": "mean", "clamp_kwh": "50", "share": "1"}
 FIRST = date(2013, 1, 1)
@@ -77,24 +81,6 @@ def test_a_mean_is_energy_by_household_and_day(rows_of, contract):
     assert (month["low_kwh"], month["high_kwh"]) == ((91_000 - width) / 610_000, (91_000 + width) / 610_000)
     assert (month["version"], month["above_kwh"], month["clamp_kwh"]) == (1, 0.0, 50.0)
     assert month["published_on"] == date(2026, 2, 2)
-
-
-def test_missing_days_are_marked_and_not_estimated(rows_of, contract):
-    """A group below `min_households` on some days, a day without delivery, days after the end of the series."""
-    rows = [
-        released(day, (100, 900), (4, 6), ("A", "B")) if day.day % 2 else released(day, (700,), (6,), ("B",))
-        for day in days(FIRST, 20)
-    ]
-    rows[6] = skipped(rows[6])
-    first, second = rows_of("month", rows, contract(date(2013, 1, 20), daily_mean={**MEAN, "by": "tariff"}))
-    assert [(group["group"], group["days_released"], group["is_complete"]) for group in (first, second)] == [
-        ("A", 9, 0),
-        ("B", 19, 0),
-    ]
-    assert (first["household_days"], first["mean_kwh"]) == (36, 900 / 36_000)
-    assert (first["fewest_households"], first["most_households"]) == (4, 4)
-    assert second["mean_kwh"] == (9 * 900 + 10 * 700) / (19 * 6_000)
-    assert first["noise_sd_kwh"] == pytest.approx(3 * mechanisms.standard_deviation(2_000.0) / 36_000)
 
 
 def test_a_month_with_two_clamps_has_two_rows(rows_of, contract):
@@ -191,33 +177,10 @@ def test_the_sum_waits_for_all_layers_and_lacks_days_without_one(rows_of, layere
 def test_the_sum_of_layers_is_of_equal_households_and_dated_by_the_latest_layer(rows_of, layered):
     """On the 30th the layers have other numbers of households; the upper layer of the 31st came five days later."""
     contracts, rows = layered
-    rows[-3] = replace(rows[-3], households=(9,))
-    rows[-1] = replace(rows[-1], published_on="2026-01-06")
-    use, first, second = rows_of("month", rows, *contracts)
+    rows[-3], rows[-1] = replace(rows[-3], households=(9,)), replace(rows[-1], published_on="2026-01-06")
+    use, *_ = rows_of("month", rows, *contracts)
     assert (use["days_released"], use["mean_kwh"]) == (30, (10 * 1_000 + 20 * 790) / 300_000)
-    assert second["mean_kwh"] == 21 * 90 / 209_000
-    dates = [month["published_on"] for month in (use, first, second)]
-    assert dates == [date(2026, 1, 6), date(2026, 1, 1), date(2026, 1, 6)]
-
-
-def test_rows_are_only_added_when_layers_come_and_go(rows_of, contract, layered):
-    contracts, rows = layered
-    contracts = [
-        replace(terms, promise=contract(**names).promise)
-        for terms, names in zip(contracts, ({"use": MEAN}, LAYERS), strict=True)
-    ]
-    contracts.append(contract(number=3, seq=200, use=MEAN))
-    rows += [
-        released(day, series="use", contract="contract 3", seq=201 + i) for i, day in enumerate(days(FIRST, 75)[31:])
-    ]
-    for period in ("week", "month"):
-        before: set[tuple[object, ...]] = set()
-        for end in range(1, len(rows) + 1):
-            known = [terms for terms in contracts if terms.seq < rows[end - 1].seq]
-            lines = {tuple(line.values()) for line in rows_of(period, rows[:end], *known)}
-            assert before <= lines
-            before = lines
-        assert len(before) == {"week": 10 + 2 * 4, "month": 2 + 2}[period]
+    assert use["published_on"] == date(2026, 1, 6)
 
 
 def test_sums_beyond_64_bits_are_exact(rows_of, contract):
@@ -260,3 +223,54 @@ def test_a_month_closes_when_its_mean_covers_the_days_after_the_end_of_a_series(
     assert closed_units(AVERAGES_BY["month"], daily, contracts) == []
     (unit,) = closed_units(AVERAGES_BY["month"], [*daily, january], contracts)
     assert (unit.series, len(unit.rows)) == ("daily_mean", 15)
+
+
+TERMS = {"statistic": "distribution", "clamp_kwh": "50", "share": "0.5"}
+TERMS |= {"bins_kwh": ["0", "2", "5", "9", "14", "20", "50"]}
+SERIES = {"uses": TERMS, "below": {**TERMS, "form": "cumulative", "by": "tariff"}}
+USES = {"Std": np.linspace(100, 19_900, 199).astype(int), "ToU": np.linspace(0, 30_000, 61).astype(int)}
+"""Households' use, Wh."""
+USES_OF = {"uses": {"all": np.concatenate([*USES.values()])}, "below": USES}
+
+
+def counted(name):
+    series, by_group = series_in(SERIES[name]), USES_OF[name]
+    of_group = {group: (cells(series, group), vector(series, uses), uses.size) for group, uses in by_group.items()}
+    names, values, sizes = (
+        tuple(each for part in of_group.values() for each in (part[i] if i < 2 else [part[2]] * len(part[0])))
+        for i in range(3)
+    )
+    return row_of(FIRST, name, cells=names, values=values, households=sizes, scale=0.01)
+
+
+def test_the_household_of_each_share_is_in_its_range(statement, contract):
+    rows = [counted("uses"), counted("below"), skipped(row_of("2013-01-02", "below"))]
+    lines = derived_from(QUANTILES, statement, rows, [contract(**SERIES)])
+    groups = [("below", "Std"), ("below", "ToU"), ("uses", "all")]
+    assert [(line["series"], line["group"]) for line in lines[:: len(SHARES)]] == groups
+    for line in lines:
+        uses = np.sort(USES_OF[line["series"]][line["group"]]) / 1000
+        use = uses[math.ceil(round(line["share"] * uses.size, 9)) - 1]
+        assert line["low_kwh"] <= use <= line["high_kwh"]
+        assert abs(line["value_kwh"] - use) < 0.2 * (line["high_kwh"] - line["low_kwh"]) or line["high_kwh"] == 50
+        assert line["households"] == uses.size
+        assert line["group_column"] == ("tariff" if line["series"] == "below" else "all")
+        assert line["day"] == FIRST
+
+
+def test_missing_days_are_marked_and_not_estimated(rows_of, contract):
+    """A group below `min_households` on some days, a day without delivery, days after the end of the series."""
+    rows = [
+        released(day, (100, 900), (4, 6), ("A", "B")) if day.day % 2 else released(day, (700,), (6,), ("B",))
+        for day in days(FIRST, 20)
+    ]
+    rows[6] = skipped(rows[6])
+    first, second = rows_of("month", rows, contract(date(2013, 1, 20), daily_mean={**MEAN, "by": "tariff"}))
+    assert [(group["group"], group["days_released"], group["is_complete"]) for group in (first, second)] == [
+        ("A", 9, 0),
+        ("B", 19, 0),
+    ]
+    assert (first["household_days"], first["mean_kwh"]) == (36, 900 / 36_000)
+    assert (first["fewest_households"], first["most_households"]) == (4, 4)
+    assert second["mean_kwh"] == (9 * 900 + 10 * 700) / (19 * 6_000)
+    assert first["noise_sd_kwh"] == pytest.approx(3 * mechanisms.standard_deviation(2_000.0) / 36_000)

@@ -14,11 +14,10 @@ from agedp_data.datasets.ausgrid import Ausgrid
 from agedp_data.series.consistency import sum_interval
 from agedp_data.series.profile import PROFILE_BY_MONTH, PROFILE_RELEASES, PROFILES, Profile, day_slots
 from agedp_data.series.result_table import ContractTerms, Noise
-from tests.agedp.release_folder.derived import COVERAGE, days, derived_from, row_of, skipped
+from tests.agedp.release_folder.derived import COVERAGE, days, derived_from, row_of
 
 PROFILE = {"statistic": "profile", "clamp_kwh": "50", "half_hour_clamp_kwh": "4", "share": "1"}
 BY = {**PROFILE, "by": "area"}
-FIRST = date(2013, 1, 1)
 ALL_DAY = tuple(f"{slot // 2:02d}:{slot % 2 * 3}0" for slot in range(48))
 KEYS = ["first_day", "series", "day_kind", "group", "start_minute"]
 
@@ -38,10 +37,6 @@ def contract(contract):
 @pytest.fixture
 def lines_of(statement):
     return lambda rows, *contracts: derived_from(PROFILE_BY_MONTH, statement, rows, contracts)
-
-
-def columns_of(lines, *names):
-    return {tuple(line[name] for name in names) for line in lines}
 
 
 def sydney_rows(rng, first, number):
@@ -70,6 +65,7 @@ def test_a_month_is_what_pandas_makes_of_the_daily_profile(lines_of, contract, f
     daily["series"] = "profile"
     lines = {tuple(line[key] for key in KEYS): line for line in lines_of(rows, terms)}
     by_cell = dict(list(daily.groupby(KEYS)))
+    days_with = daily.groupby(["first_day", "day_kind", "start_minute"])["day"].nunique()  # all days are released
     assert set(by_cell) == set(lines)
     for key, of_cell in by_cell.items():
         line, passes = lines[key], of_cell["households"] * of_cell["minutes"] / 30
@@ -79,6 +75,8 @@ def test_a_month_is_what_pandas_makes_of_the_daily_profile(lines_of, contract, f
         assert line["noise_sd_kwh"] == pytest.approx(sd, rel=1e-12)
         assert line["household_minutes"] == 30 * passes.sum()
         assert line["days_released"] == len(of_cell)
+        assert line["days_in_period"] == days_with[key[0], key[2], key[4]]
+        assert line["is_complete"] == (line["days_released"] == line["days_in_period"])
         assert (line["fewest_households"], line["most_households"]) == (
             of_cell["households"].min(),
             of_cell["households"].max(),
@@ -86,64 +84,6 @@ def test_a_month_is_what_pandas_makes_of_the_daily_profile(lines_of, contract, f
         width = sum_interval(of_cell["scale"].tolist(), COVERAGE) / 1000 / passes.sum()
         assert line["high_kwh"] - line["mean_kwh"] == pytest.approx(width, rel=1e-9)
         assert line["mean_kwh"] - line["low_kwh"] == pytest.approx(width, rel=1e-9)
-
-
-def test_a_half_hour_that_the_clock_skips_is_of_fewer_days(lines_of, contract):
-    """On Sunday 7 October 2012, Sydney has no 2:00 and 2:30; the other 7 days of weekends have them."""
-    rows = [
-        released(day, cells=tuple(ALL_DAY[slot] for slot in day_slots(Ausgrid(), day)))
-        for day in days(date(2012, 10, 1), 31)
-    ]
-    terms = contract(date(2012, 10, 31), first=date(2012, 10, 1), dataset="ausgrid")
-    lines = [line for line in lines_of(rows, terms) if line["day_kind"] == "weekend"]
-    of_days = {line["start_minute"]: (line["days_released"], line["days_in_period"]) for line in lines}
-    assert of_days == {30 * slot: (7, 7) if slot in (4, 5) else (8, 8) for slot in range(48)}
-    assert {line["is_complete"] for line in lines} == {1}
-
-
-def test_missing_days_are_marked_and_not_estimated(lines_of, contract):
-    """The first and last month are partial; Friday the 11th was skipped, and no weekend day of February is there."""
-    rows = [skipped(released(day)) if day.day == 11 else released(day) for day in days(date(2013, 1, 10), 24)]
-    rows = [row for row in rows if row.day != "2013-02-02"]
-    lines = lines_of(rows, contract(date(2013, 2, 1), first=date(2013, 1, 10)))
-    counts = {
-        (line["first_day"].month, line["day_kind"], line["days_released"], line["days_in_period"], line["is_complete"])
-        for line in lines
-    }
-    assert counts == {(1, "weekday", 15, 23, 0), (1, "weekend", 6, 8, 0), (2, "weekday", 1, 20, 0)}
-
-
-def test_a_month_with_two_clamps_has_two_parts(lines_of, contract):
-    contracts = [contract(), contract(number=2, seq=40, profile={**PROFILE, "half_hour_clamp_kwh": "3"})]
-    in_force = [contracts[0]] * 12 + [contracts[1]] * 20
-    rows = [
-        released(day, contract=terms.hash, seq=terms.seq + 1)
-        for day, terms in zip(days(FIRST, 32), in_force, strict=True)
-    ]
-    lines = lines_of(rows, *contracts)
-    assert columns_of(lines, "version", "half_hour_clamp_kwh", "day_kind", "days_released") == {
-        (1, 4.0, "weekday", 9),
-        (1, 4.0, "weekend", 3),
-        (2, 3.0, "weekday", 14),
-        (2, 3.0, "weekend", 5),
-    }
-
-
-def test_rows_are_only_added(lines_of, contract):
-    rows = [released(day, contract="contract 1", seq=number) for number, day in enumerate(days(FIRST, 70), 2)]
-    rows = [*rows[:25], *rows[29:45], *rows[25:29], *rows[45:]]
-    before: set[tuple[object, ...]] = set()
-    for end in range(1, len(rows) + 1, 9):
-        lines = {tuple(line.values()) for line in lines_of(rows[:end], contract())}
-        assert before <= lines
-        before = lines
-    assert len(before) == 2 * 2 * 48
-
-
-def test_sums_beyond_64_bits_are_exact(lines_of, contract):
-    rows = [released(day, (2**62 - 1,) * 48, (1,) * 48, scale=2.0**50) for day in days(FIRST, 31)]
-    lines = lines_of(rows, contract(date(2013, 1, 31)))
-    assert {line["mean_kwh"] for line in lines} == {(2**62 - 1) / 1000}
 
 
 def drawn_lines(last, cells, values, households):
@@ -169,3 +109,26 @@ def test_a_clock_change_leaves_the_mean_of_a_half_hour(last, days, times):
 def test_a_cell_of_a_day_has_no_line():
     with pytest.raises(ValueError, match="not one of the half-hours of this series"):
         drawn_lines(date(2013, 5, 31), ("18:30",), (1,), (2,))
+
+
+FIRST = date(2013, 1, 1)
+
+
+def columns_of(lines, *names):
+    return {tuple(line[name] for name in names) for line in lines}
+
+
+def test_a_month_with_two_clamps_has_two_parts(lines_of, contract):
+    contracts = [contract(), contract(number=2, seq=40, profile={**PROFILE, "half_hour_clamp_kwh": "3"})]
+    in_force = [contracts[0]] * 12 + [contracts[1]] * 20
+    rows = [
+        released(day, contract=terms.hash, seq=terms.seq + 1)
+        for day, terms in zip(days(FIRST, 32), in_force, strict=True)
+    ]
+    lines = lines_of(rows, *contracts)
+    assert columns_of(lines, "version", "half_hour_clamp_kwh", "day_kind", "days_released") == {
+        (1, 4.0, "weekday", 9),
+        (1, 4.0, "weekend", 3),
+        (2, 3.0, "weekday", 14),
+        (2, 3.0, "weekend", 5),
+    }

@@ -9,13 +9,9 @@ from __future__ import annotations
 import json
 import math
 import re
-import subprocess
 from datetime import date, timedelta
 
 import pytest
-
-from agedp_data.statement.document import read_statement
-from agedp_data.statement.markdown import lead_sentences
 
 FIRST, DAYS = date(2013, 3, 1), 5
 CLAMP_KWH, EPSILON, HOUSEHOLDS = 50, 0.5, 3
@@ -74,31 +70,6 @@ def half_width_wh(epsilon):
     return width
 
 
-def test_three_sentences_lead_of_at_most_forty_words(sections):
-    fit, *lead = [line for line in sections[""].splitlines() if line][1:5]
-    assert fit == "* Of no use: no span is fit or rough, by the yardstick below."
-    assert all(line.startswith("* ") and len(line[2:].split()) <= 40 and line.endswith(".") for line in lead)
-    assert "**" not in "".join(lead)
-
-
-def test_the_lead_excepts_a_model_that_is_published_without_noise(folder):
-    statement = read_statement((folder / "statement.json").read_text())
-    bounds = tuple(bound.model_copy(update={"conditional_days": "2012"}) for bound in statement.bounds)
-    what, _, limits = lead_sentences(statement.model_copy(update={"bounds": bounds}))
-    assert "limits what they, not the published model, disclose about one household" in what
-    assert "the model published without noise" in limits
-    assert all(len(sentence.split()) <= 40 for sentence in (what, limits))
-    assert "model" not in "".join(lead_sentences(statement))
-
-
-def test_what_was_protected_and_against_whom(sections):
-    assert "daily averages of the population homes for 5 days (2013-03-01 to 2013-03-05)" in sections[""]
-    assert "One household's use on one day." in sections[PROTECTED]
-    for observer in ("everybody who sees the releases", "every reading of every other household"):
-        assert observer in sections[PROTECTED]
-    assert "Those who run agedp or deliver the readings have them" in sections[PROTECTED]
-
-
 def test_how_strong_it_is_for_one_day_and_for_all(sections, statement):
     day, total = epsilon_of(statement, "day"), epsilon_of(statement, "total")
     assert (day, total) == (EPSILON, DAYS * EPSILON)
@@ -130,22 +101,6 @@ def test_how_exact_the_value_of_3_march_is(sections):
     assert "**Days and months of daily_mean, with the newest day's noise:** if two days differ" in section
 
 
-def test_whether_groups_and_days_may_be_added_up(sections):
-    section = sections["Adding up, averaging, comparing"]
-    assert "(parallel composition)" in section
-    assert "(sequential composition)" in section
-    assert "the standard deviation of a sum is the root of the sum of the squares" in section
-    assert f"divided by the root of n: {rounded_up(1 / math.sqrt(30))} of it for 30 days" in section
-    assert "Do not read a missing day as 0" in section
-
-
-def test_what_two_releases_disclose_together(sections):
-    section = sections["What two releases disclose together"]
-    assert "Epsilons of two releases about the same household add up, and their factors multiply" in section
-    assert "it may add 0.5 to the bound *day* and 30 to the bound *total*" in section
-    assert "Publications of other operators are not counted here." in section
-
-
 def test_which_assumption_a_conditional_bound_needs(sections, statement):
     for bound in statement["figures"]:
         assert (bound["kind"] == "conditional") == bool(bound["assumption"])
@@ -154,12 +109,3 @@ def test_which_assumption_a_conditional_bound_needs(sections, statement):
     if any(bound["kind"] == "conditional" for bound in statement["figures"]):
         chain = "each household is an independent Markov chain that mixes at least as fast as the model"
         assert f"*A:* {chain}" in sections["Bounds on the privacy loss"]
-
-
-def test_how_to_check_that_nobody_changed_it(folder, sections, statement):
-    section = sections["Who made this, and how to check it"]
-    assert "This folder is not signed" in section
-    command = re.search(r"`(sha256sum --check SHA256SUMS)`", section)[1]
-    assert subprocess.run(command.split(), cwd=folder, capture_output=True, check=False).returncode == 0
-    assert "`agedp verify FOLDER`" in section
-    assert statement["ledger"]["head"] in section

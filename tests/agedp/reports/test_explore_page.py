@@ -308,27 +308,6 @@ def test_a_long_table_loses_its_oldest_days(made: House, monkeypatch: pytest.Mon
     assert cut["values"] == [line[-20:] for line in whole["values"]]
 
 
-def test_a_group_that_ended_before_the_kept_days_is_no_first_group(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The largest group of all days has no row among those that a long table keeps."""
-    house = House(tmp_path)
-    days = [FIRST + timedelta(days=i) for i in range(6)]
-    house.fill(days, households="ABCDEF", wh=200)
-    ended = [f"{home},{FIRST},{days[2]},ended" for home in "ABCD"]
-    (house.folder / "roster.csv").write_text(
-        "\n".join(["household_id,from,to,area", *ended, f"E,{FIRST},,goes on", f"F,{FIRST},,goes on"]) + "\n"
-    )
-    house.write(days[0], days[-1], mode="archive", promise=CLASSICAL)
-    house.edit(("clamp_kwh = 50\n", 'clamp_kwh = 50\nby = "area"\n'))
-    with_explore(house)
-    monkeypatch.setattr(explore_page, "MOST_VALUES", 6)
-    house.run(today=days[-1] + timedelta(days=3))
-    table = data_of(house)["values"][0]
-    assert ([table["groups"][i] for i in table["start"]], table["isCut"]) == (["goes on"], True)
-    house.release.verify()
-
-
 def test_it_is_listed_and_verified_byte_by_byte(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     folder, page = house.folder / "release", page_of(house)
     assert f"  {EXPLORE}\n" in (folder / "SHA256SUMS").read_text()
@@ -363,40 +342,6 @@ def test_a_changed_script_is_refused_and_another_version_named(house: House) -> 
     assert any(text.startswith(f"{EXPLORE}: ") for text in verification.not_compared)
 
 
-def test_the_same_head_gives_the_same_bytes_also_as_of_a_date(house: House) -> None:
-    then, day = contents(house), FIRST + timedelta(days=DAYS + 2)
-    house.edit(("explore = true\n", ""))
-    assert write_folder_as_of(house.session(today=day), FIRST + timedelta(days=DAYS + 1))
-    assert contents(house) == then
-
-
-def test_months_of_the_monthly_layout_are_in_it_as_well(tmp_path: Path) -> None:
-    house = House(tmp_path)
-    days = [FIRST + timedelta(days=i) for i in range(14)]
-    house.fill(days)
-    house.write(days[0], days[-1], mode="live", promise=f"{CLASSICAL}age_days = 1\n")
-    with_explore(house).edit(("[output]\n", '[output]\nlayout = "monthly"\n'))
-    house.run(today=days[8])
-    first = page_of(house)
-    house.run(today=days[-1] + timedelta(days=2))
-    assert EXPLORE in house.release.verify().compared
-    assert [table["period"] for table in data_of(house)["values"]] == ["day", "week", "month", "year"]
-    assert all((house.folder / "release" / table["file"]).is_dir() for table in data_of(house)["values"])
-    assert len(data_of(house)["values"][0]["periods"]) == 14
-    house.edit(("explore = true\n", ""))
-    assert write_folder_as_of(house.session(today=date(2013, 3, 3)), days[8])
-    assert page_of(house) == first
-
-
-def test_without_the_key_it_leaves_the_folder(house: House) -> None:
-    house.edit(("explore = true\n", ""))
-    house.run(today=FIRST + timedelta(days=DAYS + 1))
-    assert EXPLORE not in contents(house)
-    verification = house.release.verify()
-    assert not any(EXPLORE in text for text in (*verification.compared, *verification.not_compared))
-    assert EXPLORE not in (house.folder / "release" / "report.html").read_text("utf-8")
-
-
 def test_another_library_is_published_on_a_quiet_night(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     then, day = contents(house), FIRST + timedelta(days=DAYS + 1)
     house.run(today=day)
@@ -422,3 +367,24 @@ def test_a_missing_library_is_refused_before_a_draw(tmp_path: Path, monkeypatch:
         house.run(today=date(2013, 6, 1))
     assert not (tmp_path / "ledger.sqlite").exists()
     assert not (tmp_path / "release" / "statement.json").exists()
+
+
+def test_a_group_that_ended_before_the_kept_days_is_no_first_group(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The largest group of all days has no row among those that a long table keeps."""
+    house = House(tmp_path)
+    days = [FIRST + timedelta(days=i) for i in range(6)]
+    house.fill(days, households="ABCDEF", wh=200)
+    ended = [f"{home},{FIRST},{days[2]},ended" for home in "ABCD"]
+    (house.folder / "roster.csv").write_text(
+        "\n".join(["household_id,from,to,area", *ended, f"E,{FIRST},,goes on", f"F,{FIRST},,goes on"]) + "\n"
+    )
+    house.write(days[0], days[-1], mode="archive", promise=CLASSICAL)
+    house.edit(("clamp_kwh = 50\n", 'clamp_kwh = 50\nby = "area"\n'))
+    with_explore(house)
+    monkeypatch.setattr(explore_page, "MOST_VALUES", 6)
+    house.run(today=days[-1] + timedelta(days=3))
+    table = data_of(house)["values"][0]
+    assert ([table["groups"][i] for i in table["start"]], table["isCut"]) == (["goes on"], True)
+    house.release.verify()

@@ -11,7 +11,6 @@ from datetime import date, timedelta
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from html import unescape
-from types import SimpleNamespace
 
 import pyarrow.parquet as pq
 import pytest
@@ -19,11 +18,9 @@ import pytest
 from agedp.reports.loss_charts import losses_over_time
 from agedp.reports.public_report import ReportData, privacy_text, public_report_page
 from agedp.reports.report_data import ReleasedRows
-from agedp.reports.series_charts import half_widths_of
 from agedp_data.epsilon import NANO
 from agedp_data.notions.publication import Publication
 from agedp_data.notions.w_event import WindowLoss
-from agedp_data.series.result_table import Noise
 from agedp_data.statement.document import read_statement
 from tests.agedp.reports.html import Page, faults_of
 
@@ -224,12 +221,3 @@ def test_the_opening_names_what_each_bound_is_about(data):
     assert text.endswith("; any 7 consecutive days of one household: epsilon 5 with delta 10⁻⁶.")
     seven = with_keys(data.statement, figures=[{**day, "epsilon": "7"}, {**total, "epsilon": "7"}])
     assert "no meaningful bound" not in privacy_text(seven)
-
-
-def test_a_count_has_the_noise_of_its_own_day():
-    rows = [SimpleNamespace(day=f"2013-01-0{day}", scale=scale) for day, scale in ((1, 2.0), (2, 8.0))]
-    widths = half_widths_of(rows, Noise(Decimal("0.95")))
-    assert [*widths] == [date(2013, 1, 1), date(2013, 1, 2)]
-    q = [math.exp(-1 / scale) for scale in (2.0, 8.0)]  # 2 q^(w + 1)/(1 + q) of a discrete Laplace law lies beyond w
-    for width, part in zip(widths.values(), q, strict=True):
-        assert 2 * part ** (width + 1) / (1 + part) <= 0.05 < 2 * part**width / (1 + part)

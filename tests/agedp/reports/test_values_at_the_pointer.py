@@ -16,9 +16,9 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from agedp.reports.html import Values, csv_text, download_links
+from agedp.reports.html import Values, csv_text
 from agedp.reports.series_charts import MOST_GROUPS, Lines, ShownSeries, series_parts
-from agedp.reports.svg import MOST_IN_SERIES, Hover, Line, Points, chart, linear_axis
+from agedp.reports.svg import MOST_IN_SERIES
 from agedp_data.series.result_table import Chart
 from tests.agedp.released_rows import FIRST
 from tests.agedp.reports.test_report import build
@@ -78,16 +78,6 @@ def test_every_link_is_within_the_page_or_the_folder(made, page):
     assert all(link.startswith(("data:text/csv", "#")) or link in files for link in links)
 
 
-def test_a_point_with_its_whisker_has_a_title():
-    x, y, nan = linear_axis([0.0, 3.0]), linear_axis([0.0, 20.0]), float("nan")
-    values, ends = [5.0, nan, 7.0], ([4.0, nan, 6.0], [6.0, nan, 9.0])
-    layers = [Points("p", [0.0, 1.0, 3.0], values, ends)]
-    html = chart("t", "a", [*layers, Hover(lambda place: f"<{place:g}>", "kWh")], x=x, y=y)
-    assert titles_of(html) == ["<0>: 5 kWh (4 to 6)", "<3>: 7 kWh (6 to 9)"]
-    both = [Line("one, of two", [0.0, 1.0], [1.0, 2.0]), Line("two", [0.0, 1.0], [2.0, 2.0]), Hover(str, "")]
-    assert titles_of(chart("t", "a", both, x=x, y=y)) == ["0.0\none: 1\ntwo: 2", "1.0\none: 2\ntwo: 2"]
-
-
 def lines_of(days: int, groups: int) -> Lines:
     """Days of groups, the last one the largest, whose means change from day to day."""
     names = [f"group {i:03d}" for i in range(groups)]
@@ -130,14 +120,6 @@ def test_months_are_steps_with_their_interval_before_the_days(made, page):
     for day, numbers in shown.items():
         line = months.loc[date.fromisoformat(day).replace(day=1)]
         assert np.allclose(numbers, line[["mean_kwh", "low_kwh", "high_kwh"]].astype(float), rtol=6e-3, atol=6e-4)
-
-
-def test_names_of_any_characters_are_saved_unchanged():
-    groups = ["a,b", 'c"d', "e\nf", "<g>&", "é/S1"]
-    html = download_links("x", Values(("group",), [(group,) for group in groups]))
-    [address] = re.findall(r'href="data:text/csv;charset=utf-8,([^"]*)"', html)
-    assert "<" not in address
-    assert [row[0] for row in csv.reader(io.StringIO(unquote(unescape(address)), newline=""))][1:] == groups
 
 
 @pytest.mark.parametrize("label", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1"])

@@ -10,18 +10,13 @@ import numpy as np
 import pytest
 
 from agedp.smoothed_estimates.smoothed_table import (
-    estimate_quantity,
-    last_days,
     published_means,
     quantity_figures,
-    series_spans,
 )
-from agedp_data.smoothing.public_calendar import covariates
 from tests.agedp.smoothed_estimates.conftest import FIRST, contract, row, table
 
 USE = {"clamp_kwh": "50"}
 TARIFFS = {"clamp_kwh": "50", "by": "tariff"}
-GROUPS = {"Std": (30_000, 3), "ToU": (8_000, 1)}
 
 
 def live(rows, contracts):
@@ -82,15 +77,6 @@ def test_groups_add_up_to_the_total_on_every_day():
         assert total["based_on"] == std["based_on"] == "use, tariffs"
 
 
-def test_a_total_gains_from_its_groups_by_least_squares():
-    widths = {}
-    for groups in (False, True):
-        lines = table(noisy_rows(1, groups=groups), [CONTRACT if groups else contract(1, use=USE)])
-        [total] = [line for line in lines if line["group"] == "all"]
-        widths[groups] = total["high_kwh"] - total["low_kwh"]
-    assert widths[True] < widths[False]
-
-
 def test_a_day_with_a_series_to_come_has_no_live_estimate_yet():
     rows = noisy_rows(5)[:-1]
     last = FIRST + timedelta(days=4)
@@ -131,6 +117,9 @@ def test_layers_are_added_and_their_noise_with_them():
     assert all(0.2 < value < 2.5 for value in upper)
 
 
+GROUPS = {"Std": (30_000, 3), "ToU": (8_000, 1)}
+
+
 def test_a_withheld_group_has_an_estimate_and_no_households():
     rows = [row(2, 0, cells={"all": (38_000, 4)}), row(3, 0, series="tariffs", cells=GROUPS)]
     rows += [row(4, 1, cells={"all": (38_000, 4)}), row(5, 1, series="tariffs", cells={"Std": (30_000, 3)})]
@@ -139,6 +128,8 @@ def test_a_withheld_group_has_an_estimate_and_no_households():
     withheld = lines[FIRST + timedelta(days=1), "ToU"]
     assert (withheld["households"], withheld["published_kwh"], withheld["noise_sd_kwh"]) == (None, None, None)
     assert 5 < withheld["estimate_kwh"] < 12
+    total = lines[FIRST + timedelta(days=1), "all"]  # the other group alone says nothing of it
+    assert total["estimate_kwh"] == pytest.approx(9.5, abs=0.05)
 
 
 def test_groups_of_two_columns_lead_to_one_total():
@@ -158,39 +149,3 @@ def test_groups_of_two_columns_lead_to_one_total():
             tariffs = 3 * lines[day, "tariffs", "Std"][name] + lines[day, "tariffs", "ToU"][name]
             regions = 2 * sum(lines[day, "regions", group][name] for group in "NS")
             assert (tariffs, regions) == pytest.approx((total, total), abs=1e-5)
-
-
-def test_groups_without_a_total_are_estimated_together():
-    rows = [line for line in noisy_rows(30) if line.series == "tariffs"]
-    lines = table(rows, [contract(1, tariffs=TARIFFS)])
-    assert {(line["series"], line["group"], line["based_on"]) for line in lines} == {
-        ("tariffs", "Std", "tariffs"), ("tariffs", "ToU", "tariffs"),
-    }  # fmt: skip
-    alone = [replace(line, cells=("ToU",), values=line.values[1:], households=(1,)) for line in rows]
-    widths = [
-        sum(line["high_kwh"] - line["low_kwh"] for line in found if line["group"] == "ToU")
-        for found in (lines, table(alone, [contract(1, tariffs=TARIFFS)]))
-    ]
-    assert widths[0] < widths[1]
-
-
-@pytest.mark.long
-def test_intervals_of_a_total_with_groups_hold_their_share_of_days():
-    days, held = 150, []
-    public = covariates([FIRST + timedelta(days=i) for i in range(days)], region="none")
-    for seed in range(12):
-        chance = np.random.default_rng(seed)
-        common = np.cumsum(chance.normal(size=days)) * 0.15 + chance.normal(size=days) * 0.4
-        true = 10 + common + chance.normal(size=(4, days)) * 0.15
-        rows = []
-        for day in range(days):
-            sums = 1e6 * true[:, day] + chance.laplace(scale=2.1e6, size=4)
-            total = 4e6 * true[:, day].mean() + chance.laplace(scale=4.2e6)
-            rows.append(row(2 + 2 * day, day, cells={"all": (int(total), 4000)}, scale=4.2e6))
-            cells = {f"g{i}": (int(value), 1000) for i, value in enumerate(sums)}
-            rows.append(row(3 + 2 * day, day, series="tariffs", cells=cells, scale=2.1e6))
-        means = published_means(rows, [CONTRACT])
-        [figures] = quantity_figures(means, last_days(series_spans(means))).values()
-        estimate = estimate_quantity(figures, public).archive[None, "all"]
-        held.append(np.abs(estimate.mean - true.mean(axis=0)) < 1.645 * np.sqrt(estimate.variance))
-    assert 0.87 < np.mean(held) < 0.96

@@ -8,20 +8,7 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
-from agedp.compute.engine_settings import SILENT
-from agedp.smoothed_estimates import smoothed_table
-from agedp.smoothed_estimates.smoothed_release import estimate_quantities, recorded_amplitudes
-from agedp.smoothed_estimates.smoothed_table import (
-    CellArrays,
-    QuantityFigures,
-    estimate_quantity,
-    last_days,
-    published_means,
-    quantity_figures,
-    series_spans,
-)
 from agedp_data.smoothing import estimates as estimates_module
-from agedp_data.smoothing.public_calendar import covariates
 from tests.agedp.smoothed_estimates.conftest import FIRST, contract, row, table
 
 
@@ -115,80 +102,6 @@ def quick_fit(observed, noise_variance, covariates, *, prior, start=None):
     return prior.amplitudes, draws
 
 
-@pytest.mark.parametrize("with_total", [True, False])
-def test_groups_add_up_after_one_of_them_was_withdrawn(with_total):
-    series = {**ALONE, **BY_TARIFF} if with_total else BY_TARIFF
-    visits, contracts = history([(4, series, THREE), (5, series, LAST_TWO)], {})
-    lines = {
-        (line["day"], line["group"]): line for line in table([line for visit in visits for line in visit], contracts)
-    }
-    last = {day for day, group in lines if group == "B"} - {day for day, group in lines if group == "A"}
-    assert len(last) == 5
-    for day in last if with_total else ():
-        for name in ("estimate_kwh", "live_kwh"):
-            mean = (lines[day, "B"][name] + lines[day, "C"][name]) / 2
-            assert lines[day, "all"][name] == pytest.approx(mean, abs=2e-6)
-    widths = [lines[day, "B"]["live_high_kwh"] - lines[day, "B"]["live_low_kwh"] for day in sorted(last)]
-    assert max(widths) < 1.3 * min(widths)  # what is known of the others' common part stays in use
-
-
-def test_a_day_without_one_of_its_layers_has_no_published_value():
-    rows = [row(2 + 2 * i, i, series="use/1") for i in range(4)]
-    rows += [row(3 + 2 * i, i, series="use/2", state="skipped" if i in (0, 2) else "released") for i in range(4)]
-    lines = table(rows, [contract(1, **TOTAL)])
-    assert [line["published_kwh"] for line in lines] == [None, 20.0, None, 20.0]
-    assert all(line["low_kwh"] < line["estimate_kwh"] < line["high_kwh"] for line in lines)
-    assert [line["live_kwh"] is None for line in lines] == [True, False, False, False]
-
-
-def test_a_day_with_rows_under_two_contracts_is_smoothed():
-    contracts = [contract(1, **layered("use", 30, 75)), contract(5, **layered("use", 40, 75))]
-    split = [row(2, 0, series="use/1", of=1), row(6, 0, series="use/2", of=5)]
-    assert table(split, contracts) == []
-    whole = [row(7, 1, series="use/1", of=5), row(8, 1, series="use/2", of=5)]
-    assert [line["published_kwh"] for line in table([*split, *whole], contracts)] == [None, 20.0]
-
-
-def test_late_days_need_no_further_fits(monkeypatch):
-    days, fits = 40, []
-
-    def counted(*figures, **keys):
-        fits.append(figures)
-        return quick_fit(*figures, **keys)
-
-    for module in (estimates_module, estimates_module):
-        monkeypatch.setattr(module, "fit_amplitudes", counted)
-    cell = CellArrays(10 + np.arange(days) % 3 / 4, np.ones(days), np.full(days, 5.0))
-    public, numbers = covariates([FIRST + timedelta(days=day) for day in range(days)], region="none"), []
-    for late in ({}, {3: 6, 9: 11, 15: 18, 30: 32}):
-        fits.clear()
-        orders = {day: 2 * late[day] + 1 if day in late else 2 * day for day in range(days)}
-        estimate_quantity(QuantityFigures(FIRST, {smoothed_table.TOTAL: cell}, orders, ("use",)), public)
-        numbers.append(len(fits))
-    assert numbers == [2, 2]  # of the archive, and after 28 days
-
-
-def test_the_amplitudes_are_those_of_the_fit_in_use(monkeypatch):
-    visits, contracts = history([(6, {**ALONE, **BY_TARIFF}), (5, layered("use", 30))], {})
-    fitted = []
-
-    def recorded(*figures, **keys):
-        fitted.append(fit(*figures, **keys)[0])
-        return fit(*figures, **keys)
-
-    fit = estimates_module.fit_amplitudes
-    monkeypatch.setattr(estimates_module, "fit_amplitudes", recorded)
-    rows = [line for visit in visits for line in visit]
-    means = published_means(rows, contracts)
-    spans = series_spans(means)
-    figures = quantity_figures(means, last_days(spans))
-    estimates = estimate_quantities(spans, figures, region="none", weather=None, progress=SILENT)
-    entries = recorded_amplitudes(estimates)
-    assert [entry["kwh"]["level"] for entry in entries] == [round(fitted[0].level, 4), round(fitted[2].level, 4)]
-    assert len(fitted) == 3  # the total, the differences of its groups, and the total under the other clamp
-    assert [entry["days"] for entry in entries] == [["2013-01-01", "2013-01-06"], ["2013-01-07", "2013-01-11"]]
-
-
 @pytest.mark.parametrize("added", [BY_TARIFF, layered("again", 50)], ids=["groups", "a second figure"])
 def test_a_series_that_is_drawn_for_old_days_too_revises_nothing(added):
     old, new = history([(5, ALONE)], {})[0], history([(8, added)], {})[0]
@@ -212,3 +125,20 @@ def test_a_series_that_is_drawn_for_old_days_too_revises_nothing(added):
     for group in TWO if added is BY_TARIFF else ():
         values = [whole["homes", group, FIRST + timedelta(days=day)][0] for day in range(8)]
         assert [value is None for value in values] == [True] * 5 + [False] * 3
+
+
+def test_a_day_without_one_of_its_layers_has_no_published_value():
+    rows = [row(2 + 2 * i, i, series="use/1") for i in range(4)]
+    rows += [row(3 + 2 * i, i, series="use/2", state="skipped" if i in (0, 2) else "released") for i in range(4)]
+    lines = table(rows, [contract(1, **TOTAL)])
+    assert [line["published_kwh"] for line in lines] == [None, 20.0, None, 20.0]
+    assert all(line["low_kwh"] < line["estimate_kwh"] < line["high_kwh"] for line in lines)
+    assert [line["live_kwh"] is None for line in lines] == [True, False, False, False]
+
+
+def test_a_day_with_rows_under_two_contracts_is_smoothed():
+    contracts = [contract(1, **layered("use", 30, 75)), contract(5, **layered("use", 40, 75))]
+    split = [row(2, 0, series="use/1", of=1), row(6, 0, series="use/2", of=5)]
+    assert table(split, contracts) == []
+    whole = [row(7, 1, series="use/1", of=5), row(8, 1, series="use/2", of=5)]
+    assert [line["published_kwh"] for line in table([*split, *whole], contracts)] == [None, 20.0]

@@ -10,7 +10,6 @@ import subprocess
 import sys
 from dataclasses import replace
 from datetime import date, timedelta
-from pathlib import Path
 
 import pandas as pd
 import pyarrow.parquet as pq
@@ -22,9 +21,8 @@ from agedp.local_files import atomic_files
 from agedp.release_folder.result_tables import read_guarantee
 from agedp.smoothed_estimates.smoothed_release import default_region
 from agedp_data.errors import InputError
-from agedp_data.smoothing.signal_estimate import MEASURED
 from tests.agedp.smoothed_estimates.conftest import DAYS, FIRST, SKIPPED, publish
-from tests.source_path import ROOT, source_path
+from tests.source_path import source_path
 
 LAST = FIRST + timedelta(days=DAYS - 1)
 TABLE, SUMS = "daily_average_smoothed.parquet", "SHA256SUMS"
@@ -117,36 +115,6 @@ def test_every_file_says_what_the_estimates_are_and_where_they_come_from(saved, 
     assert resource["schema"]["primaryKey"] == ["day", "series", "group"]
 
 
-def test_the_page_names_every_series_and_aligns_its_columns(saved):
-    page = (saved / "smoothed.html").read_text("utf-8")
-    assert "<dt>noise of a day</dt>" not in page, "a tile would be about one of three"
-    table = page.partition("<caption>Noise and estimates of each series</caption>")[2].partition("</table>")[0]
-    assert re.findall(r'<th scope="row"[^>]*>([^<]*)', table) == ["daily_mean", "tariffs, Std", "tariffs, ToU"]
-    columns = zip(*(re.findall(r"<td>([^<]*)</td>", line) for line in table.split("<tr>")[2:]), strict=True)
-    for column in columns:
-        assert len({len(number.partition(".")[2]) for number in column}) == 1
-    assert "2013\u201101\u201101 to 2013\u201102\u201119" in page
-
-
-def test_the_page_has_the_measured_coverage_and_errors():
-    page = " ".join((ROOT / "docs" / "written.md").read_text("utf-8").split())
-    rows = {(row.series, row.noise_kwh, row.variant): row for row in MEASURED}
-    for series, noise in {(series, noise) for series, noise, _ in rows}:
-        archive, live = rows[series, noise, "archive"], rows[series, noise, "live"]
-        names = ("all_days", "special_days", "hardest_days")
-        shares = [f"{100 * getattr(archive, name):.0f} / {100 * getattr(live, name):.0f} %" for name in names]
-        errors = f"{archive.error_ratio:.2f} | {live.error_ratio:.2f}"
-        assert f"| {series} | {noise} | {' | '.join(shares)} | {errors} |" in page
-
-
-def test_the_page_on_smoothing_says_where_intervals_held_less_than_their_share():
-    page = " ".join((ROOT / "docs" / "written.md").read_text("utf-8").split())
-    others = [row for row in MEASURED if row.of_others]
-    assert min(share for row in others for share in (row.all_days, row.special_days)) >= 0.9
-    assert max(row.hardest_days for row in others) < 0.9
-    assert "it held its share of all days and of holidays; of the days that the calendar explains least" in page
-
-
 def test_the_weather_is_named_by_its_file_and_hash(received, tmp_path):
     path = tmp_path / "heathrow.csv"
     lines = [f"{day:%Y-%m-%d},{value},{value - 3}" for day, value in weather().items()]
@@ -167,13 +135,6 @@ def test_a_changed_release_is_refused(received, tmp_path):
     (folder / "STATEMENT.md").write_text("nothing was published")
     with pytest.raises(InputError, match=r"STATEMENT\.md differs from the published file"):
         agedp.smooth(folder)
-
-
-def test_a_release_in_memory_is_smoothed_as_its_folder_is(estimates, received):
-    opened = agedp.open_release(received)
-    for release in (opened, agedp.Release(opened, None)):
-        pd.testing.assert_frame_equal(agedp.smooth(release).table, estimates.table)
-    assert estimates.source == agedp.smooth(str(received)).source
 
 
 REFUSED = {
@@ -247,12 +208,6 @@ def test_the_region_follows_from_a_dataset_or_zone_that_has_one(received):
         default_region(of_zone("UTC"))
     with pytest.raises(InputError, match=r"or 'none'; did you mean 'GB-ENG'\?$"):
         agedp.smooth(received, region="GB-EN")
-
-
-def test_a_folder_of_an_earlier_version_is_smoothed():
-    lines = agedp.smooth(Path(__file__).parents[1] / "release_folder" / "earlier_release").table
-    assert lines["published_kwh"].notna().any()
-    assert lines["estimate_kwh"].notna().all()
 
 
 def test_a_release_without_averages_is_refused_in_one_line(house):

@@ -102,19 +102,6 @@ def test_an_only_column_must_have_the_name_of_a_mean_temperature():
     assert [name for name in other.split() if is_mean_temperature(name)] == []
 
 
-def test_a_parquet_file_of_any_name_and_a_named_series_are_read(tmp_path):
-    FRAME.to_parquet(tmp_path / "weather.table")
-    series = FRAME.set_index("day")["t"].rename("outside")
-    for source in (tmp_path / "weather.table", series):
-        assert read_weather(source).over(DAYS).tolist() == [4.5, -1.0, 0.25]
-
-
-def test_the_record_has_the_range_of_the_days_in_use(tmp_path):
-    weather = read_weather(written(tmp_path, [*SOUND, "2013-01-04,31"]))
-    record = weather.source(DAYS)
-    assert (record["lowest_c"], record["highest_c"]) == (-1.0, 4.5)
-
-
 def test_a_column_is_chosen_by_its_name(tmp_path):
     path = written(tmp_path, ["day,low,mean", "2013-01-01,1,4"])
     assert read_weather(path, column="mean").temperature_c == {DAYS[0]: 4.0}

@@ -20,7 +20,6 @@ from agedp.store.store import Store
 from agedp_data.datasets.deduplication import whole_watt_hours
 from agedp_data.datasets.timestamps import day_number
 from agedp_data.datasets.validation import NamedColumns, ReadingRules
-from tests.agedp.conftest import CLASSICAL
 
 FIRST = datetime(2013, 3, 3)
 
@@ -123,36 +122,3 @@ def test_powers_of_one_meter_are_rounded_once(tmp_path):
 def test_whole_watt_hours_are_rounded_half_to_even(energies, units_per_wh):
     whole = whole_watt_hours(np.array(energies, np.int64), units_per_wh).tolist()
     assert whole == [round(Fraction(energy, units_per_wh)) for energy in energies]
-
-
-def test_three_nights_count_the_meters_that_any_file_of_a_day_has(house):
-    """The second meter of each home comes in a file of its own, that of the third day after the file of all others."""
-    first, homes = FIRST.date(), "ABC"
-    house.roster([(name, first, None) for name in homes])
-    keys = columns_of().keys | {"missing": [""]}
-    text = "\n".join(f"{key} = {value!r}" for key, value in keys.items())
-    house.write(
-        first,
-        first + timedelta(days=2),
-        mode="live",
-        dataset="long",
-        promise=f"{CLASSICAL}age_days = 1\n",
-        rest=f"[input.columns]\n{text}\n",
-    )
-    (house.folder / "input").mkdir()
-
-    def deliver(name, meter, days, kwh):
-        starts = [FIRST + timedelta(days=day, minutes=30 * slot) for day in days for slot in range(48)]
-        lines = [f"{name_of_home},{meter},{at},{kwh}" for name_of_home in homes for at in starts]
-        (house.folder / "input" / name).write_text("\n".join(["home,meter,at,use", *lines]) + "\n")
-
-    deliver("1.csv", "E1", [0], "0.1")
-    deliver("2.csv", "E2", [0], "0.2")
-    house.run(today=first + timedelta(days=2))
-    deliver("3.csv", "E1", [1, 2], "0.1")
-    deliver("4.csv", "E2", [1], "0.3")
-    house.run(today=first + timedelta(days=3))
-    deliver("5.csv", "E2", [2], "0.4")
-    house.run(today=first + timedelta(days=4))
-    means = {row["day"]: row["true_mean_kwh"] for row in house.records("true_means")}
-    assert means == {first + timedelta(days=day): pytest.approx(48 * kwh) for day, kwh in enumerate((0.3, 0.4, 0.5))}

@@ -1,4 +1,4 @@
-"""A store of several household buckets has the readings, totals and sums of one without, whoever computes them."""
+"""A store of several household buckets has the readings and sums of one without; a damaged roster bucket is mended."""
 
 from __future__ import annotations
 
@@ -17,13 +17,16 @@ import pytest
 
 from agedp.compute import engine as engine_module
 from agedp.compute.engine_settings import Engine
+from agedp.local_files.atomic_files import FolderRemoved
 from agedp.stage_values import Delivery
 from agedp.stages.aggregate import aggregate
 from agedp.stages.ingest import ingest
+from agedp.store.bucketed_roster import write_bucketed_roster
 from agedp.store.daily_totals import read_daily_totals
 from agedp.store.store import (
     FileOrder,
     Store,
+    bucket_numbers,
     bucket_of,
     buckets_for,
     record_buckets,
@@ -31,7 +34,7 @@ from agedp.store.store import (
     store_buckets,
 )
 from agedp_data.datasets.validation import ReadingRules
-from agedp_data.roster import Roster, read_roster
+from agedp_data.roster import Roster, RosterRows, read_roster
 from agedp_data.series.series import series_in
 from tests.books import forget, spoil
 from tests.exact_sums import as_values
@@ -211,3 +214,46 @@ def test_a_store_of_an_earlier_version_is_read_as_it_is(tmp_path, delivered):
     assert "has 1 household bucket, and a new store for 1,000,000 roster rows would have 20;" in notice.private
     assert stored_totals(store, ingest(store, [str(delivered[0])], engine=INLINE)) == expected
     assert store.books.keys("buckets")
+
+
+NEW_YEAR = date(2013, 1, 1)
+
+
+def roster_of(rows: list[tuple[str, int, int, str]]) -> Roster:
+    """Return a roster of (household, first and last day from FIRST on, group)."""
+    ids = tuple(sorted({household for household, *_ in rows}))
+    start = (NEW_YEAR - date(1970, 1, 1)).days
+    household, first, last = (np.array(column, np.int64) for column in zip(
+        *((ids.index(household), start + first, start + last) for household, first, last, _ in rows), strict=True
+    ))  # fmt: skip
+    return Roster(RosterRows(ids, household, first, last, {"area": tuple(group for *_, group in rows)}))
+
+
+def some_rows(count: int) -> list[tuple[str, int, int, str]]:
+    draw = np.random.default_rng(4)
+    rows = []
+    for i in range(count):
+        first, length = (int(value) for value in draw.integers(0, 10, 2))
+        rows.append((f"household é{i}", first, first + length, "nsw"[i % 3]))
+        if i % 4 == 0:
+            rows.append((f"household é{i}", first + length + 2, 40, "east"))
+    return rows
+
+
+@pytest.mark.parametrize("damage", ["one bit", "missing"])
+def test_a_damaged_bucket_is_written_again_by_the_next_run(tmp_path, damage):
+    roster = roster_of(some_rows(5))
+    stored = write_bucketed_roster(tmp_path, roster, 2)
+    path = stored.folder / "bucket=001.parquet"
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 4
+    path.unlink()
+    if damage == "one bit":
+        path.write_bytes(content)
+    with pytest.raises(FolderRemoved, match="run again"):
+        stored.bucket(1)
+    assert set(write_bucketed_roster(tmp_path, roster, 2).bucket(1).ids) == {
+        household
+        for household, number in zip(roster.rows.ids, bucket_numbers(roster.rows.ids, 2), strict=True)
+        if number == 1
+    }

@@ -88,17 +88,6 @@ def test_a_new_night_opens_its_own_days_only(tmp_path, monkeypatch, buckets):
     assert opened == []
 
 
-def test_a_correction_of_an_earlier_night_changes_its_days(tmp_path):
-    folder, store, readings = tmp_path / "in", store_in(tmp_path), {}
-    folder.mkdir()
-    for name, rows in [(f"n{number}", night(number)) for number in range(4)] + [("z", night(1, change=7))]:
-        write_rows(folder / f"{name}.csv", rows)
-        readings |= {(home, end): wh for home, end, wh in rows}
-        delivery = ingest(store, [str(folder)], engine=INLINE)
-        assert stored_totals(store, delivery) == totals_of(readings)
-    assert delivery.rejected == {"corrected by a later file": 5 * 48}
-
-
 def test_groups_of_a_file_in_other_parts_have_other_names(tmp_path):
     names: set[str] = set()
     (tmp_path / "in").mkdir()

@@ -9,19 +9,16 @@ from collections.abc import Iterable, Mapping
 from datetime import date, datetime, timedelta
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from agedp.compute.engine_settings import Engine
 from agedp.stages.ingest import ingest
-from agedp.store import half_hour_sums
 from agedp.store.half_hour_sums import sum_half_hours
 from agedp.store.store import Store
 from agedp_data.datasets.synthetic import write_ausgrid, write_london
 from agedp_data.datasets.validation import NamedColumns, ReadingRules
 from agedp_data.roster import read_roster
-from agedp_data.series.profile import Profile, profile_sensitivity
-from agedp_data.series.series_terms import days_of
+from agedp_data.series.profile import Profile
 from tests.exact_sums import by_group, profile_of
 
 FIRST = date(2012, 12, 28)
@@ -159,86 +156,6 @@ def test_sums_are_those_of_plain_dictionaries(tmp_path, dataset):
     assert {len(one.slots) for (day, _), one in sums.items() if day != SPRING} == {48}
 
 
-def test_no_partition_or_order_of_files_changes_a_sum(tmp_path, monkeypatch):
-    account = write_london(tmp_path / "in", households=9, first_day=FIRST, days=6, seed=2, per_file=500)
-    roster = roster_of(
-        tmp_path, [f"{household},{FIRST},,{'ab'[i % 2]}" for i, household in enumerate(account.household_ids)]
-    )
-    lines = sorted(
-        (line for path in account.files for line in path.read_text().splitlines(keepends=True)[1:]),
-        key=lambda line: line.split(",")[2],
-    )
-    (tmp_path / "by time").mkdir()
-    header = account.files[0].read_text().splitlines(keepends=True)[0]
-    by_time = [tmp_path / "by time" / f"{number}.csv" for number in range(3)]
-    for number, path in enumerate(by_time):
-        third = len(lines) // 3 + 1
-        path.write_text(header + "".join(lines[number * third : (number + 1) * third]), newline="")
-    results = []
-    for number, (files, chunk_bytes, block) in enumerate(
-        [(account.files, 2**24, 4096), (account.files[::-1], 4_000, 7), (by_time, 3_000, 1), (by_time[::-1], 2**24, 5)]
-    ):
-        store, delivery = stored(tmp_path / str(number), files, chunk_bytes=chunk_bytes)
-        monkeypatch.setattr(half_hour_sums, "_BLOCK", block)
-        engine = Engine("threads", 2) if number % 2 else INLINE
-        sums = sum_half_hours(store, delivery, roster, days=account.days(), series=PROFILES, engine=engine)
-        results.append(as_lists(sums))
-    assert results[0] == results[1] == results[2] == results[3]
-    assert any(sum(wh) for _, by_group, *_ in results[0].values() for wh in by_group.values())
-
-
-def write_days(path: Path, days: Mapping[tuple[str, date], Iterable[int]]) -> Path:
-    rows = [
-        f"{household},{datetime.combine(day, datetime.min.time()) + (slot + 1) * HALF_HOUR},{wh / 1000}"
-        for (household, day), values in days.items()
-        for slot, wh in enumerate(values)
-    ]
-    path.parent.mkdir(exist_ok=True)
-    path.write_text("\n".join(["LCLid,tstp,energy(kWh/hh)", *rows]) + "\n")
-    return path
-
-
-def l1_change(before, after) -> int:
-    """The L1 change of a release: of all groups and half-hours together."""
-    return int(np.abs(before.exact - after.exact).sum())
-
-
-@pytest.mark.parametrize(("half_hour", "day_clamp"), [(3_000, 20_000), (500, 20_000)])
-def test_one_households_day_moves_a_profile_by_at_most_its_sensitivity(tmp_path, half_hour, day_clamp):
-    chance = random.Random(7)  # noqa: S311 - made-up readings
-    days = days_of(date(2013, 1, 30), date(2013, 2, 2))
-    base = {(home, day): [chance.randrange(2_000) for _ in range(48)] for home in "ABC" for day in days}
-    touched = ("B", days[1])
-    night, day_clamp_at_night = [6_000] * 24 + [0] * 24, [1_000] * 20 + [0] * 28
-    evenings = [night[::-1], day_clamp_at_night[::-1]]
-    versions = [
-        night,
-        day_clamp_at_night,
-        *evenings,
-        [],
-        [0] * 48,
-        night[:20],
-        [chance.randrange(9_000) for _ in range(48)],
-        [1] * 47,
-    ]
-    roster = roster_of(tmp_path, [f"A,{days[0]},,x", f"B,{days[0]},,y", f"C,{days[0]},,y"])
-    profiles = {str(missing): profile_of(half_hour, day_clamp, missing, 2, by="area") for missing in (0, day_clamp)}
-    sums = []
-    for number, version in enumerate(versions):
-        path = write_days(tmp_path / str(number) / "a.csv", base | {touched: version})
-        store, delivery = stored(tmp_path / str(number), [path])
-        sums.append(sum_half_hours(store, delivery, roster, days=days, series=profiles, engine=INLINE))
-    bound = profile_sensitivity("replacement", slots=48, half_hour_clamp=half_hour, day_clamp=day_clamp)
-    changes = [
-        (day, l1_change(before[day, name], after[day, name]))
-        for before in sums
-        for after in sums
-        for day, name in before
-    ]
-    assert max(change for day, change in changes if day == touched[1]) == bound > day_clamp
-    assert {change for day, change in changes if day != touched[1]} == {0}
-
-
 COLUMNS = NamedColumns("home", "at", "iso", "start", "Europe/London", "Europe/London", "wh", "Wh", ("",))
 
 
@@ -267,15 +184,3 @@ def test_hours_have_every_second_slot_and_twice_the_clamp(tmp_path, minutes, sum
     assert list(by_slot.items())[: len(sums)] == sums
     assert (len(by_slot), by_slot[40]) == ((46, 300) if minutes < 60 else (23, 600))
     assert result.counts.tolist() == [[1, 1, 1, 0, 0]]
-
-
-def test_the_repeated_hour_is_in_its_two_half_hours(tmp_path):
-    day = date(2013, 4, 7)  # Sydney's clock goes back at 3:00: slots 4 and 5 are two half-hours each
-    account = write_ausgrid(tmp_path / "in", households=5, first_day=date(2013, 4, 5), days=4, seed=1, quirks=False)
-    use = ausgrid_use(account.files)
-    roster = roster_of(tmp_path, [f"{household},2013-04-01,,x" for household in account.household_ids])
-    store, delivery = stored(tmp_path, account.files, dataset="ausgrid")
-    profiles = {"p": profile_of(10**5, 10**6, 0, 0)}
-    result = sum_half_hours(store, delivery, roster, days=[day], series=profiles, engine=INLINE)[day, "p"]
-    by_hand = [sum(use[household, day][slot] for household in account.household_ids) for slot in range(48)]
-    assert (len(result.slots), result.exact[0].tolist()) == (48, by_hand)

@@ -12,11 +12,10 @@ from agedp.compute.engine_settings import Engine
 from agedp.stage_values import Delivery
 from agedp.stages.ingest import ingest
 from agedp.store import store as stores
-from agedp.store.store import FileOrder, Manifest, Store, StoredSizes, read_manifests, write_retained_from
+from agedp.store.store import FileOrder, Store, StoredSizes, read_manifests, write_retained_from
 from agedp_data.datasets.synthetic import write_london
 from agedp_data.datasets.validation import ReadingRules
 from agedp_data.errors import InputError
-from tests import books
 
 
 def deliver(store: Store) -> Delivery:
@@ -52,27 +51,8 @@ def manifest_paths(store: Store) -> list[Path]:
     return sorted((store.folder / "files").glob("*.json"))
 
 
-def read_one_by_one(store: Store) -> dict[str, Manifest]:
-    """Return what the manifests say without an index: each file is parsed."""
-    manifests = {path.stem: store.manifest(path.stem) for path in manifest_paths(store)}
-    return {content: manifest for content, manifest in manifests.items() if manifest is not None}
-
-
 def spoil(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-9])
-
-
-def test_a_manifest_of_a_later_version_counts_after_the_upgrade(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    expected, first = read_one_by_one(store), manifest_paths(store)[0]
-    books.forget(store.folder.parent, "manifests")
-    parse = stores.Store.manifest
-    monkeypatch.setattr(
-        stores.Store, "manifest", lambda store, content: None if content == first.stem else parse(store, content)
-    )
-    for _ in range(2):
-        assert read_manifests(store).damaged == {first.stem}
-    monkeypatch.undo()
-    assert read_manifests(store).manifests == expected
 
 
 def test_a_second_delivery_reads_no_manifest_and_writes_nothing(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,14 +71,6 @@ def test_a_renamed_file_counts_once_and_one_that_is_gone_still_counts(store: Sto
     (folder / "1.csv").unlink()
     later = deliver(store)
     assert (later.rows_read, later.files_new, set(later.contents)) == (first.rows_read, 0, set(first.contents))
-
-
-def test_a_changed_file_is_read_again(store: Store) -> None:
-    path = store.folder.parents[1] / "input" / "0.csv"
-    lines = path.read_text().splitlines(keepends=True)
-    path.write_text("".join(lines[:-1]))
-    assert deliver(store).files_new == 1
-    assert len(read_manifests(store).manifests) == 4
 
 
 def test_parts_of_removed_months_are_not_expected(store: Store) -> None:
@@ -125,3 +97,11 @@ def test_a_damaged_manifest_of_an_unlisted_file_is_an_error(store: Store) -> Non
     spoil(manifest_paths(store)[0])
     with pytest.raises(InputError, match="the manifests of 1 stored files are damaged"):
         deliver(store)
+
+
+def test_a_changed_file_is_read_again(store: Store) -> None:
+    path = store.folder.parents[1] / "input" / "0.csv"
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[:-1]))
+    assert deliver(store).files_new == 1
+    assert len(read_manifests(store).manifests) == 4

@@ -20,16 +20,6 @@ USE_WH = {"A": 100, "B": 200, "C": 1000}  # a half-hour
 ROWS = 48 * len(USE_WH)  # a night
 LOW = {"all": 48 * (100 + 200)}  # under 0.75 kWh every row of C is rejected; a missing household counts as 0
 ALL = {"all": 48 * (100 + 200 + 1000)}
-LONG = """dataset = "long"
-[input.columns]
-household = "LCLid"
-time = "tstp"
-stamp = "end"
-zone = "UTC"
-day_zone = "UTC"
-energy = "energy(kWh/hh)"
-unit = "Wh"
-"""
 
 
 def day(number: int) -> date:
@@ -130,32 +120,6 @@ def test_a_first_run_under_another_bound_than_init_reads_anew(nights):
     work = nights.run(today=day(3))
     assert sums(work) == {day(0): LOW}
     assert work.delivery.rows_read == 3 * ROWS
-
-
-def test_a_wrong_unit_of_a_rehearsal_is_corrected_by_a_new_ledger_alone(nights):
-    write(nights, 20, mode="rehearsal")
-    nights.edit(('dataset = "london"', ""), ("[output]", LONG + "[output]"))
-    assert sums(nights.run(as_of=day(3))) == {day(0): {"all": 48}}  # 0.1 and 0.2 Wh are rounded to 0, 1 Wh stays
-    nights.edit(('unit = "Wh"', 'unit = "kWh"'), ("ledger.sqlite", "second.sqlite"))
-    nights.edit(('release = "release"', 'release = "second"'))
-    work = nights.run(as_of=day(3))
-    assert (sums(work), work.delivery.rejected) == ({day(0): ALL}, {})
-
-
-def test_two_datasets_in_one_confidential_folder_do_not_meet(released):
-    released.run_file.rename(released.folder / "london.toml")
-    labels = [f"{m // 60 % 24}:{m % 60:02d}" for m in range(30, 24 * 60 + 1, 30)]
-    head = "Customer,Generator Capacity,Postcode,Consumption Category,date," + ",".join(labels)
-    days = [f"{home},1,2000,GC,{day(n):%d/%m/%Y}," + ",".join(["0.5"] * 48) for home in "AB" for n in range(3)]
-    (released.folder / "solar").mkdir()
-    (released.folder / "solar" / "a.csv").write_text("\n".join([head, *days]) + "\n")
-    released.write(FIRST, day(60), mode="live", dataset="ausgrid", promise=PROMISE)
-    released.edit(('"input/*.csv"', '"solar/*.csv"'), ('name = "homes"', 'name = "solar homes"'))
-    released.edit(('release = "release"', 'release = "solar release"'))
-    work = released.run(today=day(3))
-    assert (sums(work), work.delivery.rows_read) == ({day(0): {"all": 2 * 48 * 500}}, 6)
-    (released.folder / "london.toml").rename(released.run_file)
-    assert sums(released.run(today=day(4))) == {day(1): ALL}
 
 
 def test_a_correction_counts_by_its_own_name_wherever_the_folder_moves(nights):

@@ -26,17 +26,14 @@ from agedp.store.retention import remove_old_months
 from agedp.store.store import (
     FileOrder,
     Store,
-    content_id,
     month_folder,
     months_folder,
     read_manifests,
     write_manifest,
 )
 from agedp_data import table_schemas
-from agedp_data.datasets.ausgrid import AusgridKeys
 from agedp_data.datasets.synthetic import write_london
 from agedp_data.datasets.validation import ReadingRules
-from agedp_data.errors import InputError
 
 
 def store_in(folder: Path) -> Store:
@@ -151,34 +148,6 @@ def test_a_damaged_store_is_noticed_and_mended(filled, store, damage, monkeypatc
     assert content(store, filled[1]) == filled[2]
 
 
-def flip(path: Path, place: int) -> None:
-    data = bytearray(path.read_bytes())
-    data[place] ^= 0xFF
-    path.write_bytes(data)
-
-
-def test_a_flipped_byte_in_a_part_is_one_line_and_the_next_run_mends_it(filled, store):
-    _, first, expected = filled
-    part = min(store.folder.glob(PART))
-    month, *_ = group_names(part)
-    flip(part, part.stat().st_size // 4)
-    with pytest.raises(InputError, match="is missing or damaged; run again to rebuild it") as caught:
-        load_month_readings(store, month, first.contents)
-    assert part.stem not in str(caught.value)
-    assert deliver(store) == replace(first, files_new=1)
-    assert content(store, first) == expected
-
-
-def test_a_flipped_byte_in_settled_days_is_mended_at_once(filled, store):
-    path = first_path(store, DAYS)
-    sound = path.read_bytes()
-    for place in range(0, len(sound), 691):
-        flip(path, place)
-        assert deliver(store) == replace(filled[1], files_new=0)
-        assert content(store, filled[1]) == filled[2]
-        assert path.read_bytes() == sound
-
-
 def rewrite_by_month(store: Store) -> None:
     """Store every part as version 0.2 did: in a file for each month, and for each bucket of it."""
     for manifest in read_manifests(store).manifests.values():
@@ -248,18 +217,3 @@ def test_a_folder_that_others_may_enter_is_closed_and_its_parent_is_not(tmp_path
     (tmp_path / "a" / "b").chmod(0o755)
     atomic_files.make_private(tmp_path / "a" / "b")
     assert (modes([tmp_path / "a" / "b"]), modes([tmp_path / "a"])) == ({0o700}, {0o755})
-
-
-def test_other_rules_another_dataset_or_other_bytes_are_another_content(tmp_path: Path) -> None:
-    one = Store(tmp_path, "ausgrid", ReadingRules())
-    others = [replace(one, dataset="london"), replace(one, rules=ReadingRules(max_half_hour_wh=1))]
-    others.append(replace(one, rules=ReadingRules(layout_keys=AusgridKeys(categories=("GG",)))))
-    assert (
-        len(
-            {
-                *(content_id(digest, of.read_as) for of in (one, *others) for digest in ("a",)),
-                content_id("b", one.read_as),
-            }
-        )
-        == 5
-    )
