@@ -40,7 +40,8 @@ class PromiseKeys:
         max_day_epsilon: cap on the loss of a day, which no model relaxes [epsilon].
         epsilon_total: cap on the composed loss of all days [epsilon], or "unlimited".
         delta: probability of the (epsilon, delta) bounds, below 1 [-]; None for pure bounds.
-        accept: causes for which a first release is refused, accepted knowingly: "no-credit", "useless", "total".
+        accept: causes for which a first release is refused, accepted knowingly: "no-credit", "useless", "total",
+            "shared".
     """
 
     notion: ClassVar[str]
