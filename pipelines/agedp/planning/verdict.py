@@ -13,6 +13,7 @@ Public: it uses no reading. It is made once, before the contract of a population
 
 Decisions:
 
+* `min_households` below ten is said and not refused: it has no default, and fewer than ten are never proposed.
 * The series are the planned ones, whatever is due now: to the last day, the horizon or `epsilon_total`, but at most ten
   years; a last day that is farther away promises no shorter spans.
 * Where the sum of the losses exceeds the limit of the own bound far enough, the limit decides, and nothing is computed.
@@ -42,6 +43,7 @@ from agedp.signal_against_noise import three_digits
 from agedp.stage_values import DueDay
 from agedp_data import clock, mechanisms, yardstick
 from agedp_data.config import RunFile
+from agedp_data.config.output import FEWEST_HOUSEHOLDS
 from agedp_data.epsilon import NANO, floor_nano, format_epsilon
 from agedp_data.messages import percent_text
 from agedp_data.notions.enforcement import own_bound_name
@@ -141,7 +143,7 @@ class Verdict:
     judged by its window, and one without a total accepts it. `accepted` are the words of [promise] accept, `remedy` is
     the notion's about a lack of credit. `noises` are those of the group with the most noise; `least_noises`, where they
     differ, of that with the least. A rehearsal is not refused: `is_release` is False. `is_shared` tells that another
-    population counts a household of the roster.
+    population counts a household of the roster. `min_households` is that of the run file.
     """
 
     notion: str
@@ -154,6 +156,7 @@ class Verdict:
     is_release: bool = True
     least_noises: tuple[SeriesNoise, ...] = ()
     is_shared: bool = False
+    min_households: int = FEWEST_HOUSEHOLDS
 
     @property
     def errors(self) -> tuple[SpanError, ...]:
@@ -232,13 +235,18 @@ class Verdict:
 
     @property
     def lines(self) -> list[str]:
-        """Return what is shown before the first draw: the figures, and each cause that does not refuse the release."""
+        """Return what is shown before the first draw: the figures, causes that do not refuse it, few households."""
         lines = [f"Verdict before the first release: {self.text}."]
         for cause in [cause for cause in self.causes if cause not in self.refused]:
             passed = f'A rehearsal passes, a release will be refused unless "{cause.word}" is accepted'
             if cause.word in self.accepted:
                 passed = f'Accepted in writing by "{cause.word}"'
             lines.append(f"{passed}: {cause.text}")
+        if self.min_households < FEWEST_HOUSEHOLDS:
+            lines.append(
+                f"[population] min_households = {self.min_households} is below {FEWEST_HOUSEHOLDS}, the least that "
+                "official statistics usually publish: of so few households the noise alone hides one."
+            )
         return lines
 
     @property
@@ -356,6 +364,7 @@ def judge_first_release(
         promise.accept or (),
         schedule.mode != "rehearsal",
         () if least_noises == noises else least_noises,
+        min_households=run.population.min_households,
     )
 
 
