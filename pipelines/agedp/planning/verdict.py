@@ -143,7 +143,8 @@ class Verdict:
     judged by its window, and one without a total accepts it. `accepted` are the words of [promise] accept, `remedy` is
     the notion's about a lack of credit. `noises` are those of the group with the most noise; `least_noises`, where they
     differ, of that with the least. A rehearsal is not refused: `is_release` is False. `is_shared` tells that another
-    population counts a household of the roster. `min_households` is that of the run file.
+    population counts a household of the roster. `min_households` is that of the run file, `row_remedy` the notion's
+    about rows that have too little of its bound.
     """
 
     notion: str
@@ -157,6 +158,7 @@ class Verdict:
     least_noises: tuple[SeriesNoise, ...] = ()
     is_shared: bool = False
     min_households: int = FEWEST_HOUSEHOLDS
+    row_remedy: str = ""
 
     @property
     def errors(self) -> tuple[SpanError, ...]:
@@ -205,6 +207,8 @@ class Verdict:
                 f"{percent_text(ROUGH)} of {_mean_text(smallest)} is rough, {percent_text(FIT)} fit. "
                 f"An epsilon, or a number of households, {factor} times as large makes it rough."
             )
+            if self.row_remedy:
+                text += f" Before that take {self.row_remedy}."
             causes.append(Cause("useless", text))
         if self.is_shared:
             text = (
@@ -365,6 +369,7 @@ def judge_first_release(
         schedule.mode != "rehearsal",
         () if least_noises == noises else least_noises,
         min_households=run.population.min_households,
+        row_remedy=terms.notion.row_remedy,
     )
 
 

@@ -276,6 +276,16 @@ def test_a_promise_over_windows_is_judged_by_its_window():
         assert words(judged(W_EVENT | keys, days=365)) == expected
 
 
+def test_months_under_an_even_window_are_refused_with_the_rule_for_rows():
+    """A month has 1/31 of the window with "even", 1/3 with "per-row": such a window touches at most three months."""
+    of_months = {"series.daily_mean": {"every": "month"}, "schedule": {"first_day": date(2013, 1, 1)}}
+    keys = {**W_EVENT, "window_days": 31, "epsilon_per_window": 5, "max_day_epsilon": 5, "epsilon_total": 20}
+    even, per_row = (judged({**keys, "spend": rule}, days=365, **of_months) for rule in ("even", "per-row"))
+    assert 'Before that take spend = "per-row"' in even.refusal()
+    assert not words(per_row)
+    assert even.errors[0].half_width / per_row.errors[0].half_width == pytest.approx(31 / 3, rel=1e-6)
+
+
 def test_the_layers_of_a_mean_are_judged_by_their_sum():
     """Scales of 20/0.77 and 55/0.23 over epsilon and households; their sum is not Laplace."""
     layers = {"clamp_kwh": [20, 75], "share": [Decimal("0.77"), Decimal("0.23")]}
