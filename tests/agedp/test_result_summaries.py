@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 import agedp
+from agedp_data.errors import RunFileError
 
 mpl.use("agg")
 IDS = ("PLANTED-73610", "PLANTED-90417", "PLANTED-55281")
@@ -149,3 +150,10 @@ def test_the_share_of_readings_in_states_adds_up_at_every_half_hour(results):
     mondays = frame[frame["interval_start"].dt.day_of_week == 0]["state"].value_counts(normalize=True)
     assert of_days[:, 0].tolist() == pytest.approx([mondays.get(state, 0) for state in range(3)])
     mpl.pyplot.close("all")
+
+
+def test_a_plan_of_which_no_day_has_enough_households_is_refused(readings):
+    """The readings are of three; a plan without rows did not say why."""
+    for function in (agedp.plan, agedp.release):
+        with pytest.raises(RunFileError, match=r"min_households = 4: no due day has 4 .*the largest group has 3\."):
+            function(readings, **{**TERMS, "min_households": 4})
