@@ -212,9 +212,9 @@ class Verdict:
             causes.append(Cause("useless", text))
         if self.is_shared:
             text = (
-                "households of this roster are released elsewhere too, or rehearsed on readings, and the losses add "
-                "up. Continue that release, or end the rows of these households; [population] shared_households = "
-                '"refuse" stops at the first day that has one.'
+                "households of this roster are released elsewhere too, and the losses of both releases add up. "
+                'Continue that release, or end the rows of these households; [population] shared_households = "refuse" '
+                "stops at the first day that has one."
             )
             causes.append(Cause("shared", text))
         return tuple(causes)
